@@ -1,0 +1,48 @@
+# `make demo` and `make test` set up everything they need in .venv, and say what they do.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test bench lint format clean
+
+help:
+	@echo "make demo    annotate example bags and print the result"
+	@echo "make test    run linters, import rules, tests, and the examples in the documentation"
+	@echo "make bench   time the kernels, print tables, and write benchmarks/results/"
+	@echo "make lint    run the linters only"
+	@echo "make format  format the code"
+	@echo "make clean   remove the virtual environment and everything generated"
+
+# Reinstalls only when what is to be installed has changed.
+$(INSTALLED): pyproject.toml constraints.txt
+	@echo "Setting up $(VENV) (once; about a minute) ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	@touch $@
+
+demo: $(INSTALLED)
+	@echo "Annotating a small bag ..."
+	@$(BIN)/python -m unbag.demo
+
+lint: $(INSTALLED)
+	@echo "Checking style ..."
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+test: lint
+	@echo "Running the tests ..."
+	@$(BIN)/python -m pytest
+
+bench: $(INSTALLED)
+	@echo "Timing the kernels (a few minutes) ..."
+	@$(BIN)/python benchmarks/kernels.py
+
+format: $(INSTALLED)
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
