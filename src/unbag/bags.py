@@ -1,0 +1,396 @@
+"""Bags of instances, packed: one flat array and the places where each bag begins and ends.
+
+The sample is the bag. A container of bags has a length and a ``shape`` whose first entry counts
+bags, and it is indexed by bag, so scikit-learn splits it as it would split the rows of an array.
+"""
+
+import copy
+from itertools import pairwise
+from numbers import Integral
+
+import numpy as np
+from scipy import sparse
+
+
+class Bags:
+    """Instances in bags: bag ``b`` is ``X[offsets[b]:offsets[b + 1]]``.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_instances, n_features)
+        The instances of all bags, one bag after the other. float32, float64 and CSR are kept
+        without a copy; other numbers become float64, other sparse formats CSR.
+    offsets : array-like of int of shape (n_bags + 1,)
+        Where the bags begin and end: starts at 0, never falls, ends at ``n_instances``. Two equal
+        neighbours make an empty bag.
+    ids : array-like of shape (n_bags,), optional
+        Distinct names of the bags; by default their positions 0, 1, 2, ... A selection keeps the
+        ids of what it selects, so a bag that is picked twice shows its id twice.
+    instance_labels : array-like of shape (n_instances,), optional
+        The true label of every instance, of any type, where it is known. Selections carry it
+        along and scorers read it; ``fit`` never does.
+    feature_names : array-like of str of shape (n_features,), optional
+        Names of the columns of `X`.
+
+    Notes
+    -----
+    All parameters are attributes too. ``bags[3]`` is the 2-D array of one bag; a slice, a boolean
+    mask or an array of positions gives Bags. A slice of neighbouring bags is a view of a dense
+    `X`; other selections copy.
+
+    Examples
+    --------
+    >>> bags = Bags([[1.0], [2.0], [3.0]], offsets=[0, 2, 3], ids=["dawn", "dusk"])
+    >>> bags
+    Bags(2 bags, 3 instances, 1 features, float64)
+    >>> bags[0]
+    array([[1.],
+           [2.]])
+    >>> bags[[False, True]].ids.tolist()
+    ['dusk']
+    """
+
+    def __init__(self, X, offsets, ids=None, instance_labels=None, feature_names=None):
+        self.X = _checked_features(X, "X")
+        n_instances, n_features = self.X.shape
+        self.ids = _checked_ids(ids, np.size(offsets) - 1)
+        self.offsets = _checked_offsets(offsets, n_instances, self.ids)
+        self.instance_labels = _checked_column(instance_labels, n_instances, "instance_labels")
+        self.feature_names = _checked_column(feature_names, n_features, "feature_names")
+
+    @classmethod
+    def from_list(cls, arrays, ids=None, instance_labels=None):
+        """Pack one 2-D array per bag.
+
+        Parameters
+        ----------
+        arrays : iterable of array-like or sparse matrix of shape (bag_size, n_features)
+            At least one bag; an empty bag has shape ``(0, n_features)``. One sparse bag makes all
+            of them sparse.
+        ids : array-like of shape (n_bags,), optional
+            Distinct names of the bags.
+        instance_labels : array-like of shape (n_instances,) or list of array-like, optional
+            The true label of every instance: flat, or one 1-D array per bag.
+
+        Examples
+        --------
+        >>> dawn, dusk = [[1, 2], [3, 4]], [[5, 6]]
+        >>> bags = Bags.from_list([dawn, dusk], instance_labels=[["wren", "tit"], ["wren"]])
+        >>> bags.sizes.tolist(), bags.instance_labels.tolist()
+        ([2, 1], ['wren', 'tit', 'wren'])
+        """
+        arrays = list(arrays)
+        ids = _checked_ids(ids, len(arrays))
+        names = [_bag_name(bag, ids) for bag in range(len(arrays))]
+        arrays = [_checked_features(array, name) for array, name in zip(arrays, names, strict=True)]
+        sizes = [array.shape[0] for array in arrays]
+        if instance_labels is not None and all(np.ndim(labels) == 1 for labels in instance_labels):
+            for name, size, labels in zip(names, sizes, instance_labels, strict=False):
+                if len(labels) != size:
+                    raise ValueError(f"{name} has {size} instances but {len(labels)} labels.")
+            instance_labels = _joined(instance_labels)
+        return cls(_stacked(arrays, names), _offsets_of(sizes), ids, instance_labels)
+
+    @classmethod
+    def from_table(cls, table, bag, features=None, instance_labels=None):
+        """Read bags from a table that has one row per instance.
+
+        Bags come in the order in which they first appear, and rows keep their order within a bag;
+        the rows of a bag need not be neighbours. The names of the feature columns are kept.
+
+        Parameters
+        ----------
+        table : pandas, polars or pyarrow table
+            A lazy polars frame is collected.
+        bag : str
+            The column that names the bag of each row; its values become `ids`.
+        features : list of str, optional
+            The columns of numbers or booleans that describe an instance; by default all there
+            are, apart from the other two arguments. A missing value becomes NaN; X is float32 if
+            all of them are.
+        instance_labels : str, optional
+            The column that holds the true label of each instance.
+
+        Examples
+        --------
+        >>> import polars
+        >>> table = polars.DataFrame({"night": ["a", "b", "a"], "pitch": [3.0, 5.0, 4.0]})
+        >>> bags = Bags.from_table(table, bag="night")
+        >>> bags.ids.tolist(), bags.X.ravel().tolist()
+        (['a', 'b'], [3.0, 4.0, 5.0])
+        """
+        import narwhals.stable.v2 as nw
+        from narwhals.stable.v2.selectors import boolean, numeric
+
+        frame = nw.from_native(table).lazy().collect()
+        schema = frame.schema
+        for column in [bag, *(features or []), instance_labels]:
+            if column is not None and column not in schema:
+                raise ValueError(f"The table has no column {column!r}; it has {frame.columns}.")
+        numbers = frame.select(numeric() | boolean()).columns
+        if features is None:
+            features = [column for column in numbers if column not in (bag, instance_labels)]
+        if not features:
+            raise ValueError("The table has no column of numbers left to be a feature: add one.")
+        for column in features:
+            if column not in numbers:
+                raise ValueError(f"Feature column {column!r} holds {schema[column]}, not numbers.")
+
+        of_bag = frame.get_column(bag)
+        missing = of_bag.is_null() | of_bag.is_nan() if schema[bag].is_float() else of_bag.is_null()
+        if missing.any():
+            raise ValueError(f"Row {missing.arg_true()[0]} has no bag: fill in {bag!r} or drop it.")
+        # A dictionary numbers the bags as they appear; sorting their values would lose that order.
+        positions = {}
+        bag_of_row = [positions.setdefault(name, len(positions)) for name in of_bag.to_list()]
+        rows = np.argsort(bag_of_row, kind="stable")
+        all_single = all(schema[column] == nw.Float32 for column in features)
+        dtype = nw.Float32 if all_single else nw.Float64
+        # Column by column, because a whole frame with missing values can come out as objects.
+        columns = [frame.get_column(column).cast(dtype).to_numpy() for column in features]
+        if instance_labels is not None:
+            instance_labels = frame.get_column(instance_labels).to_numpy()[rows]
+        offsets = _offsets_of(np.bincount(bag_of_row))
+        names = [str(column) for column in features]
+        X = np.column_stack(columns)[rows]
+        return cls(X, offsets, list(positions), instance_labels, names)
+
+    @classmethod
+    def concatenate(cls, parts, ids=None):
+        """Put the bags of several containers one after the other.
+
+        Instance labels are kept where every part has them, names of features where all agree.
+
+        Parameters
+        ----------
+        parts : iterable of Bags
+            At least one, all with the same number of features.
+        ids : array-like of shape (n_bags,), optional
+            Distinct names of the joined bags. By default every bag keeps its id, unless every
+            part just counts its bags from 0: then the result does so too.
+
+        Examples
+        --------
+        >>> bags = Bags([[1.0], [2.0], [3.0]], offsets=[0, 2, 3])
+        >>> Bags.concatenate([bags[1:], bags[:1]]).ids.tolist()
+        [1, 0]
+        >>> Bags.concatenate([bags, bags]).ids.tolist()
+        [0, 1, 2, 3]
+        """
+        parts = list(parts)
+        X = _stacked([part.X for part in parts], [f"Part {index}" for index in range(len(parts))])
+        counted = all(np.array_equal(part.ids, np.arange(len(part))) for part in parts)
+        if ids is None and not counted:
+            ids = _joined([part.ids for part in parts])
+        labels = [part.instance_labels for part in parts]
+        labels = None if any(part is None for part in labels) else _joined(labels)
+        names = parts[0].feature_names
+        agreed = all(np.array_equal(part.feature_names, names) for part in parts)
+        offsets = _offsets_of(np.concatenate([part.sizes for part in parts]))
+        return cls(X, offsets, ids, labels, names if agreed else None)
+
+    def with_features(self, X, feature_names=None):
+        """Give the same instances other features, in the same bags.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_instances, n_new_features)
+            One row per instance, in the order of the present `X`.
+        feature_names : array-like of str of shape (n_new_features,), optional
+            Names of the new columns; the present names are not kept.
+
+        Examples
+        --------
+        >>> bags = Bags([[1.0], [2.0], [3.0]], offsets=[0, 2, 3])
+        >>> bags.with_features(np.hstack([bags.X, -bags.X]))[1]
+        array([[ 3., -3.]])
+        """
+        X = _checked_features(X, "X")
+        if X.shape[0] != self.n_instances:
+            raise ValueError(f"X has {X.shape[0]} rows for {self.n_instances} instances.")
+        feature_names = _checked_column(feature_names, X.shape[1], "feature_names")
+        return self._replaced(X=X, feature_names=feature_names)
+
+    @property
+    def n_instances(self):
+        """Number of instances in all bags together."""
+        return self.X.shape[0]
+
+    @property
+    def n_features(self):
+        """Number of features of an instance."""
+        return self.X.shape[1]
+
+    @property
+    def shape(self):
+        """The pair (n_bags, n_features): what scikit-learn takes for samples and features."""
+        return len(self), self.n_features
+
+    @property
+    def dtype(self):
+        """Type of the features."""
+        return self.X.dtype
+
+    @property
+    def sizes(self):
+        """Number of instances in each bag, of shape (n_bags,)."""
+        return np.diff(self.offsets)
+
+    def __len__(self):
+        return self.offsets.size - 1
+
+    def __iter__(self):
+        return (self.X[start:stop] for start, stop in pairwise(self.offsets.tolist()))
+
+    def __getitem__(self, key):
+        key = bag_key(key, len(self))
+        if isinstance(key, int):
+            return self.X[self.offsets[key] : self.offsets[key + 1]]
+        if isinstance(key, slice):
+            start, stop = key.start, key.stop
+            instances = slice(self.offsets[start], self.offsets[stop])
+            offsets = self.offsets[start : stop + 1] - self.offsets[start]
+        else:
+            offsets = _offsets_of(self.sizes[key])
+            # Within a bag, a row's old and new positions differ by the same amount.
+            shifts = self.offsets[key] - offsets[:-1]
+            instances = np.arange(offsets[-1]) + np.repeat(shifts, np.diff(offsets))
+        labels = self.instance_labels
+        return self._replaced(
+            X=self.X[instances],
+            offsets=offsets,
+            ids=self.ids[key],
+            instance_labels=None if labels is None else labels[instances],
+        )
+
+    def __array__(self, dtype=None, copy=None):
+        # Without this, numpy would stack bags of equal size into a 3-D array, and reject others.
+        raise TypeError("Bags are no array: use bags.X for the instances of all bags together.")
+
+    def __repr__(self):
+        counts = f"{len(self)} bags, {self.n_instances} instances, {self.n_features} features"
+        return f"Bags({counts}, {self.dtype}{', sparse' if sparse.issparse(self.X) else ''})"
+
+    def _replaced(self, **attributes):
+        """Copy with some attributes replaced by others that need no check."""
+        bags = copy.copy(self)
+        vars(bags).update(attributes)
+        return bags
+
+
+def bag_key(key, n_bags):
+    """Reduce an index over bags to a position, a slice of neighbours or an array of positions.
+
+    The key may sit in a tuple before ``...``, as scikit-learn writes it. In the answer nothing is
+    negative, and a slice has both a start and a stop.
+
+    Examples
+    --------
+    >>> bag_key(-1, 3), bag_key((slice(1, None), ...), 3), bag_key([True, False, True], 3)
+    (2, slice(1, 3, None), array([0, 2]))
+    """
+    if isinstance(key, tuple):
+        key, *rest = key
+        if any(part is not Ellipsis and not _is_full_slice(part) for part in rest):
+            raise IndexError("Only bags can be indexed; features are the columns of bags.X.")
+    if isinstance(key, Integral) and not isinstance(key, bool):
+        if not -n_bags <= key < n_bags:
+            raise IndexError(f"There is no bag {key} among {n_bags} bags.")
+        return int(key) % n_bags
+    if isinstance(key, slice):
+        start, stop, step = key.indices(n_bags)
+        if step == 1:
+            return slice(start, max(start, stop))
+    positions = np.arange(n_bags)[key]
+    if positions.ndim != 1:
+        raise IndexError("Bags are indexed by an integer, a slice, or a 1-D mask or array.")
+    return positions
+
+
+def _is_full_slice(part):
+    return isinstance(part, slice) and part == slice(None)
+
+
+def _bag_name(bag, ids):
+    return f"Bag {bag}" if ids[bag] == bag else f"Bag {bag} (id {ids[bag]})"
+
+
+def _offsets_of(sizes):
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
+
+
+def _stacked(arrays, names):
+    if not arrays:
+        raise ValueError("Without a bag the number of features is unknown: give at least one.")
+    for array, name in zip(arrays, names, strict=True):
+        if array.shape[1] != arrays[0].shape[1]:
+            widths = f"{array.shape[1]} features but {names[0]} has {arrays[0].shape[1]}"
+            raise ValueError(f"{name} has {widths}: all instances need the same features.")
+    if not any(sparse.issparse(array) for array in arrays):
+        return np.concatenate(arrays)
+    rows = [array if sparse.issparse(array) else sparse.csr_matrix(array) for array in arrays]
+    return sparse.vstack(rows, format="csr")
+
+
+def _joined(columns):
+    """Concatenate 1-D arrays without turning numbers into strings."""
+    # The type of a column without entries says nothing: an empty list reads as floats.
+    columns = [np.asarray(column) for column in columns if len(column)] or [np.empty(0)]
+    if len({column.dtype.kind == "U" for column in columns}) > 1:
+        columns = [column.astype(object) for column in columns]
+    return np.concatenate(columns)
+
+
+def _checked_features(X, name):
+    X = X if sparse.issparse(X) else np.asarray(X)
+    if X.ndim != 2:
+        raise ValueError(
+            f"{name} must be 2-D, one row per instance, but has shape {X.shape}: reshape(1, -1) "
+            "makes it one instance, reshape(-1, 1) one feature."
+        )
+    if X.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must hold real numbers, but its dtype is {X.dtype}: convert it.")
+    X = X.tocsr() if sparse.issparse(X) else X
+    return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+
+
+def _checked_column(values, size, name):
+    if values is None:
+        return None
+    column = np.asarray(values)
+    if column.shape != (size,):
+        raise ValueError(f"{name} must be 1-D with {size} entries, but has shape {column.shape}.")
+    return column
+
+
+def _checked_ids(ids, n_bags):
+    if ids is None:
+        return np.arange(n_bags)
+    ids = _checked_column(ids, n_bags, "ids")
+    first = {}
+    for bag, name in enumerate(ids.tolist()):
+        if first.setdefault(name, bag) != bag:
+            raise ValueError(
+                f"Bag {bag} repeats the id {name!r} of bag {first[name]}: pass ids that differ."
+            )
+    return ids
+
+
+def _checked_offsets(offsets, n_instances, ids):
+    offsets = np.asarray(offsets)
+    if offsets.ndim != 1 or not offsets.size or offsets.dtype.kind not in "iu":
+        found = f"shape {offsets.shape} and dtype {offsets.dtype}"
+        raise ValueError(f"offsets must be a 1-D array of integers from 0 on, but has {found}.")
+    # Differences of unsigned integers would wrap around instead of turning negative.
+    offsets = offsets.astype(np.intp, copy=False)
+    falls = np.flatnonzero(np.diff(offsets) < 0)
+    if falls.size:
+        start, stop = offsets[falls[0] : falls[0] + 2]
+        name = _bag_name(falls[0], ids)
+        raise ValueError(f"{name} begins at {start} but ends at {stop}: offsets must not fall.")
+    if offsets[0] != 0 or offsets[-1] != n_instances:
+        raise ValueError(
+            f"The first bag begins at instance {offsets[0]} and the last ends at {offsets[-1]}: "
+            f"offsets must lead from 0 to {n_instances}, the number of instances."
+        )
+    return offsets

@@ -1,0 +1,365 @@
+"""Label sets: which classes are present in a bag, which are absent, and which nobody knows.
+
+A present class is *required*: at least one instance has it. An unknown class is *optional*:
+instances may have it. An absent class is *forbidden*: no instance has it.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from itertools import chain
+from numbers import Real
+
+import numpy as np
+from scipy import sparse
+
+from unbag.bags import bag_key
+
+
+@dataclass(frozen=True, repr=False)
+class Unknown:
+    """Mark a label in a label set as not known to be present.
+
+    Parameters
+    ----------
+    label : str or number
+        The label that the bag may or may not carry.
+
+    Examples
+    --------
+    >>> {"robin", Unknown("wren")} == {Unknown("wren"), "robin"}
+    True
+    """
+
+    label: object
+
+    def __repr__(self):
+        return f"Unknown({self.label!r})"
+
+
+class LabelSets:
+    """The label sets of bags, as a matrix with one row per bag and one column per class.
+
+    `parse` reads the many forms in which people keep label sets.
+
+    Parameters
+    ----------
+    indicator : array-like of shape (n_bags, n_classes)
+        1 where the class is present in the bag, 0 where it is absent, -1 where that is unknown.
+    classes : array-like of shape (n_classes,), optional
+        The classes of the columns: distinct strings, or distinct numbers; by default 0, 1, 2, ...
+
+    Attributes
+    ----------
+    indicator : ndarray of int8 of shape (n_bags, n_classes)
+        A copy only where the type demands it.
+    classes : ndarray of shape (n_classes,)
+
+    Notes
+    -----
+    ``labels[3]`` is the set of one bag; a slice, a boolean mask or an array of positions gives
+    LabelSets over the same classes.
+
+    Examples
+    --------
+    >>> labels = LabelSets([[1, 0], [-1, 1]], classes=["robin", "wren"])
+    >>> labels
+    LabelSets(2 bags, 2 classes)
+    >>> labels[0]
+    {'robin'}
+    >>> labels.optional
+    array([[False, False],
+           [ True, False]])
+    """
+
+    def __init__(self, indicator, classes=None):
+        indicator = np.asarray(indicator)
+        if indicator.ndim != 2 or indicator.dtype.kind not in "biuf":
+            raise ValueError(
+                "An indicator is a 2-D array of numbers, one row per bag and one column per class, "
+                f"not an array of shape {indicator.shape} and dtype {indicator.dtype}: give label "
+                "sets as a list of sets."
+            )
+        n_classes = indicator.shape[1]
+        self.classes = np.arange(n_classes) if classes is None else _class_array(classes)
+        if self.classes.size != n_classes:
+            raise ValueError(
+                f"The indicator has {n_classes} columns for {self.classes.size} classes."
+            )
+        wrong = (indicator != 1) & (indicator != 0) & (indicator != -1)
+        if wrong.any():
+            bag, column = np.argwhere(wrong)[0]
+            raise ValueError(
+                f"Bag {bag} has the value {indicator[bag, column]} for class "
+                f"{self.classes[column]}: write 1 for present, 0 for absent, -1 for unknown."
+            )
+        self.indicator = indicator.astype(np.int8, copy=False)
+
+    @classmethod
+    def parse(cls, y, classes=None):
+        """Read label sets in any of the forms that people keep them in.
+
+        Parameters
+        ----------
+        y : list of sets, indicator matrix, table or LabelSets
+            A sequence (list, object array, Series) with a collection of labels per bag, all
+            strings or all numbers, where ``Unknown(label)`` marks an unknown one; or an indicator
+            of 1, 0 and -1 (unknown): a 2-D array, a sparse matrix, or a pandas, polars or pyarrow
+            table with one column per class. Nested lists are collections of labels, never an
+            indicator: wrap that in ``np.array``.
+        classes : array-like of shape (n_classes,), optional
+            The classes to use, in this order. By default they are the sorted labels of all sets,
+            the columns of the table, or the positions of the indicator's columns, where a class
+            that no bag has is kept. Array and sparse columns are taken to be in this order
+            already; everything else is aligned by name.
+
+        Returns
+        -------
+        LabelSets
+
+        Examples
+        --------
+        >>> labels = LabelSets.parse([{"wren"}, {"robin", Unknown("wren")}, set()])
+        >>> labels.classes.tolist()
+        ['robin', 'wren']
+        >>> labels.indicator
+        array([[ 0,  1],
+               [ 1, -1],
+               [ 0,  0]], dtype=int8)
+        """
+        # Asked of the type, because a lazy frame warns when it is asked itself.
+        if hasattr(type(y), "columns"):
+            y = cls(*_read_table(y))
+        if isinstance(y, LabelSets):
+            return y if classes is None else y.reindex(classes)
+        if sparse.issparse(y):
+            return cls(y.toarray(), classes)
+        if hasattr(y, "__array__"):
+            y = np.asarray(y)
+            if y.ndim == 2:
+                return cls(y, classes)
+            y = y.tolist()
+        if isinstance(y, str) or not hasattr(y, "__iter__"):
+            raise ValueError(f"Label sets are a list of sets or an indicator matrix, not {y!r}.")
+        return cls._parse_sets(list(y), classes)
+
+    @classmethod
+    def _parse_sets(cls, sets, classes):
+        _check_sets(sets)
+        members = list(chain.from_iterable(sets))
+        sizes = np.array([len(labels) for labels in sets], dtype=np.intp)
+        bag_of_member = np.repeat(np.arange(len(sets)), sizes)
+        if classes is None:
+            classes = sorted({_label_of(member) for member in members})
+        classes = _class_array(classes)
+        names = classes.tolist()
+        # Twice the columns: the classes as present, then the same classes as unknown.
+        column_of = {name: column for column, name in enumerate([*names, *map(Unknown, names)])}
+        columns = np.array([column_of.get(member, -1) for member in members], dtype=np.intp)
+        if (columns < 0).any():
+            index = np.argmin(columns)
+            raise ValueError(
+                f"Bag {bag_of_member[index]} has the label {_label_of(members[index])!r}, which is "
+                "not among the classes: add it there, or take it out of the bag."
+            )
+        cells = np.zeros((len(sets), 2 * len(names)), dtype=bool)
+        cells[bag_of_member, columns] = True
+        repeats = np.flatnonzero(cells.sum(axis=1) < sizes)
+        if repeats.size and {-1, 0, 1}.issuperset(names):
+            raise ValueError(
+                f"Bag {repeats[0]} repeats labels among 0, 1 and -1, as rows of an indicator do: "
+                "wrap an indicator in np.array, or write label sets as sets."
+            )
+        return cls.from_masks(cells[:, : len(names)], cells[:, len(names) :], classes)
+
+    @classmethod
+    def from_masks(cls, required, optional, classes=None):
+        """Build label sets from what bags must have and what they may have.
+
+        Parameters
+        ----------
+        required : array-like of bool of shape (n_bags, n_classes)
+            True where the class is present in the bag.
+        optional : array-like of bool of shape (n_bags, n_classes)
+            True where it is unknown whether the class is present; nowhere together with
+            `required`.
+        classes : array-like of shape (n_classes,), optional
+            The classes of the columns; by default 0, 1, 2, ...
+
+        Returns
+        -------
+        LabelSets
+
+        Examples
+        --------
+        >>> LabelSets.from_masks([[True, False]], [[False, True]]).indicator
+        array([[ 1, -1]], dtype=int8)
+        """
+        required, optional = np.asarray(required, dtype=bool), np.asarray(optional, dtype=bool)
+        if required.shape != optional.shape:
+            raise ValueError(
+                f"required has shape {required.shape} but optional has {optional.shape}: give "
+                "both one row per bag and one column per class."
+            )
+        labels = cls(required.astype(np.int8) - optional, classes)
+        both = np.argwhere(required & optional)
+        if both.size:
+            bag, column = both[0]
+            raise ValueError(
+                f"Bag {bag} has the class {labels.classes[column]} both as present and as unknown: "
+                "decide for one."
+            )
+        return labels
+
+    @property
+    def required(self):
+        """Classes present in each bag, as a mask of shape (n_bags, n_classes)."""
+        return self.indicator == 1
+
+    @property
+    def optional(self):
+        """Classes not known to be present in each bag, as a mask of shape (n_bags, n_classes)."""
+        return self.indicator == -1
+
+    @property
+    def forbidden(self):
+        """Classes absent from each bag, as a mask of shape (n_bags, n_classes)."""
+        return self.indicator == 0
+
+    @property
+    def cardinality(self):
+        """Number of classes known to be present in each bag, of shape (n_bags,)."""
+        return self.required.sum(axis=1)
+
+    @property
+    def shape(self):
+        """The pair (n_bags, n_classes)."""
+        return self.indicator.shape
+
+    def to_sets(self):
+        """Write each bag's labels as a set; the inverse of `parse`.
+
+        Returns
+        -------
+        list of set
+            One set per bag, with ``Unknown(label)`` for an unknown label.
+
+        Examples
+        --------
+        >>> LabelSets([[1, 0], [0, -1]], classes=["robin", "wren"]).to_sets()
+        [{'robin'}, {Unknown('wren')}]
+        """
+        # A state is a place in its triple: 1 is the label itself, -1 the last, its unknown form.
+        forms = [(None, label, Unknown(label)) for label in self.classes.tolist()]
+        sets = [set() for _ in range(len(self))]
+        bags, columns = np.nonzero(self.indicator)
+        states = self.indicator[bags, columns]
+        for bag, column, state in zip(
+            bags.tolist(), columns.tolist(), states.tolist(), strict=True
+        ):
+            sets[bag].add(forms[column][state])
+        return sets
+
+    def reindex(self, classes):
+        """Align the columns with other classes.
+
+        Parameters
+        ----------
+        classes : array-like of shape (n_new_classes,)
+            The classes of the result, in this order. One that is new is absent from every bag;
+            one that is left out must not be present in any, while its unknowns are dropped.
+
+        Returns
+        -------
+        LabelSets
+
+        Examples
+        --------
+        >>> labels = LabelSets([[1, 0], [1, 0]], classes=["robin", "wren"])
+        >>> labels.reindex(["owl", "robin"]).indicator
+        array([[0, 1],
+               [0, 1]], dtype=int8)
+        """
+        classes = _class_array(classes)
+        kept = set(classes.tolist())
+        column_of = {label: column for column, label in enumerate(self.classes.tolist())}
+        for label, column in column_of.items():
+            if label not in kept and self.required[:, column].any():
+                bag = np.argmax(self.required[:, column])
+                raise ValueError(
+                    f"Class {label!r} is present in bag {bag} but left out of the new classes: add "
+                    "it there."
+                )
+        # New classes point at column -1, a column of zeros behind all others.
+        columns = [column_of.get(label, -1) for label in classes.tolist()]
+        padded = np.pad(self.indicator, ((0, 0), (0, 1)))
+        return type(self)(padded[:, columns], classes)
+
+    def __len__(self):
+        return self.indicator.shape[0]
+
+    def __iter__(self):
+        return iter(self.to_sets())
+
+    def __getitem__(self, key):
+        key = bag_key(key, len(self))
+        if isinstance(key, int):
+            return self[key : key + 1].to_sets()[0]
+        return type(self)(self.indicator[key], self.classes)
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.indicator, dtype=dtype, copy=copy)
+
+    def __repr__(self):
+        return f"LabelSets({len(self)} bags, {self.classes.size} classes)"
+
+
+def _read_table(table):
+    import narwhals.stable.v2 as nw
+
+    frame = nw.from_native(table).lazy().collect()
+    for column, dtype in frame.schema.items():
+        if not (dtype.is_numeric() or dtype == nw.Boolean):
+            raise ValueError(f"Column {column!r} holds {dtype}, where a class has 1, 0 and -1.")
+    columns = [column.cast(nw.Float64).to_numpy() for column in frame.iter_columns()]
+    return np.column_stack(columns), frame.columns
+
+
+def _label_of(member):
+    return member.label if isinstance(member, Unknown) else member
+
+
+def _is_label(label):
+    # Only NaN differs from itself.
+    return isinstance(label, str | Real) and label == label
+
+
+def _check_sets(sets):
+    first = None
+    for bag, labels in enumerate(sets):
+        if isinstance(labels, str | bytes) or not isinstance(labels, Collection):
+            remedy = "set() where there is none" if labels is None else f"{{{labels!r}}}"
+            raise ValueError(f"Bag {bag} has {labels!r} in place of a label set: write {remedy}.")
+        for label in map(_label_of, labels):
+            if not _is_label(label):
+                raise ValueError(f"Bag {bag} has the label {label!r}, not a string or a number.")
+            first = label if first is None else first
+            if isinstance(label, str) != isinstance(first, str):
+                raise ValueError(
+                    f"Bag {bag} has the label {label!r} where others have {first!r}: use strings "
+                    "or numbers, not both."
+                )
+
+
+def _class_array(classes):
+    """Array of distinct classes, checked to be all strings or all numbers."""
+    labels = classes.tolist() if hasattr(classes, "tolist") else list(classes)
+    for label in labels:
+        if not _is_label(label) or isinstance(label, str) != isinstance(labels[0], str):
+            raise ValueError(
+                f"{label!r} cannot be a class beside {labels[0]!r}: classes are all strings or "
+                "all numbers."
+            )
+    if len(set(labels)) < len(labels):
+        repeated = next(label for label in labels if labels.count(label) > 1)
+        raise ValueError(f"Class {repeated!r} occurs twice: classes must differ.")
+    return np.array(labels)
