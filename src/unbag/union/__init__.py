@@ -1,0 +1,12 @@
+"""Inference given the label set of a bag: the core that everything stands on.
+
+The label set of a bag is the union of the labels of its instances. `infer` says what
+that tells about each instance, `most_likely_labels` which labelling of the whole bag
+is the most likely one, `sample_labels` draws labellings at random.
+"""
+
+from .dispatch import IntractableBagError
+from .inference import Inference, infer
+from .labelling import most_likely_labels, sample_labels
+
+__all__ = ["Inference", "IntractableBagError", "infer", "most_likely_labels", "sample_labels"]

@@ -1,0 +1,267 @@
+"""Inclusion-exclusion over those sets of missing labels that matter.
+
+Symbols as in `unbag.union.inclusion`. As (1 - a - b) <= (1 - a)(1 - b), a set of missing
+labels weighs no more than its parts do: ``w(T + U) <= w(T) * product of w({k}) over U``.
+So a depth-first walk, heavy labels first, knows beforehand how much may lie below a set,
+and turns back where that is negligible beside z. Long bags and confident models need a
+handful of sets, whatever the number of labels.
+"""
+
+import math
+
+import numpy as np
+
+from .arithmetic import TINY
+from .compilation import kernel
+from .inclusion import bound, normalise_rows
+
+
+@kernel
+def missing_weights(share, slack, weights):
+    """Write w({k}), the chance that label k does not occur, into `weights`.
+
+    ``1 - share`` is safe up to one half; above, it would cancel, and the other
+    labels' shares are added up instead (at most one label per instance).
+    """
+    n_labels, n_instances = share.shape
+    for k in range(n_labels):
+        weight = 1.0
+        for i in range(n_instances):
+            if share[k, i] <= 0.5:
+                weight *= 1.0 - share[k, i]
+            else:
+                others = slack[i]
+                for other in range(n_labels):
+                    if other != k:
+                        others += share[other, i]
+                weight *= others
+        weights[k] = weight
+
+
+@kernel
+def sort_descending(weights):
+    """Sort `weights` in place, heaviest first, and return where each came from.
+
+    By insertion: a bag has few labels, and numba takes seconds to compile argsort.
+    """
+    order = np.empty(weights.shape[0], np.int64)
+    for k in range(weights.shape[0]):
+        weight = weights[k]
+        position = k
+        while position > 0 and weights[position - 1] < weight:
+            weights[position] = weights[position - 1]
+            order[position] = order[position - 1]
+            position -= 1
+        weights[position] = weight
+        order[position] = k
+    return order
+
+
+@kernel
+def rest_weights(weights):
+    """Bound what the sets of missing labels weigh together, by the first label added.
+
+    ``rest[j]`` bounds, relative to w(T), the sum of w over T with something
+    added from labels j, j + 1, ...: the product of (1 + w({k})) less one, summed
+    up without the cancellation of that subtraction.
+    """
+    n_labels = weights.shape[0]
+    rest = np.zeros(n_labels + 1)
+    for k in range(n_labels - 1, -1, -1):
+        rest[k] = rest[k + 1] + weights[k] * (1.0 + rest[k + 1])
+    return rest
+
+
+@kernel
+def first_threshold(weights, tolerance):
+    """Guess how light a subtree must be to be left out of `walk`.
+
+    The product of (1 - w({k})) is the largest that z can be: labels get in each
+    other's way. The share of one 64th leaves room for many such subtrees.
+    """
+    z = 1.0
+    for k in range(weights.shape[0]):
+        z *= 1.0 - weights[k]
+    return tolerance * z / 64.0
+
+
+@kernel
+def estimate_sets(weights, threshold):
+    """Count the sets that `walk` would visit if w(T) were the product of its w({k}).
+
+    Not by such a walk, which could take longer than the inference: the logarithms of
+    the weights are counted in steps of 1/64 of that of `threshold`, so that sets of the
+    same weight can be counted together.
+    """
+    n_steps = 64
+    step = -math.log(threshold) / n_steps
+    count = np.zeros(n_steps)
+    count[0] = 1.0
+    for k in range(weights.shape[0]):
+        if weights[k] <= threshold:
+            continue
+        steps = int(-math.log(weights[k]) / step)
+        for j in range(n_steps - 1, steps - 1, -1):
+            count[j] += count[j - steps]
+    total = 0.0
+    for j in range(n_steps):
+        total += count[j]
+    return total
+
+
+@kernel
+def product(values):
+    """Multiply `values` in four independent streams."""
+    a = b = c = d = 1.0
+    n = values.shape[0]
+    for i in range(0, n - 3, 4):
+        a *= values[i]
+        b *= values[i + 1]
+        c *= values[i + 2]
+        d *= values[i + 3]
+    for i in range(n - n % 4, n):
+        a *= values[i]
+    return (a * b) * (c * d)
+
+
+@kernel
+def walk(share, slack, weights, threshold, most, after, skipped):
+    """Sum over the sets of missing labels, depth first, leaving out light subtrees.
+
+    Parameters
+    ----------
+    share, slack : ndarrays
+        As in `dense`, the labels ordered so that `weights` descend.
+    weights : ndarray of shape (n_labels,)
+        w({k}) of every label.
+    threshold : float
+        Weight up to which a subtree is left out.
+    most : int
+        Give up after that many sets.
+    after, skipped : ndarrays of shape (n_labels, n_instances)
+        Filled with the sums of ``+-w(T) / s_i`` over the sets whose last label is
+        k (they count for every label behind k), and over those that passed k by.
+
+    Returns
+    -------
+    z, others, pruned : float
+        The alternating sum; the plain sum without the empty set; an upper bound
+        on the weight of all that was left out (inf after giving up).
+    visited : int
+        Number of sets.
+    """
+    n_labels, n_instances = share.shape
+    rest = rest_weights(weights)
+    # later[j, i]: slack and labels j, j + 1, ... of instance i. With it every s_i is
+    # a sum of positive numbers, where one minus the missing labels would cancel.
+    later = np.empty((n_labels + 1, n_instances))
+    for i in range(n_instances):
+        later[n_labels, i] = slack[i]
+    for k in range(n_labels - 1, -1, -1):
+        for i in range(n_instances):
+            later[k, i] = later[k + 1, i] + share[k, i]
+            after[k, i] = 0.0
+            skipped[k, i] = 0.0
+    sums = np.empty(n_instances)
+    # One frame per depth: the set T, its weight, the next label to add, and for each
+    # instance the sum of the labels before that one which T does not lack.
+    missing = np.zeros((n_labels + 1, n_labels), np.bool_)
+    weight = np.ones(n_labels + 1)
+    following = np.zeros(n_labels + 1, np.int64)
+    passed = np.zeros((n_labels + 1, n_instances))
+    depth = 0
+    z = 1.0
+    others = 0.0
+    pruned = 0.0
+    visited = 1
+    while depth >= 0:
+        j = following[depth]
+        if j == n_labels or weight[depth] * rest[j] <= threshold:
+            pruned += weight[depth] * rest[j]
+            depth -= 1
+            continue
+        following[depth] = j + 1
+        child = depth + 1
+        for i in range(n_instances):
+            sums[i] = passed[depth, i] + later[j + 1, i]
+            passed[child, i] = passed[depth, i]
+            passed[depth, i] += share[j, i]
+        w = product(sums)
+        if w * (1.0 + rest[j + 1]) <= threshold:
+            pruned += w * (1.0 + rest[j + 1])
+            continue
+        if visited == most:
+            return z, others, math.inf, visited
+        visited += 1
+        signed = w if child % 2 == 0 else -w
+        z += signed
+        others += w
+        for i in range(n_instances):
+            sums[i] = signed / (sums[i] + TINY)
+            after[j, i] += sums[i]
+        for k in range(j):
+            missing[child, k] = missing[depth, k]
+            if not missing[depth, k]:
+                for i in range(n_instances):
+                    skipped[k, i] += sums[i]
+        missing[child, j] = True
+        for k in range(j + 1, n_labels):
+            missing[child, k] = False
+        weight[child] = w
+        following[child] = j + 1
+        depth = child
+    return z, others, pruned, visited
+
+
+@kernel
+def adaptive(share, slack, tolerance, most, posterior, slack_posterior):
+    """Infer by a walk over only those sets of missing labels that matter.
+
+    Parameters
+    ----------
+    share, slack, posterior, slack_posterior : ndarrays
+        As in `dense`.
+    tolerance : float
+        Error bound to reach.
+    most : int
+        Give up after that many sets in one walk.
+
+    Returns
+    -------
+    z, error_bound : float
+        As in `dense`; the bound is inf when the walk gave up.
+    visited : int
+        Number of sets visited in the last walk; `most` when it gave up.
+    """
+    n_labels, n_instances = share.shape
+    weights = np.empty(n_labels)
+    missing_weights(share, slack, weights)
+    order = sort_descending(weights)
+    ordered = np.empty((n_labels, n_instances))
+    for k in range(n_labels):
+        for i in range(n_instances):
+            ordered[k, i] = share[order[k], i]
+    after = np.empty((n_labels, n_instances))
+    skipped = np.empty((n_labels, n_instances))
+
+    threshold = first_threshold(weights, tolerance)
+    for _ in range(8):
+        z, others, pruned, visited = walk(ordered, slack, weights, threshold, most, after, skipped)
+        error_bound = bound(n_instances, n_labels, visited, others, pruned, z)
+        rounding = bound(n_instances, n_labels, visited, others, 0.0, z)
+        if error_bound <= tolerance or pruned == math.inf or tolerance < rounding < math.inf:
+            break
+        # z was smaller than guessed, or the subtrees left out were many.
+        if z > 0.0:
+            threshold *= max(1e-4, min(0.1, 0.3 * tolerance * z / pruned))
+        else:
+            threshold *= 1e-4
+
+    for i in range(n_instances):
+        before = 1.0
+        for k in range(n_labels):
+            posterior[order[k], i] = ordered[k, i] * (before + skipped[k, i])
+            before += after[k, i]
+        slack_posterior[i] = slack[i] * before
+    normalise_rows(posterior, slack_posterior, share, slack)
+    return z, error_bound, visited

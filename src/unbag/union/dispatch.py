@@ -1,0 +1,293 @@
+"""Which kernel serves which bag: the cheapest one that certifies its answer."""
+
+import math
+
+import numpy as np
+
+from .adaptive import adaptive, estimate_sets, first_threshold, missing_weights
+from .arithmetic import EPS
+from .batch import (
+    IMPOSSIBLE,
+    UNDECIDED,
+    labels_part,
+    normalise,
+    part,
+    read_batch,
+)
+from .chain import band_states, chain
+from .compilation import kernel
+from .dense import dense, dense_few, dense_room, dense_two
+from .inclusion import bound
+from .paper import fast_compiled, forward_compiled
+
+METHODS = ("adaptive", "dense", "chain", "forward", "fast")
+ADAPTIVE, DENSE, CHAIN, FORWARD, FAST = range(len(METHODS))
+assert len(METHODS) == IMPOSSIBLE
+INTRACTABLE = -2
+
+# 2**22 union states, or sets of missing labels, are what one bag may cost.
+MOST_LABELS = 22
+MOST_SETS = 1 << MOST_LABELS
+# Up to here, dense costs no more than finding out whether adaptive would cost less.
+FEW_LABELS = 5
+# From here on, a bag's cost is estimated from its priors before threads share it out.
+MANY_LABELS = 8
+
+# Costs are counted in units of dense's time per instance and set of labels. Measured
+# in these units, per instance and set: adaptive, which jumps and keeps books; per
+# state and label: the chain kernel, which goes back and forth, and from bit to bit;
+# per prior: reading it.
+ADAPTIVE_COST = 4
+CHAIN_COST = 1.5
+READING_COST = 4
+
+
+class IntractableBagError(ValueError):
+    """A bag has too many required labels for any exact method."""
+
+
+def solve(bags, problem, log_prior, method, tolerance):
+    """Infer the labels of some bags of a problem.
+
+    Parameters
+    ----------
+    bags : ndarray of int
+        Which bags.
+    problem : UnionProblem
+    log_prior : ndarray of float64 of shape (n_instances, n_classes)
+    method : str
+        "auto" or one of `METHODS`.
+    tolerance : float
+        Error bound that "auto" must reach.
+
+    Returns
+    -------
+    Batch
+        With the answers in it.
+    """
+    batch = read_batch(bags, problem, log_prior)
+    choose(batch, METHODS.index(method) if method != "auto" else UNDECIDED, tolerance)
+    for code in (ADAPTIVE, DENSE, CHAIN) if method == "auto" else (METHODS.index(method),):
+        (chosen,) = (batch.served == code).nonzero()
+        if len(chosen):
+            RUNNERS[code](problem, log_prior, batch, chosen, tolerance)
+            if method == "auto" and code != CHAIN:
+                fall_back(batch, chosen[batch.error_bound[chosen] > tolerance])
+    refuse_intractable(batch, problem)
+    return batch
+
+
+def fall_back(batch, failed):
+    """Give bags that a kernel could not certify to the chain kernel, which always can."""
+    if len(failed):
+        holds = batch.n_labels[failed] <= MOST_LABELS
+        batch.served[failed] = np.where(holds, CHAIN, INTRACTABLE)
+
+
+def estimated_costs(problem, log_prior, method, tolerance):
+    """Estimate what each bag will take.
+
+    What "auto" makes of a bag of many labels depends on its priors. They are read once
+    more for that, which is little beside the inference.
+    """
+    n_sets = np.left_shift(1, np.minimum(problem.n_required, MOST_LABELS))
+    cost = problem.n_free * (n_sets + READING_COST * (1.0 + problem.n_allowed))
+    if method == "forward":
+        cost *= np.maximum(1, problem.n_free * problem.n_required)
+    elif method in ("chain", "fast"):
+        cost *= np.maximum(1, problem.n_required)
+    else:
+        (many,) = (problem.n_required > MANY_LABELS).nonzero()
+        if len(many):
+            cost[many] = choose(read_batch(many, problem, log_prior), UNDECIDED, tolerance)
+    return cost
+
+
+def refuse_intractable(batch, problem):
+    """Raise when a bag found no kernel, and say what can be done about it."""
+    (intractable,) = (batch.served == INTRACTABLE).nonzero()
+    if len(intractable) == 0:
+        return
+    b = batch.bags[intractable].min()
+    raise IntractableBagError(
+        f"bag {b} has {problem.n_required[b]} required labels and {problem.n_free[b]} instances "
+        f"that are not pinned: too many labels for exact inference (up to {MOST_LABELS} always "
+        f"work; more do when most of them are almost certain to occur). Ways out: mark labels of "
+        f"this bag as unknown (-1 in y) rather than present, those first that surely occur; pin "
+        f"instances whose label is known; split the bag; or let an estimator do the first by "
+        f"on_intractable='relax'."
+    )
+
+
+@kernel
+def choose(batch, method, tolerance):
+    """Normalise the priors of a batch, and give every possible bag to a kernel.
+
+    To the one that `method` is the code of, unless that cannot hold the bag; when that
+    is UNDECIDED, to the cheapest kernel that may certify the bag.
+
+    Returns
+    -------
+    ndarray of shape (m,)
+        What each bag of more than FEW_LABELS will take, where there was a choice.
+    """
+    normalise(batch)
+    cost = np.zeros(batch.bags.shape[0])
+    for m in range(batch.bags.shape[0]):
+        if batch.served[m] != UNDECIDED:
+            continue
+        if method != UNDECIDED:
+            holds = method == ADAPTIVE or batch.n_labels[m] <= MOST_LABELS
+            batch.served[m] = method if holds else INTRACTABLE
+        elif batch.n_labels[m] <= FEW_LABELS:
+            batch.served[m] = DENSE
+        else:
+            batch.served[m], cost[m] = choice(
+                labels_part(batch.share, batch, m),
+                part(batch.slack, batch.row_offsets, m),
+                tolerance,
+            )
+    return cost
+
+
+@kernel
+def choice(share, slack, tolerance):
+    """Choose the cheapest kernel that may certify one bag.
+
+    Returns
+    -------
+    method : int
+        INTRACTABLE when none will do.
+    cost : float
+        What it will take.
+    """
+    n_labels, n_instances = share.shape
+    weights = np.empty(n_labels)
+    missing_weights(share, slack, weights)
+    # z is at most the product of (1 - w({k})); where even that would not certify, no
+    # alternating sum will.
+    largest_z = 1.0
+    heaviest = 0.0
+    for k in range(n_labels):
+        largest_z *= 1.0 - weights[k]
+        heaviest = max(heaviest, weights[k])
+    hopeless = bound(n_instances, n_labels, n_labels, heaviest, 0.0, largest_z) > tolerance
+    if not hopeless:
+        n_sets = estimate_sets(weights, first_threshold(weights, tolerance))
+        if ADAPTIVE_COST * n_sets < 2.0 ** min(n_labels, MOST_LABELS):
+            return ADAPTIVE, ADAPTIVE_COST * n_sets * n_instances
+    if n_labels > MOST_LABELS:
+        return INTRACTABLE, 0.0
+    dense_cost = n_instances * 2.0**n_labels
+    chain_cost = CHAIN_COST * n_labels * band_states(n_instances, n_labels)
+    if hopeless or chain_cost < dense_cost:
+        return CHAIN, chain_cost
+    return DENSE, dense_cost
+
+
+@kernel
+def log_of(z):
+    """Take the logarithm of z; lost in rounding, only an upper bound of it is known."""
+    return math.log(z) if z > 0.0 else math.log(EPS)
+
+
+@kernel
+def run_dense(problem, log_prior, batch, chosen, tolerance):
+    """Answer the chosen bags by `unbag.union.dense.dense`."""
+    n_floats = 1
+    for m in chosen:
+        n_labels = batch.n_labels[m]
+        n_instances = batch.row_offsets[m + 1] - batch.row_offsets[m]
+        few = n_labels <= FEW_LABELS
+        n_floats = max(n_floats, n_instances << n_labels if few else dense_room(n_labels))
+    room = np.empty(n_floats)
+    for m in chosen:
+        slack = part(batch.slack, batch.row_offsets, m)
+        slack_posterior = part(batch.slack_posterior, batch.row_offsets, m)
+        n_labels, n_instances = batch.n_labels[m], slack.shape[0]
+        if n_labels <= 2:
+            z, error_bound = dense_two(
+                part(batch.share, batch.share_offsets, m),
+                slack,
+                part(batch.posterior, batch.share_offsets, m),
+                slack_posterior,
+            )
+        else:
+            share = labels_part(batch.share, batch, m)
+            posterior = labels_part(batch.posterior, batch, m)
+            if n_labels <= FEW_LABELS:
+                terms = room[: n_instances << n_labels].reshape((1 << n_labels, n_instances))
+                z, error_bound = dense_few(share, slack, posterior, slack_posterior, terms)
+            else:
+                z, error_bound = dense(share, slack, posterior, slack_posterior, room)
+        batch.log_z[m, 0] = log_of(z)
+        batch.error_bound[m] = error_bound
+
+
+@kernel
+def run_adaptive(problem, log_prior, batch, chosen, tolerance):
+    """Answer the chosen bags by `unbag.union.adaptive.adaptive`."""
+    for m in chosen:
+        z, batch.error_bound[m], visited = adaptive(
+            labels_part(batch.share, batch, m),
+            part(batch.slack, batch.row_offsets, m),
+            tolerance,
+            MOST_SETS,
+            labels_part(batch.posterior, batch, m),
+            part(batch.slack_posterior, batch.row_offsets, m),
+        )
+        batch.log_z[m, 0] = log_of(z)
+        if visited == MOST_SETS:
+            batch.served[m] = INTRACTABLE
+
+
+@kernel
+def run_chain(problem, log_prior, batch, chosen, tolerance):
+    """Answer the chosen bags by `unbag.union.chain.chain`."""
+    for m in chosen:
+        columns = part(problem.columns, problem.column_offsets, batch.bags[m])
+        batch.log_z[m, 0], batch.log_z[m, 1], batch.error_bound[m] = chain(
+            log_prior,
+            part(batch.rows, batch.row_offsets, m),
+            columns[: batch.n_labels[m]],
+            part(batch.top, batch.row_offsets, m),
+            part(batch.sums, batch.row_offsets, m),
+            part(batch.slack, batch.row_offsets, m),
+            labels_part(batch.posterior, batch, m),
+            part(batch.slack_posterior, batch.row_offsets, m),
+        )
+
+
+@kernel
+def run_forward(problem, log_prior, batch, chosen, tolerance):
+    """Answer the chosen bags by `unbag.union.paper.forward`, compiled."""
+    for m in chosen:
+        z, batch.error_bound[m] = forward_compiled(
+            labels_part(batch.share, batch, m),
+            part(batch.slack, batch.row_offsets, m),
+            labels_part(batch.posterior, batch, m),
+            part(batch.slack_posterior, batch.row_offsets, m),
+        )
+        batch.log_z[m, 0] = log_of(z)
+
+
+@kernel
+def run_fast(problem, log_prior, batch, chosen, tolerance):
+    """Answer the chosen bags by `unbag.union.paper.fast`, compiled."""
+    for m in chosen:
+        z, batch.error_bound[m] = fast_compiled(
+            labels_part(batch.share, batch, m),
+            part(batch.slack, batch.row_offsets, m),
+            labels_part(batch.posterior, batch, m),
+            part(batch.slack_posterior, batch.row_offsets, m),
+        )
+        batch.log_z[m, 0] = log_of(z)
+
+
+RUNNERS = {
+    ADAPTIVE: run_adaptive,
+    DENSE: run_dense,
+    CHAIN: run_chain,
+    FORWARD: run_forward,
+    FAST: run_fast,
+}

@@ -1,0 +1,100 @@
+"""Inclusion-exclusion, and what makes its answers certain.
+
+One bag with n instances and k required labels, rows normalised so that each
+instance's shares sum to one:
+
+=============== ===========================================================
+``share[k, i]`` prior of instance i for required label k
+``slack[i]``    prior of instance i for all optional labels together
+s_i(S)          slack[i] + sum of share[k, i] over k in S
+F(S)            product of s_i(S) over i: chance that nothing outside S and
+                the optional labels occurs; F(all) = 1
+w(T)            F(all without T), the same seen from the missing labels T
+z               sum over S of (-1)^(k - |S|) F(S): chance that every
+                required label occurs
+=============== ===========================================================
+
+The chance that instance i has label k *and* every required label occurs is
+``share[k, i] * sum of (-1)^(k-|S|) F(S) / s_i(S)`` over the S that contain k.
+
+`unbag.union.dense` sums over all S, `unbag.union.adaptive` over those that matter.
+
+**Certificate.** All F(S) are products and sums of positive numbers, hence
+known to a relative ``n (k + 7)`` half-roundings, and 70 more for those of the
+log-priors (a rounded log-prior of -70 is off by 70 of them, and an F(S) below
+exp(-70) does not count). F(all) is exact. Only their alternating sum cancels. As
+share[k, i] <= s_i(S) for k in S, the error of every posterior is at most that of
+the sum, over z: see `bound`.
+"""
+
+import math
+
+import numpy as np
+
+from .arithmetic import EPS
+from .compilation import kernel
+
+
+@kernel
+def bound(n_instances, n_labels, n_additions, others, pruned, z):
+    """Bound the error of every posterior of a bag, and of z relative to itself.
+
+    Parameters
+    ----------
+    n_instances, n_labels : int
+        Size of the bag and number of its required labels.
+    n_additions : int
+        Roundings that one term of a sum goes through.
+    others : float
+        Sum of F(S) over all sets visited but the full one.
+    pruned : float
+        Upper bound on the sum of F(S) over the sets not visited.
+    z : float
+        Computed value of the alternating sum.
+
+    Returns
+    -------
+    float
+        Upper bound of the error; inf when it says nothing (one or more).
+    """
+    if not z > 0.0:
+        return math.inf
+    products = n_instances * (n_labels + 7.0) + 70.0
+    additions = n_additions + 24.0
+    result = (EPS * (products * others + additions * (1.0 + others)) + 1.0001 * pruned) / z
+    if result >= 1.0:
+        return math.inf
+    return result
+
+
+@kernel
+def normalise_rows(posterior, slack_posterior, share, slack):
+    """Make the joint probabilities of each instance a distribution.
+
+    Rounding may leave a tiny negative number or, where the certificate fails,
+    nothing to normalise: then the prior stands in, finite but not certified.
+    """
+    n_labels, n_instances = posterior.shape
+    total = np.empty(n_instances)
+    for i in range(n_instances):
+        slack_posterior[i] = slack_posterior[i] if slack_posterior[i] > 0.0 else 0.0
+        total[i] = slack_posterior[i]
+    for k in range(n_labels):
+        for i in range(n_instances):
+            posterior[k, i] = posterior[k, i] if posterior[k, i] > 0.0 else 0.0
+            total[i] += posterior[k, i]
+    lost = False
+    for i in range(n_instances):
+        lost |= total[i] == 0.0
+    if lost:
+        for i in range(n_instances):
+            if total[i] == 0.0:
+                total[i] = 1.0
+                slack_posterior[i] = slack[i]
+                for k in range(n_labels):
+                    posterior[k, i] = share[k, i]
+    for k in range(n_labels):
+        for i in range(n_instances):
+            posterior[k, i] /= total[i]
+    for i in range(n_instances):
+        slack_posterior[i] /= total[i]

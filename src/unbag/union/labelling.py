@@ -1,0 +1,299 @@
+"""Labellings of whole bags: the most likely one, and draws at random.
+
+The most probable class of each instance, taken one by one, need not cover the label
+set of the bag: two undecided instances may both go to the same label. What is here
+always does.
+"""
+
+import math
+
+import numpy as np
+
+from .assignment import cheapest_cover, is_possible
+from .batch import IMPOSSIBLE, labels_part, part
+from .chain import alpha_segment, alpha_starts, lattice
+from .compilation import kernel
+from .dispatch import MOST_LABELS, solve
+from .problem import checked_log_prior, union_problem
+from .threads import batches
+
+
+def most_likely_labels(log_prior, offsets, y, *, instance_labels=None):
+    """Find the jointly most likely labelling of each bag that covers its label set.
+
+    Parameters
+    ----------
+    log_prior : array-like of shape (n_instances, n_classes)
+    offsets : array-like of int of shape (n_bags + 1,)
+    y : array-like of shape (n_bags, n_classes)
+    instance_labels : array-like of int of shape (n_instances,), optional
+        As in `infer`.
+
+    Returns
+    -------
+    ndarray of int of shape (n_instances,)
+        The class (column) of each instance; -1 for all instances of an impossible bag.
+
+    Notes
+    -----
+    Every instance gets its own best class, then as many as needed are given to the
+    required classes at the least loss, which is a linear assignment. Time per bag
+    ``n_required**2 * n_instances``: polynomial, whatever the number of labels.
+
+    Examples
+    --------
+    Both instances look like class 0, but class 1 must occur, and instance 1 loses less
+    by it.
+
+    >>> import numpy as np
+    >>> from unbag.union import most_likely_labels
+    >>> most_likely_labels(np.log([[0.9, 0.1], [0.6, 0.4]]), [0, 2], [[1, 1]])
+    array([0, 1])
+    """
+    problem = union_problem(offsets, y, instance_labels)
+    log_prior = checked_log_prior(log_prior, problem)
+    labels = np.empty(problem.n_instances, np.int64)
+    label_bags(problem, log_prior, labels)
+    return labels
+
+
+@kernel
+def label_bags(problem, log_prior, labels):
+    """Fill `labels` with the most likely labelling of every bag."""
+    for b in range(problem.n_required.shape[0]):
+        start = problem.offsets[b]
+        stop = problem.offsets[b + 1]
+        columns = part(problem.columns, problem.column_offsets, b)
+        required = columns[: problem.n_required[b]]
+        rows = np.empty(problem.n_free[b], np.int64)
+        n_free = 0
+        possible = True
+        for row in range(start, stop):
+            labels[row] = problem.pinned[row] if problem.pinned.shape[0] > 0 else -1
+            if labels[row] < 0:
+                rows[n_free] = row
+                n_free += 1
+                for j in range(columns.shape[0]):
+                    best = -math.inf if labels[row] < 0 else log_prior[row, labels[row]]
+                    if log_prior[row, columns[j]] > best:
+                        labels[row] = columns[j]
+            possible = possible and labels[row] >= 0 and log_prior[row, labels[row]] > -math.inf
+        if possible and not cover(log_prior, rows, required, labels):
+            possible = False
+        if not possible:
+            for row in range(start, stop):
+                labels[row] = -1
+
+
+@kernel
+def cover(log_prior, rows, required, labels):
+    """Give instances to the required labels at the least loss; False when that cannot be."""
+    if not is_possible(log_prior, rows, required):
+        return False
+    n_labels = required.shape[0]
+    loss = np.empty((n_labels, rows.shape[0]))
+    for k in range(n_labels):
+        for i in range(rows.shape[0]):
+            loss[k, i] = log_prior[rows[i], labels[rows[i]]] - log_prior[rows[i], required[k]]
+    holder = np.empty(n_labels, np.int64)
+    cheapest_cover(loss, holder, np.empty(n_labels), np.empty(rows.shape[0]))
+    for k in range(n_labels):
+        labels[rows[holder[k]]] = required[k]
+    return True
+
+
+def sample_labels(log_prior, offsets, y, *, size, random_state=None, instance_labels=None):
+    """Draw labellings of each bag, given its label set.
+
+    Exact and independent draws from the joint posterior of all instances of a bag,
+    of which `infer` gives the marginals. Each covers the label set.
+
+    Parameters
+    ----------
+    log_prior : array-like of shape (n_instances, n_classes)
+    offsets : array-like of int of shape (n_bags + 1,)
+    y : array-like of shape (n_bags, n_classes)
+    instance_labels : array-like of int of shape (n_instances,), optional
+        As in `infer`.
+    size : int
+        Number of draws.
+    random_state : int, RandomState instance, Generator or None
+        Seed; the same one gives the same draws.
+
+    Returns
+    -------
+    ndarray of int of shape (size, n_instances)
+        The class (column) of each instance in each draw; -1 for all instances of an
+        impossible bag.
+
+    Notes
+    -----
+    Instances are drawn from their own priors until the label set is covered; where
+    that would take too long, backwards through the chain kernel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unbag.union import sample_labels
+    >>> draws = sample_labels(np.log([[0.5, 0.5], [0.5, 0.5]]), [0, 2], [[1, 1]],
+    ...                       size=100, random_state=0)
+    >>> sorted({tuple(map(int, draw)) for draw in draws})
+    [(0, 1), (1, 0)]
+    """
+    if not isinstance(size, (int, np.integer)) or size < 0:
+        raise ValueError(f"size must be a non-negative integer; got {size!r}.")
+    problem = union_problem(offsets, y, instance_labels)
+    log_prior = checked_log_prior(log_prior, problem)
+    labels = np.empty((size, problem.n_instances), np.int64)
+    generator = random_generator(random_state)
+    for bags in batches(np.arange(problem.n_bags), None, 1):
+        batch = solve(bags, problem, log_prior, "auto", 1e-9)
+        draw_bags(problem, log_prior, batch, generator, labels)
+    return labels
+
+
+def random_generator(random_state):
+    """Return a Generator, seeded by whatever scikit-learn takes for a random state."""
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**32, size=4, dtype=np.uint64))
+    return np.random.default_rng(random_state)
+
+
+@kernel
+def draw_bags(problem, log_prior, batch, generator, labels):
+    """Fill the columns of `labels` that belong to the bags of a batch."""
+    size = labels.shape[0]
+    for m in range(batch.bags.shape[0]):
+        b = batch.bags[m]
+        for row in range(problem.offsets[b], problem.offsets[b + 1]):
+            pin = problem.pinned[row] if problem.pinned.shape[0] > 0 else -1
+            for draw in range(size):
+                labels[draw, row] = pin if batch.served[m] != IMPOSSIBLE else -1
+        if batch.served[m] == IMPOSSIBLE or size == 0:
+            continue
+        rows = part(batch.rows, batch.row_offsets, m)
+        columns = part(problem.columns, problem.column_offsets, b)
+        n_labels = batch.n_labels[m]
+        drawn = np.empty((size, rows.shape[0]), np.int64)
+        # Tries of one draw against the states of the chain, which serve them all.
+        tries = math.exp(-min(batch.log_z[m, 0] + batch.log_z[m, 1], 700.0))
+        if n_labels > MOST_LABELS or size * tries <= size + float(1 << n_labels):
+            draw_until_covered(
+                labels_part(batch.share, batch, m),
+                part(batch.slack, batch.row_offsets, m),
+                generator,
+                drawn,
+            )
+        else:
+            draw_backwards(
+                log_prior, rows, columns[:n_labels],
+                part(batch.top, batch.row_offsets, m),
+                part(batch.sums, batch.row_offsets, m),
+                part(batch.slack, batch.row_offsets, m),
+                generator, drawn,
+            )  # fmt: skip
+        optional = part(batch.optional, batch.optional_offsets, m)
+        n_optional = columns.shape[0] - n_labels
+        for draw in range(size):
+            for i in range(rows.shape[0]):
+                j = drawn[draw, i]
+                if j == n_labels:
+                    own = optional[i * n_optional : (i + 1) * n_optional]
+                    j += draw_index(own, generator)
+                labels[draw, rows[i]] = columns[j]
+
+
+@kernel
+def draw_index(weights, generator):
+    """Draw an index in proportion to its weight."""
+    total = 0.0
+    for j in range(weights.shape[0]):
+        total += weights[j]
+    remaining = total * generator.random()
+    drawn = -1
+    for j in range(weights.shape[0]):
+        if weights[j] > 0.0:
+            drawn = j
+            remaining -= weights[j]
+            if remaining < 0.0:
+                break
+    return drawn
+
+
+@kernel
+def draw_until_covered(share, slack, generator, drawn):
+    """Draw every instance from its own prior, again and again until all labels occur.
+
+    Labels are numbered as in `share`; the number behind them stands for any optional one.
+    """
+    n_labels, n_instances = share.shape
+    counts = np.empty(n_labels + 1, np.int64)
+    weights = np.empty((n_instances, n_labels + 1))
+    for i in range(n_instances):
+        for k in range(n_labels):
+            weights[i, k] = share[k, i]
+        weights[i, n_labels] = slack[i]
+    for draw in range(drawn.shape[0]):
+        covered = False
+        while not covered:
+            for k in range(n_labels + 1):
+                counts[k] = 0
+            for i in range(n_instances):
+                drawn[draw, i] = draw_index(weights[i], generator)
+                counts[drawn[draw, i]] += 1
+            covered = True
+            for k in range(n_labels):
+                covered = covered and counts[k] > 0
+
+
+@kernel
+def draw_backwards(log_prior, rows, required, top, sums, slack, generator, drawn):
+    """Draw paths through the chain kernel's states, from the full one backwards.
+
+    Numbers as in `draw_until_covered`; the other parameters are those of `chain`.
+    """
+    n_labels = required.shape[0]
+    size = drawn.shape[0]
+    steps, _, _ = lattice(log_prior, rows, required, top, sums, slack)
+    starts, segment, _ = alpha_starts(steps)
+    alpha = np.empty((segment, steps.states.shape[0]))
+    state = np.empty(size, np.int64)
+    for draw in range(size):
+        state[draw] = (1 << n_labels) - 1
+    # An optional label; each label again; each label for the first time.
+    weights = np.zeros(2 * n_labels + 1)
+    for j in range(starts.shape[0] - 1, -1, -1):
+        n_rows = alpha_segment(steps, starts, segment, j, alpha)
+        for i in range(j * segment + n_rows - 1, j * segment - 1, -1):
+            before = alpha[i - j * segment]
+            for draw in range(size):
+                s = state[draw]
+                # Outside the band alpha is not there to be read: no path comes from there.
+                stays = is_in_band(s, i, rows.shape[0], n_labels)
+                weights[2 * n_labels] = before[s] * steps.stay[i] if stays else 0.0
+                for k in range(n_labels):
+                    weights[k] = 0.0
+                    weights[n_labels + k] = 0.0
+                    if s >> k & 1:
+                        if stays:
+                            weights[k] = before[s] * steps.again[i, k]
+                        if is_in_band(s ^ (1 << k), i, rows.shape[0], n_labels):
+                            weights[n_labels + k] = before[s ^ (1 << k)] * steps.first[i, k]
+                step = draw_index(weights, generator)
+                if step == 2 * n_labels:
+                    drawn[draw, i] = n_labels
+                elif step >= n_labels:
+                    drawn[draw, i] = step - n_labels
+                    state[draw] = s ^ (1 << (step - n_labels))
+                else:
+                    drawn[draw, i] = step
+
+
+@kernel
+def is_in_band(s, i, n_instances, n_labels):
+    """Tell whether state s can be reached by i instances and completed by the others."""
+    cardinality = 0
+    while s != 0:
+        s &= s - 1
+        cardinality += 1
+    return max(0, n_labels - (n_instances - i)) <= cardinality <= min(i, n_labels)

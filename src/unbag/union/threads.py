@@ -1,0 +1,74 @@
+"""Sharing bags out among threads, when the work repays them.
+
+Kernels release the GIL and call no BLAS, so plain Python threads do. They end with the
+call: no pool is left spinning against BLAS's, and forked workers inherit nothing.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+
+import joblib
+import numba
+import numpy as np
+
+# What it takes to start and join threads, and the least share of work that repays it:
+# about three milliseconds, in units of one instance times one set of labels.
+WORTHWHILE = 1_000_000.0
+# Bags that go through the kernels together: few enough to stay in the cache.
+BATCH_BAGS = 2048
+
+
+def thread_count(n_threads):
+    """Return how many threads may run, for None as many as this process has cores."""
+    if n_threads is None:
+        return core_count()
+    if not isinstance(n_threads, (int, np.integer)) or n_threads < 1:
+        raise ValueError(f"n_threads must be a positive integer or None; got {n_threads!r}.")
+    return int(n_threads)
+
+
+@cache
+def core_count():
+    """Count the cores of this process; workers of joblib are told theirs by numba's limit."""
+    return min(joblib.cpu_count(), numba.config.NUMBA_NUM_THREADS)
+
+
+def batches(bags, cost, n_threads):
+    """Cut bags into batches: even ones for one thread, big bags first for several.
+
+    Parameters
+    ----------
+    bags : ndarray of int
+    cost : ndarray of shape (n_bags,)
+        Work that each of these bags will take; not looked at for one thread.
+    n_threads : int
+
+    Returns
+    -------
+    list of ndarrays of int
+        Every bag in exactly one of them.
+    """
+    if n_threads == 1:
+        return [bags[first : first + BATCH_BAGS] for first in range(0, len(bags), BATCH_BAGS)]
+    order = np.argsort(-cost, kind="stable")
+    cumulative = np.cumsum(cost[order])
+    # Cuts at equal costs: each big bag alone, many small ones together.
+    n_parts = max(4 * n_threads, len(bags) // BATCH_BAGS)
+    steps = np.floor(n_parts * (cumulative - cost[order] / 2) / cumulative[-1])
+    return np.split(bags[order], np.flatnonzero(np.diff(steps)) + 1)
+
+
+def run_threads(work, parts, n_threads):
+    """Call `work` on every part, on as many threads as are given."""
+    if n_threads == 1 or len(parts) < 2:
+        for bags in parts:
+            work(bags)
+        return
+    with ThreadPoolExecutor(n_threads, thread_name_prefix="unbag") as pool:
+        futures = [pool.submit(work, bags) for bags in parts]
+        try:
+            for future in futures:
+                future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
