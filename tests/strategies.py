@@ -1,0 +1,45 @@
+"""Hypothesis strategies: bags, label sets and priors, hard ones included."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from hypothesis import strategies as st
+
+
+@dataclass
+class Case:
+    """One bag: what `infer` takes, and a way to hand it over."""
+
+    log_prior: np.ndarray
+    y: np.ndarray
+    pinned: np.ndarray
+
+    @property
+    def arguments(self):
+        return self.log_prior, [0, len(self.log_prior)], self.y[None]
+
+    @property
+    def keywords(self):
+        return {"instance_labels": self.pinned}
+
+
+@st.composite
+def cases(draw, max_instances=6, max_classes=5, exclude=True, pin=True):
+    """Draw a bag with required, optional and forbidden classes, and a few pins.
+
+    Logits are normal, of scale 1, 5, 20 or 60; with `exclude`, some are -inf.
+    """
+    n_instances = draw(st.integers(1, max_instances))
+    n_classes = draw(st.integers(1, max_classes))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    log_prior = rng.normal(size=(n_instances, n_classes)) * draw(st.sampled_from([1, 5, 20, 60]))
+    if exclude and draw(st.booleans()):
+        log_prior[rng.random(log_prior.shape) < 0.2] = -np.inf
+    y = np.array(draw(st.lists(st.sampled_from([1, 1, 0, -1]), min_size=n_classes,
+                               max_size=n_classes)))  # fmt: skip
+    pinned = np.full(n_instances, -1)
+    allowed = np.flatnonzero(y)
+    if pin and len(allowed) and draw(st.booleans()):
+        chosen = rng.random(n_instances) < 0.3
+        pinned[chosen] = rng.choice(allowed, chosen.sum())
+    return Case(log_prior, y, pinned)

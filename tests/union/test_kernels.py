@@ -1,0 +1,132 @@
+"""Every kernel against enumeration, and their error bounds against the truth."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oracle import enumerate_bag, errors, recursion_bag
+from strategies import cases
+from unbag.union import infer
+
+EXACT = ("auto", "chain")
+BOUNDED = ("adaptive", "dense", "forward", "fast")
+SCALES = (1, 5, 20, 60)
+
+
+def assert_matches(result, log_likelihood, posterior, atol):
+    np.testing.assert_allclose(result.posterior, posterior, rtol=0, atol=atol)
+    if log_likelihood == -np.inf:
+        assert result.log_likelihood[0] == -np.inf
+    else:
+        slack = atol * max(1.0, abs(log_likelihood))
+        assert abs(result.log_likelihood[0] - log_likelihood) <= slack
+
+
+@pytest.mark.parametrize("n_instances", range(8))
+@pytest.mark.parametrize("n_required", range(5))
+def test_against_enumeration(n_instances, n_required, rng):
+    """Required, optional, background-like and pinned classes, mild to extreme priors."""
+    for n_optional, scale, pin in product((0, 1, 2), SCALES, (False, True)):
+        n_classes = n_required + n_optional + 1
+        y = rng.permutation([1] * n_required + [-1] * n_optional + [0])
+        log_prior = rng.normal(size=(n_instances, n_classes)) * scale
+        pinned = np.full(n_instances, -1)
+        if pin and n_instances and y.any():
+            pinned[rng.integers(n_instances)] = rng.choice(np.flatnonzero(y))
+        log_likelihood, posterior = enumerate_bag(log_prior, y, pinned)
+        arguments = (log_prior, [0, n_instances], y[None])
+        for method in EXACT:
+            result = infer(*arguments, method=method, instance_labels=pinned)
+            assert_matches(result, log_likelihood, posterior, atol=1e-9)
+        for method in BOUNDED:
+            result = infer(*arguments, method=method, instance_labels=pinned)
+            bound = result.error_bound[0]
+            # The enumeration itself errs by about 1e-13 at these scales.
+            if bound < np.inf:
+                assert_matches(result, log_likelihood, posterior, atol=bound + 1e-12)
+            else:
+                assert method != "forward" or log_likelihood < -500
+                assert np.isfinite(result.posterior).all()
+                assert np.isfinite(result.log_likelihood).all()
+
+
+@given(cases(), st.sampled_from(["auto", "chain", "dense", "adaptive", "forward", "fast"]))
+def test_error_bound_holds(case, method):
+    result = infer(*case.arguments, method=method, **case.keywords)
+    bound = result.error_bound[0]
+    assert bound >= 0
+    if bound < np.inf:
+        reference = recursion_bag(case.log_prior, case.y, case.pinned)
+        if result.log_likelihood[0] == -np.inf:
+            assert reference[0] == -np.inf
+            assert not result.posterior.any()
+        else:
+            assert max(errors(result, reference)) <= bound
+
+
+def test_error_bound_holds_over_ten_thousand_bags(rng):
+    n_bags = 10_000
+    sizes = rng.integers(1, 7, n_bags)
+    offsets = np.append(0, np.cumsum(sizes))
+    y = rng.choice([1, 1, 0, -1], size=(n_bags, 4))
+    scale = np.repeat(rng.choice(SCALES, n_bags), sizes)
+    log_prior = rng.normal(size=(offsets[-1], 4)) * scale[:, None]
+    results = {method: infer(log_prior, offsets, y, method=method) for method in (*EXACT, *BOUNDED)}
+    worst = dict.fromkeys(results, 0.0)
+    for b in range(n_bags):
+        rows = slice(offsets[b], offsets[b + 1])
+        reference = recursion_bag(log_prior[rows], y[b], digits=40)
+        truth = np.array(reference[1], dtype=float)
+        for method, result in results.items():
+            bound = result.error_bound[b]
+            if bound < np.inf and reference[0] > -np.inf:
+                # Doubles hold the truth to 1e-16.
+                error = np.abs(result.posterior[rows] - truth).max()
+                likelihood = float(reference[0])
+                error = max(
+                    error,
+                    abs(result.log_likelihood[b] - likelihood) / max(1.0, abs(likelihood)),
+                )
+                worst[method] = max(worst[method], (error - 2.3e-16) / bound)
+            assert (result.log_likelihood[b] == -np.inf) == (reference[0] == -np.inf)
+    assert max(worst.values()) <= 1.0, worst
+    for method in results:
+        assert not np.isnan(results[method].error_bound).any()
+        assert np.isfinite(results[method].posterior).all()
+    for method in EXACT:
+        assert results[method].error_bound.max() <= 1e-9
+
+
+def test_mild_bags_certify_by_inclusion_exclusion(rng):
+    for n_labels in range(1, 9):
+        n_bags = 300
+        n_instances = n_labels + 3 + rng.integers(0, 8, n_bags)
+        offsets = np.append(0, np.cumsum(n_instances))
+        log_prior = rng.normal(size=(offsets[-1], n_labels))
+        y = np.ones((n_bags, n_labels), dtype=int)
+        for method in ("dense", "adaptive"):
+            result = infer(log_prior, offsets, y, method=method)
+            assert result.error_bound.max() < 1e-9
+
+
+@pytest.mark.parametrize("method", ["auto", "chain", "dense", "adaptive", "forward", "fast"])
+def test_medium_bags_agree_with_the_recursion(method, rng):
+    """Sizes where enumeration cannot follow."""
+    for n_instances, n_labels, n_optional, scale in [
+        (40, 3, 0, 2.0),
+        (25, 6, 2, 1.0),
+        (9, 8, 1, 0.5),
+        (30, 5, 0, 8.0),
+        (12, 7, 3, 3.0),
+    ]:
+        log_prior = rng.normal(size=(n_instances, n_labels + n_optional)) * scale
+        y = np.array([1] * n_labels + [-1] * n_optional)
+        result = infer(log_prior, [0, n_instances], y[None], method=method)
+        bound = result.error_bound[0]
+        if method in EXACT:
+            assert bound <= 1e-9
+        if bound < np.inf:
+            assert max(errors(result, recursion_bag(log_prior, y))) <= bound
