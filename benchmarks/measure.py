@@ -1,0 +1,46 @@
+"""Timing by turns, and where the figures go."""
+
+import json
+import os
+import platform
+from importlib.metadata import version
+from pathlib import Path
+from time import perf_counter
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def alternate(calls, rounds):
+    """Return the best time of each call, taken in turns so that all meet the same noise."""
+    best = dict.fromkeys(calls, float("inf"))
+    for call in calls.values():
+        call()
+    for _ in range(rounds):
+        for name, call in calls.items():
+            start = perf_counter()
+            call()
+            best[name] = min(best[name], perf_counter() - start)
+    return best
+
+
+def machine():
+    """Describe what the figures were measured on."""
+    model = platform.processor()
+    if Path("/proc/cpuinfo").exists():
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        model = next((x.split(":")[1].strip() for x in lines if x.startswith("model name")), model)
+    return {
+        "processor": model,
+        "cores": os.cpu_count(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        **{name: version(name) for name in ("unbag", "numpy", "scipy", "scikit-learn", "numba")},
+    }
+
+
+def save(name, results, console):
+    """Write results as JSON beside the benchmarks."""
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{name}.json"
+    path.write_text(json.dumps(results, indent=2) + "\n")
+    console.print(f"Written to {path.relative_to(RESULTS.parents[1])}")
