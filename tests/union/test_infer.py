@@ -1,5 +1,7 @@
 """`infer` as people meet it: shapes, bad input, threads, impossible and intractable bags."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -123,6 +125,14 @@ def test_tolerance_decides_how_much_is_left_out(rng):
     assert np.abs(loose.posterior - tight.posterior).max() <= loose.error_bound[0]
 
 
+def test_intractable_bags_survive_pickling():
+    with pytest.raises(IntractableBagError) as caught:
+        infer(np.zeros((30, 30)), [0, 30], np.ones((1, 30), dtype=int))
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert str(again) == str(caught.value)
+    assert again.bag == 0
+
+
 def bad(log_prior=None, offsets=(0, 2, 3), y=((1, 0), (1, 1)), **keywords):
     log_prior = np.zeros((3, 2)) if log_prior is None else log_prior
     return log_prior, offsets, y, keywords
@@ -133,6 +143,7 @@ def bad(log_prior=None, offsets=(0, 2, 3), y=((1, 0), (1, 1)), **keywords):
     [
         (bad(np.array([[0, 0], [0, np.nan], [0, 0]])), "row 1, in bag 0, holds nan"),
         (bad(np.array([[0, 0], [0, 0], [np.inf, 0]])), "row 2, in bag 1, holds inf"),
+        (bad(np.full((3, 2), np.finfo(float).min)), "row 0, in bag 0, holds -1.79.*Use -inf"),
         (bad(np.array([["a", "b"]] * 3)), "log_prior must hold numbers"),
         (bad(np.zeros((3, 3))), r"shape \(3, 2\); got shape \(3, 3\)"),
         (bad(np.zeros(3)), "one row per instance"),
@@ -169,6 +180,7 @@ def test_bad_input_is_named(arguments, message):
         ({"method": "slow"}, "method must be one of .*auto.*got 'slow'"),
         ({"tolerance": 0.0}, "tolerance must be positive"),
         ({"tolerance": np.nan}, "tolerance must be positive"),
+        ({"tolerance": np.inf}, "tolerance must be positive and below 1"),
         ({"n_threads": 0}, "n_threads must be a positive integer"),
         ({"n_threads": 1.5}, "n_threads must be a positive integer"),
     ],

@@ -141,6 +141,24 @@ def test_bags_do_not_see_each_other(bags, method):
         assert together.method[b] == alone.method[0]
 
 
+@pytest.mark.parametrize("method", ["auto", "dense", "adaptive", "chain", "fast"])
+def test_a_batch_of_all_sizes_is_its_bags(method, rng):
+    """Bags of few and of many labels share room to work in, but nothing else."""
+    sizes = rng.integers(10, 40, 60)
+    offsets = np.append(0, np.cumsum(sizes))
+    log_prior = rng.normal(size=(offsets[-1], 10)) * 2
+    y = np.zeros((60, 10), dtype=int)
+    for b in range(60):
+        y[b, : rng.integers(0, 11)] = 1
+        y[b, rng.random(10) < 0.2] = -1
+    together = infer(log_prior, offsets, y, method=method)
+    for b in range(60):
+        rows = slice(offsets[b], offsets[b + 1])
+        alone = infer(log_prior[rows], [0, sizes[b]], y[b : b + 1], method=method)
+        np.testing.assert_array_equal(together.posterior[rows], alone.posterior)
+        np.testing.assert_array_equal(together.log_likelihood[b], alone.log_likelihood[0])
+
+
 @given(cases())
 def test_pinning_is_a_prior_of_one_class(case):
     result = certain(case)

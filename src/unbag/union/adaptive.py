@@ -190,7 +190,7 @@ def walk(share, slack, weights, threshold, most, after, skipped):
         if w * (1.0 + rest[j + 1]) <= threshold:
             pruned += w * (1.0 + rest[j + 1])
             continue
-        if visited == most:
+        if visited >= most:
             return z, others, math.inf, visited
         visited += 1
         signed = w if child % 2 == 0 else -w
@@ -224,14 +224,13 @@ def adaptive(share, slack, tolerance, most, posterior, slack_posterior):
     tolerance : float
         Error bound to reach.
     most : int
-        Give up after that many sets in one walk.
+        Give up after that many sets.
 
     Returns
     -------
     z, error_bound : float
-        As in `dense`; the bound is inf when the walk gave up.
-    visited : int
-        Number of sets visited in the last walk; `most` when it gave up.
+        As in `dense`; the bound is inf after giving up.
+    gave_up : bool
     """
     n_labels, n_instances = share.shape
     weights = np.empty(n_labels)
@@ -247,9 +246,13 @@ def adaptive(share, slack, tolerance, most, posterior, slack_posterior):
     threshold = first_threshold(weights, tolerance)
     for _ in range(8):
         z, others, pruned, visited = walk(ordered, slack, weights, threshold, most, after, skipped)
-        error_bound = bound(n_instances, n_labels, visited, others, pruned, z)
-        rounding = bound(n_instances, n_labels, visited, others, 0.0, z)
-        if error_bound <= tolerance or pruned == math.inf or tolerance < rounding < math.inf:
+        n_additions = visited + n_labels
+        error_bound = bound(n_instances, n_labels, n_additions, others, pruned, z)
+        rounding = bound(n_instances, n_labels, n_additions, others, 0.0, z)
+        most -= visited
+        # Rounding alone is too much, and not because z is still far off.
+        hopeless = rounding > tolerance and z > pruned
+        if error_bound <= tolerance or hopeless or pruned == 0.0 or pruned == math.inf:
             break
         # z was smaller than guessed, or the subtrees left out were many.
         if z > 0.0:
@@ -264,4 +267,4 @@ def adaptive(share, slack, tolerance, most, posterior, slack_posterior):
             before += after[k, i]
         slack_posterior[i] = slack[i] * before
     normalise_rows(posterior, slack_posterior, share, slack)
-    return z, error_bound, visited
+    return z, error_bound, pruned == math.inf

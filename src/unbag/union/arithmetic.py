@@ -3,7 +3,7 @@
 =========== ==============================================================
 ``EPS``     spacing of doubles at one; a rounding errs by at most half of it
 ``TINY``    added to a divisor that may be zero where the dividend is then
-            zero too; too small to change any other quotient
+            zero too; where it changes any other quotient, that is as tiny
 =========== ==============================================================
 """
 

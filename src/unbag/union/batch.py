@@ -56,7 +56,8 @@ class Batch(NamedTuple):
     posterior, slack_posterior : ndarrays
         The kernels' answer, in the places of `share` and `slack`.
     log_z : ndarray of shape (m, 2)
-        Log-likelihood relative to the sum of `top`, as a sum of two.
+        Log-likelihood, as a sum of two, relative to the product of ``exp(top) * sums``: the
+        chance of the label set given that no forbidden label occurs.
     error_bound : ndarray of shape (m,)
         Of the posterior, and of the likelihood relative to itself.
     served : ndarray of int of shape (m,)
@@ -271,5 +272,5 @@ def write_answers(problem, log_prior, batch, values, log_likelihood, error_bound
         total, correction = add_exactly(total, correction, math.log(product))
         log_likelihood[b] = total + correction
         # The instances' own sums cancel from the posterior, but not from the likelihood.
-        own = batch.error_bound[m] + 2.0 * n_instances * EPS
+        own = batch.error_bound[m] + n_instances * (0.5 * n_labels + 5.0) * EPS
         error_bound[b] = max(batch.error_bound[m], own / max(1.0, abs(log_likelihood[b])) + EPS)

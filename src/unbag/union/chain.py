@@ -354,6 +354,8 @@ def chain(log_prior, rows, required, top, sums, slack, posterior, slack_posterio
                 posterior[k, i] = joint[k]
             slack_posterior[i] = joint[n_labels]
     normalise_rows(posterior, slack_posterior, posterior, slack_posterior)
+    if not math.isfinite(log_z):
+        return total, correction, math.inf
     long_sums = min(n_states, BLOCK + n_states / BLOCK)
     roundings = n_instances * (2.0 * n_labels + 10.0) + long_sums + 8.0
     return total, correction, EPS * roundings

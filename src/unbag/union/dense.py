@@ -51,7 +51,7 @@ def dense(share, slack, posterior, slack_posterior, room):
     column_b, lists = lists[:low_size], lists[low_size:]
     high_a, lists = lists[:high_size], lists[high_size:]
     high_b, lists = lists[:high_size], lists[high_size:]
-    row_a, row_b = lists[:high_size], lists[high_size:]
+    row_a, row_b = lists[:high_size], lists[high_size : 2 * high_size]
 
     signed[0] = 1.0 if n_labels % 2 == 0 else -1.0
     for k in range(n_labels):

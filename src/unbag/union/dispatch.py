@@ -25,9 +25,10 @@ ADAPTIVE, DENSE, CHAIN, FORWARD, FAST = range(len(METHODS))
 assert len(METHODS) == IMPOSSIBLE
 INTRACTABLE = -2
 
-# 2**22 union states, or sets of missing labels, are what one bag may cost.
+# 2**22 union states, and for adaptive 2**28 times one instance and one set of missing
+# labels, are what one bag may cost: seconds.
 MOST_LABELS = 22
-MOST_SETS = 1 << MOST_LABELS
+MOST_WORK = 1 << 28
 # Up to here, dense costs no more than finding out whether adaptive would cost less.
 FEW_LABELS = 5
 # From here on, a bag's cost is estimated from its priors before threads share it out.
@@ -43,7 +44,20 @@ READING_COST = 4
 
 
 class IntractableBagError(ValueError):
-    """A bag has too many required labels for any exact method."""
+    """A bag has too many required labels for any exact method.
+
+    Attributes
+    ----------
+    bag : int
+        Which bag.
+    """
+
+    def __init__(self, message, bag=None):
+        super().__init__(message, bag)
+        self.bag = bag
+
+    def __str__(self):
+        return self.args[0]
 
 
 def solve(bags, problem, log_prior, method, tolerance):
@@ -72,13 +86,13 @@ def solve(bags, problem, log_prior, method, tolerance):
         if len(chosen):
             RUNNERS[code](problem, log_prior, batch, chosen, tolerance)
             if method == "auto" and code != CHAIN:
-                fall_back(batch, chosen[batch.error_bound[chosen] > tolerance])
+                fall_back(batch, chosen[~(batch.error_bound[chosen] <= tolerance)])
     refuse_intractable(batch, problem)
     return batch
 
 
 def fall_back(batch, failed):
-    """Give bags that a kernel could not certify to the chain kernel, which always can."""
+    """Give bags that a kernel could not certify to the chain kernel, which subtracts nothing."""
     if len(failed):
         holds = batch.n_labels[failed] <= MOST_LABELS
         batch.served[failed] = np.where(holds, CHAIN, INTRACTABLE)
@@ -115,7 +129,8 @@ def refuse_intractable(batch, problem):
         f"work; more do when most of them are almost certain to occur). Ways out: mark labels of "
         f"this bag as unknown (-1 in y) rather than present, those first that surely occur; pin "
         f"instances whose label is known; split the bag; or let an estimator do the first by "
-        f"on_intractable='relax'."
+        f"on_intractable='relax'.",
+        bag=int(b),
     )
 
 
@@ -174,7 +189,8 @@ def choice(share, slack, tolerance):
     hopeless = bound(n_instances, n_labels, n_labels, heaviest, 0.0, largest_z) > tolerance
     if not hopeless:
         n_sets = estimate_sets(weights, first_threshold(weights, tolerance))
-        if ADAPTIVE_COST * n_sets < 2.0 ** min(n_labels, MOST_LABELS):
+        affordable = n_sets * n_instances < MOST_WORK
+        if affordable and ADAPTIVE_COST * n_sets < 2.0 ** min(n_labels, MOST_LABELS):
             return ADAPTIVE, ADAPTIVE_COST * n_sets * n_instances
     if n_labels > MOST_LABELS:
         return INTRACTABLE, 0.0
@@ -228,16 +244,17 @@ def run_dense(problem, log_prior, batch, chosen, tolerance):
 def run_adaptive(problem, log_prior, batch, chosen, tolerance):
     """Answer the chosen bags by `unbag.union.adaptive.adaptive`."""
     for m in chosen:
-        z, batch.error_bound[m], visited = adaptive(
+        slack = part(batch.slack, batch.row_offsets, m)
+        z, batch.error_bound[m], gave_up = adaptive(
             labels_part(batch.share, batch, m),
-            part(batch.slack, batch.row_offsets, m),
+            slack,
             tolerance,
-            MOST_SETS,
+            MOST_WORK // max(slack.shape[0], 1),
             labels_part(batch.posterior, batch, m),
             part(batch.slack_posterior, batch.row_offsets, m),
         )
         batch.log_z[m, 0] = log_of(z)
-        if visited == MOST_SETS:
+        if gave_up:
             batch.served[m] = INTRACTABLE
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from .batch import write_answers
 from .dispatch import METHODS, estimated_costs, solve
-from .problem import checked_log_prior, union_problem, unpack
+from .problem import add_packed, checked_log_prior, union_problem
 from .threads import WORTHWHILE, batches, run_threads, thread_count
 
 NAMES = np.array([*METHODS, "none"])
@@ -92,7 +92,8 @@ def infer(
         "forward" and "fast" are the published algorithms; "fast" breaks down for
         confident priors.
     tolerance : float
-        Error bound that "auto" must reach.
+        Error bound that "auto" must reach, as far as doubles allow: a bag of some 100,000
+        instances whose label set is very unlikely may end at a few 1e-9. `error_bound` says.
     instance_labels : array-like of int of shape (n_instances,), optional
         The class (column) of the instances whose label is known, -1 for the others.
     n_threads : int, optional
@@ -142,7 +143,7 @@ def infer(
         problem, log_prior, method=method, tolerance=tolerance, n_threads=n_threads
     )
     posterior = np.zeros(log_prior.shape)
-    unpack(problem, packed.values, posterior)
+    add_packed(problem, packed.values, posterior)
     return Inference(
         log_likelihood=packed.log_likelihood,
         posterior=posterior,
@@ -168,8 +169,8 @@ def infer_packed(problem, log_prior, *, method="auto", tolerance=1e-9, n_threads
     """
     if method != "auto" and method not in METHODS:
         raise ValueError(f"method must be one of {('auto', *METHODS)}; got {method!r}.")
-    if not tolerance > 0:
-        raise ValueError(f"tolerance must be positive; got {tolerance!r}.")
+    if not 0 < tolerance < 1:
+        raise ValueError(f"tolerance must be positive and below 1; got {tolerance!r}.")
     n_threads = thread_count(n_threads)
     values = np.empty(problem.value_offsets[-1])
     log_likelihood = np.empty(problem.n_bags)

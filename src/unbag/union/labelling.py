@@ -140,7 +140,7 @@ def sample_labels(log_prior, offsets, y, *, size, random_state=None, instance_la
     >>> sorted({tuple(map(int, draw)) for draw in draws})
     [(0, 1), (1, 0)]
     """
-    if not isinstance(size, (int, np.integer)) or size < 0:
+    if not isinstance(size, (int, np.integer)) or isinstance(size, bool) or size < 0:
         raise ValueError(f"size must be a non-negative integer; got {size!r}.")
     problem = union_problem(offsets, y, instance_labels)
     log_prior = checked_log_prior(log_prior, problem)
@@ -176,7 +176,7 @@ def draw_bags(problem, log_prior, batch, generator, labels):
         n_labels = batch.n_labels[m]
         drawn = np.empty((size, rows.shape[0]), np.int64)
         # Tries of one draw against the states of the chain, which serve them all.
-        tries = math.exp(-min(batch.log_z[m, 0] + batch.log_z[m, 1], 700.0))
+        tries = math.exp(-max(batch.log_z[m, 0] + batch.log_z[m, 1], -700.0))
         if n_labels > MOST_LABELS or size * tries <= size + float(1 << n_labels):
             draw_until_covered(
                 labels_part(batch.share, batch, m),

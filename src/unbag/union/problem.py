@@ -12,6 +12,9 @@ import numpy as np
 
 from .compilation import kernel
 
+# Log-priors beyond that are off by more than the posterior may be.
+LARGEST = 1e12
+
 
 class UnionProblem(NamedTuple):
     """Which classes the instances of each bag may and must have.
@@ -108,7 +111,7 @@ def checked_label_sets(y, n_bags):
         )
     if y.dtype.kind not in "iufb":
         raise ValueError(f"y must hold the numbers 1, 0 and -1; got dtype {y.dtype}.")
-    small = y.astype(np.int8, order="C") if y.dtype.kind != "f" else y
+    small = y.astype(np.int8 if y.dtype.kind != "f" else np.float64, order="C")
     valid = has_only_marks(np.ascontiguousarray(small))
     if valid and y.dtype.kind in "iu" and y.dtype.itemsize > 1:
         valid = y.size == 0 or bool(y.min() >= -1 and y.max() <= 1)
@@ -127,6 +130,8 @@ def checked_pins(instance_labels, offsets, y):
         return np.empty(0, dtype=np.int64)
     labels = np.asarray(instance_labels)
     n_instances = offsets[-1]
+    if labels.size == 0:
+        labels = labels.astype(np.int64)
     if labels.shape != (n_instances,) or labels.dtype.kind not in "iu":
         raise ValueError(
             f"instance_labels must hold one integer per instance (a column of y, or -1 where the "
@@ -186,6 +191,16 @@ def checked_log_prior(log_prior, problem):
             f"log_prior must be finite or -inf; row {row}, in bag {bag_of(problem.offsets, row)}, "
             f"holds {bad}."
         )
+    smallest = log_prior.min(initial=0.0)
+    if smallest < -LARGEST or log_prior.max(initial=0.0) > LARGEST:
+        out = (np.abs(log_prior) > LARGEST) & (log_prior > -math.inf)
+        if out.any():
+            row, c = np.argwhere(out)[0]
+            raise ValueError(
+                f"log_prior must lie within {LARGEST:g} of zero, or doubles cannot tell such "
+                f"numbers apart; row {row}, in bag {bag_of(problem.offsets, row)}, holds "
+                f"{log_prior[row, c]:g}. Use -inf to exclude a class."
+            )
     return log_prior
 
 
@@ -241,13 +256,32 @@ def pack(offsets, y, pinned):
 
 
 @kernel
-def unpack(problem, values, posterior):
-    """Spread packed values over the columns of a dense array of zeros."""
+def add_packed(problem, values, dense):
+    """Add packed values to the columns of a dense array."""
     for b in range(problem.n_required.shape[0]):
         first = problem.column_offsets[b]
         n_allowed = problem.column_offsets[b + 1] - first
         value = problem.value_offsets[b]
         for row in range(problem.offsets[b], problem.offsets[b + 1]):
             for j in range(n_allowed):
-                posterior[row, problem.columns[first + j]] = values[value + j]
+                dense[row, problem.columns[first + j]] += values[value + j]
             value += n_allowed
+
+
+@kernel
+def dot_packed(problem, values, dense):
+    """Multiply packed values by a dense array, entry by entry, and sum them up for each bag.
+
+    Where the value is zero the product is, even if the other factor is infinite.
+    """
+    sums = np.zeros(problem.n_required.shape[0])
+    for b in range(problem.n_required.shape[0]):
+        first = problem.column_offsets[b]
+        n_allowed = problem.column_offsets[b + 1] - first
+        value = problem.value_offsets[b]
+        for row in range(problem.offsets[b], problem.offsets[b + 1]):
+            for j in range(n_allowed):
+                if values[value + j] != 0.0:
+                    sums[b] += values[value + j] * dense[row, problem.columns[first + j]]
+            value += n_allowed
+    return sums
