@@ -1,0 +1,399 @@
+"""The paper's measures: instance accuracy, and five measures of bag label prediction.
+
+All bag measures share three conventions, so that none depends on the order of the classes:
+
+- An unknown entry of `y_true` (-1) is left out, as if its bag had one class less.
+- Classes with equal scores count against the scores: present ones stand behind absent ones.
+- A bag that says nothing about a measure is left out; without any other bag it is NaN.
+
+scikit-learn has the same rule for ties, but a bag without both present and absent classes counts
+as perfect there. The MATLAB code behind the published figures leaves such bags out, as here, but
+breaks ties by the position of the class, and in one-error in favour of the scores, which makes
+equal scores for all classes perfect. On bags with both kinds of classes and no ties, all agree.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unbag.labels import LabelSets
+
+
+def instance_accuracy(labels_true, labels_pred, sample_weight=None):
+    """Share of instances that have the right label.
+
+    Parameters
+    ----------
+    labels_true, labels_pred : array-like of shape (n_instances,)
+        Strings or numbers; None, or -1 among numbers, is the background, a label like any other.
+    sample_weight : array-like of shape (n_instances,), optional
+        How much each instance counts.
+
+    Returns
+    -------
+    float
+        NaN without instances.
+
+    Examples
+    --------
+    >>> instance_accuracy(["wren", "wren", "tit", None], ["wren", "tit", "tit", None])
+    0.75
+    """
+    is_right = _matches(labels_true, labels_pred)
+    if sample_weight is None:
+        return _mean(is_right)
+    weight = np.asarray(sample_weight, dtype=float)
+    if weight.shape != is_right.shape:
+        raise ValueError(f"sample_weight has shape {weight.shape} for {is_right.size} instances.")
+    return float(np.average(is_right, weights=weight))
+
+
+def instance_accuracy_per_class(labels_true, labels_pred, classes=None):
+    """Share of the instances of each class that have the right label (the recall of the class).
+
+    Parameters
+    ----------
+    labels_true, labels_pred : array-like of shape (n_instances,)
+        As for `instance_accuracy`.
+    classes : array-like of shape (n_classes,), optional
+        The classes to report; by default the sorted values of `labels_true`, None last.
+
+    Returns
+    -------
+    ndarray of shape (n_classes,)
+        NaN for a class that does not occur in `labels_true`.
+
+    Examples
+    --------
+    >>> truth, guess = ["wren", "wren", "tit"], ["wren", "tit", "tit"]
+    >>> instance_accuracy_per_class(truth, guess, classes=["tit", "wren", "owl"])
+    array([1. , 0.5, nan])
+    """
+    is_right = _matches(labels_true, labels_pred)
+    labels = np.asarray(labels_true)
+    if classes is None:
+        classes = sorted(set(labels.tolist()), key=lambda label: (label is None, label))
+    return np.array([_mean(is_right[labels == label]) for label in classes])
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """How far the confidence of instance predictions can be trusted, bin by bin.
+
+    Attributes
+    ----------
+    bin_edges : ndarray of shape (n_bins + 1,)
+        A bin holds its upper edge; the first bin holds its lower edge too.
+    confidence : ndarray of shape (n_bins,)
+        Mean confidence in each bin; NaN in an empty one.
+    accuracy : ndarray of shape (n_bins,)
+        Share of instances predicted rightly in each bin; NaN in an empty one.
+    counts : ndarray of int of shape (n_bins,)
+        Number of instances in each bin.
+    ece : float
+        Expected calibration error: mean over instances of the gap between the confidence and the
+        accuracy of their bin; 0 is best.
+    brier_score : float
+        Mean squared distance between the probabilities and the truth; from 0, the best, to 2.
+    """
+
+    bin_edges: np.ndarray
+    confidence: np.ndarray
+    accuracy: np.ndarray
+    counts: np.ndarray
+    ece: float
+    brier_score: float
+
+
+def calibration(labels_true, proba, classes, n_bins=10, strategy="uniform"):
+    """Compare the confidence of instance predictions with how often they are right.
+
+    The most probable class is predicted (the first among equals), its probability the confidence.
+
+    Parameters
+    ----------
+    labels_true : array-like of shape (n_instances,)
+        True labels. One that is not among the classes was never predicted, so it counts as wrong.
+    proba : array-like of shape (n_instances, n_classes)
+        Probabilities, each row summing to one.
+    classes : array-like of shape (n_classes,)
+        The classes of the columns. Where the last column is the background, add None (or -1 among
+        numbers) to the ``classes_`` of the estimator.
+    n_bins : int, default=10
+        Number of bins.
+    strategy : {"uniform", "quantile"}, default="uniform"
+        Bins of equal width over [0, 1], or of about equally many instances each: fewer bins then,
+        where confidences repeat.
+
+    Returns
+    -------
+    Calibration
+
+    Examples
+    --------
+    Said with 80%, right in one case of two.
+
+    >>> result = calibration(["a", "b"], [[0.8, 0.2], [0.8, 0.2]], classes=["a", "b"], n_bins=2)
+    >>> result.counts, result.accuracy, round(result.ece, 2)
+    (array([0, 2]), array([nan, 0.5]), 0.3)
+    """
+    labels_true, classes = np.asarray(labels_true), np.asarray(classes)
+    proba = np.asarray(proba, dtype=float)
+    if proba.shape != (labels_true.size, classes.size) or not proba.size:
+        expected = f"{labels_true.size} instances and {classes.size} classes, at least one of each"
+        raise ValueError(f"proba has shape {proba.shape} but must have {expected}.")
+    if not (np.allclose(proba.sum(axis=1), 1.0, atol=1e-5) and (proba >= 0).all()):
+        raise ValueError("proba must hold probabilities: no negative ones, each row summing to 1.")
+    _check_same_kind(labels_true, classes)
+
+    is_true = labels_true[:, None] == classes
+    is_right = is_true[np.arange(labels_true.size), proba.argmax(axis=1)]
+    confidence = proba.max(axis=1)
+    edges = _bin_edges(confidence, n_bins, strategy)
+    # Only inner edges divide: the outer bins take what lies on their ends, or beyond by rounding.
+    bins = np.searchsorted(edges[1:-1], confidence)
+    counts = np.bincount(bins, minlength=edges.size - 1)
+    sum_confidence = np.bincount(bins, weights=confidence, minlength=counts.size)
+    n_right = np.bincount(bins, weights=is_right, minlength=counts.size)
+    filled = np.where(counts > 0, counts, np.nan)
+    return Calibration(
+        bin_edges=edges,
+        confidence=sum_confidence / filled,
+        accuracy=n_right / filled,
+        counts=counts,
+        ece=float(np.abs(n_right - sum_confidence).sum() / labels_true.size),
+        # Expanded, so that a true label beyond the classes counts as one more column of zeros.
+        brier_score=_mean((proba**2).sum(axis=1) - 2.0 * (proba * is_true).sum(axis=1) + 1.0),
+    )
+
+
+def hamming_loss(y_true, y_pred):
+    """Share of known (bag, class) entries that are predicted wrongly.
+
+    Parameters
+    ----------
+    y_true : LabelSets or array-like of shape (n_bags, n_classes)
+        1 where the class is present in the bag, 0 where it is absent, -1 where that is unknown.
+    y_pred : array-like of shape (n_bags, n_classes)
+        Predicted indicator of 1 and 0, in the same columns.
+
+    Returns
+    -------
+    float
+        From 0, the best, to 1.
+
+    Examples
+    --------
+    >>> hamming_loss([[1, 0], [1, -1]], [[1, 1], [1, 1]]) == 1 / 3
+    True
+    """
+    truth, predicted = _indicator(y_true), _indicator(y_pred)
+    _check_shape(truth, predicted, "y_pred")
+    if (predicted < 0).any():
+        bag, column = np.argwhere(predicted < 0)[0]
+        raise ValueError(f"y_pred has -1 for bag {bag}, column {column}: predict 1 or 0.")
+    return _mean((truth != predicted)[truth >= 0])
+
+
+def ranking_loss(y_true, scores):
+    """Share of pairs of a present and an absent class that the scores put in the wrong order.
+
+    Parameters
+    ----------
+    y_true : LabelSets or array-like of shape (n_bags, n_classes)
+        1 where the class is present in the bag, 0 where it is absent, -1 where that is unknown.
+    scores : array-like of shape (n_bags, n_classes)
+        Confidence in each class, in the same columns; only its order within a bag matters.
+
+    Returns
+    -------
+    float
+        Mean over the bags that have both present and absent classes; from 0, the best, to 1.
+
+    Examples
+    --------
+    Of the four pairs only (3, 2) is in the wrong order.
+
+    >>> ranking_loss([[1, 0, 0, 1]], [[0.9, 0.2, 0.6, 0.4]])
+    0.25
+    """
+    present, absent, scores = _with_pairs(*_ranking(y_true, scores))
+    n_wrong = (_count_at_least(scores, absent) * present).sum(axis=1)
+    return _mean(n_wrong / (present.sum(axis=1) * absent.sum(axis=1)))
+
+
+def average_precision(y_true, scores):
+    """Share of present classes among those ranked at least as high as a present class.
+
+    Parameters
+    ----------
+    y_true, scores
+        As for `ranking_loss`.
+
+    Returns
+    -------
+    float
+        Mean over the present classes of a bag, then over the bags that have both present and absent
+        classes; from above 0 to 1, the best.
+
+    Examples
+    --------
+    The present classes have ranks 1 and 3: (1/1 + 2/3) / 2 = 5/6.
+
+    >>> round(average_precision([[1, 0, 0, 1]], [[0.9, 0.2, 0.6, 0.4]]), 4)
+    0.8333
+    """
+    present, absent, scores = _with_pairs(*_ranking(y_true, scores))
+    n_present = np.where(present, _count_at_least(scores, present), 0)
+    # A present class counts itself; an unknown one may count nothing, and is zero above.
+    rank = np.maximum(_count_at_least(scores, present | absent), 1)
+    return _mean((n_present / rank).sum(axis=1) / present.sum(axis=1))
+
+
+def one_error(y_true, scores):
+    """Share of bags whose highest score belongs to an absent class.
+
+    Parameters
+    ----------
+    y_true, scores
+        As for `ranking_loss`.
+
+    Returns
+    -------
+    float
+        Mean over the bags that have both present and absent classes; from 0, the best, to 1.
+
+    Examples
+    --------
+    >>> one_error([[1, 0], [0, 1]], [[0.9, 0.2], [0.9, 0.2]])
+    0.5
+    """
+    present, absent, scores = _with_pairs(*_ranking(y_true, scores))
+    best_present = np.where(present, scores, -np.inf).max(axis=1, initial=-np.inf)
+    best_absent = np.where(absent, scores, -np.inf).max(axis=1, initial=-np.inf)
+    return _mean(best_absent >= best_present)
+
+
+def coverage(y_true, scores):
+    """How far down the ranking the last present class stands, as a share of the classes.
+
+    Parameters
+    ----------
+    y_true, scores
+        As for `ranking_loss`.
+
+    Returns
+    -------
+    float
+        (rank - 1) / n_classes, mean over the bags that have a present class: from 0 to below 1,
+        lower is better. (``coverage_error`` of scikit-learn is the mean of the rank itself.)
+
+    Examples
+    --------
+    The last present class has rank 3: (3 - 1) / 4.
+
+    >>> coverage([[1, 0, 0, 1]], [[0.9, 0.2, 0.6, 0.4]])
+    0.5
+    """
+    present, absent, scores = _ranking(y_true, scores)
+    known = present | absent
+    rank = np.where(present, _count_at_least(scores, known), 0).max(axis=1, initial=0)
+    counted = rank > 0
+    return _mean((rank[counted] - 1) / known.sum(axis=1)[counted])
+
+
+def bag_measures(y_true, y_pred, scores):
+    """All five measures of bag label prediction.
+
+    Parameters
+    ----------
+    y_true, y_pred, scores
+        As for `hamming_loss` and `ranking_loss`.
+
+    Returns
+    -------
+    dict of str to float
+        Hamming loss, ranking loss, average precision, one-error and coverage, by function name.
+
+    Examples
+    --------
+    >>> bag_measures([[1, 0]], [[1, 1]], [[0.9, 0.6]])["hamming_loss"]
+    0.5
+    """
+    ranked = (ranking_loss, average_precision, one_error, coverage)
+    measures = {measure.__name__: measure(y_true, scores) for measure in ranked}
+    return {"hamming_loss": hamming_loss(y_true, y_pred), **measures}
+
+
+def _mean(values):
+    return float(values.mean()) if values.size else float("nan")
+
+
+def _matches(labels_true, labels_pred):
+    labels_true, labels_pred = np.asarray(labels_true), np.asarray(labels_pred)
+    if labels_true.ndim != 1 or labels_true.shape != labels_pred.shape:
+        shapes = f"labels_true has shape {labels_true.shape}, labels_pred {labels_pred.shape}"
+        raise ValueError(f"{shapes}: give both one label per instance.")
+    _check_same_kind(labels_true, labels_pred)
+    return labels_true == labels_pred
+
+
+def _check_same_kind(labels_true, others):
+    # '1' and 1 never match: better an error than an accuracy of zero.
+    distinct = {*labels_true.tolist(), *others.tolist()} - {None}
+    if len({isinstance(label, str) for label in distinct}) > 1:
+        raise ValueError("Labels are strings here and numbers there: use the same for both.")
+
+
+def _bin_edges(confidence, n_bins, strategy):
+    if n_bins < 1:
+        raise ValueError(f"n_bins must be at least 1, not {n_bins}.")
+    fractions = np.linspace(0.0, 1.0, n_bins + 1)
+    if strategy == "uniform":
+        return fractions
+    if strategy == "quantile":
+        edges = np.unique(np.quantile(confidence, fractions))
+        # One value everywhere still needs a bin, of no width.
+        return edges if edges.size > 1 else np.repeat(edges, 2)
+    raise ValueError(f"strategy must be 'uniform' or 'quantile', not {strategy!r}.")
+
+
+def _indicator(y):
+    return (y if isinstance(y, LabelSets) else LabelSets(y)).indicator
+
+
+def _check_shape(truth, values, name):
+    if values.shape != truth.shape:
+        raise ValueError(f"{name} has shape {values.shape}, y_true {truth.shape}: make them agree.")
+
+
+def _ranking(y_true, scores):
+    """Masks of present and of absent classes, and checked scores, of shape (n_bags, n_classes)."""
+    truth, scores = _indicator(y_true), np.asarray(scores, dtype=float)
+    _check_shape(truth, scores, "scores")
+    if np.isnan(scores).any():
+        bag, column = np.argwhere(np.isnan(scores))[0]
+        raise ValueError(f"The score of bag {bag}, column {column} is NaN: it has no rank.")
+    return truth == 1, truth == 0, scores
+
+
+def _with_pairs(present, absent, scores):
+    """Keep the bags that have both a present and an absent class."""
+    kept = present.any(axis=1) & absent.any(axis=1)
+    return present[kept], absent[kept], scores[kept]
+
+
+def _count_at_least(scores, counted):
+    """Count, for each class, the counted classes of its bag that score at least as much."""
+    order = np.argsort(-scores, axis=1)
+    falling = np.take_along_axis(scores, order, axis=1)
+    running = np.cumsum(np.take_along_axis(counted, order, axis=1), axis=1)
+    # Tied classes share the count that the last of them has reached. Counts never fall, so that
+    # is the smallest among the ends of ties from there on.
+    ends_tie = np.ones(scores.shape, dtype=bool)
+    ends_tie[:, :-1] = falling[:, :-1] != falling[:, 1:]
+    running[~ends_tie] = scores.shape[1]
+    shared = np.minimum.accumulate(running[:, ::-1], axis=1)[:, ::-1]
+    counts = np.empty_like(shared)
+    np.put_along_axis(counts, order, shared, axis=1)
+    return counts
