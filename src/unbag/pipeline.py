@@ -1,0 +1,105 @@
+"""Pipelines that answer for instances as well as for bags."""
+
+from functools import wraps
+
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.metaestimators import available_if
+
+from unbag.preprocessing import BagContext, OnInstances, RBFDictionary
+
+
+def _asked_of_model(stub):
+    """Fill in a method of a pipeline: transform `X`, then ask the model, where it can answer."""
+
+    @wraps(stub)
+    def ask(self, X, *labels, **options):
+        for _, transformer in self.steps[:-1]:
+            if transformer not in (None, "passthrough"):
+                X = transformer.transform(X)
+        return getattr(self.steps[-1][1], stub.__name__)(X, *labels, **options)
+
+    return available_if(lambda self: hasattr(self.steps[-1][1], stub.__name__))(ask)
+
+
+class BagPipeline(Pipeline):
+    """A scikit-learn pipeline that also answers for instances.
+
+    To ``Pipeline`` it adds the methods of models over bags, each where the last step has it.
+
+    Parameters
+    ----------
+    steps : list of (str, estimator)
+        Transformers of Bags, then a model.
+    transform_input, memory, verbose
+        As in ``Pipeline`` of the installed scikit-learn.
+
+    Examples
+    --------
+    >>> from sklearn.base import BaseEstimator
+    >>> from unbag import Bags
+    >>> class AboveZero(BaseEstimator):
+    ...     def fit(self, X, y=None):
+    ...         return self
+    ...     def predict_instances(self, X):
+    ...         return X.X[:, 0] > 0
+    >>> bags = Bags([[1.0], [2.0], [6.0]], offsets=[0, 2, 3])
+    >>> model = BagPipeline([("scale", OnInstances(StandardScaler())), ("model", AboveZero())])
+    >>> model.fit(bags).predict_instances(bags).tolist()
+    [False, False, True]
+    """
+
+    @_asked_of_model
+    def predict_instances(self, X, **options):
+        """Label each instance; the label sets of the bags are unknown."""
+
+    @_asked_of_model
+    def predict_instances_proba(self, X, **options):
+        """Class probabilities of each instance; the label sets of the bags are unknown."""
+
+    @_asked_of_model
+    def annotate(self, X, y, **options):
+        """Label each instance, given the label sets `y` of the bags."""
+
+    @_asked_of_model
+    def annotate_proba(self, X, y, **options):
+        """Class probabilities of each instance, given the label sets `y` of the bags."""
+
+    @_asked_of_model
+    def log_likelihood(self, X, y, **options):
+        """Log-probability of the label set `y` of each bag."""
+
+
+def kernel_pipeline(
+    estimator, *, context=0.0, scale=1.0, fraction=1.0, whiten=True, random_state=None
+):
+    """Build a BagPipeline, the kernel version of a model, with its steps in the right order.
+
+    These are ``scale``, so that distances weigh all features alike, ``context``, ``kernel`` and
+    ``model``; a search can name ``kernel__scale`` or ``model__alpha``.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A clone becomes the last step, with ``standardize=False`` if it has this parameter and
+        `whiten` is true: whitened features must not be standardised.
+    context : float, default=0.0
+        Weight of :class:`BagContext`; 0 leaves this step out.
+    scale, fraction, whiten, random_state
+        As in :class:`RBFDictionary`.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y = [[0, 0], [1, 1], [0, 1], [1, 0]], [0, 0, 1, 1]  # no line separates the two
+    >>> kernel_pipeline(LogisticRegression()).fit(X, y).predict(X).tolist()
+    [0, 0, 1, 1]
+    """
+    model = clone(estimator)
+    if whiten and "standardize" in model.get_params():
+        model.set_params(standardize=False)
+    kernel = RBFDictionary(scale, fraction, whiten, random_state)
+    appended = [("context", BagContext(context))] if context != 0 else []
+    scaler = OnInstances(StandardScaler())
+    return BagPipeline([("scale", scaler), *appended, ("kernel", kernel), ("model", model)])
