@@ -1,0 +1,394 @@
+"""Choose and compare models of bags: scorers, stratified folds, tables of results.
+
+Scorers are what scikit-learn's ``scoring`` arguments take. Those of instances read the hidden
+``instance_labels`` of the test bags, which no estimator sees.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Integral, Real
+
+import numpy as np
+from scipy import sparse
+from sklearn.model_selection import BaseCrossValidator, check_cv, cross_validate
+from sklearn.pipeline import Pipeline
+from sklearn.utils import check_random_state
+
+from unbag.bags import Bags
+from unbag.labels import LabelSets
+from unbag.metrics import (
+    average_precision,
+    bag_measures,
+    coverage,
+    hamming_loss,
+    instance_accuracy,
+    one_error,
+    ranking_loss,
+)
+
+
+def inductive_accuracy(estimator, X, y=None):
+    """Share of instances labelled rightly by an estimator that does not see their bags' labels.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+        It has ``predict_instances``, or is a pipeline or a search that ends in one that has.
+    X : Bags
+        With ``instance_labels``.
+    y : ignored
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> class AlwaysWren:
+    ...     def predict_instances(self, X):
+    ...         return np.repeat("wren", X.n_instances)
+    >>> bags = Bags([[1.0], [2.0]], offsets=[0, 2], instance_labels=["wren", "tit"])
+    >>> inductive_accuracy(AlwaysWren(), bags)
+    0.5
+    """
+    labels_true = _instance_labels(X)
+    model, X = _innermost(estimator, X)
+    return instance_accuracy(labels_true, model.predict_instances(X))
+
+
+def transductive_accuracy(estimator, X, y):
+    """Share of instances labelled rightly by an estimator that is told the labels of their bags.
+
+    Parameters
+    ----------
+    estimator, X
+        As for `inductive_accuracy`, with ``annotate`` in place of ``predict_instances``.
+    y : label sets of the bags
+        As in ``fit``.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> class FirstOfSet:
+    ...     def annotate(self, X, y):
+    ...         return np.repeat([min(labels) for labels in y], X.sizes)
+    >>> bags = Bags([[1.0], [2.0]], offsets=[0, 2], instance_labels=["wren", "tit"])
+    >>> transductive_accuracy(FirstOfSet(), bags, [{"tit", "wren"}])
+    0.5
+    """
+    labels_true = _instance_labels(X)
+    model, X = _innermost(estimator, X)
+    return instance_accuracy(labels_true, model.annotate(X, y))
+
+
+@dataclass(frozen=True)
+class BagScorer:
+    """Score an estimator by a measure of bag label prediction: ``scorer(estimator, X, y)``.
+
+    Parameters
+    ----------
+    measure : callable
+        Takes the true indicator, in the order of ``classes_``, and the answer of the estimator.
+    method : {"predict", "decision_function"}
+        The method of the estimator that gives this answer.
+    sign : {1, -1}, default=1
+        -1 for a loss, as scikit-learn takes the greatest score for the best.
+
+    Examples
+    --------
+    >>> class AlwaysWren:
+    ...     classes_ = np.array(["tit", "wren"])
+    ...     def predict(self, X):
+    ...         return np.tile([0, 1], (len(X), 1))
+    >>> scorer = BagScorer(hamming_loss, "predict", sign=-1)
+    >>> scorer(AlwaysWren(), Bags([[1.0], [2.0]], offsets=[0, 1, 2]), [{"wren"}, {"tit", "wren"}])
+    -0.25
+    """
+
+    measure: Callable
+    method: str
+    sign: int = 1
+
+    def __call__(self, estimator, X, y):
+        """Score the answer for some bags against their label sets."""
+        answer = getattr(estimator, self.method)(X)
+        return self.sign * self.measure(_aligned(y, estimator.classes_), answer)
+
+
+#: All scorers by name: pick one, or give all of them to a search, with one name as ``refit``.
+SCORERS = {
+    "inductive_accuracy": inductive_accuracy,
+    "transductive_accuracy": transductive_accuracy,
+    "neg_hamming_loss": BagScorer(hamming_loss, "predict", sign=-1),
+    "neg_ranking_loss": BagScorer(ranking_loss, "decision_function", sign=-1),
+    "average_precision": BagScorer(average_precision, "decision_function"),
+    "neg_one_error": BagScorer(one_error, "decision_function", sign=-1),
+    "neg_coverage": BagScorer(coverage, "decision_function", sign=-1),
+}
+
+
+def all_measures(estimator, X, y):
+    """Measure a fitted estimator in every way that it and the data allow.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+        It has ``classes_``, ``predict`` and ``decision_function``.
+    X, y : Bags and their label sets
+        What to measure it on.
+
+    Returns
+    -------
+    dict of str to float
+        ``inductive_accuracy`` and ``transductive_accuracy``, where `X` has ``instance_labels`` and
+        the estimator labels instances; then the five measures of ``unbag.metrics.bag_measures``.
+
+    Examples
+    --------
+    >>> class AlwaysWren:
+    ...     classes_ = np.array(["tit", "wren"])
+    ...     def predict(self, X):
+    ...         return np.tile([0, 1], (len(X), 1))
+    ...     decision_function = predict
+    >>> all_measures(AlwaysWren(), Bags([[1.0]], offsets=[0, 1]), [{"tit"}])["one_error"]
+    1.0
+    """
+    labels_true = getattr(X, "instance_labels", None)
+    model, X = _innermost(estimator, X)
+    measures = {}
+    if labels_true is not None and hasattr(model, "predict_instances"):
+        measures["inductive_accuracy"] = instance_accuracy(labels_true, model.predict_instances(X))
+    if labels_true is not None and hasattr(model, "annotate"):
+        measures["transductive_accuracy"] = instance_accuracy(labels_true, model.annotate(X, y))
+    labels = _aligned(y, model.classes_)
+    return measures | bag_measures(labels, model.predict(X), model.decision_function(X))
+
+
+class MultilabelStratifiedKFold(BaseCrossValidator):
+    """Split bags into folds that all show the same share of bags with each class.
+
+    Bags of the rarest class are dealt out first, then those of the next rarest, and so on, each to
+    the fold that lacks its classes most. This is the iterative stratification of Sechidis,
+    Tsoumakas and Vlahavas (2011), except that theirs looks at the rarest class of a bag alone,
+    which leaves the other classes less even.
+
+    Parameters
+    ----------
+    n_splits : int, default=10
+        Number of folds, at least 2.
+    shuffle : bool, default=True
+        Deal the bags out in random order, rather than as they come.
+    random_state : int, RandomState instance or None, default=None
+        Seed of that order; an int gives the same folds at each call.
+
+    Notes
+    -----
+    Only classes known to be present count; bags without any are spread as evenly as a class. Sizes
+    of folds differ by one bag at most. Whole groups go where they fit, the largest first.
+
+    Examples
+    --------
+    The two owls come to lie in different folds.
+
+    >>> y = [{"owl", "tit"}, {"owl"}, {"tit"}, {"tit"}]
+    >>> folds = MultilabelStratifiedKFold(n_splits=2, shuffle=False)
+    >>> [test.tolist() for _, test in folds.split(np.zeros(4), y)]
+    [[1, 2], [0, 3]]
+    """
+
+    def __init__(self, n_splits=10, *, shuffle=True, random_state=None):
+        if not isinstance(n_splits, Integral) or n_splits < 2:
+            raise ValueError(f"n_splits must be an integer of at least 2, not {n_splits!r}.")
+        if not shuffle and random_state is not None:
+            raise ValueError("random_state has no effect without shuffle: leave one of them out.")
+        self.n_splits = n_splits
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    def get_n_splits(self, X=None, y=None, groups=None):
+        """Return the number of folds; the arguments are there for compatibility."""
+        return self.n_splits
+
+    def split(self, X, y, groups=None):
+        """Yield the positions of the training bags and of the test bags of each fold.
+
+        Parameters
+        ----------
+        X : Bags or array-like of shape (n_bags, ...)
+            Only its length matters.
+        y : label sets, indicator matrix, LabelSets or array-like of shape (n_bags,)
+            What ``LabelSets.parse`` takes, or one class per bag.
+        groups : array-like of shape (n_bags,), optional
+            Bags of the same group, such as a site or a recorder, come into the same fold.
+
+        Yields
+        ------
+        train, test : ndarray of int
+            Every bag is in exactly one `test`.
+        """
+        return super().split(X, y, groups)
+
+    def _iter_test_indices(self, X, y, groups):
+        present = _label_sets(y).required
+        n_bags = len(present)
+        units = np.arange(n_bags) if groups is None else np.unique(groups, return_inverse=True)[1]
+        sizes = np.bincount(units)
+        if sizes.size < self.n_splits:
+            kind = "bags" if groups is None else "groups"
+            raise ValueError(f"{sizes.size} {kind} cannot fill n_splits={self.n_splits} folds.")
+        # Bags without a class are a class of their own, so every unit has one.
+        columns = np.column_stack([present, ~present.any(axis=1)])
+        members = sparse.csr_matrix((np.ones(n_bags, dtype=int), (units, np.arange(n_bags))))
+        counts = members @ sparse.csr_matrix(columns, dtype=int)
+        order = np.arange(sizes.size)
+        if self.shuffle:
+            check_random_state(self.random_state).shuffle(order)
+        fold_of_unit = np.empty(sizes.size, dtype=np.intp)
+        fold_of_unit[order] = _dealt(counts[order], sizes[order], self.n_splits)
+        for fold in range(self.n_splits):
+            yield np.flatnonzero(fold_of_unit[units] == fold)
+
+
+def cross_validate_bags(
+    estimator, X, y, *, groups=None, cv=10, scoring=all_measures, n_jobs=None, random_state=None
+):
+    """Cross-validate an estimator over bags, one row of results per fold.
+
+    Parameters
+    ----------
+    estimator, X : estimator and Bags
+        The estimator is cloned and fitted anew for each fold.
+    y : label sets, indicator matrix or LabelSets
+        Read once, so that all folds have the same classes.
+    groups : array-like of shape (n_bags,), optional
+        Given to `cv`: bags of the same group come into the same fold.
+    cv : int, splitter or iterable of (train, test), default=10
+        A number stands for that many folds of `MultilabelStratifiedKFold`.
+    scoring : callable or dict of callables, default=all_measures
+        ``scoring(estimator, X, y)`` returns a number or a dict of them; `SCORERS` has some.
+    n_jobs : int, optional
+        Number of folds to work on at once.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the folds where `cv` is a number.
+
+    Returns
+    -------
+    dict of str to ndarray of shape (n_folds,)
+        The columns of a table, ready for ``pandas.DataFrame``: ``fold``, ``n_train`` and ``n_test``
+        (bags), ``fit_time`` and ``score_time`` (seconds), then one per measure.
+
+    Examples
+    --------
+    >>> from sklearn.base import BaseEstimator
+    >>> class AlwaysWren(BaseEstimator):
+    ...     def fit(self, X, y):
+    ...         self.classes_ = y.classes
+    ...         return self
+    ...     def predict(self, X):
+    ...         return np.tile(self.classes_ == "wren", (len(X), 1))
+    >>> bags = Bags(np.zeros((4, 1)), offsets=[0, 1, 2, 3, 4])
+    >>> y = [{"wren"}, {"wren"}, {"tit"}, {"tit"}]
+    >>> scoring = {"loss": SCORERS["neg_hamming_loss"]}
+    >>> cross_validate_bags(AlwaysWren(), bags, y, cv=2, scoring=scoring)["loss"]
+    array([-0.5, -0.5])
+    """
+    y = LabelSets.parse(y)
+    if isinstance(cv, Integral):
+        cv = MultilabelStratifiedKFold(cv, random_state=random_state)
+    splits = list(check_cv(cv).split(X, y, groups))
+    scores = cross_validate(
+        estimator, X, y, cv=splits, scoring=scoring, n_jobs=n_jobs, error_score="raise"
+    )
+    return {
+        "fold": np.arange(len(splits)),
+        "n_train": np.array([len(train) for train, _ in splits]),
+        "n_test": np.array([len(test) for _, test in splits]),
+        **{name.removeprefix("test_"): values for name, values in scores.items()},
+    }
+
+
+def fold_summary(folds):
+    """Mean and standard deviation of each measure over the folds.
+
+    Parameters
+    ----------
+    folds : dict of str to array-like of shape (n_folds,)
+        What `cross_validate_bags` returns.
+
+    Returns
+    -------
+    dict of str to ndarray of shape (n_measures,)
+        A table with one row per measure: ``measure``, ``mean`` and ``std`` (over n_folds - 1).
+
+    Examples
+    --------
+    >>> fold_summary({"fold": [0, 1, 2], "one_error": [0.1, 0.2, 0.3]})["mean"].round(3)
+    array([0.2])
+    """
+    measures = [name for name in folds if name not in ("fold", "n_train", "n_test")]
+    values = np.array([folds[name] for name in measures])
+    means, deviations = values.mean(axis=1), values.std(axis=1, ddof=1)
+    return {"measure": np.array(measures), "mean": means, "std": deviations}
+
+
+def _instance_labels(X):
+    if not isinstance(X, Bags):
+        raise TypeError(f"X must be Bags with instance_labels, not {type(X).__name__}.")
+    if X.instance_labels is None:
+        raise ValueError("X has no instance_labels to compare with: give them to Bags.")
+    return X.instance_labels
+
+
+def _innermost(estimator, X):
+    """Reach the model inside searches and pipelines, and the features that it sees."""
+    if hasattr(estimator, "best_estimator_"):
+        return _innermost(estimator.best_estimator_, X)
+    if isinstance(estimator, Pipeline):
+        # One by one: cut short, a pipeline counts as unfitted when its last step learns nothing.
+        for _, step in estimator.steps[:-1]:
+            X = X if step in (None, "passthrough") else step.transform(X)
+        return _innermost(estimator[-1], X)
+    return estimator, X
+
+
+def _aligned(y, classes):
+    try:
+        return LabelSets.parse(y, classes)
+    except ValueError as error:
+        remedy = "y = LabelSets.parse(y) before splitting gives all folds the same classes."
+        raise ValueError(f"y does not fit the classes of the estimator. {error} {remedy}") from None
+
+
+def _label_sets(y):
+    """Read label sets, or one class per bag."""
+    is_table = getattr(y, "ndim", 1) > 1 or hasattr(type(y), "columns")
+    first = None if is_table or y is None else next(iter(y), None)
+    if not isinstance(first, str | Real | np.generic):
+        return LabelSets.parse(y)
+    classes, columns = np.unique(np.asarray(y), return_inverse=True)
+    return LabelSets(columns[:, None] == np.arange(classes.size), classes)
+
+
+def _dealt(counts, sizes, n_folds):
+    """Fold of each unit, given in CSR the number of its bags that have each class."""
+    quotient, rest = divmod(int(sizes.sum()), n_folds)
+    room = quotient + (np.arange(n_folds) < rest)
+    totals = np.asarray(counts.sum(axis=0)).ravel()
+    lacks = np.repeat(totals[:, None] / n_folds, n_folds, axis=1)
+    rarity = np.minimum.reduceat(totals[counts.indices], counts.indptr[:-1])
+    fold_of = np.empty(sizes.size, dtype=np.intp)
+    for unit in np.lexsort((rarity, -sizes)):
+        entries = slice(counts.indptr[unit], counts.indptr[unit + 1])
+        classes, n_bags = counts.indices[entries], counts.data[entries]
+        left = room - sizes[unit]
+        # Shares of the class, so that a bag of a rare one weighs more.
+        need = (n_bags / totals[classes]) @ lacks[classes]
+        # The last key decides first: overfill no fold, then fill the need, then the room.
+        fold = np.lexsort((left, need, np.minimum(left, 0)))[-1]
+        fold_of[unit] = fold
+        room[fold] = left[fold]
+        lacks[classes, fold] -= n_bags
+    return fold_of
