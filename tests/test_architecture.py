@@ -18,8 +18,9 @@ REPOSITORY = Path(__file__).parents[1]
 LAYERS = (
     {"_version"},
     {"bags", "labels"},
-    {"union", "metrics", "model_file", "io", "datasets"},
+    {"union", "metrics", "features", "model_file", "io", "datasets"},
     {"preprocessing", "fitting", "model_selection"},
+    {"pipeline"},
     {"estimators", "torch"},
     {"dask"},
     {"report", "experiments"},

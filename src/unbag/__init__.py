@@ -4,9 +4,51 @@ A recording tagged "wren, thrush" is a *bag*; its syllables are *instances*. unb
 which syllable is the wren's, with probabilities, exactly and fast.
 """
 
+from importlib import import_module
+
 from . import labels, union
 from ._version import __version__
 from .bags import Bags
 from .labels import LabelSets, Unknown
 
-__all__ = ["Bags", "LabelSets", "Unknown", "__version__", "labels", "union"]
+# Loaded when first asked for: they need scikit-learn, which takes a second to import and,
+# where pandas is installed, brings that along.
+_LAZY = {
+    "BACKGROUND": "estimators",
+    "ORLogisticRegression": "estimators",
+    "BagContext": "preprocessing",
+    "BagPipeline": "pipeline",
+    "OnInstances": "preprocessing",
+    "RBFDictionary": "preprocessing",
+    "kernel_pipeline": "pipeline",
+    "MultilabelStratifiedKFold": "model_selection",
+    "cross_validate_bags": "model_selection",
+    "estimators": None,
+    "metrics": None,
+    "pipeline": None,
+    "model_selection": None,
+    "preprocessing": None,
+}
+
+__all__ = [
+    "Bags",
+    "LabelSets",
+    "Unknown",
+    "__version__",
+    "labels",
+    "union",
+    *_LAZY,
+]
+
+
+def __getattr__(name):
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = import_module(f".{_LAZY[name] or name}", __name__)
+    value = module if _LAZY[name] is None else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted(__all__)

@@ -1,0 +1,374 @@
+"""ORed-logistic regression: the model of Pham, Raich and Fern.
+
+The label of an instance is drawn by multinomial logistic regression; the label set of a bag
+is the union (the OR) of the labels of its instances. With one instance per bag it *is*
+multinomial logistic regression.
+"""
+
+import sys
+import warnings
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight
+
+from unbag.fitting import Progress, Stream, Training, fit_em, fit_lbfgs, fit_stochastic
+from unbag.fitting.blas import limited_blas
+from unbag.fitting.training import mean_and_scale, standardised_weights
+from unbag.labels import LabelSets
+from unbag.preprocessing import is_whitened
+
+from .contract import InstanceClassifier, as_labels, impossible_bags, is_one_label_each
+
+SOLVERS = ("lbfgs", "em", "stochastic")
+
+
+class ORLogisticRegression(InstanceClassifier):
+    """Learn to label instances from the label sets of their bags.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        Strength of the penalty ``alpha / 2 * ||coef||**2``, on standardised features; the
+        intercepts are free. The reciprocal of scikit-learn's ``C``.
+    solver : {"lbfgs", "em", "stochastic"}, default="lbfgs"
+        "em" is the published algorithm: expectation maximisation with one gradient step by
+        backtracking per E-step (with ``alpha=0, max_iter=50``, to the letter). "lbfgs" climbs
+        the same likelihood faster. "stochastic" is "em" on a new sample of the bags in each
+        iteration.
+    max_iter : int, default=100
+    tol : float, default=1e-7
+        Stop when an iteration improves the objective by less than this part of it.
+    standardize : bool, default=True
+        Whether features are brought to mean zero and variance one inside (sparse ones: to
+        variance one); coefficients are reported on the original scale.
+    background : bool, default=False
+        Whether there is one more class, optional in every bag and never named in a label
+        set: noise, silence, clutter, unseen species.
+    prune : float, default=0.0
+        Share of the bags, the most expensive ones by n k 2^k, that are left out of the fit.
+    sample_fraction : float, default=0.2
+        Share of the bags in each iteration of the "stochastic" solver.
+    on_impossible : {"relax", "drop", "raise"}, default="relax"
+        What to do with a bag whose label set no labelling can produce: take its labels as
+        optional (if it has none, leave it out), leave it out, or raise an error.
+    on_intractable : {"relax", "raise"}, default="relax"
+        What to do with a bag of too many labels for exact inference: take those as optional
+        that are the most certain to occur anyway, or raise an error.
+    warm_start : bool, default=False
+        Whether to start from the coefficients of the last fit.
+    callback : callable, optional
+        Called as ``callback(iteration, log_likelihood)``; a true answer stops the fit.
+    random_state : int, RandomState instance or None
+        Seed of the "stochastic" solver.
+    n_threads : int, optional
+        As in `unbag.union.infer`.
+    verbose : int, default=0
+        1 shows a line of progress.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    coef_ : ndarray of shape (n_classes, n_features), or one row more for the background
+    intercept_ : ndarray of shape (n_classes,), or one entry more for the background
+    n_iter_ : int
+    converged_ : bool
+        Whether the fit ended by `tol` or the callback, rather than by `max_iter`.
+    log_likelihood_ : float
+        Of the training bags, after the last iteration.
+    history_ : ndarray of shape (n_iter_,)
+        Log-likelihood after each iteration; for the "stochastic" solver, that of its sample.
+    relaxed_ : dict
+        For each bag (its id) whose labels were not all taken as required, those labels.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Only when the bags had names for them.
+
+    Examples
+    --------
+    Low instances are "a", high ones "b"; only bags say so.
+
+    >>> import numpy as np
+    >>> from unbag import Bags, ORLogisticRegression
+    >>> bags = Bags.from_list([[[0.0], [9.0]], [[1.0], [0.0]], [[8.0]], [[1.0], [7.0]]])
+    >>> model = ORLogisticRegression().fit(bags, [{"a", "b"}, {"a"}, {"b"}, {"a", "b"}])
+    >>> model.predict_instances([[[0.5], [8.5]]])
+    array(['a', 'b'], dtype='<U1')
+    >>> model.annotate([[[3.9], [4.0]]], [{"a", "b"}], joint=True)
+    array(['a', 'b'], dtype='<U1')
+    """
+
+    def __init__(
+        self,
+        alpha=1.0,
+        *,
+        solver="lbfgs",
+        max_iter=100,
+        tol=1e-7,
+        standardize=True,
+        background=False,
+        prune=0.0,
+        sample_fraction=0.2,
+        on_impossible="relax",
+        on_intractable="relax",
+        warm_start=False,
+        callback=None,
+        random_state=None,
+        n_threads=None,
+        verbose=0,
+    ):
+        self.alpha = alpha
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.standardize = standardize
+        self.background = background
+        self.prune = prune
+        self.sample_fraction = sample_fraction
+        self.on_impossible = on_impossible
+        self.on_intractable = on_intractable
+        self.warm_start = warm_start
+        self.callback = callback
+        self.random_state = random_state
+        self.n_threads = n_threads
+        self.verbose = verbose
+
+    @property
+    def _has_background(self):
+        return self.background
+
+    def fit(self, X, y, instance_labels=None, sample_weight=None):
+        """Fit the model to bags and their label sets.
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, or array-like of shape (n_bags, n_features)
+            A 2-D array has one instance per bag.
+        y : label sets
+            Sets of labels, an indicator of 1, 0 and -1 (unknown), `LabelSets`; or one label
+            per bag.
+        instance_labels : array-like of shape (n_instances,), optional
+            Labels of single instances, where they are known; None or -1 elsewhere.
+        sample_weight : array-like of shape (n_bags,), optional
+            What each bag counts.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        start = self._standing_weights() if self.warm_start else None
+        bags = self._read_bags(X, reset=True)
+        labels = self._read_labels(y, len(bags), reset=True)
+        pinned = self._read_instance_labels(instance_labels, bags)
+        weight = None
+        if sample_weight is not None:
+            weight = _check_sample_weight(sample_weight, bags)
+        y, used = self._possible_label_sets(bags, labels, pinned)
+        used = self._affordable(y, bags, used)
+        mean, scale = self._scaling(bags, weight)
+        problem = self._training(bags, y, pinned, weight, used, mean, scale)
+        W = np.zeros(problem.shape)
+        if start is not None:
+            W = standardised_weights(*start, mean, scale, problem.shape)
+        self._climb(problem, W)
+        return self
+
+    def partial_fit(self, X, y, classes=None, instance_labels=None, sample_weight=None):
+        """Take one step towards bags that come in a stream.
+
+        Parameters
+        ----------
+        X, y, instance_labels, sample_weight
+            As in `fit`: the bags that have come.
+        classes : array-like of shape (n_classes,)
+            All classes there will be; needed in the first call only.
+
+        Returns
+        -------
+        self
+
+        Notes
+        -----
+        An AdaGrad step along the gradient of the batch. Features are standardised by the
+        first batch (or the last call of `fit`), so that should be a fair sample. `solver`,
+        `max_iter`, `prune` and `tol` have no say here.
+        """
+        self._check_parameters()
+        stream = getattr(self, "_stream", None)
+        bags = self._read_bags(X, reset=stream is None)
+        if stream is None:
+            if classes is None:
+                raise ValueError("classes must be passed on the first call to partial_fit.")
+            self.single_label_ = is_one_label_each(as_labels(y))
+            self.classes_ = LabelSets(np.zeros((0, len(classes))), np.sort(classes)).classes
+        elif classes is not None and not np.array_equal(np.sort(classes), self.classes_):
+            raise ValueError(
+                f"`classes={classes}` is not the same as on last call to partial_fit, was: "
+                f"{self.classes_}."
+            )
+        labels = self._read_labels(y, len(bags))
+        pinned = self._read_instance_labels(instance_labels, bags)
+        weight = None if sample_weight is None else _check_sample_weight(sample_weight, bags)
+        y, used = self._possible_label_sets(bags, labels, pinned)
+        if stream is None:
+            stream = Stream(*self._scaling(bags, weight))
+        problem = self._training(bags, y, pinned, weight, used, stream.mean, stream.scale)
+        with limited_blas(*problem.size):
+            progress = stream.advance(problem)
+        self._finish(problem, progress)
+        self._stream = stream
+        return self
+
+    def _training(self, bags, y, pinned, weight, used, mean, scale):
+        return Training(
+            bags, y, pinned, weight, used, mean, scale,
+            alpha=self.alpha,
+            n_threads=self.n_threads,
+            relax=self.on_intractable == "relax",
+        )  # fmt: skip
+
+    def _check_parameters(self):
+        for name, low, high in (
+            ("alpha", 0, np.inf), ("tol", 0, np.inf), ("prune", 0, 1), ("sample_fraction", 0, 1)
+        ):  # fmt: skip
+            value = getattr(self, name)
+            if not isinstance(value, Real) or not low <= value <= high:
+                raise ValueError(f"{name} must be a number from {low} to {high}; got {value!r}.")
+        if not isinstance(self.max_iter, Integral) or self.max_iter < 1:
+            raise ValueError(f"max_iter must be a positive integer; got {self.max_iter!r}.")
+        for name, allowed in (
+            ("solver", SOLVERS),
+            ("on_impossible", ("relax", "drop", "raise")),
+            ("on_intractable", ("relax", "raise")),
+        ):
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name} must be one of {allowed}; got {getattr(self, name)!r}.")
+
+    def _standing_weights(self):
+        if not hasattr(self, "coef_"):
+            return None
+        return self.coef_, self.intercept_
+
+    def _possible_label_sets(self, bags, labels, pinned):
+        """Return label sets that can be, and which bags to use."""
+        y = self._union_y(labels)
+        unfilled = np.flatnonzero((bags.sizes == 0) & (labels.cardinality > 0))
+        if len(unfilled):
+            b = unfilled[0]
+            raise ValueError(
+                f"Bag {bags.ids[b]} has the labels {sorted(map(str, labels[int(b)]))} but no "
+                "instances: give it instances, or take away its labels."
+            )
+        self.relaxed_ = {}
+        used = np.ones(len(bags), dtype=bool)
+        impossible = np.flatnonzero(impossible_bags(y, bags.offsets, pinned))
+        if len(impossible):
+            named = ", ".join(str(bags.ids[b]) for b in impossible[:5])
+            found = (
+                f"{len(impossible)} of {len(bags)} bags have label sets that no labelling of "
+                f"their instances can produce (too few instances, or no label at all): {named}"
+                f"{', ...' if len(impossible) > 5 else ''}."
+            )
+            if self.on_impossible == "raise":
+                raise ValueError(f"{found} Correct them, or let on_impossible relax or drop them.")
+            relax = self.on_impossible == "relax"
+            for b in impossible:
+                if relax and (y[b] != 0).any():
+                    self.relaxed_[bags.ids[b]] = self._label_values(np.flatnonzero(y[b] == 1))
+                else:
+                    used[b] = False
+            y[impossible] = np.where(y[impossible] != 0, -1, 0)
+            action = "were taken as optional, empty ones left out" if relax else "were left out"
+            warnings.warn(f"{found} They {action}.", UserWarning, stacklevel=3)
+        return y, used
+
+    def _affordable(self, y, bags, used):
+        """Leave out the most expensive bags, as many as `prune` says."""
+        if self.prune == 0:
+            return used
+        cardinality = (y == 1).sum(axis=1)
+        cost = np.where(used, bags.sizes * cardinality * 2.0**cardinality, -1.0)
+        n_pruned = int(self.prune * used.sum())
+        used = used.copy()
+        used[np.argsort(-cost, kind="stable")[:n_pruned]] = False
+        return used
+
+    def _scaling(self, bags, weight):
+        """Return mean and scale by which features are standardised."""
+        n_features = bags.n_features
+        if not self.standardize or bags.n_instances == 0:
+            return np.zeros(n_features), np.ones(n_features)
+        if is_whitened(bags):
+            warnings.warn(
+                "The features are a whitened dictionary: standardising them again undoes the "
+                "whitening and ruins the model. Use standardize=False.",
+                UserWarning,
+                stacklevel=3,
+            )
+        return mean_and_scale(bags.X, None if weight is None else np.repeat(weight, bags.sizes))
+
+    def _climb(self, problem, W):
+        """Run the solver, and keep what it has reached even when it is interrupted."""
+        progress = Progress(W, self._watch)
+        options = {"max_iter": self.max_iter, "progress": progress}
+        self.converged_ = False
+        try:
+            with limited_blas(*problem.size):
+                if self.solver == "lbfgs":
+                    objective = problem.objective()
+                    self.converged_ = fit_lbfgs(objective, W, tol=self.tol, **options)
+                elif self.solver == "em":
+                    objective = problem.objective()
+                    self.converged_ = fit_em(objective, W, tol=self.tol, **options)
+                else:
+                    rng = check_random_state(self.random_state)
+                    fit_stochastic(lambda: problem.sample(self.sample_fraction, rng), W, **options)
+        except KeyboardInterrupt:
+            warnings.warn(
+                f"fit was interrupted: the model is that of the last completed iteration, "
+                f"{len(progress.history)}.",
+                UserWarning,
+                stacklevel=3,
+            )
+        finally:
+            if self.verbose:
+                print(file=sys.stderr)
+        self._finish(problem, progress)
+        self._stream = Stream(problem.mean, problem.scale, progress.weights)
+
+    def _finish(self, problem, progress):
+        """Turn what the solver has reached into learnt attributes."""
+        if problem.relaxed:
+            for b, columns in problem.relaxed.items():
+                self.relaxed_[problem.bags.ids[b]] = self._label_values(columns)
+            named = ", ".join(str(problem.bags.ids[b]) for b in list(problem.relaxed)[:5])
+            warnings.warn(
+                f"{len(problem.relaxed)} bags have too many labels for exact inference: {named}. "
+                "Those of their labels that are the most certain to occur were taken as optional; "
+                "see relaxed_.",
+                UserWarning,
+                stacklevel=4,
+            )
+        self.coef_ = progress.weights[:, :-1] / problem.scale
+        self.intercept_ = progress.weights[:, -1] - self.coef_ @ problem.mean
+        self.history_ = np.array(progress.history)
+        self.n_iter_ = max(len(progress.history), 1)
+        self.log_likelihood_ = progress.history[-1] if progress.history else -np.inf
+
+    def _watch(self, iteration, log_likelihood):
+        if self.verbose:
+            line = f"\riteration {iteration}/{self.max_iter}  log-likelihood {log_likelihood:.6g} "
+            print(line, end="", file=sys.stderr, flush=True)
+        return self.callback is not None and self.callback(iteration, log_likelihood)
+
+    def _instance_log_proba(self, X):
+        logits = np.asarray(X @ self.coef_.T.astype(X.dtype, copy=False), dtype=np.float64)
+        logits += self.intercept_
+        logits -= logits.max(axis=1, keepdims=True)
+        logits -= np.log(np.exp(logits).sum(axis=1, keepdims=True))
+        return logits
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "coef_")

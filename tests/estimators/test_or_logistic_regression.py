@@ -1,0 +1,484 @@
+"""The paper's model in scikit-learn's contract."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_digits, load_iris
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import unbag
+from unbag import Bags, LabelSets, ORLogisticRegression, RBFDictionary, Unknown
+from unbag.model_selection import inductive_accuracy
+
+
+@parametrize_with_checks([ORLogisticRegression(), ORLogisticRegression(solver="em", max_iter=20)])
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+def make_colours(rng, n_bags=80, spread=0.6, n_classes=3, background=0.0):
+    """Bags of points around the corners of a triangle; the label set is the set of corners."""
+    centres = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0], [4.0, 4.0]])[: n_classes + 1]
+    sizes = rng.integers(2, 7, n_bags)
+    labels = rng.integers(0, n_classes, sizes.sum())
+    if background:
+        labels[rng.random(len(labels)) < background] = n_classes
+    X = centres[labels] + spread * rng.normal(size=(len(labels), 2))
+    offsets = np.append(0, np.cumsum(sizes))
+    y = np.zeros((n_bags, n_classes), dtype=int)
+    bag = np.repeat(np.arange(n_bags), sizes)
+    known = labels < n_classes
+    y[bag[known], labels[known]] = 1
+    return Bags(X, offsets, instance_labels=np.where(known, labels, -1)), y
+
+
+def digit_bags(rng, n_instances=1700):
+    """Handwritten digits in bags of two to five; the label set is the set of digits."""
+    X, digits = load_digits(return_X_y=True)
+    chosen = rng.permutation(len(X))[:n_instances]
+    cuts = np.cumsum(rng.integers(2, 6, n_instances))
+    offsets = np.concatenate([[0], cuts[cuts < n_instances], [n_instances]])
+    bag = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    y = np.zeros((len(offsets) - 1, 10), dtype=int)
+    y[bag, digits[chosen]] = 1
+    return Bags(X[chosen], offsets, instance_labels=digits[chosen]), y
+
+
+@pytest.fixture
+def colours(rng):
+    return make_colours(rng)
+
+
+# What it learns
+
+
+def test_learns_instances_from_bags(colours, rng):
+    bags, y = colours
+    model = ORLogisticRegression().fit(bags, y)
+    test, test_y = make_colours(rng)
+    assert np.mean(model.predict_instances(test) == test.instance_labels) > 0.97
+    assert np.mean(model.annotate(test, test_y) == test.instance_labels) > 0.98
+    assert model.score(test, test_y) > 0.9
+    assert model.coef_.shape == (3, 2)
+    assert model.n_iter_ == len(model.history_)
+    assert model.log_likelihood_ == model.history_[-1]
+    assert model.log_likelihood(bags, y).sum() == pytest.approx(model.log_likelihood_, rel=1e-6)
+
+
+def test_one_instance_per_bag_is_logistic_regression():
+    X, y = load_iris(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    ours = ORLogisticRegression(alpha=2.0, tol=1e-13, max_iter=2000).fit(X, y)
+    theirs = LogisticRegression(C=0.5, tol=1e-10, max_iter=5000).fit(X, y)
+
+    def centred(coef):
+        return coef - coef.mean(axis=0)
+
+    np.testing.assert_allclose(centred(ours.coef_), centred(theirs.coef_), rtol=0, atol=1e-3)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), rtol=0, atol=1e-4)
+
+
+def test_known_instances_make_it_supervised(colours):
+    """With every instance pinned, bags do not matter any more."""
+    bags, y = colours
+    model = ORLogisticRegression(tol=1e-13, max_iter=500)
+    model.fit(bags, y, instance_labels=bags.instance_labels)
+    flat = ORLogisticRegression(tol=1e-13, max_iter=500).fit(bags.X, bags.instance_labels)
+    np.testing.assert_allclose(model.coef_, flat.coef_, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("solver", ["em", "lbfgs"])
+def test_the_likelihood_never_falls(solver, colours):
+    bags, y = colours
+    model = ORLogisticRegression(alpha=0.0, solver=solver, max_iter=50, tol=0).fit(bags, y)
+    if solver == "em":
+        assert model.n_iter_ == 50
+    assert (np.diff(model.history_) >= -1e-9).all()
+
+
+def test_solvers_climb_the_same_hill(colours):
+    bags, y = colours
+    models = [
+        ORLogisticRegression(solver=solver, max_iter=3000, tol=1e-12, random_state=0).fit(bags, y)
+        for solver in ("lbfgs", "em")
+    ]
+    np.testing.assert_allclose(models[0].coef_, models[1].coef_, rtol=0, atol=1e-2)
+    stochastic = ORLogisticRegression(
+        solver="stochastic", max_iter=150, sample_fraction=0.3, random_state=0
+    ).fit(bags, y)
+    agreement = stochastic.predict_instances(bags) == models[0].predict_instances(bags)
+    assert agreement.mean() > 0.97
+
+
+def test_the_gradient_is_right(colours, rng):
+    from unbag.fitting import Objective
+
+    bags, y = colours
+    weight = rng.random(len(bags)) + 0.5
+    objective = Objective(bags.X, bags.offsets, y, bag_weight=weight, alpha=0.7)
+    W = rng.normal(size=objective.shape)
+    _, gradient, _ = objective.value_and_gradient(W)
+    for index in np.ndindex(W.shape):
+        change = np.zeros_like(W)
+        change[index] = 1e-6
+        up, down = (objective.value_and_gradient(W + sign * change)[0] for sign in (1, -1))
+        assert gradient[index] == pytest.approx((up - down) / 2e-6, rel=1e-4, abs=1e-5)
+
+
+def test_background_is_found(rng):
+    """A third of the instances belongs to no label."""
+    bags, y = make_colours(rng, n_bags=250, background=1 / 3)
+    test, _ = make_colours(rng, n_bags=100, background=1 / 3)
+    assert (y.sum(axis=1) == 0).any(), "some label sets should be empty"
+    with_background = ORLogisticRegression(background=True).fit(bags, y)
+    with pytest.warns(UserWarning, match="no labelling"):
+        without = ORLogisticRegression().fit(bags, y)
+    accuracy = np.mean(with_background.predict_instances(test) == test.instance_labels)
+    assert accuracy > 0.9
+    assert accuracy > np.mean(without.predict_instances(test) == test.instance_labels) + 0.2
+    assert with_background.classes_.tolist() == [0, 1, 2]
+    assert with_background.predict_instances_proba(test).shape == (test.n_instances, 4)
+    assert with_background.predict(test).shape == (100, 3)
+    assert with_background.predict_proba(test).shape == (100, 3)
+    assert with_background.annotate_proba(bags, y).shape == (bags.n_instances, 4)
+
+
+def test_background_among_strings_is_none(rng):
+    bags, y = make_colours(rng, n_bags=60, background=1 / 3)
+    sets = [{"abc"[c] for c in np.flatnonzero(row)} for row in y]
+    model = ORLogisticRegression(background=True).fit(bags, sets)
+    assert set(model.predict_instances(bags)) == {"a", "b", "c", unbag.BACKGROUND}
+
+
+def test_unknown_labels_cost_little(rng):
+    """30% of the entries hidden: far better to say unknown than absent."""
+    bags, y = digit_bags(rng)
+    train, test = bags[:200], bags[200:]
+    hidden = rng.random(y[:200].shape) < 0.3
+
+    def accuracy(labels):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            model = ORLogisticRegression(max_iter=40).fit(train, labels)
+        return np.mean(model.predict_instances(test) == test.instance_labels)
+
+    known = accuracy(y[:200])
+    unknown = accuracy(np.where(hidden, -1, y[:200]))
+    absent = accuracy(np.where(hidden, 0, y[:200]))
+    assert unknown > known - 0.03
+    assert known - unknown < 0.3 * (known - absent)
+
+
+def test_pinned_instances_help(rng):
+    """Labels that always come together can only be told apart by hand."""
+    X = rng.normal(size=(120, 2))
+    X[:60, 0] += 3
+    X[60:, 0] -= 3
+    order = np.arange(120).reshape(2, 60).T.ravel()
+    truth = np.repeat([0, 1], 60)[order]
+    bags = Bags(X[order], np.arange(0, 121, 2), instance_labels=truth)
+    y = np.ones((60, 2), dtype=int)
+    pins = np.full(120, -1)
+    pins[:6] = truth[:6]
+    blind = ORLogisticRegression().fit(bags, y)
+    seeing = ORLogisticRegression().fit(bags, y, instance_labels=pins)
+    assert np.mean(seeing.predict_instances(bags) == truth) > 0.97
+    assert np.mean(blind.predict_instances(bags) == truth) < 0.8
+
+
+def test_too_many_labels_are_relaxed_and_reported(rng):
+    """30 labels, 60 instances, from the zero start."""
+    X = np.eye(30)[np.arange(60) % 30] + 0.1 * rng.normal(size=(60, 30))
+    bags = Bags(np.vstack([X, X[:20]]), [0, 60, 70, 80], ids=["big", "a", "b"])
+    y = np.zeros((3, 30), dtype=int)
+    y[0] = 1
+    y[1, :10] = 1
+    y[2, 10:20] = 1
+    with pytest.warns(UserWarning, match=r"1 bags have too many labels .*: big"):
+        model = ORLogisticRegression(max_iter=15).fit(bags, y)
+    assert len(model.relaxed_["big"]) == 14
+    assert np.isfinite(model.coef_).all()
+    with pytest.raises(ValueError, match="30 required labels"):
+        ORLogisticRegression(on_intractable="raise").fit(bags, y)
+
+
+# What it answers
+
+
+def test_joint_annotation_covers_every_label_set(rng):
+    bags, y = make_colours(rng, n_bags=200, spread=3.0)
+    model = ORLogisticRegression(max_iter=3).fit(bags, y)
+    labels = model.annotate(bags, y, joint=True)
+    for b in range(len(bags)):
+        own = set(labels[bags.offsets[b] : bags.offsets[b + 1]])
+        assert own == set(np.flatnonzero(y[b]))
+    marginal = model.annotate(bags, y)
+    assert any(
+        set(marginal[bags.offsets[b] : bags.offsets[b + 1]]) != set(np.flatnonzero(y[b]))
+        for b in range(len(bags))
+    ), "an easy case: the test shows nothing"
+
+
+def test_bag_answers_follow_from_instances(colours):
+    bags, y = colours
+    model = ORLogisticRegression().fit(bags, y)
+    proba = model.predict_instances_proba(bags)
+    np.testing.assert_allclose(proba.sum(axis=1), 1)
+    for b in (0, 7):
+        own = proba[bags.offsets[b] : bags.offsets[b + 1]]
+        np.testing.assert_allclose(model.predict_proba(bags)[b], 1 - np.prod(1 - own, axis=0))
+        np.testing.assert_allclose(model.decision_function(bags)[b], own.max(axis=0))
+        union = np.isin(np.arange(3), own.argmax(axis=1))
+        np.testing.assert_array_equal(model.predict(bags)[b], union)
+
+
+def test_an_impossible_bag_is_annotated_all_the_same(colours):
+    model = ORLogisticRegression().fit(*colours)
+    lonely = Bags([[0.0, 0.0]], [0, 1])
+    assert model.log_likelihood(lonely, np.array([[1, 1, 0]]))[0] == -np.inf
+    np.testing.assert_allclose(model.annotate_proba(lonely, np.array([[1, 1, 0]])).sum(), 1)
+    assert model.annotate(lonely, np.array([[1, 1, 0]]), joint=True)[0] in (0, 1)
+
+
+def test_empty_bags(colours):
+    bags, y = colours
+    with_empty = Bags(bags.X, np.append(bags.offsets, bags.n_instances))
+    labels = np.vstack([y, np.zeros(3, dtype=int)])
+    model = ORLogisticRegression().fit(with_empty, labels)
+    np.testing.assert_allclose(model.coef_, ORLogisticRegression().fit(bags, y).coef_)
+    assert not model.predict(with_empty)[-1].any()
+    assert not model.predict_proba(with_empty)[-1].any()
+    with pytest.raises(ValueError, match=r"has the labels .* but no instances"):
+        ORLogisticRegression().fit(with_empty, np.vstack([y, [1, 0, 0]]))
+
+
+# How it is told
+
+
+def test_label_sets_in_all_forms(colours):
+    bags, y = colours
+    names = np.array(["ant", "bee", "cat"])
+    sets = [set(names[row == 1].tolist()) for row in y]
+    expected = ORLogisticRegression().fit(bags, y).coef_
+    for labels in (sets, LabelSets(y, names), sparse.csr_matrix(y), y.astype(float)):
+        model = ORLogisticRegression().fit(bags, labels)
+        np.testing.assert_array_equal(model.coef_, expected)
+    model = ORLogisticRegression().fit(bags, sets)
+    assert set(model.predict_instances(bags)) == set(names)
+    assert model.score(bags, sets) == ORLogisticRegression().fit(bags, y).score(bags, y)
+    assert model.score(bags, [{Unknown("ant"), Unknown("bee"), Unknown("cat")}] * len(bags)) == 1
+
+
+def test_lists_of_arrays_are_bags(colours):
+    bags, y = colours
+    expected = ORLogisticRegression().fit(bags, y).coef_
+    np.testing.assert_array_equal(ORLogisticRegression().fit(list(bags), y).coef_, expected)
+
+
+def test_sparse_and_single_features(colours):
+    bags, y = colours
+    dense = ORLogisticRegression(tol=1e-12, max_iter=300).fit(bags, y)
+    single = Bags(bags.X.astype(np.float32), bags.offsets)
+    np.testing.assert_allclose(
+        ORLogisticRegression().fit(single, y).coef_, dense.coef_, rtol=0, atol=0.02
+    )
+    scattered = Bags(sparse.csr_matrix(bags.X), bags.offsets)
+    plain = ORLogisticRegression(standardize=False, tol=1e-12, max_iter=300)
+    np.testing.assert_allclose(
+        clone(plain).fit(scattered, y).coef_, clone(plain).fit(bags, y).coef_, rtol=0, atol=1e-3
+    )
+    model = ORLogisticRegression().fit(scattered, y)
+    assert np.mean(model.predict_instances(scattered) == bags.instance_labels) > 0.97
+
+
+def test_coefficients_are_on_the_original_scale(colours):
+    bags, y = colours
+    shifted = bags.with_features(bags.X * [100.0, 0.01] + [5e3, -2.0])
+    expected = ORLogisticRegression().fit(bags, y)
+    model = ORLogisticRegression().fit(shifted, y)
+    np.testing.assert_allclose(model.coef_ * [100.0, 0.01], expected.coef_, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        model.predict_instances_proba(shifted), expected.predict_instances_proba(bags), atol=1e-4
+    )
+
+
+def test_sample_weight_counts_bags(colours):
+    bags, y = colours
+    twice = np.append(np.arange(len(bags)), [0, 1, 2])
+    weight = np.ones(len(bags))
+    weight[:3] = 2
+    model = ORLogisticRegression(tol=1e-12, max_iter=500)
+    np.testing.assert_allclose(
+        clone(model).fit(bags, y, sample_weight=weight).coef_,
+        clone(model).fit(bags[twice], y[twice]).coef_,
+        rtol=0,
+        atol=1e-3,
+    )
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "em", "stochastic"])
+def test_same_seed_same_coefficients_on_any_number_of_threads(solver, colours, monkeypatch):
+    bags, y = colours
+    options = {"solver": solver, "max_iter": 20, "random_state": 7}
+    one = ORLogisticRegression(n_threads=1, **options).fit(bags, y)
+    monkeypatch.setattr("unbag.union.inference.WORTHWHILE", 0.0)
+    two = ORLogisticRegression(n_threads=2, **options).fit(bags, y)
+    np.testing.assert_array_equal(one.coef_, two.coef_)
+
+
+def test_pruning_leaves_out_the_most_expensive_bags(colours):
+    bags, y = colours
+    cost = bags.sizes * y.sum(axis=1) * 2.0 ** y.sum(axis=1)
+    cheap = np.sort(np.argsort(-cost, kind="stable")[16:])
+    pruned = ORLogisticRegression(prune=0.2, standardize=False).fit(bags, y)
+    expected = ORLogisticRegression(standardize=False).fit(bags[cheap], y[cheap])
+    np.testing.assert_allclose(pruned.coef_, expected.coef_)
+
+
+def test_warm_start_goes_on(colours):
+    bags, y = colours
+    model = ORLogisticRegression(max_iter=5, warm_start=True).fit(bags, y)
+    cold = model.history_
+    warm = model.fit(bags, y).history_
+    assert warm[0] > cold[3]
+    with pytest.raises(ValueError, match="warm_start needs"):
+        model.fit(bags, y[:, :2].clip(0) | np.eye(2, dtype=int)[np.zeros(len(y), dtype=int)])
+
+
+def test_a_stream_of_bags(rng):
+    model = ORLogisticRegression()
+    bags, y = make_colours(rng, n_bags=40)
+    with pytest.raises(ValueError, match="classes must be passed"):
+        model.partial_fit(bags, y)
+    for _ in range(40):
+        model.partial_fit(*make_colours(rng, n_bags=40), classes=[0, 1, 2])
+    test, _ = make_colours(rng)
+    assert np.mean(model.predict_instances(test) == test.instance_labels) > 0.97
+    with pytest.raises(ValueError, match="not the same as on last call"):
+        model.partial_fit(bags, y, classes=[0, 1])
+
+
+# While it runs
+
+
+def test_a_callback_stops_the_fit(colours):
+    seen = []
+
+    def stop(iteration, log_likelihood):
+        seen.append(log_likelihood)
+        return iteration == 4
+
+    for solver in ("lbfgs", "em", "stochastic"):
+        model = ORLogisticRegression(solver=solver, callback=stop, tol=0, random_state=0)
+        assert model.fit(*colours).n_iter_ == 4
+    assert len(seen) == 12
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "em"])
+def test_an_interrupted_fit_leaves_a_usable_model(solver, colours):
+    def interrupt(iteration, log_likelihood):
+        if iteration == 3:
+            raise KeyboardInterrupt
+
+    model = ORLogisticRegression(solver=solver, callback=interrupt, tol=0)
+    with pytest.warns(UserWarning, match="last completed iteration, 3"):
+        model.fit(*colours)
+    expected = ORLogisticRegression(solver=solver, max_iter=3, tol=0).fit(*colours)
+    np.testing.assert_allclose(model.coef_, expected.coef_)
+
+
+def test_verbose_shows_progress(colours, capsys):
+    ORLogisticRegression(verbose=1, max_iter=3).fit(*colours)
+    assert "iteration 3/3  log-likelihood" in capsys.readouterr().err
+
+
+# Among others
+
+
+def test_searches_pipelines_and_copies(colours):
+    bags, y = colours
+    search = GridSearchCV(
+        ORLogisticRegression(max_iter=20), {"alpha": [0.1, 10]}, scoring=inductive_accuracy, cv=3,
+        n_jobs=2,
+    )  # fmt: skip
+    assert search.fit(bags, y).best_score_ > 0.9
+    assert cross_val_predict(ORLogisticRegression(max_iter=9), bags, y, cv=3).shape == y.shape
+    assert cross_val_score(ORLogisticRegression(max_iter=9), bags, y, cv=3).mean() > 0.7
+    model = ORLogisticRegression().fit(bags, y)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(bags), model.predict(bags))
+
+
+def test_standardising_whitened_features_is_warned_of(colours):
+    bags, y = colours
+    whitened = RBFDictionary(fraction=20, random_state=0).fit_transform(bags)
+    with pytest.warns(UserWarning, match=r"whitened dictionary.*standardize=False"):
+        ORLogisticRegression(max_iter=2).fit(whitened, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ORLogisticRegression(max_iter=2, standardize=False).fit(whitened, y)
+
+
+# What it refuses
+
+
+def test_impossible_bags_are_named_once(colours):
+    bags, y = colours
+    y = y.copy()
+    b = int(np.argmin(bags.sizes))
+    y[b] = 1
+    with pytest.warns(UserWarning, match=f"1 of 80 bags .*: {b}") as caught:
+        model = ORLogisticRegression().fit(bags, y)
+    assert len(caught) == 1
+    assert list(model.relaxed_) == [b]
+    with pytest.warns(UserWarning, match="left out"):
+        ORLogisticRegression(on_impossible="drop").fit(bags, y)
+    with pytest.raises(ValueError, match=f"no labelling .*: {b}.*on_impossible"):
+        ORLogisticRegression(on_impossible="raise").fit(bags, y)
+
+
+def test_bad_data_is_named(colours):
+    bags, y = colours
+    broken = bags.X.copy()
+    broken[bags.offsets[5], 1] = np.nan
+    with pytest.raises(ValueError, match=r"Bag 5 .* has NaN in column 1"):
+        ORLogisticRegression().fit(bags.with_features(broken), y)
+    with pytest.raises(ValueError, match="X has 80 bags, y has 79 label sets"):
+        ORLogisticRegression().fit(bags, y[:-1])
+    model = ORLogisticRegression().fit(bags, [{"ab"[c % 2] for c in np.flatnonzero(r)} for r in y])
+    with pytest.raises(ValueError, match=r"'owl'.*not among the classes"):
+        model.annotate(bags[:1], [{"owl"}])
+    with pytest.raises(ValueError, match=r"X has 3 features, but .* is expecting 2 features"):
+        model.predict(bags.with_features(np.zeros((bags.n_instances, 3))))
+    with pytest.raises(ValueError, match="Instance 0 of bag 0 has the label 'owl'"):
+        model.annotate(bags[:1], [{"a"}], instance_labels=["owl"] + [None] * (bags.sizes[0] - 1))
+    with pytest.raises(ValueError, match="one label per instance"):
+        model.annotate(bags[:1], [{"a"}], instance_labels=["a"] * 99)
+    named = bags.with_features(bags.X, ["pitch", "length"])
+    model = ORLogisticRegression().fit(named, y)
+    with pytest.raises(ValueError, match="Column 1 is width, but in fit it was length"):
+        model.predict(bags.with_features(bags.X, ["pitch", "width"]))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("alpha", -1),
+        ("solver", "newton"),
+        ("max_iter", 0),
+        ("prune", 1.5),
+        ("sample_fraction", "half"),
+        ("on_impossible", "ignore"),
+        ("on_intractable", "drop"),
+    ],
+)
+def test_bad_parameters_are_named(name, value, colours):
+    with pytest.raises(ValueError, match=f"{name} must be"):
+        ORLogisticRegression(**{name: value}).fit(*colours)
