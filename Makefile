@@ -8,7 +8,7 @@ INSTALLED := $(VENV)/.installed
 .PHONY: help demo test bench lint format clean
 
 help:
-	@echo "make demo    annotate example bags and print the result"
+	@echo "make demo    learn to read digits from bags of digits"
 	@echo "make test    run linters, import rules, tests, and the examples in the documentation"
 	@echo "make bench   time the kernels, print tables, and write benchmarks/results/"
 	@echo "make lint    run the linters only"
@@ -23,7 +23,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@touch $@
 
 demo: $(INSTALLED)
-	@echo "Annotating a small bag ..."
+	@echo "Reading digits from bags of digits ..."
 	@$(BIN)/python -m unbag.demo
 
 lint: $(INSTALLED)

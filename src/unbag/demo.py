@@ -1,59 +1,131 @@
-"""A recording of five syllables, tagged with the three birds heard in it.
+"""Handwritten digits in bags: learn to read single digits from the set of digits in each bag.
 
-Shows on one bag what the rest of the package does on many: an instance classifier
-(here: probabilities set by hand) says what each syllable sounds like, the label set of
-the recording says what must occur in it, and inference brings the two together.
+The digits ship with scikit-learn. A few of them go into each bag, and all that is told of a
+bag is *which* digits are in it, not which image is which.
 """
+
+import argparse
+from pathlib import Path
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+from sklearn.datasets import load_digits
 
-from .union import infer, most_likely_labels
+from .bags import Bags
+from .estimators import ORLogisticRegression
 
-BIRDS = ("wren", "thrush", "robin", "owl")
-HEARD = ("wren", "thrush", "robin")
-# What each syllable sounds like, taken alone.
-PRIOR = np.array(
-    [
-        [0.70, 0.15, 0.10, 0.05],
-        [0.60, 0.20, 0.15, 0.05],
-        [0.45, 0.15, 0.35, 0.05],
-        [0.10, 0.30, 0.10, 0.50],
-        [0.55, 0.20, 0.20, 0.05],
-    ]
-)
+IMAGE_SHAPE = (8, 8)
+
+
+def digit_bags(random_state=0):
+    """Put all digits, in random order, into bags of two to five.
+
+    Returns
+    -------
+    bags : Bags
+        With the true digits as `instance_labels`.
+    y : ndarray of shape (n_bags, 10)
+        Which digits occur in each bag.
+    """
+    X, digits = load_digits(return_X_y=True)
+    rng = np.random.default_rng(random_state)
+    order = rng.permutation(len(X))
+    cuts = np.cumsum(rng.integers(2, 6, len(X)))
+    offsets = np.concatenate([[0], cuts[cuts < len(X)], [len(X)]])
+    y = np.zeros((len(offsets) - 1, 10), dtype=int)
+    y[np.repeat(np.arange(len(y)), np.diff(offsets)), digits[order]] = 1
+    return Bags(X[order], offsets, instance_labels=digits[order]), y
+
+
+def accuracies(bags, y, n_train):
+    """Fit on the first bags, and tell how many instances each way of labelling gets right.
+
+    Returns
+    -------
+    model : ORLogisticRegression
+        Fitted to bag labels alone.
+    table : dict of str to float
+    """
+    train, test = bags[:n_train], bags[n_train:]
+    model = ORLogisticRegression().fit(train, y[:n_train])
+    supervised = ORLogisticRegression().fit(train.X, train.instance_labels)
+    majority = np.bincount(train.instance_labels).argmax()
+    truth = test.instance_labels
+    return model, {
+        "majority class": np.mean(majority == truth),
+        "bag labels, new bags without labels (inductive)": np.mean(
+            model.predict_instances(test) == truth
+        ),
+        "bag labels, new bags with labels (transductive)": np.mean(
+            model.annotate(test, y[n_train:]) == truth
+        ),
+        "every digit labelled by hand (supervised bound)": np.mean(
+            supervised.predict(test.X) == truth
+        ),
+    }
+
+
+def draw(model, bags, y, path, n_bags=8):
+    """Draw some bags, each digit with the label and probability that were inferred for it."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    from matplotlib import pyplot
+
+    bags, y = bags[:n_bags], y[:n_bags]
+    proba = model.annotate_proba(bags, y)
+    labels = model.annotate(bags, y, joint=True)
+    figure, axes = pyplot.subplots(n_bags, bags.sizes.max(), figsize=(6.5, 1.05 * n_bags))
+    for b in range(n_bags):
+        told = ", ".join(str(digit) for digit in np.flatnonzero(y[b]))
+        axes[b, 0].text(-6, 3.5, f"told: {{{told}}}", ha="right", va="center", fontsize=10)
+        for place, axis in enumerate(axes[b]):
+            axis.axis("off")
+            if place < bags.sizes[b]:
+                i = bags.offsets[b] + place
+                right = labels[i] == bags.instance_labels[i]
+                axis.imshow(bags.X[i].reshape(IMAGE_SHAPE), cmap="gray_r")
+                axis.set_title(
+                    f"{labels[i]} ({proba[i, labels[i]]:.0%})",
+                    fontsize=9,
+                    color="black" if right else "#b2182b",
+                    pad=2,
+                )
+    figure.suptitle("What each digit is, inferred from what is in its bag (mistakes in red)")
+    figure.subplots_adjust(left=0.24, right=0.99, top=0.91, bottom=0.01, hspace=0.55, wspace=0.1)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=130)
+    pyplot.close(figure)
 
 
 def main():
-    """Annotate the recording and print the result as a table."""
+    """Fit, print a table, and draw a picture."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=Path("demo"), help="folder for the picture")
+    out = parser.parse_args().out
     console = Console()
-    y = np.array([[bird in HEARD for bird in BIRDS]], dtype=int)
-    offsets = [0, len(PRIOR)]
-    result = infer(np.log(PRIOR), offsets, y)
-    labels = most_likely_labels(np.log(PRIOR), offsets, y)
-
-    table = Table(title=f"A recording tagged: {', '.join(HEARD)}")
-    table.add_column("syllable")
-    table.add_column("alone, it sounds like")
-    table.add_column("given the tags, it is")
-    for bird in BIRDS:
-        table.add_column(bird, justify="right")
-    for i, row in enumerate(result.posterior):
-        own = PRIOR[i].argmax()
-        table.add_row(
-            str(i + 1),
-            f"{BIRDS[own]} ({PRIOR[i, own]:.0%})",
-            f"[bold]{BIRDS[labels[i]]}[/bold] ({row[labels[i]]:.0%})",
-            *[f"{p:.0%}" for p in row],
-        )
-    console.print(table)
+    bags, y = digit_bags()
+    n_train = len(bags) * 2 // 3
     console.print(
-        "No syllable sounds most like a thrush or a robin, but the tags say that both occur, "
-        "and that there is no owl: so syllable 4 is most likely the thrush, and syllable 3 the "
-        "robin.\n"
-        f"Probability of just these tags: {np.exp(result.log_likelihood[0]):.1%}. Every number is "
-        f"exact to {result.error_bound[0]:.0e} (kernel: {result.method[0]})."
+        f"{bags.n_instances} digits in {len(bags)} bags. Learning from the sets of digits in "
+        f"{n_train} of them ..."
+    )
+    model, table = accuracies(bags, y, n_train)
+    printed = Table(title="Digits of the other bags that are labelled right")
+    printed.add_column("learnt from")
+    printed.add_column("accuracy", justify="right")
+    for name, accuracy in table.items():
+        printed.add_row(name, f"{accuracy:.1%}")
+    console.print(printed)
+    picture = out / "digits.png"
+    draw(model, bags[n_train:], y[n_train:], picture)
+    _, inductive, transductive, supervised = table.values()
+    console.print(
+        f"Nobody said which image is which digit. Knowing only the set of digits in each bag, the "
+        f"model reads {inductive:.1%} of new digits right, where labels for every digit would have "
+        f"given {supervised:.1%}; told what is in the new bags too, it gets {transductive:.1%}.\n"
+        f"Some of these bags are drawn in {picture}."
     )
 
 
