@@ -10,7 +10,7 @@ INSTALLED := $(VENV)/.installed
 help:
 	@echo "make demo    learn to read digits from bags of digits"
 	@echo "make test    run linters, import rules, tests, and the examples in the documentation"
-	@echo "make bench   time the kernels, print tables, and write benchmarks/results/"
+	@echo "make bench   time kernels and fits, print tables, and write benchmarks/results/"
 	@echo "make lint    run the linters only"
 	@echo "make format  format the code"
 	@echo "make clean   remove the virtual environment and everything generated"
@@ -36,8 +36,9 @@ test: lint
 	@$(BIN)/python -m pytest
 
 bench: $(INSTALLED)
-	@echo "Timing the kernels (a few minutes) ..."
+	@echo "Timing kernels and fits (a few minutes) ..."
 	@$(BIN)/python benchmarks/kernels.py
+	@$(BIN)/python benchmarks/fits.py
 
 format: $(INSTALLED)
 	@$(BIN)/ruff check --fix .

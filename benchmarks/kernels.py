@@ -14,12 +14,12 @@ import tempfile
 from time import perf_counter
 
 import numpy as np
-from measure import alternate, machine, save
 from rich.console import Console
 from rich.table import Table
 from scipy.special import log_softmax
 from threadpoolctl import threadpool_limits
 
+from measure import alternate, machine, save
 from unbag.union import infer
 
 KERNELS = ("auto", "adaptive", "dense", "chain", "forward", "fast")

@@ -327,8 +327,9 @@ def test_sample_weight_counts_bags(colours):
 def test_same_seed_same_coefficients_on_any_number_of_threads(solver, colours, monkeypatch):
     bags, y = colours
     options = {"solver": solver, "max_iter": 20, "random_state": 7}
+    monkeypatch.setattr("unbag.fitting.objective.PART_WORK", 1.0)
     one = ORLogisticRegression(n_threads=1, **options).fit(bags, y)
-    monkeypatch.setattr("unbag.union.inference.WORTHWHILE", 0.0)
+    monkeypatch.setattr("unbag.fitting.objective.WORTHWHILE", 0.0)
     two = ORLogisticRegression(n_threads=2, **options).fit(bags, y)
     np.testing.assert_array_equal(one.coef_, two.coef_)
 

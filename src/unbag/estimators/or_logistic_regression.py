@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
 from unbag.fitting import Progress, Stream, Training, fit_em, fit_lbfgs, fit_stochastic
-from unbag.fitting.blas import limited_blas
+from unbag.fitting.blas import one_blas_thread
 from unbag.fitting.training import mean_and_scale, standardised_weights
 from unbag.labels import LabelSets
 from unbag.preprocessing import is_whitened
@@ -215,7 +215,7 @@ class ORLogisticRegression(InstanceClassifier):
         if stream is None:
             stream = Stream(*self._scaling(bags, weight))
         problem = self._training(bags, y, pinned, weight, used, stream.mean, stream.scale)
-        with limited_blas(*problem.size):
+        with one_blas_thread():
             progress = stream.advance(problem)
         self._finish(problem, progress)
         self._stream = stream
@@ -315,7 +315,7 @@ class ORLogisticRegression(InstanceClassifier):
         options = {"max_iter": self.max_iter, "progress": progress}
         self.converged_ = False
         try:
-            with limited_blas(*problem.size):
+            with one_blas_thread():
                 if self.solver == "lbfgs":
                     objective = problem.objective()
                     self.converged_ = fit_lbfgs(objective, W, tol=self.tol, **options)

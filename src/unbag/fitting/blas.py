@@ -1,16 +1,13 @@
-"""Keeping BLAS's threads out of small fits.
+"""Keeping BLAS's threads out of fits.
 
-A matrix product of a few million operations is over before its threads have met, and while
-they wait for each other they take the cores from everybody else: on two busy cores that made
-a fit twenty times slower.
+A fit shares its work out by parts of the bags, each on one thread from features to gradient.
+BLAS's own threads would wait for each other, spinning, on the cores that these need: on two
+cores that made a small fit twenty times slower.
 """
 
 from functools import cache
 
 from threadpoolctl import ThreadpoolController
-
-# Multiplications in one product from which a second thread repays itself.
-WORTHWHILE = 2e7
 
 
 @cache
@@ -19,7 +16,6 @@ def controller():
     return ThreadpoolController()
 
 
-def limited_blas(n_instances, n_classes, n_features):
-    """Return a context in which products of that size run on as many threads as repay them."""
-    n_threads = 1 if n_instances * n_classes * n_features < WORTHWHILE else None
-    return controller().limit(limits=n_threads, user_api="blas")
+def one_blas_thread():
+    """Return a context in which matrix products run on the thread that asks for them."""
+    return controller().limit(limits=1, user_api="blas")

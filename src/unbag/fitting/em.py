@@ -36,7 +36,7 @@ def fit_em(objective, W, *, max_iter, tol, progress):
         W, step = gradient_step(objective, W, gradient, inference, step)
         previous = value
         value, gradient, inference = objective.value_and_gradient(W)
-        if progress.completed(W, objective.likelihood(inference)):
+        if progress.completed(W, value + objective.penalty(W)):
             return True
         if value - previous <= tol * max(1.0, abs(value)):
             return True
@@ -58,9 +58,10 @@ def fit_stochastic(sample, W, *, max_iter, progress):
         objective = sample()
         if step is None:
             step = 1.0 / objective.total_weight
-        _, gradient, inference = objective.value_and_gradient(W)
+        value, gradient, inference = objective.value_and_gradient(W)
+        log_likelihood = value + objective.penalty(W)
         W, step = gradient_step(objective, W, gradient, inference, step)
-        if progress.completed(W, objective.likelihood(inference)):
+        if progress.completed(W, log_likelihood):
             return
 
 

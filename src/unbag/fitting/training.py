@@ -53,11 +53,6 @@ class Training:
         """The pair (n_classes, n_features + 1): the shape of the weights."""
         return self.y.shape[1], self.X.shape[1] + 1
 
-    @property
-    def size(self):
-        """The triple (n_instances, n_classes, n_features)."""
-        return self.X.shape[0], self.y.shape[1], self.X.shape[1]
-
     def objective(self):
         """Return the objective over all bags."""
         everything = np.arange(len(self.bags))
@@ -125,11 +120,11 @@ class Stream:
         self.n_bags += len(training.bags)
         # The penalty is one for the whole stream: a batch bears its share of it.
         objective.alpha *= len(training.bags) / max(self.n_bags, 1)
-        _, gradient, inference = objective.value_and_gradient(self.weights)
+        value, gradient, _ = objective.value_and_gradient(self.weights)
+        self.history.append(value + objective.penalty(self.weights))
         gradient /= objective.total_weight
         self.squares = self.squares + gradient**2
         self.weights = self.weights + self.RATE * gradient / np.sqrt(self.squares + 1e-12)
-        self.history.append(objective.likelihood(inference))
         return Progress(self.weights, history=self.history)
 
 

@@ -1,0 +1,111 @@
+"""Draw the figures of the guide: ``python docs/make_figures.py``."""
+
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("agg")
+
+import numpy as np
+from matplotlib import pyplot
+
+from unbag import Bags, ORLogisticRegression
+from unbag.demo import digit_bags
+from unbag.metrics import calibration
+
+FIGURES = Path(__file__).parent / "figures"
+# Distinguishable without red and green (Okabe and Ito).
+COLOURS = np.array(["#0072b2", "#e69f00", "#009e73"])
+NAMES = ("wren", "thrush", "robin")
+
+
+def syllables(random_state=4, n_bags=60):
+    """Make syllables of three birds, two numbers each, in recordings of a few."""
+    rng = np.random.default_rng(random_state)
+    centres = np.array([[2.0, 4.0], [5.0, 2.0], [6.0, 6.0]])
+    sizes = rng.integers(2, 6, n_bags)
+    labels = rng.integers(0, 3, sizes.sum())
+    X = centres[labels] + 0.9 * rng.normal(size=(len(labels), 2))
+    y = np.zeros((n_bags, 3), dtype=int)
+    y[np.repeat(np.arange(n_bags), sizes), labels] = 1
+    return Bags(X, np.append(0, np.cumsum(sizes)), instance_labels=labels), y
+
+
+def from_bags_to_instances():
+    """Draw what is known, what is learnt, and what was true."""
+    bags, y = syllables()
+    model = ORLogisticRegression().fit(bags, y)
+    figure, axes = pyplot.subplots(1, 3, figsize=(10, 3.6), sharex=True, sharey=True)
+    bag = np.repeat(np.arange(len(bags)), bags.sizes)
+    share = y[bag] / y[bag].sum(axis=1, keepdims=True)
+    rgb = np.array([matplotlib.colors.to_rgb(colour) for colour in COLOURS])
+    axes[0].scatter(*bags.X.T, c=share @ rgb, s=18)
+    axes[0].set_title("known: which birds are in\nthe recording (colours mixed)")
+    proba = model.predict_instances_proba(bags)
+    grid = np.stack(np.meshgrid(np.linspace(-1, 9, 200), np.linspace(-1, 9, 200)), axis=-1)
+    regions = model.predict_instances(grid.reshape(-1, 2)).reshape(200, 200)
+    axes[1].contourf(
+        grid[..., 0], grid[..., 1], regions, levels=[-0.5, 0.5, 1.5, 2.5], colors=COLOURS, alpha=0.2
+    )
+    axes[1].scatter(*bags.X.T, c=proba @ rgb, s=18)
+    axes[1].set_title("learnt: which syllable\nis whose")
+    for c, name in enumerate(NAMES):
+        axes[2].scatter(*bags.X[bags.instance_labels == c].T, c=COLOURS[c], s=18, label=name)
+    axes[2].set_title("true, and never told")
+    axes[2].legend(loc="upper left")
+    for axis in axes:
+        axis.set(xlabel="pitch", ylabel="length")
+    save(figure, "from_bags_to_instances")
+
+
+def fit_curve():
+    """Draw the likelihood, iteration by iteration."""
+    bags, y = digit_bags()
+    figure, axis = pyplot.subplots(figsize=(5.5, 3.6))
+    for name, options in {
+        "EM, as published (no penalty)": {
+            "solver": "em",
+            "alpha": 0.0,
+            "max_iter": 100,
+            "tol": 0.0,
+        },
+        "L-BFGS (alpha = 1)": {"solver": "lbfgs", "max_iter": 100, "tol": 0.0},
+    }.items():
+        history = ORLogisticRegression(**options).fit(bags, y).history_
+        axis.plot(np.arange(1, len(history) + 1), history, label=name)
+    axis.set(xlabel="iteration", ylabel="log-likelihood of the label sets", ylim=(-700, 10))
+    axis.legend()
+    save(figure, "fit_curve")
+
+
+def how_sure():
+    """Draw probabilities of instances against how often they are right."""
+    bags, y = digit_bags()
+    n_train = 120
+    model = ORLogisticRegression().fit(bags[:n_train], y[:n_train])
+    test = bags[n_train:]
+    figure, axis = pyplot.subplots(figsize=(4.2, 4))
+    axis.plot([0, 1], [0, 1], color="0.7", lw=1)
+    for name, proba in {
+        "label set not known": model.predict_instances_proba(test),
+        "label set known": model.annotate_proba(test, y[n_train:]),
+    }.items():
+        bins = calibration(test.instance_labels, proba, model.classes_, n_bins=8)
+        filled = bins.counts > 0
+        axis.plot(bins.confidence[filled], bins.accuracy[filled], "o-", label=name)
+    axis.set(xlabel="probability of the chosen label", ylabel="share that is right")
+    axis.legend()
+    save(figure, "how_sure")
+
+
+def save(figure, name):
+    figure.tight_layout()
+    FIGURES.mkdir(exist_ok=True)
+    figure.savefig(FIGURES / f"{name}.png", dpi=110)
+    pyplot.close(figure)
+
+
+if __name__ == "__main__":
+    from_bags_to_instances()
+    fit_curve()
+    how_sure()
