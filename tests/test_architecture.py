@@ -2,6 +2,8 @@
 
 import ast
 import inspect
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -86,6 +88,25 @@ def test_import_loads_nothing_heavy():
     loaded = set(done.stdout.split())
     assert "numba" in loaded
     assert not loaded & HEAVY
+
+
+def test_compiled_code_belongs_to_its_sources(tmp_path):
+    """Another state of any file of the core means another folder of compiled code."""
+    code = "from unbag.union.compilation import cache_folder; print(cache_folder())"
+    folders = []
+    for text in ("", "# another comment"):
+        copy = tmp_path / f"copy{len(folders)}" / "unbag"
+        shutil.copytree(SOURCES, copy, ignore=shutil.ignore_patterns("__pycache__"))
+        with (copy / "union" / "chain.py").open("a") as file:
+            file.write(text)
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True, text=True, check=True,
+            env={**os.environ, "PYTHONPATH": str(copy.parent), "NUMBA_CACHE_DIR": str(tmp_path)},
+        )  # fmt: skip
+        folders.append(done.stdout)
+    assert folders[0] != folders[1]
+    assert all(folder.startswith(str(tmp_path)) for folder in folders)
 
 
 def public_callables():

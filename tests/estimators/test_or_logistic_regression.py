@@ -83,6 +83,8 @@ def test_one_instance_per_bag_is_logistic_regression():
 
     np.testing.assert_allclose(centred(ours.coef_), centred(theirs.coef_), rtol=0, atol=1e-3)
     np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), rtol=0, atol=1e-4)
+    scores = X @ ours.coef_.T + ours.intercept_
+    np.testing.assert_allclose(ours.decision_function(X), scores)
 
 
 def test_known_instances_make_it_supervised(colours):

@@ -293,16 +293,21 @@ class InstanceClassifier(ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n_bags, n_classes)
             The largest probability of the class over the bag's instances. When fitted on
-            one label per bag: the largest log-probability instead, and for two classes the
+            one label per bag: the largest score instead, and for two classes the
             difference of the two, of shape (n_bags,).
         """
         check_is_fitted(self)
         bags = self._read_bags(X)
-        log_prior = self._log_prior(bags)[:, : len(self.classes_)]
-        scores = per_bag(np.maximum, log_prior, bags, -np.inf)
+        n_classes = len(self.classes_)
         if not self.single_label_:
-            return np.exp(scores)
-        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+            return np.exp(per_bag(np.maximum, self._log_prior(bags)[:, :n_classes], bags, -np.inf))
+        scores = self._instance_scores(bags.X)[:, :n_classes]
+        scores = per_bag(np.maximum, scores, bags, -np.inf)
+        return scores[:, 1] - scores[:, 0] if n_classes == 2 else scores
+
+    def _instance_scores(self, X):
+        """Score the classes of each instance: by default, their log-probabilities."""
+        return self._instance_log_proba(X)
 
     def score(self, X, y, sample_weight=None):
         """Tell the share of bags whose label set is predicted without an error.

@@ -363,10 +363,13 @@ class ORLogisticRegression(InstanceClassifier):
             print(line, end="", file=sys.stderr, flush=True)
         return self.callback is not None and self.callback(iteration, log_likelihood)
 
+    def _instance_scores(self, X):
+        scores = np.asarray(X @ self.coef_.T.astype(X.dtype, copy=False), dtype=np.float64)
+        return scores + self.intercept_
+
     def _instance_log_proba(self, X):
-        logits = np.asarray(X @ self.coef_.T.astype(X.dtype, copy=False), dtype=np.float64)
-        logits += self.intercept_
-        logits -= logits.max(axis=1, keepdims=True)
+        logits = self._instance_scores(X)
+        logits -= logits.max(axis=1, keepdims=True, initial=-np.inf)
         logits -= np.log(np.exp(logits).sum(axis=1, keepdims=True))
         return logits
 

@@ -1,4 +1,4 @@
-"""How every kernel is compiled: one place for the flags.
+"""How every kernel is compiled: one place for the flags, and for what is kept on disk.
 
 Kernels release the GIL, so that plain Python threads run them side by side:
 no pool of numba's own that would spin against BLAS's between two calls.
@@ -6,10 +6,44 @@ They follow IEEE arithmetic to the letter, because their error bounds do, and
 divide without Python's zero check, so that loops vectorise.
 """
 
-import numba
+import hashlib
+from functools import cache
+from pathlib import Path
 
-kernel = numba.njit(cache=True, nogil=True, error_model="numpy")
+import numba
+import platformdirs
+
+
+@cache
+def cache_folder():
+    """Return where compiled kernels are kept, by the sources that they were compiled from.
+
+    numba's cache asks only whether a kernel's own file has changed, not whether those of the
+    kernels that it calls have; it would go on using code that nobody has written any more.
+    """
+    sources = sorted(Path(__file__).parent.glob("*.py"))
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
+    base = numba.config.CACHE_DIR or platformdirs.user_cache_dir("unbag", appauthor=False)
+    return str(Path(base) / "kernels" / digest)
+
+
+def compiled(**flags):
+    """Return a decorator that compiles a kernel, and keeps it on disk."""
+
+    def decorate(function):
+        # numba looks at this setting when a function is decorated, and only then.
+        usual = numba.config.CACHE_DIR
+        numba.config.CACHE_DIR = cache_folder()
+        try:
+            return numba.njit(cache=True, nogil=True, error_model="numpy", **flags)(function)
+        finally:
+            numba.config.CACHE_DIR = usual
+
+    return decorate
+
+
+kernel = compiled()
 
 # For sums that may be taken in any order, as their error bounds allow for: only then
 # are they vectorised. Nothing else of `fastmath` is let in.
-any_order = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc"})
+any_order = compiled(fastmath={"reassoc"})

@@ -111,17 +111,17 @@ def checked_label_sets(y, n_bags):
         )
     if y.dtype.kind not in "iufb":
         raise ValueError(f"y must hold the numbers 1, 0 and -1; got dtype {y.dtype}.")
-    small = y.astype(np.int8 if y.dtype.kind != "f" else np.float64, order="C")
-    valid = has_only_marks(np.ascontiguousarray(small))
-    if valid and y.dtype.kind in "iu" and y.dtype.itemsize > 1:
-        valid = y.size == 0 or bool(y.min() >= -1 and y.max() <= 1)
+    if y.dtype.kind == "f":
+        valid = has_only_marks(np.ascontiguousarray(y, dtype=np.float64))
+    else:
+        valid = y.dtype.kind == "b" or y.size == 0 or (y.min() >= -1 and y.max() <= 1)
     if not valid:
         b, c = np.argwhere(~np.isin(y, (-1, 0, 1)))[0]
         raise ValueError(
             f"y must hold 1 (present), 0 (absent) or -1 (unknown); bag {b}, class {c} "
             f"holds {y[b, c]!r}."
         )
-    return small.astype(np.int8, order="C", copy=False)
+    return y.astype(np.int8, order="C", copy=False)
 
 
 def checked_pins(instance_labels, offsets, y):
@@ -184,15 +184,15 @@ def checked_log_prior(log_prior, problem):
         raise ValueError(f"log_prior must hold numbers; got dtype {log_prior.dtype}.")
     log_prior = np.ascontiguousarray(log_prior, dtype=np.float64)
     # The largest entry is NaN if any is.
-    if log_prior.size and not log_prior.max() < math.inf:
+    largest = log_prior.max(initial=-math.inf)
+    if not largest < math.inf:
         row = np.flatnonzero(~(log_prior < math.inf).all(axis=1))[0]
         bad = log_prior[row][~(log_prior[row] < math.inf)][0]
         raise ValueError(
             f"log_prior must be finite or -inf; row {row}, in bag {bag_of(problem.offsets, row)}, "
             f"holds {bad}."
         )
-    smallest = log_prior.min(initial=0.0)
-    if smallest < -LARGEST or log_prior.max(initial=0.0) > LARGEST:
+    if largest > LARGEST or log_prior.min(initial=0.0) < -LARGEST:
         out = (np.abs(log_prior) > LARGEST) & (log_prior > -math.inf)
         if out.any():
             row, c = np.argwhere(out)[0]
