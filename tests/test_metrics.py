@@ -34,12 +34,12 @@ def slow_hamming_loss(y_true, y_pred):
 def slow_bag_ranking_loss(present, absent):
     if present and absent:
         return sum(p <= a for p in present for a in absent) / (len(present) * len(absent))
-    return None
+    return 0.0 if present or absent else None
 
 
 def slow_bag_average_precision(present, absent):
     if not (present and absent):
-        return None
+        return 1.0 if present or absent else None
     precisions = []
     for score in present:
         hits = sum(p >= score for p in present)
@@ -121,11 +121,13 @@ def test_measures_agree_with_scikit_learn(ties):
     assert measured == pytest.approx(expected, abs=1e-12)
 
 
-def test_bags_without_pairs_are_left_out_where_scikit_learn_calls_them_perfect():
+def test_bags_without_pairs_are_perfect_as_in_scikit_learn():
     y_true, scores = np.array([[0, 1], [1, 1], [0, 0]]), np.array([[0.9, 0.1]] * 3)
-    assert metrics.ranking_loss(y_true, scores) == 1.0
+    assert metrics.ranking_loss(y_true, scores) == pytest.approx(1 / 3)
     assert sklearn_metrics.label_ranking_loss(y_true, scores) == pytest.approx(1 / 3)
-    assert metrics.average_precision(y_true, scores) == 0.5
+    precision = sklearn_metrics.label_ranking_average_precision_score(y_true, scores)
+    assert metrics.average_precision(y_true, scores) == pytest.approx(precision)
+    # What scikit-learn does not have leaves them out.
     assert metrics.one_error(y_true, scores) == 1.0
     # Coverage needs a present class only: ranks 2 and 2 of two classes.
     assert metrics.coverage(y_true, scores) == 0.5

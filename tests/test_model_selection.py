@@ -34,8 +34,8 @@ BY_EYE = {
     "transductive_accuracy": 1.0,
     "hamming_loss": 1 / 6,
     # Only the second bag has an absent class, and half its instances look like it.
-    "ranking_loss": 1.0,
-    "average_precision": 1 / 2,
+    "ranking_loss": 1 / 3,
+    "average_precision": 5 / 6,
     "one_error": 1.0,
     "coverage": 1 / 2,
 }

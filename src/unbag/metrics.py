@@ -6,10 +6,11 @@ All bag measures share three conventions, so that none depends on the order of t
 - Classes with equal scores count against the scores: present ones stand behind absent ones.
 - A bag that says nothing about a measure is left out; without any other bag it is NaN.
 
-scikit-learn has the same rule for ties, but a bag without both present and absent classes counts
-as perfect there. The MATLAB code behind the published figures leaves such bags out, as here, but
-breaks ties by the position of the class, and in one-error in favour of the scores, which makes
-equal scores for all classes perfect. On bags with both kinds of classes and no ties, all agree.
+Where scikit-learn has the measure it has the same rules, one more included: for ranking loss and
+average precision, a bag without both present and absent classes is perfect. The MATLAB code behind
+the published figures leaves such bags out, breaks ties by the position of the class, and in
+one-error in favour of the scores, which makes equal scores for all classes perfect. On bags with
+both kinds of classes and no ties, as in the paper's data, all agree.
 """
 
 from dataclasses import dataclass
@@ -208,7 +209,8 @@ def ranking_loss(y_true, scores):
     Returns
     -------
     float
-        Mean over the bags that have both present and absent classes; from 0, the best, to 1.
+        Mean over the bags; from 0, the best, to 1. A bag without both present and absent classes
+        has no pair, and counts as 0.
 
     Examples
     --------
@@ -217,9 +219,9 @@ def ranking_loss(y_true, scores):
     >>> ranking_loss([[1, 0, 0, 1]], [[0.9, 0.2, 0.6, 0.4]])
     0.25
     """
-    present, absent, scores = _with_pairs(*_ranking(y_true, scores))
+    present, absent, scores = _with_any(*_ranking(y_true, scores))
     n_wrong = (_count_at_least(scores, absent) * present).sum(axis=1)
-    return _mean(n_wrong / (present.sum(axis=1) * absent.sum(axis=1)))
+    return _mean(n_wrong / np.maximum(present.sum(axis=1) * absent.sum(axis=1), 1))
 
 
 def average_precision(y_true, scores):
@@ -233,8 +235,8 @@ def average_precision(y_true, scores):
     Returns
     -------
     float
-        Mean over the present classes of a bag, then over the bags that have both present and absent
-        classes; from above 0 to 1, the best.
+        Mean over the present classes of a bag, then over the bags; from above 0 to 1, the best. A
+        bag without both present and absent classes counts as 1.
 
     Examples
     --------
@@ -243,11 +245,12 @@ def average_precision(y_true, scores):
     >>> round(average_precision([[1, 0, 0, 1]], [[0.9, 0.2, 0.6, 0.4]]), 4)
     0.8333
     """
-    present, absent, scores = _with_pairs(*_ranking(y_true, scores))
+    present, absent, scores = _with_any(*_ranking(y_true, scores))
     n_present = np.where(present, _count_at_least(scores, present), 0)
     # A present class counts itself; an unknown one may count nothing, and is zero above.
     rank = np.maximum(_count_at_least(scores, present | absent), 1)
-    return _mean((n_present / rank).sum(axis=1) / present.sum(axis=1))
+    precision = (n_present / rank).sum(axis=1) / np.maximum(present.sum(axis=1), 1)
+    return _mean(np.where(present.any(axis=1), precision, 1.0))
 
 
 def one_error(y_true, scores):
@@ -375,6 +378,12 @@ def _ranking(y_true, scores):
         bag, column = np.argwhere(np.isnan(scores))[0]
         raise ValueError(f"The score of bag {bag}, column {column} is NaN: it has no rank.")
     return truth == 1, truth == 0, scores
+
+
+def _with_any(present, absent, scores):
+    """Keep the bags of which some class is known."""
+    kept = (present | absent).any(axis=1)
+    return present[kept], absent[kept], scores[kept]
 
 
 def _with_pairs(present, absent, scores):

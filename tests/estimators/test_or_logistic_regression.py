@@ -207,8 +207,16 @@ def test_too_many_labels_are_relaxed_and_reported(rng):
         model = ORLogisticRegression(max_iter=15).fit(bags, y)
     assert len(model.relaxed_["big"]) == 14
     assert np.isfinite(model.coef_).all()
-    with pytest.raises(ValueError, match="30 required labels"):
+    with pytest.warns(UserWarning, match="too many labels"):
+        proba = model.annotate_proba(bags[:1], y[:1])
+    np.testing.assert_allclose(proba.sum(axis=1), 1)
+    with pytest.raises(ValueError, match="bag big has 30 required labels"):
         ORLogisticRegression(on_intractable="raise").fit(bags, y)
+    with pytest.warns(UserWarning, match="too many labels"):
+        stochastic = ORLogisticRegression(
+            solver="stochastic", sample_fraction=1.0, max_iter=4, random_state=0
+        ).fit(bags, y)
+    assert len(stochastic.relaxed_["big"]) == 14
 
 
 # What it answers
@@ -247,6 +255,37 @@ def test_an_impossible_bag_is_annotated_all_the_same(colours):
     assert model.log_likelihood(lonely, np.array([[1, 1, 0]]))[0] == -np.inf
     np.testing.assert_allclose(model.annotate_proba(lonely, np.array([[1, 1, 0]])).sum(), 1)
     assert model.annotate(lonely, np.array([[1, 1, 0]]), joint=True)[0] in (0, 1)
+
+
+def test_an_impossible_bag_has_none_of_its_forbidden_labels(colours):
+    model = ORLogisticRegression().fit(*colours)
+    lonely = Bags([[0.0, 4.0]], [0, 1])
+    assert model.predict_instances(lonely)[0] == 2
+    assert model.annotate(lonely, np.array([[1, 1, 0]]))[0] in (0, 1)
+
+
+@pytest.mark.parametrize("background", [False, True])
+def test_label_sets_are_left_as_they_are(background, colours):
+    bags, y = colours
+    labels = np.ones(y.shape, dtype=np.int8)
+    sets = LabelSets(labels)
+    model = ORLogisticRegression(background=background, max_iter=2)
+    with pytest.warns(UserWarning, match="no labelling"):
+        model.fit(bags, sets)
+    model.annotate(bags, labels)
+    assert (labels == 1).all()
+    assert (sets.indicator == 1).all()
+
+
+def test_one_label_per_bag_of_many_instances(colours):
+    bags, y = colours
+    first = y.argmax(axis=1)
+    for background in (False, True):
+        model = ORLogisticRegression(background=background, max_iter=20).fit(bags, first)
+        assert set(model.predict(bags)) <= {0, 1, 2}
+        score = model.score(bags, first)
+        assert model.score(bags, [{label} for label in first.tolist()]) == score
+        assert model.score(bags, LabelSets(np.eye(3, dtype=int)[first])) == score
 
 
 def test_empty_bags(colours):
@@ -300,6 +339,13 @@ def test_sparse_and_single_features(colours):
     assert np.mean(model.predict_instances(scattered) == bags.instance_labels) > 0.97
 
 
+def test_a_constant_sparse_column_does_no_harm(colours):
+    bags, y = colours
+    X = np.column_stack([bags.X, np.full(bags.n_instances, 0.1)])
+    model = ORLogisticRegression().fit(Bags(sparse.csr_matrix(X), bags.offsets), y)
+    assert np.mean(model.predict_instances(sparse.csr_matrix(X)) == bags.instance_labels) > 0.97
+
+
 def test_coefficients_are_on_the_original_scale(colours):
     bags, y = colours
     shifted = bags.with_features(bags.X * [100.0, 0.01] + [5e3, -2.0])
@@ -351,8 +397,8 @@ def test_warm_start_goes_on(colours):
     cold = model.history_
     warm = model.fit(bags, y).history_
     assert warm[0] > cold[3]
-    with pytest.raises(ValueError, match="warm_start needs"):
-        model.fit(bags, y[:, :2].clip(0) | np.eye(2, dtype=int)[np.zeros(len(y), dtype=int)])
+    with pytest.raises(ValueError, match="warm_start needs the classes of the last fit"):
+        model.fit(bags, LabelSets(y, ["a", "b", "c"]))
 
 
 def test_a_stream_of_bags(rng):
@@ -364,6 +410,11 @@ def test_a_stream_of_bags(rng):
         model.partial_fit(*make_colours(rng, n_bags=40), classes=[0, 1, 2])
     test, _ = make_colours(rng)
     assert np.mean(model.predict_instances(test) == test.instance_labels) > 0.97
+    names = np.array(["d", "a", "c"])
+    unsorted = ORLogisticRegression()
+    for _ in range(40):
+        unsorted.partial_fit(*make_colours(rng, n_bags=40), classes=names)
+    assert np.mean(unsorted.predict_instances(test) == names[test.instance_labels]) > 0.97
     with pytest.raises(ValueError, match="not the same as on last call"):
         model.partial_fit(bags, y, classes=[0, 1])
 
@@ -449,6 +500,12 @@ def test_impossible_bags_are_named_once(colours):
 
 def test_bad_data_is_named(colours):
     bags, y = colours
+    weight = np.ones(len(bags))
+    weight[3] = -1
+    with pytest.raises(ValueError, match=r"not be negative; bag 3 has -1"):
+        ORLogisticRegression().fit(bags, y, sample_weight=weight)
+    with pytest.raises(ValueError, match="No bag is left to fit to"):
+        ORLogisticRegression(prune=1.0).fit(bags, y)
     broken = bags.X.copy()
     broken[bags.offsets[5], 1] = np.nan
     with pytest.raises(ValueError, match=r"Bag 5 .* has NaN in column 1"):

@@ -1,10 +1,12 @@
 """What all estimators share: how bags and labels come in, and how answers go out.
 
 The sample is the bag. A model that can say, for every instance, how probable each class is
-(`_instance_proba`), answers everything else from that: which classes occur in a bag, which
+(`_instance_log_proba`), answers everything else from that: which classes occur in a bag, which
 label an instance has when the label set of its bag is not known (inductive), and when it is
 (transductive).
 """
+
+import warnings
 
 import numpy as np
 from scipy import sparse
@@ -15,8 +17,9 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from unbag.bags import Bags
 from unbag.features import check_columns, check_finite, validate_data
+from unbag.fitting.relaxation import surest_labels
 from unbag.labels import LabelSets
-from unbag.union import infer, most_likely_labels
+from unbag.union import IntractableBagError, infer, most_likely_labels
 
 # The label of an instance that belongs to none of the classes; -1 among numbers.
 BACKGROUND = None
@@ -123,13 +126,12 @@ class InstanceClassifier(ClassifierMixin, BaseEstimator):
     # What goes out.
 
     def _log_prior(self, bags):
-        check_is_fitted(self)
         return self._instance_log_proba(bags.X)
 
     def _union_y(self, labels):
         """Return label sets for inference: the background is optional in every bag."""
         if not self._has_background:
-            return labels.indicator
+            return labels.indicator.copy()
         optional = np.full((len(labels), 1), -1, dtype=np.int8)
         return np.hstack([labels.indicator, optional])
 
@@ -179,16 +181,16 @@ class InstanceClassifier(ClassifierMixin, BaseEstimator):
         X : Bags, list of 2-D arrays, or array-like of shape (n_bags, n_features)
         y : label sets, as in ``fit``
         instance_labels : array-like of shape (n_instances,), optional
-            Labels of single instances, where they are known; None or -1 elsewhere.
+            Labels of single instances, where they are known; elsewhere None, or -1 if that
+            is no class.
 
         Returns
         -------
         ndarray of shape (n_instances, n_classes), or one column more for the background
             In a bag whose label set no labelling can produce, its labels are taken as
-            optional.
+            optional; all labels, if it has none.
         """
-        log_prior, offsets, y, pinned = self._annotation_problem(X, y, instance_labels)
-        return infer(log_prior, offsets, y, instance_labels=pinned).posterior
+        return self._posterior(*self._annotation_problem(X, y, instance_labels))
 
     def annotate(self, X, y, instance_labels=None, *, joint=False):
         """Tell the label of each instance, the labels of its bag known.
@@ -199,7 +201,7 @@ class InstanceClassifier(ClassifierMixin, BaseEstimator):
             As in `annotate_proba`.
         joint : bool
             False for the most probable class of each instance; True for the most likely
-            labelling of the whole bag, which covers its label set.
+            labelling of the whole bag, which covers its label set wherever that is possible.
 
         Returns
         -------
@@ -210,8 +212,35 @@ class InstanceClassifier(ClassifierMixin, BaseEstimator):
         if joint:
             columns = most_likely_labels(log_prior, offsets, y, instance_labels=pinned)
         else:
-            columns = infer(log_prior, offsets, y, instance_labels=pinned).posterior.argmax(axis=1)
+            columns = self._posterior(log_prior, offsets, y, pinned).argmax(axis=1)
         return self._label_values(columns)
+
+    def _posterior(self, log_prior, offsets, y, pinned):
+        """Infer; relax bags of too many labels, if `on_intractable` says so."""
+        relaxed_bags = []
+        while True:
+            try:
+                result = infer(log_prior, offsets, y, instance_labels=pinned)
+                break
+            except IntractableBagError as error:
+                if getattr(self, "on_intractable", "raise") != "relax":
+                    raise
+                b = error.bag
+                rows = slice(offsets[b], offsets[b + 1])
+                required = np.flatnonzero(y[b] == 1)
+                if pinned is not None:
+                    required = np.setdiff1d(required, pinned[rows])
+                y[b, surest_labels(log_prior[rows], np.flatnonzero(y[b]), required)] = -1
+                relaxed_bags.append(b)
+        if relaxed_bags:
+            warnings.warn(
+                f"{len(relaxed_bags)} bags have too many labels for exact inference: those of "
+                f"their labels that are the most certain to occur were taken as optional; the "
+                f"first is bag {relaxed_bags[0]}.",
+                UserWarning,
+                stacklevel=3,
+            )
+        return result.posterior
 
     def _annotation_problem(self, X, y, instance_labels):
         check_is_fitted(self)
@@ -219,7 +248,8 @@ class InstanceClassifier(ClassifierMixin, BaseEstimator):
         labels = self._read_labels(y, len(bags))
         pinned = self._read_instance_labels(instance_labels, bags)
         y = self._union_y(labels)
-        y[impossible_bags(y, bags.offsets, pinned)] = -1
+        impossible = impossible_bags(y, bags.offsets, pinned)
+        y[impossible] = relaxed(y[impossible])
         return self._log_prior(bags), bags.offsets, y, pinned
 
     def log_likelihood(self, X, y):
@@ -257,7 +287,8 @@ class InstanceClassifier(ClassifierMixin, BaseEstimator):
         log_prior = self._log_prior(bags)
         n_classes = len(self.classes_)
         if self.single_label_:
-            return self.classes_[per_bag(np.maximum, log_prior, bags, -np.inf).argmax(axis=1)]
+            best = per_bag(np.maximum, log_prior[:, :n_classes], bags, -np.inf)
+            return self.classes_[best.argmax(axis=1)]
         votes = np.zeros((len(bags), log_prior.shape[1]), dtype=int)
         votes[np.repeat(np.arange(len(bags)), bags.sizes), log_prior.argmax(axis=1)] = 1
         return votes[:, :n_classes]
@@ -280,7 +311,8 @@ class InstanceClassifier(ClassifierMixin, BaseEstimator):
         if self.single_label_ and (bags.sizes == 1).all():
             return proba
         with np.errstate(divide="ignore"):
-            return -np.expm1(per_bag(np.add, np.log1p(-np.minimum(proba, 1.0)), bags, 0.0))
+            log_absent = per_bag(np.add, np.log1p(-np.minimum(proba, 1.0)), bags, 0.0)
+        return 0.0 - np.expm1(log_absent)
 
     def decision_function(self, X):
         """Tell how confident the model is that each class occurs in each bag.
@@ -325,10 +357,9 @@ class InstanceClassifier(ClassifierMixin, BaseEstimator):
         """
         predicted = self.predict(X)
         if self.single_label_:
-            right = predicted == np.asarray(y)
-        else:
-            labels = self._read_labels(y, len(predicted))
-            right = ((predicted == labels.indicator) | labels.optional).all(axis=1)
+            predicted = predicted[:, None] == self.classes_
+        labels = self._read_labels(y, len(predicted))
+        right = ((predicted == labels.indicator) | labels.optional).all(axis=1)
         return float(np.average(right, weights=sample_weight))
 
 
@@ -367,6 +398,11 @@ def impossible_bags(y, offsets, pinned=None):
         required[bag, pinned[known]] = False
         free = free - np.bincount(bag, minlength=len(free))
     return (required.sum(axis=1) > free) | ((free > 0) & ~(y != 0).any(axis=1))
+
+
+def relaxed(y):
+    """Take required classes as optional; where no class is allowed at all, all of them."""
+    return np.where((y != 0) | ~(y != 0).any(axis=1, keepdims=True), -1, 0)
 
 
 def per_bag(combine, values, bags, empty):

@@ -18,6 +18,7 @@ from unbag.fitting.blas import one_blas_thread
 from unbag.fitting.training import mean_and_scale, standardised_weights
 from unbag.labels import LabelSets
 from unbag.preprocessing import is_whitened
+from unbag.union import IntractableBagError
 
 from .contract import InstanceClassifier, as_labels, impossible_bags, is_one_label_each
 
@@ -76,11 +77,13 @@ class ORLogisticRegression(InstanceClassifier):
     converged_ : bool
         Whether the fit ended by `tol` or the callback, rather than by `max_iter`.
     log_likelihood_ : float
-        Of the training bags, after the last iteration.
+        Of the training bags, after the last iteration; the last of `history_`.
     history_ : ndarray of shape (n_iter_,)
-        Log-likelihood after each iteration; for the "stochastic" solver, that of its sample.
+        Log-likelihood after each iteration; for the "stochastic" solver and `partial_fit`,
+        that of the sample or batch, before the step.
     relaxed_ : dict
-        For each bag (its id) whose labels were not all taken as required, those labels.
+        For each bag (its id) that was used, but not with all of its labels required: those
+        labels.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only when the bags had names for them.
@@ -134,9 +137,14 @@ class ORLogisticRegression(InstanceClassifier):
         self.n_threads = n_threads
         self.verbose = verbose
 
+    # While a model is fitted again, its parameters count, not its last coefficients.
+    _fitting = False
+
     @property
     def _has_background(self):
-        return self.background
+        if self._fitting or not hasattr(self, "coef_"):
+            return self.background
+        return len(self.coef_) > len(self.classes_)
 
     def fit(self, X, y, instance_labels=None, sample_weight=None):
         """Fit the model to bags and their label sets.
@@ -158,20 +166,35 @@ class ORLogisticRegression(InstanceClassifier):
         self
         """
         self._check_parameters()
-        start = self._standing_weights() if self.warm_start else None
+        start = None
+        if self.warm_start and hasattr(self, "coef_"):
+            start = self.coef_, self.intercept_, self.classes_
+        self._fitting = True
+        try:
+            return self._fit(X, y, instance_labels, sample_weight, start)
+        finally:
+            del self._fitting
+
+    def _fit(self, X, y, instance_labels, sample_weight, start):
         bags = self._read_bags(X, reset=True)
         labels = self._read_labels(y, len(bags), reset=True)
         pinned = self._read_instance_labels(instance_labels, bags)
-        weight = None
-        if sample_weight is not None:
-            weight = _check_sample_weight(sample_weight, bags)
+        weight = bag_weights(sample_weight, bags)
         y, used = self._possible_label_sets(bags, labels, pinned)
         used = self._affordable(y, bags, used)
-        mean, scale = self._scaling(bags, weight)
+        if not used.any():
+            raise ValueError("No bag is left to fit to: all were dropped or pruned.")
+        mean, scale = self._scaling(bags[used], None if weight is None else weight[used])
         problem = self._training(bags, y, pinned, weight, used, mean, scale)
         W = np.zeros(problem.shape)
         if start is not None:
-            W = standardised_weights(*start, mean, scale, problem.shape)
+            coef, intercept, classes = start
+            if len(coef) != len(W) or not np.array_equal(classes, self.classes_):
+                raise ValueError(
+                    f"warm_start needs the classes of the last fit, {list(classes)}; these are "
+                    f"{list(self.classes_)}."
+                )
+            W = standardised_weights(coef, intercept, mean, scale, problem.shape)
         self._climb(problem, W)
         return self
 
@@ -202,21 +225,24 @@ class ORLogisticRegression(InstanceClassifier):
             if classes is None:
                 raise ValueError("classes must be passed on the first call to partial_fit.")
             self.single_label_ = is_one_label_each(as_labels(y))
-            self.classes_ = LabelSets(np.zeros((0, len(classes))), np.sort(classes)).classes
-        elif classes is not None and not np.array_equal(np.sort(classes), self.classes_):
+            # The columns of an indicator are in the order of the classes as they are given.
+            classes = np.unique(classes) if self.single_label_ else classes
+            self.classes_ = LabelSets(np.zeros((0, len(classes))), classes).classes
+        elif classes is not None and not np.array_equal(np.sort(classes), np.sort(self.classes_)):
             raise ValueError(
                 f"`classes={classes}` is not the same as on last call to partial_fit, was: "
                 f"{self.classes_}."
             )
         labels = self._read_labels(y, len(bags))
         pinned = self._read_instance_labels(instance_labels, bags)
-        weight = None if sample_weight is None else _check_sample_weight(sample_weight, bags)
+        weight = bag_weights(sample_weight, bags)
         y, used = self._possible_label_sets(bags, labels, pinned)
         if stream is None:
             stream = Stream(*self._scaling(bags, weight))
         problem = self._training(bags, y, pinned, weight, used, stream.mean, stream.scale)
         with one_blas_thread():
             progress = stream.advance(problem)
+        self.converged_ = False
         self._finish(problem, progress)
         self._stream = stream
         return self
@@ -234,7 +260,7 @@ class ORLogisticRegression(InstanceClassifier):
             ("alpha", 0, np.inf), ("tol", 0, np.inf), ("prune", 0, 1), ("sample_fraction", 0, 1)
         ):  # fmt: skip
             value = getattr(self, name)
-            if not isinstance(value, Real) or not low <= value <= high:
+            if not isinstance(value, Real) or not low <= value <= high or value == np.inf:
                 raise ValueError(f"{name} must be a number from {low} to {high}; got {value!r}.")
         if not isinstance(self.max_iter, Integral) or self.max_iter < 1:
             raise ValueError(f"max_iter must be a positive integer; got {self.max_iter!r}.")
@@ -245,11 +271,6 @@ class ORLogisticRegression(InstanceClassifier):
         ):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {allowed}; got {getattr(self, name)!r}.")
-
-    def _standing_weights(self):
-        if not hasattr(self, "coef_"):
-            return None
-        return self.coef_, self.intercept_
 
     def _possible_label_sets(self, bags, labels, pinned):
         """Return label sets that can be, and which bags to use."""
@@ -276,7 +297,8 @@ class ORLogisticRegression(InstanceClassifier):
             relax = self.on_impossible == "relax"
             for b in impossible:
                 if relax and (y[b] != 0).any():
-                    self.relaxed_[bags.ids[b]] = self._label_values(np.flatnonzero(y[b] == 1))
+                    required = np.flatnonzero(y[b] == 1)
+                    self.relaxed_[bags.ids[b].item()] = self._label_values(required)
                 else:
                     used[b] = False
             y[impossible] = np.where(y[impossible] != 0, -1, 0)
@@ -324,7 +346,11 @@ class ORLogisticRegression(InstanceClassifier):
                     self.converged_ = fit_em(objective, W, tol=self.tol, **options)
                 else:
                     rng = check_random_state(self.random_state)
-                    fit_stochastic(lambda: problem.sample(self.sample_fraction, rng), W, **options)
+                    self.converged_ = fit_stochastic(
+                        lambda: problem.sample(self.sample_fraction, rng), W, **options
+                    )
+        except IntractableBagError as error:
+            raise IntractableBagError(problem.bags.ids[error.bag], *error.args[1:]) from None
         except KeyboardInterrupt:
             warnings.warn(
                 f"fit was interrupted: the model is that of the last completed iteration, "
@@ -342,7 +368,7 @@ class ORLogisticRegression(InstanceClassifier):
         """Turn what the solver has reached into learnt attributes."""
         if problem.relaxed:
             for b, columns in problem.relaxed.items():
-                self.relaxed_[problem.bags.ids[b]] = self._label_values(columns)
+                self.relaxed_[problem.bags.ids[b].item()] = self._label_values(columns)
             named = ", ".join(str(problem.bags.ids[b]) for b in list(problem.relaxed)[:5])
             warnings.warn(
                 f"{len(problem.relaxed)} bags have too many labels for exact inference: {named}. "
@@ -375,3 +401,14 @@ class ORLogisticRegression(InstanceClassifier):
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "coef_")
+
+
+def bag_weights(sample_weight, bags):
+    """Return the weights of bags as floats, none of them negative."""
+    if sample_weight is None:
+        return None
+    weight = _check_sample_weight(sample_weight, bags)
+    if (weight < 0).any():
+        b = int(np.argmax(weight < 0))
+        raise ValueError(f"sample_weight must not be negative; bag {bags.ids[b]} has {weight[b]}.")
+    return weight

@@ -52,6 +52,11 @@ def fit_stochastic(sample, W, *, max_iter, progress):
         Returns the `Objective` of a new sample; its likelihood is what `progress` is told.
     W, max_iter, progress
         As in `fit_em`.
+
+    Returns
+    -------
+    bool
+        Whether `progress` stopped it.
     """
     step = None
     for _ in range(max_iter):
@@ -62,7 +67,8 @@ def fit_stochastic(sample, W, *, max_iter, progress):
         log_likelihood = value + objective.penalty(W)
         W, step = gradient_step(objective, W, gradient, inference, step)
         if progress.completed(W, log_likelihood):
-            return
+            return True
+    return False
 
 
 def gradient_step(objective, W, gradient, inference, step):

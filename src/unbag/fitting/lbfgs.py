@@ -12,10 +12,14 @@ def fit_lbfgs(objective, W, *, max_iter, tol, progress):
         value, gradient, _ = objective.value_and_gradient(flat.reshape(shape))
         return -value, -gradient.ravel()
 
+    stopped = False
+
     def completed(intermediate_result):
+        nonlocal stopped
         weights = intermediate_result.x.reshape(shape).copy()
         log_likelihood = -intermediate_result.fun + objective.penalty(weights)
         if progress.completed(weights, log_likelihood):
+            stopped = True
             raise StopIteration
 
     result = minimize(
@@ -32,4 +36,8 @@ def fit_lbfgs(objective, W, *, max_iter, tol, progress):
             "maxcor": 10,
         },
     )
-    return result.status != 1
+    if not progress.history:
+        # The start was the optimum already.
+        start = np.reshape(W, shape)
+        progress.completed(start, -result.fun + objective.penalty(start))
+    return stopped or result.status == 0

@@ -25,9 +25,8 @@ from unbag.union.inference import infer_packed
 from unbag.union.problem import add_packed, dot_packed, union_problem
 from unbag.union.threads import thread_count
 
-# Labels that stay required in a bag of too many: a fit asks again at every iteration, so
-# these must not only be possible, but quick.
-RELAXED_TO = 16
+from .relaxation import surest_labels
+
 # Multiplications in one product of a part, and its most instances.
 PART_WORK = 2e7
 PART_INSTANCES = 4096
@@ -64,10 +63,12 @@ class Progress:
 class Part:
     """Some of the bags: what one thread works on at a time.
 
-    Parameters are those of `Objective`, for these bags alone.
+    Parameters are those of `Objective`, for these bags alone; `first` is the place of the
+    first of them among all.
     """
 
-    def __init__(self, X, offsets, y, instance_labels, bag_weight, relax):
+    def __init__(self, X, offsets, y, instance_labels, bag_weight, relax, first):
+        self.first = first
         self.X = X
         self.offsets = offsets
         self.y = np.array(y, dtype=np.int8)
@@ -100,9 +101,10 @@ class Part:
             try:
                 return infer_packed(self.problem, log_prior, n_threads=1)
             except IntractableBagError as error:
+                bag = self.first + error.bag
                 if self.relax is None:
-                    raise
-                self.relax(error.bag, self._relax_bag(error.bag, log_prior))
+                    raise IntractableBagError(bag, *error.args[1:]) from None
+                self.relax(bag, self._relax_bag(error.bag, log_prior))
 
     def _relax_bag(self, b, log_prior):
         """Take those required classes of a bag as optional that most surely occur anyway.
@@ -116,12 +118,7 @@ class Part:
         first = self.problem.column_offsets[b]
         allowed = self.problem.columns[first : self.problem.column_offsets[b + 1]]
         required = allowed[: self.problem.n_required[b]]
-        prior = np.exp(log_prior[rows][:, allowed])
-        share = prior[:, : len(required)] / prior.sum(axis=1, keepdims=True)
-        with np.errstate(divide="ignore"):
-            log_missing = np.log1p(-share).sum(axis=0)
-        surest = np.argsort(log_missing, kind="stable")
-        relaxed = required[surest[: len(required) - RELAXED_TO]]
+        relaxed = surest_labels(log_prior[rows], allowed, required)
         self.y[b, relaxed] = -1
         self.problem = union_problem(self.offsets, self.y, self.instance_labels)
         return relaxed
@@ -198,10 +195,6 @@ class Objective:
         self.parts = []
         for first, last in zip([0, *cuts], [*cuts, len(sizes)], strict=True):
             rows = slice(offsets[first], offsets[last])
-
-            def relax_here(b, columns, first=first):
-                relax(int(first) + b, columns)
-
             self.parts.append(
                 Part(
                     X[rows],
@@ -209,7 +202,8 @@ class Objective:
                     y[first:last],
                     None if instance_labels is None else instance_labels[rows],
                     None if bag_weight is None else bag_weight[first:last],
-                    None if relax is None else relax_here,
+                    relax,
+                    int(first),
                 )
             )
 

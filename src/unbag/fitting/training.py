@@ -74,6 +74,8 @@ class Training:
         def note(b, columns):
             known = self.relaxed.get(int(chosen[b]), columns)
             self.relaxed[int(chosen[b])] = np.union1d(known, columns)
+            # The next sample shall not choose again.
+            self.y[chosen[b], columns] = -1
 
         return Objective(
             X,
@@ -145,13 +147,17 @@ def mean_and_scale(X, weight=None):
     if weight is not None and weight.sum() == 0:
         weight = None
     mean = mean_of_rows(X, weight)
+    eps = np.finfo(X.dtype).eps
     if sparse.issparse(X):
-        variance = mean_of_rows(X.multiply(X), weight) - mean**2
+        squares = mean_of_rows(X.multiply(X), weight)
+        variance = squares - mean**2
+        # The difference of two numbers that should be equal is their rounding.
+        variance = np.where(variance > 100 * eps * squares, variance, 0.0)
     else:
         variance = np.average((X - mean) ** 2, axis=0, weights=weight)
     scale = np.sqrt(np.maximum(variance, 0.0))
     # Constant up to rounding is constant.
-    constant = scale <= 10 * np.finfo(X.dtype).eps * np.abs(mean)
+    constant = scale <= 10 * eps * np.abs(mean)
     shift = np.zeros(X.shape[1]) if sparse.issparse(X) else mean
     return shift, np.where(constant, 1.0, scale)
 

@@ -46,18 +46,28 @@ READING_COST = 4
 class IntractableBagError(ValueError):
     """A bag has too many required labels for any exact method.
 
-    Attributes
+    Parameters
     ----------
-    bag : int
-        Which bag.
+    bag : int or str
+        Which bag: its place, or its id.
+    n_required, n_free : int
+        Its required labels, and its instances that are not pinned.
     """
 
-    def __init__(self, message, bag=None):
-        super().__init__(message, bag)
+    def __init__(self, bag, n_required, n_free):
+        super().__init__(bag, n_required, n_free)
         self.bag = bag
 
     def __str__(self):
-        return self.args[0]
+        bag, n_required, n_free = self.args
+        return (
+            f"bag {bag} has {n_required} required labels and {n_free} instances that are not "
+            f"pinned: too many labels for exact inference (up to {MOST_LABELS} always work; more "
+            f"do when most of them are almost certain to occur). Ways out: mark labels of this "
+            f"bag as unknown (-1 in y) rather than present, those first that surely occur; pin "
+            f"instances whose label is known; split the bag; or let an estimator do the first by "
+            f"on_intractable='relax'."
+        )
 
 
 def solve(bags, problem, log_prior, method, tolerance):
@@ -118,20 +128,12 @@ def estimated_costs(problem, log_prior, method, tolerance):
 
 
 def refuse_intractable(batch, problem):
-    """Raise when a bag found no kernel, and say what can be done about it."""
+    """Raise an error when a bag found no kernel."""
     (intractable,) = (batch.served == INTRACTABLE).nonzero()
     if len(intractable) == 0:
         return
-    b = batch.bags[intractable].min()
-    raise IntractableBagError(
-        f"bag {b} has {problem.n_required[b]} required labels and {problem.n_free[b]} instances "
-        f"that are not pinned: too many labels for exact inference (up to {MOST_LABELS} always "
-        f"work; more do when most of them are almost certain to occur). Ways out: mark labels of "
-        f"this bag as unknown (-1 in y) rather than present, those first that surely occur; pin "
-        f"instances whose label is known; split the bag; or let an estimator do the first by "
-        f"on_intractable='relax'.",
-        bag=int(b),
-    )
+    b = int(batch.bags[intractable].min())
+    raise IntractableBagError(b, int(problem.n_required[b]), int(problem.n_free[b]))
 
 
 @kernel
