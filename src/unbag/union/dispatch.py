@@ -38,8 +38,8 @@ MANY_LABELS = 8
 # in these units, per instance and set: adaptive, which jumps and keeps books; per
 # state and label: the chain kernel, which goes back and forth, and from bit to bit;
 # per prior: reading it.
-ADAPTIVE_COST = 4
-CHAIN_COST = 1.5
+ADAPTIVE_COST = 6
+CHAIN_COST = 4.0
 READING_COST = 4
 
 
