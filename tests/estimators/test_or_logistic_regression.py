@@ -81,8 +81,8 @@ def test_one_instance_per_bag_is_logistic_regression():
     def centred(coef):
         return coef - coef.mean(axis=0)
 
-    np.testing.assert_allclose(centred(ours.coef_), centred(theirs.coef_), rtol=0, atol=1e-3)
-    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), rtol=0, atol=1e-4)
+    np.testing.assert_allclose(centred(ours.coef_), centred(theirs.coef_), rtol=0, atol=1e-4)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), rtol=0, atol=1e-5)
     scores = X @ ours.coef_.T + ours.intercept_
     np.testing.assert_allclose(ours.decision_function(X), scores)
 
@@ -93,7 +93,7 @@ def test_known_instances_make_it_supervised(colours):
     model = ORLogisticRegression(tol=1e-13, max_iter=500)
     model.fit(bags, y, instance_labels=bags.instance_labels)
     flat = ORLogisticRegression(tol=1e-13, max_iter=500).fit(bags.X, bags.instance_labels)
-    np.testing.assert_allclose(model.coef_, flat.coef_, rtol=0, atol=1e-4)
+    np.testing.assert_allclose(model.coef_, flat.coef_, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("solver", ["em", "lbfgs"])
@@ -111,7 +111,7 @@ def test_solvers_climb_the_same_hill(colours):
         ORLogisticRegression(solver=solver, max_iter=3000, tol=1e-12, random_state=0).fit(bags, y)
         for solver in ("lbfgs", "em")
     ]
-    np.testing.assert_allclose(models[0].coef_, models[1].coef_, rtol=0, atol=1e-2)
+    np.testing.assert_allclose(models[0].coef_, models[1].coef_, rtol=0, atol=1e-5)
     stochastic = ORLogisticRegression(
         solver="stochastic", max_iter=150, sample_fraction=0.3, random_state=0
     ).fit(bags, y)
@@ -333,7 +333,7 @@ def test_sparse_and_single_features(colours):
     scattered = Bags(sparse.csr_matrix(bags.X), bags.offsets)
     plain = ORLogisticRegression(standardize=False, tol=1e-12, max_iter=300)
     np.testing.assert_allclose(
-        clone(plain).fit(scattered, y).coef_, clone(plain).fit(bags, y).coef_, rtol=0, atol=1e-3
+        clone(plain).fit(scattered, y).coef_, clone(plain).fit(bags, y).coef_, rtol=0, atol=1e-9
     )
     model = ORLogisticRegression().fit(scattered, y)
     assert np.mean(model.predict_instances(scattered) == bags.instance_labels) > 0.97
