@@ -82,8 +82,8 @@ def kernel_pipeline(
     Parameters
     ----------
     estimator : estimator
-        A clone becomes the last step, with ``standardize=False`` if it has this parameter and
-        `whiten` is true: whitened features must not be standardised.
+        A clone becomes the last step, with ``standardize=False`` or ``scaling=None`` if it has
+        such a parameter and `whiten` is true: whitened features must not be scaled.
     context : float, default=0.0
         Weight of :class:`BagContext`; 0 leaves this step out.
     scale, fraction, whiten, random_state
@@ -97,8 +97,9 @@ def kernel_pipeline(
     [0, 0, 1, 1]
     """
     model = clone(estimator)
-    if whiten and "standardize" in model.get_params():
-        model.set_params(standardize=False)
+    if whiten:
+        as_they_are = {"standardize": False, "scaling": None}
+        model.set_params(**{k: v for k, v in as_they_are.items() if k in model.get_params()})
     kernel = RBFDictionary(scale, fraction, whiten, random_state)
     appended = [("context", BagContext(context))] if context != 0 else []
     scaler = OnInstances(StandardScaler())

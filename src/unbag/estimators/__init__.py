@@ -1,6 +1,6 @@
 """Models that learn from bags, all under one contract: see `unbag.estimators.contract`."""
 
-from .contract import BACKGROUND
+from .instances import BACKGROUND
 from .or_logistic_regression import ORLogisticRegression
 
 __all__ = ["BACKGROUND", "ORLogisticRegression"]

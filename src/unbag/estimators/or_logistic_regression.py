@@ -7,7 +7,6 @@ multinomial logistic regression.
 
 import sys
 import warnings
-from numbers import Integral, Real
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -20,12 +19,15 @@ from unbag.labels import LabelSets
 from unbag.preprocessing import is_whitened
 from unbag.union import IntractableBagError
 
-from .contract import InstanceClassifier, as_labels, impossible_bags, is_one_label_each
+from .contract import as_labels, is_one_label_each
+from .instances import impossible_bags
+from .parameters import check_choices, check_numbers, check_positive_integers
+from .union_classifier import UnionClassifier
 
 SOLVERS = ("lbfgs", "em", "stochastic")
 
 
-class ORLogisticRegression(InstanceClassifier):
+class ORLogisticRegression(UnionClassifier):
     """Learn to label instances from the label sets of their bags.
 
     Parameters
@@ -137,6 +139,7 @@ class ORLogisticRegression(InstanceClassifier):
         self.n_threads = n_threads
         self.verbose = verbose
 
+    _accepts_sparse = True
     # While a model is fitted again, its parameters count, not its last coefficients.
     _fitting = False
 
@@ -256,21 +259,16 @@ class ORLogisticRegression(InstanceClassifier):
         )  # fmt: skip
 
     def _check_parameters(self):
-        for name, low, high in (
-            ("alpha", 0, np.inf), ("tol", 0, np.inf), ("prune", 0, 1), ("sample_fraction", 0, 1)
-        ):  # fmt: skip
-            value = getattr(self, name)
-            if not isinstance(value, Real) or not low <= value <= high or value == np.inf:
-                raise ValueError(f"{name} must be a number from {low} to {high}; got {value!r}.")
-        if not isinstance(self.max_iter, Integral) or self.max_iter < 1:
-            raise ValueError(f"max_iter must be a positive integer; got {self.max_iter!r}.")
-        for name, allowed in (
-            ("solver", SOLVERS),
-            ("on_impossible", ("relax", "drop", "raise")),
-            ("on_intractable", ("relax", "raise")),
-        ):
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} must be one of {allowed}; got {getattr(self, name)!r}.")
+        check_numbers(
+            self, alpha=(0, np.inf), tol=(0, np.inf), prune=(0, 1), sample_fraction=(0, 1)
+        )
+        check_positive_integers(self, "max_iter")
+        check_choices(
+            self,
+            solver=SOLVERS,
+            on_impossible=("relax", "drop", "raise"),
+            on_intractable=("relax", "raise"),
+        )
 
     def _possible_label_sets(self, bags, labels, pinned):
         """Return label sets that can be, and which bags to use."""

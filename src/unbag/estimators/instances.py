@@ -1,0 +1,243 @@
+"""Models that score the classes of every instance, as plain scores or as probabilities."""
+
+import numpy as np
+from scipy.special import softmax
+from sklearn.utils.validation import check_is_fitted
+
+from unbag.union import most_likely_labels
+
+from .contract import BagClassifier, per_bag
+
+# The label of an instance that belongs to none of the classes; -1 among numbers.
+BACKGROUND = None
+
+
+class InstanceClassifier(BagClassifier):
+    """Base of the estimators that label instances.
+
+    A subclass implements ``_instance_scores(X)`` of the flat instances X, of shape
+    (n_instances, n_columns): the higher, the likelier. There are as many columns as classes,
+    and one more, last, when the model has a background class (``_has_background``). The
+    score of a bag is the highest one of its instances, and its classes are theirs.
+    """
+
+    _has_background = False
+
+    def _read_instance_labels(self, instance_labels, bags):
+        """Return known instance labels as columns of `classes_`, -1 where not known."""
+        if instance_labels is None:
+            return None
+        values = np.asarray(instance_labels, dtype=object)
+        if values.shape != (bags.n_instances,):
+            raise ValueError(
+                f"instance_labels must hold one label per instance: shape ({bags.n_instances},); "
+                f"got shape {values.shape}."
+            )
+        place = {label: c for c, label in enumerate(self.classes_.tolist())}
+        place.setdefault(-1, -1)
+        place[None] = -1
+        columns = np.array([place.get(value, -2) for value in values.tolist()], dtype=np.int64)
+        if (columns == -2).any():
+            i = int(np.argmax(columns == -2))
+            b = int(np.searchsorted(bags.offsets, i, side="right")) - 1
+            raise ValueError(
+                f"Instance {i - bags.offsets[b]} of bag {bags.ids[b]} has the label "
+                f"{values[i]!r}, which is not among the classes; use None or -1 where it is not "
+                "known."
+            )
+        return columns
+
+    def _label_values(self, columns):
+        """Return the classes that columns stand for, the background among them."""
+        n_classes = len(self.classes_)
+        if not (columns >= n_classes).any():
+            return self.classes_[columns]
+        numeric = self.classes_.dtype.kind in "biuf"
+        classes = self.classes_ if numeric else self.classes_.astype(object)
+        return np.append(classes, -1 if numeric else BACKGROUND)[columns]
+
+    def _label_scores(self, bags):
+        """Return what the labels of instances are chosen by."""
+        return self._instance_scores(bags.X)
+
+    def predict_instances(self, X):
+        """Tell the likeliest class of each instance, bag labels not known.
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, or array-like of shape (n_bags, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_instances,)
+            Values of `classes_`, or `unbag.BACKGROUND`.
+        """
+        check_is_fitted(self)
+        return self._label_values(self._label_scores(self._read_bags(X)).argmax(axis=1))
+
+    def annotate(self, X, y, instance_labels=None, *, joint=False):
+        """Tell the label of each instance, the labels of its bag known.
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, or array-like of shape (n_bags, n_features)
+        y : label sets, as in ``fit``
+        instance_labels : array-like of shape (n_instances,), optional
+            Labels of single instances, where they are known; elsewhere None, or -1 if that
+            is no class.
+        joint : bool
+            False for the likeliest class of each instance; True for the labelling of the
+            whole bag that is likeliest (whose scores have the largest sum) among those that
+            cover its label set, wherever that is possible.
+
+        Returns
+        -------
+        ndarray of shape (n_instances,)
+            Values of `classes_`, or `unbag.BACKGROUND`.
+        """
+        scores, offsets, y, pinned = self._annotation_problem(X, y, instance_labels)
+        if joint:
+            columns = most_likely_labels(scores, offsets, y, instance_labels=pinned)
+        else:
+            columns = self._conditioned(scores, offsets, y, pinned).argmax(axis=1)
+        return self._label_values(columns)
+
+    def _annotation_problem(self, X, y, instance_labels):
+        """Read what `annotate` is given; label sets that cannot be are relaxed."""
+        check_is_fitted(self)
+        bags = self._read_bags(X)
+        labels = self._read_labels(y, len(bags))
+        pinned = self._read_instance_labels(instance_labels, bags)
+        y = self._union_y(labels)
+        impossible = impossible_bags(y, bags.offsets, pinned)
+        y[impossible] = relaxed(y[impossible])
+        return self._label_scores(bags), bags.offsets, y, pinned
+
+    def _conditioned(self, scores, offsets, y, pinned):
+        """Put aside (at ``-inf``) the classes that an instance cannot have in its bag."""
+        allowed = np.repeat(y != 0, np.diff(offsets), axis=0)
+        if pinned is not None:
+            known = np.flatnonzero(pinned >= 0)
+            allowed[known] = False
+            allowed[known, pinned[known]] = True
+        return np.where(allowed, scores, -np.inf)
+
+    def _union_y(self, labels):
+        """Return label sets for inference: the background is optional in every bag."""
+        if not self._has_background:
+            return labels.indicator.copy()
+        optional = np.full((len(labels), 1), -1, dtype=np.int8)
+        return np.hstack([labels.indicator, optional])
+
+    def _bag_scores(self, bags):
+        scores = self._label_scores(bags)[:, : len(self.classes_)]
+        return per_bag(np.maximum, scores, bags, -np.inf)
+
+    def _bag_sets(self, bags, scores):
+        scores = self._label_scores(bags)
+        votes = np.zeros((len(bags), scores.shape[1]), dtype=int)
+        votes[np.repeat(np.arange(len(bags)), bags.sizes), scores.argmax(axis=1)] = 1
+        return votes[:, : len(self.classes_)]
+
+
+class ProbabilisticClassifier(InstanceClassifier):
+    """Base of the estimators that give every instance a probability of every class.
+
+    A subclass implements ``_instance_log_proba(X)``, of shape (n_instances, n_columns).
+    """
+
+    def _instance_scores(self, X):
+        """Score the classes of each instance: by default, their log-probabilities."""
+        return self._instance_log_proba(X)
+
+    def _label_scores(self, bags):
+        return self._instance_log_proba(bags.X)
+
+    def predict_instances_proba(self, X):
+        """Tell how probable each class is for each instance, bag labels not known.
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, or array-like of shape (n_bags, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_instances, n_classes), or one column more for the background
+        """
+        check_is_fitted(self)
+        return np.exp(self._label_scores(self._read_bags(X)))
+
+    def annotate_proba(self, X, y, instance_labels=None):
+        """Tell how probable each class is for each instance, the labels of its bag known.
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, or array-like of shape (n_bags, n_features)
+        y : label sets, as in ``fit``
+        instance_labels : array-like of shape (n_instances,), optional
+            Labels of single instances, where they are known; elsewhere None, or -1 if that
+            is no class.
+
+        Returns
+        -------
+        ndarray of shape (n_instances, n_classes), or one column more for the background
+            In a bag whose label set no labelling can produce, its labels are taken as
+            optional; all labels, if it has none.
+        """
+        return self._conditioned(*self._annotation_problem(X, y, instance_labels))
+
+    def _conditioned(self, log_prior, offsets, y, pinned):
+        """Share the probability of each instance out among the labels of its bag."""
+        return softmax(super()._conditioned(log_prior, offsets, y, pinned), axis=1)
+
+    def predict_proba(self, X):
+        """Tell the probability that each class occurs in each bag.
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, or array-like of shape (n_bags, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_bags, n_classes)
+            One minus the product over instances of the probability of another class.
+        """
+        check_is_fitted(self)
+        bags = self._read_bags(X)
+        proba = np.exp(self._label_scores(bags))[:, : len(self.classes_)]
+        if self.single_label_ and (bags.sizes == 1).all():
+            return proba
+        with np.errstate(divide="ignore"):
+            log_absent = per_bag(np.add, np.log1p(-np.minimum(proba, 1.0)), bags, 0.0)
+        return 0.0 - np.expm1(log_absent)
+
+    def _decision(self, bags):
+        """Return probabilities; when fitted on one label per bag, unbounded scores."""
+        if not self.single_label_:
+            return np.exp(self._bag_scores(bags))
+        scores = self._instance_scores(bags.X)[:, : len(self.classes_)]
+        return per_bag(np.maximum, scores, bags, -np.inf)
+
+
+def impossible_bags(y, offsets, pinned=None):
+    """Find the bags whose label set no labelling can produce, whatever finite the priors.
+
+    Returns
+    -------
+    ndarray of bool of shape (n_bags,)
+        Too few instances for the required classes, or instances and no class for them.
+    """
+    required = y == 1
+    free = np.diff(offsets)
+    if pinned is not None:
+        known = np.flatnonzero(pinned >= 0)
+        bag = np.searchsorted(offsets, known, side="right") - 1
+        required = required.copy()
+        required[bag, pinned[known]] = False
+        free = free - np.bincount(bag, minlength=len(free))
+    return (required.sum(axis=1) > free) | ((free > 0) & ~(y != 0).any(axis=1))
+
+
+def relaxed(y):
+    """Take required classes as optional; where no class is allowed at all, all of them."""
+    return np.where((y != 0) | ~(y != 0).any(axis=1, keepdims=True), -1, 0)
