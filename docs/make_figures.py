@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib import pyplot
 
 from unbag import Bags, ORLogisticRegression
-from unbag.demo import digit_bags
+from unbag.datasets import load_digit_bags
 from unbag.metrics import calibration
 
 FIGURES = Path(__file__).parent / "figures"
@@ -60,7 +60,8 @@ def from_bags_to_instances():
 
 def fit_curve():
     """Draw the likelihood, iteration by iteration."""
-    bags, y = digit_bags()
+    digits = load_digit_bags()
+    bags, y = digits.bags, digits.y
     figure, axis = pyplot.subplots(figsize=(5.5, 3.6))
     for name, options in {
         "EM, as published (no penalty)": {
@@ -80,7 +81,8 @@ def fit_curve():
 
 def how_sure():
     """Draw probabilities of instances against how often they are right."""
-    bags, y = digit_bags()
+    digits = load_digit_bags()
+    bags, y = digits.bags, digits.y
     n_train = 120
     model = ORLogisticRegression().fit(bags[:n_train], y[:n_train])
     test = bags[n_train:]

@@ -10,32 +10,11 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 from rich.table import Table
-from sklearn.datasets import load_digits
 
-from .bags import Bags
+from .datasets import load_digit_bags
 from .estimators import ORLogisticRegression
 
 IMAGE_SHAPE = (8, 8)
-
-
-def digit_bags(random_state=0):
-    """Put all digits, in random order, into bags of two to five.
-
-    Returns
-    -------
-    bags : Bags
-        With the true digits as `instance_labels`.
-    y : ndarray of shape (n_bags, 10)
-        Which digits occur in each bag.
-    """
-    X, digits = load_digits(return_X_y=True)
-    rng = np.random.default_rng(random_state)
-    order = rng.permutation(len(X))
-    cuts = np.cumsum(rng.integers(2, 6, len(X)))
-    offsets = np.concatenate([[0], cuts[cuts < len(X)], [len(X)]])
-    y = np.zeros((len(offsets) - 1, 10), dtype=int)
-    y[np.repeat(np.arange(len(y)), np.diff(offsets)), digits[order]] = 1
-    return Bags(X[order], offsets, instance_labels=digits[order]), y
 
 
 def accuracies(bags, y, n_train):
@@ -105,7 +84,8 @@ def main():
     parser.add_argument("--out", type=Path, default=Path("demo"), help="folder for the picture")
     out = parser.parse_args().out
     console = Console()
-    bags, y = digit_bags()
+    digits = load_digit_bags()
+    bags, y = digits.bags, digits.y
     n_train = len(bags) * 2 // 3
     console.print(
         f"{bags.n_instances} digits in {len(bags)} bags. Learning from the sets of digits in "

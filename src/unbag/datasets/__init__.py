@@ -1,0 +1,35 @@
+"""Data sets: bags with the label of every instance, to learn from and to measure with.
+
+``load_`` functions read what ships with the package, ``fetch_`` functions what has to be fetched
+first, and `make_bags` draws bags at random. All return a `Dataset`.
+"""
+
+from .catalogue import describe, is_available, load, names
+from .dataset import Dataset
+from .digits import load_digit_bags
+from .hja import fetch_hja, fetch_hja_union
+from .home import DatasetNotFoundError, data_homes
+from .letters import load_letter_carroll, load_letter_frost
+from .msrcv2 import fetch_msrcv2
+from .salads import fetch_50salads
+from .synthetic import make_bags
+from .voc12 import fetch_voc12
+
+__all__ = [
+    "Dataset",
+    "DatasetNotFoundError",
+    "data_homes",
+    "describe",
+    "fetch_50salads",
+    "fetch_hja",
+    "fetch_hja_union",
+    "fetch_msrcv2",
+    "fetch_voc12",
+    "is_available",
+    "load",
+    "load_digit_bags",
+    "load_letter_carroll",
+    "load_letter_frost",
+    "make_bags",
+    "names",
+]

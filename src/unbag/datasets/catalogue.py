@@ -1,0 +1,159 @@
+"""All data sets by name: which there are, which are on this machine, and how big they are."""
+
+import numpy as np
+
+from .digits import load_digit_bags
+from .hja import HJA, HJA_UNION, fetch_hja, fetch_hja_union
+from .home import found
+from .letters import load_letter_carroll, load_letter_frost
+from .msrcv2 import MSRCV2, fetch_msrcv2
+from .salads import SALADS, fetch_50salads
+from .voc12 import VOC12, fetch_voc12
+
+_LOADERS = {
+    "letter-carroll": load_letter_carroll,
+    "letter-frost": load_letter_frost,
+    "digits": load_digit_bags,
+}
+_FETCHERS = {
+    "hja-union": (HJA_UNION, fetch_hja_union),
+    "hja": (HJA, fetch_hja),
+    "msrcv2": (MSRCV2, fetch_msrcv2),
+    "voc12": (VOC12, fetch_voc12),
+    "50salads": (SALADS, fetch_50salads),
+}
+
+
+def names():
+    """Names of all data sets, those that ship with the package first.
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> names()
+    ['letter-carroll', 'letter-frost', 'digits', 'hja-union', 'hja', 'msrcv2', 'voc12', '50salads']
+    """
+    return [*_LOADERS, *_FETCHERS]
+
+
+def is_available(name, data_home=None):
+    """Tell whether a data set is on this machine.
+
+    Parameters
+    ----------
+    name : str
+        One of `names`.
+    data_home : str or path, optional
+        Where to look; see `data_homes`.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> is_available("letter-frost"), is_available("hja", data_home="an empty folder")
+    (True, False)
+    """
+    _check_name(name)
+    return name in _LOADERS or found(_FETCHERS[name][0], data_home) is not None
+
+
+def load(name, random_state=0, data_home=None, download_if_missing=False):
+    """Read a data set by its name.
+
+    Parameters
+    ----------
+    name : str
+        One of `names`.
+    random_state : int, Generator or RandomState, default=0
+        For those that are drawn at random: the letters and the digits.
+    data_home : str or path, optional
+        Where to look for those that do not ship with the package; see `data_homes`.
+    download_if_missing : bool, default=False
+        Whether to download what is not there. A `DatasetNotFoundError` says what else to do.
+
+    Returns
+    -------
+    Dataset
+
+    Examples
+    --------
+    >>> load("letter-frost")
+    Dataset('letter-frost': 144 bags, 565 instances, 16 features, 24 classes)
+    """
+    _check_name(name)
+    if name in _LOADERS:
+        return _LOADERS[name](random_state=random_state)
+    return _FETCHERS[name][1](data_home=data_home, download_if_missing=download_if_missing)
+
+
+def describe(names=None, data_home=None):
+    """How big the data sets on this machine are: the paper's table, ready for a data frame.
+
+    Parameters
+    ----------
+    names : list of str or Dataset, optional
+        Which data sets to describe; by default all. Those not on this machine are left out, and
+        nothing is downloaded.
+    data_home : str or path, optional
+        Where to look for those that do not ship with the package; see `data_homes`.
+
+    Returns
+    -------
+    dict of str to list
+        One entry per data set: ``name``, ``classes``, ``bags``, ``instances``, ``dimension``,
+        ``classes_per_bag`` and ``instances_per_bag`` (means), and ``operations``, the sum over
+        bags of ``k * 2**k * n`` for ``k`` labels and ``n`` instances: the cost of exact inference.
+
+    Examples
+    --------
+    >>> table = describe(["letter-carroll", "letter-frost"])
+    >>> table["bags"], table["operations"]
+    ([166, 144], [499282, 211248])
+    """
+    columns = {
+        "name": [],
+        "classes": [],
+        "bags": [],
+        "instances": [],
+        "dimension": [],
+        "classes_per_bag": [],
+        "instances_per_bag": [],
+        "operations": [],
+    }
+    for name in [*_LOADERS, *_FETCHERS] if names is None else names:
+        if isinstance(name, str):
+            if not is_available(name, data_home):
+                continue
+            dataset = load(name, data_home=data_home)
+        else:
+            dataset = name
+        for column, value in _statistics(dataset).items():
+            columns[column].append(value)
+    return columns
+
+
+def _statistics(dataset):
+    cardinalities = dataset.y.sum(axis=1, dtype=np.int64)
+    sizes = dataset.bags.sizes
+    # Python's integers, since the largest label sets would overflow numpy's.
+    pairs = zip(cardinalities.tolist(), sizes.tolist(), strict=True)
+    return {
+        "name": dataset.name,
+        "classes": dataset.class_names.size,
+        "bags": len(dataset.bags),
+        "instances": dataset.bags.n_instances,
+        "dimension": dataset.bags.n_features,
+        "classes_per_bag": float(cardinalities.mean()),
+        "instances_per_bag": float(sizes.mean()),
+        "operations": sum(k * 2**k * n for k, n in pairs),
+    }
+
+
+def _check_name(name):
+    if name not in _LOADERS and name not in _FETCHERS:
+        raise ValueError(f"There is no data set {name!r}; there are {', '.join(names())}.")

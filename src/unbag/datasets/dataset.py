@@ -1,0 +1,120 @@
+"""What every loader returns, and how every loader reads a seed."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unbag.bags import Bags
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset:
+    """Bags, what each of them contains, and what each of their instances is.
+
+    Parameters
+    ----------
+    name : str
+        The name under which `load` knows it, such as ``"letter-carroll"``.
+    bags : Bags
+        With `instance_labels` and `feature_names`.
+    y : array-like of shape (n_bags, n_classes)
+        1 where the class is present in the bag, 0 where it is absent.
+    class_names : array-like of str of shape (n_classes,)
+        Names of the columns of `y`.
+    description : str
+        What it is, how big, where it comes from, on what terms, and whom to cite.
+
+    Attributes
+    ----------
+    y : ndarray of int8 of shape (n_bags, n_classes)
+    instance_labels : ndarray of int of shape (n_instances,)
+        The true class of every instance, as a column of `y`; -1 belongs to none of the classes.
+        The same array as ``bags.instance_labels``.
+    class_names : ndarray of str of shape (n_classes,)
+    feature_names : ndarray of str of shape (n_features,)
+        The same array as ``bags.feature_names``.
+
+    Examples
+    --------
+    >>> bags = Bags([[1.0], [2.0], [3.0]], [0, 2, 3], instance_labels=np.array([0, 1, 1]))
+    >>> dawn = Dataset("dawn", bags, [[1, 1], [0, 1]], ["wren", "tit"], "Two recordings.")
+    >>> dawn
+    Dataset('dawn': 2 bags, 3 instances, 1 features, 2 classes)
+    >>> dawn.class_names[dawn.instance_labels].tolist()
+    ['wren', 'tit', 'tit']
+    """
+
+    name: str
+    bags: Bags
+    y: np.ndarray
+    class_names: np.ndarray
+    description: str
+
+    def __post_init__(self):
+        object.__setattr__(self, "y", np.asarray(self.y, dtype=np.int8))
+        object.__setattr__(self, "class_names", np.asarray(self.class_names, dtype=str))
+        expected = len(self.bags), self.class_names.size
+        if self.y.shape != expected:
+            raise ValueError(
+                f"y has shape {self.y.shape}, but {expected[0]} bags and {expected[1]} classes "
+                f"need {expected}."
+            )
+
+    @property
+    def instance_labels(self):
+        """The true class of every instance, of shape (n_instances,)."""
+        return self.bags.instance_labels
+
+    @property
+    def feature_names(self):
+        """Names of the features, of shape (n_features,)."""
+        return self.bags.feature_names
+
+    def __repr__(self):
+        bags = self.bags
+        return (
+            f"Dataset({self.name!r}: {len(bags)} bags, {bags.n_instances} instances, "
+            f"{bags.n_features} features, {self.class_names.size} classes)"
+        )
+
+
+def union_of(instance_labels, offsets, n_classes):
+    """Which classes occur among the instances of each bag.
+
+    Parameters
+    ----------
+    instance_labels : ndarray of int of shape (n_instances,)
+        Columns; -1 is none of them.
+    offsets : ndarray of int of shape (n_bags + 1,)
+        Where the bags begin and end.
+    n_classes : int
+
+    Returns
+    -------
+    ndarray of int8 of shape (n_bags, n_classes)
+
+    Examples
+    --------
+    >>> union_of(np.array([0, 2, -1]), np.array([0, 2, 3]), 3)
+    array([[1, 0, 1],
+           [0, 0, 0]], dtype=int8)
+    """
+    bag_of_instance = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    labelled = instance_labels >= 0
+    y = np.zeros((len(offsets) - 1, n_classes), np.int8)
+    y[bag_of_instance[labelled], instance_labels[labelled]] = 1
+    return y
+
+
+def generator(random_state):
+    """Return a Generator, seeded by whatever scikit-learn takes for a random state.
+
+    Examples
+    --------
+    >>> same = generator(3).integers(100) == generator(3).integers(100)
+    >>> bool(same)
+    True
+    """
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**32, size=4, dtype=np.uint64))
+    return np.random.default_rng(random_state)

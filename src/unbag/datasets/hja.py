@@ -1,0 +1,182 @@
+"""HJA birdsong: syllables in recordings from a forest, and the birds heard in each recording."""
+
+import numpy as np
+
+from .dataset import union_of
+from .home import Source, fetch
+
+SPECIES = (
+    "BRCR", "WIWR", "PSFL", "RBNU", "DEJU", "OSFL", "HETH",
+    "CBCH", "VATH", "HEWA", "SWTH", "HAFL", "WETA",
+)  # fmt: skip
+
+PAGE = "http://web.engr.oregonstate.edu/~briggsf/kdd2012datasets/hja_birdsong/"
+FEATURES = "hja_birdsong_features.txt"
+INSTANCE_LABELS = "hja_birdsong_instance_labels.txt"
+BAG_LABELS = "hja_birdsong_bag_labels.txt"
+FILES = (FEATURES, INSTANCE_LABELS, BAG_LABELS)
+
+_DESCRIPTION = f"""\
+{{title}}
+
+548 bags (ten-second recordings), 4,998 instances (segments of their spectrograms), 38 features
+(shape, frequency and time profile, gradients), 13 classes (species of birds). Segments that nobody
+labelled are left out, as in the paper.
+
+Source: {PAGE}
+Licence: not stated by its authors
+Cite: F. Briggs, X. Z. Fern and R. Raich (2012), "Rank-loss support instance machines for MIML
+instance annotation", KDD.
+"""
+
+# No checksums are published.
+_SHARED = {
+    "folder": "hja",
+    "published": FILES,
+    "page": PAGE,
+    "urls": {name: (PAGE + name, None) for name in FILES},
+}
+
+HJA = Source(
+    name="hja",
+    file="hja.npz",
+    description=_DESCRIPTION.format(
+        title="HJA birdsong, with the birds that were heard in each recording. A few bags name a "
+        "bird\nof which they have no instance."
+    ),
+    is_union=False,
+    **_SHARED,
+)
+HJA_UNION = Source(
+    name="hja-union",
+    file="hja_union.npz",
+    description=_DESCRIPTION.format(
+        title="HJA birdsong, union version: each bag has the labels of its instances."
+    ),
+    **_SHARED,
+)
+
+
+def fetch_hja(data_home=None, download_if_missing=True):
+    """Read HJA birdsong with the bag labels as published, which may name birds without a syllable.
+
+    Parameters
+    ----------
+    data_home : str or path, optional
+        Folder that holds ``hja.npz``, or a folder ``hja`` with the published files; by default the
+        one that the environment variable ``UNBAG_DATA`` names, and then the user's cache.
+    download_if_missing : bool, default=True
+        Whether to download what is not there.
+
+    Returns
+    -------
+    Dataset
+
+    Notes
+    -----
+    The published files have a line of headings, then commas between values. In
+    ``hja_birdsong_features.txt`` a line is an instance: the number of its bag, then its features.
+    ``hja_birdsong_instance_labels.txt`` has the bag and the class, from 1 to 13, of the same
+    instances in the same order, where -1 means that nobody labelled it.
+    ``hja_birdsong_bag_labels.txt`` has a line per bag: its number, then its classes.
+    """
+    return fetch(HJA, convert_hja, data_home, download_if_missing)
+
+
+def fetch_hja_union(data_home=None, download_if_missing=True):
+    """Read HJA birdsong with each bag labelled by the union of its instances' labels.
+
+    Parameters
+    ----------
+    data_home : str or path, optional
+        Folder that holds ``hja_union.npz``, or a folder ``hja`` with the published files; by
+        default the one that the environment variable ``UNBAG_DATA`` names, and then the user's
+        cache.
+    download_if_missing : bool, default=True
+        Whether to download what is not there.
+
+    Returns
+    -------
+    Dataset
+    """
+    return fetch(HJA_UNION, convert_hja_union, data_home, download_if_missing)
+
+
+def convert_hja(folder):
+    """Turn the published files into arrays; see `fetch_hja` for what the files hold."""
+    paths = {name: next(folder.rglob(name)) for name in FILES}
+    instances = _lines(paths[FEATURES], float)
+    tags = _lines(paths[INSTANCE_LABELS], int)
+    sets = _lines(paths[BAG_LABELS], int)
+    if len(instances) != len(tags):
+        raise ValueError(
+            f"{paths[FEATURES]} has {len(instances)} instances, but {paths[INSTANCE_LABELS]} has "
+            f"{len(tags)} labels."
+        )
+    width = len(instances[0][1])
+    position = {values[0]: bag for bag, (_, values) in enumerate(sets)}
+    X, labels, bag_of_instance = [], [], []
+    for (number, values), (tag_number, tag) in zip(instances, tags, strict=True):
+        if len(values) != width:
+            raise ValueError(
+                f"{paths[FEATURES]}, line {number}: {len(values) - 1} features, but the first "
+                f"instance has {width - 1}."
+            )
+        if len(tag) != 2 or not (tag[1] == -1 or 1 <= tag[1] <= len(SPECIES)):
+            raise ValueError(
+                f"{paths[INSTANCE_LABELS]}, line {tag_number}: expected a bag and a class from 1 "
+                f"to {len(SPECIES)}, or -1."
+            )
+        if values[0] != tag[0] or tag[0] not in position:
+            raise ValueError(
+                f"{paths[INSTANCE_LABELS]}, line {tag_number}: bag {tag[0]}, but it is "
+                f"{values[0]:g} in {FEATURES}, and both must be in {BAG_LABELS}."
+            )
+        if tag[1] != -1:
+            X.append(values[1:])
+            labels.append(tag[1] - 1)
+            bag_of_instance.append(position[tag[0]])
+    y = np.zeros((len(sets), len(SPECIES)), np.int8)
+    for bag, (number, (_, *classes)) in enumerate(sets):
+        for species in classes:
+            if not 1 <= species <= len(SPECIES):
+                raise ValueError(
+                    f"{paths[BAG_LABELS]}, line {number}: no class {species}; they go from 1 to "
+                    f"{len(SPECIES)}."
+                )
+            y[bag, species - 1] = 1
+    order = np.argsort(bag_of_instance, kind="stable")
+    sizes = np.bincount(np.array(bag_of_instance, dtype=np.intp), minlength=len(sets))
+    return {
+        "X": np.array(X).reshape(-1, width - 1)[order],
+        "instance_labels": np.array(labels, dtype=np.int16)[order],
+        "offsets": np.concatenate([[0], np.cumsum(sizes)]),
+        "bag_labels": y,
+        "class_names": np.array(SPECIES),
+        "ids": np.array([values[0] for _, values in sets]),
+    }
+
+
+def convert_hja_union(folder):
+    """Turn the published files into arrays, and take each bag's labels from its instances."""
+    arrays = convert_hja(folder)
+    y = union_of(arrays["instance_labels"], arrays["offsets"], len(SPECIES))
+    return {**arrays, "bag_labels": y}
+
+
+def _lines(path, kind):
+    """Split every line after the headings into its values, and number it as editors do."""
+    lines = []
+    for number, line in enumerate(path.read_text().splitlines(), start=1):
+        if number == 1 or not line.strip():
+            continue
+        try:
+            lines.append((number, [kind(value) for value in line.strip().strip(",").split(",")]))
+        except ValueError:
+            raise ValueError(
+                f"{path}, line {number}: expected numbers with commas between them, not "
+                f"{line[:60]!r}."
+            ) from None
+    if not lines:
+        raise ValueError(f"{path} has no lines after its headings.")
+    return lines

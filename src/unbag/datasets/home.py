@@ -1,0 +1,295 @@
+"""Where data sets lie that may not be shipped, how they are read and kept, and how they get there.
+
+A data set is looked for in the *data home*: the folder that is asked for or, if none is, the folder
+that the environment variable ``UNBAG_DATA`` names and then the user's cache. There it is one file
+``<name>.npz`` or, in a folder of its own, the files as they were published.
+"""
+
+import os
+import sys
+import tempfile
+import warnings
+import zipfile
+import zlib
+from contextlib import suppress
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+
+from unbag.bags import Bags
+
+from .dataset import Dataset, union_of
+
+# How often a failed download is tried again; pooch waits a little longer each time.
+RETRIES = 2
+
+REQUIRED = ("X", "instance_labels", "offsets", "bag_labels", "class_names")
+
+
+class DatasetNotFoundError(FileNotFoundError):
+    """A data set is not on this machine; the message says where it is and what to put where."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """What is known of a data set that has to be fetched.
+
+    Parameters
+    ----------
+    name : str
+        The name under which `load` knows it.
+    file : str
+        Name of the ``.npz`` file in the data home.
+    folder : str
+        Folder in the data home for the files as published.
+    published : tuple of str
+        Patterns of the files that this folder needs, wherever in it.
+    page : str
+        Where people find the files.
+    description : str
+    urls : dict of str to (str, str or None)
+        For each file, its address and its SHA-256 where that is known; empty where there is no
+        address that a program may download from.
+    is_union : bool
+        Whether the labels of every bag are the union of its instances' labels.
+    """
+
+    name: str
+    file: str
+    folder: str
+    published: tuple
+    page: str
+    description: str
+    urls: dict = field(default_factory=dict)
+    is_union: bool = True
+
+
+def data_homes(data_home=None):
+    """Folders in which data sets are looked for, in this order.
+
+    Parameters
+    ----------
+    data_home : str or path, optional
+        The only folder to look in; by default the one that ``UNBAG_DATA`` names, if it is set, and
+        then the user's cache.
+
+    Returns
+    -------
+    list of Path
+
+    Examples
+    --------
+    >>> [folder.name for folder in data_homes("birds")]
+    ['birds']
+    """
+    if data_home is not None:
+        return [Path(data_home).expanduser()]
+    from platformdirs import user_cache_path
+
+    named = os.environ.get("UNBAG_DATA")
+    homes = [Path(named).expanduser()] if named else []
+    return [*homes, user_cache_path("unbag", appauthor=False) / "data"]
+
+
+def found(source, data_home=None):
+    """Find the ``.npz`` file or the folder of published files; None if neither is there."""
+    homes = data_homes(data_home)
+    files = [home / source.file for home in homes]
+    folders = [home / source.folder for home in homes]
+    files = [file for file in files if file.is_file()]
+    folders = [folder for folder in folders if _is_complete(folder, source.published)]
+    return next(iter([*files, *folders]), None)
+
+
+def fetch(source, convert, data_home=None, download_if_missing=True):
+    """Read a data set from the data home; convert or download it first where that is needed.
+
+    Parameters
+    ----------
+    source : Source
+    convert : callable
+        Takes the folder of published files, and returns the arrays of the ``.npz`` layout. Where
+        they have a ``note``, it is a warning that they are not what was published.
+    data_home : str or path, optional
+        See `data_homes`.
+    download_if_missing : bool, default=True
+
+    Returns
+    -------
+    Dataset
+    """
+    place = found(source, data_home)
+    if place is None:
+        if not download_if_missing or not source.urls:
+            raise DatasetNotFoundError(_where_to_put(source, data_home))
+        place = _download(source, data_home)
+        try:
+            arrays = convert(place)
+        except ValueError:
+            # What a server sent in place of a file must not be taken for it next time.
+            for name in source.urls:
+                (place / name).unlink(missing_ok=True)
+            raise
+    elif place.is_file():
+        return read_npz(place, source)
+    else:
+        arrays = convert(place)
+    dataset = dataset_of(arrays, source, place)
+    if "note" in arrays:
+        warnings.warn(f"{source.name}: {arrays['note']}", stacklevel=3)
+    else:
+        home = _writable(data_home)
+        if home is not None:
+            write_npz(home / source.file, arrays)
+    return dataset
+
+
+def read_npz(path, source):
+    """Read a data set from its ``.npz`` file, and check that it is whole.
+
+    Parameters
+    ----------
+    path : Path
+        Holds ``X`` (n_instances, n_features), ``instance_labels`` (n_instances,), ``offsets``
+        (n_bags + 1,), ``bag_labels`` (n_bags, n_classes) of 0 and 1, ``class_names`` (n_classes,)
+        and perhaps ``feature_names`` (n_features,) and ``ids`` (n_bags,).
+    source : Source
+
+    Returns
+    -------
+    Dataset
+    """
+    try:
+        # Pickles can run anything, and no data set needs them.
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as content:
+            arrays = {key: content[key] for key in content.files}
+    except (ValueError, TypeError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise ValueError(
+            f"{path} cannot be read as an .npz file of plain arrays ({error}): remove it and fetch "
+            "the data set again."
+        ) from error
+    return dataset_of(arrays, source, path)
+
+
+def write_npz(path, arrays):
+    """Write the arrays of a data set, so that the file is either whole or not there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(suffix=".npz", prefix=f".{path.stem}-", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            np.savez_compressed(file, **arrays)
+        # Temporary files are private, but a data home may be shared.
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+
+
+def dataset_of(arrays, source, path):
+    """Make a Dataset of the arrays of the ``.npz`` layout; errors name `path` and what is wrong."""
+    missing = [key for key in REQUIRED if key not in arrays]
+    if missing:
+        raise ValueError(f"{path} has no {', '.join(missing)}; it has {sorted(arrays)}.")
+    X, labels, y = arrays["X"], arrays["instance_labels"], arrays["bag_labels"]
+    class_names = np.asarray(arrays["class_names"])
+    feature_names = arrays.get("feature_names")
+    if feature_names is None and X.ndim == 2:
+        feature_names = np.array([f"x{column}" for column in range(X.shape[1])])
+    n_classes = class_names.size
+    if class_names.dtype.kind != "U" or len(set(class_names.tolist())) != n_classes:
+        raise ValueError(f"{path}: class_names must be distinct strings.")
+    try:
+        bags = Bags(X, arrays["offsets"], arrays.get("ids"), labels, feature_names)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+    if not np.isfinite(bags.X).all():
+        instance, column = np.argwhere(~np.isfinite(bags.X))[0]
+        raise ValueError(f"{path}: X has no finite number in row {instance}, column {column}.")
+    if labels.dtype.kind not in "iu" or not np.all((labels >= -1) & (labels < n_classes)):
+        raise ValueError(
+            f"{path}: instance_labels must be integers from -1 (none of the classes) to "
+            f"{n_classes - 1}, since there are {n_classes} classes."
+        )
+    if y.shape != (len(bags), n_classes) or not np.isin(y, [0, 1]).all():
+        raise ValueError(
+            f"{path}: bag_labels must be 0 and 1, of shape {(len(bags), n_classes)}; its shape is "
+            f"{y.shape}."
+        )
+    if source.is_union:
+        wrong = np.argwhere(y != union_of(labels, bags.offsets, n_classes))
+        if wrong.size:
+            bag, column = wrong[0]
+            raise ValueError(
+                f"{path}: bag {bag} should have the labels of its instances and no others, but "
+                f"differs from them in class {class_names[column]}."
+            )
+    description = source.description
+    if "note" in arrays:
+        description = f"{description}\nNote: {arrays['note']}\n"
+    return Dataset(source.name, bags, y, class_names, description)
+
+
+def _download(source, data_home):
+    """Fetch the published files into their folder of the data home, and return that folder."""
+    import pooch
+
+    home = _writable(data_home)
+    if home is None:
+        raise PermissionError(
+            f"{source.name} cannot be downloaded, since none of {_listed(data_home)} can be "
+            "written to: pass another data_home."
+        )
+    folder = home / source.folder
+    registry = pooch.create(
+        path=folder,
+        base_url="",
+        registry={name: sha256 for name, (_, sha256) in source.urls.items()},
+        urls={name: url for name, (url, _) in source.urls.items()},
+        retry_if_failed=RETRIES,
+    )
+    show = sys.stderr.isatty() and find_spec("tqdm") is not None
+    try:
+        for name in source.urls:
+            registry.fetch(name, progressbar=show)
+    except Exception as error:
+        # An empty folder would only look as if something had been fetched.
+        with suppress(OSError):
+            folder.rmdir()
+        raise DatasetNotFoundError(
+            f"{source.name} could not be downloaded: {error}\n{_where_to_put(source, data_home)}"
+        ) from error
+    return folder
+
+
+def _writable(data_home):
+    """Find the first folder of the data home that can be written to; None if there is none."""
+    for home in data_homes(data_home):
+        with suppress(OSError):
+            home.mkdir(parents=True, exist_ok=True)
+            if os.access(home, os.W_OK):
+                return home
+    return None
+
+
+def _is_complete(folder, patterns):
+    return folder.is_dir() and all(any(folder.rglob(pattern)) for pattern in patterns)
+
+
+def _listed(data_home):
+    return " or ".join(str(home) for home in data_homes(data_home))
+
+
+def _where_to_put(source, data_home):
+    home = data_homes(data_home)[0]
+    text = (
+        f"The data set {source.name} is not on this machine. It is published at {source.page}\n"
+        f"Put {source.file} into {_listed(data_home)}, or the published files "
+        f"({', '.join(source.published)}) into {home / source.folder}"
+    )
+    if source.urls:
+        return f"{text}, or let it be downloaded with download_if_missing=True."
+    return f"{text}. It cannot be downloaded from there by a program."

@@ -1,0 +1,120 @@
+"""MSRC v2: segments of photographs, and the things seen in each photograph."""
+
+import numpy as np
+from scipy import sparse
+
+from .dataset import union_of
+from .home import Source, fetch
+
+CLASSES = (
+    "building", "grass", "tree", "cow", "horse", "sheep", "sky", "mountain",
+    "aeroplane", "water", "face", "car", "bicycle", "flower", "sign", "bird",
+    "book", "chair", "road", "cat", "dog", "body", "boat",
+)  # fmt: skip
+
+MSRCV2 = Source(
+    name="msrcv2",
+    file="msrcv2.npz",
+    folder="msrcv2",
+    published=("MSRCv2.mat",),
+    page="http://palm.seu.edu.cn/zhangml/files/MSRCv2.rar (unpack it first)",
+    description="""\
+MSRC v2: segments of photographs ("MSCV2" in the paper).
+
+591 bags (photographs), 1,758 instances (segments), 48 features (histograms of gradients and
+colours), 23 classes (what a segment shows). Each bag has the labels of its instances.
+
+Source: Microsoft Research Cambridge object recognition image database, version 2; features by
+Briggs et al.; as partial-label data at http://palm.seu.edu.cn/zhangml/files/MSRCv2.rar
+Licence: non-commercial research use
+Cite: J. Winn, A. Criminisi and T. Minka (2005), "Object categorization by learned universal visual
+dictionary", ICCV; F. Briggs, X. Z. Fern and R. Raich (2012), "Rank-loss support instance machines
+for MIML instance annotation", KDD.
+""",
+)
+
+
+def fetch_msrcv2(data_home=None, download_if_missing=True):
+    """Read the segments of MSRC v2, and what each photograph shows.
+
+    Parameters
+    ----------
+    data_home : str or path, optional
+        Folder that holds ``msrcv2.npz``, or a folder ``msrcv2`` with the published
+        ``MSRCv2.mat``; by default the one that the environment variable ``UNBAG_DATA`` names, and
+        then the user's cache.
+    download_if_missing : bool, default=True
+        Without effect, and here because every ``fetch_`` function has it: the file is published in
+        an archive that Python cannot unpack.
+
+    Returns
+    -------
+    Dataset
+
+    Notes
+    -----
+    ``MSRCv2.mat`` is partial-label data: ``data`` (n_instances, 48), ``target`` and
+    ``partial_target`` (23, n_instances), the true class and the classes of the photograph. It does
+    not say which segments are of one photograph. If a variable ``bag_id`` (n_instances,) has been
+    added to it, bags are taken from there. Otherwise, neighbours with the same classes make a bag,
+    which joins neighbouring photographs with the same classes, of which there are many: about 360
+    bags instead of 591. A warning says so, and the result is not kept.
+    """
+    return fetch(MSRCV2, convert_msrcv2, data_home, download_if_missing)
+
+
+def convert_msrcv2(folder):
+    """Turn the published file into arrays; see `fetch_msrcv2` for what the file holds."""
+    from scipy.io import loadmat
+
+    path = next(folder.rglob("MSRCv2.mat"))
+    try:
+        variables = loadmat(path)
+    except Exception as error:
+        raise ValueError(f"{path} cannot be read as a MATLAB file: {error}") from error
+    missing = [name for name in ("data", "target", "partial_target") if name not in variables]
+    if missing:
+        raise ValueError(f"{path} has no variable {', '.join(missing)}.")
+    X = np.asarray(variables["data"], dtype=float)
+    target, candidates = (_dense(variables[name]) for name in ("target", "partial_target"))
+    expected = len(CLASSES), len(X)
+    for name, values in [("target", target), ("partial_target", candidates)]:
+        if values.shape != expected:
+            raise ValueError(f"{path}: {name} has shape {values.shape}, not {expected}.")
+    wrong = np.flatnonzero((target.sum(axis=0) != 1) | (target > candidates).any(axis=0))
+    if wrong.size:
+        raise ValueError(
+            f"{path}: instance {wrong[0]} must have one class in target, and that class in "
+            "partial_target."
+        )
+    labels = target.argmax(axis=0).astype(np.int16)
+    if "bag_id" in variables:
+        bag_id = np.asarray(variables["bag_id"]).ravel()
+        if bag_id.size != len(X):
+            raise ValueError(f"{path}: bag_id has {bag_id.size} entries for {len(X)} instances.")
+        _, first, bag_of_instance = np.unique(bag_id, return_index=True, return_inverse=True)
+        # Bags come in the order in which they first appear.
+        bag_of_instance = np.argsort(np.argsort(first))[bag_of_instance]
+        note = {}
+    else:
+        begins = np.any(candidates[:, 1:] != candidates[:, :-1], axis=0)
+        bag_of_instance = np.concatenate([[0], np.cumsum(begins)])
+        note = {
+            "note": "the published file does not say which segments are of one photograph, so "
+            "neighbours with the same labels were taken for one bag: these are not the paper's."
+        }
+    order = np.argsort(bag_of_instance, kind="stable")
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(bag_of_instance))])
+    labels = labels[order]
+    return {
+        "X": X[order],
+        "instance_labels": labels,
+        "offsets": offsets,
+        "bag_labels": union_of(labels, offsets, len(CLASSES)),
+        "class_names": np.array(CLASSES),
+        **note,
+    }
+
+
+def _dense(matrix):
+    return np.asarray(matrix.toarray() if sparse.issparse(matrix) else matrix) != 0

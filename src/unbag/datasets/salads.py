@@ -1,0 +1,227 @@
+"""50 Salads: what accelerometers on kitchen tools feel while people make salad."""
+
+from datetime import datetime
+
+import numpy as np
+
+from .dataset import union_of
+from .home import Source, fetch
+
+# Annotations such as "cut_tomato_core": verb, object, and phase of the activity.
+VERBS = ("add", "cut", "mix", "peel", "place", "serve")
+# These span many activities, and begin like one of them.
+STAGES = ("cut_and_mix_ingredients", "prepare_dressing", "serve_salad")
+WINDOW_SECONDS = 10
+WINDOWS_PER_BAG = 16
+STATISTICS = (
+    "mean x", "mean y", "mean z", "spread x", "spread y", "spread z", "spread", "presence",
+)  # fmt: skip
+# Of every accelerometer in one second, as published.
+SAMPLES_PER_SECOND = 50
+
+SALADS = Source(
+    name="50salads",
+    file="50salads.npz",
+    folder="50salads",
+    published=("*-accelerometer.csv", "*-synchronization.txt", "*-activityAnnotation.txt"),
+    page="https://cvip.computing.dundee.ac.uk/datasets/foodpreparation/50salads/",
+    description="""\
+50 Salads: activities in a kitchen, felt by accelerometers on seven tools.
+
+25 people prepared two salads each. An instance is a window of 10 seconds, a bag 16 windows on end,
+and the 6 classes are the verbs of the annotated activities: add, cut, mix, peel, place, serve. Each
+bag has the labels of its instances. How the paper cut its 124 bags and 2,020 instances, and what
+its 57 features are, is not published; bags, instances and the 8 features per tool are our own, so
+figures differ from the published ones.
+
+Source: https://cvip.computing.dundee.ac.uk/datasets/foodpreparation/50salads/
+Licence: Creative Commons Attribution-NonCommercial-ShareAlike 4.0 International (CC BY-NC-SA 4.0)
+Cite: S. Stein and S. J. McKenna (2013), "Combining embedded accelerometers with computer vision for
+recognizing food preparation activities", UbiComp.
+""",
+)
+
+
+def fetch_50salads(data_home=None, download_if_missing=True):
+    """Read what accelerometers on kitchen tools felt, and what the cook was doing.
+
+    Parameters
+    ----------
+    data_home : str or path, optional
+        Folder that holds ``50salads.npz``, or a folder ``50salads`` with the published files; by
+        default the one that the environment variable ``UNBAG_DATA`` names, and then the user's
+        cache.
+    download_if_missing : bool, default=True
+        Without effect, and here because every ``fetch_`` function has it: its authors hand the
+        files out on their own page.
+
+    Returns
+    -------
+    Dataset
+
+    Notes
+    -----
+    Three published files belong to a recording such as ``01-1``.
+    ``01-1-activityAnnotation.txt`` has lines ``start end activity``, in microseconds of the video.
+    ``01-1-accelerometer.csv`` has, among commas, any first value, the time
+    (``2012-01-31 10:15:30.123``), the number of the device, a running number, and the acceleration
+    along x, y and z. ``01-1-synchronization.txt`` has twice a time of the video and how far it is
+    ahead of the accelerometers' clock, in milliseconds, and then lines ``device,tool``.
+
+    Windows run from the first annotated activity to the last. The label of a window is the verb
+    that fills most of it, and -1 where nothing is annotated. For every tool its features are the
+    mean and the standard deviation of the acceleration along x, y and z, the standard deviation of
+    its strength, and the share of samples that arrived; without samples, all are zero.
+    """
+    return fetch(SALADS, convert_salads, data_home, download_if_missing)
+
+
+def convert_salads(folder):
+    """Turn the published files into arrays; see `fetch_50salads` for how."""
+    annotations = sorted(folder.rglob("*-activityAnnotation.txt"))
+    recordings = {}
+    for path in annotations:
+        name = path.name.removesuffix("-activityAnnotation.txt")
+        others = [f"{name}-synchronization.txt", f"{name}-accelerometer.csv"]
+        paths = [next(folder.rglob(other), None) for other in others]
+        # Two of the published recordings lack one of the files, and cannot be used.
+        if name not in recordings and all(paths):
+            recordings[name] = (_activities(path), *_synchronization(paths[0]), paths[1])
+    recordings = {name: parts for name, parts in recordings.items() if parts[0]}
+    if not recordings:
+        raise ValueError(
+            f"{folder} has no recording with annotated activities, synchronization and "
+            "accelerometer data: put the three files of each recording there."
+        )
+    tools = sorted({tool for _, _, devices, _ in recordings.values() for tool in devices.values()})
+    X, labels, sizes, ids = [], [], [], []
+    for name, (activities, offset_at, devices, path) in recordings.items():
+        samples = _samples(path, devices)
+        first = min(start for start, _, _ in activities)
+        last = max(stop for _, stop, _ in activities)
+        step = 1000.0 * WINDOW_SECONDS
+        starts = np.arange(first, last, step)
+        for start in starts:
+            clock = [time - offset_at(time) for time in (start, start + step)]
+            X.append(np.concatenate([window_features(samples.get(tool), *clock) for tool in tools]))
+            labels.append(_label(activities, start, start + step))
+        cuts = range(0, len(starts), WINDOWS_PER_BAG)
+        sizes += [min(WINDOWS_PER_BAG, len(starts) - cut) for cut in cuts]
+        ids += [f"{name} {cut // WINDOWS_PER_BAG}" for cut in cuts]
+    labels = np.array(labels, dtype=np.int16)
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    return {
+        "X": np.array(X),
+        "instance_labels": labels,
+        "offsets": offsets,
+        "bag_labels": union_of(labels, offsets, len(VERBS)),
+        "class_names": np.array(VERBS),
+        "feature_names": np.array([f"{tool} {part}" for tool in tools for part in STATISTICS]),
+        "ids": np.array(ids),
+    }
+
+
+def window_features(samples, start, stop):
+    """Describe what one accelerometer felt in a window of time.
+
+    Parameters
+    ----------
+    samples : ndarray of shape (n_samples, 4), optional
+        Time in milliseconds, and acceleration along x, y and z, sorted by time.
+    start, stop : float
+        The window, in milliseconds.
+
+    Returns
+    -------
+    ndarray of shape (8,)
+        Means, standard deviations, standard deviation of the strength, and share of samples that
+        arrived.
+
+    Examples
+    --------
+    >>> samples = np.array([[0.0, 1, 0, 0], [20, 3, 0, 0], [90, 9, 9, 9]])
+    >>> window_features(samples, 0, 40).tolist()
+    [2.0, 0.0, 0.0, 1.0, 0.0, 0.0, 1.0, 1.0]
+    """
+    if samples is None:
+        return np.zeros(len(STATISTICS))
+    begin, end = np.searchsorted(samples[:, 0], [start, stop])
+    values = samples[begin:end, 1:]
+    if not len(values):
+        return np.zeros(len(STATISTICS))
+    strength = np.linalg.norm(values, axis=1).std()
+    presence = min(1.0, len(values) / ((stop - start) / 1000 * SAMPLES_PER_SECOND))
+    return np.concatenate([values.mean(axis=0), values.std(axis=0), [strength, presence]])
+
+
+def _label(activities, start, stop):
+    """Column of the verb that fills most of the window; -1 if none is in it."""
+    filled = np.zeros(len(VERBS))
+    for first, last, verb in activities:
+        filled[verb] += max(0.0, min(last, stop) - max(first, start))
+    return int(filled.argmax()) if filled.any() else -1
+
+
+def _activities(path):
+    """Start and end in milliseconds, and column of the verb, of every annotated activity."""
+    activities = []
+    for number, line in _lines(path):
+        try:
+            start, stop, activity = line.split()
+            start, stop = float(start) / 1000, float(stop) / 1000
+        except ValueError:
+            raise _unexpected(path, number, line, "start, end and activity") from None
+        if activity in STAGES:
+            continue
+        verb = activity.split("_")[0]
+        if verb not in VERBS or not start <= stop:
+            raise _unexpected(path, number, line, f"an interval of {', '.join(VERBS)}")
+        activities.append((start, stop, VERBS.index(verb)))
+    return activities
+
+
+def _synchronization(path):
+    """Read how far the clocks are apart at any time of the video, and the tool of each device."""
+    pairs = []
+    for number, line in _lines(path):
+        try:
+            left, right = (part.strip() for part in line.split(","))
+            pairs.append((float(left), float(right)) if len(pairs) < 2 else (int(left), right))
+        except ValueError:
+            raise _unexpected(path, number, line, "two values and a comma") from None
+    if len(pairs) < 3:
+        raise ValueError(f"{path} ends before any device: it needs two times, and then devices.")
+    (time, offset), (later, later_offset) = sorted(pairs[:2])
+
+    def offset_at(moment):
+        return np.interp(moment, [time, later], [offset, later_offset])
+
+    return offset_at, dict(pairs[2:])
+
+
+def _samples(path, devices):
+    """Read the samples of each tool, of shape (n_samples, 4): milliseconds of the day; x, y, z."""
+    samples = {tool: [] for tool in devices.values()}
+    for number, line in _lines(path):
+        try:
+            _, time, device, _, *acceleration = line.split(",")
+            x, y, z = map(float, acceleration)
+            tool = devices.get(int(device))
+            moment = datetime.fromisoformat(time.strip())
+        except ValueError:
+            if number == 1:
+                continue  # Headings.
+            raise _unexpected(path, number, line, "time, device and acceleration") from None
+        midnight = moment.replace(hour=0, minute=0, second=0, microsecond=0)
+        if tool is not None:
+            samples[tool].append((1000 * (moment - midnight).total_seconds(), x, y, z))
+    return {tool: np.array(sorted(rows)) if rows else None for tool, rows in samples.items()}
+
+
+def _lines(path):
+    lines = enumerate(path.read_text().splitlines(), start=1)
+    return [(number, line.strip()) for number, line in lines if line.strip()]
+
+
+def _unexpected(path, number, line, expected):
+    return ValueError(f"{path}, line {number}: expected {expected}, not {line[:60]!r}.")
