@@ -15,6 +15,7 @@ while it is worked on. Threads share the parts out; the cuts and the order of su
 depend on them, so neither does the result.
 """
 
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -67,7 +68,7 @@ class Part:
     first of them among all.
     """
 
-    def __init__(self, X, offsets, y, instance_labels, bag_weight, relax, first):
+    def __init__(self, X, offsets, y, instance_labels, bag_weight, relax, method, first):
         self.first = first
         self.X = X
         self.offsets = offsets
@@ -76,6 +77,7 @@ class Part:
         self.bag_weight = bag_weight
         self.row_weight = None if bag_weight is None else np.repeat(bag_weight, np.diff(offsets))
         self.relax = relax
+        self.method = method
         self.problem = union_problem(offsets, self.y, instance_labels)
 
     def log_prior(self, W):
@@ -99,12 +101,23 @@ class Part:
         """Infer the instances' labels from those of their bags."""
         while True:
             try:
-                return infer_packed(self.problem, log_prior, n_threads=1)
+                inference = infer_packed(self.problem, log_prior, method=self.method, n_threads=1)
             except IntractableBagError as error:
                 bag = self.first + error.bag
                 if self.relax is None:
                     raise IntractableBagError(bag, *error.args[1:]) from None
                 self.relax(bag, self._relax_bag(error.bag, log_prior))
+            else:
+                break
+        if self.method != "auto" and np.isinf(inference.error_bound).any():
+            uncertain = np.flatnonzero(np.isinf(inference.error_bound))
+            warnings.warn(
+                f"inference={self.method!r} could not certify {len(uncertain)} bags, the first of "
+                f"them bag {self.first + uncertain[0]}: the fit may be wrong. Use 'auto'.",
+                UserWarning,
+                stacklevel=2,
+            )
+        return inference
 
     def _relax_bag(self, b, log_prior):
         """Take those required classes of a bag as optional that most surely occur anyway.
@@ -167,6 +180,8 @@ class Objective:
         Called as ``relax(bag, columns)`` when required classes of a bag had to be taken as
         optional, because it has too many of them for exact inference. Without it, such a bag
         is an error.
+    method : str
+        As in `unbag.union.infer`.
     """
 
     def __init__(
@@ -179,6 +194,7 @@ class Objective:
         alpha=0.0,
         n_threads=None,
         relax=None,
+        method="auto",
     ):
         self.shape = (y.shape[1], X.shape[1] + 1)
         self.alpha = alpha
@@ -203,6 +219,7 @@ class Objective:
                     None if instance_labels is None else instance_labels[rows],
                     None if bag_weight is None else bag_weight[first:last],
                     relax,
+                    method,
                     int(first),
                 )
             )

@@ -22,7 +22,7 @@ class Training:
         The bags to fit to.
     mean, scale : ndarrays of shape (n_features,)
         How features are standardised.
-    alpha, n_threads
+    alpha, n_threads, method
         As in `Objective`.
     relax : bool
         Whether a bag of too many labels is relaxed, rather than an error.
@@ -34,9 +34,11 @@ class Training:
         that are not required any more.
     """
 
-    def __init__(self, bags, y, pinned, weight, used, mean, scale, *, alpha, n_threads, relax):
+    def __init__(
+        self, bags, y, pinned, weight, used, mean, scale, *, alpha, n_threads, relax, method
+    ):
         self.mean, self.scale = mean, scale
-        self.alpha, self.n_threads, self.relax = alpha, n_threads, relax
+        self.alpha, self.n_threads, self.relax, self.method = alpha, n_threads, relax, method
         self.bags = bags if used.all() else bags[used]
         self.y = y[used]
         self.pinned = None if pinned is None else pinned[np.repeat(used, bags.sizes)]
@@ -86,6 +88,7 @@ class Training:
             alpha=self.alpha,
             n_threads=self.n_threads,
             relax=note if self.relax else None,
+            method=self.method,
         )
 
 
