@@ -1,0 +1,118 @@
+"""Logistic regression that is told the label of every instance: the upper bound."""
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from unbag.bags import Bags
+
+from .or_logistic_regression import ORLogisticRegression, bag_weights
+from .union_classifier import UnionClassifier
+
+
+class SupervisedLogisticRegression(UnionClassifier):
+    """Learn from labelled instances, as an upper bound for what bag labels can teach.
+
+    The model is that of `ORLogisticRegression`: multinomial logistic regression for instances,
+    and label sets that are unions. Only what it learns from differs.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        Strength of the penalty ``alpha / 2 * ||coef||**2``, on standardised features; 0 for
+        the published model.
+    max_iter : int, default=100
+    tol : float, default=1e-7
+        Stop when an iteration improves the objective by less than this part of it.
+    standardize : bool, default=True
+        Whether features are brought to mean zero and variance one inside.
+    random_state : int, RandomState instance or None
+        Nothing here is random; taken for the sake of the contract.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    coef_ : ndarray of shape (n_classes, n_features)
+    intercept_ : ndarray of shape (n_classes,)
+    n_iter_ : int
+    log_likelihood_ : float
+        Of the labelled instances.
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> from unbag import Bags, SupervisedLogisticRegression
+    >>> bags = Bags([[0.0], [9.0], [1.0], [8.0]], offsets=[0, 2, 4])
+    >>> labels = ["low", "high", "low", "high"]
+    >>> model = SupervisedLogisticRegression().fit(bags, [{"low", "high"}] * 2, labels)
+    >>> model.predict_instances([[[2.0], [7.0]]]).tolist()
+    ['low', 'high']
+    """
+
+    _accepts_sparse = True
+
+    def __init__(self, alpha=1.0, *, max_iter=100, tol=1e-7, standardize=True, random_state=None):
+        self.alpha = alpha
+        self.max_iter = max_iter
+        self.tol = tol
+        self.standardize = standardize
+        self.random_state = random_state
+
+    def fit(self, X, y, instance_labels=None, sample_weight=None):
+        """Fit the model to labelled instances.
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, or array-like of shape (n_bags, n_features)
+        y : label sets, as in `ORLogisticRegression.fit`
+            They say which classes there are. With one label per bag, that of its instances.
+        instance_labels : array-like of shape (n_instances,), optional
+            Label of each instance; None or -1 where it is not known, and the instance is left
+            out. By default those that the bags carry, which no other estimator looks at: this
+            one is the bound that sees them.
+        sample_weight : array-like of shape (n_bags,), optional
+            What each bag counts.
+
+        Returns
+        -------
+        self
+        """
+        bags = self._read_bags(X, reset=True)
+        labels = self._read_labels(y, len(bags), reset=True)
+        weight = bag_weights(sample_weight, bags)
+        columns = self._instance_columns(instance_labels, bags, labels)
+        known = np.flatnonzero(columns >= 0)
+        if not len(known):
+            raise ValueError("No instance has a label: there is nothing to learn from.")
+        classifier = ORLogisticRegression(
+            self.alpha, max_iter=self.max_iter, tol=self.tol, standardize=self.standardize
+        )
+        one_hot = columns[known, None] == np.arange(len(self.classes_))
+        classifier.fit(
+            Bags(bags.X[known], np.arange(len(known) + 1)),
+            one_hot.astype(np.int8),
+            sample_weight=None if weight is None else np.repeat(weight, bags.sizes)[known],
+        )
+        self.coef_, self.intercept_ = classifier.coef_, classifier.intercept_
+        self.n_iter_, self.log_likelihood_ = classifier.n_iter_, classifier.log_likelihood_
+        self._classifier = classifier
+        return self
+
+    def _instance_columns(self, instance_labels, bags, labels):
+        """Return the column of each instance's label, -1 where it is not known."""
+        if instance_labels is None:
+            instance_labels = bags.instance_labels
+        if instance_labels is not None:
+            return self._read_instance_labels(instance_labels, bags)
+        if (labels.cardinality == 1).all() and not labels.optional.any():
+            return np.repeat(labels.required.argmax(axis=1), bags.sizes)
+        raise ValueError(
+            "SupervisedLogisticRegression learns from the labels of instances: give "
+            "instance_labels to fit, or to Bags."
+        )
+
+    def _instance_scores(self, X):
+        check_is_fitted(self)
+        return self._classifier._instance_scores(X)
+
+    def _instance_log_proba(self, X):
+        return self._classifier._instance_log_proba(X)
