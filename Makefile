@@ -24,7 +24,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 
 demo: $(INSTALLED)
 	@echo "Reading digits from bags of digits ..."
-	@$(BIN)/python -m unbag.demo
+	@$(BIN)/unbag demo
 
 lint: $(INSTALLED)
 	@echo "Checking style ..."
@@ -39,6 +39,7 @@ bench: $(INSTALLED)
 	@echo "Timing kernels and fits (a few minutes) ..."
 	@$(BIN)/python benchmarks/kernels.py
 	@$(BIN)/python benchmarks/fits.py
+	@$(BIN)/python benchmarks/rivals.py
 
 format: $(INSTALLED)
 	@$(BIN)/ruff check --fix .

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from unbag.bags import Bags
 from unbag.features import check_columns, check_finite, validate_data
 from unbag.labels import LabelSets
+from unbag.saving import save
 
 # What the models of bags alone lack, and why.
 INSTANCE_METHODS = {
@@ -37,7 +38,7 @@ class BagClassifier(ClassifierMixin, BaseEstimator):
     A subclass learns `classes_` and `single_label_` in ``fit`` (by `_read_bags` and
     `_read_labels` with ``reset=True``) and implements ``_bag_scores(bags)``, of shape
     (n_bags, n_classes), and ``_bag_sets(bags, scores)``, the indicator of the classes that it
-    takes to occur. An empty bag has no classes and the score ``-inf`` for each.
+    takes to occur. Empty bags, in which nothing occurs, are seen to here.
     """
 
     _accepts_sparse = False
@@ -139,7 +140,9 @@ class BagClassifier(ClassifierMixin, BaseEstimator):
         scores = self._bag_scores(bags)
         if self.single_label_:
             return self.classes_[scores.argmax(axis=1)]
-        return self._bag_sets(bags, scores)
+        sets = self._bag_sets(bags, scores)
+        sets[bags.sizes == 0] = 0
+        return sets
 
     def decision_function(self, X):
         """Tell how confident the model is that each class occurs in each bag.
@@ -183,6 +186,19 @@ class BagClassifier(ClassifierMixin, BaseEstimator):
         labels = self._read_labels(y, len(predicted))
         right = ((predicted == labels.indicator) | labels.optional).all(axis=1)
         return float(np.average(right, weights=sample_weight))
+
+    def save(self, path, *, info=None):
+        """Write the fitted model to a file that `unbag.load` reads; it holds no code.
+
+        Parameters
+        ----------
+        path : str or path-like
+            An old file there is replaced when the new one is complete, and else stays.
+        info : dict, optional
+            Facts to keep with the model, of what JSON can hold, for
+            `unbag.model_file.read_header`.
+        """
+        save(self, path, info)
 
 
 def as_labels(y):

@@ -21,7 +21,7 @@ def fitted_scaler(model, X):
     Returns
     -------
     transformer
-        Fitted; its ``transform`` gives a float64 array.
+        Fitted; what it transforms keeps its precision.
     """
     check_choices(model, scaling=SCALINGS)
     kinds = {"standard": StandardScaler, "minmax": MinMaxScaler, None: FunctionTransformer}

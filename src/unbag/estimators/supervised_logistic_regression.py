@@ -6,6 +6,7 @@ from sklearn.utils.validation import check_is_fitted
 from unbag.bags import Bags
 
 from .or_logistic_regression import ORLogisticRegression, bag_weights
+from .parameters import check_choices
 from .union_classifier import UnionClassifier
 
 
@@ -20,6 +21,9 @@ class SupervisedLogisticRegression(UnionClassifier):
     alpha : float, default=1.0
         Strength of the penalty ``alpha / 2 * ||coef||**2``, on standardised features; 0 for
         the published model.
+    solver : {"lbfgs", "em"}, default="lbfgs"
+        As in `ORLogisticRegression`. With every label known there is nothing to expect, and "em"
+        is plain gradient ascent: slower, so that few iterations are a penalty of their own.
     max_iter : int, default=100
     tol : float, default=1e-7
         Stop when an iteration improves the objective by less than this part of it.
@@ -50,8 +54,18 @@ class SupervisedLogisticRegression(UnionClassifier):
 
     _accepts_sparse = True
 
-    def __init__(self, alpha=1.0, *, max_iter=100, tol=1e-7, standardize=True, random_state=None):
+    def __init__(
+        self,
+        alpha=1.0,
+        *,
+        solver="lbfgs",
+        max_iter=100,
+        tol=1e-7,
+        standardize=True,
+        random_state=None,
+    ):
         self.alpha = alpha
+        self.solver = solver
         self.max_iter = max_iter
         self.tol = tol
         self.standardize = standardize
@@ -76,6 +90,7 @@ class SupervisedLogisticRegression(UnionClassifier):
         -------
         self
         """
+        check_choices(self, solver=("lbfgs", "em"))
         bags = self._read_bags(X, reset=True)
         labels = self._read_labels(y, len(bags), reset=True)
         weight = bag_weights(sample_weight, bags)
@@ -84,7 +99,11 @@ class SupervisedLogisticRegression(UnionClassifier):
         if not len(known):
             raise ValueError("No instance has a label: there is nothing to learn from.")
         classifier = ORLogisticRegression(
-            self.alpha, max_iter=self.max_iter, tol=self.tol, standardize=self.standardize
+            self.alpha,
+            solver=self.solver,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            standardize=self.standardize,
         )
         one_hot = columns[known, None] == np.arange(len(self.classes_))
         classifier.fit(

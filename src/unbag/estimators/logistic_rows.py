@@ -1,0 +1,164 @@
+"""Many weighted logistic regressions on the same features, solved side by side.
+
+Each row is a problem of its own, convex and with a ridge penalty. Together they are matrix
+products: Newton steps, whose directions come from conjugate gradients, so that no Hessian is
+ever made. A row that is done leaves the matrix.
+"""
+
+import numpy as np
+
+from unbag.union.compilation import any_order
+
+# A row is done when a Newton step promises to gain less than this, in nats.
+LEAST_GAIN = 0.05
+NEWTON_STEPS, HALVINGS = 30, 30
+# Part of the gradient that conjugate gradients may leave, and the most steps they take.
+RESIDUAL, CG_STEPS = 0.1, 40
+# Curvature that even a flat direction is taken to have.
+LEAST_CURVATURE = 1e-12
+TINY = np.finfo(np.float64).tiny
+
+
+class LogisticRows:
+    """Logistic regressions on the same features, each with weights of its own for instances.
+
+    The loss of a row is the sum over instances of ``whole * log(1 + exp(v)) - positive * v``,
+    where v are its logits, plus ``penalty / 2 * weights**2``.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_instances, n_features)
+    penalty : ndarray of shape (n_features,)
+    n_rows : int
+        The most rows that will be solved at a time. Room for them is kept from one call to
+        the next, because fresh memory costs more than what is done with it.
+    """
+
+    def __init__(self, X, penalty, n_rows):
+        self.X = X
+        self.penalty = penalty
+        self._squares = X**2
+        self._room = np.empty((6, n_rows, len(X)))
+
+    def minimised(self, weights, positive, whole):
+        """Bring each row close to the minimum of its loss, and none above where it was.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n_rows, n_features)
+            Where to start from.
+        positive, whole : ndarrays of shape (n_rows, n_instances)
+            Weight of each instance as a positive example, and as an example of either kind.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_features)
+        """
+        weights = weights.copy()
+        rows = np.arange(len(weights))
+        own = self._room[:2, : len(rows)]
+        own[0], own[1] = positive, whole
+        positive, whole = own
+        loss, gradient, curvature = self.loss(weights, positive, whole)
+        for _ in range(NEWTON_STEPS):
+            direction = self._newton_direction(curvature, gradient)
+            slope = np.einsum("kd,kd->k", direction, gradient)
+            worthwhile = 0.5 * slope > LEAST_GAIN
+            start, start_loss, length = weights[rows], loss, np.ones(len(rows))
+            tried = start - direction
+            loss, gradient, curvature = self.loss(tried, positive, whole)
+            for _ in range(HALVINGS):
+                too_long = loss > start_loss - 1e-4 * length * slope
+                too_long = np.flatnonzero(too_long & worthwhile)
+                if not len(too_long):
+                    break
+                length[too_long] *= 0.5
+                tried[too_long] = start[too_long] - length[too_long, None] * direction[too_long]
+                again = LogisticRows(self.X, self.penalty, len(too_long))
+                loss[too_long], gradient[too_long], curvature[too_long] = again.loss(
+                    tried[too_long], positive[too_long], whole[too_long]
+                )
+            better = loss < start_loss
+            weights[rows[better]] = tried[better]
+            unfinished = np.flatnonzero(better & worthwhile)
+            if not len(unfinished):
+                break
+            rows, loss, gradient = rows[unfinished], loss[unfinished], gradient[unfinished]
+            positive, whole = moved_up(positive, unfinished), moved_up(whole, unfinished)
+            curvature = moved_up(curvature, unfinished)
+        return weights
+
+    def loss(self, weights, positive, whole):
+        """Return the loss of each row, and its derivatives.
+
+        Returns
+        -------
+        loss : ndarray of shape (n_rows,)
+        gradient : ndarray of shape (n_rows, n_features)
+        curvature : ndarray of shape (n_rows, n_instances)
+            Second derivatives in the logits; overwritten by the next call of any method.
+        """
+        logits, odds, log_odds, curvature = self._room[2:, : len(weights)]
+        np.matmul(weights, self.X.T, out=logits)
+        # From 0 to 1: those of the less probable side.
+        np.abs(logits, out=odds)
+        np.negative(odds, out=odds)
+        np.exp(odds, out=odds)
+        np.log1p(odds, out=log_odds)
+        loss = 0.5 * weights**2 @ self.penalty
+        add_losses(logits, odds, log_odds, positive, whole, loss, curvature)
+        return loss, odds @ self.X + weights * self.penalty, curvature
+
+    def _newton_direction(self, curvature, gradient):
+        """Solve for the Newton steps of all rows, by preconditioned conjugate gradients."""
+        rows, direction = np.arange(len(gradient)), np.zeros_like(gradient)
+        ridge = self.penalty + LEAST_CURVATURE
+        scale = 1.0 / (curvature @ self._squares + ridge)
+        residual, search = gradient.copy(), scale * gradient
+        size = np.einsum("kd,kd->k", residual, search)
+        goal = np.maximum(RESIDUAL**2 * size, RESIDUAL * LEAST_GAIN)
+        for _ in range(CG_STEPS):
+            bent = np.matmul(search, self.X.T, out=self._room[2, : len(rows)])
+            bent *= curvature
+            product = bent @ self.X + search * ridge
+            along = np.einsum("kd,kd->k", search, product)
+            step = (size / np.maximum(along, TINY))[:, None]
+            direction[rows] += step * search
+            residual -= step * product
+            scaled = scale * residual
+            old_size, size = size, np.einsum("kd,kd->k", residual, scaled)
+            search = scaled + (size / np.maximum(old_size, TINY))[:, None] * search
+            unsolved = np.flatnonzero(size > goal)
+            if not len(unsolved):
+                break
+            # A few solved rows more cost less than moving the others.
+            if len(unsolved) < 0.75 * len(rows):
+                rows, scale, curvature = (
+                    rows[unsolved], scale[unsolved], moved_up(curvature, unsolved),
+                )  # fmt: skip
+                residual, search = residual[unsolved], search[unsolved]
+                size, goal = size[unsolved], goal[unsolved]
+        return direction
+
+
+@any_order
+def add_losses(logits, odds, log_odds, positive, whole, loss, curvature):
+    """Add the losses of instances to those of rows; `odds` become derivatives in the logits."""
+    for k in range(logits.shape[0]):
+        total = 0.0
+        for i in range(logits.shape[1]):
+            logit = logits[k, i]
+            larger = 1.0 / (1.0 + odds[k, i])
+            smaller = odds[k, i] * larger
+            total += whole[k, i] * (max(logit, 0.0) + log_odds[k, i]) - positive[k, i] * logit
+            curvature[k, i] = whole[k, i] * larger * smaller
+            odds[k, i] = whole[k, i] * (larger if logit >= 0.0 else smaller) - positive[k, i]
+        loss[k] += total
+
+
+def moved_up(array, rows):
+    """Move some rows of an array to its top, in their order, and return these."""
+    for place, row in enumerate(rows):
+        if place != row:
+            array[place] = array[row]
+    return array[: len(rows)]

@@ -1,0 +1,258 @@
+"""Bags as vectors: how far each lies from some typical bags of the training set.
+
+Bags are compared by the maximal Hausdorff distance: how far the most isolated instance of
+either bag lies from the nearest instance of the other. The typical bags are medoids, found by
+k-medoids clustering. Both methods of Zhou and Zhang that start like this share the base here.
+
+In kernels, `b` and `c` are bags, `i` and `j` instances of theirs, `f` is a feature.
+"""
+
+import math
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from unbag.bags import Bags
+from unbag.union.compilation import kernel
+
+from .contract import BagClassifier
+from .parameters import check_numbers
+from .scaling import fitted_scaler
+
+# Numbers in a block of instances that all bags are compared with in turn: 64 KiB, so that it
+# stays in the cache of any core.
+BLOCK = 8192
+
+MAX_ROUNDS = 100
+
+
+class MedoidClassifier(BagClassifier):
+    """Base of the estimators that know a bag by its distances to medoids.
+
+    A subclass has the parameters `ratio`, `scaling` and `random_state`, calls
+    `_learn_medoids` in ``fit``, and implements ``_scores(distances)``, of shape
+    (n_bags, n_classes), for distances to the medoids, of shape (n_bags, n_medoids).
+    """
+
+    def _learn_medoids(self, X, y):
+        """Choose the medoids, and tell what is to be learnt from the distances to them.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_bags, n_medoids)
+            Of those training bags that are not empty.
+        target : ndarray of shape (n_bags, n_classes)
+            1 for the classes that a bag has, -1 for the others.
+        known : ndarray of bool of shape (n_bags, n_classes)
+            Whether the target is known. Every class is known in some bag: one that is unknown
+            in all of them is taken to be absent.
+        """
+        check_numbers(self, ratio=(0, 1))
+        bags = self._read_bags(X, reset=True)
+        labels = self._read_labels(y, len(bags), reset=True)
+        filled = np.flatnonzero(bags.sizes > 0)
+        labels = labels[filled]
+        known = ~labels.optional
+        known[:, ~known.any(axis=0)] = True
+        bags = bags[filled]
+        self._scaler = fitted_scaler(self, bags.X)
+        bags = self._scaled(bags)
+        distances = hausdorff_distances(bags.X, bags.offsets)
+        check_distances(distances)
+        rng = check_random_state(self.random_state)
+        medoids = k_medoids(distances, medoid_count(self.ratio, len(bags)), rng)
+        self._medoids = bags[medoids]
+        self.medoid_indices_ = filled[medoids]
+        return distances[:, medoids], np.where(labels.required, 1.0, -1.0), known
+
+    def _scaled(self, bags):
+        """Return bags of scaled features, without the labels that a model must not keep."""
+        return Bags(self._scaler.transform(bags.X), bags.offsets)
+
+    def _bag_scores(self, bags):
+        scores = np.full((len(bags), len(self.classes_)), -np.inf)
+        filled = bags.sizes > 0
+        if filled.any():
+            bags = self._scaled(bags[filled])
+            medoids = self._medoids
+            distances = hausdorff_distances(bags.X, bags.offsets, medoids.X, medoids.offsets)
+            check_distances(distances)
+            scores[filled] = self._scores(distances)
+        return scores
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "medoid_indices_")
+
+
+def medoid_count(ratio, n_bags):
+    """Tell how many medoids are that share of the bags: rounded down, but one at least.
+
+    Examples
+    --------
+    >>> medoid_count(0.29, 100), medoid_count(0.29, 99), medoid_count(0.29, 3)
+    (29, 28, 1)
+    """
+    # 0.29 * 100 is a little less than 29: the product may be off by its rounding.
+    return max(1, math.floor(ratio * n_bags * (1 + 1e-12)))
+
+
+def check_distances(distances):
+    """Raise an error if the squares of distances were too large for a float."""
+    if not np.isfinite(distances).all():
+        raise ValueError(
+            "Some features are too large to measure distances between bags: scale them down."
+        )
+
+
+def hausdorff_distances(X, offsets, other_X=None, other_offsets=None):
+    """Measure the maximal Hausdorff distance of every bag to every other.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_instances, n_features)
+    offsets : ndarray of int of shape (n_bags + 1,)
+        Where the bags begin and end.
+    other_X, other_offsets : ndarrays, optional
+        The bags to measure the distance to; by default, the same ones.
+
+    Returns
+    -------
+    ndarray of shape (n_bags, n_others)
+        The Euclidean distance of the most isolated instance of either bag to the nearest one
+        of the other bag. Zero exactly for bags of the same instances; infinite if one bag is
+        empty, and the other is not.
+
+    Notes
+    -----
+    Time n_instances * n_other_instances * n_features, half of it among the same bags; memory
+    for the result and a block of instances. Differences are taken before they are squared, so
+    that close instances lose no digits, and in one order, so that the result is symmetric.
+
+    Examples
+    --------
+    The 10 is 9 away from the 1.
+
+    >>> hausdorff_distances(np.array([[0.0], [10.0], [1.0]]), np.array([0, 2, 3]))
+    array([[0., 9.],
+           [9., 0.]])
+    """
+    X = np.ascontiguousarray(X, dtype=np.float64)
+    if other_X is None:
+        squared = squared_hausdorff(X, offsets, X, offsets, True)
+        # Only the upper triangle is complete.
+        upper = np.triu(squared)
+        return np.sqrt(np.maximum(upper, upper.T))
+    other_X = np.ascontiguousarray(other_X, dtype=np.float64)
+    if X.shape[1] != other_X.shape[1]:
+        raise ValueError(f"Bags of {X.shape[1]} features have no distance to {other_X.shape[1]}.")
+    return np.sqrt(squared_hausdorff(X, offsets, other_X, other_offsets, False))
+
+
+@kernel
+def squared_hausdorff(X, offsets, other_X, other_offsets, symmetric):
+    """Measure bags against one block of other bags after the other.
+
+    If `symmetric`, what lies below the diagonal is left out where that spares a block.
+    """
+    n_features = X.shape[1]
+    n_bags = offsets.size - 1
+    n_others = other_offsets.size - 1
+    width = BLOCK // max(1, n_features)
+    for c in range(n_others):
+        width = max(width, other_offsets[c + 1] - other_offsets[c])
+    # One row per feature: then the innermost loop runs over instances, and vectorises without
+    # any change in the order of summation.
+    block = np.empty((n_features, width))
+    distance = np.empty(width)
+    nearest = np.empty(width)
+    result = np.zeros((n_bags, n_others))
+    first = 0
+    while first < n_others:
+        start = other_offsets[first]
+        last = first + 1
+        while last < n_others and other_offsets[last + 1] - start <= width:
+            last += 1
+        n_columns = other_offsets[last] - start
+        for f in range(n_features):
+            for j in range(n_columns):
+                block[f, j] = other_X[start + j, f]
+        for b in range(last if symmetric else n_bags):
+            for j in range(n_columns):
+                nearest[j] = np.inf
+            for i in range(offsets[b], offsets[b + 1]):
+                for j in range(n_columns):
+                    distance[j] = 0.0
+                for f in range(n_features):
+                    value = X[i, f]
+                    for j in range(n_columns):
+                        difference = value - block[f, j]
+                        distance[j] += difference * difference
+                for j in range(n_columns):
+                    nearest[j] = min(nearest[j], distance[j])
+                for c in range(first, last):
+                    least = np.inf
+                    for j in range(other_offsets[c] - start, other_offsets[c + 1] - start):
+                        least = min(least, distance[j])
+                    result[b, c] = max(result[b, c], least)
+            for c in range(first, last):
+                for j in range(other_offsets[c] - start, other_offsets[c + 1] - start):
+                    result[b, c] = max(result[b, c], nearest[j])
+        first = last
+    return result
+
+
+def k_medoids(distances, n_medoids, rng):
+    """Choose bags that the others lie around.
+
+    Clusters start at random. Then, in turn, every bag joins its nearest medoid and every
+    cluster chooses as its medoid the bag with the least sum of distances to the others.
+
+    Parameters
+    ----------
+    distances : ndarray of shape (n_bags, n_bags)
+        Symmetric.
+    n_medoids : int
+        From 1 to n_bags.
+    rng : RandomState
+
+    Returns
+    -------
+    ndarray of int of shape (n_medoids,)
+        Distinct positions of bags, in order, as they were when no medoid changed any more, or
+        after 100 rounds.
+
+    Examples
+    --------
+    >>> position = np.array([0.0, 1.0, 2.0, 10.0, 11.0, 12.0])
+    >>> k_medoids(abs(position[:, None] - position), 2, np.random.RandomState(0))
+    array([1, 4])
+    """
+    n_bags = len(distances)
+    cluster = rng.randint(n_medoids, size=n_bags)
+    cluster[rng.permutation(n_bags)[:n_medoids]] = np.arange(n_medoids)
+    medoids = central_bags(distances, cluster)
+    for _ in range(MAX_ROUNDS):
+        cluster = distances[:, medoids].argmin(axis=1)
+        # Even if another medoid lies at distance zero: no cluster ever becomes empty.
+        cluster[medoids] = np.arange(n_medoids)
+        before, medoids = medoids, central_bags(distances, cluster)
+        if np.array_equal(np.sort(before), np.sort(medoids)):
+            break
+    return np.sort(medoids)
+
+
+def central_bags(distances, cluster):
+    """Find the medoid of each cluster, the first among equals."""
+    order = np.lexsort((distances_within(distances, cluster), cluster))
+    return order[np.flatnonzero(np.diff(cluster[order], prepend=-1))]
+
+
+@kernel
+def distances_within(distances, cluster):
+    """Sum the distances of each bag to the bags of its own cluster."""
+    total = np.zeros(cluster.size)
+    for b in range(cluster.size):
+        for c in range(cluster.size):
+            if cluster[b] == cluster[c]:
+                total[b] += distances[b, c]
+    return total

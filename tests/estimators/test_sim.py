@@ -1,0 +1,471 @@
+"""Support instance machines: the loss, its descent, and the estimator."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from toy_bags import make_colours
+from unbag import Bags, LabelSets, kernel_pipeline
+from unbag.estimators import rank_loss
+from unbag.estimators.sim import SIM
+
+VARIANTS = {
+    "softmax": {"aggregation": "softmax"},
+    "max": {"aggregation": "max"},
+    "cccp": {"aggregation": "max", "solver": "cccp"},
+}
+every_variant = pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
+
+
+@parametrize_with_checks([SIM(**variant) for variant in VARIANTS.values()])
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture
+def colours(rng):
+    return make_colours(rng)
+
+
+# An independent account of the method, in plain loops
+
+
+def slow_support(bag, w, hard):
+    """The support instance of a bag for one class, and its score."""
+    scores = [float(x @ w) for x in bag]
+    if hard:
+        weights = np.array([float(score == max(scores)) for score in scores])
+    else:
+        weights = np.array([np.exp(score - max(scores)) for score in scores])
+    return sum(weight * x for weight, x in zip(weights / weights.sum(), bag, strict=True))
+
+
+def slow_loss(supports, W, y):
+    """The loss of frozen support instances, and a sub-gradient."""
+    total, gradient = 0.0, np.zeros_like(W)
+    for b, row in enumerate(y):
+        has, lacks = np.flatnonzero(row == 1), np.flatnonzero(row == 0)
+        share = 1 / (len(has) * len(lacks) * len(y))
+        for j in has:
+            for k in lacks:
+                shortfall = 1 - W[j] @ supports[b][j] + W[k] @ supports[b][k]
+                if shortfall > 0:
+                    total += share * shortfall
+                    gradient[j] -= share * supports[b][j]
+                    gradient[k] += share * supports[b][k]
+    return total, gradient
+
+
+def slow_objective(bags, W, y, alpha, hard):
+    supports = [[slow_support(bag, w, hard) for w in W] for bag in bags]
+    return slow_loss(supports, W, y)[0] + alpha / 2 * (W**2).sum()
+
+
+def slow_fit(bags, y, *, alpha, n_phases, n_steps, first_step, hard, follow):
+    W = np.zeros((y.shape[1], bags[0].shape[1]))
+    objective, t = [], 0
+    for _ in range(n_phases):
+        if first_step is None:
+            t = 0
+        frozen = [[slow_support(bag, w, hard) for w in W] for bag in bags]
+        best, lowest, iterate = None, np.inf, W
+        for s in range(n_steps + 1):
+            supports = frozen
+            if follow:
+                supports = [
+                    [frozen[b][c] if y[b, c] == 1 else slow_support(bag, iterate[c], True)
+                     for c in range(len(W))]
+                    for b, bag in enumerate(bags)
+                ]  # fmt: skip
+            loss, gradient = slow_loss(supports, iterate, y)
+            value = loss + alpha / 2 * (iterate**2).sum()
+            if value < lowest:
+                best, lowest = iterate, value
+            if s < n_steps:
+                if first_step is None:
+                    t += 1
+                    step = 1 / (alpha * t)
+                else:
+                    step = 1 / (1 / first_step + alpha * t)
+                    t += 1
+                # Written so that the first step of Pegasos leaves nothing, not even rounding,
+                # of where it started: instances tie only where they are exactly equal.
+                iterate = (1 - step * alpha) * iterate - step * gradient
+                length = np.sqrt((iterate**2).sum())
+                if length > 1 / np.sqrt(alpha):
+                    iterate = iterate / (length * np.sqrt(alpha))
+        W = best
+        objective.append(slow_objective(bags, W, y, alpha, hard))
+    return W, np.array(objective)
+
+
+def hard_bags(rng, n_bags=12, n_features=4, n_classes=5):
+    """Bags that cannot all be ranked rightly; unknown labels among theirs."""
+    bags = [rng.normal(size=(size, n_features)) for size in rng.integers(1, 5, n_bags)]
+    for bag in bags:
+        bag[:, -1] = 1.0
+    y = rng.choice([1, 0, -1], p=[0.4, 0.4, 0.2], size=(n_bags, n_classes)).astype(np.int8)
+    y[:, 0], y[:, 1] = np.arange(n_bags) % 2, 1 - np.arange(n_bags) % 2
+    return bags, y
+
+
+def packed(bags):
+    return np.vstack(bags), np.append(0, np.cumsum([len(bag) for bag in bags]))
+
+
+@pytest.mark.parametrize("first_step", [0.5, 20.0, None])
+@pytest.mark.parametrize(("hard", "follow"), [(False, False), (True, False), (True, True)])
+@pytest.mark.parametrize("n_features", [4, 15])
+def test_fits_as_the_plain_loops_do(n_features, hard, follow, first_step, rng):
+    """Where there are more features than bags, the descent is another."""
+    bags, y = hard_bags(rng, n_features=n_features)
+    options = {
+        "alpha": 0.02, "n_phases": 3, "n_steps": 12, "first_step": first_step,
+        "hard": hard, "follow": follow,
+    }  # fmt: skip
+    W, objective = rank_loss.fit_rank_loss(*packed(bags), y, **options)
+    expected, expected_objective = slow_fit(bags, y, **options)
+    assert 0 < expected_objective[-1] < 1
+    np.testing.assert_allclose(W, expected, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(objective, expected_objective, rtol=0, atol=1e-12)
+
+
+def test_the_estimator_does_that_on_scaled_features(rng):
+    bags, y = hard_bags(rng)
+    X, offsets = packed(bags)
+    X[:, :3] = X[:, :3] * [5.0, 0.1, 1.0] + [100.0, 0.0, -3.0]
+    scaled = X.copy()
+    scaled[:, :3] = (X[:, :3] - X[:, :3].mean(axis=0)) / X[:, :3].std(axis=0)
+    first_step = 30 / (scaled**2).sum(axis=1).mean()
+    W, objective = slow_fit(
+        np.split(scaled, offsets[1:-1]), y, alpha=0.02, n_phases=2, n_steps=10,
+        first_step=first_step, hard=False, follow=False,
+    )  # fmt: skip
+    model = SIM(0.02, n_phases=2, n_steps=10, eta0=30).fit(Bags(X[:, :3], offsets), y)
+    np.testing.assert_allclose(model.objective_, objective, rtol=0, atol=1e-10)
+    scores = X[:, :3] @ model.coef_.T + model.intercept_
+    np.testing.assert_allclose(scores, scaled @ W.T, rtol=0, atol=1e-9)
+    assert model.n_iter_ == 2
+
+
+# The loss
+
+
+def gradient_of(W, bags, y, weights):
+    X, offsets = packed(bags)
+    gradient = np.full_like(W, np.nan)
+    support = np.empty((0, *W.shape))
+    loss = rank_loss.loss_and_gradient(W, X, offsets, weights, y, support, gradient)
+    return loss, gradient
+
+
+def test_the_first_gradient_is_that_of_the_bag_mean(rng):
+    bag = rng.normal(size=(4, 3))
+    y = np.array([[1, 0, 0]], dtype=np.int8)
+    weights = np.full((4, 3), 0.25)
+    loss, gradient = gradient_of(np.zeros((3, 3)), [bag], y, weights)
+    assert loss == 1.0
+    mean = bag.mean(axis=0)
+    np.testing.assert_allclose(gradient, [-mean, mean / 2, mean / 2])
+
+
+def test_the_loss_of_nothing_is_one(rng):
+    _, y = hard_bags(rng, n_bags=7)
+    assert rank_loss.rank_loss(np.zeros(y.shape), y) == 1.0
+
+
+def test_unknown_classes_are_not_ranked():
+    scores, y = np.array([0.3, 9.0, -0.2, -9.0]), np.array([1, -1, 0, -1], dtype=np.int8)
+    pull = np.empty(4)
+    assert rank_loss.bag_loss(scores, y, pull) == pytest.approx(0.5)
+    np.testing.assert_array_equal(pull, [-1, 0, 1, 0])
+
+
+def test_the_gradient_is_right(rng):
+    bags, y = hard_bags(rng)
+    weights = np.vstack([rng.dirichlet(np.ones(len(bag)), 5).T for bag in bags])
+    W = rng.normal(size=(5, 4))
+    _, gradient = gradient_of(W, bags, y, weights)
+    for index in np.ndindex(W.shape):
+        change = np.zeros_like(W)
+        change[index] = 1e-6
+        up, down = (gradient_of(W + sign * change, bags, y, weights)[0] for sign in (1, -1))
+        assert gradient[index] == pytest.approx((up - down) / 2e-6, rel=1e-6, abs=1e-8)
+
+
+def weights_of(scores, offsets, hard):
+    weights = np.full_like(scores, np.nan)
+    chosen = np.ones((len(offsets) - 1, scores.shape[1]), dtype=bool)
+    rank_loss.weigh_instances(scores, np.array(offsets), chosen, hard, weights)
+    return weights
+
+
+def test_weights_of_instances():
+    scores = np.array([[0.0], [np.log(3)], [1e4], [1e4], [-1e4]])
+    soft, hard = (weights_of(scores, [0, 2, 5], hard)[:, 0] for hard in (False, True))
+    np.testing.assert_allclose(soft, [0.25, 0.75, 0.5, 0.5, 0.0])
+    np.testing.assert_array_equal(hard, [0.0, 1.0, 0.5, 0.5, 0.0])
+
+
+def test_softmax_lies_between_mean_and_maximum(rng):
+    scores, offsets = rng.normal(size=(9, 4)), np.array([0, 3, 9])
+    means = np.array([scores[:3].mean(axis=0), scores[3:].mean(axis=0)])
+    maxima = np.array([scores[:3].max(axis=0), scores[3:].max(axis=0)])
+    soft = rank_loss.bag_scores(scores, offsets, weights_of(scores, offsets, False))
+    assert (means < soft).all()
+    assert (soft < maxima).all()
+    large = 1000 * scores
+    soft = rank_loss.bag_scores(large, offsets, weights_of(large, offsets, False))
+    np.testing.assert_allclose(soft, 1000 * maxima, rtol=1e-6)
+
+
+# The descent
+
+
+@pytest.mark.parametrize("kept_numbers", [0, 10**6])
+def test_ways_of_descent_agree(kept_numbers, rng, monkeypatch):
+    """By features or by bags, with support instances kept or not, in blocks or at once."""
+    bags, y = hard_bags(rng, n_bags=20, n_features=40)
+    X, offsets = packed(bags)
+    weights = weights_of(X @ rng.normal(size=(40, 5)), offsets, False)
+    W = 0.1 * rng.normal(size=(5, 40))
+    problem = (W, X @ W.T, X, offsets, weights, y, 0.01, rank_loss.step_sizes(1, 20, 0.01, 0.5))
+    monkeypatch.setattr(rank_loss, "KEPT_NUMBERS", kept_numbers)
+    monkeypatch.setattr(rank_loss, "BLOCK_NUMBERS", 20 * 5 * 7)
+    by_features = rank_loss.descend_by_features(*problem)
+    assert np.abs(by_features - W).max() > 0.1
+    np.testing.assert_allclose(rank_loss.descend_by_bags(*problem), by_features, rtol=0, atol=1e-12)
+
+
+def test_steps_too_long_lead_nowhere(rng):
+    """The best iterate counts, so the worst that can happen is nothing."""
+    bags, y = hard_bags(rng)
+    X, offsets = packed(bags)
+    weights = weights_of(np.zeros((len(X), 5)), offsets, False)
+    W = 1e-3 * rng.normal(size=(5, 4))
+    problem = (W, X @ W.T, X, offsets, weights, y, 1e-12, np.full(5, 1e4))
+    for descend in (rank_loss.descend_by_features, rank_loss.descend_by_bags):
+        np.testing.assert_allclose(descend(*problem), W, rtol=0, atol=1e-15)
+
+
+def test_one_instance_per_bag_is_a_ranking_machine(rng):
+    """There the problem is convex, and its dual has bounds only."""
+    bags, y = hard_bags(rng)
+    bags = [bag[:1] for bag in bags]
+    alpha, pairs, bounds = 0.05, [], []
+    for bag, row in zip(bags, y, strict=True):
+        has, lacks = np.flatnonzero(row == 1), np.flatnonzero(row == 0)
+        for j in has:
+            for k in lacks:
+                pair = np.zeros((5, 4))
+                pair[j], pair[k] = bag[0], -bag[0]
+                pairs.append(pair.ravel())
+                bounds.append((0.0, 1 / (len(y) * len(has) * len(lacks))))
+    Z = np.array(pairs)
+
+    def dual(price):
+        W = Z.T @ price / alpha
+        return alpha / 2 * W @ W - price.sum(), Z @ W - 1
+
+    found = minimize(
+        dual, np.zeros(len(Z)), jac=True, bounds=bounds, method="L-BFGS-B",
+        options={"ftol": 1e-15, "gtol": 1e-10, "maxiter": 10_000},
+    )  # fmt: skip
+    options = {"alpha": alpha, "n_phases": 2, "n_steps": 20_000, "first_step": 5.0}
+    soft, objective = rank_loss.fit_rank_loss(*packed(bags), y, hard=False, follow=False, **options)
+    assert objective[-1] == pytest.approx(-found.fun, abs=2e-5)
+    np.testing.assert_allclose(soft.ravel(), Z.T @ found.x / alpha, rtol=0, atol=0.02)
+    for follow in (False, True):
+        hard, _ = rank_loss.fit_rank_loss(*packed(bags), y, hard=True, follow=follow, **options)
+        np.testing.assert_allclose(hard, soft, rtol=0, atol=1e-12)
+
+
+def test_features_and_penalty_scale_together(rng):
+    bags, y = hard_bags(rng)
+    X, offsets = packed(bags)
+    options = {"n_phases": 3, "n_steps": 20, "hard": False, "follow": False}
+    W, objective = rank_loss.fit_rank_loss(X, offsets, y, alpha=0.01, first_step=3.0, **options)
+    large, same = rank_loss.fit_rank_loss(10 * X, offsets, y, alpha=1.0, first_step=0.03, **options)
+    np.testing.assert_allclose(10 * large, W, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(same, objective, rtol=1e-10)
+
+
+def test_cccp_never_makes_the_objective_worse(rng):
+    bags, y = hard_bags(rng, n_bags=60)
+    model = SIM(1e-3, aggregation="max", solver="cccp", n_phases=30, n_steps=15)
+    objective = model.fit(bags, y).objective_
+    assert (np.diff(np.append(1.0, objective)) <= 1e-12).all()
+    assert objective[-1] < objective[0]
+
+
+def test_pegasos_needs_a_large_penalty(rng):
+    """From a small one its first steps are so long that the model stays at nothing."""
+    bags, y = make_colours(rng)
+    assert SIM(1e-2, eta0=None).fit(bags, y).objective_[-1] < 0.5
+    lost = SIM(1e-9, eta0=None).fit(bags, y)
+    np.testing.assert_array_equal(lost.objective_, 1.0)
+    assert not lost.coef_.any()
+    assert SIM(1e-9).fit(bags, y).objective_[-1] < 0.1
+
+
+# What it learns
+
+
+@every_variant
+def test_learns_instances_from_bags(variant, colours, rng):
+    bags, y = colours
+    model = SIM(**variant).fit(bags, y)
+    test, test_y = make_colours(rng)
+    assert np.mean(model.predict_instances(test) == test.instance_labels) > 0.95
+    assert np.mean(model.annotate(test, test_y) == test.instance_labels) > 0.97
+    assert model.score(test, test_y) > 0.8
+    assert model.objective_.shape == (10,)
+    assert model.objective_[-1] < 0.15
+    scores = np.maximum.reduceat(bags.X @ model.coef_.T + model.intercept_, bags.offsets[:-1])
+    np.testing.assert_allclose(model.decision_function(bags), scores)
+
+
+@pytest.mark.parametrize("whiten", [True, False])
+def test_kernel_version_learns_what_no_line_separates(whiten, rng):
+    """Opposite corners belong together; there are more features than bags."""
+    corners = rng.integers(0, 2, (160, 2))
+    labels = corners[:, 0] ^ corners[:, 1]
+    X = 4.0 * corners + 0.5 * rng.normal(size=(160, 2))
+    bags = Bags(X, np.arange(0, 161, 2), instance_labels=labels)
+    y = np.array([[0 in bag, 1 in bag] for bag in labels.reshape(80, 2)], dtype=int)
+    linear, model = SIM(), SIM(1e-4, scaling=None)
+    model = kernel_pipeline(model, scale=0.2, whiten=whiten).fit(bags, y)
+    assert model[-1].coef_.shape == (2, 160)
+    assert np.mean(model.predict_instances(bags) == labels) > 0.95
+    assert np.mean(linear.fit(bags, y).predict_instances(bags) == labels) < 0.85
+
+
+@pytest.mark.parametrize("scaling", ["standard", "minmax"])
+def test_units_of_features_do_not_matter(scaling, colours):
+    bags, y = colours
+    shifted = bags.with_features(bags.X * [1000.0, 0.01] + [5e4, -2.0])
+    expected = SIM(scaling=scaling).fit(bags, y)
+    model = SIM(scaling=scaling).fit(shifted, y)
+    np.testing.assert_allclose(model.coef_ * [1000.0, 0.01], expected.coef_, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(
+        model.decision_function(shifted), expected.decision_function(bags), rtol=0, atol=1e-6
+    )
+    assert np.mean(model.predict_instances(shifted) == bags.instance_labels) > 0.95
+
+
+def test_unscaled_features_are_taken_as_they_are(colours):
+    bags, y = colours
+    X = np.column_stack([bags.X, np.ones(bags.n_instances)])
+    model = SIM(scaling=None).fit(bags, y)
+    W = np.column_stack([model.coef_, model.intercept_])
+    ranked = (y == 0).any(axis=1)
+    own = [bag for bag, kept in zip(np.split(X, bags.offsets[1:-1]), ranked, strict=True) if kept]
+    expected = slow_objective(own, W, y[ranked], 1e-3, hard=False)
+    assert model.objective_[-1] == pytest.approx(expected, rel=1e-9)
+
+
+@every_variant
+def test_order_does_not_matter(variant, colours, rng):
+    bags, y = colours
+    expected = SIM(**variant).fit(bags, y)
+    order, classes = rng.permutation(len(bags)), np.array([2, 0, 1])
+    shuffled = Bags.from_list([rng.permutation(bags[int(b)]) for b in order])
+    model = SIM(**variant).fit(shuffled, LabelSets(y[order][:, classes], classes))
+    np.testing.assert_allclose(model.coef_, expected.coef_[classes], rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(model.intercept_, expected.intercept_[classes], rtol=1e-3, atol=1e-3)
+
+
+@every_variant
+def test_same_answer_every_time_and_inputs_stay(variant, colours):
+    bags, y = colours
+    before = bags.X.copy(), y.copy()
+    first = SIM(**variant, random_state=0).fit(bags, y)
+    again = SIM(**variant, random_state=1).fit(bags, y)
+    np.testing.assert_array_equal(first.coef_, again.coef_)
+    np.testing.assert_array_equal(first.objective_, again.objective_)
+    np.testing.assert_array_equal(bags.X, before[0])
+    np.testing.assert_array_equal(y, before[1])
+
+
+def test_single_precision_features(colours):
+    bags, y = colours
+    single = SIM().fit(Bags(bags.X.astype(np.float32), bags.offsets), y)
+    assert single.coef_.dtype == np.float64
+    np.testing.assert_allclose(single.coef_, SIM().fit(bags, y).coef_, rtol=0, atol=0.01)
+
+
+# What says nothing
+
+
+@every_variant
+def test_bags_that_rank_nothing_are_left_out(variant, colours):
+    """Empty bags, with labels or without, and bags with all, no or only unknown classes."""
+    bags, y = colours
+    mute = Bags.from_list([*bags, np.empty((0, 2)), np.empty((0, 2)), *[np.full((2, 2), 7.0)] * 3])
+    labels = np.vstack([y, [0, 0, 0], [1, 0, 0], [1, 1, 1], [0, 0, 0], [-1, -1, -1]])
+    expected = SIM(scaling=None, **variant).fit(bags, y)
+    model = SIM(scaling=None, **variant).fit(mute, labels)
+    np.testing.assert_array_equal(model.coef_, expected.coef_)
+    assert not model.predict(mute)[80:82].any()
+    assert (model.decision_function(mute)[80:82] == -np.inf).all()
+
+
+def test_unknown_labels_beside_known_ones(colours, rng):
+    bags, y = colours
+    partly = np.where(rng.random(y.shape) < 0.3, -1, y)
+    test, _ = make_colours(rng)
+    model = SIM().fit(bags, partly)
+    assert np.mean(model.predict_instances(test) == test.instance_labels) > 0.93
+    taken_as_absent = SIM().fit(bags, np.maximum(partly, 0))
+    assert (model.coef_ != taken_as_absent.coef_).any()
+
+
+def test_a_class_that_no_bag_has_is_never_predicted(colours):
+    bags, y = colours
+    model = SIM().fit(bags, np.insert(y, 1, 0, axis=1))
+    assert model.coef_.shape == (4, 2)
+    assert set(model.predict_instances(bags)) == {0, 2, 3}
+
+
+def test_small_cases():
+    only = SIM().fit([np.zeros((2, 1))], [{"owl"}])
+    assert only.predict_instances([np.ones((3, 1))]).tolist() == ["owl"] * 3
+    assert only.objective_.tolist() == [0.0] * 10
+    one_bag = SIM().fit([np.array([[1.0, 5.0], [2.0, 5.0]])], np.array([[1, 0]]))
+    assert one_bag.predict_instances([np.array([[1.5, 5.0]])]).tolist() == [0]
+    assert np.isfinite(one_bag.coef_).all()
+
+
+def test_nothing_to_rank_is_an_error(colours):
+    bags, y = colours
+    for labels in (np.ones_like(y), np.zeros_like(y), np.where(y == 0, -1, y)):
+        with pytest.raises(ValueError, match="nothing to rank: no bag"):
+            SIM().fit(bags, labels)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("alpha", -1),
+        ("alpha", np.nan),
+        ("aggregation", "mean"),
+        ("solver", "newton"),
+        ("n_phases", 0),
+        ("n_steps", 1.5),
+        ("eta0", -1.0),
+        ("eta0", "fast"),
+        ("scaling", "robust"),
+    ],
+)
+def test_bad_parameters_are_named(name, value, colours):
+    with pytest.raises(ValueError, match=f"{name} must be"):
+        SIM(**{name: value}).fit(*colours)
+
+
+def test_parameters_that_do_not_go_together(colours):
+    with pytest.raises(ValueError, match=r"solver must be 'alternating' for aggregation='softmax'"):
+        SIM(solver="cccp").fit(*colours)
+    with pytest.raises(ValueError, match="alpha must be above 0"):
+        SIM(0.0, eta0=None).fit(*colours)
+    assert np.isfinite(SIM(0.0).fit(*colours).coef_).all()
