@@ -22,11 +22,12 @@ LAYERS = (
     {"bags", "labels"},
     {"union", "metrics", "features", "model_file", "io", "datasets"},
     {"preprocessing", "fitting", "model_selection"},
+    {"saving"},
     {"pipeline"},
     {"estimators", "torch"},
-    {"dask"},
-    {"report", "experiments"},
-    {"cli", "demo"},
+    {"dask", "loading", "annotations"},
+    {"report", "experiments", "demo"},
+    {"cli"},
 )
 HEAVY = {"torch", "dask", "pyarrow", "matplotlib", "pandas", "polars"}
 

@@ -8,6 +8,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.metaestimators import available_if
 
 from unbag.preprocessing import BagContext, OnInstances, RBFDictionary
+from unbag.saving import save
 
 
 def _asked_of_model(stub):
@@ -69,6 +70,19 @@ class BagPipeline(Pipeline):
     @_asked_of_model
     def log_likelihood(self, X, y, **options):
         """Log-probability of the label set `y` of each bag."""
+
+    def save(self, path, *, info=None):
+        """Write the fitted pipeline to a file that `unbag.load` reads; it holds no code.
+
+        Parameters
+        ----------
+        path : str or path-like
+            An old file there is replaced when the new one is complete, and else stays.
+        info : dict, optional
+            Facts to keep with the model, of what JSON can hold, for
+            `unbag.model_file.read_header`.
+        """
+        save(self, path, info)
 
 
 def kernel_pipeline(

@@ -122,6 +122,11 @@ class Stream:
         objective = training.objective()
         if self.weights is None:
             self.weights = np.zeros(training.shape)
+        if self.weights.shape != training.shape:
+            raise ValueError(
+                f"The stream's weights have shape {self.weights.shape}, the batch needs "
+                f"{training.shape}: classes or features have changed."
+            )
         self.n_bags += len(training.bags)
         # The penalty is one for the whole stream: a batch bears its share of it.
         objective.alpha *= len(training.bags) / max(self.n_bags, 1)

@@ -1,0 +1,308 @@
+"""Model files: a JSON header and arrays in one file, which is data and runs no code.
+
+The layout is that of safetensors, so that other programs can open the arrays too:
+
+- 8 bytes, little-endian: the length of the table,
+- the table, JSON: the dtype, shape and place of each array, by name; and under
+  ``__metadata__`` two strings, ``unbag``, the header (JSON again), and ``checksum``, the
+  SHA-256 of the header and of all arrays,
+- the arrays one after the other, in C order, little-endian.
+
+The checksum finds damage, not malice: whoever edits a file can compute a new one. So what is
+read is trusted no further than its form has been checked. This module knows headers and arrays;
+how a model becomes these is told in `unbag.saving`.
+"""
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import stat
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+
+FORMAT = 1
+# The longest table: the names of half a million features. Far more would be no header of ours.
+LONGEST_TABLE = 2**25
+DTYPES = {
+    "bool": "BOOL", "float16": "F16", "float32": "F32", "float64": "F64",
+    "int8": "I8", "int16": "I16", "int32": "I32", "int64": "I64",
+    "uint8": "U8", "uint16": "U16", "uint32": "U32", "uint64": "U64",
+}  # fmt: skip
+# What every header has, and the type of each.
+HEADER = {
+    "format": int, "kind": str, "versions": dict, "features": dict, "classes": list | None,
+    "steps": list, "training": dict, "notes": list, "info": dict, "model": dict,
+}  # fmt: skip
+# How other files begin that come under a wrong name.
+BEGINNINGS = {
+    b"PK": "a ZIP archive", b"\x1f\x8b": "a gzip archive", b"\x93NUMPY": "a NumPy array",
+    b"\x89HDF": "an HDF5 file", b"PAR1": "a Parquet file", b"ARROW1": "an Arrow file",
+    b"MATLAB": "a MATLAB file", b"\x80\x02": "a pickle", b"\x80\x03": "a pickle",
+    b"\x80\x04": "a pickle", b"\x80\x05": "a pickle", b"x\x01": "zlib data",
+    b"x^": "zlib data", b"x\x9c": "zlib data", b"x\xda": "zlib data", b"BZh": "a bzip2 archive",
+    b"\xfd7zXZ": "an xz archive",
+}  # fmt: skip
+SAVED = "Give a file that model.save(path) wrote."
+AFRESH = "Save the model again, or get the file afresh."
+
+
+class ModelFileError(ValueError):
+    """A model that cannot be written to a file, or a file that is no model, or not a sound one."""
+
+
+def write(path, header, arrays):
+    """Write a header and arrays to a file; the old one stays until the new one is complete.
+
+    Parameters
+    ----------
+    path : str or path-like
+    header : dict
+        Of what JSON can hold, with the keys of ``HEADER``.
+    arrays : dict from str to ndarray
+        Of the dtypes of ``DTYPES``.
+    """
+    text = json.dumps(header, allow_nan=False)
+    arrays = {name: _little_endian(array) for name, array in arrays.items()}
+    table = {"__metadata__": {"unbag": text, "checksum": _checksum(text, arrays)}}
+    # The widest numbers first, so that all of them are aligned.
+    names = sorted(arrays, key=lambda name: -arrays[name].itemsize)
+    end = 0
+    for name in names:
+        start, end = end, end + arrays[name].nbytes
+        dtype, shape = DTYPES[arrays[name].dtype.name], list(arrays[name].shape)
+        table[name] = {"dtype": dtype, "shape": shape, "data_offsets": [start, end]}
+    packed = json.dumps(table).encode()
+    packed += b" " * (-len(packed) % 8)
+    if len(packed) > LONGEST_TABLE:
+        raise ModelFileError(
+            f"The model has names and settings of {len(packed):,} bytes, but a model file holds "
+            f"{LONGEST_TABLE:,} at most: shorten the names of features, or drop them."
+        )
+    with replacing(path) as file:
+        file.write(len(packed).to_bytes(8, "little") + packed)
+        for name in names:
+            file.write(_bytes(arrays[name]))
+
+
+def read_header(path):
+    """Tell what is in a model file, without reading its arrays.
+
+    Parameters
+    ----------
+    path : str or path-like
+
+    Returns
+    -------
+    dict
+        ``format``, the version of the format; ``kind``, the class of the model; ``versions`` of
+        the libraries that wrote it; ``features``, their ``count`` and ``names`` (or None);
+        ``classes`` (or None); ``steps``, with ``name``, ``class`` and ``parameters`` of each
+        part; ``training``, the statistics of the fit; ``notes`` on what was left out; ``info``,
+        as given to ``save``; ``arrays``, with ``dtype`` and ``shape`` of each.
+
+    Raises
+    ------
+    ModelFileError
+        When it is no model file, or is damaged, or newer than this library.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from unbag import DummyBags
+    >>> model = DummyBags().fit([[[0.0], [1.0]], [[2.0]]], [{"wren", "tit"}, {"wren"}])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(Path(folder) / "dummy.unbag")
+    ...     header = read_header(Path(folder) / "dummy.unbag")
+    >>> header["kind"], header["classes"], header["arrays"]["frequency_"]
+    ('DummyBags', ['tit', 'wren'], {'dtype': 'F64', 'shape': [2]})
+    """
+    path = os.fsdecode(path)
+    header, table, _ = _checked_table(path)
+    del header["model"]
+    return {**header, "arrays": {
+        name: {"dtype": entry["dtype"], "shape": entry["shape"]} for name, entry in table.items()
+    }}  # fmt: skip
+
+
+def read(path):
+    """Read a file that `write` wrote.
+
+    Parameters
+    ----------
+    path : str or path-like
+
+    Returns
+    -------
+    header : dict
+    arrays : dict from str to ndarray
+
+    Raises
+    ------
+    ModelFileError
+        When it is no model file, or is damaged, or newer than this library.
+    """
+    path = os.fsdecode(path)
+    header, table, metadata = _checked_table(path)
+    try:
+        with safe_open(path, framework="np") as file:
+            # Copied, so that they are aligned and can be written to, as other arrays.
+            arrays = {name: np.array(file.get_tensor(name), order="C") for name in table}
+    except (SafetensorError, KeyError, TypeError, ValueError, OverflowError) as error:
+        raise _damaged(path, f"its table of arrays is wrong ({one_line(error)})") from None
+    for name, array in arrays.items():
+        if array.dtype.name not in DTYPES:
+            raise _damaged(path, f"the array {name!r} has the unknown dtype {array.dtype}")
+        if array.dtype == bool and array.size and array.view(np.uint8).max() > 1:
+            raise _damaged(path, f"the array {name!r} has truth values other than 0 and 1")
+    if _checksum(metadata["unbag"], arrays) != metadata.get("checksum"):
+        raise _damaged(path, "its checksum is not that of its content")
+    return header, arrays
+
+
+@contextlib.contextmanager
+def replacing(path):
+    """Open a file that takes the place of an old one only when it is complete and on disk.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Where a link points to, if it is one. An old file keeps its permissions.
+
+    Yields
+    ------
+    binary file
+        Under a temporary name in the same folder. On any error it is removed, and the old file
+        is as it was.
+    """
+    path = os.path.realpath(os.fsdecode(path))
+    folder, name = os.path.split(path)
+    temporary = os.path.join(folder, f".{name[:40]}.{secrets.token_hex(6)}.tmp")
+    try:
+        if os.path.isdir(path):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if os.path.exists(path) and not os.access(path, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        with open(temporary, "xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        if os.path.exists(path):
+            shutil.copymode(path, temporary)
+        os.replace(temporary, path)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        if isinstance(error, OSError):
+            # The temporary name would tell nobody anything.
+            raise OSError(error.errno, error.strerror or str(error), path) from error
+        raise
+    # The new name is on disk only when the folder is; not all systems can be asked for that.
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _checked_table(path):
+    """Return the header, the table of arrays and the metadata of a file, all of the right form."""
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        what = "a directory" if os.path.isdir(path) else "no regular file"
+        raise ModelFileError(f"{path} is not a model file: it is {what}. {SAVED}")
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        start = file.read(9)
+        length = int.from_bytes(start[:8], "little")
+        if start[8:] != b"{" or not 2 <= length <= LONGEST_TABLE:
+            raise ModelFileError(f"{path} is not a model file{_looks_like(start)}. {SAVED}")
+        if size < 8 + length:
+            raise _damaged(path, f"it ends within its header, after {size:,} bytes")
+        table = _parsed(b"{" + file.read(length - 1), path)
+    metadata = table.pop("__metadata__", None)
+    if not isinstance(metadata, dict) or not isinstance(metadata.get("unbag"), str):
+        raise ModelFileError(f"{path} holds arrays, but no model of unbag. {SAVED}")
+    header = _checked_header(_parsed(metadata["unbag"], path), path)
+    end = 0
+    for name, entry in table.items():
+        try:
+            dtype, shape, (_, stop) = entry["dtype"], entry["shape"], entry["data_offsets"]
+            sound = dtype in DTYPES.values() and all(type(n) is int for n in [*shape, stop])
+        except (TypeError, KeyError, ValueError):
+            sound = False
+        if not sound:
+            raise _damaged(path, f"the entry of the array {name!r} makes no sense")
+        end = max(end, stop)
+    if size != 8 + length + end:
+        raise _damaged(path, f"it should have {8 + length + end:,} bytes, and has {size:,}")
+    return header, table, metadata
+
+
+def _checked_header(header, path):
+    written = header.get("format")
+    if type(written) is not int or written < 1:
+        raise _damaged(path, "its header does not say which version of the format it is")
+    if written > FORMAT:
+        by = header.get("versions")
+        by = f" by unbag {by['unbag']}" if isinstance(by, dict) and "unbag" in by else ""
+        raise ModelFileError(
+            f"{path} was written{one_line(by)} in format {written:.6g}, which is newer than this "
+            f"unbag can read ({FORMAT}): update unbag."
+        )
+    for key, kind in HEADER.items():
+        if key not in header:
+            raise _damaged(path, f"its header has no {key!r}")
+        if not isinstance(header[key], kind):
+            raise _damaged(path, f"{key!r} in its header is {type(header[key]).__name__}")
+    return header
+
+
+def _parsed(text, path):
+    try:
+        parsed = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _damaged(path, f"its header is no JSON ({one_line(error)})") from None
+    if not isinstance(parsed, dict):
+        raise _damaged(path, f"its header is {type(parsed).__name__}, not a JSON object")
+    return parsed
+
+
+def _damaged(path, what):
+    return ModelFileError(f"{path} is damaged, or was edited: {one_line(what)}. {AFRESH}")
+
+
+def one_line(text, longest=300):
+    """Shorten what a file or an error says to one line that does no harm to a terminal."""
+    line = "".join(c if c.isprintable() else " " for c in str(text)[: 2 * longest])
+    return line if len(line) <= longest else f"{line[:longest]}..."
+
+
+def _looks_like(start):
+    if not start:
+        return ": it is empty"
+    kinds = [kind for beginning, kind in BEGINNINGS.items() if start.startswith(beginning)]
+    return f": it looks like {kinds[0]}" if kinds else ""
+
+
+def _little_endian(array):
+    return np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(array.shape)
+
+
+def _bytes(array):
+    """Return the memory of an array in C order, of any shape."""
+    return array.reshape(-1).view(np.uint8)
+
+
+def _checksum(text, arrays):
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass"))
+    for name in sorted(arrays):
+        array = arrays[name]
+        digest.update(f"\n{name!a} {DTYPES[array.dtype.name]} {array.shape}\n".encode())
+        digest.update(_bytes(array))
+    return digest.hexdigest()
