@@ -1,0 +1,38 @@
+"""Bags from files and back: tables, MIML ARFF, MATLAB, npz; and annotations for listeners.
+
+`read` picks the reader by the suffix of the file and gives a `BagTable`; its `write` gives the rows
+of the file back in their order, untouched, with new columns. Files are written whole or not at all.
+"""
+
+from importlib import import_module
+
+from .bag_table import BagTable
+from .errors import DataError
+from .reading import Peek, peek, read, read_table
+from .roles import Roles
+
+# Loaded when first asked for: they need pyarrow or scipy.io.
+_LAZY = {
+    "convert": "conversion",
+    "read_arff": "arff",
+    "read_mat": "mat",
+    "read_npz": "npz",
+    "write_arff": "arff",
+    "write_audacity": "annotations",
+    "write_bags": "conversion",
+    "write_mat": "mat",
+    "write_npz": "npz",
+    "write_raven": "annotations",
+}
+
+__all__ = ["BagTable", "DataError", "Peek", "Roles", "peek", "read", "read_table", *_LAZY]
+
+
+def __getattr__(name):
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_LAZY[name]}", __name__), name)
+
+
+def __dir__():
+    return sorted(__all__)

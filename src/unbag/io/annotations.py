@@ -1,0 +1,213 @@
+"""Annotations for people who listen: Raven selection tables and Audacity label files."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from .bag_arrays import is_unknown
+from .errors import DataError, shown
+from .files import writing
+
+RAVEN = ("Selection", "View", "Channel", "Begin Time (s)", "End Time (s)")
+
+
+def write_raven(
+    path, table, labels, *, start=None, end=None, low=None, high=None, media=None, more=None
+):
+    """Write annotated instances as selection tables that Raven opens.
+
+    Parameters
+    ----------
+    path : str or path
+        The file; or, if there are several recordings, a folder for one file each.
+    table : BagTable
+        Read from a table that has the columns below.
+    labels : array-like of shape (n_instances,)
+        The label of each instance, in the order of ``bags.X``; an instance without one (None or
+        empty) is left out.
+    start, end : str, optional
+        Columns of seconds; by default those with these roles.
+    low, high : str, optional
+        Columns of frequencies in hertz.
+    media : str, optional
+        The column of the recording; by default the one with this role, or else the bag.
+    more : dict of str to array-like of shape (n_instances,), optional
+        Further columns, such as the probability.
+
+    Returns
+    -------
+    list of Path
+        What was written.
+    """
+    spans = _Spans(table, labels, start, end, low, high, media)
+    more = {name: np.asarray(values) for name, values in (more or {}).items()}
+    for name, values in more.items():
+        if values.shape != spans.shape:
+            raise DataError(f"The column {name!r} has shape {values.shape}, not {spans.shape}.")
+    frequencies = [] if spans.low is None else ["Low Freq (Hz)", "High Freq (Hz)"]
+    header = [*RAVEN, *frequencies, "Begin File", *map(_line, more), "Annotation"]
+
+    def lines(group, instances):
+        yield header
+        for selection, i in enumerate(instances, 1):
+            band = [] if spans.low is None else [_number(spans.low[i]), _number(spans.high[i])]
+            yield [
+                str(selection), "Spectrogram 1", "1",
+                _number(spans.start[i]), _number(spans.end[i]), *band,
+                _line(Path(str(group)).name),
+                *(_line(values[i]) for values in more.values()), spans.labels[i],
+            ]  # fmt: skip
+
+    return _write_groups(path, spans, lines, ".Table.1.selections.txt")
+
+
+def write_audacity(path, table, labels, *, start=None, end=None, low=None, high=None, media=None):
+    """Write annotated instances as label tracks that Audacity imports.
+
+    Parameters
+    ----------
+    path : str or path
+        The file; or, if there are several recordings, a folder for one file each.
+    table : BagTable
+        Read from a table that has the columns below.
+    labels : array-like of shape (n_instances,)
+        The label of each instance, in the order of ``bags.X``; an instance without one (None or
+        empty) is left out.
+    start, end : str, optional
+        Columns of seconds; by default those with these roles.
+    low, high : str, optional
+        Columns of frequencies in hertz.
+    media : str, optional
+        The column of the recording; by default the one with this role, or else the bag.
+
+    Returns
+    -------
+    list of Path
+        What was written.
+    """
+    spans = _Spans(table, labels, start, end, low, high, media)
+
+    def lines(_, instances):
+        for i in instances:
+            yield [_number(spans.start[i]), _number(spans.end[i]), spans.labels[i]]
+            if spans.low is not None:
+                yield ["\\", _number(spans.low[i]), _number(spans.high[i])]
+
+    return _write_groups(path, spans, lines, ".txt")
+
+
+class _Spans:
+    """Where every instance lies in its recording, and what it is."""
+
+    def __init__(self, table, labels, start, end, low, high, media):
+        labels = np.asarray(labels, dtype=object)
+        self.shape = (table.bags.n_instances,)
+        if labels.shape != self.shape:
+            raise DataError(f"labels have shape {labels.shape}, not {self.shape}.")
+        self.labels = [None if is_unknown(label) else _line(label) for label in labels]
+        self.start = _numbers(table, start or table.roles.start, "start")
+        self.end = _numbers(table, end or table.roles.end, "end")
+        wrong = np.flatnonzero(self.end < self.start)
+        if wrong.size:
+            i = wrong[0]
+            raise DataError(
+                f"{_place(table, i)}: the instance ends at {self.end[i]}, before it starts at "
+                f"{self.start[i]}: exchange the two."
+            )
+        if (low is None) != (high is None):
+            raise DataError("Name both columns of frequencies, or none.")
+        self.low = None if low is None else _numbers(table, low, "the lowest frequency")
+        self.high = None if low is None else _numbers(table, high, "the highest frequency")
+        media = media or table.roles.media
+        bag_of_instance = np.repeat(table.bags.ids, table.bags.sizes)
+        group_of = bag_of_instance if media is None else table.column(media)
+        self.groups = {}
+        for i, (group, label) in enumerate(zip(group_of.tolist(), self.labels, strict=True)):
+            instances = self.groups.setdefault(str(group or ""), [])
+            if label is not None:
+                instances.append(i)
+        for instances in self.groups.values():
+            instances.sort(key=self.start.__getitem__)
+
+
+def _numbers(table, column, role):
+    if column is None:
+        raise DataError(
+            f"{table.path}: which column tells {role} of each instance, in seconds? Name it."
+        )
+    values = table.column(column)
+    try:
+        numbers = np.array(
+            [np.nan if value in (None, "") else float(value) for value in values], dtype=np.float64
+        )
+    except (TypeError, ValueError):
+        wrong = next(i for i, value in enumerate(values) if not _is_float(value))
+        raise DataError(
+            f"{_place(table, wrong)}, column {column!r}: {shown(values[wrong])} is not a number."
+        ) from None
+    wrong = np.flatnonzero(~np.isfinite(numbers))
+    if wrong.size:
+        raise DataError(
+            f"{_place(table, wrong[0])}, column {column!r}: {shown(values[wrong[0]])} is not a "
+            "finite number."
+        )
+    return numbers
+
+
+def _is_float(value):
+    try:
+        float(value or 0)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _place(table, instance):
+    return f"{table.path}, {table.source.place(int(table.rows[instance]))}"
+
+
+def _write_groups(path, spans, lines, suffix):
+    path = Path(path)
+    if len(spans.groups) > 1 or path.is_dir():
+        if path.suffix == ".txt" or path.is_file():
+            raise DataError(
+                f"{path}: there are {len(spans.groups)} recordings, and each needs a file of its "
+                "own: name a folder."
+            )
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise DataError(f"{path} cannot be made: {error.strerror}.") from error
+        files = _file_names(path, spans.groups, suffix)
+    else:
+        files = [path]
+    for file_path, (group, instances) in zip(files, spans.groups.items(), strict=True):
+        with writing(file_path) as file:
+            for cells in lines(group, instances):
+                file.write(("\t".join(cells) + "\n").encode())
+    return files
+
+
+def _file_names(folder, groups, suffix):
+    taken, files = set(), []
+    for group in groups:
+        stem = Path(group.replace("\\", "/")).name
+        stem = re.sub(r"\.(wav|mp3|flac|ogg|aiff?|m4a|wma)$", "", stem, flags=re.IGNORECASE)
+        stem = re.sub(r'[\x00-\x1f<>:"/\\|?*]', "_", stem).strip(". ")[:120] or "recording"
+        name, count = stem, 1
+        while name.lower() in taken:
+            count += 1
+            name = f"{stem}-{count}"
+        taken.add(name.lower())
+        files.append(folder / f"{name}{suffix}")
+    return files
+
+
+def _line(value):
+    """Text that keeps to its line and its column: these formats know no quotes."""
+    return re.sub(r"[\t\r\n]+", " ", str(value))
+
+
+def _number(value):
+    return f"{value:.6f}"

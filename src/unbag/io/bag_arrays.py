@@ -1,0 +1,146 @@
+"""Bags that come from no table, or go into one: a long table with the usual names of columns."""
+
+import numpy as np
+import pyarrow as pa
+from scipy import sparse
+
+from .errors import DataError
+from .label_cells import write_cell
+from .roles import NUMBER, USUAL
+
+# Rows of a chunk.
+CHUNK_ROWS = 1 << 14
+# What a long table has besides its features.
+OWN_COLUMNS = (USUAL["bag"], NUMBER, USUAL["labels"], USUAL["instance_labels"])
+
+
+def feature_names(bags):
+    """Names of the features; x0, x1, ... where they have none.
+
+    Returns
+    -------
+    list of str
+    """
+    if bags.feature_names is None:
+        return [f"x{column}" for column in range(bags.n_features)]
+    return [str(name) for name in bags.feature_names]
+
+
+def long_chunks(bags, labels, delimiter="|", numbered=True):
+    """Yield bags as a long table, in pairs of the first row's position and a pyarrow table.
+
+    Parameters
+    ----------
+    bags : Bags
+        An empty bag has no row.
+    labels : LabelSets or None
+    delimiter : str
+    numbered : bool, default=True
+        Whether to add the number of each instance within its bag.
+
+    Yields
+    ------
+    (int, pyarrow.Table)
+        Columns ``bag``, ``instance``, ``labels``, ``instance_label`` and the features.
+    """
+    names = feature_names(bags)
+    known = instance_label_texts(bags, labels)
+    for name in names:
+        if name in OWN_COLUMNS or names.count(name) > 1:
+            raise DataError(
+                f"The feature {name!r} has the name of another column of the table: rename it."
+            )
+    bag, number, cells_of, label = OWN_COLUMNS
+    bag_of_row = np.repeat(np.arange(len(bags)), bags.sizes)
+    ids = pa.array(bags.ids)
+    if labels is not None:
+        cells = pa.array([write_cell(labels_of, delimiter) for labels_of in labels], pa.string())
+    # At least one chunk, so that a file without instances still has its columns.
+    for first in range(0, max(bags.n_instances, 1), CHUNK_ROWS):
+        rows = slice(first, first + CHUNK_ROWS)
+        part = pa.array(bag_of_row[rows])
+        columns = {bag: ids.take(part)}
+        if numbered:
+            start = bags.offsets[bag_of_row[rows]]
+            columns[number] = np.arange(first, first + start.size) - start + 1
+        if labels is not None:
+            columns[cells_of] = cells.take(part)
+        if known is not None:
+            columns[label] = pa.array(known[rows], pa.string())
+        X = bags.X[rows]
+        X = X.toarray() if sparse.issparse(X) else X
+        columns |= {name: X[:, column] for column, name in enumerate(names)}
+        yield first, pa.table(columns)
+
+
+def instance_label_texts(bags, labels):
+    """Known labels of instances as text, None where the label is not known.
+
+    Parameters
+    ----------
+    bags : Bags
+        Whole numbers among its `instance_labels` are columns of `labels`, if that has classes
+        with names, and -1 is not known.
+    labels : LabelSets or None
+
+    Returns
+    -------
+    list of shape (n_instances,), or None if the bags have no instance labels
+
+    Examples
+    --------
+    >>> from unbag import Bags, LabelSets
+    >>> bags = Bags([[1.0], [2.0]], [0, 2], instance_labels=[1, -1])
+    >>> instance_label_texts(bags, LabelSets([[1, 1]], classes=["owl", "wren"]))
+    ['wren', None]
+    """
+    known = bags.instance_labels
+    if known is None:
+        return None
+    if known.dtype.kind not in "iu":
+        return [None if is_unknown(value) else str(value) for value in known.tolist()]
+    names = labels.classes.tolist() if labels is not None else None
+    if names is None or not isinstance(next(iter(names), ""), str):
+        return [None if value == -1 else str(value) for value in known.tolist()]
+    if known.size and not -1 <= known.min() <= known.max() < len(names):
+        raise DataError(f"Instance labels must be columns from 0 to {len(names) - 1}, or -1.")
+    return [names[value] if value >= 0 else None for value in known.tolist()]
+
+
+def instance_label_codes(bags, labels, what):
+    """Known labels of instances as columns of `labels`, -1 where the label is not known.
+
+    Parameters
+    ----------
+    bags : Bags
+    labels : LabelSets
+    what : str
+        The format that demands this, for the message.
+
+    Returns
+    -------
+    ndarray of int of shape (n_instances,); all -1 if the bags have no instance labels
+    """
+    texts = instance_label_texts(bags, labels)
+    if texts is None:
+        return np.full(bags.n_instances, -1)
+    column_of = {str(name): column for column, name in enumerate(labels.classes)}
+    column_of[None] = -1
+    wrong = next((text for text in texts if text not in column_of), None)
+    if wrong is not None:
+        raise DataError(
+            f"The instance label {wrong!r} is not among the classes of the bags, and {what} has no "
+            "place for others: remove it, or choose another format."
+        )
+    return np.array([column_of[text] for text in texts], dtype=np.int64)
+
+
+def is_unknown(label):
+    """Tell whether an instance label says that the label is not known: None, NaN or empty.
+
+    Examples
+    --------
+    >>> is_unknown(None), is_unknown(""), is_unknown("wren"), is_unknown(0)
+    (True, True, False, False)
+    """
+    return label is None or label == "" or label != label

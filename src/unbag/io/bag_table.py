@@ -1,0 +1,120 @@
+"""BagTable: bags and labels as read from a file, with the way back to the file's rows."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from unbag.bags import Bags
+from unbag.labels import LabelSets
+
+from .errors import DataError, missing_column
+from .roles import Roles
+
+CHUNK_BYTES = 8 << 20
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BagTable:
+    """Bags and label sets read from a file, and where each instance stood in it.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    roles : Roles
+        With everything filled in that was left out.
+    bags : Bags
+        With `ids` and `feature_names`; with `instance_labels`, text or None where the label is
+        not known, if there are any.
+    labels : LabelSets or None
+        None if the file has no labels. From a table, the classes are the sorted labels of all
+        bags; the other formats list their classes.
+    rows : ndarray of int of shape (n_instances,)
+        The row of the file that holds each instance, counted from 0.
+    n_rows : int
+        Rows of the file. As many as instances, except where a row is a bag.
+    source : object or None
+        The opened file, if it is a table.
+    """
+
+    path: Path
+    roles: Roles
+    bags: Bags
+    labels: LabelSets | None
+    rows: np.ndarray
+    n_rows: int
+    source: object = None
+
+    @property
+    def is_wide(self):
+        """Whether the file has one row per bag."""
+        return self.source is not None and self.source.is_wide(self.roles)
+
+    def write(self, path, columns, *, progress=None, chunk_bytes=CHUNK_BYTES):
+        """Write the rows of the file again, as they came, with more columns.
+
+        Every row comes out, in the order of the file and with all its columns untouched; CSV cells
+        stay what they were to the letter. A new column that has the name of an old one takes its
+        place, unless the old one has a role: that is an error. Others come last. From a file
+        without rows (ARFF, MATLAB, npz) comes a long table: bag, number of the instance, labels,
+        features. If the file has a row per bag, new columns are lists.
+
+        Parameters
+        ----------
+        path : str or path
+            Its suffix tells the format: ``.csv``, ``.tsv``, ``.parquet``, ``.feather``, ... The
+            file appears when it is whole; it may be the one that was read.
+        columns : dict of str to array-like of shape (n_instances,)
+            New columns, in the order of ``bags.X``: text, numbers or booleans, None where there
+            is no value.
+        progress : callable, optional
+            Called with the rows written so far, and with their total.
+        chunk_bytes : int
+            Size of a chunk, roughly.
+        """
+        from .writing import write_rows
+
+        write_rows(self, path, columns, progress, chunk_bytes)
+
+    def column(self, name):
+        """Read a column of the file, in the order of ``bags.X``.
+
+        Parameters
+        ----------
+        name : str
+
+        Returns
+        -------
+        ndarray of shape (n_instances,)
+            Text as objects, None where there is no value; numbers as the file has them. All cells
+            of a text file are text.
+        """
+        if self.source is None:
+            raise DataError(f"{self.path} has no columns besides its features.")
+        if name not in self.source.columns:
+            raise missing_column(self.path, name, self.source.columns, "this")
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        parts = [table.column(name) for _, table in self.source.chunks(texts=[name])]
+        whole = pa.chunked_array([chunk for part in parts for chunk in part.chunks])
+        if self.is_wide and pa.types.is_nested(whole.type):
+            lengths = pc.list_value_length(whole).fill_null(0).to_numpy()
+            if not np.array_equal(lengths, np.bincount(self.rows, minlength=self.n_rows)):
+                raise DataError(f"{self.path}, column {name!r}: not one entry per instance.")
+            values = pc.list_flatten(whole).to_pylist()
+            return _array(values)
+        return _array(whole.to_pylist())[self.rows]
+
+    def __repr__(self):
+        classes = "no labels" if self.labels is None else f"{self.labels.classes.size} classes"
+        return f"BagTable({str(self.path)!r}: {self.bags!r}, {classes})"
+
+
+def _array(values):
+    if any(value is None or isinstance(value, str) for value in values):
+        result = np.empty(len(values), dtype=object)
+        result[:] = values
+        return result
+    return np.array(values)

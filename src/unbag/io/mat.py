@@ -1,0 +1,231 @@
+"""MATLAB files of bags: a cell array with one matrix per bag, and a matrix of targets."""
+
+import numpy as np
+from scipy import sparse
+
+from unbag.bags import Bags
+from unbag.labels import LabelSets
+
+from .bag_arrays import feature_names, instance_label_codes
+from .errors import DataError, listed
+from .files import existing_file, unreadable, writing
+from .npz import checked_table
+
+# What people call the same thing; the first is what is written.
+NAMES = {
+    "bags": ("bags", "data", "bag"),
+    "targets": ("targets", "target", "labels"),
+    "class_name": ("class_name", "class_names", "classes"),
+    "unknown": ("unknown",),
+    "instance_labels": ("instance_labels",),
+    "feature_name": ("feature_name", "feature_names"),
+    "ids": ("ids", "bag_ids"),
+}
+ALL_NAMES = [name for names in NAMES.values() for name in names]
+
+
+def read_mat(path):
+    """Read bags from a MATLAB file.
+
+    Parameters
+    ----------
+    path : str or path
+        Version 7 or older. Holds ``bags`` (or ``data``), a cell array with one matrix per bag,
+        a row per instance; and ``targets`` (or ``target``), a class per row and a bag per column,
+        or the other way round, of 1 and -1 (0 is then unknown) or of 1 and 0. Perhaps
+        ``class_name`` and ``feature_name``, cell arrays of text; ``ids``, one per bag;
+        ``unknown``, a mask of the shape of the targets; ``instance_labels``, a cell array with
+        one vector per bag, of classes counted from 1, 0 where the label is not known.
+
+    Returns
+    -------
+    BagTable
+
+    Notes
+    -----
+    If all matrices have as many rows, but not as many columns, then instances are their columns.
+    If there are as many classes as bags, a column of the targets is a bag.
+    """
+    path = existing_file(path)
+    content = _loaded(path)
+    cells = _cells(path, content, "bags")
+    arrays = _bag_matrices(path, cells)
+    indicator = _indicator(path, content, len(arrays))
+    n_classes = indicator.shape[1]
+    names = _texts(path, content, "class_name", n_classes)
+    names = names or [str(column + 1) for column in range(n_classes)]
+    try:
+        labels = LabelSets(indicator, names)
+        bags = Bags.from_list(arrays, ids=_ids(path, content, len(arrays)))
+        known = _instance_labels(path, content, bags, names)
+        features = _texts(path, content, "feature_name", bags.n_features)
+        bags = Bags(bags.X, bags.offsets, bags.ids, known, features or None)
+    except DataError:
+        raise
+    except ValueError as error:
+        raise DataError(f"{path}: {error}") from error
+    return checked_table(path, bags, labels)
+
+
+def _loaded(path):
+    from scipy.io import loadmat
+
+    try:
+        with path.open("rb") as file:
+            head = file.read(128)
+    except OSError as error:
+        raise unreadable(path, error) from error
+    if b"MATLAB 7.3" in head:
+        raise DataError(
+            f"{path} is in MATLAB's format 7.3, which is HDF5: load it in MATLAB and save it by "
+            "save('file.mat', 'bags', 'targets', '-v7')."
+        )
+    try:
+        return loadmat(path, variable_names=ALL_NAMES, chars_as_strings=True)
+    except Exception as error:
+        # The reader of MATLAB files fails in many ways on bytes that are none.
+        raise DataError(f"{path} is no MATLAB file, or a damaged one.") from error
+
+
+def _found(content, what):
+    """Value of the first of the names that the file has; None if it has none."""
+    by_lower = {name.lower(): value for name, value in content.items()}
+    return next((by_lower[name] for name in NAMES[what] if name in by_lower), None)
+
+
+def _variables(path):
+    from scipy.io import whosmat
+
+    return listed(f"{name} {shape} {kind}" for name, shape, kind in whosmat(path))
+
+
+def _cells(path, content, what):
+    cells = _found(content, what)
+    if cells is None or cells.dtype != object:
+        raise DataError(
+            f"{path} has no cell array {' or '.join(NAMES[what])}; it has {_variables(path)}."
+        )
+    return [cells[place] for place in np.ndindex(cells.shape)]
+
+
+def _bag_matrices(path, cells):
+    arrays = []
+    for bag, cell in enumerate(cells):
+        if not sparse.issparse(cell) and (cell.dtype.kind not in "biuf" or cell.ndim != 2):
+            raise DataError(f"{path}: bag {bag + 1} is no matrix of numbers.")
+        # Not an integer matrix: numbers of any kind become float64, single stays single.
+        arrays.append(cell if cell.dtype == np.float32 else cell.astype(np.float64))
+    filled = [array.shape for array in arrays if min(array.shape)]
+    if not filled:
+        raise DataError(f"{path}: all bags are empty, so there are no features.")
+    widths, heights = {width for _, width in filled}, {height for height, _ in filled}
+    if len(widths) > 1:
+        if len(heights) > 1:
+            bag = next(b for b, a in enumerate(arrays) if a.shape[1] != filled[0][1])
+            raise DataError(
+                f"{path}: bag {bag + 1} has {arrays[bag].shape[1]} columns, but others have "
+                f"{filled[0][1]}: all instances need the same features."
+            )
+        arrays, widths = [array.T for array in arrays], heights
+    (width,) = widths
+    return [array if min(array.shape) else np.empty((0, width)) for array in arrays]
+
+
+def _indicator(path, content, n_bags):
+    targets = _found(content, "targets")
+    if targets is None or targets.dtype == object:
+        names = " or ".join(NAMES["targets"])
+        raise DataError(f"{path} has no matrix {names}; it has {_variables(path)}.")
+    unknown = _found(content, "unknown")
+    targets, unknown = (
+        each.toarray() if sparse.issparse(each) else each for each in (targets, unknown)
+    )
+    if targets.ndim != 2 or n_bags not in targets.shape:
+        raise DataError(
+            f"{path}: targets have shape {targets.shape}, but there are {n_bags} bags: give one "
+            "column per bag."
+        )
+    if not np.isin(targets, [-1, 0, 1]).all():
+        wrong = targets[~np.isin(targets, [-1, 0, 1])][0]
+        raise DataError(f"{path}: targets must be 1 and -1, or 1 and 0, but one is {wrong}.")
+    targets = targets.astype(np.int8)
+    signed = (targets == -1).any() or unknown is not None
+    indicator = np.where(targets == 1, 1, 0)
+    if signed:
+        indicator[targets == 0] = -1
+    if unknown is not None:
+        if unknown.shape != targets.shape:
+            raise DataError(f"{path}: unknown must have the shape of the targets.")
+        indicator = np.where(unknown != 0, -1, np.where(targets == 1, 1, 0))
+    return indicator.T if targets.shape[1] == n_bags else indicator
+
+
+def _texts(path, content, what, size):
+    """Texts of a cell array or of the rows of a character matrix; none if it is not there."""
+    value = _found(content, what)
+    if value is None:
+        return []
+    texts = [str(np.ravel(each)[0]) if np.size(each) else "" for each in np.ravel(value)]
+    if len(texts) != size:
+        raise DataError(f"{path} has {len(texts)} {what}s, but {size} are needed.")
+    # The rows of a character matrix are filled up with spaces.
+    return texts if value.dtype == object else [text.rstrip() for text in texts]
+
+
+def _ids(path, content, n_bags):
+    value = _found(content, "ids")
+    if value is not None and value.dtype.kind in "iuf" and value.size == n_bags:
+        whole = np.ravel(value).astype(np.int64)
+        return whole if np.array_equal(whole, np.ravel(value)) else np.ravel(value)
+    return _texts(path, content, "ids", n_bags) or None
+
+
+def _instance_labels(path, content, bags, names):
+    if _found(content, "instance_labels") is None:
+        return None
+    cells = _cells(path, content, "instance_labels")
+    sizes = [np.size(cell) for cell in cells]
+    if sizes != bags.sizes.tolist():
+        raise DataError(f"{path}: instance_labels need one vector per bag, one entry per instance.")
+    codes = np.concatenate([np.ravel(cell) for cell in cells]).astype(np.int64)
+    if codes.size and not 0 <= codes.min() <= codes.max() <= len(names):
+        raise DataError(f"{path}: instance_labels must lie between 0 and {len(names)}.")
+    return np.array([None, *names], dtype=object)[codes]
+
+
+def write_mat(path, bags, labels):
+    """Write bags as a MATLAB file of version 7; the inverse of `read_mat`.
+
+    Parameters
+    ----------
+    path : str or path
+    bags : Bags
+        Its instance labels must be classes of `labels`, or not known.
+    labels : LabelSets
+    """
+    from scipy.io import savemat
+
+    content = {
+        "bags": _cell_array(list(bags)),
+        "targets": np.where(labels.required, 1.0, np.where(labels.optional, 0.0, -1.0)).T,
+        "class_name": _cell_array([str(name) for name in labels.classes]),
+        "feature_name": _cell_array(feature_names(bags)),
+        "ids": bags.ids[:, None]
+        if bags.ids.dtype.kind in "iuf"
+        else _cell_array([str(name) for name in bags.ids]),
+    }
+    if labels.optional.any():
+        content["unknown"] = labels.optional.T.astype(np.uint8)
+    if bags.instance_labels is not None:
+        codes = instance_label_codes(bags, labels, ".mat") + 1.0
+        parts = np.split(codes, bags.offsets[1:-1])
+        content["instance_labels"] = _cell_array([part[:, None] for part in parts])
+    with writing(path) as file:
+        savemat(file, content, do_compression=True)
+
+
+def _cell_array(values):
+    cells = np.empty((len(values), 1), dtype=object)
+    for index, value in enumerate(values):
+        cells[index, 0] = value
+    return cells

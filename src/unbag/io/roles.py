@@ -1,0 +1,237 @@
+"""Roles: which column of a table is the bag, which hold labels, and which are features."""
+
+import tomllib
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+from .errors import DataError, listed, missing_column, suggestion
+from .files import existing_file, unreadable
+
+# Columns of these names have these roles unless others are named for them.
+USUAL = {
+    "bag": "bag",
+    "labels": "labels",
+    "instance_labels": "instance_label",
+    "media": "media",
+    "start": "start",
+    "end": "end",
+}
+# The number of an instance within its bag, as written for formats that have no rows.
+NUMBER = "instance"
+
+ONE_COLUMN = ("bag", "labels", "unknown", "instance_labels", "instance_id", "media", "start", "end")
+MANY_COLUMNS = ("features", "carry")
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Which column of a table plays which role.
+
+    Every role may be left out. Then a column of the usual name has it, if there is one: ``bag``,
+    ``labels``, ``instance_label``, ``media``, ``start``, ``end``.
+
+    Parameters
+    ----------
+    bag : str, optional
+        The column that names the bag of each row.
+    labels : str, optional
+        The column of the bag's labels, such as ``wren|thrush``, the same in all rows of a bag.
+        ``?wren`` is a label not known to be present; an empty cell is an empty label set.
+    unknown : str, optional
+        A column of labels not known to be present or absent, delimited like `labels`.
+    label_table : str or path, optional
+        A second table, in place of `labels`: columns ``bag`` and ``label``, one row per label of
+        a bag; perhaps ``state``: present, unknown or absent.
+    features : sequence of str, optional
+        The columns of numbers that describe an instance; by default, all columns of numbers that
+        have a name and no other role. In text, numbers are in the majority in such a column, as
+        far as the first 1000 rows tell; if there is something else among them, that is an error.
+    instance_labels : str, optional
+        The column of known labels of instances; empty where the label is not known.
+    instance_id : str, optional
+        A column that must be different in every row.
+    carry : sequence of str
+        Columns that are no features though they hold numbers. Like all columns without a role
+        they are carried through untouched.
+    delimiter : str, optional
+        What separates labels in a cell; by default ``|``.
+    media, start, end : str, optional
+        The columns of the picture or recording, and of where in it the instance begins and ends.
+
+    Examples
+    --------
+    >>> given = Roles(labels="species").merged(Roles(bag="night", features=["pitch"]))
+    >>> given.bag, given.labels, given.features
+    ('night', 'species', ('pitch',))
+    """
+
+    bag: str | None = None
+    labels: str | None = None
+    unknown: str | None = None
+    label_table: Path | None = None
+    features: tuple | None = None
+    instance_labels: str | None = None
+    instance_id: str | None = None
+    carry: tuple = ()
+    delimiter: str | None = None
+    media: str | None = None
+    start: str | None = None
+    end: str | None = None
+
+    def __post_init__(self):
+        for name in (*ONE_COLUMN, "delimiter"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, str):
+                raise DataError(f"The role {name} must be one name, not {value!r}.")
+        for name in MANY_COLUMNS:
+            value = getattr(self, name)
+            if value is not None:
+                if isinstance(value, str) or not all(isinstance(each, str) for each in value):
+                    raise DataError(f"The role {name} must be a list of names, not {value!r}.")
+                object.__setattr__(self, name, tuple(value))
+        if self.delimiter == "":
+            raise DataError("The delimiter of labels must not be empty: the usual one is '|'.")
+        if self.label_table is not None:
+            object.__setattr__(self, "label_table", Path(self.label_table))
+            if self.labels is not None:
+                raise DataError(
+                    f"Labels come from the column {self.labels!r} or from {self.label_table}, "
+                    "not from both: leave out one."
+                )
+        role_of = {}
+        for role, column in self.columns():
+            if role_of.get(column) == role:
+                raise DataError(f"Column {column!r} is named twice for {role}: name it once.")
+            if column in role_of:
+                raise DataError(
+                    f"Column {column!r} cannot be both {role_of[column]} and {role}: choose one."
+                )
+            role_of[column] = role
+
+    @classmethod
+    def from_toml(cls, path):
+        """Read roles from a TOML file: one line per role, on top or under ``[roles]``.
+
+        Parameters
+        ----------
+        path : str or path
+            With lines such as ``bag = "night"`` and ``features = ["pitch", "length"]``. The path
+            `label_table` is relative to the folder of the file.
+
+        Returns
+        -------
+        Roles
+        """
+        path = existing_file(path)
+        try:
+            content = tomllib.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise unreadable(path, error) from error
+        except ValueError as error:
+            raise DataError(f"{path} is no TOML file: {error}.") from error
+        content = content.get("roles", content)
+        names = [field.name for field in fields(cls)]
+        for key in content if isinstance(content, dict) else ["roles"]:
+            if key not in names:
+                near = suggestion(key, names)
+                raise DataError(f"{path}: there is no role {key!r}, only {listed(names)}.{near}")
+        if "label_table" in content:
+            if not isinstance(content["label_table"], str):
+                raise DataError(f"{path}: label_table must be the name of a file.")
+            content["label_table"] = path.parent / content["label_table"]
+        try:
+            return cls(**content)
+        except (DataError, TypeError) as error:
+            raise DataError(f"{path}: {error}") from error
+
+    def merged(self, other):
+        """Return these roles, but those of `other` where it has any.
+
+        Parameters
+        ----------
+        other : Roles or None
+
+        Returns
+        -------
+        Roles
+        """
+        if other is None:
+            return self
+        given = {
+            field.name: getattr(other, field.name)
+            for field in fields(self)
+            if getattr(other, field.name) not in (None, ())
+        }
+        # Either source of labels, newly given, takes the place of the other.
+        if "labels" in given:
+            given.setdefault("label_table", None)
+        elif "label_table" in given:
+            given.setdefault("labels", None)
+        return replace(self, **given)
+
+    def columns(self):
+        """List the pairs of role and column."""
+        single = [(role, getattr(self, role)) for role in ONE_COLUMN]
+        several = [(role, name) for role in MANY_COLUMNS for name in getattr(self, role) or ()]
+        return [(role, name) for role, name in [*single, *several] if name is not None]
+
+    def resolved(self, path, columns, numbers, need_labels=True):
+        """Fill in what was left out, and check that every column is there.
+
+        Parameters
+        ----------
+        path : path
+            The file, for messages.
+        columns : list of str
+            The columns of the table.
+        numbers : collection of str
+            Those that hold numbers.
+        need_labels : bool, default=True
+            Whether it is an error if the table has no labels; otherwise a column of labels that
+            is not there is passed over.
+
+        Returns
+        -------
+        Roles
+            With a bag, with features, and with a delimiter.
+
+        Examples
+        --------
+        >>> roles = Roles(bag="night").resolved("a.csv", ["night", "pitch", "labels"], ["pitch"])
+        >>> roles.features, roles.labels
+        (('pitch',), 'labels')
+        """
+        given = self if self.delimiter is not None else replace(self, delimiter="|")
+        if not need_labels:
+            for role in ("labels", "unknown"):
+                if getattr(given, role) not in columns:
+                    given = replace(given, **{role: None})
+        for role, column in given.columns():
+            # To carry a column that is not there is no contradiction.
+            if column not in columns and role != "carry":
+                raise missing_column(path, column, columns, role)
+        taken = {column for _, column in given.columns()}
+        for role, column in USUAL.items():
+            superseded = role == "labels" and given.label_table is not None
+            free = getattr(given, role) is None and column in columns and column not in taken
+            if free and not superseded:
+                given = replace(given, **{role: column})
+        if given.bag is None:
+            raise DataError(
+                f"{path}: which column names the bag of each row? Name one of {listed(columns)}."
+            )
+        if need_labels and given.labels is None and given.label_table is None:
+            raise DataError(
+                f"{path} has no labels: name the column that holds those of the bag, or a second "
+                f"table with columns bag and label. Its columns are {listed(columns)}."
+            )
+        if given.features is None:
+            taken = {column for _, column in given.columns()} | {NUMBER}
+            found = [name for name in columns if name in numbers and name not in taken]
+            given = replace(given, features=[name for name in found if name.strip()])
+        if not given.features:
+            raise DataError(
+                f"{path} has no column of numbers left to be a feature: add one, or name them. "
+                f"Its columns are {listed(columns)}."
+            )
+        return given

@@ -1,0 +1,118 @@
+"""Copying the records of delimited text with new cells, and not a letter of the old changed."""
+
+import gzip
+from contextlib import contextmanager
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from .delimited import BOM
+from .errors import DataError
+from .files import is_gzipped, suffix_of, writing
+from .records import cell_text, quoted, raw_cells
+
+
+def write_text(table, path, columns, progress, chunk_bytes):
+    """Write the records of a BagTable's file with more cells; see `BagTable.write`.
+
+    Parameters
+    ----------
+    table : BagTable
+        Read from a DelimitedFile.
+    path : str or path
+        If its suffix demands another delimiter than the file has, cells are quoted anew where
+        they have to be.
+    columns : dict of str to pyarrow array of shape (n_instances,)
+        In the order of the bags.
+    progress : callable or None
+    chunk_bytes : int
+    """
+    source = table.source
+    old, new = source.delimiter, _delimiter(path, source)
+    cells = {name: _Cells(in_file_order(table, column), new) for name, column in columns.items()}
+    place = {source.columns.index(name): name for name in columns if name in source.columns}
+    added = [name for name in columns if name not in source.columns]
+    done = 0
+    with writing(path) as file, compressed(path, file) as out:
+        header = [source.header] if old == new else _respelt(source.header, old, new)
+        header += [quoted(name, new) for name in added]
+        out.write(BOM * source.has_mark + new.join(header) + source.line_end)
+        for records in source.blocks(chunk_bytes):
+            rows = slice(done, done + len(records))
+            if any(record.endswith(b"\r") for record in records):
+                records = [record.rstrip(b"\r") for record in records]
+            if old != new:
+                records = [new.join(_respelt(record, old, new)) for record in records]
+            if place:
+                records = _replaced(records, new, {at: cells[place[at]][rows] for at in place})
+            parts = zip(records, *(cells[name][rows] for name in added), strict=True)
+            out.write(source.line_end.join([*map(new.join, parts), b""]))
+            done = rows.stop
+            if progress is not None:
+                progress(done, table.n_rows)
+        if done != table.n_rows:
+            raise DataError(f"{table.path} has changed while it was read: start again.")
+
+
+def in_file_order(table, column):
+    """Put a pyarrow array from the order of the bags into that of the file's rows."""
+    place = np.empty(table.n_rows, np.int64)
+    place[table.rows] = np.arange(table.n_rows)
+    return column.take(pa.array(place))
+
+
+@contextmanager
+def compressed(path, file):
+    """Compress what is written if the name ends in ``.gz``."""
+    if not is_gzipped(path):
+        yield file
+        return
+    with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=6, mtime=0) as out:
+        yield out
+
+
+def _delimiter(path, source):
+    """Delimiter of the source, unless the names of the two files say otherwise."""
+    named = {".tsv": b"\t", ".csv": b","}.get(suffix_of(path))
+    if named is None or suffix_of(path) == suffix_of(source.path):
+        return source.delimiter
+    return source.delimiter if named == b"," and source.delimiter == b";" else named
+
+
+def _respelt(record, old, new):
+    return [quoted(cell_text(raw), new) for raw in raw_cells(record, old)]
+
+
+def _replaced(records, delimiter, cells):
+    result = []
+    for row, record in enumerate(records):
+        parts = raw_cells(record, delimiter)
+        for position, values in cells.items():
+            parts[position] = values[row]
+        result.append(delimiter.join(parts))
+    return result
+
+
+class _Cells:
+    """The cells of a new column as bytes, some rows at a time; empty where there is no value."""
+
+    def __init__(self, column, delimiter):
+        self.values = None
+        if types.is_string(column.type) or types.is_large_string(column.type):
+            # Labels repeat, so each is quoted once.
+            encoded = column.dictionary_encode(null_encoding="encode")
+            texts = [text or "" for text in encoded.dictionary.to_pylist()]
+            self.values = np.array([quoted(text, delimiter) for text in texts], dtype=object)
+            self.column = encoded.indices.to_numpy(zero_copy_only=False)
+        elif types.is_floating(column.type):
+            self.column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+        else:
+            self.column = column
+
+    def __getitem__(self, rows):
+        part = self.column[rows]
+        if self.values is not None:
+            return self.values[part].tolist()
+        return [text or b"" for text in part.cast(pa.string()).cast(pa.binary()).to_pylist()]

@@ -1,0 +1,227 @@
+"""Writing the rows of a table again, in their order, with more columns."""
+
+from contextlib import contextmanager
+from itertools import chain
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv, ipc, parquet, types
+
+from .bag_arrays import OWN_COLUMNS, long_chunks
+from .delimited import DelimitedFile
+from .errors import DataError, listed
+from .files import DELIMITED, FEATHER, PARQUET, suffix_of, unknown_format, writing
+from .text_writing import compressed, in_file_order, write_text
+
+# A row group has so many rows, or so many bytes; small ones make Parquet files slow to read.
+GROUP_ROWS = 1 << 17
+GROUP_BYTES = 32 << 20
+
+
+def write_rows(table, path, columns, progress, chunk_bytes):
+    """Write all rows of a BagTable's file with more columns; see `BagTable.write`."""
+    if suffix_of(path) not in (*DELIMITED, *PARQUET, *FEATHER):
+        raise unknown_format(path, (*DELIMITED, *PARQUET, *FEATHER))
+    columns = _checked(table, columns)
+    delimited = suffix_of(path) in DELIMITED
+    if isinstance(table.source, DelimitedFile) and delimited:
+        write_text(table, path, columns, progress, chunk_bytes)
+        return
+    if table.is_wide and delimited:
+        raise DataError(
+            f"{path}: a table with list columns cannot be written as text: choose .parquet."
+        )
+    chunks = _with_columns(table, columns, chunk_bytes)
+    write_tables(path, chunks, progress, table.n_rows, compression_of(table.source))
+
+
+def write_tables(path, chunks, progress=None, n_rows=None, compression="snappy"):
+    """Write pyarrow tables of one schema, one after the other, as one file.
+
+    Parameters
+    ----------
+    path : str or path
+        Its suffix tells the format.
+    chunks : iterable of pyarrow.Table
+    progress : callable, optional
+    n_rows : int, optional
+        The total that `progress` is told.
+    compression : str
+        Of Parquet.
+    """
+    chunks = iter(chunks)
+    first = next(chunks)
+    done = 0
+    try:
+        with writing(path) as file, _sink(path, file, first.schema, compression) as write:
+            for chunk in chain([first], chunks):
+                write(chunk)
+                done += chunk.num_rows
+                if progress is not None:
+                    progress(done, n_rows)
+    except pa.ArrowException as error:
+        raise DataError(f"{path} cannot be written: {error}.") from error
+
+
+@contextmanager
+def _sink(path, file, schema, compression):
+    """Open a writer of tables for the format that the name tells."""
+    suffix = suffix_of(path)
+    if suffix in PARQUET:
+        with parquet.ParquetWriter(file, schema, compression=compression) as writer:
+            group = RowGroup(writer)
+            yield group.add
+            group.write()
+    elif suffix in FEATHER:
+        schema = _plain(schema)
+        options = ipc.IpcWriteOptions(compression="lz4")
+        with ipc.new_file(file, schema, options=options) as writer:
+            yield lambda table: writer.write_table(table.cast(schema))
+    else:
+        schema = _plain(schema, as_text=True)
+        nested = [field.name for field in schema if types.is_nested(field.type)]
+        if nested:
+            raise DataError(
+                f"{path}: lists cannot be written as text, and {listed(nested)} has them: choose "
+                ".parquet."
+            )
+        options = csv.WriteOptions(
+            delimiter="\t" if suffix == ".tsv" else ",", quoting_style="needed"
+        )
+        with (
+            compressed(path, file) as out,
+            csv.CSVWriter(out, schema, write_options=options) as writer,
+        ):
+            yield lambda table: writer.write_table(table.cast(schema))
+
+
+class RowGroup:
+    """Tables on their way into a Parquet file, until they are enough for a row group."""
+
+    def __init__(self, writer):
+        self.writer, self.tables = writer, []
+
+    def add(self, table):
+        """Take in a table."""
+        self.tables.append(table)
+        rows = sum(each.num_rows for each in self.tables)
+        if rows >= GROUP_ROWS or sum(each.nbytes for each in self.tables) >= GROUP_BYTES:
+            self.write()
+
+    def write(self):
+        """Write what there is."""
+        if self.tables:
+            self.writer.write_table(pa.concat_tables(self.tables))
+            self.tables = []
+
+
+def _plain(schema, as_text=False):
+    """Spell out what the format cannot keep short, with the same values.
+
+    A Feather file keeps only one list of categories, and text has none. The short decimals of a
+    number of single precision give another number when they are read in double precision.
+    """
+    for index, field in enumerate(schema):
+        if types.is_dictionary(field.type):
+            schema = schema.set(index, field.with_type(field.type.value_type))
+        elif as_text and types.is_floating(field.type):
+            schema = schema.set(index, field.with_type(pa.float64()))
+    return schema
+
+
+def compression_of(source):
+    """Codec of a Parquet file, for the one that is written after it; snappy for other files."""
+    if getattr(source, "is_parquet", False):
+        with source._open() as file:
+            metadata = parquet.read_metadata(file)
+        if metadata.num_row_groups and metadata.num_columns:
+            codec = metadata.row_group(0).column(0).compression
+            return "none" if codec == "UNCOMPRESSED" else codec
+    return "snappy"
+
+
+# New columns.
+
+
+def _checked(table, columns):
+    """Make pyarrow arrays of the new columns, in the order of the bags."""
+    role_of = {column: role for role, column in table.roles.columns() if role != "carry"}
+    if table.source is None:
+        role_of |= dict.fromkeys(OWN_COLUMNS, "a column")
+    checked = {}
+    for name, values in columns.items():
+        if name in role_of:
+            raise DataError(
+                f"The new column {name!r} would overwrite the one that is {role_of[name]} of "
+                f"{table.path}: choose another name."
+            )
+        checked[name] = arrow_array(name, values, table.bags.n_instances)
+    return checked
+
+
+def arrow_array(name, values, size):
+    """Make a pyarrow array of a new column.
+
+    Parameters
+    ----------
+    name : str
+    values : array-like of shape (size,)
+        Text, numbers or booleans; None where there is no value.
+    size : int
+
+    Examples
+    --------
+    >>> arrow_array("label", np.array(["wren", None], dtype=object), 2).to_pylist()
+    ['wren', None]
+    """
+    values = np.asarray(values)
+    if values.shape != (size,):
+        raise DataError(
+            f"The new column {name!r} has shape {values.shape}, but there are {size} instances."
+        )
+    if values.dtype.kind == "O":
+        values = values.tolist()
+        if any(isinstance(value, str) for value in values):
+            values = [value if value is None else str(value) for value in values]
+    try:
+        array = pa.array(values)
+    except (pa.ArrowException, TypeError) as error:
+        raise DataError(f"The new column {name!r} cannot be written: {error}.") from error
+    return array.cast(pa.string()) if types.is_null(array.type) else array
+
+
+def _with_columns(table, columns, chunk_bytes):
+    """Yield the rows of the file as pyarrow tables, with the new columns."""
+    if table.source is None:
+        chunks = long_chunks(table.bags, table.labels, table.roles.delimiter)
+    elif isinstance(table.source, DelimitedFile):
+        names, features = table.source.columns, table.roles.features
+        texts = [name for name in names if name not in features]
+        chunks = table.source.chunks(texts, features, chunk_bytes)
+        chunks = ((first, chunk.select(names)) for first, chunk in chunks)
+    else:
+        chunks = table.source.chunks(table.source.columns, chunk_bytes=chunk_bytes)
+    if not table.is_wide:
+        columns = {name: in_file_order(table, column) for name, column in columns.items()}
+    metadata = getattr(getattr(table.source, "schema", None), "metadata", None)
+    n_rows = 0
+    for first, chunk in chunks:
+        for name, column in columns.items():
+            if table.is_wide:
+                part = _lists(table, column, first, chunk.num_rows)
+            else:
+                part = column.slice(first, chunk.num_rows)
+            if name in chunk.column_names:
+                chunk = chunk.set_column(chunk.column_names.index(name), name, part)
+            else:
+                chunk = chunk.append_column(name, part)
+        n_rows += chunk.num_rows
+        yield chunk.replace_schema_metadata(metadata)
+    if n_rows != table.n_rows:
+        raise DataError(f"{table.path} has changed while it was read: start again.")
+
+
+def _lists(table, column, first, n_rows):
+    offsets = table.bags.offsets[first : first + n_rows + 1]
+    values = column.slice(offsets[0], offsets[-1] - offsets[0])
+    return pa.ListArray.from_arrays(pa.array(offsets - offsets[0], pa.int32()), values)

@@ -1,0 +1,55 @@
+"""Roles, from TOML files and from each other."""
+
+import pytest
+
+from unbag.io import DataError, Roles
+
+
+def test_from_toml(tmp_path):
+    path = tmp_path / "roles.toml"
+    path.write_text('bag = "night"\nfeatures = ["a", "b"]\nlabel_table = "labels.csv"\n')
+    roles = Roles.from_toml(path)
+    assert roles == Roles(bag="night", features=("a", "b"), label_table=tmp_path / "labels.csv")
+    path.write_text('[roles]\nlabels = "species"\ndelimiter = ";"\n')
+    assert Roles.from_toml(path) == Roles(labels="species", delimiter=";")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("bag = ", "is no TOML file"),
+        ('bags = "night"', "no role 'bags'.*mean 'bag'"),
+        ("bag = 3", "must be one name"),
+        ('features = "a"', "must be a list"),
+        ('bag = "a"\nlabels = "a"', "both bag and labels"),
+        ('delimiter = ""', "must not be empty"),
+        ("label_table = 3", "must be the name"),
+        ("roles = 3", "no role 'roles'"),
+    ],
+)
+def test_bad_toml(tmp_path, text, message):
+    path = tmp_path / "roles.toml"
+    path.write_text(text)
+    with pytest.raises(DataError, match=message) as caught:
+        Roles.from_toml(path)
+    assert str(path) in str(caught.value)
+
+
+def test_no_toml(tmp_path):
+    with pytest.raises(DataError, match="does not exist"):
+        Roles.from_toml(tmp_path / "roles.toml")
+
+
+def test_merged():
+    old = Roles(bag="a", labels="b", carry=["c"], delimiter=";")
+    assert old.merged(None) == old
+    assert old.merged(Roles()) == old
+    assert old.merged(Roles(bag="z", delimiter="|")) == Roles("z", "b", carry=["c"], delimiter="|")
+    assert old.merged(Roles(label_table="t.csv")).labels is None
+    assert Roles(label_table="t.csv").merged(Roles(labels="x")).label_table is None
+
+
+def test_a_usual_name_that_has_another_role_is_not_taken():
+    roles = Roles(bag="labels", features=["bag"])
+    resolved = roles.resolved("t.csv", ["labels", "bag"], ["bag"], need_labels=False)
+    assert resolved.labels is None
