@@ -1,0 +1,166 @@
+"""One E-step over a whole data set: the steps it is counted to take, and the time it takes.
+
+Symbols: a bag has n instances and k labels; there are C classes and d features.
+"""
+
+from functools import lru_cache
+from time import perf_counter, thread_time
+
+import numpy as np
+from scipy.special import log_softmax
+
+from unbag.union.inference import infer_packed
+from unbag.union.problem import union_problem
+
+from .data import KEPT, load
+from .methods import published_model
+from .timed_fits import counted_warnings, warm_up
+
+#: Of one measurement: calls are repeated for that much CPU time, and at least that often.
+SECONDS = 0.2
+LEAST_CALLS = 5
+
+
+def step_counts(sizes, cardinalities, n_classes, n_features):
+    """Count the steps of one E-step, as the paper does, and those of ours at most.
+
+    Parameters
+    ----------
+    sizes, cardinalities : sequences of int of shape (n_bags,)
+        Instances and labels of each bag.
+    n_classes, n_features : int
+
+    Returns
+    -------
+    dict of str to int
+        ``forward`` (k 2^k n^2), ``substitution`` (k 2^k n: FAST), ``prior`` (n C d) and ``dense``
+        (2^k n), summed over bags.
+
+    Examples
+    --------
+    >>> step_counts([3, 1], [2, 1], n_classes=5, n_features=10)
+    {'forward': 74, 'substitution': 26, 'prior': 200, 'dense': 14}
+    """
+    # Python's integers: the largest label sets would overflow numpy's.
+    pairs = [(int(n), int(k)) for n, k in zip(sizes, cardinalities, strict=True)]
+    return {
+        "forward": sum(k * 2**k * n**2 for n, k in pairs),
+        "substitution": sum(k * 2**k * n for n, k in pairs),
+        "prior": sum(n for n, _ in pairs) * n_classes * n_features,
+        "dense": sum(2**k * n for n, k in pairs),
+    }
+
+
+def bag_costs(sizes, cardinalities):
+    """Compute n k 2^k of each bag, by which pruning sorts them; shape (n_bags,).
+
+    Examples
+    --------
+    >>> bag_costs([3, 1], [2, 1])
+    array([24.,  2.])
+    """
+    return np.multiply(sizes, cardinalities) * 2.0 ** np.asarray(cardinalities)
+
+
+def cheapest_bags(sizes, cardinalities, kept_percent):
+    """Return the places of the bags that pruning keeps, in their order.
+
+    Parameters
+    ----------
+    sizes, cardinalities : sequences of int of shape (n_bags,)
+    kept_percent : int
+        Share of bags to keep, of the lowest n k 2^k; their number is rounded down.
+
+    Examples
+    --------
+    >>> cheapest_bags([1, 9, 2, 1, 4], [1, 2, 1, 4, 1], kept_percent=70).tolist()
+    [0, 2, 4]
+    """
+    costs = bag_costs(sizes, cardinalities)
+    n_kept = len(costs) * kept_percent // 100
+    return np.sort(np.argsort(costs, kind="stable")[:n_kept])
+
+
+def best_time(call):
+    """Return the shortest time, in seconds, that a call takes in many trials."""
+    best = np.inf
+    n_calls = 0
+    begin = thread_time()
+    while n_calls < LEAST_CALLS or thread_time() - begin < SECONDS:
+        start = perf_counter()
+        call()
+        best = min(best, perf_counter() - start)
+        n_calls += 1
+    return best
+
+
+@lru_cache(maxsize=KEPT)
+def fitted_model(data, draw, seed):
+    """Fit the published model to a whole data set, once in a process."""
+    with counted_warnings():
+        return published_model(seed, n_threads=1).fit(*load(data, draw))
+
+
+def log_priors(model, X):
+    """Compute the class log-probabilities of instances; shape (n_instances, n_classes)."""
+    return log_softmax(X @ model.coef_.T + model.intercept_, axis=1)
+
+
+def count_steps(data, draw):
+    """Count the steps of an E-step over a data set, by `step_counts`."""
+    bags, y = load(data, draw)
+    return step_counts(bags.sizes, y.sum(axis=1), y.shape[1], bags.n_features)
+
+
+def e_step(data, draw, method, kept_percent, seed):
+    """Time one E-step at the priors of the fitted model, on one thread.
+
+    As in a fit, the label sets were checked before, and the posteriors of forbidden classes are
+    not written out.
+
+    Parameters
+    ----------
+    data, draw
+        Which data set.
+    method : str
+        Of `unbag.union.infer`; or "prior", for the priors that every method needs first.
+    kept_percent : int
+        Share of bags, the cheapest ones.
+    seed : int
+
+    Returns
+    -------
+    dict of str to float
+        ``seconds``, the best of many trials; ``uncertified``, the number of bags whose answer has
+        no finite error bound; ``n_instances``.
+    """
+    bags, y = load(data, draw)
+    model = fitted_model(data, draw, seed)
+    kept = cheapest_bags(bags.sizes, y.sum(axis=1), kept_percent)
+    bags, y = bags[kept], y[kept]
+    n_instances = int(bags.n_instances)
+    if method == "prior":
+        seconds = best_time(lambda: log_priors(model, bags.X))
+        return {"seconds": seconds, "uncertified": 0, "n_instances": n_instances}
+    warm_up()
+    problem = union_problem(bags.offsets, y)
+    log_prior = log_priors(model, bags.X)
+
+    def infer():
+        return infer_packed(problem, log_prior, method=method, n_threads=1)
+
+    uncertified = int(np.isinf(infer().error_bound).sum())
+    return {"seconds": best_time(infer), "uncertified": uncertified, "n_instances": n_instances}
+
+
+def e_step_unit(plan, name, draw, method, kept_percent=100):
+    """Name the unit of work that times one E-step."""
+    return {
+        "task": "e_step", "data": name, "draw": draw, "method": method,
+        "kept_percent": kept_percent, "seed": plan.seed,
+    }  # fmt: skip
+
+
+def count_unit(plan, name):
+    """Name the unit of work that counts steps; all draws have the same."""
+    return {"task": "count_steps", "data": name, "draw": plan.seed}

@@ -1,0 +1,46 @@
+"""The figures of the paper, as data."""
+
+import tomllib
+from functools import cache
+from importlib.resources import files
+
+
+@cache
+def published():
+    """Read every figure of the paper's experiments.
+
+    Returns
+    -------
+    dict
+        Tables of `published.toml`, by experiment; percentages as they are printed.
+
+    Examples
+    --------
+    >>> published()["inductive"]["accuracy"]["hja-union"]["mlr"]["mean"]
+    72.3
+    """
+    return tomllib.loads((files(__package__) / "published.toml").read_text(encoding="utf-8"))
+
+
+def published_figure(*path):
+    """Find a figure: its mean and deviation, as far as they are printed.
+
+    Parameters
+    ----------
+    *path : str
+        The keys that lead to it, such as ``"kernel", "msrcv2", "mlr"``.
+
+    Returns
+    -------
+    dict
+        ``mean`` and, where given, ``std`` and ``bold``; empty if nothing was published.
+
+    Examples
+    --------
+    >>> published_figure("kernel", "msrcv2", "lsbcmm")
+    {}
+    """
+    figure = published()
+    for key in path:
+        figure = figure.get(key, {})
+    return figure

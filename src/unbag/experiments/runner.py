@@ -1,0 +1,106 @@
+"""Doing units of work, on several processes, with progress, and so that it can be stopped."""
+
+import signal
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from multiprocessing import get_context
+
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from unbag.fitting.blas import one_blas_thread
+
+from .tasks import TASKS
+
+
+def do(unit):
+    """Do one unit of work, on one thread.
+
+    Parameters
+    ----------
+    unit : dict
+        ``task`` names a function of `TASKS`; the rest are its arguments.
+
+    Returns
+    -------
+    dict
+        Its result, of plain values.
+    """
+    arguments = {name: value for name, value in unit.items() if name != "task"}
+    with one_blas_thread():
+        return TASKS[unit["task"]](**arguments)
+
+
+def run(units, ledger, *, n_jobs=1, console=None, title="working"):
+    """Do those units that are not in the ledger yet, and enter each as soon as it is done.
+
+    Parameters
+    ----------
+    units : iterable of dict
+    ledger : Ledger
+    n_jobs : int
+        Number of processes; 1 for this one alone.
+    console : rich Console, optional
+        Where to show progress.
+    title : str
+        What it says there.
+
+    Returns
+    -------
+    int
+        Number of units that were done.
+    """
+    pending = [unit for unit in units if unit not in ledger]
+    if not pending:
+        return 0
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        TextColumn("left:"), TimeRemainingColumn(elapsed_when_finished=False),
+    )  # fmt: skip
+    # Looking back over minutes: units take from milliseconds to minutes.
+    progress = Progress(
+        *columns, console=console, disable=console is None, speed_estimate_period=600
+    )
+    with progress:
+        bar = progress.add_task(title, total=len(pending))
+        for unit, result in _finished(pending, min(n_jobs, len(pending))):
+            ledger.add(unit, result)
+            progress.advance(bar)
+    return len(pending)
+
+
+def _finished(units, n_jobs):
+    """Yield each unit with its result as it is done."""
+    if n_jobs == 1:
+        for unit in units:
+            yield unit, do(unit)
+        return
+    # Not forked: a process with threads must not be. Ctrl-C reaches the whole group, and only
+    # this process shall answer it.
+    pool = ProcessPoolExecutor(
+        n_jobs, get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN)
+    )
+    waiting = iter(units)
+    running = {}
+    try:
+        while True:
+            # A few more than there are processes, so that none waits; not all, so that a stop
+            # finds little to call off.
+            while len(running) < 2 * n_jobs and (unit := next(waiting, None)) is not None:
+                running[pool.submit(do, unit)] = unit
+            if not running:
+                break
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                yield running.pop(future), future.result()
+        pool.shutdown()
+    finally:
+        processes = list((pool._processes or {}).values())
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in processes:
+            process.terminate()
