@@ -1,0 +1,161 @@
+"""What a model says of every instance of a table: its label, how sure that is, what to look at."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import entr
+
+from unbag.estimators.instances import impossible_bags
+
+#: Instances that are worked on at a time, so that memory stays bounded.
+BLOCK = 65_536
+#: Share of the instances that are flagged for review.
+REVIEW_SHARE = 0.05
+#: Entropy, in bits, up to which nothing is worth a look: the label is as good as certain.
+CERTAIN = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class Annotations:
+    """The answers for the instances of some bags, in their order.
+
+    Attributes
+    ----------
+    label : ndarray of shape (n_instances,)
+        The most probable class; None for the background.
+    probability : ndarray of shape (n_instances,)
+        Of that class.
+    second_label, second_probability : ndarrays of shape (n_instances,)
+        The next most probable class; None and zero where there is no other.
+    entropy : ndarray of shape (n_instances,)
+        Uncertainty over all classes, in bits: 0 is certain, 1 a coin toss between two.
+    review : ndarray of bool of shape (n_instances,)
+        Whether a human look is worth most here: the most uncertain instances, and those of bags
+        whose label set no labelling can produce.
+    impossible : ndarray of bool of shape (n_bags,)
+        Bags of the last kind.
+    """
+
+    label: np.ndarray
+    probability: np.ndarray
+    second_label: np.ndarray
+    second_probability: np.ndarray
+    entropy: np.ndarray
+    review: np.ndarray
+    impossible: np.ndarray
+
+    @staticmethod
+    def names():
+        """Names of the columns that `columns` returns."""
+        return (
+            "annotation", "probability", "second_choice", "second_probability", "entropy", "review",
+        )  # fmt: skip
+
+    def columns(self):
+        """Return them as the columns of a table, ready to be written."""
+        values = (
+            self.label, self.probability, self.second_label, self.second_probability, self.entropy,
+            self.review,
+        )  # fmt: skip
+        return dict(zip(self.names(), values, strict=True))
+
+
+def annotate(model, bags, labels=None, *, review_share=REVIEW_SHARE, progress=None):
+    """Label every instance of some bags, with probabilities.
+
+    Parameters
+    ----------
+    model : fitted estimator or BagPipeline
+        With ``annotate_proba`` and ``predict_instances_proba``.
+    bags : Bags
+    labels : LabelSets, optional
+        What the bags contain; None where that is not known.
+    review_share : float
+        Share of the instances to flag for review.
+    progress : callable, optional
+        Called as ``progress(instances_done, instances)``.
+
+    Returns
+    -------
+    Annotations
+
+    Examples
+    --------
+    >>> from unbag import Bags, ORLogisticRegression
+    >>> bags = Bags.from_list([[[0.0], [9.0]], [[1.0], [0.0]], [[8.0]], [[1.0], [7.0]]])
+    >>> sets = [{"a", "b"}, {"a"}, {"b"}, {"a", "b"}]
+    >>> annotate(ORLogisticRegression().fit(bags, sets), bags).label[:2].tolist()
+    ['a', 'b']
+    """
+    if not hasattr(model, "predict_instances_proba"):
+        raise ValueError(
+            f"{type(model).__name__} gives instances no probabilities, so it cannot annotate them "
+            "with how sure it is: fit a model that does, such as ORLogisticRegression."
+        )
+    n_instances = bags.n_instances
+    best, second = np.empty((2, n_instances), dtype=np.intp)
+    probability, second_probability, entropy = np.empty((3, n_instances))
+    impossible = np.zeros(len(bags), dtype=bool)
+    if labels is not None:
+        y = labels.indicator
+        if has_background(model):
+            y = np.hstack([y, np.full((len(y), 1), -1, dtype=y.dtype)])
+        impossible = impossible_bags(y, bags.offsets)
+    for first, last in blocks(bags):
+        some = bags[first:last]
+        if labels is None:
+            proba = model.predict_instances_proba(some)
+        else:
+            proba = model.annotate_proba(some, labels[first:last])
+        rows = slice(bags.offsets[first], bags.offsets[last])
+        order = np.argsort(-proba, axis=1, kind="stable")[:, :2]
+        best[rows], second[rows] = order[:, 0], order[:, -1]
+        at = np.arange(len(proba))
+        probability[rows] = proba[at, order[:, 0]]
+        second_probability[rows] = proba[at, order[:, -1]] if proba.shape[1] > 1 else 0.0
+        entropy[rows] = entr(proba).sum(axis=1) / np.log(2)
+        if progress is not None:
+            progress(int(bags.offsets[last]), n_instances)
+    names = class_names(model)
+    second_label = names[second] if n_instances else names[:0]
+    second_label = np.where(second_probability > 0, second_label, None)
+    return Annotations(
+        label=names[best],
+        probability=probability,
+        second_label=second_label,
+        second_probability=second_probability,
+        entropy=entropy,
+        review=worth_a_look(entropy, review_share) | np.repeat(impossible, bags.sizes),
+        impossible=impossible,
+    )
+
+
+def class_names(model):
+    """Return the classes of the model's instance columns, as objects; None for the background."""
+    names = model.classes_.astype(object)
+    return np.append(names, None) if has_background(model) else names
+
+
+def has_background(model):
+    """Tell whether a model, or the last step of a pipeline, has a background class."""
+    return getattr(getattr(model, "steps", [(None, model)])[-1][1], "_has_background", False)
+
+
+def blocks(bags):
+    """Cut bags into runs of about `BLOCK` instances each."""
+    cuts = np.flatnonzero(np.diff(bags.offsets[1:] // BLOCK)) + 1
+    return list(zip([0, *cuts], [*cuts, len(bags)], strict=True)) if len(bags) else []
+
+
+def worth_a_look(entropy, share):
+    """Find the most uncertain instances, a share of them at most, and none that is certain.
+
+    Examples
+    --------
+    >>> worth_a_look(np.array([0.9, 0.0, 0.3, 0.01]), 0.5).tolist()
+    [True, False, True, False]
+    """
+    n_looks = round(share * len(entropy))
+    chosen = np.zeros(len(entropy), dtype=bool)
+    chosen[np.argsort(-entropy, kind="stable")[:n_looks]] = True
+    return chosen & (entropy > CERTAIN)

@@ -1,0 +1,299 @@
+"""What a report says, as plain values; the template only lays it out."""
+
+import base64
+import mimetypes
+from pathlib import Path
+
+import numpy as np
+
+from unbag._version import __version__
+from unbag.annotations import annotate, class_names
+from unbag.metrics import calibration
+
+from .charts import calibration_chart, histogram, line_chart, number
+
+#: So many bags are shown in full, and of each so many instances.
+MOST_BAGS, MOST_INSTANCES = 60, 40
+#: So many classes stand in the table of co-occurrence.
+MOST_CLASSES = 30
+#: Labels of an instance that get a bar, and the least probability that is worth one.
+MOST_BARS, LEAST_BAR = 4, 0.005
+#: A file of pictures or sounds up to this size is put into the report; beyond, it is linked.
+MOST_BYTES = 2_000_000
+UNKNOWN_CLASS = "background"
+
+
+def content(model, bags, labels=None, *, media=None, title="Report", settings=None):
+    """Work out everything that a report shows.
+
+    Parameters
+    ----------
+    model : fitted estimator or BagPipeline
+        With probabilities of instances.
+    bags : Bags
+        With `instance_labels` where the truth is known: then it is compared with.
+    labels : LabelSets, optional
+        What the bags contain, as far as that is known.
+    media : sequence of str of length n_instances, optional
+        A picture or recording of each instance; empty where there is none.
+    title : str
+    settings : dict, optional
+        How the model was made, for the last section.
+
+    Returns
+    -------
+    dict
+    """
+    answers = annotate(model, bags, labels)
+    truth = known_labels(bags)
+    return {
+        "title": title,
+        "version": __version__,
+        "labels_known": labels is not None,
+        "summary": summary(bags, labels, answers, truth),
+        "co_occurrence": None if labels is None else co_occurrence(labels),
+        "fit_curve": fit_curve(model),
+        "classes": class_rows(model, bags, labels, answers, truth),
+        "truth_known": truth is not None,
+        "confidence": confidence_chart(answers),
+        "calibration": calibration_part(model, bags, labels, truth),
+        "class_names": [shown(name) for name in class_names(model)],
+        "bags": ambiguous_bags(model, bags, labels, answers, truth, media),
+        "impossible": [str(bags.ids[b]) for b in np.flatnonzero(answers.impossible)],
+        "relaxed": relaxed_bags(model),
+        "settings": settings or {},
+        "parameters": parameters(model),
+    }
+
+
+def shown(name):
+    """Write a class as text; the background has no name of its own."""
+    return UNKNOWN_CLASS if name is None else str(name)
+
+
+def last_step(model):
+    """Return a model itself, or the model at the end of a pipeline."""
+    return model.steps[-1][1] if hasattr(model, "steps") else model
+
+
+def known_labels(bags):
+    """Return the known labels of instances as text, and where they are known; or None."""
+    if bags.instance_labels is None:
+        return None
+    values = np.asarray(bags.instance_labels, dtype=object)
+    known = np.array([value is not None and value == value and value != "" for value in values])
+    return (
+        (np.array([str(value) for value in values], dtype=object), known) if known.any() else None
+    )
+
+
+def summary(bags, labels, answers, truth):
+    """List the facts at the top: what there is, and how sure the labels are."""
+    facts = [
+        ("bags", number(len(bags))),
+        ("instances", number(bags.n_instances)),
+        ("features", number(bags.n_features)),
+        ("instances per bag, median", number(float(np.median(bags.sizes))) if len(bags) else "0"),
+    ]
+    if labels is not None:
+        facts.append(("labels per bag, mean", f"{labels.cardinality.mean():.2f}"))
+        if labels.optional.any():
+            facts.append(("unknown labels", number(int(labels.optional.sum()))))
+    if bags.n_instances:
+        facts.append(("mean probability of labels", f"{answers.probability.mean():.1%}"))
+    facts.append(("instances worth a look", number(int(answers.review.sum()))))
+    if truth is not None:
+        right = answer_texts(answers)[truth[1]] == truth[0][truth[1]]
+        facts.append(("labels that are right", f"{right.mean():.1%} of {number(right.size)} known"))
+    return facts
+
+
+def answer_texts(answers):
+    """Return the chosen labels as text."""
+    return np.array([shown(label) for label in answers.label], dtype=object)
+
+
+def co_occurrence(labels):
+    """Count for each pair of classes the bags that have both; the most frequent classes only."""
+    present = labels.required.astype(np.int64)
+    together = present.T @ present
+    frequent = np.argsort(-np.diag(together), kind="stable")[:MOST_CLASSES]
+    together = together[np.ix_(frequent, frequent)]
+    pairs = together - np.diag(np.diag(together))
+    largest = max(int(pairs.max(initial=0)), 1)
+    return {
+        "names": [str(name) for name in labels.classes[frequent]],
+        "rows": [
+            [
+                (int(count), float(count) / largest if i != j else None)
+                for j, count in enumerate(row)
+            ]
+            for i, row in enumerate(together)
+        ],
+        "left_out": max(0, len(labels.classes) - MOST_CLASSES),
+    }
+
+
+def fit_curve(model):
+    """Draw the log-likelihood over iterations, where the model remembers it."""
+    history = getattr(last_step(model), "history_", None)
+    if history is None or not len(history):
+        return None
+    values = [float(value) for value in history if np.isfinite(value)]
+    if not values:
+        return None
+    title = f"Log-likelihood over {len(values)} iterations, ending at {number(values[-1])}"
+    return line_chart(values, x_label="iteration", y_label="log-likelihood", title=title)
+
+
+def class_rows(model, bags, labels, answers, truth):
+    """List each class with how often it occurs and how sure its labels are."""
+    chosen = answer_texts(answers)
+    rows = []
+    for name in class_names(model):
+        text = shown(name)
+        own = chosen == text
+        row = {
+            "name": text,
+            "bags": None,
+            "instances": int(own.sum()),
+            "probability": float(answers.probability[own].mean()) if own.any() else None,
+            "review": int(answers.review[own].sum()),
+        }
+        if labels is not None and name is not None:
+            column = labels.classes.tolist().index(name) if name in labels.classes else None
+            row["bags"] = 0 if column is None else int(labels.required[:, column].sum())
+        if truth is not None:
+            is_true, known = truth[0] == text, truth[1]
+            hits = (own & is_true & known).sum()
+            row["precision"] = hits / max((own & known).sum(), 1) if (own & known).any() else None
+            row["recall"] = hits / (is_true & known).sum() if (is_true & known).any() else None
+        rows.append(row)
+    return rows
+
+
+def confidence_chart(answers):
+    """Draw how many instances got their label with which probability."""
+    if not len(answers.probability):
+        return None
+    counts, edges = np.histogram(answers.probability, bins=20, range=(0, 1))
+    sure = np.mean(answers.probability > 0.95)
+    return histogram(
+        counts.tolist(), edges.tolist(), x_label="probability of the chosen label",
+        y_label="instances", title=f"{sure:.0%} of instances have a label above 95 % probability",
+    )  # fmt: skip
+
+
+def calibration_part(model, bags, labels, truth):
+    """Draw how far probabilities can be trusted, where the truth is known."""
+    if truth is None:
+        return None
+    known = truth[1]
+    proba = (
+        model.predict_instances_proba(bags)
+        if labels is None
+        else model.annotate_proba(bags, labels)
+    )
+    names = np.array([shown(name) for name in class_names(model)], dtype=object)
+    found = calibration(truth[0][known], proba[known], names)
+    title = f"Calibration: expected error {found.ece:.3f}"
+    chart = calibration_chart(found.confidence, found.accuracy, found.counts, title=title)
+    return {"chart": chart, "ece": f"{found.ece:.3f}", "brier": f"{found.brier_score:.3f}"}
+
+
+def ambiguous_bags(model, bags, labels, answers, truth, media):
+    """Describe the bags whose labels are the least certain, by the mistakes to be expected."""
+    bag_of_instance = np.repeat(np.arange(len(bags)), bags.sizes)
+    mistakes = np.bincount(bag_of_instance, 1.0 - answers.probability, minlength=len(bags))
+    order = np.lexsort((-mistakes, ~answers.impossible))
+    names = np.array([shown(name) for name in class_names(model)], dtype=object)
+    described = []
+    for b in order[:MOST_BAGS]:
+        one = bags[[b]]
+        if labels is None:
+            told, proba = None, model.predict_instances_proba(one)
+        else:
+            told, proba = bag_labels(labels, b), model.annotate_proba(one, labels[[b]])
+        first = bags.offsets[b]
+        described.append(
+            {
+                "id": str(bags.ids[b]),
+                "labels": told,
+                "mistakes": float(mistakes[b]),
+                "impossible": bool(answers.impossible[b]),
+                "size": int(bags.sizes[b]),
+                "classes": sorted({str(names[c]) for c in proba.argmax(axis=1)}),
+                "instances": [
+                    instance(i, row, names, first, truth, media)
+                    for i, row in enumerate(proba[:MOST_INSTANCES])
+                ],
+                "left_out": max(0, int(bags.sizes[b]) - MOST_INSTANCES),
+            }
+        )
+    return described
+
+
+def bag_labels(labels, b):
+    """List the labels of a bag, those that are unknown with a question mark."""
+    required, optional = labels.required[b], labels.optional[b]
+    told = [str(name) for name in labels.classes[required]]
+    return told + [f"?{name}" for name in labels.classes[optional]]
+
+
+def instance(i, proba, names, first, truth, media):
+    """Describe one instance of a bag: its likeliest labels, and the truth where it is known."""
+    order = np.argsort(-proba, kind="stable")[:MOST_BARS]
+    true = truth[0][first + i] if truth is not None and truth[1][first + i] else None
+    return {
+        "number": i + 1,
+        "bars": [
+            {"name": str(names[c]), "share": float(proba[c])} for c in order if proba[c] > LEAST_BAR
+        ],
+        "truth": true,
+        "wrong": true is not None and true != names[order[0]],
+        "media": embedded(media[first + i]) if media is not None and media[first + i] else None,
+    }
+
+
+def embedded(path):
+    """Put a small picture or sound into the page itself; link a large one.
+
+    Parameters
+    ----------
+    path : str
+        Where it lies.
+
+    Returns
+    -------
+    dict
+        ``kind``: image, audio or other; ``source``: what the page shows; ``name``.
+    """
+    path = Path(str(path))
+    kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+    source = path.as_posix()
+    if path.is_file() and path.stat().st_size <= MOST_BYTES:
+        source = f"data:{kind};base64,{base64.b64encode(path.read_bytes()).decode()}"
+    main = kind.partition("/")[0]
+    return {
+        "kind": main if main in ("image", "audio") else "other",
+        "source": source,
+        "name": path.name,
+    }
+
+
+def relaxed_bags(model):
+    """List the training bags whose labels were taken as optional, as the fit remembers them."""
+    relaxed = getattr(last_step(model), "relaxed_", None) or {}
+    return [(str(bag), [str(label) for label in labels]) for bag, labels in relaxed.items()]
+
+
+def parameters(model):
+    """List the steps of a model with their parameters, as text."""
+    steps = model.steps if hasattr(model, "steps") else [("model", model)]
+    return [
+        (
+            type(step).__name__,
+            [(name, str(value)) for name, value in sorted(step.get_params(deep=False).items())],
+        )
+        for _, step in steps
+    ]

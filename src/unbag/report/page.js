@@ -1,0 +1,69 @@
+"use strict";
+(() => {
+  // Dark or light: as the system says, until the button is pressed.
+  const root = document.documentElement;
+  const theme = document.getElementById("theme");
+  const systemIsDark = window.matchMedia("(prefers-color-scheme: dark)").matches;
+  const show = (dark) => {
+    theme.textContent = dark ? "Light" : "Dark";
+    theme.setAttribute("aria-pressed", String(dark));
+  };
+  show(systemIsDark);
+  theme.addEventListener("click", () => {
+    const dark = theme.getAttribute("aria-pressed") !== "true";
+    root.dataset.theme = dark ? "dark" : "light";
+    show(dark);
+  });
+
+  // Tables sort by the column whose heading is pressed; pressed again, the other way round.
+  const valueOf = (row, column, numeric) => {
+    const text = row.cells[column].textContent.trim();
+    if (!numeric) return text.toLowerCase();
+    const value = parseFloat(text);
+    return Number.isNaN(value) ? -Infinity : value;
+  };
+  for (const table of document.querySelectorAll("table.sortable")) {
+    const headings = [...table.tHead.rows[0].cells];
+    headings.forEach((heading, column) => {
+      const button = heading.querySelector("button");
+      button.addEventListener("click", () => {
+        const numeric = "numeric" in button.dataset;
+        const before = heading.getAttribute("aria-sort");
+        const descending = before === "none" ? numeric : before === "ascending";
+        for (const other of headings) other.setAttribute("aria-sort", "none");
+        heading.setAttribute("aria-sort", descending ? "descending" : "ascending");
+        const body = table.tBodies[0];
+        const rows = [...body.rows];
+        rows.sort((first, second) => {
+          const a = valueOf(first, column, numeric);
+          const b = valueOf(second, column, numeric);
+          const order = a < b ? -1 : a > b ? 1 : 0;
+          return descending ? -order : order;
+        });
+        body.append(...rows);
+      });
+    });
+  }
+
+  // Bags are shown by class and by part of their name.
+  const byClass = document.getElementById("class-filter");
+  const byName = document.getElementById("bag-filter");
+  const bags = [...document.querySelectorAll("#bag-list .bag")];
+  const filter = () => {
+    const name = byName.value.toLowerCase();
+    let shown = 0;
+    for (const bag of bags) {
+      const hasClass = !byClass.value || JSON.parse(bag.dataset.classes).includes(byClass.value);
+      bag.hidden = !(hasClass && bag.dataset.id.toLowerCase().includes(name));
+      shown += bag.hidden ? 0 : 1;
+    }
+    document.getElementById("filtered").textContent = `${shown} of ${bags.length} bags`;
+  };
+  byClass.addEventListener("change", filter);
+  byName.addEventListener("input", filter);
+  document.querySelector(".filter").addEventListener("submit", (event) => event.preventDefault());
+  filter();
+
+  // Printed, every bag is open.
+  window.addEventListener("beforeprint", () => bags.forEach((bag) => { bag.open = true; }));
+})();

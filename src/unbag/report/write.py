@@ -1,0 +1,56 @@
+"""From content to one self-contained HTML file."""
+
+import os
+from importlib.resources import files
+from pathlib import Path
+
+from .content import content
+
+
+def render(model, bags, labels=None, **options):
+    """Write a report as text.
+
+    Parameters
+    ----------
+    model, bags, labels
+        As in `unbag.report.content.content`.
+    **options
+        ``media``, ``title`` and ``settings``, likewise.
+
+    Returns
+    -------
+    str
+        HTML, with styles and scripts inside.
+    """
+    import jinja2
+
+    here = files(__package__)
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    environment.filters["percent"] = lambda share: "" if share is None else f"{share:.1%}"
+    template = environment.from_string((here / "page.html.j2").read_text(encoding="utf-8"))
+    return template.render(
+        **content(model, bags, labels, **options),
+        style=(here / "page.css").read_text(encoding="utf-8"),
+        script=(here / "page.js").read_text(encoding="utf-8"),
+    )
+
+
+def write_report(path, model, bags, labels=None, **options):
+    """Write a report to a file; an old one there is replaced only by a complete new one.
+
+    Parameters
+    ----------
+    path : str or path
+    model, bags, labels, **options
+        As in `render`.
+    """
+    text = render(model, bags, labels, **options)
+    path = Path(path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
