@@ -5,12 +5,13 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench lint format clean
+.PHONY: help demo test bench docs lint format clean
 
 help:
 	@echo "make demo    learn to read digits from bags of digits"
 	@echo "make test    run linters, import rules, tests, and the examples in the documentation"
 	@echo "make bench   time kernels and fits, print tables, and write benchmarks/results/"
+	@echo "make docs    build the documentation's site into build/site, warnings being errors"
 	@echo "make lint    run the linters only"
 	@echo "make format  format the code"
 	@echo "make clean   remove the virtual environment and everything generated"
@@ -40,6 +41,12 @@ bench: $(INSTALLED)
 	@$(BIN)/python benchmarks/kernels.py
 	@$(BIN)/python benchmarks/fits.py
 	@$(BIN)/python benchmarks/rivals.py
+	@$(BIN)/python benchmarks/annotate.py
+
+docs: $(INSTALLED)
+	@echo "Building the documentation ..."
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "Written to build/site/index.html"
 
 format: $(INSTALLED)
 	@$(BIN)/ruff check --fix .

@@ -16,7 +16,7 @@ from unbag.estimators.contract import BagClassifier
 
 
 def hja_union():
-    """The data set and its name; or made bags of as many instances, features and classes."""
+    """Load the data set; or make bags of as many instances, features and classes."""
     if datasets.is_available("hja-union"):
         data = datasets.load("hja-union")
         return data.bags, data.y, "HJA union"

@@ -4,9 +4,6 @@ The digits ship with scikit-learn. A few of them go into each bag, and all that 
 bag is *which* digits are in it, not which image is which.
 """
 
-import argparse
-from pathlib import Path
-
 import numpy as np
 from rich.console import Console
 from rich.table import Table
@@ -78,11 +75,8 @@ def draw(model, bags, y, path, n_bags=8):
     pyplot.close(figure)
 
 
-def main():
-    """Fit, print a table, and draw a picture."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=Path("demo"), help="folder for the picture")
-    out = parser.parse_args().out
+def run(out):
+    """Fit, print a table, and draw a picture into the folder `out`."""
     console = Console()
     digits = load_digit_bags()
     bags, y = digits.bags, digits.y
@@ -107,7 +101,3 @@ def main():
         f"given {supervised:.1%}; told what is in the new bags too, it gets {transductive:.1%}.\n"
         f"Some of these bags are drawn in {picture}."
     )
-
-
-if __name__ == "__main__":
-    main()

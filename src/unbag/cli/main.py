@@ -1,0 +1,77 @@
+"""The commands under one name, and how all of them fail: one line, a code, nothing half-written.
+
+Exit codes: 0 for success, 1 for data that cannot be used, 2 for a command that cannot be
+understood, 130 for Ctrl-C.
+"""
+
+import sys
+import warnings
+from typing import Annotated
+
+import typer
+
+from unbag._version import __version__
+
+from . import answers, comparisons, data, fitting, reports
+from .terminal import messages
+
+app = typer.Typer(
+    help="Label single instances from labels given to whole bags.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (
+    fitting.fit, answers.predict, answers.annotate, answers.evaluate, reports.report,
+    comparisons.compare, comparisons.reproduce, reports.demo,
+):  # fmt: skip
+    app.command()(command)
+app.add_typer(data.app, name="data")
+
+
+def show_version(wanted):
+    """Print the version and leave."""
+    if wanted:
+        typer.echo(f"unbag {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def unbag(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=show_version, is_eager=True, help="Print the version."),
+    ] = False,
+):
+    """Label single instances from labels given to whole bags."""
+
+
+def main(arguments=None):
+    """Run a command as a program: errors become one line on stderr and an exit code.
+
+    Parameters
+    ----------
+    arguments : list of str, optional
+        In place of the program's own.
+    """
+    arguments = sys.argv[1:] if arguments is None else arguments
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", UserWarning)
+        warnings.showwarning = lambda message, *_, **__: messages.warn(message)
+        try:
+            app(arguments, prog_name="unbag")
+        except KeyboardInterrupt:
+            messages.say("unbag: stopped.")
+            code = 130
+        except BrokenPipeError:
+            # Whoever read our output has seen enough.
+            code = 1
+        except (ValueError, OSError, TypeError) as error:
+            if "-v" in arguments or "--verbose" in arguments:
+                raise
+            messages.say(f"unbag: error: {error}")
+            code = 1
+        except MemoryError:
+            messages.say("unbag: error: there is not enough memory for this table.")
+            code = 1
+    sys.exit(code)

@@ -1,0 +1,241 @@
+"""What can be wrong with a command: a code, one line that says what, and nothing half-written."""
+
+import os
+import pickle
+import zipfile
+
+import pytest
+
+from toy_words import ROLES, word_lines
+
+
+def fit(*options, table="words.csv", output="m.unbag"):
+    return ("fit", table, *options, "-o", output)
+
+
+FIT = fit(*ROLES)
+ANNOTATE = ("annotate", "m.unbag", "words.csv", "-o", "out.csv")
+
+
+def write(folder, lines, name="words.csv"):
+    (folder / name).write_text("\n".join(lines) + "\n")
+
+
+def replace_cell(lines, row, column, text):
+    cells = lines[row].split(",")
+    cells[column] = text
+    return [*lines[:row], ",".join(cells), *lines[row + 1 :]]
+
+
+def header_only(folder):
+    write(folder, word_lines()[:1])
+
+
+def empty(folder):
+    (folder / "words.csv").write_text("")
+
+
+def text_in_a_feature(folder):
+    write(folder, replace_cell(word_lines(), 5, -1, "loud"))
+
+
+def nan_in_a_feature(folder):
+    write(folder, replace_cell(word_lines(), 5, -1, "nan"))
+
+
+def missing_feature(folder):
+    write(folder, replace_cell(word_lines(), 5, -1, ""))
+
+
+def two_label_strings(folder):
+    write(folder, replace_cell(word_lines(), 2, 1, "A|B"))
+
+
+def missing_bag(folder):
+    write(folder, replace_cell(word_lines(), 5, 0, ""))
+
+
+def semicolons(folder):
+    write(folder, [line.replace(",", ";") for line in word_lines()])
+
+
+def pipes(folder):
+    write(folder, [line.replace("|", "+").replace(",", "|") for line in word_lines()])
+
+
+def short_row(folder):
+    lines = word_lines()
+    write(folder, [*lines[:4], lines[4].rsplit(",", 2)[0], *lines[5:]])
+
+
+def not_utf8(folder):
+    (folder / "words.csv").write_bytes("\n".join(word_lines()).encode() + b"\nw\xff\xfe,A,x,1\n")
+
+
+def duplicate_columns(folder):
+    lines = word_lines()
+    write(folder, [lines[0].replace("note", "tags"), *lines[1:]])
+
+
+def folder_instead(folder):
+    (folder / "words.csv").mkdir()
+
+
+def nothing(folder):
+    pass
+
+
+def parquet_that_is_none(folder):
+    write(folder, ["not parquet"], "words.parquet")
+
+
+def strange_suffix(folder):
+    write(folder, word_lines(), "words.xyz")
+
+
+def bad_toml(folder):
+    write(folder, word_lines())
+    (folder / "roles.toml").write_text("bag = [")
+
+
+def strange_role(folder):
+    write(folder, word_lines())
+    (folder / "roles.toml").write_text('bags = "word"')
+
+
+def good(folder):
+    write(folder, word_lines())
+
+
+def bad_arff(folder):
+    write(folder, ["@relation birds", "@attribute bag relational", "@data", "1,2"], "train.arff")
+
+
+def no_labels_left(folder):
+    write(folder, [lines.replace("tags", "t") for lines in word_lines()])
+
+
+CASES = {
+    "no such file": (nothing, FIT, 1, "words.csv"),
+    "a folder instead of a file": (folder_instead, FIT, 1, "folder"),
+    "empty file": (empty, FIT, 1, "empty"),
+    "header only": (header_only, FIT, 1, "row"),
+    "no such bag column": (good, fit("--bag", "wrod", "--labels", "tags"), 1, "word"),
+    "no such label column": (good, fit("--bag", "word", "--labels", "tag"), 1, "tags"),
+    "no such feature": (good, (*FIT, "--features", "pitch"), 1, "pitch"),
+    "labels not named": (no_labels_left, fit("--bag", "word"), 1, "labels"),
+    "text in a feature": (text_in_a_feature, (*FIT, "--features", "x-box,yegvx"), 1, "loud"),
+    "NaN in a feature": (nan_in_a_feature, FIT, 1, "yegvx"),
+    "no value in a feature": (missing_feature, FIT, 1, "yegvx"),
+    "a bag with two label strings": (two_label_strings, FIT, 1, "w000"),
+    "no bag": (missing_bag, FIT, 1, "row"),
+    "another delimiter": (pipes, FIT, 1, "word"),
+    "a row too short": (short_row, FIT, 1, "row"),
+    "not UTF-8": (not_utf8, FIT, 1, "UTF-8"),
+    "a column twice": (duplicate_columns, FIT, 1, "tags"),
+    "duplicate instance ids": (good, (*FIT, "--instance-id", "word"), 1, "word"),
+    "one column, two roles": (good, fit("--bag", "word", "--labels", "word"), 1, "word"),
+    "Parquet that is none": (parquet_that_is_none, fit(table="words.parquet"), 1, ".parquet"),
+    "an unknown format": (strange_suffix, fit(table="words.xyz"), 1, "xyz"),
+    "a broken TOML": (bad_toml, fit("--roles", "roles.toml"), 1, "roles.toml"),
+    "an unknown role": (strange_role, fit("--roles", "roles.toml"), 1, "bags"),
+    "a broken ARFF": (bad_arff, fit(table="train.arff"), 1, "train.arff"),
+    "a folder that is not there": (good, fit(*ROLES, output="no/m.unbag"), 1, "folder"),
+    "a folder as output": (good, fit(*ROLES, output="."), 1, "folder"),
+    "a negative penalty": (good, (*FIT, "--alpha", "-1"), 1, "alpha"),
+    "no iterations": (good, (*FIT, "--max-iter", "0"), 1, "max_iter"),
+    "a word for a number": (good, (*FIT, "--alpha", "much"), 2, "alpha"),
+    "no output": (good, ("fit", "words.csv", *ROLES), 2, "output"),
+    "an unknown command": (good, ("fitt", "words.csv"), 2, "fitt"),
+    "an unknown option": (good, (*FIT, "--colour", "red"), 2, "colour"),
+    "an unknown experiment": (nothing, ("reproduce", "tabel"), 2, "tabel"),
+    "quick and full": (nothing, ("reproduce", "datasets", "--quick", "--full"), 2, "--quick"),
+    "no such model": (good, ANNOTATE, 1, "m.unbag"),
+    "an unknown method": (good, ("compare", "words.csv", *ROLES, "--methods", "magic"), 1, "magic"),
+}  # fmt: skip
+
+
+def check(result, code, words, folder, before):
+    exit_code, out, errors = result
+    assert exit_code == code, errors
+    assert words in errors
+    assert "Traceback" not in errors + out
+    if code == 1:
+        assert len([line for line in errors.splitlines() if "error:" in line]) == 1
+    assert set(os.listdir(folder)) == before
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_bad_input(case, run, tmp_path, monkeypatch):
+    prepare, arguments, code, words = CASES[case]
+    prepare(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    check(run(*arguments), code, words, tmp_path, set(os.listdir(tmp_path)))
+
+
+class Touch:
+    """Unpickled, it would leave a file behind."""
+
+    def __reduce__(self):
+        return open, ("touched", "w")
+
+
+@pytest.mark.parametrize("kind", ["zip", "pickle", "random", "truncated", "text"])
+def test_a_file_that_is_no_model_runs_nothing(kind, run, words, model, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "stranger.unbag"
+    if kind == "zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("data.pkl", pickle.dumps(Touch()))
+    elif kind == "pickle":
+        path.write_bytes(pickle.dumps(Touch()))
+    elif kind == "random":
+        path.write_bytes(os.urandom(4096))
+    elif kind == "truncated":
+        path.write_bytes(model.read_bytes()[:-100])
+    else:
+        path.write_text("hello")
+    before = set(os.listdir(tmp_path))
+    check(run("annotate", path, words, "-o", "out.csv"), 1, "stranger.unbag", tmp_path, before)
+    assert not (tmp_path / "touched").exists()
+
+
+def test_a_label_never_seen(run, words, model, tmp_path):
+    lines = words.read_text().replace("|T", "|THETA").splitlines()
+    write(tmp_path, lines, "strange.csv")
+    before = set(os.listdir(tmp_path))
+    result = run("annotate", model, tmp_path / "strange.csv", "-o", tmp_path / "out.csv")
+    check(result, 1, "THETA", tmp_path, before)
+    result = run(
+        "annotate", model, tmp_path / "strange.csv", "-o", tmp_path / "out.csv", "--ignore-labels"
+    )
+    assert result[0] == 0
+
+
+def test_features_of_another_table(run, words, model, tmp_path):
+    lines = words.read_text().splitlines()
+    write(tmp_path, [lines[0].replace("x-box", "xbox"), *lines[1:]], "other.csv")
+    before = set(os.listdir(tmp_path))
+    result = run("annotate", model, tmp_path / "other.csv", "-o", tmp_path / "out.csv")
+    check(result, 1, "x-box", tmp_path, before)
+
+
+def test_a_full_disk(run, words, model, tmp_path, monkeypatch):
+    """Writing fails half way: the old file stays, and nothing else."""
+    import errno
+
+    out = tmp_path / "out.csv"
+    out.write_text("the old file")
+    before = set(os.listdir(tmp_path))
+
+    def full(handle):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    result = run("annotate", model, words, "-o", out)
+    check(result, 1, "No space left on device", tmp_path, before)
+    assert out.read_text() == "the old file"
+    saved = model.read_bytes()
+    result = run("fit", words, *ROLES, "-o", model, "--max-iter", "3")
+    check(result, 1, "No space left on device", tmp_path, before)
+    assert model.read_bytes() == saved

@@ -1,0 +1,228 @@
+"""The commands, from a table to annotated instances and a report."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import unbag
+from toy_words import ROLES
+from unbag.io import Roles, read
+from unbag.model_file import read_header
+
+
+def rows_of(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_fit_and_annotate_a_table(words, model, run, tmp_path):
+    """The library's own answers, row by row, and everything else untouched."""
+    out = tmp_path / "out.csv"
+    code, _, errors = run("annotate", model, words, "-o", out)
+    assert code == 0
+    assert "their bags' labels known" in errors
+    before, after = rows_of(words), rows_of(out)
+    assert len(after) == len(before)
+    for old, new in zip(before, after, strict=True):
+        assert {name: new[name] for name in old} == old
+    table = read(words, Roles(bag="word", labels="tags", carry=("letter", "note")))
+    loaded = unbag.load(model)
+    proba = loaded.annotate_proba(table.bags, table.labels.reindex(loaded.classes_))
+    written = np.array([float(row["probability"]) for row in after])[table.rows]
+    np.testing.assert_allclose(written, proba.max(axis=1), rtol=0, atol=1e-12)
+    chosen = np.array([row["annotation"] for row in after])[table.rows]
+    np.testing.assert_array_equal(chosen, loaded.classes_[proba.argmax(axis=1)])
+    assert {row["review"] for row in after} == {"true", "false"}
+    right = np.mean([row["annotation"] == row["letter"] for row in after])
+    assert right > 0.8
+
+
+def test_labels_are_used_only_if_wanted(words, model, run, tmp_path):
+    known, ignored = tmp_path / "known.csv", tmp_path / "ignored.csv"
+    run("annotate", model, words, "-o", known)
+    code, _, errors = run("annotate", model, words, "-o", ignored, "--ignore-labels")
+    assert code == 0
+    assert "without bag labels" in errors
+    right = [
+        np.mean([row["annotation"] == row["letter"] for row in rows_of(path)])
+        for path in (known, ignored)
+    ]
+    assert right[0] > right[1]
+    bare = tmp_path / "bare.csv"
+    lines = [",".join(f'"{cell}"' for name, cell in row.items() if name != "tags")
+             for row in rows_of(words)]  # fmt: skip
+    header = ",".join(name for name in rows_of(words)[0] if name != "tags")
+    bare.write_text("\n".join([header, *lines]).replace('"0', '"0') + "\n")
+    code, _, errors = run("annotate", model, bare, "-o", tmp_path / "bare_out.csv")
+    assert code == 0, errors
+    assert "without bag labels" in errors
+
+
+def test_parquet_in_parquet_out(words, model, run, tmp_path):
+    source = tmp_path / "words.parquet"
+    import pyarrow.csv
+
+    pq.write_table(pyarrow.csv.read_csv(words), source)
+    out = tmp_path / "out.parquet"
+    assert run("annotate", model, source, "-o", out)[0] == 0
+    before, after = pq.read_table(source), pq.read_table(out)
+    assert after.select(before.column_names).equals(before)
+    assert after.schema.field("review").type == "bool"
+
+
+def test_predict_bags(words, model, run, tmp_path):
+    out = tmp_path / "bags.csv"
+    assert run("predict", model, words, "-o", out)[0] == 0
+    rows = rows_of(out)
+    assert len(rows) == 60
+    assert {"word", "predicted", "p(A)"} <= set(rows[0])
+    assert all(0 <= float(row["p(A)"]) <= 1 for row in rows)
+
+
+def test_evaluate(words, model, run):
+    code, out, _ = run("evaluate", model, words, "--instance-labels", "letter", "--json")
+    assert code == 0
+    measures = json.loads(out)
+    assert measures["transductive_accuracy"] > measures["inductive_accuracy"] > 0.6
+    assert 0 <= measures["hamming_loss"] < 0.2
+    code, out, _ = run("evaluate", model, words, "--instance-labels", "letter")
+    assert "transductive accuracy" in out
+
+
+def test_a_dry_run_reads_little_and_writes_nothing(words, run, tmp_path):
+    target = tmp_path / "never.unbag"
+    code, out, _ = run("fit", words, *ROLES, "-o", target, "--dry-run")
+    assert code == 0
+    assert not target.exists()
+    assert "bag: word" in out
+    assert "labels: tags" in out
+    assert "carried through: " in out
+
+
+def test_roles_from_a_file(words, model, run, tmp_path):
+    roles = tmp_path / "roles.toml"
+    roles.write_text('bag = "word"\nlabels = "tags"\ncarry = ["letter", "note"]\n')
+    again = tmp_path / "again.unbag"
+    assert run("fit", words, "--roles", roles, "-o", again, "--max-iter", "30")[0] == 0
+    np.testing.assert_array_equal(unbag.load(again).coef_, unbag.load(model).coef_)
+
+
+def test_a_model_remembers_what_it_was_fitted_to(model):
+    header = read_header(model)
+    assert header["info"]["source"] == "words.csv"
+    assert header["info"]["bags"] == 60
+    assert header["info"]["roles"]["bag"] == "word"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--context", "0.5"), ("--kernel", "1.0", "--dictionary", "50"), ("--background",),
+     ("--kernel", "0.5", "--context", "1", "--dictionary", "50")],
+)  # fmt: skip
+def test_other_models(options, words, run, tmp_path):
+    path, out = tmp_path / "other.unbag", tmp_path / "out.csv"
+    code, _, errors = run("fit", words, *ROLES, "-o", path, "--max-iter", "20", *options)
+    assert code == 0, errors
+    assert run("annotate", path, words, "-o", out)[0] == 0
+    assert np.mean([row["annotation"] == row["letter"] for row in rows_of(out)]) > 0.6
+
+
+def test_corrections_go_back_in(words, model, run, tmp_path):
+    """What a person fills in is known from then on."""
+    out = tmp_path / "out.csv"
+    run("annotate", model, words, "-o", out)
+    rows = rows_of(out)
+    wrong = [row for row in rows if row["annotation"] != row["letter"]]
+    assert wrong
+    for row in wrong:
+        row["known_label"] = row["letter"]
+    corrected = tmp_path / "corrected.csv"
+    with corrected.open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    better = tmp_path / "better.unbag"
+    code, out_text, errors = run(
+        "fit", words, *ROLES, "-o", better, "--instance-labels", corrected, "--max-iter", "30",
+        "--json",
+    )  # fmt: skip
+    assert code == 0, errors
+    assert json.loads(out_text)["known_instance_labels"] == len(wrong)
+    accuracy = [
+        json.loads(run("evaluate", path, words, "--instance-labels", "letter", "--json")[1])
+        for path in (model, better)
+    ]
+    assert accuracy[1]["inductive_accuracy"] > accuracy[0]["inductive_accuracy"]
+
+
+def test_arff_knows_its_roles(words, run, tmp_path):
+    arff, path = tmp_path / "train.arff", tmp_path / "birds.unbag"
+    assert run("data", "convert", words, arff, *ROLES)[0] == 0
+    assert run("fit", arff, "-o", path, "--max-iter", "10")[0] == 0
+    out = tmp_path / "out.csv"
+    assert run("annotate", path, arff, "-o", out)[0] == 0
+    assert len(rows_of(out)) == len(rows_of(words))
+
+
+def test_data_sets(run, tmp_path):
+    code, out, _ = run("data", "list")
+    assert code == 0
+    assert "letter-carroll" in out
+    code, out, _ = run("data", "describe", "--json")
+    assert 499282 in json.loads(out)["operations"]
+    code, out, _ = run("data", "describe", "letter-frost")
+    assert "CC BY 4.0" in out
+    target = tmp_path / "frost.csv"
+    assert run("data", "convert", "letter-frost", target)[0] == 0
+    assert len(rows_of(target)) == 565
+    assert run("data", "fetch", "nightingales")[0] == 2
+
+
+def test_compare_on_a_table_of_ones_own(words, run, tmp_path):
+    code, out, errors = run(
+        "compare", words, *ROLES[:4], "--instance-labels", "letter", "--carry", "note", "--quick",
+        "--methods", "unbag,dummy", "--jobs", "1", "--out", tmp_path / "results",
+    )  # fmt: skip
+    assert code == 0, errors
+    assert "compared" in out
+    assert "inductive_accuracy" in (tmp_path / "results/compare/compare.csv").read_text()
+
+
+def test_help_and_version(run):
+    for arguments in (["--help"], ["fit", "--help"], ["annotate", "-h"], ["data", "--help"]):
+        code, out, _ = run(*arguments)
+        assert code == 0
+        assert "Usage" in out
+    assert run("--version")[1].startswith("unbag ")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+@pytest.mark.parametrize("command", ["fit", "annotate"])
+def test_an_interruption_leaves_the_old_file_or_the_new_one(command, words, model, tmp_path):
+    import signal
+
+    out = tmp_path / ("old.unbag" if command == "fit" else "old.csv")
+    out.write_text("the old file")
+    arguments = {
+        "fit": ["fit", words, *ROLES, "-o", out],
+        "annotate": ["annotate", model, words, "-o", out],
+    }[command]
+    for delay in (0.3, 1.5, 2.5):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "unbag.cli", *map(str, arguments)], stderr=subprocess.PIPE,
+            text=True,
+        )  # fmt: skip
+        time.sleep(delay)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=120)
+        content = out.read_bytes()
+        whole = content == b"the old file" or len(content) > 5000
+        assert whole
+        assert not list(tmp_path.glob(".*part*"))
