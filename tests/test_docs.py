@@ -42,3 +42,13 @@ def test_commands_of_the_readme(tmp_path):
     lines = commands(DOCS.parent / "README.md")
     assert any(line.startswith("unbag fit") for line in lines)
     run_all([line for line in lines if line.startswith("unbag ")], tmp_path)
+
+
+def test_the_site_builds_without_warnings(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")],
+        cwd=DOCS.parent, capture_output=True, text=True,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "ORLogisticRegression" in (tmp_path / "site/reference/estimators/index.html").read_text()

@@ -11,7 +11,10 @@ from unbag.union.compilation import any_order
 
 # A row is done when a Newton step promises to gain less than this, in nats.
 LEAST_GAIN = 0.05
-NEWTON_STEPS, HALVINGS = 30, 30
+NEWTON_STEPS = 30
+# Steps that overshoot are cut, down to 1e-28: where all instances are far on the wrong side, the
+# loss is all but straight, and Newton's step points far beyond the minimum.
+CUT, MOST_CUTS = 0.2, 40
 # Part of the gradient that conjugate gradients may leave, and the most steps they take.
 RESIDUAL, CG_STEPS = 0.1, 40
 # Curvature that even a flat direction is taken to have.
@@ -67,16 +70,16 @@ class LogisticRows:
             start, start_loss, length = weights[rows], loss, np.ones(len(rows))
             tried = start - direction
             loss, gradient, curvature = self.loss(tried, positive, whole)
-            for _ in range(HALVINGS):
+            for _ in range(MOST_CUTS):
                 too_long = loss > start_loss - 1e-4 * length * slope
                 too_long = np.flatnonzero(too_long & worthwhile)
                 if not len(too_long):
                     break
-                length[too_long] *= 0.5
+                length[too_long] *= CUT
                 tried[too_long] = start[too_long] - length[too_long, None] * direction[too_long]
-                again = LogisticRows(self.X, self.penalty, len(too_long))
-                loss[too_long], gradient[too_long], curvature[too_long] = again.loss(
-                    tried[too_long], positive[too_long], whole[too_long]
+                room = np.empty((4, len(too_long), len(self.X)))
+                loss[too_long], gradient[too_long], curvature[too_long] = self.loss(
+                    tried[too_long], positive[too_long], whole[too_long], room
                 )
             better = loss < start_loss
             weights[rows[better]] = tried[better]
@@ -88,17 +91,25 @@ class LogisticRows:
             curvature = moved_up(curvature, unfinished)
         return weights
 
-    def loss(self, weights, positive, whole):
+    def loss(self, weights, positive, whole, room=None):
         """Return the loss of each row, and its derivatives.
+
+        Parameters
+        ----------
+        weights, positive, whole
+            As in `minimised`.
+        room : ndarray of shape (4, at least n_rows, n_instances), optional
+            Where to work, if not in the room of this object.
 
         Returns
         -------
         loss : ndarray of shape (n_rows,)
         gradient : ndarray of shape (n_rows, n_features)
         curvature : ndarray of shape (n_rows, n_instances)
-            Second derivatives in the logits; overwritten by the next call of any method.
+            Second derivatives in the logits; in `room`, so the next call overwrites them.
         """
-        logits, odds, log_odds, curvature = self._room[2:, : len(weights)]
+        room = self._room[2:] if room is None else room
+        logits, odds, log_odds, curvature = room[:, : len(weights)]
         np.matmul(weights, self.X.T, out=logits)
         # From 0 to 1: those of the less probable side.
         np.abs(logits, out=odds)
@@ -133,11 +144,9 @@ class LogisticRows:
                 break
             # A few solved rows more cost less than moving the others.
             if len(unsolved) < 0.75 * len(rows):
-                rows, scale, curvature = (
-                    rows[unsolved], scale[unsolved], moved_up(curvature, unsolved),
-                )  # fmt: skip
-                residual, search = residual[unsolved], search[unsolved]
-                size, goal = size[unsolved], goal[unsolved]
+                rows, scale, residual = rows[unsolved], scale[unsolved], residual[unsolved]
+                search, size, goal = search[unsolved], size[unsolved], goal[unsolved]
+                curvature = moved_up(curvature, unsolved)
         return direction
 
 

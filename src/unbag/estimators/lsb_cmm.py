@@ -137,9 +137,7 @@ class LSBCMM(ProbabilisticClassifier):
             candidates[known, pinned[known]] = True
         used = candidates.any(axis=1)
         if not used.any():
-            raise ValueError(
-                "No instance has a label that it may have: every bag is empty, or its label set is."
-            )
+            raise ValueError("No instance has a label to learn: all label sets are empty.")
         candidates = candidates[used]
         X = np.asarray(bags.X, dtype=np.float64)[used]
         self.scaler_ = fitted_scaler(self, X)

@@ -307,7 +307,7 @@ class Sticks:
 
     def __init__(self, X, penalty, n_components):
         self.X = X
-        self._n_rows = min(n_components - 1, max(1, CHUNK // len(X)))
+        self._n_rows = max(1, min(n_components - 1, CHUNK // len(X)))
         self._regressions = LogisticRows(X, penalty, self._n_rows)
         self._room = np.empty((n_components - 1, len(X)))
 
@@ -317,7 +317,7 @@ class Sticks:
         reaching, later = self._room, share[-1]
         for k in reversed(range(len(weights))):
             later = np.add(share[k], later, out=reaching[k])
-        for start in range(0, len(weights), max(self._n_rows, 1)):
+        for start in range(0, len(weights), self._n_rows):
             rows = slice(start, start + self._n_rows)
             weights[rows] = self._regressions.minimised(
                 weights[rows], share[:-1][rows], reaching[rows]

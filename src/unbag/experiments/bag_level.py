@@ -7,7 +7,7 @@ at the setting that is best for it, and all of them at the setting of the best H
 from .cross_validation import fold_scores, fold_units, tuned
 from .experiment import Experiment
 from .figures import Figure, beside_published
-from .methods import BOUNDS, METHODS
+from .methods import METHODS, OUTSIDE
 from .published import published_figure
 from .tables import Table, best_methods, cell
 
@@ -40,7 +40,7 @@ def bag_table(plan, ledger, tuned_by):
             for method in COMPARED:
                 settings[method], place = tuned(plan, ledger, name, method, *chosen_by)
                 scores[method] = fold_scores(plan, ledger, name, method, measure)[place]
-            rivals = {m: values for m, values in scores.items() if m not in BOUNDS}
+            rivals = {m: values for m, values in scores.items() if m not in OUTSIDE}
             bold = best_methods(rivals, higher_is_better=higher)
             row = [f"{name}, {words(measure)}"]
             for method, values in scores.items():
@@ -66,8 +66,8 @@ def bag_table(plan, ledger, tuned_by):
         [
             "In brackets: published, and the difference. Average precision is better high, the "
             "others low; coverage is divided by the number of classes. Bold: the best, and what a "
-            "paired t-test (two-tailed, 95 %) over the folds does not tell from it; SLR and the "
-            f"dummy stay outside. {plan.describe()}."
+            "paired t-test (two-tailed, 95 %) over the folds does not tell from it; SLR, the "
+            f"dummy and our default stay outside. {plan.describe()}."
         ],
     )
 
@@ -95,4 +95,12 @@ EXPERIMENT = Experiment(
     "Hamming loss, ranking loss, average precision, one-error and coverage of bag label sets",
     units=lambda plan, ledger: fold_units(plan, COMPARED),
     present=present,
+    remarks="""\
+MIMLSVM and MIMLNN measure distances, so they depend on how features are scaled, which the paper does
+not say. Features from zero to one reach the published figures on HJA; on MSRC v2 instances have to be
+brought to length one as well, which is therefore a setting that is tuned. What stays unexplained is
+MIMLNN on Letter Frost, whose published average precision and one-error no draw of letters, scaling,
+bias or variant of the distance that we tried came close to. The published Hamming loss of the dummy
+is that of one fixed class, which is not always the most frequent one that ours takes.
+""",
 )

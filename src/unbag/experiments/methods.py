@@ -165,6 +165,8 @@ METHODS = {
 
 #: Outside the comparison: they see instance labels, or nothing.
 BOUNDS = ("slr", "dummy", "dummy-bags")
+#: Outside the paper's comparison: the bounds, and what the paper does not have.
+OUTSIDE = (*BOUNDS, "unbag")
 
 
 def best_setting(settings, scores, *, higher_is_better=True):

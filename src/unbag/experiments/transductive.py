@@ -6,7 +6,7 @@ settings are chosen by the accuracy reached, or by the Hamming loss on the same 
 
 from .experiment import Experiment
 from .figures import Figure, beside_published
-from .methods import METHODS, best_setting
+from .methods import METHODS, OUTSIDE, best_setting
 from .published import published_figure
 from .tables import Table, cell
 
@@ -53,7 +53,7 @@ def accuracy_table(plan, ledger, tuned_by):
             accuracies = [result["transductive_accuracy"] for result in results[place]]
             means[method] = sum(accuracies) / len(accuracies)
             chosen[method] = settings[place]
-        best = max(means[method] for method in COMPARED if method != "dummy")
+        best = max(means[method] for method in COMPARED if method not in OUTSIDE)
         for method, mean in means.items():
             known = published_figure("transductive", tuned_by, name, method).get("mean")
             cells[method, name] = cell(mean, None, known, bold=mean == best)
@@ -72,8 +72,9 @@ def accuracy_table(plan, ledger, tuned_by):
         [[METHODS[m].title, *(cells[m, name] for name in plan.data)] for m in COMPARED],
         records,
         [
-            "In brackets: published, and the difference. Bold: the best; one fit to all bags, so "
-            f"there is nothing to test. {plan.describe(folds=False)}."
+            "In brackets: published, and the difference. Bold: the best, our default and the dummy "
+            "left aside; one fit to all bags, so there is nothing to test. "
+            f"{plan.describe(folds=False)}."
         ],
     )
 
@@ -100,4 +101,9 @@ EXPERIMENT = Experiment(
     "instance accuracy on bags of known labels, tuned by instance accuracy and by Hamming loss",
     units=units,
     present=present,
+    remarks="""\
+The paper does not say on what the Hamming loss was measured that tuned its second table; here it is
+that of the training bags. For rivals without a model of label sets, an instance gets the label of its
+bag that scores highest.
+""",
 )
