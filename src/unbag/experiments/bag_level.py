@@ -96,11 +96,12 @@ EXPERIMENT = Experiment(
     units=lambda plan, ledger: fold_units(plan, COMPARED),
     present=present,
     remarks="""\
-MIMLSVM and MIMLNN measure distances, so they depend on how features are scaled, which the paper does
-not say. Features from zero to one reach the published figures on HJA; on MSRC v2 instances have to be
-brought to length one as well, which is therefore a setting that is tuned. What stays unexplained is
-MIMLNN on Letter Frost, whose published average precision and one-error no draw of letters, scaling,
-bias or variant of the distance that we tried came close to. The published Hamming loss of the dummy
-is that of one fixed class, which is not always the most frequent one that ours takes.
+MIMLSVM and MIMLNN measure distances, so they depend on how features are scaled, which the paper
+does not say. Features from zero to one reach the published figures on HJA; on MSRC v2 instances
+have to be brought to length one as well, which is therefore a setting that is tuned. What stays
+unexplained is MIMLNN on Letter Frost, whose published average precision and one-error no draw of
+letters, scaling, bias or variant of the distance that we tried came close to. The published
+Hamming loss of the dummy is that of one fixed class, which is not always the most frequent one
+that ours takes.
 """,
 )

@@ -83,10 +83,11 @@ EXPERIMENT = Experiment(
     units=lambda plan, ledger: fold_units(plan, COMPARED),
     present=present,
     remarks="""\
-What differs from the paper, and why. MLR and SLR take 50 gradient steps each, as published for MLR;
-the paper does not say how SLR was fitted, and without a penalty few steps are a penalty of their own:
-L-BFGS, which goes all the way, is up to five points worse on the letters. MIMLfast needs more than
-its ten epochs on the small data sets to come as far as published. SIM has no published code; it is
-rebuilt from its description, and its regularisation is tuned over larger values than the paper's.
+What differs from the paper, and why. MLR and SLR take 50 gradient steps each, as published for
+MLR; the paper does not say how SLR was fitted, and without a penalty few steps are a penalty of
+their own: L-BFGS, which goes all the way, is up to five points worse on the letters. MIMLfast
+needs more than its ten epochs on the small data sets to come as far as published. SIM has no
+published code; it is rebuilt from its description, and its regularisation is tuned over larger
+values than the paper's.
 """,
 )

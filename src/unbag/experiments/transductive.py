@@ -102,8 +102,8 @@ EXPERIMENT = Experiment(
     units=units,
     present=present,
     remarks="""\
-The paper does not say on what the Hamming loss was measured that tuned its second table; here it is
-that of the training bags. For rivals without a model of label sets, an instance gets the label of its
-bag that scores highest.
+The paper does not say on what the Hamming loss was measured that tuned its second table; here it
+is that of the training bags. For rivals without a model of label sets, an instance gets the label
+of its bag that scores highest.
 """,
 )
