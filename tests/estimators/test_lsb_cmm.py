@@ -281,6 +281,8 @@ def test_the_fit_stops_when_the_bound_does(rng):
     assert stopped.converged
     n_iter = len(stopped.history)
     assert 10 < n_iter < 80
+    hasty = mixture_of(bags.X, candidates_of(bags, y), tol=1e3, **options)
+    assert len(hasty.history) == 11
     full = mixture_of(bags.X, candidates_of(bags, y), **options)
     assert not full.converged
     np.testing.assert_array_equal(full.history[:n_iter], stopped.history)

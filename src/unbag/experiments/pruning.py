@@ -261,8 +261,8 @@ def present(plan, ledger):
             curves,
             percents,
             [
-                "The paper shows its curves as pictures only. Both ways of inference are exact: "
-                "where they differ, steps by backtracking have magnified roundings. "
+                "The paper shows its curves as pictures only. Both ways of inference are exact up "
+                "to rounding; where they differ, backtracking has probably magnified that. "
                 f"{warned(curves)} {plan.describe()}."
             ],
         ),
