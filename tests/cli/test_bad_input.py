@@ -200,6 +200,56 @@ def test_a_file_that_is_no_model_runs_nothing(kind, run, words, model, tmp_path,
     assert not (tmp_path / "touched").exists()
 
 
+def test_what_is_read_is_not_overwritten(run, words, model, tmp_path):
+    before = set(os.listdir(tmp_path))
+    kept = words.read_bytes(), model.read_bytes()
+    check(run("fit", words, *ROLES, "-o", words), 1, "what is read", tmp_path, before)
+    check(run("report", model, words, "-o", model), 1, "what is read", tmp_path, before)
+    assert (words.read_bytes(), model.read_bytes()) == kept
+
+
+def test_a_named_column_must_be_there(run, words, model, tmp_path):
+    before = set(os.listdir(tmp_path))
+    out = tmp_path / "out.csv"
+    check(run("annotate", model, words, "--labels", "tgas", "-o", out), 1, "tags", tmp_path, before)
+    check(run("annotate", model, words, "--raven", tmp_path / "r", "-o", out), 1, "start", tmp_path,
+          before)  # fmt: skip
+    check(run("predict", model, words, "-o", tmp_path / "o.xlsx"), 1, "xlsx", tmp_path, before)
+
+
+def test_labels_separated_by_something_else(run, tmp_path):
+    header, *rest = word_lines()
+    letters = sorted({c for line in rest for c in line.split(",")[1].split("|")})
+    singles = [f"s{c},{c},{c},n,{','.join('1' * 16)}" for c in letters]
+    write(tmp_path, [header, *(x.replace("|", ";") for x in rest), *singles], "semi.csv")
+    before = set(os.listdir(tmp_path))
+    result = run("fit", tmp_path / "semi.csv", *ROLES, "-o", tmp_path / "m2.unbag")
+    check(result, 1, "--delimiter", tmp_path, before)
+
+
+def test_unused_labels_may_be_bad(run, words, model, tmp_path):
+    lines = words.read_text().splitlines()
+    write(tmp_path, [lines[0], replace_cell(lines, 1, 1, "A|Z")[1], *lines[2:]], "two.csv")
+    out = tmp_path / "out.csv"
+    assert run("annotate", model, tmp_path / "two.csv", "-o", out)[0] == 1
+    assert run("annotate", model, tmp_path / "two.csv", "--ignore-labels", "-o", out)[0] == 0
+    assert run("predict", model, tmp_path / "two.csv", "-o", out)[0] == 0
+
+
+def test_names_that_look_like_markup(run, words, tmp_path):
+    import json
+
+    marked = tmp_path / "marked.csv"
+    marked.write_text(words.read_text().replace("|T", "|[/b]").replace(",T,", ",[/b],"))
+    path = tmp_path / "marked.unbag"
+    assert run("fit", marked, *ROLES, "-o", path, "--max-iter", "3")[0] == 0
+    code, out, errors = run("evaluate", path, marked, "--instance-labels", "letter")
+    assert code == 0, errors
+    assert "[/b]" in out
+    code, out, _ = run("evaluate", path, marked, "--instance-labels", "letter", "--json")
+    json.loads(out, parse_constant=lambda name: pytest.fail(name))
+
+
 def test_a_label_never_seen(run, words, model, tmp_path):
     lines = words.read_text().replace("|T", "|THETA").splitlines()
     write(tmp_path, lines, "strange.csv")

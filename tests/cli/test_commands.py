@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import unbag
-from toy_words import ROLES
+from toy_words import ROLES, word_lines
 from unbag.io import Roles, read
 from unbag.model_file import read_header
 
@@ -160,6 +160,108 @@ def test_corrections_go_back_in(words, model, run, tmp_path):
         for path in (model, better)
     ]
     assert accuracy[1]["inductive_accuracy"] > accuracy[0]["inductive_accuracy"]
+
+
+def filled_in(path, target, *, order=None):
+    """Fill in all known labels of annotate's output, perhaps in another order of rows."""
+    rows = rows_of(path)
+    for row in rows:
+        row["known_label"] = row["letter"]
+    with target.open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows if order is None else sorted(rows, key=order))
+    return target
+
+
+def test_corrections_in_another_order_are_refused(words, model, run, tmp_path):
+    """Sorted within bags: bags stand where they stood, instances do not."""
+    out = tmp_path / "out.csv"
+    words.write_text("\n".join(word_lines()) + "\n")
+    run("annotate", model, words, "-o", out)
+    shuffled = filled_in(out, tmp_path / "c.csv", order=lambda row: (row["word"], row["entropy"]))
+    code, _, errors = run(
+        "fit", words, *ROLES, "-o", tmp_path / "n.unbag", "--instance-labels", shuffled
+    )
+    assert code == 1
+    assert "in another order" in errors
+    code, out_text, errors = run(
+        "fit", words, *ROLES[:4], "--carry", "letter", "--instance-id", "note", "-o",
+        tmp_path / "n.unbag", "--instance-labels", shuffled, "--max-iter", "5", "--json",
+    )  # fmt: skip
+    assert code == 0, errors
+    assert json.loads(out_text)["known_instance_labels"] == len(rows_of(words))
+
+
+def test_corrections_of_a_parquet_table_may_be_csv(words, model, run, tmp_path):
+    import pyarrow as pa
+    import pyarrow.csv
+
+    table = pyarrow.csv.read_csv(words)
+    table = table.append_column("id", pa.array(range(table.num_rows)))
+    pq.write_table(table, tmp_path / "w.parquet")
+    run("annotate", model, tmp_path / "w.parquet", "-o", tmp_path / "out.csv")
+    corrected = filled_in(
+        tmp_path / "out.csv", tmp_path / "c.csv", order=lambda row: row["entropy"]
+    )
+    code, out, errors = run(
+        "fit", tmp_path / "w.parquet", *ROLES, "--instance-id", "id", "--max-iter", "5", "--json",
+        "-o", tmp_path / "n.unbag", "--instance-labels", corrected,
+    )  # fmt: skip
+    assert code == 0, errors
+    assert json.loads(out)["known_instance_labels"] == table.num_rows
+
+
+def test_columns_of_the_users_own_are_kept(words, run, tmp_path):
+    """A feature named entropy is a feature, and stays what it was."""
+    own = tmp_path / "own.csv"
+    own.write_text(words.read_text().replace("x-box", "entropy"))
+    path, out = tmp_path / "own.unbag", tmp_path / "out.csv"
+    code, text, _ = run("fit", own, *ROLES, "-o", path, "--max-iter", "5", "--json")
+    assert code == 0
+    assert json.loads(text)["features"] == 16
+    assert run("annotate", path, own, "-o", out)[0] == 0
+    assert [row["entropy"] for row in rows_of(out)] == [row["entropy"] for row in rows_of(own)]
+    assert "unbag_entropy" in rows_of(out)[0]
+
+
+def test_annotate_output_can_be_annotated_again(words, model, run, tmp_path):
+    out, again = tmp_path / "out.csv", tmp_path / "again.csv"
+    run("annotate", model, words, "-o", out)
+    filled_in(out, out)
+    assert run("annotate", model, out, "-o", again)[0] == 0
+    assert rows_of(again) == rows_of(out)
+
+
+def test_models_without_probabilities_and_of_numbers(words, run, tmp_path):
+    table = read(words, Roles(bag="word", labels="tags", carry=("letter", "note")))
+    bags = unbag.Bags(table.bags.X, table.bags.offsets, feature_names=table.bags.feature_names)
+    path = tmp_path / "sim.unbag"
+    unbag.SIM(n_phases=2, n_steps=10).fit(bags, table.labels).save(path)
+    out = tmp_path / "bags.csv"
+    code, _, errors = run("predict", path, words, "--bag", "word", "-o", out)
+    assert code == 0, errors
+    assert list(rows_of(out)[0]) == ["word", "predicted"]
+    code, _, errors = run(
+        "annotate", path, words, "--bag", "word", "--labels", "tags", "-o", tmp_path / "o.csv"
+    )
+    assert code == 1
+    assert "SIM gives instances no probabilities" in errors
+    codes = {name: place for place, name in enumerate(table.labels.classes)}
+    numbers = tmp_path / "numbers.csv"
+    lines = words.read_text().splitlines()
+    changed = [lines[0]]
+    for line in lines[1:]:
+        word, tags, rest = line.split(",", 2)
+        changed.append(",".join([word, "|".join(str(codes[t]) for t in tags.split("|")), rest]))
+    numbers.write_text("\n".join(changed) + "\n")
+    model = unbag.ORLogisticRegression(max_iter=5).fit(bags, table.labels.indicator)
+    model.save(tmp_path / "int.unbag")
+    code, _, errors = run(
+        "annotate", tmp_path / "int.unbag", numbers, "--bag", "word", "--labels", "tags", "-o",
+        tmp_path / "o.csv",
+    )  # fmt: skip
+    assert code == 0, errors
 
 
 def test_arff_knows_its_roles(words, run, tmp_path):

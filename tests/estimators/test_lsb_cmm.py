@@ -186,6 +186,17 @@ def test_regressions_never_get_worse(far, rng):
         np.testing.assert_array_equal(array, copy)
 
 
+def test_a_step_that_is_not_worth_cutting_is_not_taken_if_it_fails(rng, monkeypatch):
+    monkeypatch.setattr(logistic_rows, "LEAST_GAIN", 1e9)
+    rows, positive, whole = regressions(rng)
+    start = np.linspace(0, 5, 7)[:, None] * rng.normal(size=(7, 4))
+    weights = rows.minimised(start, positive, whole)
+    before, after = (rows.loss(w, positive, whole)[0] for w in (start, weights))
+    stayed = (weights == start).all(axis=1)
+    assert (after[~stayed] < before[~stayed]).all()
+    assert 0 < stayed.sum() < 7
+
+
 def test_a_regression_without_data_stays_where_it_is(rng):
     rows, _, whole = regressions(rng)
     nothing = np.zeros_like(whole)

@@ -90,7 +90,7 @@ def test_the_page_needs_no_network_and_says_what_it_knows(letters):
     assert "What the bags contain is not known" in unknown
 
 
-def test_pictures_and_sounds_are_put_into_the_page(letters, tmp_path):
+def test_pictures_and_sounds_are_put_into_the_page_once(letters, tmp_path):
     bags, labels, model = letters
     (tmp_path / "letter.png").write_bytes(b"\x89PNG tiny")
     (tmp_path / "song.wav").write_bytes(b"RIFF tiny")
@@ -98,8 +98,19 @@ def test_pictures_and_sounds_are_put_into_the_page(letters, tmp_path):
         str(tmp_path / ("letter.png" if i % 2 else "song.wav")) for i in range(bags.n_instances)
     ]
     page = render(model, bags, labels, media=media)
-    assert "data:image/png;base64," in page
-    assert re.search(r"<audio controls[^>]*data:audio/", page)
+    assert page.count("data:image/png;base64,") == 1
+    assert len(re.findall("data:audio/[^;]*;base64,", page)) == 1
+    assert "<audio controls" in page
+
+
+def test_media_of_a_stranger_are_only_shown_if_they_are_pictures_or_sounds(letters):
+    bags, labels, model = letters
+    strange = ["javascript:alert(1).foo", "/etc/passwd", "x" * 300 + ".png", "https://e.org/a.png"]
+    media = [strange[i % 4] for i in range(bags.n_instances)]
+    page = render(model, bags, labels, media=media)
+    assert '"javascript' not in page
+    assert "(not found)" in page
+    assert '<script type="application/json" id="media">[]</script>' in page
 
 
 def test_a_failing_report_leaves_the_old_one(letters, tmp_path, monkeypatch):
@@ -107,7 +118,7 @@ def test_a_failing_report_leaves_the_old_one(letters, tmp_path, monkeypatch):
     path = tmp_path / "report.html"
     path.write_text("old")
     monkeypatch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(ValueError, match="disk full"):
         write_report(path, model, bags, labels)
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]

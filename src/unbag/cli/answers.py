@@ -8,10 +8,12 @@ import numpy as np
 import typer
 
 from unbag.io import DataError, peek
+from unbag.io.files import DELIMITED, FEATHER, PARQUET, suffix_of, unknown_format
 
 from . import options as o
-from .fitting import KNOWN, refuse_unwritable, show_plan
+from .corrections import KNOWN
 from .model_table import load_model, over, read_for_model
+from .outputs import refuse_unwritable, show_plan
 from .terminal import messages, print_json, print_table, progress
 
 Output = Annotated[Path, typer.Option("--output", "-o", help="The table to write.")]
@@ -51,36 +53,38 @@ def annotate(
     wanted = over(
         remembered,
         o.given_roles(roles, bag=bag, labels=labels, label_table=label_table, delimiter=delimiter),
+        table,
+        use_labels=not ignore_labels,
     )
     if dry_run:
         show_plan(peek(table, wanted, need_labels=False), output, as_json)
         return
-    refuse_unwritable(output)
+    refuse_unwritable(output, model)
     times = [perf_counter()]
     source, known = read_for_model(fitted, table, wanted, use_labels=not ignore_labels)
+    if (raven or audacity) and not (source.roles.start and source.roles.end):
+        raise DataError(
+            f"{table} has no columns start and end, which Raven and Audacity need: name them in a "
+            "TOML file by --roles."
+        )
     times.append(perf_counter())
     with progress("annotating") as report:
         answers = answer(fitted, source.bags, known, review_share=review, progress=report)
     times.append(perf_counter())
-    columns = answers.columns()
-    for name in ("annotation", "second_choice"):
-        columns[name] = np.array(
-            [None if label is None else str(label) for label in columns[name]], dtype=object
-        )
-    if source.source is None or KNOWN not in source.source.columns:
-        columns[KNOWN] = np.full(source.bags.n_instances, None)
+    columns = text_columns(answers)
+    annotation = columns["annotation"]
     with progress("writing") as report:
-        source.write(output, columns, progress=report)
+        source.write(output, unlike(columns, source), progress=report)
     times.append(perf_counter())
     more = {"Probability": answers.probability.round(4)}
     if raven is not None:
         from unbag.io import write_raven
 
-        write_raven(raven, source, columns["annotation"], more=more)
+        write_raven(raven, source, annotation, more=more)
     if audacity is not None:
         from unbag.io import write_audacity
 
-        write_audacity(audacity, source, columns["annotation"])
+        write_audacity(audacity, source, annotation)
     result = {
         "output": str(output),
         "bags": len(source.bags),
@@ -109,6 +113,32 @@ def annotate(
     messages.note(f"Written to {output}.")
 
 
+def text_columns(answers):
+    """Return the columns that annotate writes: labels as text, and one for people to fill in."""
+    columns = answers.columns()
+    for name in ("annotation", "second_choice"):
+        columns[name] = np.array(
+            [None if label is None else str(label) for label in columns[name]], dtype=object
+        )
+    columns[KNOWN] = np.full(len(answers.label), None)
+    return columns
+
+
+def unlike(columns, source):
+    """Name new columns so that they replace none of the user's own.
+
+    A table that annotate has written before gets its columns anew, but keeps what people filled
+    in.
+    """
+    present = set() if source.source is None else set(source.source.columns)
+    names = set(columns) - {KNOWN}
+    if names <= present:
+        return {name: values for name, values in columns.items() if name not in present & {KNOWN}}
+    return {
+        f"unbag_{name}" if name in present else name: values for name, values in columns.items()
+    }
+
+
 def predict(
     model: o.Model,
     table: o.Data,
@@ -125,18 +155,24 @@ def predict(
     from unbag.io.writing import write_tables
 
     messages.quiet = as_json
-    refuse_unwritable(output)
+    refuse_unwritable(output, model, table)
+    if suffix_of(output) not in (*DELIMITED, *PARQUET, *FEATHER):
+        raise unknown_format(output, (*DELIMITED, *PARQUET, *FEATHER))
     fitted, remembered = load_model(model)
-    wanted = over(remembered, o.given_roles(roles, bag=bag, delimiter=delimiter))
+    wanted = over(
+        remembered, o.given_roles(roles, bag=bag, delimiter=delimiter), table, use_labels=False
+    )
     source, _ = read_for_model(fitted, table, wanted, use_labels=False)
     sets = fitted.predict(source.bags)
-    proba = fitted.predict_proba(source.bags)
+    # Not every model has probabilities.
+    has_proba = hasattr(fitted, "predict_proba")
+    proba = fitted.predict_proba(source.bags) if has_proba else np.empty((len(sets), 0))
     names = np.array([str(label) for label in fitted.classes_], dtype=object)
     between = source.roles.delimiter or "|"
     columns = {
-        source.roles.bag or "bag": pa.array([str(each) for each in source.bags.ids]),
+        source.roles.bag or "bag": pa.array(source.bags.ids.tolist()),
         "predicted": pa.array([between.join(names[row == 1]) for row in sets]),
-        **{f"p({name})": pa.array(proba[:, c]) for c, name in enumerate(names)},
+        **{f"p({names[c]})": pa.array(column) for c, column in enumerate(proba.T)},
     }
     write_tables(output, [pa.table(columns)])
     if as_json:
@@ -168,7 +204,8 @@ def evaluate(
         o.given_roles(
             roles, bag=bag, labels=labels, label_table=label_table, delimiter=delimiter,
             instance_labels=instance_labels,
-        )
+        ),
+        table,
     )  # fmt: skip
     source, known = read_for_model(fitted, table, wanted)
     measures = measured(fitted, source, known)
@@ -221,8 +258,9 @@ def measured(fitted, source, known):
             result["calibration_error"] = float(calibration(texts, proba, names).ece)
     if known is not None:
         scores = fitted.decision_function(source.bags)
+        # Where no bag has both kinds of classes, there is nothing to rank.
         result |= {
-            name: float(value)
+            name: float(value) if np.isfinite(value) else None
             for name, value in bag_measures(known, fitted.predict(source.bags), scores).items()
         }
     return result

@@ -114,7 +114,9 @@ def show(shown):
     """Print the tables among what an experiment gives."""
     for thing in shown:
         if hasattr(thing, "body"):
-            print_table(thing.title, thing.header, thing.body, thing.notes)
+            # Bold is Markdown's; a terminal shows the stars.
+            body = [[str(entry).replace("**", "") for entry in row] for row in thing.body]
+            print_table(thing.title, thing.header, body, thing.notes)
 
 
 @contextmanager

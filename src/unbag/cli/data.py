@@ -48,7 +48,11 @@ def describe(
 
     if name is not None:
         check_name(name)
-        typer.echo(datasets.load(name).description)
+        data = datasets.load(name)
+        if as_json:
+            print_json({"name": name, "description": data.description})
+        else:
+            typer.echo(data.description)
         return
     table = datasets.describe()
     if as_json:

@@ -4,18 +4,18 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 
 from unbag.annotations import Annotations
-from unbag.io import DataError, Roles, peek, read
+from unbag.io import DataError, peek, read
 
 from . import options as o
+from .corrections import KNOWN, corrected_labels
+from .model_table import peek_columns
+from .outputs import refuse_unwritable, show_plan
 from .terminal import messages, print_json, progress
 
 MODEL = "The model"
-#: The column of annotate's output that people fill in.
-KNOWN = "known_label"
 
 
 def fit(
@@ -72,15 +72,16 @@ def fit(
         instance_labels=None if is_file else instance_labels, instance_id=instance_id, carry=carry,
         delimiter=delimiter,
     )  # fmt: skip
-    if wanted.features is None:
-        # Numbers that annotate has written are no features.
+    if wanted.features is None and set(Annotations.names()) <= set(peek_columns(table)):
+        # What annotate has written is no feature.
         wanted = replace(wanted, carry=(*wanted.carry, *written_columns(wanted)))
     if dry_run:
         show_plan(peek(table, wanted), output, as_json)
         return
-    refuse_unwritable(output)
+    refuse_unwritable(output, table)
     with progress("reading") as report:
         source = read(table, wanted, progress=report)
+    refuse_unsplit(source)
     pinned = None
     if is_file:
         pinned = corrected_labels(Path(instance_labels), source)
@@ -95,6 +96,19 @@ def fit(
     innermost(model).set_params(callback=None)
     model.save(output, info=facts(source))
     summarise(model, source, pinned, output, as_json)
+
+
+def refuse_unsplit(source):
+    """Refuse labels that seem to be separated by something else than the delimiter."""
+    names, given = {str(name) for name in source.labels.classes}, source.roles.delimiter
+    for mark in ";,/+":
+        for name in names if mark != given else ():
+            parts = [part.strip() for part in name.split(mark)]
+            if len(parts) > 1 and all(part in names for part in parts):
+                raise DataError(
+                    f"{source.path}: the label {name!r} looks like several, separated by {mark!r} "
+                    f"rather than {given!r}: use --delimiter {mark!r}."
+                )
 
 
 def written_columns(roles):
@@ -146,43 +160,6 @@ def replace_truth(bags):
     return Bags(bags.X, bags.offsets, ids=bags.ids, feature_names=bags.feature_names)
 
 
-def corrected_labels(path, source):
-    """Read known labels from a table that annotate wrote and a person corrected.
-
-    The column ``known_label`` holds them, or the one with the role of instance labels. Rows are
-    found again by their place, as long as the bags stand where they stood; or by the instance id.
-    """
-    wanted = Roles(
-        bag=source.roles.bag, instance_id=source.roles.instance_id, features=source.roles.features
-    )
-    corrected = read(path, wanted, need_labels=False)
-    columns = corrected.source.columns if corrected.source is not None else ()
-    if KNOWN not in columns:
-        raise DataError(
-            f"{path} has no column {KNOWN}: fill in that column of annotate's output where you "
-            "know the label, and leave it empty elsewhere."
-        )
-    known = corrected.column(KNOWN)
-    if source.roles.instance_id is not None:
-        place = dict(
-            zip(corrected.column(source.roles.instance_id).tolist(), known.tolist(), strict=True)
-        )
-        ids = source.column(source.roles.instance_id).tolist()
-        values = [place.get(each) for each in ids]
-    else:
-        same = corrected.bags.n_instances == source.bags.n_instances and np.array_equal(
-            corrected.rows, source.rows
-        )
-        if not same or not np.array_equal(corrected.bags.ids, source.bags.ids):
-            raise DataError(
-                f"{path} has other rows than {source.path}, or in another order: keep the order of "
-                "the rows, or name a column by --instance-id."
-            )
-        values = known.tolist()
-    values = [None if each is None or str(each).strip() == "" else str(each) for each in values]
-    return np.array(values, dtype=object)
-
-
 def facts(source):
     """Return what a model file remembers of the table."""
     remembered = {}
@@ -225,39 +202,3 @@ def summarise(model, source, pinned, output, as_json):
     if not fitted.converged_:
         messages.note("The fit has not converged: --max-iter allows more iterations.")
     messages.note(f"Written to {output}.")
-
-
-def show_plan(plan, output, as_json):
-    """Say how a table would be read."""
-    if as_json:
-        roles = {} if plan.roles is None else asdict(replace(plan.roles))
-        print_json(
-            {"path": plan.path, "format": plan.format, "rows": plan.n_rows, "roles": roles,
-             "one_row_per_bag": plan.is_wide, "output": output}
-        )  # fmt: skip
-        return
-    typer.echo(f"{plan.path}: {plan.format}" + (", one row per bag" if plan.is_wide else ""))
-    if plan.n_rows is not None:
-        typer.echo(f"rows: {plan.n_rows:,}")
-    if plan.roles is not None:
-        for role, value in asdict(plan.roles).items():
-            if value:
-                shown = ", ".join(map(str, value)) if isinstance(value, tuple) else value
-                typer.echo(f"{role}: {shown}")
-        roles_of = {column for _, column in plan.roles.columns()}
-        others = [name for name in plan.columns if name not in roles_of]
-        typer.echo(f"carried through: {', '.join(others) or 'nothing'}")
-    typer.echo(f"would write: {output}" if output else "would write nothing")
-
-
-def refuse_unwritable(path):
-    """Refuse early what could not be written late."""
-    import os
-
-    folder = path.resolve().parent
-    if path.is_dir():
-        raise DataError(f"{path} is a folder: name a file to write.")
-    if not folder.is_dir():
-        raise DataError(f"{path} cannot be written: there is no folder {folder}.")
-    if not os.access(folder, os.W_OK):
-        raise DataError(f"{path} cannot be written: no permission to write in {folder}.")

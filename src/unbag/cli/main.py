@@ -66,7 +66,7 @@ def main(arguments=None):
         except BrokenPipeError:
             # Whoever read our output has seen enough.
             code = 1
-        except (ValueError, OSError, TypeError) as error:
+        except (ValueError, OSError, TypeError, AttributeError, RuntimeError) as error:
             if "-v" in arguments or "--verbose" in arguments:
                 raise
             messages.say(f"unbag: error: {error}")

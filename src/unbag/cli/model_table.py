@@ -3,8 +3,10 @@
 from dataclasses import replace
 
 from unbag.io import DataError, Roles, read
+from unbag.io.errors import missing_column
 from unbag.io.files import BAG_FILES, existing_file, suffix_of
 from unbag.io.sources import open_table
+from unbag.labels import LabelSets
 from unbag.loading import load
 from unbag.model_file import read_header
 
@@ -32,14 +34,38 @@ def load_model(path):
     return model, Roles(**remembered, features=features)
 
 
-def over(remembered, given):
-    """Put roles that a command names over those that a model remembers.
+def over(remembered, given, path, *, use_labels=True):
+    """Put roles that a command names over those that a model remembers, for one table.
 
-    A column that was only carried through when the model was fitted may have a role now.
+    Parameters
+    ----------
+    remembered, given : Roles
+        What was only carried through when the model was fitted may have a role now.
+    path : Path
+        The table. What a command names must be in it; what is remembered need not.
+    use_labels : bool
+        Whether bag labels are wanted; if not, their columns are carried through unread.
+
+    Returns
+    -------
+    Roles
     """
+    present = peek_columns(path)
+    for role in ("labels", "unknown", "media", "start", "end"):
+        named = getattr(given, role)
+        if present and named is not None and named not in present:
+            raise missing_column(path, named, present, role)
+        if present and getattr(remembered, role) not in present:
+            remembered = replace(remembered, **{role: None})
     named = {column for _, column in given.columns()}
     carried = tuple(column for column in remembered.carry if column not in named)
-    return replace(remembered, carry=carried).merged(given)
+    roles = replace(remembered, carry=carried).merged(given)
+    if not use_labels:
+        unread = {roles.labels, roles.unknown, "labels"} - {None}
+        roles = replace(roles, labels=None, unknown=None, label_table=None)
+        taken = {column for _, column in roles.columns()}
+        roles = replace(roles, carry=(*roles.carry, *sorted(unread - taken)))
+    return roles
 
 
 def feature_names(model):
@@ -66,11 +92,6 @@ def read_for_model(model, path, roles, *, use_labels=True):
     labels : LabelSets or None
         None if the table has none, or they are not wanted.
     """
-    present = peek_columns(path)
-    for role in ("media", "start", "end"):
-        # Remembered from the table of the fit; this one may do without.
-        if present and getattr(roles, role) not in present:
-            roles = replace(roles, **{role: None})
     with progress("reading") as report:
         table = read(path, roles, need_labels=False, progress=report)
     expected = feature_names(model)
@@ -102,4 +123,7 @@ def aligned(table, classes):
                 f"shown; it knows {', '.join(sorted(known))}. Correct the label, fit again with "
                 "it, or use --ignore-labels."
             )
-    return table.labels.reindex(classes)
+    # By their text, as files have it; the classes of a model may be numbers.
+    as_text = LabelSets(table.labels.indicator, [str(label) for label in table.labels.classes])
+    found = as_text.reindex([str(label) for label in classes])
+    return LabelSets(found.indicator, classes)

@@ -7,6 +7,7 @@ import typer
 
 from . import options as o
 from .model_table import load_model, over, read_for_model
+from .outputs import refuse_unwritable
 from .terminal import messages
 
 
@@ -37,16 +38,16 @@ def report(
     from unbag.model_file import read_header
     from unbag.report import write_report
 
-    from .fitting import refuse_unwritable
-
-    refuse_unwritable(output)
+    refuse_unwritable(output, model, table)
     fitted, remembered = load_model(model)
     wanted = over(
         remembered,
         o.given_roles(
             roles, bag=bag, labels=labels, label_table=label_table, delimiter=delimiter,
             instance_labels=instance_labels, media=media,
-        )
+        ),
+        table,
+        use_labels=not ignore_labels,
     )  # fmt: skip
     source, known = read_for_model(fitted, table, wanted, use_labels=not ignore_labels)
     column = source.roles.media

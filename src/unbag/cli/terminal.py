@@ -7,6 +7,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 
 class Messages:
@@ -59,14 +60,16 @@ def progress(title):
 
 def print_json(value):
     """Print a result for machines, on stdout."""
-    typer.echo(json.dumps(value, indent=2, default=str))
+    typer.echo(json.dumps(value, indent=2, default=str, allow_nan=False))
 
 
 def print_table(title, header, rows, notes=()):
     """Print a table for people, on stdout."""
-    table = Table(title=title, caption="\n".join(notes) or None, caption_justify="left")
+    # As text: names of people's classes and files may look like markup.
+    caption = Text("\n".join(notes)) if notes else None
+    table = Table(title=Text(title), caption=caption, caption_justify="left")
     for place, column in enumerate(header):
-        table.add_column(str(column), justify="right" if place else "left")
+        table.add_column(Text(str(column)), justify="right" if place else "left")
     for row in rows:
-        table.add_row(*(str(entry).replace("**", "") for entry in row))
+        table.add_row(*(Text(str(entry)) for entry in row))
     Console().print(table)

@@ -124,7 +124,7 @@ class _Spans:
         group_of = bag_of_instance if media is None else table.column(media)
         self.groups = {}
         for i, (group, label) in enumerate(zip(group_of.tolist(), self.labels, strict=True)):
-            instances = self.groups.setdefault(str(group or ""), [])
+            instances = self.groups.setdefault("" if group is None else str(group), [])
             if label is not None:
                 instances.append(i)
         for instances in self.groups.values():

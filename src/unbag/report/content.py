@@ -18,8 +18,9 @@ MOST_BAGS, MOST_INSTANCES = 60, 40
 MOST_CLASSES = 30
 #: Labels of an instance that get a bar, and the least probability that is worth one.
 MOST_BARS, LEAST_BAR = 4, 0.005
-#: A file of pictures or sounds up to this size is put into the report; beyond, it is linked.
-MOST_BYTES = 2_000_000
+#: A picture or sound up to this size is put into the report, up to so much in all; beyond, it is
+#: linked.
+MOST_BYTES, MOST_BYTES_IN_ALL = 2_000_000, 50_000_000
 UNKNOWN_CLASS = "background"
 
 
@@ -46,6 +47,8 @@ def content(model, bags, labels=None, *, media=None, title="Report", settings=No
     """
     answers = annotate(model, bags, labels)
     truth = known_labels(bags)
+    shown_media = Media(media)
+    described = ambiguous_bags(model, bags, labels, answers, truth, shown_media)
     return {
         "title": title,
         "version": __version__,
@@ -58,7 +61,8 @@ def content(model, bags, labels=None, *, media=None, title="Report", settings=No
         "confidence": confidence_chart(answers),
         "calibration": calibration_part(model, bags, labels, truth),
         "class_names": [shown(name) for name in class_names(model)],
-        "bags": ambiguous_bags(model, bags, labels, answers, truth, media),
+        "bags": described,
+        "media": shown_media.sources,
         "impossible": [str(bags.ids[b]) for b in np.flatnonzero(answers.impossible)],
         "relaxed": relaxed_bags(model),
         "settings": settings or {},
@@ -251,34 +255,61 @@ def instance(i, proba, names, first, truth, media):
         ],
         "truth": true,
         "wrong": true is not None and true != names[order[0]],
-        "media": embedded(media[first + i]) if media is not None and media[first + i] else None,
+        "media": media.show(first + i),
     }
 
 
-def embedded(path):
-    """Put a small picture or sound into the page itself; link a large one.
+class Media:
+    """Pictures and sounds of instances: each is put into the page once, as far as there is room.
 
     Parameters
     ----------
-    path : str
-        Where it lies.
-
-    Returns
-    -------
-    dict
-        ``kind``: image, audio or other; ``source``: what the page shows; ``name``.
+    paths : sequence of str, or None
+        Where the medium of each instance lies; empty where there is none.
     """
-    path = Path(str(path))
-    kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
-    source = path.as_posix()
-    if path.is_file() and path.stat().st_size <= MOST_BYTES:
-        source = f"data:{kind};base64,{base64.b64encode(path.read_bytes()).decode()}"
-    main = kind.partition("/")[0]
-    return {
-        "kind": main if main in ("image", "audio") else "other",
-        "source": source,
-        "name": path.name,
-    }
+
+    def __init__(self, paths):
+        self.paths = paths
+        self.sources = []
+        self.place_of = {}
+        self.room = MOST_BYTES_IN_ALL
+
+    def show(self, i):
+        """Describe the medium of an instance.
+
+        Returns
+        -------
+        dict or None
+            ``kind``: image, audio or missing; ``place`` among `sources`; ``name``. Only what is
+            a picture or a sound on this machine is shown: a table from a stranger may name
+            anything.
+        """
+        if self.paths is None or not self.paths[i]:
+            return None
+        path = Path(str(self.paths[i]))
+        kind = (mimetypes.guess_type(path.name)[0] or "").partition("/")[0]
+        if kind not in ("image", "audio") or not is_file(path):
+            return {"kind": "missing", "place": None, "name": path.name}
+        if path not in self.place_of:
+            self.place_of[path] = len(self.sources)
+            self.sources.append(self._source(path))
+        return {"kind": kind, "place": self.place_of[path], "name": path.name}
+
+    def _source(self, path):
+        size = path.stat().st_size
+        if size > min(MOST_BYTES, self.room):
+            return path.resolve().as_uri()
+        self.room -= size
+        content = base64.b64encode(path.read_bytes()).decode()
+        return f"data:{mimetypes.guess_type(path.name)[0]};base64,{content}"
+
+
+def is_file(path):
+    """Tell whether a file is there; a name that no file can have is none."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def relaxed_bags(model):

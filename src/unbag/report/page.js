@@ -15,6 +15,12 @@
     show(dark);
   });
 
+  // Each picture or sound is in the page once, however many instances share it.
+  const media = JSON.parse(document.getElementById("media").textContent);
+  for (const shown of document.querySelectorAll("[data-media]")) {
+    shown.src = media[Number(shown.dataset.media)];
+  }
+
   // Tables sort by the column whose heading is pressed; pressed again, the other way round.
   const valueOf = (row, column, numeric) => {
     const text = row.cells[column].textContent.trim();

@@ -1,8 +1,8 @@
 """From content to one self-contained HTML file."""
 
-import os
 from importlib.resources import files
-from pathlib import Path
+
+from unbag.io.files import writing
 
 from .content import content
 
@@ -47,10 +47,5 @@ def write_report(path, model, bags, labels=None, **options):
         As in `render`.
     """
     text = render(model, bags, labels, **options)
-    path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with writing(path) as file:
+        file.write(text.encode())
