@@ -67,6 +67,8 @@ def section(name, about, folder, link):
         f"`unbag reproduce {name}{data}{options} --seed {about['seed']}` "
         f"(Python {about['python']}; {versions})", "",
     ]  # fmt: skip
+    if about["level"] == "quick":
+        parts += ["**A first look, not a reproduction**: few folds, draws and settings.", ""]
     for figure in sorted(folder.glob("*.png")):
         parts += [f"![{name}: {figure.stem}]({(link / figure.name).as_posix()})", ""]
     for table in about["tables"]:
