@@ -32,8 +32,8 @@ from .tables import Table, best_methods, cell
 
 WIDTHS = {
     "full": [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0],
-    "standard": [0.2, 0.5, 1.0],
-    "quick": [0.5],
+    "standard": [0.5, 1.0, 2.0],
+    "quick": [1.0],
 }
 BUILD = {
     "mlr": partial(ORLogisticRegression, 0.0, solver="em", max_iter=500, tol=0.0),
