@@ -175,6 +175,30 @@ def test_regressions_reach_their_minimum(far, rng, exactly):
         np.testing.assert_allclose(weights[k], expected, rtol=0, atol=1e-4)
 
 
+def test_directions_are_newtons(rng, exactly):
+    """The first five rows are solved at once, and leave the others."""
+    rows, positive, whole = regressions(rng)
+    _, gradient, curvature = rows.loss(rng.normal(size=(7, 4)), positive, whole)
+    gradient[:5] = 0
+    hessian = np.einsum("kn,ni,nj->kij", curvature, rows.X, rows.X) + np.diag(rows.penalty)
+    expected = np.linalg.solve(hessian, gradient[:, :, None])[:, :, 0]
+    direction = rows.newton_direction(curvature, gradient)
+    np.testing.assert_allclose(direction, expected, rtol=1e-6, atol=1e-12)
+
+
+def test_few_steps_do_though_some_rows_are_done_at_once(rng, exactly, monkeypatch):
+    rows, positive, whole = regressions(rng)
+    positive[[2, 6]] *= 20
+    whole[[2, 6]] *= 20
+    optimum = rows.minimised(np.zeros((7, 4)), positive, whole)
+    start = optimum.copy()
+    start[[2, 6]] = 0
+    monkeypatch.setattr(logistic_rows, "NEWTON_STEPS", 3)
+    monkeypatch.setattr(logistic_rows, "LEAST_GAIN", 1e-9)
+    weights = rows.minimised(start, positive, whole)
+    np.testing.assert_allclose(weights, optimum, rtol=0, atol=1e-7)
+
+
 @pytest.mark.parametrize("far", [0.0, 3.0, 30.0, 300.0])
 def test_regressions_never_get_worse(far, rng):
     rows, positive, whole = regressions(rng)

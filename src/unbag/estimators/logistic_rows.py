@@ -64,7 +64,7 @@ class LogisticRows:
         positive, whole = own
         loss, gradient, curvature = self.loss(weights, positive, whole)
         for _ in range(NEWTON_STEPS):
-            direction = self._newton_direction(curvature, gradient)
+            direction = self.newton_direction(curvature, gradient)
             slope = np.einsum("kd,kd->k", direction, gradient)
             worthwhile = 0.5 * slope > LEAST_GAIN
             start, start_loss, length = weights[rows], loss, np.ones(len(rows))
@@ -120,7 +120,7 @@ class LogisticRows:
         add_losses(logits, odds, log_odds, positive, whole, loss, curvature)
         return loss, odds @ self.X + weights * self.penalty, curvature
 
-    def _newton_direction(self, curvature, gradient):
+    def newton_direction(self, curvature, gradient):
         """Solve for the Newton steps of all rows, by preconditioned conjugate gradients."""
         rows, direction = np.arange(len(gradient)), np.zeros_like(gradient)
         ridge = self.penalty + LEAST_CURVATURE
