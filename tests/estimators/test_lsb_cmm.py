@@ -10,10 +10,9 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from toy_bags import make_colours
-from unbag import Bags, LabelSets, Unknown
+from unbag import LSBCMM, Bags, LabelSets, Unknown
 from unbag.estimators import logistic_rows, stick_breaking
 from unbag.estimators.logistic_rows import LogisticRows
-from unbag.estimators.lsb_cmm import LSBCMM
 from unbag.estimators.stick_breaking import (
     dirichlet_divergence,
     expected_log_proba,

@@ -79,8 +79,7 @@ class LSBCMM(ProbabilisticClassifier):
     --------
     Low instances are "a", high ones "b"; only bags say so.
 
-    >>> from unbag import Bags
-    >>> from unbag.estimators.lsb_cmm import LSBCMM
+    >>> from unbag import Bags, LSBCMM
     >>> bags = Bags.from_list([[[0.0], [9.0]], [[1.0], [0.0]], [[8.0]], [[1.0], [7.0]]])
     >>> model = LSBCMM().fit(bags, [{"a", "b"}, {"a"}, {"b"}, {"a", "b"}])
     >>> model.predict_instances([[[0.5], [8.5]]])
