@@ -15,7 +15,7 @@ some of our own. This page is written by
 
     {command}
 
-from real runs, each with the settings named below its tables. An interrupted run goes on where it
+from real runs, each by the command named in its section. An interrupted run goes on where it
 stopped. "Published" figures are the paper's; differences are ours minus theirs. Letter Carroll and
 Letter Frost are drawn at random, and the paper's draw and folds are not known, so differences of a
 point or two there mean nothing. The levels are: *quick* for a first look, *standard* with the
@@ -49,7 +49,7 @@ def write_page(out, page):
             sections.append(section(name, json.loads(about.read_text()), out / name, folder / name))
     if not contents:
         raise ValueError(f"{out} holds no finished experiment: run `unbag reproduce NAME` first.")
-    command = f"unbag reproduce all --out {out} --page {page}"
+    command = f"unbag reproduce none --out {out} --page {page}"
     links = "\n".join(f"- [{name}](#{name}): {find_experiment(name).title}" for name in contents)
     page.parent.mkdir(parents=True, exist_ok=True)
     replace(page, "\n".join([INTRODUCTION.format(command=command), links, "", *sections]))
