@@ -18,7 +18,7 @@ from sklearn.model_selection import KFold, cross_val_score
 from measure import alternate, machine, save
 from unbag import Bags, ORLogisticRegression
 from unbag.fitting import Objective, Progress, fit_em, fit_lbfgs
-from unbag.fitting.blas import one_blas_thread
+from unbag.fitting.threads import one_blas_thread
 from unbag.model_selection import inductive_accuracy
 
 
@@ -67,7 +67,7 @@ def large_fit(rng, quick):
     n_instances = 9_400 if quick else 47_000
     bags, y = labelled_bags(rng, n_instances, 128, 26, 20, 7)
     n_iterations = 50
-    ours = ORLogisticRegression(max_iter=n_iterations, tol=0.0, standardize=False)
+    ours = ORLogisticRegression(max_iter=n_iterations, tol=0.0, scaling=None)
     theirs = LogisticRegression(max_iter=n_iterations, tol=0.0)
 
     def fit_theirs():

@@ -40,7 +40,7 @@ def kernels_by_size(rng, rounds):
         bag = one_bag(rng, n_instances, n_labels)
         work = n_instances**2 * n_labels * 2.0**n_labels
         calls = {
-            method: lambda method=method, bag=bag: infer(*bag, method=method, n_threads=1)
+            method: lambda method=method, bag=bag: infer(*bag, method=method, n_jobs=1)
             for method in KERNELS
             if method != "forward" or work < FORWARD_LIMIT
         }
@@ -71,7 +71,7 @@ def like_hja(rng, rounds):
     log_prior = log_softmax(rng.normal(size=(offsets[-1], n_classes)), axis=1)
     seconds = alternate(
         {
-            "infer": lambda: infer(log_prior, offsets, y, n_threads=1),
+            "infer": lambda: infer(log_prior, offsets, y, n_jobs=1),
             "log_softmax": lambda: log_softmax(log_prior, axis=1),
         },
         20 * rounds,
@@ -88,7 +88,7 @@ def many_small_bags(rng, n_many):
         y[np.arange(n_bags), rng.integers(0, 2, n_bags)] = 1
         y[np.arange(n_bags), rng.integers(2, 4, n_bags)] = 1
         offsets = 10 * np.arange(n_bags + 1)
-        calls = {"infer": lambda: infer(log_prior, offsets, y, n_threads=1)}  # noqa: B023
+        calls = {"infer": lambda: infer(log_prior, offsets, y, n_jobs=1)}  # noqa: B023
         seconds[n_bags] = alternate(calls, 3 if n_bags > 1000 else 100)["infer"] / n_bags
     return {
         "n_bags": n_many,
@@ -100,7 +100,7 @@ def many_small_bags(rng, n_many):
 def many_labels(rng, rounds):
     """Time one bag of 40 labels and 1000 instances."""
     bag = one_bag(rng, 1000, 40)
-    return {"seconds": alternate({"infer": lambda: infer(*bag, n_threads=1)}, rounds)["infer"]}
+    return {"seconds": alternate({"infer": lambda: infer(*bag, n_jobs=1)}, rounds)["infer"]}
 
 
 IMPORT = "import {modules}"

@@ -308,7 +308,7 @@ def test_repeated_instances_make_the_dictionary_singular_but_do_no_harm(rng):
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
 def test_blocks_do_not_change_the_features(whiten, form, rng, monkeypatch):
     bags = make_bags(rng, sizes=(20, 0, 17), form=form)
-    kernel = RBFDictionary(whiten=whiten, fraction=10, random_state=0).fit(bags)
+    kernel = RBFDictionary(whiten=whiten, n_components=10, random_state=0).fit(bags)
     whole = kernel.transform(bags).X
     seen = []
     in_one_block = kernel._kernel
@@ -323,21 +323,21 @@ def test_blocks_do_not_change_the_features(whiten, form, rng, monkeypatch):
 SIZES = [(1.0, 40), (0.25, 10), (1e-9, 1), (7, 7), (1, 1), (99, 40), (np.int64(3), 3)]
 
 
-@pytest.mark.parametrize(("fraction", "size"), SIZES)
-def test_dictionary_is_drawn_from_the_training_instances(fraction, size):
+@pytest.mark.parametrize(("n_components", "size"), SIZES)
+def test_dictionary_is_drawn_from_the_training_instances(n_components, size):
     X = np.arange(80.0).reshape(40, 2)
     bags = Bags(X, [0, 15, 40])
-    draw = RBFDictionary(fraction=fraction, random_state=3).fit(bags)
+    draw = RBFDictionary(n_components=n_components, random_state=3).fit(bags)
     positions = draw.dictionary_[:, 0] / 2
     assert positions.shape == (size,)
     assert (np.diff(positions) > 0).all()
     np.testing.assert_array_equal(draw.dictionary_, X[positions.astype(int)])
     # The width belongs to all training instances, whatever the dictionary.
     np.testing.assert_allclose(draw.delta_, mean_squared_distance(X))
-    again = RBFDictionary(fraction=fraction, random_state=3).fit(bags)
+    again = RBFDictionary(n_components=n_components, random_state=3).fit(bags)
     np.testing.assert_array_equal(again.dictionary_, draw.dictionary_)
     if 1 < size < 40:
-        other = RBFDictionary(fraction=fraction, random_state=4).fit(bags)
+        other = RBFDictionary(n_components=n_components, random_state=4).fit(bags)
         assert not np.array_equal(other.dictionary_, draw.dictionary_)
 
 
@@ -378,15 +378,15 @@ def test_scale_is_checked(scale, rng):
         RBFDictionary(scale).fit(make_bags(rng))
 
 
-@pytest.mark.parametrize("fraction", [0, -3, 0.0, 1.5, np.nan, True, "all"])
-def test_fraction_is_checked(fraction, rng):
-    with pytest.raises(ValueError, match=r"fraction must be a float in \(0, 1\] or an int"):
-        RBFDictionary(fraction=fraction).fit(make_bags(rng))
+@pytest.mark.parametrize("n_components", [0, -3, 0.0, 1.5, np.nan, True, "all"])
+def test_n_components_is_checked(n_components, rng):
+    with pytest.raises(ValueError, match=r"n_components must be a float in \(0, 1\] or an int"):
+        RBFDictionary(n_components=n_components).fit(make_bags(rng))
 
 
 def test_names_tell_whether_features_are_whitened(rng):
     bags = make_bags(rng, named=True)
-    whitened = RBFDictionary(fraction=2, random_state=0).fit(bags)
+    whitened = RBFDictionary(n_components=2, random_state=0).fit(bags)
     assert whitened.transform(bags).feature_names.tolist() == ["whitened_rbf_0", "whitened_rbf_1"]
     assert is_whitened(whitened.transform(bags))
     assert is_whitened(BagContext().fit_transform(whitened.transform(bags)))
@@ -411,7 +411,7 @@ def two_groups(rng, n_bags=12):
 def test_kernel_pipeline_does_its_steps_in_order(rng):
     bags, y = two_groups(rng)
     model = kernel_pipeline(
-        NearestInstance(), context=0.5, scale=2.0, fraction=4, random_state=0
+        NearestInstance(), context=0.5, scale=2.0, n_components=4, random_state=0
     ).fit(bags, y)
     assert isinstance(model, BagPipeline)
     assert list(model.named_steps) == ["scale", "context", "kernel", "model"]
@@ -424,13 +424,13 @@ def test_kernel_pipeline_does_its_steps_in_order(rng):
 
 
 def test_kernel_pipeline_leaves_out_context_and_standardising():
-    estimator = NearestInstance(standardize=True)
+    estimator = NearestInstance(scaling="standard")
     whitened = kernel_pipeline(estimator)
     assert list(whitened.named_steps) == ["scale", "kernel", "model"]
-    assert whitened["model"].standardize is False
-    assert estimator.standardize is True
+    assert whitened["model"].scaling is None
+    assert estimator.scaling == "standard"
     plain = kernel_pipeline(estimator, whiten=False)
-    assert plain["model"].standardize is True
+    assert plain["model"].scaling == "standard"
     assert plain["kernel"].whiten is False
     assert plain["model"] is not estimator
     kernel_pipeline(LogisticRegression())  # has no such parameter
@@ -491,7 +491,11 @@ def test_pipeline_clones_pickles_and_sets_parameters(rng, tmp_path):
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_grid_search_over_bags(n_jobs, rng):
     bags, y = two_groups(rng)
-    grid = {"kernel__scale": [0.5, 2.0], "kernel__fraction": [3, 1.0], "model__power": [1.0, 2.0]}
+    grid = {
+        "kernel__scale": [0.5, 2.0],
+        "kernel__n_components": [3, 1.0],
+        "model__power": [1.0, 2.0],
+    }
     model = kernel_pipeline(NearestInstance(), context=0.5, random_state=0)
     search = GridSearchCV(model, grid, cv=2, n_jobs=n_jobs, error_score="raise").fit(bags, y)
     assert search.best_score_ == 1

@@ -68,7 +68,7 @@ def test_as_accurate_as_the_prototype(name, solver):
     ("name", "settings", "alpha", "least"),
     [
         # The best published figures of this model are 72.8, 61.0 and 72.1.
-        ("hja-union", {"context": 0.5, "scale": 1.0, "fraction": 600}, 0.1, 80.0),
+        ("hja-union", {"context": 0.5, "scale": 1.0, "n_components": 600}, 0.1, 80.0),
         ("msrcv2", {"context": 1.0, "scale": 0.5}, 0.03, 68.0),
         ("letter-carroll", {"scale": 0.5}, 0.03, 74.0),
     ],

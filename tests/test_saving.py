@@ -70,7 +70,7 @@ def test_models_answer_as_before(kind, dtype, path):
 
 @every_model
 def test_pipelines_answer_as_before(kind, path):
-    model = kernel_pipeline(kind(random_state=0), context=0.5, fraction=20, random_state=0)
+    model = kernel_pipeline(kind(random_state=0), context=0.5, n_components=20, random_state=0)
     model.fit(BAGS, Y)
     again = saved_and_loaded(model, path)
     assert_equal(vars(again), vars(model))
@@ -106,8 +106,8 @@ def test_classes_keep_their_type(classes, path):
 def test_sparse_dictionaries(path):
     bags = Bags(sparse.csr_matrix(np.maximum(BAGS.X, 0)), BAGS.offsets)
     model = BagPipeline([
-        ("scale", OnInstances(MaxAbsScaler())), ("kernel", unbag.RBFDictionary(fraction=20)),
-        ("model", ORLogisticRegression(standardize=False, max_iter=3)),
+        ("scale", OnInstances(MaxAbsScaler())), ("kernel", unbag.RBFDictionary(n_components=20)),
+        ("model", ORLogisticRegression(scaling=None, max_iter=3)),
     ]).fit(bags, Y)  # fmt: skip
     again = saved_and_loaded(model, path)
     assert type(again[1].dictionary_) is type(model[1].dictionary_)
@@ -208,7 +208,7 @@ def test_header(path, pipeline):
     assert header["features"] == {"count": 2, "names": ["pitch", "length"]}
     assert header["classes"] == [0, 1, 2]
     assert [step["name"] for step in header["steps"]] == ["scale", "context", "kernel", "model"]
-    assert header["steps"][2]["parameters"]["fraction"] == 20
+    assert header["steps"][2]["parameters"]["n_components"] == 20
     assert header["steps"][3]["class"] == "ORLogisticRegression"
     assert header["training"]["n_iter_"] == 5
     assert header["training"]["history_"] == pipeline[-1].history_.tolist()

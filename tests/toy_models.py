@@ -14,7 +14,7 @@ BAGS = BAGS.with_features(BAGS.X, ["pitch", "length"])
 
 def fitted_pipeline():
     model = ORLogisticRegression(max_iter=5)
-    return kernel_pipeline(model, context=0.5, fraction=20, random_state=0).fit(BAGS, Y)
+    return kernel_pipeline(model, context=0.5, n_components=20, random_state=0).fit(BAGS, Y)
 
 
 def answers(model, bags, y=Y):

@@ -7,8 +7,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 class NearestInstance(ClassifierMixin, BaseEstimator):
     """Give an instance the label of the nearest training bag's mean, a bag that of its first."""
 
-    def __init__(self, standardize=True, power=2.0):
-        self.standardize = standardize
+    def __init__(self, scaling="standard", power=2.0):
+        self.scaling = scaling
         self.power = power
 
     def fit(self, X, y):

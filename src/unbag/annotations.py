@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import entr
 
-from unbag.estimators.instances import impossible_bags
+from unbag.union import UnionProblem
 
 #: Instances that are worked on at a time, so that memory stays bounded.
 BLOCK = 65_536
@@ -100,7 +100,7 @@ def annotate(model, bags, labels=None, *, review_share=REVIEW_SHARE, progress=No
         y = labels.indicator
         if has_background(model):
             y = np.hstack([y, np.full((len(y), 1), -1, dtype=y.dtype)])
-        impossible = impossible_bags(y, bags.offsets)
+        impossible = UnionProblem(bags.offsets, y).impossible
     for first, last in blocks(bags):
         some = bags[first:last]
         if labels is None:

@@ -86,7 +86,7 @@ class BagPipeline(Pipeline):
 
 
 def kernel_pipeline(
-    estimator, *, context=0.0, scale=1.0, fraction=1.0, whiten=True, random_state=None
+    estimator, *, context=0.0, scale=1.0, n_components=1.0, whiten=True, random_state=None
 ):
     """Build a BagPipeline, the kernel version of a model, with its steps in the right order.
 
@@ -96,11 +96,11 @@ def kernel_pipeline(
     Parameters
     ----------
     estimator : estimator
-        A clone becomes the last step, with ``standardize=False`` or ``scaling=None`` if it has
-        such a parameter and `whiten` is true: whitened features must not be scaled.
+        A clone becomes the last step, with ``scaling=None`` if it has such a parameter and
+        `whiten` is true: whitened features must not be scaled.
     context : float, default=0.0
         Weight of :class:`BagContext`; 0 leaves this step out.
-    scale, fraction, whiten, random_state
+    scale, n_components, whiten, random_state
         As in :class:`RBFDictionary`.
 
     Examples
@@ -111,10 +111,9 @@ def kernel_pipeline(
     [0, 0, 1, 1]
     """
     model = clone(estimator)
-    if whiten:
-        as_they_are = {"standardize": False, "scaling": None}
-        model.set_params(**{k: v for k, v in as_they_are.items() if k in model.get_params()})
-    kernel = RBFDictionary(scale, fraction, whiten, random_state)
+    if whiten and "scaling" in model.get_params():
+        model.set_params(scaling=None)
+    kernel = RBFDictionary(scale, n_components, whiten, random_state)
     appended = [("context", BagContext(context))] if context != 0 else []
     scaler = OnInstances(StandardScaler())
     return BagPipeline([("scale", scaler), *appended, ("kernel", kernel), ("model", model)])

@@ -182,7 +182,7 @@ class RBFDictionary(_BagTransformer):
     ----------
     scale : float, default=1.0
         Width of the kernel; the paper tries 0.1, 0.2, 0.5, 1, 2, 5 and 10.
-    fraction : float or int, default=1.0
+    n_components : float or int, default=1.0
         How many training instances make the dictionary: a float in (0, 1] is a part of them, an
         int their number (all, where there are fewer).
     whiten : bool, default=True
@@ -221,16 +221,16 @@ class RBFDictionary(_BagTransformer):
     (2.0, array([[1.   , 0.135]]))
     """
 
-    def __init__(self, scale=1.0, fraction=1.0, whiten=True, random_state=None):
+    def __init__(self, scale=1.0, n_components=1.0, whiten=True, random_state=None):
         self.scale = scale
-        self.fraction = fraction
+        self.n_components = n_components
         self.whiten = whiten
         self.random_state = random_state
 
     def _learn(self, bags):
         if not (isinstance(self.scale, Real) and 0 < self.scale < np.inf):
             raise ValueError(f"scale must be a number above 0, but is {self.scale!r}.")
-        n_dictionary = _dictionary_size(self.fraction, bags.n_instances)
+        n_dictionary = _dictionary_size(self.n_components, bags.n_instances)
         self.delta_ = float(self.scale * _mean_squared_distance(bags.X))
         if self.delta_ == 0:
             equal = f"All training instances are equal (n_samples={bags.n_instances})"
@@ -284,12 +284,15 @@ def is_whitened(bags):
     return names is not None and any(str(name).startswith(WHITENED) for name in names)
 
 
-def _dictionary_size(fraction, n_instances):
-    if isinstance(fraction, Integral) and not isinstance(fraction, bool) and fraction >= 1:
-        return min(int(fraction), n_instances)
-    if isinstance(fraction, Real) and not isinstance(fraction, Integral) and 0 < fraction <= 1:
-        return max(1, round(fraction * n_instances))
-    raise ValueError(f"fraction must be a float in (0, 1] or an int from 1 on, not {fraction!r}.")
+def _dictionary_size(n_components, n_instances):
+    if isinstance(n_components, Integral):
+        if not isinstance(n_components, bool) and n_components >= 1:
+            return min(int(n_components), n_instances)
+    elif isinstance(n_components, Real) and 0 < n_components <= 1:
+        return max(1, round(n_components * n_instances))
+    raise ValueError(
+        f"n_components must be a float in (0, 1] or an int from 1 on, not {n_components!r}."
+    )
 
 
 def _mean_squared_distance(X):

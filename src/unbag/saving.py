@@ -15,7 +15,7 @@ array of str                         ``{"is": "strings", "width": ..., "shape", 
 array of objects such as str, None   ``{"is": "objects", "shape": ..., "items": [...]}``
 CSR matrix or array                  ``{"is": "sparse", "kind", "shape", "data", ...}``
 Bags                                 ``{"is": "bags", "X", "offsets", "ids", ...}``
-Stream                               ``{"is": "record", "kind": ..., "state": {...}}``
+Scale, Stream                        ``{"is": "record", "kind": ..., "state": {...}}``
 part                                 ``{"is": "part", "kind", "params", "state"}``
 ==================================== =====================================================
 """
@@ -35,7 +35,7 @@ from sklearn.utils.validation import check_is_fitted
 from unbag import model_file
 from unbag._version import __version__
 from unbag.bags import Bags
-from unbag.fitting.training import Stream
+from unbag.fitting import Scale, Stream
 from unbag.model_file import DTYPES, ModelFileError
 
 SCALERS = {
@@ -52,7 +52,7 @@ SCALERS = {
         decomposition.PCA,
     )
 }
-RECORDS = {"Stream": Stream}
+RECORDS = {"Scale": Scale, "Stream": Stream}
 SPARSE = {"csr_matrix": sparse.csr_matrix, "csr_array": sparse.csr_array}
 # Parameters that say nothing about a fitted model, and are not to come from a file: who watches a
 # fit, and a folder of pickles.

@@ -314,7 +314,7 @@ def test_bad_input_is_named(model, colours):
 @every_estimator
 def test_bad_parameters_are_named(model, colours):
     for name, default in model.get_params().items():
-        if name in ("random_state", "callback", "verbose", "n_threads", "warm_start"):
+        if name in ("random_state", "callback", "verbose", "n_jobs", "warm_start"):
             continue
         if isinstance(default, bool):
             continue
@@ -334,7 +334,7 @@ def test_pipelines_pass_on_what_a_model_can_do(model, colours):
 @every_estimator
 def test_kernel_versions(model, colours):
     bags, y = colours
-    pipeline = kernel_pipeline(model, fraction=30, random_state=0).fit(bags, y)
+    pipeline = kernel_pipeline(model, n_components=30, random_state=0).fit(bags, y)
     assert pipeline.predict(bags).shape == y.shape
     if name_of(model) not in BLIND:
         assert np.mean(pipeline.predict(bags) == y) > 0.85

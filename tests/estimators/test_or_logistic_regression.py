@@ -16,7 +16,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import unbag
 from toy_bags import make_colours
 from unbag import Bags, LabelSets, ORLogisticRegression, RBFDictionary, Unknown
+from unbag.fitting import Training, UncertifiedWarning
 from unbag.model_selection import inductive_accuracy
+from unbag.union import UnionProblem
 
 
 @parametrize_with_checks([ORLogisticRegression(solver="em", max_iter=20)])
@@ -105,17 +107,16 @@ def test_solvers_climb_the_same_hill(colours):
 
 
 def test_the_gradient_is_right(colours, rng):
-    from unbag.fitting import Objective
-
     bags, y = colours
     weight = rng.random(len(bags)) + 0.5
-    objective = Objective(bags.X, bags.offsets, y, bag_weight=weight, alpha=0.7)
-    W = rng.normal(size=objective.shape)
-    _, gradient, _ = objective.value_and_gradient(W)
+    training = Training(bags, UnionProblem(bags.offsets, y), weight > 0, weight, alpha=0.7)
+    objective = training.objective()
+    W = rng.normal(size=training.shape)
+    gradient = objective.statistics(W).gradient
     for index in np.ndindex(W.shape):
         change = np.zeros_like(W)
         change[index] = 1e-6
-        up, down = (objective.value_and_gradient(W + sign * change)[0] for sign in (1, -1))
+        up, down = (objective.statistics(W + sign * change).value for sign in (1, -1))
         assert gradient[index] == pytest.approx((up - down) / 2e-6, rel=1e-4, abs=1e-5)
 
 
@@ -316,7 +317,7 @@ def test_sparse_and_single_features(colours):
         ORLogisticRegression().fit(single, y).coef_, dense.coef_, rtol=0, atol=0.02
     )
     scattered = Bags(sparse.csr_matrix(bags.X), bags.offsets)
-    plain = ORLogisticRegression(standardize=False, tol=1e-12, max_iter=300)
+    plain = ORLogisticRegression(scaling=None, tol=1e-12, max_iter=300)
     np.testing.assert_allclose(
         clone(plain).fit(scattered, y).coef_, clone(plain).fit(bags, y).coef_, rtol=0, atol=1e-9
     )
@@ -360,10 +361,10 @@ def test_sample_weight_counts_bags(colours):
 def test_same_seed_same_coefficients_on_any_number_of_threads(solver, colours, monkeypatch):
     bags, y = colours
     options = {"solver": solver, "max_iter": 20, "random_state": 7}
-    monkeypatch.setattr("unbag.fitting.objective.PART_WORK", 1.0)
-    one = ORLogisticRegression(n_threads=1, **options).fit(bags, y)
-    monkeypatch.setattr("unbag.fitting.objective.WORTHWHILE", 0.0)
-    two = ORLogisticRegression(n_threads=2, **options).fit(bags, y)
+    monkeypatch.setattr("unbag.fitting.parts.PART_WORK", 1.0)
+    one = ORLogisticRegression(n_jobs=1, **options).fit(bags, y)
+    monkeypatch.setattr("unbag.fitting.threads.WORTHWHILE", 0.0)
+    two = ORLogisticRegression(n_jobs=2, **options).fit(bags, y)
     np.testing.assert_array_equal(one.coef_, two.coef_)
 
 
@@ -371,8 +372,8 @@ def test_pruning_leaves_out_the_most_expensive_bags(colours):
     bags, y = colours
     cost = bags.sizes * y.sum(axis=1) * 2.0 ** y.sum(axis=1)
     cheap = np.sort(np.argsort(cost, kind="stable")[:64])
-    pruned = ORLogisticRegression(prune=0.2, standardize=False).fit(bags, y)
-    expected = ORLogisticRegression(standardize=False).fit(bags[cheap], y[cheap])
+    pruned = ORLogisticRegression(prune=0.2, scaling=None).fit(bags, y)
+    expected = ORLogisticRegression(scaling=None).fit(bags[cheap], y[cheap])
     np.testing.assert_allclose(pruned.coef_, expected.coef_)
 
 
@@ -414,10 +415,10 @@ def test_any_inference_gives_the_same_fit(inference, colours):
 def test_uncertified_inference_is_warned_of(colours):
     bags, y = colours
     sharp = bags.with_features(bags.X * 50)
-    model = ORLogisticRegression(1e-8, inference="fast", standardize=False, warm_start=True)
+    model = ORLogisticRegression(1e-8, inference="fast", scaling=None, warm_start=True)
     model.coef_, model.intercept_ = 10 * np.eye(3, 2), np.zeros(3)
     model.classes_ = np.arange(3)
-    with pytest.warns(UserWarning, match="inference='fast' could not certify"):
+    with pytest.warns(UncertifiedWarning, match="could not certify"):
         model.fit(sharp, y)
 
 
@@ -474,12 +475,12 @@ def test_searches_pipelines_and_copies(colours):
 
 def test_standardising_whitened_features_is_warned_of(colours):
     bags, y = colours
-    whitened = RBFDictionary(fraction=20, random_state=0).fit_transform(bags)
-    with pytest.warns(UserWarning, match=r"whitened dictionary.*standardize=False"):
+    whitened = RBFDictionary(n_components=20, random_state=0).fit_transform(bags)
+    with pytest.warns(UserWarning, match=r"whitened dictionary.*scaling=None"):
         ORLogisticRegression(max_iter=2).fit(whitened, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        ORLogisticRegression(max_iter=2, standardize=False).fit(whitened, y)
+        ORLogisticRegression(max_iter=2, scaling=None).fit(whitened, y)
 
 
 # What it refuses

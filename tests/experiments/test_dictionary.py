@@ -24,8 +24,8 @@ def test_iterations_are_the_published_ones():
 def test_the_width_is_that_of_all_instances_whatever_the_dictionary():
     bags, y = load("letter-frost", 0)
     kernels = []
-    for fraction in (0.05, 1.0):
-        model = kernel_model(0, fraction, n_iterations=1, standardize=True).fit(bags, y)
+    for n_components in (0.05, 1.0):
+        model = kernel_model(0, n_components, n_iterations=1, scaling="standard").fit(bags, y)
         kernels.append(model.named_steps["kernel"])
     small, whole = kernels
     assert len(small.dictionary_) == round(0.05 * bags.n_instances)
@@ -61,7 +61,7 @@ def test_published_accuracies_are_of_the_whole_dictionary():
 def test_the_closer_way_to_use_columns_is_named(standardised, raw, closer):
     class Done:
         def __getitem__(self, unit):
-            accuracy = standardised if unit["setting"]["standardize"] else raw
+            accuracy = standardised if unit["setting"]["scaling"] else raw
             return {
                 "inductive_accuracy": accuracy, "seconds": 1.0, "uncertified": 0,
                 "other_warnings": 0,

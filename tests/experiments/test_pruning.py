@@ -71,7 +71,7 @@ def test_a_fit_that_cannot_certify_is_counted_not_raised(rng, monkeypatch):
     bags, y = make_colours(rng, n_bags=5)
 
     class Uncertain:
-        def __init__(self, random_state, n_threads):
+        def __init__(self, random_state, n_jobs):
             pass
 
         def fit(self, bags, y):

@@ -79,26 +79,26 @@ def test_impossible_bags(method):
 
 
 def test_threads_change_nothing(bags, monkeypatch):
-    one = infer(*bags, n_threads=1)
+    one = infer(*bags, n_jobs=1)
     started = []
     pool = threads_module.ThreadPoolExecutor
     monkeypatch.setattr(
         threads_module, "ThreadPoolExecutor", lambda *a, **k: started.append(a) or pool(*a, **k)
     )
-    infer(*bags, n_threads=3)
+    infer(*bags, n_jobs=3)
     assert not started, "small problems must not pay for threads"
-    monkeypatch.setattr("unbag.union.inference.WORTHWHILE", 0.0)
-    several = infer(*bags, n_threads=3)
+    monkeypatch.setattr("unbag.union.problem.WORTHWHILE", 0.0)
+    several = infer(*bags, n_jobs=3)
     assert started
     for name in ("posterior", "log_likelihood", "error_bound", "method"):
         np.testing.assert_array_equal(getattr(several, name), getattr(one, name))
 
 
 def test_threads_pass_errors_on(monkeypatch):
-    monkeypatch.setattr("unbag.union.inference.WORTHWHILE", 0.0)
+    monkeypatch.setattr("unbag.union.problem.WORTHWHILE", 0.0)
     log_prior = np.zeros((60, 30))
     with pytest.raises(IntractableBagError, match="bag 1 has 30 required labels"):
-        infer(log_prior, [0, 30, 60], [[1] + [0] * 29, [1] * 30], n_threads=2)
+        infer(log_prior, [0, 30, 60], [[1] + [0] * 29, [1] * 30], n_jobs=2)
 
 
 def test_batches_hold_every_bag_once(rng):
@@ -130,7 +130,7 @@ def test_intractable_bags_survive_pickling():
         infer(np.zeros((30, 30)), [0, 30], np.ones((1, 30), dtype=int))
     again = pickle.loads(pickle.dumps(caught.value))
     assert str(again) == str(caught.value)
-    assert again.bag == 0
+    assert again.bags == [0]
 
 
 def bad(log_prior=None, offsets=(0, 2, 3), y=((1, 0), (1, 1)), **keywords):
@@ -181,8 +181,10 @@ def test_bad_input_is_named(arguments, message):
         ({"tolerance": 0.0}, "tolerance must be positive"),
         ({"tolerance": np.nan}, "tolerance must be positive"),
         ({"tolerance": np.inf}, "tolerance must be positive and below 1"),
-        ({"n_threads": 0}, "n_threads must be a positive integer"),
-        ({"n_threads": 1.5}, "n_threads must be a positive integer"),
+        ({"n_jobs": 0}, "n_jobs must be a number of threads"),
+        ({"n_jobs": 1.5}, "n_jobs must be a number of threads"),
+        ({"on_impossible": "drop"}, "on_impossible must be one of"),
+        ({"on_intractable": "keep"}, "on_intractable must be one of"),
     ],
 )
 def test_bad_options_are_named(keywords, message):

@@ -128,14 +128,14 @@ def build(alpha, background, context, kernel, dictionary, max_iter, seed):
     model = ORLogisticRegression(alpha, background=background, max_iter=max_iter)
     if kernel is not None:
         return kernel_pipeline(
-            model, context=context, scale=kernel, fraction=dictionary, random_state=seed
+            model, context=context, scale=kernel, n_components=dictionary, random_state=seed
         )
     if context:
         return BagPipeline(
             [
                 ("scale", OnInstances(StandardScaler())),
                 ("context", BagContext(context)),
-                ("model", model.set_params(standardize=False)),
+                ("model", model.set_params(scaling=None)),
             ]
         )
     return model

@@ -4,7 +4,8 @@ import numpy as np
 from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 
-from unbag.union import most_likely_labels
+from unbag.union import UnionProblem, most_likely_labels
+from unbag.union.policy import allow_every_bag_an_answer
 
 from .contract import BagClassifier, per_bag
 
@@ -95,11 +96,13 @@ class InstanceClassifier(BagClassifier):
         ndarray of shape (n_instances,)
             Values of `classes_`, or `unbag.BACKGROUND`.
         """
-        scores, offsets, y, pinned = self._annotation_problem(X, y, instance_labels)
+        scores, problem = self._annotation_problem(X, y, instance_labels)
         if joint:
-            columns = most_likely_labels(scores, offsets, y, instance_labels=pinned)
+            columns = most_likely_labels(
+                scores, problem.offsets, problem.y, instance_labels=problem.instance_labels
+            )
         else:
-            columns = self._conditioned(scores, offsets, y, pinned).argmax(axis=1)
+            columns = self._conditioned(scores, problem).argmax(axis=1)
         return self._label_values(columns)
 
     def _annotation_problem(self, X, y, instance_labels):
@@ -108,14 +111,13 @@ class InstanceClassifier(BagClassifier):
         bags = self._read_bags(X)
         labels = self._read_labels(y, len(bags))
         pinned = self._read_instance_labels(instance_labels, bags)
-        y = self._union_y(labels)
-        impossible = impossible_bags(y, bags.offsets, pinned)
-        y[impossible] = relaxed(y[impossible])
-        return self._label_scores(bags), bags.offsets, y, pinned
+        problem = UnionProblem(bags.offsets, self._union_y(labels), pinned)
+        return self._label_scores(bags), allow_every_bag_an_answer(problem)
 
-    def _conditioned(self, scores, offsets, y, pinned):
+    def _conditioned(self, scores, problem):
         """Put aside (at ``-inf``) the classes that an instance cannot have in its bag."""
-        allowed = np.repeat(y != 0, np.diff(offsets), axis=0)
+        allowed = np.repeat(problem.y != 0, np.diff(problem.offsets), axis=0)
+        pinned = problem.instance_labels
         if pinned is not None:
             known = np.flatnonzero(pinned >= 0)
             allowed[known] = False
@@ -186,9 +188,9 @@ class ProbabilisticClassifier(InstanceClassifier):
         """
         return self._conditioned(*self._annotation_problem(X, y, instance_labels))
 
-    def _conditioned(self, log_prior, offsets, y, pinned):
+    def _conditioned(self, log_prior, problem):
         """Share the probability of each instance out among the labels of its bag."""
-        return softmax(super()._conditioned(log_prior, offsets, y, pinned), axis=1)
+        return softmax(super()._conditioned(log_prior, problem), axis=1)
 
     def predict_proba(self, X):
         """Tell the probability that each class occurs in each bag.
@@ -217,27 +219,3 @@ class ProbabilisticClassifier(InstanceClassifier):
             return np.exp(self._bag_scores(bags))
         scores = self._instance_scores(bags.X)[:, : len(self.classes_)]
         return per_bag(np.maximum, scores, bags, -np.inf)
-
-
-def impossible_bags(y, offsets, pinned=None):
-    """Find the bags whose label set no labelling can produce, whatever finite the priors.
-
-    Returns
-    -------
-    ndarray of bool of shape (n_bags,)
-        Too few instances for the required classes, or instances and no class for them.
-    """
-    required = y == 1
-    free = np.diff(offsets)
-    if pinned is not None:
-        known = np.flatnonzero(pinned >= 0)
-        bag = np.searchsorted(offsets, known, side="right") - 1
-        required = required.copy()
-        required[bag, pinned[known]] = False
-        free = free - np.bincount(bag, minlength=len(free))
-    return (required.sum(axis=1) > free) | ((free > 0) & ~(y != 0).any(axis=1))
-
-
-def relaxed(y):
-    """Take required classes as optional; where no class is allowed at all, all of them."""
-    return np.where((y != 0) | ~(y != 0).any(axis=1, keepdims=True), -1, 0)

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from unbag.fitting.blas import one_blas_thread
-from unbag.union.problem import checked_pins
+from unbag.fitting.threads import one_blas_thread
+from unbag.union.layout import checked_pins
 
 from .instances import ProbabilisticClassifier
 from .parameters import check_numbers, check_positive_integers

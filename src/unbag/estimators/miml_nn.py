@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.linalg import lstsq
 
-from unbag.fitting.blas import one_blas_thread
+from unbag.fitting.threads import one_blas_thread
 
 from .medoids import MedoidClassifier
 from .parameters import check_numbers

@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
-from unbag.fitting.blas import one_blas_thread
+from unbag.fitting.threads import one_blas_thread
 
 from .medoids import MedoidClassifier
 from .parameters import check_numbers

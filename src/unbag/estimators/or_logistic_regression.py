@@ -7,21 +7,37 @@ multinomial logistic regression.
 
 import sys
 import warnings
+from contextlib import contextmanager
 
 import numpy as np
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
-from unbag.fitting import Progress, Stream, Training, fit_em, fit_lbfgs, fit_stochastic
-from unbag.fitting.blas import one_blas_thread
-from unbag.fitting.training import mean_and_scale, standardised_weights
+from unbag.fitting import (
+    SCALINGS,
+    Progress,
+    Stream,
+    Training,
+    fit_em,
+    fit_lbfgs,
+    fit_stochastic,
+    thread_map,
+)
 from unbag.labels import LabelSets
 from unbag.preprocessing import is_whitened
-from unbag.union import IntractableBagError
+from unbag.union import (
+    ImpossibleBagError,
+    ImpossibleBagWarning,
+    IntractableBagError,
+    IntractableBagWarning,
+    UnionProblem,
+)
 from unbag.union.dispatch import METHODS
+from unbag.union.policy import describe_impossible, name_bags, settle_impossible
 
 from .contract import as_labels, is_one_label_each
-from .instances import impossible_bags
 from .parameters import check_choices, check_numbers, check_positive_integers
 from .union_classifier import UnionClassifier
 
@@ -44,9 +60,10 @@ class ORLogisticRegression(UnionClassifier):
     max_iter : int, default=100
     tol : float, default=1e-7
         Stop when an iteration improves the objective by less than this part of it.
-    standardize : bool, default=True
-        Whether features are brought to mean zero and variance one inside (sparse ones: to
-        variance one); coefficients are reported on the original scale.
+    scaling : {"standard", "minmax", None}, default="standard"
+        How features are scaled inside: to mean zero and variance one (sparse ones: to variance
+        one), to the range from zero to one, or not at all. Coefficients are reported on the
+        original scale.
     background : bool, default=False
         Whether there is one more class, optional in every bag and never named in a label
         set: noise, silence, clutter, unseen species.
@@ -69,8 +86,8 @@ class ORLogisticRegression(UnionClassifier):
         Called as ``callback(iteration, log_likelihood)``; a true answer stops the fit.
     random_state : int, RandomState instance or None
         Seed of the "stochastic" solver.
-    n_threads : int, optional
-        As in `unbag.union.infer`.
+    n_jobs : int, optional
+        Number of threads, as in `unbag.union.infer`.
     verbose : int, default=0
         1 shows a line of progress.
 
@@ -115,7 +132,7 @@ class ORLogisticRegression(UnionClassifier):
         solver="lbfgs",
         max_iter=100,
         tol=1e-7,
-        standardize=True,
+        scaling="standard",
         background=False,
         prune=0.0,
         sample_fraction=0.2,
@@ -125,14 +142,14 @@ class ORLogisticRegression(UnionClassifier):
         warm_start=False,
         callback=None,
         random_state=None,
-        n_threads=None,
+        n_jobs=None,
         verbose=0,
     ):
         self.alpha = alpha
         self.solver = solver
         self.max_iter = max_iter
         self.tol = tol
-        self.standardize = standardize
+        self.scaling = scaling
         self.background = background
         self.prune = prune
         self.sample_fraction = sample_fraction
@@ -142,7 +159,7 @@ class ORLogisticRegression(UnionClassifier):
         self.warm_start = warm_start
         self.callback = callback
         self.random_state = random_state
-        self.n_threads = n_threads
+        self.n_jobs = n_jobs
         self.verbose = verbose
 
     _accepts_sparse = True
@@ -189,23 +206,31 @@ class ORLogisticRegression(UnionClassifier):
         labels = self._read_labels(y, len(bags), reset=True)
         pinned = self._read_instance_labels(instance_labels, bags)
         weight = bag_weights(sample_weight, bags)
-        y, used = self._possible_label_sets(bags, labels, pinned)
-        used = self._affordable(y, bags, used)
+        problem, used = self._possible_label_sets(bags, labels, pinned)
+        used = self._affordable(problem, bags, used)
         if not used.any():
             raise ValueError("No bag is left to fit to: all were dropped or pruned.")
-        mean, scale = self._scaling(bags[used], None if weight is None else weight[used])
-        problem = self._training(bags, y, pinned, weight, used, mean, scale)
-        W = np.zeros(problem.shape)
-        if start is not None:
-            coef, intercept, classes = start
-            if len(coef) != len(W) or not np.array_equal(classes, self.classes_):
-                raise ValueError(
-                    f"warm_start needs the classes of the last fit, {list(classes)}; these are "
-                    f"{list(self.classes_)}."
-                )
-            W = standardised_weights(coef, intercept, mean, scale, problem.shape)
-        self._climb(problem, W)
+        with self._training(bags, problem, used, weight) as training:
+            W = np.zeros(training.shape)
+            if start is not None:
+                W = self._warm_weights(training, *start)
+            self._climb(training, W)
         return self
+
+    def _warm_weights(self, training, coef, intercept, classes):
+        """Return the coefficients of the last fit as weights of this one."""
+        n_columns, n_features = training.shape[0], training.shape[1] - 1
+        if len(coef) != n_columns or not np.array_equal(classes, self.classes_):
+            raise ValueError(
+                f"warm_start needs the classes of the last fit, {list(classes)}; these are "
+                f"{list(self.classes_)}."
+            )
+        if coef.shape[1] != n_features:
+            raise ValueError(
+                f"warm_start needs the classes and features of the last fit: its coefficients "
+                f"have shape {coef.shape}, these need {(n_columns, n_features)}."
+            )
+        return training.scale.weights(coef, intercept)
 
     def partial_fit(self, X, y, classes=None, instance_labels=None, sample_weight=None):
         """Take one step towards bags that come in a stream.
@@ -245,25 +270,32 @@ class ORLogisticRegression(UnionClassifier):
         labels = self._read_labels(y, len(bags))
         pinned = self._read_instance_labels(instance_labels, bags)
         weight = bag_weights(sample_weight, bags)
-        y, used = self._possible_label_sets(bags, labels, pinned)
-        if stream is None:
-            stream = Stream(*self._scaling(bags, weight))
-        problem = self._training(bags, y, pinned, weight, used, stream.mean, stream.scale)
-        with one_blas_thread():
-            progress = stream.advance(problem)
+        problem, used = self._possible_label_sets(bags, labels, pinned)
+        scale = None if stream is None else stream.scale
+        with self._training(bags, problem, used, weight, scale) as training:
+            stream = Stream(training.scale) if stream is None else stream
+            progress = stream.advance(training)
         self.converged_ = False
-        self._finish(problem, progress)
+        self._finish(training, progress)
         self._stream = stream
         return self
 
-    def _training(self, bags, y, pinned, weight, used, mean, scale):
-        return Training(
-            bags, y, pinned, weight, used, mean, scale,
-            alpha=self.alpha,
-            n_threads=self.n_threads,
-            relax=self.on_intractable == "relax",
-            method=self.inference,
-        )  # fmt: skip
+    @contextmanager
+    def _training(self, bags, problem, used, weight, scale=None):
+        """Prepare the bags of a fit, and the threads for it."""
+        if scale is None and self.scaling is not None:
+            self._check_scaling(bags)
+        n_multiplications = bags.n_instances * problem.y.shape[1] * (bags.n_features + 1)
+        with thread_map(self.n_jobs, n_multiplications) as map:
+            yield Training(
+                bags, problem, used, weight,
+                scale=scale,
+                scaling=self.scaling,
+                method=self.inference,
+                map=map,
+                alpha=self.alpha,
+                on_intractable=self.on_intractable,
+            )  # fmt: skip
 
     def _check_parameters(self):
         check_numbers(
@@ -276,11 +308,11 @@ class ORLogisticRegression(UnionClassifier):
             on_impossible=("relax", "drop", "raise"),
             on_intractable=("relax", "raise"),
             inference=("auto", *METHODS),
+            scaling=SCALINGS,
         )
 
     def _possible_label_sets(self, bags, labels, pinned):
-        """Return label sets that can be, and which bags to use."""
-        y = self._union_y(labels)
+        """Return label sets that can be, as a UnionProblem, and which bags to use."""
         unfilled = np.flatnonzero((bags.sizes == 0) & (labels.cardinality > 0))
         if len(unfilled):
             b = unfilled[0]
@@ -288,35 +320,27 @@ class ORLogisticRegression(UnionClassifier):
                 f"Bag {bags.ids[b]} has the labels {sorted(map(str, labels[int(b)]))} but no "
                 "instances: give it instances, or take away its labels."
             )
-        self.relaxed_ = {}
-        used = np.ones(len(bags), dtype=bool)
-        impossible = np.flatnonzero(impossible_bags(y, bags.offsets, pinned))
-        if len(impossible):
-            named = ", ".join(str(bags.ids[b]) for b in impossible[:5])
-            found = (
-                f"{len(impossible)} of {len(bags)} bags have label sets that no labelling of "
-                f"their instances can produce (too few instances, or no label at all): {named}"
-                f"{', ...' if len(impossible) > 5 else ''}."
-            )
-            if self.on_impossible == "raise":
-                raise ValueError(f"{found} Correct them, or let on_impossible relax or drop them.")
+        problem = UnionProblem(bags.offsets, self._union_y(labels), pinned)
+        try:
+            settled = settle_impossible(problem, self.on_impossible)
+        except ImpossibleBagError as error:
+            raise error.with_ids(bags.ids) from None
+        self.relaxed_ = {
+            bags.ids[b].item(): self._label_values(settled.relaxed[b].nonzero()[0])
+            for b in (settled.impossible & ~settled.dropped).nonzero()[0]
+        }
+        if settled.impossible.any():
+            found = describe_impossible(bags.ids[settled.impossible], len(bags))
             relax = self.on_impossible == "relax"
-            for b in impossible:
-                if relax and (y[b] != 0).any():
-                    required = np.flatnonzero(y[b] == 1)
-                    self.relaxed_[bags.ids[b].item()] = self._label_values(required)
-                else:
-                    used[b] = False
-            y[impossible] = np.where(y[impossible] != 0, -1, 0)
             action = "were taken as optional, empty ones left out" if relax else "were left out"
-            warnings.warn(f"{found} They {action}.", UserWarning, stacklevel=3)
-        return y, used
+            warnings.warn(f"{found} They {action}.", ImpossibleBagWarning, stacklevel=4)
+        return settled.problem, ~settled.dropped
 
-    def _affordable(self, y, bags, used):
+    def _affordable(self, problem, bags, used):
         """Leave out the most expensive bags, as many as `prune` says."""
         if self.prune == 0:
             return used
-        cardinality = (y == 1).sum(axis=1)
+        cardinality = (problem.y == 1).sum(axis=1)
         cost = bags.sizes * cardinality * 2.0**cardinality
         # Kept are the cheapest, rounded down, as published; the epsilon mends 1 - 0.9 < 0.1.
         n_kept = int((1 - self.prune) * used.sum() + 1e-9)
@@ -324,68 +348,63 @@ class ORLogisticRegression(UnionClassifier):
         kept[np.argsort(np.where(used, cost, np.inf), kind="stable")[:n_kept]] = True
         return kept
 
-    def _scaling(self, bags, weight):
-        """Return mean and scale by which features are standardised."""
-        n_features = bags.n_features
-        if not self.standardize or bags.n_instances == 0:
-            return np.zeros(n_features), np.ones(n_features)
+    def _check_scaling(self, bags):
+        """Warn of, or refuse, scaling that features cannot bear."""
         if is_whitened(bags):
             warnings.warn(
-                "The features are a whitened dictionary: standardising them again undoes the "
-                "whitening and ruins the model. Use standardize=False.",
+                "The features are a whitened dictionary: scaling them again undoes the whitening "
+                "and ruins the model. Use scaling=None.",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=5,
             )
-        return mean_and_scale(bags.X, None if weight is None else np.repeat(weight, bags.sizes))
+        if self.scaling == "minmax" and sparse.issparse(bags.X):
+            raise ValueError(
+                "scaling='minmax' would make sparse features dense: use 'standard' or None."
+            )
 
-    def _climb(self, problem, W):
+    def _climb(self, training, W):
         """Run the solver, and keep what it has reached even when it is interrupted."""
         progress = Progress(W, self._watch)
         options = {"max_iter": self.max_iter, "progress": progress}
         self.converged_ = False
         try:
-            with one_blas_thread():
-                if self.solver == "lbfgs":
-                    objective = problem.objective()
-                    self.converged_ = fit_lbfgs(objective, W, tol=self.tol, **options)
-                elif self.solver == "em":
-                    objective = problem.objective()
-                    self.converged_ = fit_em(objective, W, tol=self.tol, **options)
-                else:
-                    rng = check_random_state(self.random_state)
-                    self.converged_ = fit_stochastic(
-                        lambda: problem.sample(self.sample_fraction, rng), W, **options
-                    )
+            if self.solver == "stochastic":
+                rng = check_random_state(self.random_state)
+                self.converged_ = fit_stochastic(
+                    lambda: training.sample(self.sample_fraction, rng), W, **options
+                )
+            else:
+                solve = {"lbfgs": fit_lbfgs, "em": fit_em}[self.solver]
+                self.converged_ = solve(training.objective(), W, tol=self.tol, **options)
         except IntractableBagError as error:
-            raise IntractableBagError(problem.bags.ids[error.bag], *error.args[1:]) from None
+            raise error.with_ids(training.bags.ids) from None
         except KeyboardInterrupt:
             warnings.warn(
                 f"fit was interrupted: the model is that of the last completed iteration, "
                 f"{len(progress.history)}.",
-                UserWarning,
-                stacklevel=3,
+                ConvergenceWarning,
+                stacklevel=4,
             )
         finally:
             if self.verbose:
                 print(file=sys.stderr)
-        self._finish(problem, progress)
-        self._stream = Stream(problem.mean, problem.scale, progress.weights)
+        self._finish(training, progress)
+        self._stream = Stream(training.scale, progress.weights)
 
-    def _finish(self, problem, progress):
+    def _finish(self, training, progress):
         """Turn what the solver has reached into learnt attributes."""
-        if problem.relaxed:
-            for b, columns in problem.relaxed.items():
-                self.relaxed_[problem.bags.ids[b].item()] = self._label_values(columns)
-            named = ", ".join(str(problem.bags.ids[b]) for b in list(problem.relaxed)[:5])
+        if training.relaxed:
+            ids = [training.bags.ids[b].item() for b in training.relaxed]
+            for bag, columns in zip(ids, training.relaxed.values(), strict=True):
+                self.relaxed_[bag] = self._label_values(columns)
             warnings.warn(
-                f"{len(problem.relaxed)} bags have too many labels for exact inference: {named}. "
+                f"{len(ids)} bags have too many labels for exact inference: {name_bags(ids)}. "
                 "Those of their labels that are the most certain to occur were taken as optional; "
                 "see relaxed_.",
-                UserWarning,
-                stacklevel=4,
+                IntractableBagWarning,
+                stacklevel=5,
             )
-        self.coef_ = progress.weights[:, :-1] / problem.scale
-        self.intercept_ = progress.weights[:, -1] - self.coef_ @ problem.mean
+        self.coef_, self.intercept_ = training.scale.coefficients(progress.weights)
         self.history_ = np.array(progress.history)
         self.n_iter_ = max(len(progress.history), 1)
         self.log_likelihood_ = progress.history[-1] if progress.history else -np.inf

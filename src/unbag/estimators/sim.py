@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from unbag.fitting.blas import one_blas_thread
+from unbag.fitting.threads import one_blas_thread
 
 from .instances import InstanceClassifier
 from .parameters import check_choices, check_numbers, check_positive_integers

@@ -27,8 +27,8 @@ class SupervisedLogisticRegression(UnionClassifier):
     max_iter : int, default=100
     tol : float, default=1e-7
         Stop when an iteration improves the objective by less than this part of it.
-    standardize : bool, default=True
-        Whether features are brought to mean zero and variance one inside.
+    scaling : {"standard", "minmax", None}, default="standard"
+        How features are scaled inside, as in `ORLogisticRegression`.
     random_state : int, RandomState instance or None
         Nothing here is random; taken for the sake of the contract.
 
@@ -61,14 +61,14 @@ class SupervisedLogisticRegression(UnionClassifier):
         solver="lbfgs",
         max_iter=100,
         tol=1e-7,
-        standardize=True,
+        scaling="standard",
         random_state=None,
     ):
         self.alpha = alpha
         self.solver = solver
         self.max_iter = max_iter
         self.tol = tol
-        self.standardize = standardize
+        self.scaling = scaling
         self.random_state = random_state
 
     def fit(self, X, y, instance_labels=None, sample_weight=None):
@@ -103,7 +103,7 @@ class SupervisedLogisticRegression(UnionClassifier):
             solver=self.solver,
             max_iter=self.max_iter,
             tol=self.tol,
-            standardize=self.standardize,
+            scaling=self.scaling,
         )
         one_hot = columns[known, None] == np.arange(len(self.classes_))
         classifier.fit(

@@ -2,11 +2,9 @@
 
 import warnings
 
-import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from unbag.fitting.relaxation import surest_labels
-from unbag.union import IntractableBagError, infer
+from unbag.union import IntractableBagWarning, infer
 
 from .instances import ProbabilisticClassifier
 
@@ -17,29 +15,17 @@ class UnionClassifier(ProbabilisticClassifier):
     Each label of a bag must be that of some instance, and no instance has another.
     """
 
-    def _conditioned(self, log_prior, offsets, y, pinned):
+    def _conditioned(self, log_prior, problem):
         """Infer; relax bags of too many labels, if `on_intractable` says so."""
-        relaxed_bags = []
-        while True:
-            try:
-                result = infer(log_prior, offsets, y, instance_labels=pinned)
-                break
-            except IntractableBagError as error:
-                if getattr(self, "on_intractable", "raise") != "relax":
-                    raise
-                b = error.bag
-                rows = slice(offsets[b], offsets[b + 1])
-                required = np.flatnonzero(y[b] == 1)
-                if pinned is not None:
-                    required = np.setdiff1d(required, pinned[rows])
-                y[b, surest_labels(log_prior[rows], np.flatnonzero(y[b]), required)] = -1
-                relaxed_bags.append(b)
-        if relaxed_bags:
+        policy = getattr(self, "on_intractable", "raise")
+        result = problem.infer(log_prior, on_intractable=policy)
+        relaxed_bags = result.relaxed.any(axis=1).nonzero()[0]
+        if len(relaxed_bags):
             warnings.warn(
                 f"{len(relaxed_bags)} bags have too many labels for exact inference: those of "
                 f"their labels that are the most certain to occur were taken as optional; the "
                 f"first is bag {relaxed_bags[0]}.",
-                UserWarning,
+                IntractableBagWarning,
                 stacklevel=3,
             )
         return result.posterior

@@ -79,9 +79,9 @@ def build(setting, supervised, seed):
         steps = [
             ("scale", OnInstances(StandardScaler())), ("context", BagContext(setting["context"]))
         ]  # fmt: skip
-        return BagPipeline([*steps, ("model", model.set_params(standardize=False))])
+        return BagPipeline([*steps, ("model", model.set_params(scaling=None))])
     return kernel_pipeline(
-        model, context=setting["context"], scale=setting["width"], fraction=DICTIONARY,
+        model, context=setting["context"], scale=setting["width"], n_components=DICTIONARY,
         random_state=seed,
     )  # fmt: skip
 

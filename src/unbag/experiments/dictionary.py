@@ -39,11 +39,11 @@ def n_iterations(percent):
     return max(50, 5 * percent)
 
 
-def setting(percent, standardize=True):
+def setting(percent, scaling="standard"):
     """Return the setting of a kernel model with a share of the instances as its dictionary."""
     return {
-        "fraction": percent / 100, "n_iterations": n_iterations(percent),
-        "standardize": standardize,
+        "n_components": percent / 100, "n_iterations": n_iterations(percent),
+        "scaling": scaling,
     }  # fmt: skip
 
 
@@ -69,14 +69,11 @@ def trials(plan, name, both_ways=False):
     return draws[:1], folds
 
 
-def point_units(plan, name, percent, standardize=True, both_ways=False):
+def point_units(plan, name, percent, scaling="standard", both_ways=False):
     """List the units of work of a point, for each draw a list over folds."""
     draws, folds = trials(plan, name, both_ways)
     return [
-        [
-            fold_unit(plan, name, draw, fold, "kernel", setting(percent, standardize))
-            for fold in folds
-        ]
+        [fold_unit(plan, name, draw, fold, "kernel", setting(percent, scaling)) for fold in folds]
         for draw in draws
     ]
 
@@ -107,13 +104,13 @@ def published_accuracy(name, line, percent):
 def columns_table(plan, ledger, made):
     """Make the table of the two ways to use kernel columns, at the largest share."""
     percent = PERCENTS[plan.level][-1]
-    ways = {"standardised": True, "as they are": False}
+    ways = {"standardised": "standard", "as they are": None}
     body, records = [], []
     for name in plan.data:
         known = published_accuracy(name, LINE, percent)
         row = [name]
-        for way, standardize in ways.items():
-            found = point(plan, ledger, name, percent, standardize, True)
+        for way, scaling in ways.items():
+            found = point(plan, ledger, name, percent, scaling, True)
             row.append(cell(found["accuracy"], found["std"], known))
             records.append(
                 {

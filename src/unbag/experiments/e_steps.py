@@ -9,8 +9,7 @@ from time import perf_counter, thread_time
 import numpy as np
 from scipy.special import log_softmax
 
-from unbag.union.inference import infer_packed
-from unbag.union.problem import union_problem
+from unbag.union import UnionProblem
 
 from .data import KEPT, load
 from .methods import published_model
@@ -98,7 +97,7 @@ def best_time(call):
 def fitted_model(data, draw, seed):
     """Fit the published model to a whole data set, once in a process."""
     with counted_warnings():
-        return published_model(seed, n_threads=1).fit(*load(data, draw))
+        return published_model(seed, n_jobs=1).fit(*load(data, draw))
 
 
 def log_priors(model, X):
@@ -143,11 +142,11 @@ def e_step(data, draw, method, kept_percent, seed):
         seconds = best_time(lambda: log_priors(model, bags.X))
         return {"seconds": seconds, "uncertified": 0, "n_instances": n_instances}
     warm_up()
-    problem = union_problem(bags.offsets, y)
+    problem = UnionProblem(bags.offsets, y)
     log_prior = log_priors(model, bags.X)
 
     def infer():
-        return infer_packed(problem, log_prior, method=method, n_threads=1)
+        return problem.answer(log_prior, method=method, n_jobs=1)
 
     uncertified = int(np.isinf(infer().error_bound).sum())
     return {"seconds": best_time(infer), "uncertified": uncertified, "n_instances": n_instances}

@@ -13,7 +13,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from unbag.fitting.blas import one_blas_thread
+from unbag.fitting.threads import one_blas_thread
 
 from .tasks import TASKS
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from unbag.bags import Bags
 from unbag.estimators import ORLogisticRegression
+from unbag.fitting import UncertifiedWarning
 from unbag.model_selection import inductive_accuracy
 from unbag.pipeline import kernel_pipeline
 from unbag.union import infer
@@ -35,13 +36,13 @@ def stochastic_model(random_state, **setting):
     )
 
 
-def kernel_model(random_state, fraction, n_iterations, standardize, **setting):
+def kernel_model(random_state, n_components, n_iterations, scaling, **setting):
     """Build the kernel version of the paper's model, on a share of the instances."""
     model = ORLogisticRegression(
-        0.0, solver="em", max_iter=n_iterations, tol=0.0, standardize=standardize, **setting
+        0.0, solver="em", max_iter=n_iterations, tol=0.0, scaling=scaling, **setting
     )
     return kernel_pipeline(
-        model, scale=1.0, fraction=fraction, whiten=False, random_state=random_state
+        model, scale=1.0, n_components=n_components, whiten=False, random_state=random_state
     )
 
 
@@ -54,8 +55,8 @@ def warm_up():
     bags = Bags([[0.0], [1.0], [2.0]], offsets=[0, 2, 3])
     y = np.array([[1, 1], [0, 1]])
     for method in ("auto", *KERNELS):
-        infer(np.zeros((3, 2)), bags.offsets, y, method=method, n_threads=1)
-    published_model(0, n_threads=1).fit(bags, y)
+        infer(np.zeros((3, 2)), bags.offsets, y, method=method, n_jobs=1)
+    published_model(0, n_jobs=1).fit(bags, y)
 
 
 @contextmanager
@@ -71,7 +72,7 @@ def counted_warnings():
     Examples
     --------
     >>> with counted_warnings() as counts:
-    ...     warnings.warn("inference='fast' could not certify 2 bags")
+    ...     warnings.warn("two bags are not certain", UncertifiedWarning)
     >>> counts
     {'uncertified': 1, 'other_warnings': 0}
     """
@@ -79,7 +80,7 @@ def counted_warnings():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield counts
-    uncertified = sum("could not certify" in str(warning.message) for warning in caught)
+    uncertified = sum(issubclass(warning.category, UncertifiedWarning) for warning in caught)
     counts.update(uncertified=uncertified, other_warnings=len(caught) - uncertified)
 
 
@@ -92,7 +93,7 @@ def timed_fold(data, draw, model, setting, fold, n_folds, seed):
         ``inductive_accuracy`` in percent, CPU ``seconds`` of the fit, and `counted_warnings`.
     """
     train, y_train, test, _ = load_fold(data, draw, n_folds, fold, seed)
-    estimator = MODELS[model](random_state=seed, n_threads=1, **setting)
+    estimator = MODELS[model](random_state=seed, n_jobs=1, **setting)
     warm_up()
     with counted_warnings() as counts:
         # Not the clock on the wall: other work on the machine must not count.

@@ -1,11 +1,31 @@
 """Fitting the ORed-logistic-regression model: one objective, three ways up.
 
-Value and gradient of the objective are sums over bags. Whoever can map and add can fit.
+Value and gradient of the objective are sums over parts of the bags. Whoever can map and add can
+fit: threads, a loop over files, a cluster.
 """
 
-from .em import fit_em, fit_stochastic
-from .lbfgs import fit_lbfgs
-from .objective import Objective, Progress
+from .objective import Objective, Progress, UncertifiedWarning
+from .parts import Part, make_parts
+from .scaling import SCALINGS, Scale
+from .solvers import fit_em, fit_lbfgs, fit_stochastic
+from .statistics import Moments, Statistics
+from .threads import thread_map
 from .training import Stream, Training
 
-__all__ = ["Objective", "Progress", "Stream", "Training", "fit_em", "fit_lbfgs", "fit_stochastic"]
+__all__ = [
+    "SCALINGS",
+    "Moments",
+    "Objective",
+    "Part",
+    "Progress",
+    "Scale",
+    "Statistics",
+    "Stream",
+    "Training",
+    "UncertifiedWarning",
+    "fit_em",
+    "fit_lbfgs",
+    "fit_stochastic",
+    "make_parts",
+    "thread_map",
+]

@@ -1,38 +1,31 @@
 """The penalised log-likelihood of bag labels under multinomial logistic instances.
 
 ========== ================================================================
-``X``      (n_instances, n_features) features, as they are fitted
-``W``      (n_classes, n_features + 1) weights, the intercepts last
+``W``      (n_classes, n_features + 1) weights of scaled features, the
+           intercepts last
 L(W)       sum over bags of weight * log P(label set | X, W)
 objective  L(W) - alpha / 2 * (sum of squared weights, intercepts left free)
 ========== ================================================================
 
-The gradient of L with respect to the logits is posterior minus prior, per instance: the
-same residual as in logistic regression, with the posterior in the place of the label.
-
-Value and gradient are sums over parts of the bags, each small enough to stay in the cache
-while it is worked on. Threads share the parts out; the cuts and the order of summation do not
-depend on them, so neither does the result.
+Value and gradient are sums over parts of the bags. Whoever can map and add can fit.
 """
 
+import operator
 import warnings
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import methodcaller
 
 import numpy as np
 
 from unbag.union import IntractableBagError
-from unbag.union.inference import infer_packed
-from unbag.union.problem import add_packed, dot_packed, union_problem
-from unbag.union.threads import thread_count
 
-from .relaxation import surest_labels
+from .parts import Ray
+from .statistics import Statistics
 
-# Multiplications in one product of a part, and its most instances.
-PART_WORK = 2e7
-PART_INSTANCES = 4096
-# Multiplications in all parts from which threads repay themselves.
-WORTHWHILE = 1e7
+
+class UncertifiedWarning(UserWarning):
+    """An inference method could not certify its answers: the fit may be wrong."""
 
 
 @dataclass
@@ -54,109 +47,11 @@ class Progress:
     watch: object = None
     history: list = field(default_factory=list)
 
-    def completed(self, weights, log_likelihood):
-        """Note a completed iteration; tell whether to stop."""
+    def completed(self, weights, log_likelihood) -> bool:
+        """Note a completed iteration; return whether to stop."""
         self.weights = weights
         self.history.append(float(log_likelihood))
         return self.watch is not None and bool(self.watch(len(self.history), self.history[-1]))
-
-
-class Part:
-    """Some of the bags: what one thread works on at a time.
-
-    Parameters are those of `Objective`, for these bags alone; `first` is the place of the
-    first of them among all.
-    """
-
-    def __init__(self, X, offsets, y, instance_labels, bag_weight, relax, method, first):
-        self.first = first
-        self.X = X
-        self.offsets = offsets
-        self.y = np.array(y, dtype=np.int8)
-        self.instance_labels = instance_labels
-        self.bag_weight = bag_weight
-        self.row_weight = None if bag_weight is None else np.repeat(bag_weight, np.diff(offsets))
-        self.relax = relax
-        self.method = method
-        self.problem = union_problem(offsets, self.y, instance_labels)
-
-    def log_prior(self, W):
-        """Compute the instances' class log-probabilities, and the probabilities.
-
-        Returns
-        -------
-        log_prior, prior : ndarrays of float64 of shape (n_instances, n_classes)
-        """
-        weights = W[:, :-1].astype(self.X.dtype, copy=False)
-        logits = np.asarray(self.X @ weights.T, dtype=np.float64)
-        logits += W[:, -1]
-        logits -= logits.max(axis=1, keepdims=True, initial=-np.inf)
-        prior = np.exp(logits)
-        total = prior.sum(axis=1, keepdims=True)
-        logits -= np.log(total)
-        prior /= total
-        return logits, prior
-
-    def infer(self, log_prior):
-        """Infer the instances' labels from those of their bags."""
-        while True:
-            try:
-                inference = infer_packed(self.problem, log_prior, method=self.method, n_threads=1)
-            except IntractableBagError as error:
-                bag = self.first + error.bag
-                if self.relax is None:
-                    raise IntractableBagError(bag, *error.args[1:]) from None
-                self.relax(bag, self._relax_bag(error.bag, log_prior))
-            else:
-                break
-        if self.method != "auto" and np.isinf(inference.error_bound).any():
-            uncertain = np.flatnonzero(np.isinf(inference.error_bound))
-            warnings.warn(
-                f"inference={self.method!r} could not certify {len(uncertain)} bags, the first of "
-                f"them bag {self.first + uncertain[0]}: the fit may be wrong. Use 'auto'.",
-                UserWarning,
-                stacklevel=2,
-            )
-        return inference
-
-    def _relax_bag(self, b, log_prior):
-        """Take those required classes of a bag as optional that most surely occur anyway.
-
-        Returns
-        -------
-        ndarray of int
-            Their columns.
-        """
-        rows = slice(self.offsets[b], self.offsets[b + 1])
-        first = self.problem.column_offsets[b]
-        allowed = self.problem.columns[first : self.problem.column_offsets[b + 1]]
-        required = allowed[: self.problem.n_required[b]]
-        relaxed = surest_labels(log_prior[rows], allowed, required)
-        self.y[b, relaxed] = -1
-        self.problem = union_problem(self.offsets, self.y, self.instance_labels)
-        return relaxed
-
-    def value_and_gradient(self, W):
-        """Compute the likelihood, its gradient, and the inference at W."""
-        log_prior, prior = self.log_prior(W)
-        inference = self.infer(log_prior)
-        residual = np.negative(prior, out=prior)
-        add_packed(self.problem, inference.values, residual)
-        if self.row_weight is not None:
-            residual *= self.row_weight[:, None]
-        gradient = np.empty(W.shape)
-        gradient[:, :-1] = np.asarray(residual.astype(self.X.dtype, copy=False).T @ self.X)
-        gradient[:, -1] = residual.sum(axis=0)
-        return self.total(inference.log_likelihood), gradient, inference
-
-    def expected_log_prior(self, W, inference):
-        """Compute the expected log-prior of the labels as they were inferred before."""
-        log_prior, _ = self.log_prior(W)
-        return self.total(dot_packed(self.problem, inference.values, log_prior))
-
-    def total(self, per_bag):
-        """Sum a quantity over the bags, by their weights."""
-        return float(per_bag.sum() if self.bag_weight is None else self.bag_weight @ per_bag)
 
 
 class Objective:
@@ -164,100 +59,124 @@ class Objective:
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n_instances, n_features)
-    offsets : ndarray of int of shape (n_bags + 1,)
-    y : ndarray of shape (n_bags, n_classes)
-        1, 0 and -1 for required, forbidden and optional classes.
-    instance_labels : ndarray of int of shape (n_instances,), optional
-        Known classes, -1 elsewhere.
-    bag_weight : ndarray of shape (n_bags,), optional
-        What each bag counts.
+    parts : sequence of Part
+        Or of whatever has the methods of `unbag.fitting.parts.Part`, or stands for it where
+        `map` sends its question.
     alpha : float
         Strength of the penalty.
-    n_threads : int or None
-        By default as many as there are cores, as far as there are parts to share out.
-    relax : callable, optional
-        Called as ``relax(bag, columns)`` when required classes of a bag had to be taken as
-        optional, because it has too many of them for exact inference. Without it, such a bag
-        is an error.
-    method : str
-        As in `unbag.union.infer`.
+    scale : Scale, optional
+        How features are scaled; by default as they are.
+    map : callable
+        Like Python's: calls a function for each part, and gives the results in their order.
+    on_intractable : {"raise", "relax"}
+        What to do with a bag of too many labels for exact inference; see
+        `unbag.union.policy`. Labels are relaxed between iterations only: the likelihood of a
+        relaxed bag can only rise, so trial steps that make bags intractable would be rewarded.
+
+    Attributes
+    ----------
+    relaxed : dict from int to ndarray of int
+        For each bag whose labels were relaxed, the columns of these.
     """
 
-    def __init__(
-        self,
-        X,
-        offsets,
-        y,
-        instance_labels=None,
-        bag_weight=None,
-        alpha=0.0,
-        n_threads=None,
-        relax=None,
-        method="auto",
-    ):
-        self.shape = (y.shape[1], X.shape[1] + 1)
+    def __init__(self, parts, *, alpha=0.0, scale=None, map=map, on_intractable="raise"):
+        self.parts = parts
         self.alpha = alpha
-        self.n_threads = thread_count(n_threads)
-        if X.shape[0] * self.shape[0] * self.shape[1] < WORTHWHILE:
-            self.n_threads = 1
-        sizes = np.diff(offsets)
-        total = sizes.sum() if bag_weight is None else sizes @ bag_weight
-        # What all instances count together.
-        self.total_weight = max(float(total), 1.0)
-        n_rows = int(np.clip(PART_WORK / (self.shape[0] * self.shape[1]), 256, PART_INSTANCES))
-        # A part ends with the bag that fills it.
-        cuts = np.flatnonzero(np.diff(offsets[1:] // n_rows)) + 1
-        self.parts = []
-        for first, last in zip([0, *cuts], [*cuts, len(sizes)], strict=True):
-            rows = slice(offsets[first], offsets[last])
-            self.parts.append(
-                Part(
-                    X[rows],
-                    offsets[first : last + 1] - offsets[first],
-                    y[first:last],
-                    None if instance_labels is None else instance_labels[rows],
-                    None if bag_weight is None else bag_weight[first:last],
-                    relax,
-                    method,
-                    int(first),
-                )
-            )
+        self.scale = scale
+        self.on_intractable = on_intractable
+        self.relaxed = {}
+        self._map = map
+        # The weights of the last E-step and the ray of the last search, each as given and as the
+        # parts know it, so that these recognise it.
+        self._origin = None, None
+        self._search = None
 
-    def _map(self, work, *arguments):
-        """Call `work` on every part, on several threads where there are parts for them."""
-        n_threads = min(self.n_threads, len(self.parts))
-        if n_threads == 1:
-            return [work(*each) for each in zip(self.parts, *arguments, strict=True)]
-        with ThreadPoolExecutor(n_threads, thread_name_prefix="unbag") as pool:
-            return list(pool.map(work, self.parts, *arguments))
+    def _ask(self, question, *arguments, **options):
+        """Put a question to every part, and give the answers in their order."""
+        return self._map(methodcaller(question, *arguments, **options), self.parts)
 
-    def value_and_gradient(self, W):
+    def _part_weights(self, W):
+        return W if self.scale is None else self.scale.part_weights(W)
+
+    def statistics(self, W) -> Statistics:
         """Compute the objective and its gradient at W.
 
-        Returns
-        -------
-        value : float
-        gradient : ndarray of shape (n_classes, n_features + 1)
-        inferences : list of PackedInference
-            One for each part.
+        Raises
+        ------
+        IntractableBagError
+            When bags are intractable at W; see `relax`.
         """
-        values, gradients, inferences = zip(
-            *self._map(lambda part: part.value_and_gradient(W)), strict=True
-        )
-        gradient = sum(gradients[1:], start=gradients[0])
-        gradient[:, :-1] -= self.alpha * W[:, :-1]
-        return sum(values) - self.penalty(W), gradient, list(inferences)
+        return self._penalised(W, self._ask("statistics", self._part_weights(W)))
 
-    def penalty(self, W):
+    def expectation(self, W, ray: Ray | None = None, step: float = 0.0) -> Statistics:
+        """Do what `statistics` does, and let the parts keep what a search from W needs.
+
+        Parameters
+        ----------
+        W : ndarray of shape (n_classes, n_features + 1)
+            Not to be changed afterwards.
+        ray, step : Ray and float, optional
+            The last search, and the step that led to W.
+        """
+        last = None if ray is None else self._part_ray(ray)
+        self._origin = W, self._part_weights(W)
+        return self._penalised(W, self._ask("expectation", self._origin[1], last, step))
+
+    def _part_ray(self, ray):
+        """Return where parts look when a search looks along a ray; the same object each time."""
+        if self._search is None or self._search[0] is not ray:
+            W, origin = self._origin
+            origin = origin if ray.origin is W else self._part_weights(ray.origin)
+            self._search = ray, Ray(origin, self._part_weights(ray.direction))
+        return self._search[1]
+
+    def _penalised(self, W, answers):
+        total = reduce(operator.add, answers)
+        if total.intractable:
+            raise IntractableBagError(*zip(*total.intractable, strict=True))
+        if total.uncertified:
+            warnings.warn(
+                f"The inference method could not certify {len(total.uncertified)} bags, the first "
+                f"of them bag {total.uncertified[0]}: the fit may be wrong. Use inference='auto'.",
+                UncertifiedWarning,
+                stacklevel=2,
+            )
+        gradient = total.gradient
+        if self.scale is not None:
+            gradient = self.scale.scaled_gradient(gradient)
+        gradient[:, :-1] -= self.alpha * W[:, :-1]
+        return replace(total, value=total.value - self.penalty(W), gradient=gradient)
+
+    def penalty(self, W) -> float:
         """Compute what is taken off the likelihood for large weights."""
         return 0.5 * self.alpha * float(np.sum(W[:, :-1] ** 2))
 
-    def lower_bound(self, W, inferences):
-        """Compute EM's surrogate: expected log-prior of the labels as inferred before.
+    def lower_bounds(self, ray: Ray, steps) -> np.ndarray:
+        """Compute EM's surrogate: expected log-prior of the labels as inferred at the origin.
 
-        It lies below the objective by a constant and touches it where the inference was
-        made, so raising it raises the objective.
+        It lies below the objective by a constant and touches it there, so raising it raises
+        the objective.
+
+        Parameters
+        ----------
+        ray : Ray
+            From where the last `expectation` was made.
+        steps : sequence of float
+
+        Returns
+        -------
+        ndarray of shape (len(steps),)
         """
-        parts = self._map(lambda part, inference: part.expected_log_prior(W, inference), inferences)
-        return sum(parts) - self.penalty(W)
+        penalties = [self.penalty(ray.at(step)) for step in steps]
+        answers = self._ask("lower_bounds", self._part_ray(ray), steps)
+        return reduce(operator.add, answers) - penalties
+
+    def relax(self, W, error: IntractableBagError):
+        """Relax labels of the bags that an error is about, as certain as they are at W.
+
+        Raises the error when that is not wanted, or was done to one of these bags before.
+        """
+        if self.on_intractable == "raise" or any(bag in self.relaxed for bag in error.bags):
+            raise error
+        for relaxed in self._ask("relax", self._part_weights(W), tuple(error.bags)):
+            self.relaxed.update(relaxed)

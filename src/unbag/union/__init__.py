@@ -5,8 +5,24 @@ that tells about each instance, `most_likely_labels` which labelling of the whol
 is the most likely one, `sample_labels` draws labellings at random.
 """
 
-from .dispatch import IntractableBagError
-from .inference import Inference, infer
+from .inference import infer
 from .labelling import most_likely_labels, sample_labels
+from .policy import (
+    ImpossibleBagError,
+    ImpossibleBagWarning,
+    IntractableBagError,
+    IntractableBagWarning,
+)
+from .problem import Inference, UnionProblem
 
-__all__ = ["Inference", "IntractableBagError", "infer", "most_likely_labels", "sample_labels"]
+__all__ = [
+    "ImpossibleBagError",
+    "ImpossibleBagWarning",
+    "Inference",
+    "IntractableBagError",
+    "IntractableBagWarning",
+    "UnionProblem",
+    "infer",
+    "most_likely_labels",
+    "sample_labels",
+]

@@ -24,6 +24,7 @@ from .compilation import kernel
 # What `Batch.served` says of a bag that no kernel has served: the methods' codes are
 # from zero on, and "none" comes behind them.
 UNDECIDED = -1
+INTRACTABLE = -2
 IMPOSSIBLE = 5
 
 
@@ -36,7 +37,7 @@ class Batch(NamedTuple):
     Attributes
     ----------
     bags : ndarray of int of shape (m,)
-        Which bags of the problem.
+        Which bags.
     n_labels : ndarray of int of shape (m,)
         Number of required labels of each.
     row_offsets : ndarray of int of shape (m + 1,)
@@ -61,7 +62,7 @@ class Batch(NamedTuple):
     error_bound : ndarray of shape (m,)
         Of the posterior, and of the likelihood relative to itself.
     served : ndarray of int of shape (m,)
-        Kernel that answered, UNDECIDED, or IMPOSSIBLE.
+        Kernel that answered, UNDECIDED, INTRACTABLE or IMPOSSIBLE.
     """
 
     bags: np.ndarray
@@ -82,11 +83,11 @@ class Batch(NamedTuple):
     served: np.ndarray
 
 
-def new_batch(bags, problem):
-    """Make room for the given bags of a problem."""
-    n_free = problem.n_free[bags]
-    n_labels = problem.n_required[bags]
-    n_optional = problem.n_allowed[bags] - n_labels
+def new_batch(bags, layout):
+    """Make room for the given bags."""
+    n_free = layout.n_free[bags]
+    n_labels = layout.n_required[bags]
+    n_optional = layout.n_allowed[bags] - n_labels
     offsets = np.zeros((3, len(bags) + 1), np.int64)
     np.cumsum((n_free, n_free * n_labels, n_free * n_optional), axis=1, out=offsets[:, 1:])
     n_rows, n_shares, n_parts = offsets[:, -1]
@@ -123,16 +124,16 @@ def labels_part(flat, batch, m):
     return part(flat, batch.share_offsets, m).reshape((batch.n_labels[m], n_instances))
 
 
-def read_batch(bags, problem, log_prior):
-    """Read the priors of the given bags of a problem; mark the impossible ones.
+def read_batch(bags, layout, log_prior):
+    """Read the priors of the given bags; mark the impossible ones.
 
     Returns
     -------
     Batch
         Still to be normalised.
     """
-    batch = new_batch(bags, problem)
-    gather(problem, log_prior, batch)
+    batch = new_batch(bags, layout)
+    gather(layout, log_prior, batch)
     # Exponentials in one go: numpy's are vectorised, and several times faster.
     np.exp(batch.share, out=batch.share)
     if len(batch.optional):
@@ -141,32 +142,32 @@ def read_batch(bags, problem, log_prior):
 
 
 @kernel
-def gather(problem, log_prior, batch):
+def gather(layout, log_prior, batch):
     """Collect the log-priors of the labels that each bag allows, relative to the largest.
 
     Impossible bags are marked, and left with zeros.
     """
     for m in range(batch.bags.shape[0]):
         b = batch.bags[m]
-        possible = batch.n_labels[m] <= problem.n_free[b]
+        possible = batch.n_labels[m] <= layout.n_free[b]
         place = batch.row_offsets[m]
-        for row in range(problem.offsets[b], problem.offsets[b + 1]):
-            if problem.pinned.shape[0] == 0 or problem.pinned[row] < 0:
+        for row in range(layout.offsets[b], layout.offsets[b + 1]):
+            if layout.pinned.shape[0] == 0 or layout.pinned[row] < 0:
                 batch.rows[place] = row
                 place += 1
-            elif log_prior[row, problem.pinned[row]] == -math.inf:
+            elif log_prior[row, layout.pinned[row]] == -math.inf:
                 possible = False
 
-        first = problem.column_offsets[b]
-        behind = problem.column_offsets[b + 1]
-        n_instances = problem.n_free[b]
+        first = layout.column_offsets[b]
+        behind = layout.column_offsets[b + 1]
+        n_instances = layout.n_free[b]
         some_excluded = False
         optional = batch.optional_offsets[m]
         for i in range(n_instances):
             row = batch.rows[batch.row_offsets[m] + i]
             top = -math.inf
             for j in range(first, behind):
-                value = log_prior[row, problem.columns[j]]
+                value = log_prior[row, layout.columns[j]]
                 top = value if value > top else top
                 some_excluded |= value == -math.inf
             if top == -math.inf:
@@ -175,15 +176,15 @@ def gather(problem, log_prior, batch):
             batch.top[batch.row_offsets[m] + i] = top
             share = batch.share_offsets[m] + i
             for j in range(first, first + batch.n_labels[m]):
-                batch.share[share] = difference(log_prior[row, problem.columns[j]], top)
+                batch.share[share] = difference(log_prior[row, layout.columns[j]], top)
                 share += n_instances
             for j in range(first + batch.n_labels[m], behind):
-                batch.optional[optional] = difference(log_prior[row, problem.columns[j]], top)
+                batch.optional[optional] = difference(log_prior[row, layout.columns[j]], top)
                 optional += 1
         if possible and some_excluded:
             rows = part(batch.rows, batch.row_offsets, m)
             possible = is_possible(
-                log_prior, rows, problem.columns[first : first + batch.n_labels[m]]
+                log_prior, rows, layout.columns[first : first + batch.n_labels[m]]
             )
         if not possible:
             batch.served[m] = IMPOSSIBLE
@@ -224,37 +225,37 @@ def normalise(batch):
 
 
 @kernel
-def write_answers(problem, log_prior, batch, values, log_likelihood, error_bound):
+def write_answers(layout, log_prior, batch, values, log_likelihood, error_bound):
     """Turn the kernels' answers into likelihoods and packed posteriors."""
     for m in range(batch.bags.shape[0]):
         b = batch.bags[m]
-        if batch.served[m] == IMPOSSIBLE:
+        if batch.served[m] == IMPOSSIBLE or batch.served[m] == INTRACTABLE:
             log_likelihood[b] = -math.inf
-            error_bound[b] = 0.0
-            for value in range(problem.value_offsets[b], problem.value_offsets[b + 1]):
+            error_bound[b] = 0.0 if batch.served[m] == IMPOSSIBLE else math.inf
+            for value in range(layout.value_offsets[b], layout.value_offsets[b + 1]):
                 values[value] = 0.0
             continue
-        start = problem.offsets[b]
-        first = problem.column_offsets[b]
-        n_allowed = problem.column_offsets[b + 1] - first
+        start = layout.offsets[b]
+        first = layout.column_offsets[b]
+        n_allowed = layout.column_offsets[b + 1] - first
         n_labels = batch.n_labels[m]
-        n_instances = problem.n_free[b]
+        n_instances = layout.n_free[b]
         total, correction = batch.log_z[m, 0], batch.log_z[m, 1]
 
-        if problem.pinned.shape[0] > 0:
-            for row in range(start, problem.offsets[b + 1]):
-                pin = problem.pinned[row]
+        if layout.pinned.shape[0] > 0:
+            for row in range(start, layout.offsets[b + 1]):
+                pin = layout.pinned[row]
                 if pin >= 0:
                     total, correction = add_exactly(total, correction, log_prior[row, pin])
-                    value = problem.value_offsets[b] + (row - start) * n_allowed
+                    value = layout.value_offsets[b] + (row - start) * n_allowed
                     for j in range(n_allowed):
-                        values[value + j] = 1.0 if problem.columns[first + j] == pin else 0.0
+                        values[value + j] = 1.0 if layout.columns[first + j] == pin else 0.0
 
         product = 1.0
         optional = batch.optional_offsets[m]
         for i in range(n_instances):
             place = batch.row_offsets[m] + i
-            value = problem.value_offsets[b] + (batch.rows[place] - start) * n_allowed
+            value = layout.value_offsets[b] + (batch.rows[place] - start) * n_allowed
             answer = batch.share_offsets[m] + i
             for k in range(n_labels):
                 values[value + k] = batch.posterior[answer + k * n_instances]

@@ -8,6 +8,7 @@ from .adaptive import adaptive, estimate_sets, first_threshold, missing_weights
 from .arithmetic import EPS
 from .batch import (
     IMPOSSIBLE,
+    INTRACTABLE,
     UNDECIDED,
     labels_part,
     normalise,
@@ -23,7 +24,6 @@ from .paper import fast_compiled, forward_compiled
 METHODS = ("adaptive", "dense", "chain", "forward", "fast")
 ADAPTIVE, DENSE, CHAIN, FORWARD, FAST = range(len(METHODS))
 assert len(METHODS) == IMPOSSIBLE
-INTRACTABLE = -2
 
 # 2**22 union states, and for adaptive 2**28 times one instance and one set of missing
 # labels, are what one bag may cost: seconds.
@@ -43,41 +43,14 @@ CHAIN_COST = 4.0
 READING_COST = 4
 
 
-class IntractableBagError(ValueError):
-    """A bag has too many required labels for any exact method.
-
-    Parameters
-    ----------
-    bag : int or str
-        Which bag: its place, or its id.
-    n_required, n_free : int
-        Its required labels, and its instances that are not pinned.
-    """
-
-    def __init__(self, bag, n_required, n_free):
-        super().__init__(bag, n_required, n_free)
-        self.bag = bag
-
-    def __str__(self):
-        bag, n_required, n_free = self.args
-        return (
-            f"bag {bag} has {n_required} required labels and {n_free} instances that are not "
-            f"pinned: too many labels for exact inference (up to {MOST_LABELS} always work; more "
-            f"do when most of them are almost certain to occur). Ways out: mark labels of this "
-            f"bag as unknown (-1 in y) rather than present, those first that surely occur; pin "
-            f"instances whose label is known; split the bag; or let an estimator do the first by "
-            f"on_intractable='relax'."
-        )
-
-
-def solve(bags, problem, log_prior, method, tolerance):
-    """Infer the labels of some bags of a problem.
+def solve(bags, layout, log_prior, method, tolerance):
+    """Infer the labels of some bags.
 
     Parameters
     ----------
     bags : ndarray of int
         Which bags.
-    problem : UnionProblem
+    layout : Layout
     log_prior : ndarray of float64 of shape (n_instances, n_classes)
     method : str
         "auto" or one of `METHODS`.
@@ -87,17 +60,16 @@ def solve(bags, problem, log_prior, method, tolerance):
     Returns
     -------
     Batch
-        With the answers in it.
+        With the answers in it; `served` is INTRACTABLE where no kernel could hold a bag.
     """
-    batch = read_batch(bags, problem, log_prior)
+    batch = read_batch(bags, layout, log_prior)
     choose(batch, METHODS.index(method) if method != "auto" else UNDECIDED, tolerance)
     for code in (ADAPTIVE, DENSE, CHAIN) if method == "auto" else (METHODS.index(method),):
         (chosen,) = (batch.served == code).nonzero()
         if len(chosen):
-            RUNNERS[code](problem, log_prior, batch, chosen, tolerance)
+            RUNNERS[code](layout, log_prior, batch, chosen, tolerance)
             if method == "auto" and code != CHAIN:
                 fall_back(batch, chosen[~(batch.error_bound[chosen] <= tolerance)])
-    refuse_intractable(batch, problem)
     return batch
 
 
@@ -108,32 +80,23 @@ def fall_back(batch, failed):
         batch.served[failed] = np.where(holds, CHAIN, INTRACTABLE)
 
 
-def estimated_costs(problem, log_prior, method, tolerance):
+def estimated_costs(layout, log_prior, method, tolerance):
     """Estimate what each bag will take.
 
     What "auto" makes of a bag of many labels depends on its priors. They are read once
     more for that, which is little beside the inference.
     """
-    n_sets = np.left_shift(1, np.minimum(problem.n_required, MOST_LABELS))
-    cost = problem.n_free * (n_sets + READING_COST * (1.0 + problem.n_allowed))
+    n_sets = np.left_shift(1, np.minimum(layout.n_required, MOST_LABELS))
+    cost = layout.n_free * (n_sets + READING_COST * (1.0 + layout.n_allowed))
     if method == "forward":
-        cost *= np.maximum(1, problem.n_free * problem.n_required)
+        cost *= np.maximum(1, layout.n_free * layout.n_required)
     elif method in ("chain", "fast"):
-        cost *= np.maximum(1, problem.n_required)
+        cost *= np.maximum(1, layout.n_required)
     else:
-        (many,) = (problem.n_required > MANY_LABELS).nonzero()
+        (many,) = (layout.n_required > MANY_LABELS).nonzero()
         if len(many):
-            cost[many] = choose(read_batch(many, problem, log_prior), UNDECIDED, tolerance)
+            cost[many] = choose(read_batch(many, layout, log_prior), UNDECIDED, tolerance)
     return cost
-
-
-def refuse_intractable(batch, problem):
-    """Raise an error when a bag found no kernel."""
-    (intractable,) = (batch.served == INTRACTABLE).nonzero()
-    if len(intractable) == 0:
-        return
-    b = int(batch.bags[intractable].min())
-    raise IntractableBagError(b, int(problem.n_required[b]), int(problem.n_free[b]))
 
 
 @kernel
@@ -210,7 +173,7 @@ def log_of(z):
 
 
 @kernel
-def run_dense(problem, log_prior, batch, chosen, tolerance):
+def run_dense(layout, log_prior, batch, chosen, tolerance):
     """Answer the chosen bags by `unbag.union.dense.dense`."""
     n_floats = 1
     for m in chosen:
@@ -243,7 +206,7 @@ def run_dense(problem, log_prior, batch, chosen, tolerance):
 
 
 @kernel
-def run_adaptive(problem, log_prior, batch, chosen, tolerance):
+def run_adaptive(layout, log_prior, batch, chosen, tolerance):
     """Answer the chosen bags by `unbag.union.adaptive.adaptive`."""
     for m in chosen:
         slack = part(batch.slack, batch.row_offsets, m)
@@ -261,10 +224,10 @@ def run_adaptive(problem, log_prior, batch, chosen, tolerance):
 
 
 @kernel
-def run_chain(problem, log_prior, batch, chosen, tolerance):
+def run_chain(layout, log_prior, batch, chosen, tolerance):
     """Answer the chosen bags by `unbag.union.chain.chain`."""
     for m in chosen:
-        columns = part(problem.columns, problem.column_offsets, batch.bags[m])
+        columns = part(layout.columns, layout.column_offsets, batch.bags[m])
         batch.log_z[m, 0], batch.log_z[m, 1], batch.error_bound[m] = chain(
             log_prior,
             part(batch.rows, batch.row_offsets, m),
@@ -278,7 +241,7 @@ def run_chain(problem, log_prior, batch, chosen, tolerance):
 
 
 @kernel
-def run_forward(problem, log_prior, batch, chosen, tolerance):
+def run_forward(layout, log_prior, batch, chosen, tolerance):
     """Answer the chosen bags by `unbag.union.paper.forward`, compiled."""
     for m in chosen:
         z, batch.error_bound[m] = forward_compiled(
@@ -291,7 +254,7 @@ def run_forward(problem, log_prior, batch, chosen, tolerance):
 
 
 @kernel
-def run_fast(problem, log_prior, batch, chosen, tolerance):
+def run_fast(layout, log_prior, batch, chosen, tolerance):
     """Answer the chosen bags by `unbag.union.paper.fast`, compiled."""
     for m in chosen:
         z, batch.error_bound[m] = fast_compiled(

@@ -1,61 +1,6 @@
 """The waist of the package: everything above asks `infer`, everything below serves it."""
 
-from dataclasses import dataclass
-
-import numpy as np
-
-from .batch import write_answers
-from .dispatch import METHODS, estimated_costs, solve
-from .problem import add_packed, checked_log_prior, union_problem
-from .threads import WORTHWHILE, batches, run_threads, thread_count
-
-NAMES = np.array([*METHODS, "none"])
-
-
-@dataclass(frozen=True, eq=False)
-class Inference:
-    """What the label sets of bags say about their instances.
-
-    Attributes
-    ----------
-    log_likelihood : ndarray of shape (n_bags,)
-        Log-probability of each bag's label set; ``-inf`` when it is impossible.
-    posterior : ndarray of shape (n_instances, n_classes)
-        Class probabilities of each instance, given the label set of its bag; zeros
-        in an impossible bag. Also the gradient of the summed log-likelihood with
-        respect to the log-priors.
-    error_bound : ndarray of shape (n_bags,)
-        Largest possible error of the bag's posteriors, and of its log-likelihood
-        relative to ``max(1, abs(log_likelihood))``. Infinite when the method asked
-        for could not certify its answer: then do not use it.
-    method : ndarray of str of shape (n_bags,)
-        The kernel that served each bag; "none" for an impossible one.
-    """
-
-    log_likelihood: np.ndarray
-    posterior: np.ndarray
-    error_bound: np.ndarray
-    method: np.ndarray
-
-
-@dataclass(frozen=True, eq=False)
-class PackedInference:
-    """An `Inference` whose posterior has only the columns that each bag allows.
-
-    Attributes
-    ----------
-    values : ndarray of shape (problem.value_offsets[-1],)
-        Posteriors, laid out as the `UnionProblem` says.
-    served : ndarray of int of shape (n_bags,)
-        Codes of the kernels: where each one's name stands in `NAMES`.
-    log_likelihood, error_bound : ndarrays
-        As in `Inference`.
-    """
-
-    log_likelihood: np.ndarray
-    values: np.ndarray
-    error_bound: np.ndarray
-    served: np.ndarray
+from .problem import Inference, UnionProblem
 
 
 def infer(
@@ -63,11 +8,13 @@ def infer(
     offsets,
     y,
     *,
-    method="auto",
-    tolerance=1e-9,
+    method: str = "auto",
+    tolerance: float = 1e-9,
     instance_labels=None,
-    n_threads=None,
-):
+    on_impossible: str = "keep",
+    on_intractable: str = "raise",
+    n_jobs: int | None = None,
+) -> Inference:
     """Condition the instance labels of bags on the label sets of the bags.
 
     Each instance has exactly one class. The label set of a bag says which classes
@@ -96,9 +43,18 @@ def infer(
         instances whose label set is very unlikely may end at a few 1e-9. `error_bound` says.
     instance_labels : array-like of int of shape (n_instances,), optional
         The class (column) of the instances whose label is known, -1 for the others.
-    n_threads : int, optional
-        By default, as many as there are cores, but only when the work repays them.
-        The answer does not depend on it.
+    on_impossible : {"keep", "relax", "raise"}
+        What to do with a bag whose label set no labelling can produce: answer that it has
+        likelihood zero and no posterior; take its required classes as optional and answer
+        for that, unless it is still impossible then (it has instances and allows nothing);
+        or raise an error that names all such bags.
+    on_intractable : {"raise", "relax"}
+        What to do with a bag of too many required classes for exact inference: raise an
+        error that names all such bags, or take those as optional that are the most certain
+        to occur anyway, all but 16.
+    n_jobs : int, optional
+        Number of threads; -1 for as many as there are cores. By default as many as there
+        are cores, but only when the work repays them. The answer does not depend on it.
 
     Returns
     -------
@@ -109,7 +65,9 @@ def infer(
     ValueError
         When an argument is malformed; names the bag or the row.
     IntractableBagError
-        When a bag has too many required labels for an exact answer.
+        When bags have too many required labels for an exact answer; lists them in `bags`.
+    ImpossibleBagError
+        When `on_impossible` is "raise" and there are such bags; lists them in `bags`.
 
     Notes
     -----
@@ -137,55 +95,11 @@ def infer(
     array([[0.95, 0.05],
            [0.53, 0.47]])
     """
-    problem = union_problem(offsets, y, instance_labels)
-    log_prior = checked_log_prior(log_prior, problem)
-    packed = infer_packed(
-        problem, log_prior, method=method, tolerance=tolerance, n_threads=n_threads
+    return UnionProblem(offsets, y, instance_labels).infer(
+        log_prior,
+        method=method,
+        tolerance=tolerance,
+        on_impossible=on_impossible,
+        on_intractable=on_intractable,
+        n_jobs=n_jobs,
     )
-    posterior = np.zeros(log_prior.shape)
-    add_packed(problem, packed.values, posterior)
-    return Inference(
-        log_likelihood=packed.log_likelihood,
-        posterior=posterior,
-        error_bound=packed.error_bound,
-        method=NAMES[packed.served],
-    )
-
-
-def infer_packed(problem, log_prior, *, method="auto", tolerance=1e-9, n_threads=None):
-    """Do what `infer` does for a problem already checked, and leave the posterior packed.
-
-    Parameters
-    ----------
-    problem : UnionProblem
-    log_prior : C-contiguous ndarray of float64 of shape (n_instances, n_classes)
-        Without NaN or +inf, which are not looked for here.
-    method, tolerance, n_threads
-        As in `infer`.
-
-    Returns
-    -------
-    PackedInference
-    """
-    if method != "auto" and method not in METHODS:
-        raise ValueError(f"method must be one of {('auto', *METHODS)}; got {method!r}.")
-    if not 0 < tolerance < 1:
-        raise ValueError(f"tolerance must be positive and below 1; got {tolerance!r}.")
-    n_threads = thread_count(n_threads)
-    values = np.empty(problem.value_offsets[-1])
-    log_likelihood = np.empty(problem.n_bags)
-    error_bound = np.empty(problem.n_bags)
-    served = np.empty(problem.n_bags, np.int64)
-
-    def work(bags):
-        batch = solve(bags, problem, log_prior, method, tolerance)
-        write_answers(problem, log_prior, batch, values, log_likelihood, error_bound)
-        served[bags] = batch.served
-
-    cost = None
-    if n_threads > 1 and problem.n_bags > 1:
-        cost = estimated_costs(problem, log_prior, method, tolerance)
-    if cost is None or cost.sum() < n_threads * WORTHWHILE:
-        n_threads = 1
-    run_threads(work, batches(np.arange(problem.n_bags), cost, n_threads), n_threads)
-    return PackedInference(log_likelihood, values, error_bound, served)

@@ -10,11 +10,13 @@ import math
 import numpy as np
 
 from .assignment import cheapest_cover, is_possible
-from .batch import IMPOSSIBLE, labels_part, part
+from .batch import IMPOSSIBLE, INTRACTABLE, labels_part, part
 from .chain import alpha_segment, alpha_starts, lattice
 from .compilation import kernel
 from .dispatch import MOST_LABELS, solve
-from .problem import checked_log_prior, union_problem
+from .layout import checked_log_prior
+from .policy import refuse_intractable
+from .problem import UnionProblem
 from .threads import batches
 
 
@@ -50,26 +52,26 @@ def most_likely_labels(log_prior, offsets, y, *, instance_labels=None):
     >>> most_likely_labels(np.log([[0.9, 0.1], [0.6, 0.4]]), [0, 2], [[1, 1]])
     array([0, 1])
     """
-    problem = union_problem(offsets, y, instance_labels)
-    log_prior = checked_log_prior(log_prior, problem)
-    labels = np.empty(problem.n_instances, np.int64)
-    label_bags(problem, log_prior, labels)
+    layout = UnionProblem(offsets, y, instance_labels).layout
+    log_prior = checked_log_prior(log_prior, layout)
+    labels = np.empty(layout.n_instances, np.int64)
+    label_bags(layout, log_prior, labels)
     return labels
 
 
 @kernel
-def label_bags(problem, log_prior, labels):
+def label_bags(layout, log_prior, labels):
     """Fill `labels` with the most likely labelling of every bag."""
-    for b in range(problem.n_required.shape[0]):
-        start = problem.offsets[b]
-        stop = problem.offsets[b + 1]
-        columns = part(problem.columns, problem.column_offsets, b)
-        required = columns[: problem.n_required[b]]
-        rows = np.empty(problem.n_free[b], np.int64)
+    for b in range(layout.n_required.shape[0]):
+        start = layout.offsets[b]
+        stop = layout.offsets[b + 1]
+        columns = part(layout.columns, layout.column_offsets, b)
+        required = columns[: layout.n_required[b]]
+        rows = np.empty(layout.n_free[b], np.int64)
         n_free = 0
         possible = True
         for row in range(start, stop):
-            labels[row] = problem.pinned[row] if problem.pinned.shape[0] > 0 else -1
+            labels[row] = layout.pinned[row] if layout.pinned.shape[0] > 0 else -1
             if labels[row] < 0:
                 rows[n_free] = row
                 n_free += 1
@@ -142,13 +144,18 @@ def sample_labels(log_prior, offsets, y, *, size, random_state=None, instance_la
     """
     if not isinstance(size, (int, np.integer)) or isinstance(size, bool) or size < 0:
         raise ValueError(f"size must be a non-negative integer; got {size!r}.")
-    problem = union_problem(offsets, y, instance_labels)
-    log_prior = checked_log_prior(log_prior, problem)
-    labels = np.empty((size, problem.n_instances), np.int64)
+    layout = UnionProblem(offsets, y, instance_labels).layout
+    log_prior = checked_log_prior(log_prior, layout)
+    labels = np.empty((size, layout.n_instances), np.int64)
     generator = random_generator(random_state)
-    for bags in batches(np.arange(problem.n_bags), None, 1):
-        batch = solve(bags, problem, log_prior, "auto", 1e-9)
-        draw_bags(problem, log_prior, batch, generator, labels)
+    solved = [
+        solve(bags, layout, log_prior, "auto", 1e-9)
+        for bags in batches(np.arange(layout.n_bags), None, 1)
+    ]
+    served = [batch.bags[batch.served == INTRACTABLE] for batch in solved]
+    refuse_intractable(layout, np.concatenate(served) if served else [])
+    for batch in solved:
+        draw_bags(layout, log_prior, batch, generator, labels)
     return labels
 
 
@@ -160,19 +167,19 @@ def random_generator(random_state):
 
 
 @kernel
-def draw_bags(problem, log_prior, batch, generator, labels):
+def draw_bags(layout, log_prior, batch, generator, labels):
     """Fill the columns of `labels` that belong to the bags of a batch."""
     size = labels.shape[0]
     for m in range(batch.bags.shape[0]):
         b = batch.bags[m]
-        for row in range(problem.offsets[b], problem.offsets[b + 1]):
-            pin = problem.pinned[row] if problem.pinned.shape[0] > 0 else -1
+        for row in range(layout.offsets[b], layout.offsets[b + 1]):
+            pin = layout.pinned[row] if layout.pinned.shape[0] > 0 else -1
             for draw in range(size):
                 labels[draw, row] = pin if batch.served[m] != IMPOSSIBLE else -1
         if batch.served[m] == IMPOSSIBLE or size == 0:
             continue
         rows = part(batch.rows, batch.row_offsets, m)
-        columns = part(problem.columns, problem.column_offsets, b)
+        columns = part(layout.columns, layout.column_offsets, b)
         n_labels = batch.n_labels[m]
         drawn = np.empty((size, rows.shape[0]), np.int64)
         # Tries of one draw against the states of the chain, which serve them all.

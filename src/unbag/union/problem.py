@@ -1,287 +1,281 @@
-"""The label sets of many bags, checked and packed for the kernels.
+"""The question of the package, prepared once and asked often.
 
-Packed: each bag keeps only the columns that it allows, required ones first, so that
-a thousand classes do not mean a thousand columns of zeros. Built once, asked at
-every iteration of a fit.
+A `UnionProblem` holds the label sets of bags, checked and packed; asked with the priors of an
+instance classifier, it says what these label sets tell about each instance. Fits ask it at
+every iteration.
 """
 
-import math
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
-from .compilation import kernel
+from .batch import INTRACTABLE, write_answers
+from .dispatch import METHODS, estimated_costs, solve
+from .layout import (
+    Layout,
+    add_packed,
+    checked_label_sets,
+    checked_log_prior,
+    checked_offsets,
+    checked_pins,
+    pack,
+)
+from .policy import (
+    IMPOSSIBLE,
+    ON_IMPOSSIBLE,
+    ON_INTRACTABLE,
+    ImpossibleBagError,
+    refuse_intractable,
+    relax_impossible,
+    surest_labels,
+)
+from .threads import WORTHWHILE, batches, job_count, run_threads
 
-# Log-priors beyond that are off by more than the posterior may be.
-LARGEST = 1e12
+NAMES = np.array([*METHODS, "none"])
 
 
-class UnionProblem(NamedTuple):
-    """Which classes the instances of each bag may and must have.
+@dataclass(frozen=True, eq=False)
+class Inference:
+    """What the label sets of bags say about their instances.
 
     Attributes
     ----------
-    n_classes : int
-    offsets : ndarray of int64 of shape (n_bags + 1,)
-        Bag b has the instances ``offsets[b]:offsets[b + 1]``.
-    column_offsets : ndarray of int64 of shape (n_bags + 1,)
-        Bag b allows the classes ``columns[column_offsets[b]:column_offsets[b + 1]]``.
-    columns : ndarray of int64
-        Allowed classes, for each bag the required ones first. A class that a pinned
-        instance shows is not required any more.
-    n_allowed, n_required, n_free : ndarrays of int64 of shape (n_bags,)
-        Number of allowed classes, of required ones, and of instances that are not
-        pinned.
-    value_offsets : ndarray of int64 of shape (n_bags + 1,)
-        Where each bag's (n_instances, n_allowed) packed values lie.
-    pinned : ndarray of int64 of shape (n_instances,) or (0,)
-        Class of the instances whose label is known, -1 for all others; empty when
-        none is known.
+    log_likelihood : ndarray of shape (n_bags,)
+        Log-probability of each bag's label set; ``-inf`` when it is impossible.
+    posterior : ndarray of shape (n_instances, n_classes)
+        Class probabilities of each instance, given the label set of its bag; zeros
+        in an impossible bag. Also the gradient of the summed log-likelihood with
+        respect to the log-priors.
+    error_bound : ndarray of shape (n_bags,)
+        Largest possible error of the bag's posteriors, and of its log-likelihood
+        relative to ``max(1, abs(log_likelihood))``. Infinite when the method asked
+        for could not certify its answer: then do not use it.
+    method : ndarray of str of shape (n_bags,)
+        The kernel that served each bag; "none" for an impossible one.
+    relaxed : ndarray of bool of shape (n_bags, n_classes)
+        Required classes that were taken as optional, as `on_impossible` and
+        `on_intractable` allowed; the answers of these bags are for the label sets that
+        remain.
     """
 
-    n_classes: int
-    offsets: np.ndarray
-    column_offsets: np.ndarray
-    columns: np.ndarray
-    n_allowed: np.ndarray
-    n_required: np.ndarray
-    n_free: np.ndarray
-    value_offsets: np.ndarray
-    pinned: np.ndarray
+    log_likelihood: np.ndarray
+    posterior: np.ndarray
+    error_bound: np.ndarray
+    method: np.ndarray
+    relaxed: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class PackedInference:
+    """An `Inference` whose posterior has only the columns that each bag allows.
+
+    Attributes
+    ----------
+    values : ndarray of shape (layout.value_offsets[-1],)
+        Posteriors, as the `Layout` of the problem lays them out.
+    served : ndarray of int of shape (n_bags,)
+        Codes of the kernels: where each one's name stands in `NAMES`; INTRACTABLE where none
+        could hold the bag.
+    log_likelihood, error_bound : ndarrays
+        As in `Inference`.
+    """
+
+    log_likelihood: np.ndarray
+    values: np.ndarray
+    error_bound: np.ndarray
+    served: np.ndarray
 
     @property
-    def n_bags(self):
-        """Number of bags."""
-        return len(self.n_required)
-
-    @property
-    def n_instances(self):
-        """Number of instances in all bags."""
-        return int(self.offsets[-1])
+    def intractable(self) -> np.ndarray:
+        """Places of the bags that no kernel could hold."""
+        return (self.served == INTRACTABLE).nonzero()[0]
 
 
-def union_problem(offsets, y, instance_labels=None):
-    """Check the label sets of bags and pack them.
+class UnionProblem:
+    """Which classes the instances of each bag may and must have.
+
+    Prepare it once, and ask it with as many priors as there are; `unbag.union.infer` prepares
+    it anew at each call.
 
     Parameters
     ----------
     offsets : array-like of int of shape (n_bags + 1,)
+        Bag b has the instances ``offsets[b]:offsets[b + 1]``.
     y : array-like of shape (n_bags, n_classes)
         1 for a required class, 0 for a forbidden one, -1 for an optional one.
     instance_labels : array-like of int of shape (n_instances,), optional
-        Columns of the classes of pinned instances, -1 where not known.
+        The class (column) of the instances whose label is known, -1 for the others.
 
-    Returns
-    -------
-    UnionProblem
+    Attributes
+    ----------
+    offsets : ndarray of int64 of shape (n_bags + 1,)
+    y : ndarray of int8 of shape (n_bags, n_classes)
+    instance_labels : ndarray of int64 of shape (n_instances,) or None
+        None when none is known.
+    layout : Layout
+        The same for the kernels: packed, so that each bag has only the columns it allows.
+
+    Raises
+    ------
+    ValueError
+        When an argument is malformed; names the bag or the row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unbag.union import UnionProblem
+    >>> problem = UnionProblem([0, 2], [[1, 1]])
+    >>> for confidence in (0.5, 0.9):
+    ...     prior = [[confidence, 1 - confidence], [0.5, 0.5]]
+    ...     print(problem.infer(np.log(prior)).posterior[1].round(2))
+    [0.5 0.5]
+    [0.1 0.9]
     """
-    offsets = checked_offsets(offsets)
-    y = checked_label_sets(y, len(offsets) - 1)
-    pinned = checked_pins(instance_labels, offsets, y)
-    return UnionProblem(y.shape[1], offsets, *pack(offsets, y, pinned), pinned)
 
+    def __init__(self, offsets, y, instance_labels=None):
+        self.offsets = checked_offsets(offsets)
+        self.y = checked_label_sets(y, len(self.offsets) - 1)
+        pinned = checked_pins(instance_labels, self.offsets, self.y)
+        self.instance_labels = pinned if len(pinned) else None
+        packed = pack(self.offsets, self.y, pinned)
+        self.layout = Layout(self.y.shape[1], self.offsets, *packed, pinned)
 
-def checked_offsets(offsets):
-    """Return `offsets` as int64, or say which bag they get wrong."""
-    offsets = np.asarray(offsets)
-    if offsets.ndim != 1 or len(offsets) == 0 or offsets.dtype.kind not in "iu":
-        raise ValueError(
-            "offsets must be a 1-D array of integers, one more than there are bags; got "
-            f"dtype {offsets.dtype} and shape {offsets.shape}."
+    def __repr__(self):
+        n_bags, n_classes = self.y.shape
+        return f"UnionProblem({n_bags} bags, {self.n_instances} instances, {n_classes} classes)"
+
+    @property
+    def n_bags(self) -> int:
+        """Number of bags."""
+        return len(self.y)
+
+    @property
+    def n_instances(self) -> int:
+        """Number of instances in all bags."""
+        return self.layout.n_instances
+
+    @property
+    def impossible(self) -> np.ndarray:
+        """The bags, as bool, that no labelling can explain, whatever the finite priors.
+
+        They have too few instances for the required classes, or instances and no class for them.
+        """
+        layout = self.layout
+        nothing_allowed = (layout.n_free > 0) & (layout.n_allowed == 0)
+        return (layout.n_required > layout.n_free) | nothing_allowed
+
+    def relaxed(self, labels) -> "UnionProblem":
+        """Return the problem in which some labels are optional.
+
+        Parameters
+        ----------
+        labels : ndarray of bool of shape (n_bags, n_classes)
+        """
+        if not labels.any():
+            return self
+        return UnionProblem(self.offsets, np.where(labels, -1, self.y), self.instance_labels)
+
+    def infer(
+        self,
+        log_prior,
+        *,
+        method: str = "auto",
+        tolerance: float = 1e-9,
+        on_impossible: str = "keep",
+        on_intractable: str = "raise",
+        n_jobs: int | None = None,
+    ) -> Inference:
+        """Condition the instance labels on the label sets; see `unbag.union.infer`.
+
+        Parameters
+        ----------
+        log_prior : array-like of shape (n_instances, n_classes)
+        method, tolerance, on_impossible, on_intractable, n_jobs
+            As in `unbag.union.infer`.
+
+        Returns
+        -------
+        Inference
+        """
+        for name, choice, choices in (
+            ("on_impossible", on_impossible, ON_IMPOSSIBLE),
+            ("on_intractable", on_intractable, ON_INTRACTABLE),
+        ):
+            if choice not in choices:
+                raise ValueError(f"{name} must be one of {choices}; got {choice!r}.")
+        log_prior = checked_log_prior(log_prior, self.layout)
+        options = method, tolerance, n_jobs
+        problem, relaxed = self, np.zeros(self.y.shape, dtype=bool)
+        answer = self.answer(log_prior, method=method, tolerance=tolerance, n_jobs=n_jobs)
+        impossible = (answer.served == IMPOSSIBLE).nonzero()[0]
+        if len(impossible) and on_impossible == "raise":
+            raise ImpossibleBagError(impossible.tolist(), self.n_bags)
+        if len(impossible) and on_impossible == "relax":
+            relaxed |= relax_impossible(self, answer.served)
+            problem = self.relaxed(relaxed)
+            problem._fill(impossible, log_prior, answer, *options)
+            # What is impossible for another reason is answered as it was asked.
+            relaxed[answer.served == IMPOSSIBLE] = False
+        intractable = answer.intractable
+        if len(intractable) and on_intractable == "relax":
+            relaxed |= surest_labels(problem, log_prior, intractable)
+            problem = self.relaxed(relaxed)
+            problem._fill(intractable, log_prior, answer, *options)
+        refuse_intractable(problem.layout, answer.intractable)
+        posterior = np.zeros(log_prior.shape)
+        add_packed(problem.layout, answer.values, posterior)
+        return Inference(
+            log_likelihood=answer.log_likelihood,
+            posterior=posterior,
+            error_bound=answer.error_bound,
+            method=NAMES[answer.served],
+            relaxed=relaxed,
         )
-    offsets = np.ascontiguousarray(offsets, dtype=np.int64)
-    if offsets[0] != 0:
-        raise ValueError(f"offsets must start at 0; bag 0 starts at {offsets[0]}.")
-    descents = np.flatnonzero(offsets[1:] < offsets[:-1])
-    if len(descents):
-        b = descents[0]
-        raise ValueError(
-            f"offsets must not descend; bag {b} would run from {offsets[b]} to {offsets[b + 1]}."
+
+    def answer(self, log_prior, *, method="auto", tolerance=1e-9, n_jobs=None) -> PackedInference:
+        """Infer, and leave the posterior packed and every bag as it is.
+
+        Parameters
+        ----------
+        log_prior : C-contiguous ndarray of float64 of shape (n_instances, n_classes)
+            Without NaN or +inf, which are not looked for here.
+        method, tolerance, n_jobs
+            As in `unbag.union.infer`.
+
+        Returns
+        -------
+        PackedInference
+            In which impossible bags are kept, and intractable ones have no answer.
+        """
+        if method != "auto" and method not in METHODS:
+            raise ValueError(f"method must be one of {('auto', *METHODS)}; got {method!r}.")
+        if not 0 < tolerance < 1:
+            raise ValueError(f"tolerance must be positive and below 1; got {tolerance!r}.")
+        answer = PackedInference(
+            log_likelihood=np.empty(self.n_bags),
+            values=np.empty(self.layout.value_offsets[-1]),
+            error_bound=np.empty(self.n_bags),
+            served=np.empty(self.n_bags, np.int64),
         )
-    return offsets
+        self._fill(np.arange(self.n_bags), log_prior, answer, method, tolerance, n_jobs)
+        return answer
 
+    def _fill(self, bags, log_prior, answer, method, tolerance, n_jobs):
+        """Write the answers of some bags, on several threads where the work repays them.
 
-def checked_label_sets(y, n_bags):
-    """Return `y` as int8, or say which bag and class hold something else."""
-    y = np.asarray(y)
-    if y.ndim != 2 or y.shape[0] != n_bags:
-        raise ValueError(
-            f"y must have one row per bag and one column per class: shape ({n_bags}, n_classes); "
-            f"got shape {y.shape}."
-        )
-    if y.dtype.kind not in "iufb":
-        raise ValueError(f"y must hold the numbers 1, 0 and -1; got dtype {y.dtype}.")
-    if y.dtype.kind == "f":
-        valid = has_only_marks(np.ascontiguousarray(y, dtype=np.float64))
-    else:
-        valid = y.dtype.kind == "b" or y.size == 0 or (y.min() >= -1 and y.max() <= 1)
-    if not valid:
-        b, c = np.argwhere(~np.isin(y, (-1, 0, 1)))[0]
-        raise ValueError(
-            f"y must hold 1 (present), 0 (absent) or -1 (unknown); bag {b}, class {c} "
-            f"holds {y[b, c]!r}."
-        )
-    return y.astype(np.int8, order="C", copy=False)
+        Which classes a bag allows never changes, so the answers of all other bags stay where
+        they are even when the labels of these have been relaxed.
+        """
+        n_threads, cost = job_count(n_jobs), None
+        if n_threads > 1 and len(bags) > 1:
+            cost = estimated_costs(self.layout, log_prior, method, tolerance)[bags]
+        if cost is None or cost.sum() < n_threads * WORTHWHILE:
+            n_threads = 1
 
+        def work(bags):
+            batch = solve(bags, self.layout, log_prior, method, tolerance)
+            arrays = answer.values, answer.log_likelihood, answer.error_bound
+            write_answers(self.layout, log_prior, batch, *arrays)
+            answer.served[bags] = batch.served
 
-def checked_pins(instance_labels, offsets, y):
-    """Return the pinned classes as int64, or say which instance has one it cannot have."""
-    if instance_labels is None:
-        return np.empty(0, dtype=np.int64)
-    labels = np.asarray(instance_labels)
-    n_instances = offsets[-1]
-    if labels.size == 0:
-        labels = labels.astype(np.int64)
-    if labels.shape != (n_instances,) or labels.dtype.kind not in "iu":
-        raise ValueError(
-            f"instance_labels must hold one integer per instance (a column of y, or -1 where the "
-            f"label is not known): shape ({n_instances},); got dtype {labels.dtype} and shape "
-            f"{labels.shape}."
-        )
-    labels = np.ascontiguousarray(labels, dtype=np.int64)
-    outside = np.flatnonzero((labels < -1) | (labels >= y.shape[1]))
-    if len(outside):
-        i = outside[0]
-        raise ValueError(
-            f"instance_labels must be columns of y, 0 to {y.shape[1] - 1}, or -1; instance {i} "
-            f"in bag {bag_of(offsets, i)} holds {labels[i]}."
-        )
-    known = np.flatnonzero(labels >= 0)
-    if len(known) == 0:
-        return np.empty(0, dtype=np.int64)
-    bags = np.searchsorted(offsets, known, side="right") - 1
-    forbidden = np.flatnonzero(y[bags, labels[known]] == 0)
-    if len(forbidden):
-        i = known[forbidden[0]]
-        raise ValueError(
-            f"instance {i} in bag {bags[forbidden[0]]} is pinned to class {labels[i]}, which the "
-            f"bag's label set forbids; correct the instance label, or mark the class as present "
-            f"(1) or unknown (-1) in y."
-        )
-    return labels
-
-
-def bag_of(offsets, i):
-    """Return the bag that instance `i` lies in."""
-    return int(np.searchsorted(offsets, i, side="right")) - 1
-
-
-def checked_log_prior(log_prior, problem):
-    """Return `log_prior` as float64, or say which instance holds what cannot be."""
-    log_prior = np.asarray(log_prior)
-    shape = (problem.n_instances, problem.n_classes)
-    if log_prior.ndim == 2 and log_prior.shape[0] != shape[0]:
-        raise ValueError(
-            f"offsets must end at the number of instances, {log_prior.shape[0]}; the last bag, "
-            f"{problem.n_bags - 1}, ends at {shape[0]}."
-        )
-    if log_prior.shape != shape:
-        raise ValueError(
-            f"log_prior must have one row per instance and one column per class of y: shape "
-            f"{shape}; got shape {log_prior.shape}."
-        )
-    if log_prior.dtype.kind not in "fiub":
-        raise ValueError(f"log_prior must hold numbers; got dtype {log_prior.dtype}.")
-    log_prior = np.ascontiguousarray(log_prior, dtype=np.float64)
-    # The largest entry is NaN if any is.
-    largest = log_prior.max(initial=-math.inf)
-    if not largest < math.inf:
-        row = np.flatnonzero(~(log_prior < math.inf).all(axis=1))[0]
-        bad = log_prior[row][~(log_prior[row] < math.inf)][0]
-        raise ValueError(
-            f"log_prior must be finite or -inf; row {row}, in bag {bag_of(problem.offsets, row)}, "
-            f"holds {bad}."
-        )
-    if largest > LARGEST or log_prior.min(initial=0.0) < -LARGEST:
-        out = (np.abs(log_prior) > LARGEST) & (log_prior > -math.inf)
-        if out.any():
-            row, c = np.argwhere(out)[0]
-            raise ValueError(
-                f"log_prior must lie within {LARGEST:g} of zero, or doubles cannot tell such "
-                f"numbers apart; row {row}, in bag {bag_of(problem.offsets, row)}, holds "
-                f"{log_prior[row, c]:g}. Use -inf to exclude a class."
-            )
-    return log_prior
-
-
-@kernel
-def has_only_marks(y):
-    """Tell whether all entries are 1, 0 or -1."""
-    for b in range(y.shape[0]):
-        good = True
-        for c in range(y.shape[1]):
-            good &= (y[b, c] == 0) | (y[b, c] == 1) | (y[b, c] == -1)
-        if not good:
-            return False
-    return True
-
-
-@kernel
-def pack(offsets, y, pinned):
-    """Build the arrays of a `UnionProblem` from its label sets."""
-    n_bags, n_classes = y.shape
-    column_offsets = np.zeros(n_bags + 1, np.int64)
-    value_offsets = np.zeros(n_bags + 1, np.int64)
-    n_allowed = np.zeros(n_bags, np.int64)
-    for b in range(n_bags):
-        for c in range(n_classes):
-            n_allowed[b] += y[b, c] != 0
-        n_instances = offsets[b + 1] - offsets[b]
-        column_offsets[b + 1] = column_offsets[b] + n_allowed[b]
-        value_offsets[b + 1] = value_offsets[b] + n_allowed[b] * n_instances
-
-    columns = np.empty(column_offsets[n_bags], np.int64)
-    n_required = np.empty(n_bags, np.int64)
-    n_free = np.empty(n_bags, np.int64)
-    # The last bag, if any, in which a pinned instance shows the class.
-    shown_in = np.zeros(n_classes, np.int64) - 1
-    for b in range(n_bags):
-        n_free[b] = offsets[b + 1] - offsets[b]
-        if pinned.shape[0] > 0:
-            for i in range(offsets[b], offsets[b + 1]):
-                if pinned[i] >= 0:
-                    shown_in[pinned[i]] = b
-                    n_free[b] -= 1
-        position = column_offsets[b]
-        for c in range(n_classes):
-            if y[b, c] == 1 and shown_in[c] != b:
-                columns[position] = c
-                position += 1
-        n_required[b] = position - column_offsets[b]
-        for c in range(n_classes):
-            if y[b, c] == -1 or (y[b, c] == 1 and shown_in[c] == b):
-                columns[position] = c
-                position += 1
-    return column_offsets, columns, n_allowed, n_required, n_free, value_offsets
-
-
-@kernel
-def add_packed(problem, values, dense):
-    """Add packed values to the columns of a dense array."""
-    for b in range(problem.n_required.shape[0]):
-        first = problem.column_offsets[b]
-        n_allowed = problem.column_offsets[b + 1] - first
-        value = problem.value_offsets[b]
-        for row in range(problem.offsets[b], problem.offsets[b + 1]):
-            for j in range(n_allowed):
-                dense[row, problem.columns[first + j]] += values[value + j]
-            value += n_allowed
-
-
-@kernel
-def dot_packed(problem, values, dense):
-    """Multiply packed values by a dense array, entry by entry, and sum them up for each bag.
-
-    Where the value is zero the product is, even if the other factor is infinite.
-    """
-    sums = np.zeros(problem.n_required.shape[0])
-    for b in range(problem.n_required.shape[0]):
-        first = problem.column_offsets[b]
-        n_allowed = problem.column_offsets[b + 1] - first
-        value = problem.value_offsets[b]
-        for row in range(problem.offsets[b], problem.offsets[b + 1]):
-            for j in range(n_allowed):
-                if values[value + j] != 0.0:
-                    sums[b] += values[value + j] * dense[row, problem.columns[first + j]]
-            value += n_allowed
-    return sums
+        run_threads(work, batches(bags, cost, n_threads), n_threads)

@@ -18,13 +18,18 @@ WORTHWHILE = 1_000_000.0
 BATCH_BAGS = 2048
 
 
-def thread_count(n_threads):
-    """Return how many threads may run, for None as many as this process has cores."""
-    if n_threads is None:
+def job_count(n_jobs: int | None) -> int:
+    """Return how many threads may run: for None and -1 as many as this process has cores.
+
+    As elsewhere, -2 is all cores but one, and so on; at least one thread runs.
+    """
+    if n_jobs is None:
         return core_count()
-    if not isinstance(n_threads, (int, np.integer)) or n_threads < 1:
-        raise ValueError(f"n_threads must be a positive integer or None; got {n_threads!r}.")
-    return int(n_threads)
+    if not isinstance(n_jobs, (int, np.integer)) or isinstance(n_jobs, bool) or n_jobs == 0:
+        raise ValueError(
+            f"n_jobs must be a number of threads, -1 for all cores, or None; got {n_jobs!r}."
+        )
+    return int(n_jobs) if n_jobs > 0 else max(core_count() + 1 + int(n_jobs), 1)
 
 
 @cache

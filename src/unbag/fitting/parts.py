@@ -1,0 +1,322 @@
+"""Parts of the bags: what one thread, one file or one worker answers for at a time.
+
+A part answers purely: the same weights give the same statistics. What it keeps between two
+questions (logits and posteriors of the last E-step, labels that were relaxed) stays where the
+part lives, and is made anew where it is not there.
+
+========== ================================================================
+``X``      (n_instances, n_features) features as they are, less `centre`
+``W``      (n_classes, n_features + 1) weights for these, the intercepts last
+========== ================================================================
+
+The gradient of the log-likelihood with respect to the logits is posterior minus prior, per
+instance: the same residual as in logistic regression, with the posterior in the place of the
+label.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from unbag.union import UnionProblem
+from unbag.union.layout import add_packed, dot_packed
+from unbag.union.policy import surest_labels
+
+from .statistics import Moments, Statistics
+
+# Multiplications in one product of a part, and its most instances: small enough for the cache.
+PART_WORK = 2e7
+PART_INSTANCES = 4096
+
+
+class Ray(NamedTuple):
+    """Where a line search looks: along it, logits are linear in the step.
+
+    Attributes
+    ----------
+    origin, direction : ndarrays of shape (n_classes, n_features + 1)
+    """
+
+    origin: np.ndarray
+    direction: np.ndarray
+
+    def at(self, step: float) -> np.ndarray:
+        """Return the weights after a step."""
+        return self.origin + step * self.direction
+
+
+class Part:
+    """Some of the bags of a fit.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_all_instances, n_features)
+        Features of all bags; not copied.
+    rows : slice or ndarray of int
+        Where this part's instances lie.
+    bags : ndarray of int of shape (n_bags,)
+        The places of its bags among all.
+    problem : UnionProblem
+        Their label sets.
+    bag_weight : ndarray of shape (n_bags,), optional
+        What each bag counts.
+    centre : ndarray of shape (n_features,), optional
+        What to take off the features; see `unbag.fitting.scaling`.
+    method : str
+        As in `unbag.union.infer`.
+    """
+
+    def __init__(self, X, rows, bags, problem, bag_weight=None, centre=None, method="auto"):
+        self.X = X
+        self.rows = rows
+        self.bags = bags
+        self.problem = problem
+        self.bag_weight = bag_weight
+        self.centre = centre
+        self.method = method
+        sizes = np.diff(problem.offsets)
+        self.row_weight = None if bag_weight is None else np.repeat(bag_weight, sizes)
+        self.weight = float(sizes.sum() if bag_weight is None else sizes @ bag_weight)
+        self._e_step = None
+        self._ray = None
+
+    # Features.
+
+    def features(self):
+        """Return the features of this part, centred; a view of them where that is possible."""
+        if sparse.issparse(self.X):
+            return csr_rows(self.X, self.rows)
+        X = self.X[self.rows]
+        return X if self.centre is None else X - self.centre
+
+    def moments(self, weighted: bool) -> Moments:
+        """Compute mean and spread of the features as they are, by the weights of bags or not."""
+        X = csr_rows(self.X, self.rows) if sparse.issparse(self.X) else self.X[self.rows]
+        weight = self.row_weight if weighted else None
+        total = float(X.shape[0] if weight is None else weight.sum())
+        of_rows = sparse_moments if sparse.issparse(X) else dense_moments
+        return Moments(total, *of_rows(X, weight, total))
+
+    # The question of every solver.
+
+    def statistics(self, W) -> Statistics:
+        """Compute the likelihood and its gradient at W."""
+        X = self.features()
+        return self._infer(X, logits_at(W, X))[0]
+
+    def _infer(self, X, logits):
+        """Return the statistics at logits, and the posteriors, packed."""
+        log_prior, prior = log_softmax(logits)
+        answer = self.problem.answer(log_prior, method=self.method, n_jobs=1)
+        residual = np.negative(prior, out=prior)
+        add_packed(self.problem.layout, answer.values, residual)
+        if self.row_weight is not None:
+            residual *= self.row_weight[:, None]
+        gradient = np.empty((residual.shape[1], X.shape[1] + 1))
+        gradient[:, :-1] = np.asarray(residual.astype(X.dtype, copy=False).T @ X)
+        gradient[:, -1] = residual.sum(axis=0)
+        layout, lost = self.problem.layout, answer.intractable
+        numbers = self.bags[lost], layout.n_required[lost], layout.n_free[lost]
+        intractable = tuple(zip(*(each.tolist() for each in numbers), strict=True))
+        uncertified = np.isinf(answer.error_bound) & (self.method != "auto")
+        statistics = Statistics(
+            self._total(answer.log_likelihood),
+            gradient,
+            self.weight,
+            intractable,
+            tuple(self.bags[uncertified].tolist()),
+        )
+        return statistics, answer.values
+
+    def _total(self, per_bag):
+        return float(per_bag.sum() if self.bag_weight is None else self.bag_weight @ per_bag)
+
+    # What expectation maximisation asks besides.
+
+    def expectation(self, W, ray: Ray | None = None, step: float = 0.0) -> Statistics:
+        """Compute `statistics`, and keep logits and posteriors for the search that follows.
+
+        Parameters
+        ----------
+        W : ndarray of shape (n_classes, n_features + 1)
+        ray, step : Ray and float, optional
+            The last search, and the step that led to W: then no product with the features is
+            needed for the logits.
+        """
+        X = self.features()
+        if ray is not None and self._knows(ray):
+            logits = self._e_step[1]
+            logits += step * self._ray[1]
+        else:
+            logits = logits_at(W, X)
+        statistics, posterior = self._infer(X, logits)
+        self._e_step, self._ray = (W, logits, posterior), None
+        return statistics
+
+    def lower_bounds(self, ray: Ray, steps) -> np.ndarray:
+        """Compute the expected log-prior of the labels, as inferred at the ray's origin.
+
+        Parameters
+        ----------
+        ray : Ray
+        steps : sequence of float
+            How far to look along it.
+
+        Returns
+        -------
+        ndarray of shape (len(steps),)
+        """
+        if self._e_step is None or not is_same(self._e_step[0], ray.origin):
+            self.expectation(ray.origin)
+        if not self._knows(ray):
+            self._ray = (ray.direction, logits_at(ray.direction, self.features()))
+        _, logits, posterior = self._e_step
+        bounds = np.empty(len(steps))
+        for i, step in enumerate(steps):
+            log_prior, _ = log_softmax(logits + step * self._ray[1])
+            bounds[i] = self._total(dot_packed(self.problem.layout, posterior, log_prior))
+        return bounds
+
+    def _knows(self, ray):
+        """Whether the last E-step and the last search were made along this ray."""
+        return (
+            self._e_step is not None
+            and self._ray is not None
+            and is_same(self._e_step[0], ray.origin)
+            and is_same(self._ray[0], ray.direction)
+        )
+
+    def relax(self, W, bags) -> dict[int, np.ndarray]:
+        """Take labels as optional that most surely occur at W, in bags that are intractable.
+
+        Parameters
+        ----------
+        W : ndarray of shape (n_classes, n_features + 1)
+        bags : collection of int
+            Places among all bags; those of other parts are passed over.
+
+        Returns
+        -------
+        dict from int to ndarray of int
+            For each of these bags, the columns of its relaxed labels.
+        """
+        own = np.flatnonzero(np.isin(self.bags, list(bags)))
+        if not len(own):
+            return {}
+        log_prior, _ = log_softmax(logits_at(W, self.features()))
+        labels = surest_labels(self.problem, log_prior, own)
+        self.problem = self.problem.relaxed(labels)
+        self._e_step = self._ray = None
+        return {int(self.bags[b]): labels[b].nonzero()[0] for b in own}
+
+
+def is_same(one, other):
+    """Whether two arrays are one and the same, or a copy from another process."""
+    return one is other or np.array_equal(one, other)
+
+
+def logits_at(W, X) -> np.ndarray:
+    """Score the classes of each instance; float64 of shape (n_instances, n_classes)."""
+    logits = np.asarray(X @ W[:, :-1].astype(X.dtype, copy=False).T, dtype=np.float64)
+    logits += W[:, -1]
+    return logits
+
+
+def log_softmax(logits):
+    """Turn logits into log-probabilities and probabilities, row by row."""
+    log_prior = logits - logits.max(axis=1, keepdims=True, initial=-np.inf)
+    prior = np.exp(log_prior)
+    total = prior.sum(axis=1, keepdims=True)
+    log_prior -= np.log(total)
+    prior /= total
+    return log_prior, prior
+
+
+def csr_rows(X, rows):
+    """Return rows of a CSR matrix; those of a slice share its memory."""
+    if not isinstance(rows, slice):
+        return X[rows]
+    starts = X.indptr[rows.start : rows.stop + 1]
+    first, last = starts[0], starts[-1]
+    arrays = X.data[first:last], X.indices[first:last], starts - first
+    return sparse.csr_matrix(arrays, shape=(rows.stop - rows.start, X.shape[1]), copy=False)
+
+
+def dense_moments(X, weight, total):
+    """Return mean, sum of squared differences from it, minimum and maximum of columns."""
+    if not total > 0:
+        mean = np.zeros(X.shape[1])
+    elif weight is None:
+        mean = X.mean(axis=0, dtype=np.float64)
+    else:
+        mean = weight @ X.astype(np.float64, copy=False) / total
+    difference = X - mean
+    squares = (np.ones(len(X)) if weight is None else weight) @ difference**2
+    low = X.min(axis=0, initial=np.inf).astype(np.float64)
+    return mean, squares, low, X.max(axis=0, initial=-np.inf).astype(np.float64)
+
+
+def sparse_moments(X, weight, total):
+    """Do what `dense_moments` does for a CSR matrix, which is never made dense."""
+    n_rows, n_columns = X.shape
+    per_entry = np.repeat(np.ones(n_rows) if weight is None else weight, np.diff(X.indptr))
+    data = X.data.astype(np.float64, copy=False)
+
+    def column_sums(values):
+        return np.bincount(X.indices, weights=values, minlength=n_columns)
+
+    mean = column_sums(per_entry * data) / total if total > 0 else np.zeros(n_columns)
+    # What is not stored is zero, and differs from the mean by all of it.
+    unstored = np.maximum(total - column_sums(per_entry), 0.0)
+    squares = column_sums(per_entry * (data - mean[X.indices]) ** 2) + unstored * mean**2
+    if n_rows == 0:
+        return mean, squares, np.full(n_columns, np.inf), np.full(n_columns, -np.inf)
+    low, high = (np.float64(each.toarray()).ravel() for each in (X.min(axis=0), X.max(axis=0)))
+    return mean, squares, low, high
+
+
+def make_parts(
+    bags, problem, chosen=None, bag_weight=None, centre=None, method="auto", gather=False
+):
+    """Cut bags into parts; the cuts depend on the bags alone, and so do sums over parts.
+
+    Parameters
+    ----------
+    bags : Bags
+    problem : UnionProblem
+        The label sets of all of them.
+    chosen : ndarray of int, optional
+        Places of the bags to take, ascending; by default all.
+    bag_weight : ndarray of shape (n_bags,), optional
+    centre, method
+        As in `Part`.
+    gather : bool
+        Whether parts of scattered bags copy their features once, rather than at each question.
+
+    Returns
+    -------
+    list of Part
+    """
+    chosen = np.arange(len(bags)) if chosen is None else chosen
+    ends = np.cumsum(bags.sizes[chosen])
+    n_weights = problem.y.shape[1] * (bags.n_features + 1)
+    n_rows = int(np.clip(PART_WORK / n_weights, 256, PART_INSTANCES))
+    # A part ends with the bag that fills it.
+    cuts = np.flatnonzero(np.diff(ends // n_rows)) + 1
+    parts = []
+    for own in np.split(chosen, cuts):
+        first, last = (own[0], own[-1] + 1) if len(own) else (0, 0)
+        rows = slice(int(bags.offsets[first]), int(bags.offsets[last]))
+        if last - first != len(own):
+            within = np.isin(np.arange(first, last), own)
+            rows = rows.start + np.flatnonzero(np.repeat(within, bags.sizes[first:last]))
+        X = bags.X
+        labels = None if problem.instance_labels is None else problem.instance_labels[rows]
+        if gather and not isinstance(rows, slice):
+            X, rows = X[rows], slice(0, len(rows))
+        offsets = np.append(0, np.cumsum(bags.sizes[own]))
+        label_sets = UnionProblem(offsets, problem.y[own], labels)
+        weight = None if bag_weight is None else bag_weight[own]
+        parts.append(Part(X, rows, own, label_sets, weight, centre, method))
+    return parts

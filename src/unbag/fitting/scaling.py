@@ -1,0 +1,96 @@
+"""Features on one scale, without a copy of them.
+
+Scaling is linear, so it goes into the weights: those of a fit, ``W``, belong to the scaled
+features, and are turned into weights of the features as they are, and gradients back.
+
+============= ===================================================================
+``shift``     what is taken off each feature (its mean, or its smallest value)
+``scale``     what it is then divided by (its deviation, or its range)
+``centre``    what parts take off their features themselves, where the intercept
+              could not take up so large a shift without losing digits; else None
+============= ===================================================================
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .statistics import Moments
+
+SCALINGS = ("standard", "minmax", None)
+# A shift of r deviations that goes into the intercept costs log2(r) bits of each logit: up to
+# three are given away.
+TOLERABLE_SHIFT = 8.0
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A linear map between scaled features and features as they are.
+
+    Attributes
+    ----------
+    shift, scale : ndarrays of shape (n_features,)
+    centre : ndarray of shape (n_features,) or None
+        In the type of the features.
+    """
+
+    shift: np.ndarray
+    scale: np.ndarray
+    centre: np.ndarray | None = None
+
+    @classmethod
+    def none(cls, n_features: int) -> "Scale":
+        """Return the scale that leaves features as they are."""
+        return cls(np.zeros(n_features), np.ones(n_features))
+
+    @classmethod
+    def learn(cls, scaling: str, moments: Moments, dtype, is_sparse: bool) -> "Scale":
+        """Choose shift and scale by the moments of the training instances.
+
+        Parameters
+        ----------
+        scaling : {"standard", "minmax"}
+        moments : Moments
+        dtype : numpy.dtype
+            Of the features.
+        is_sparse : bool
+            Sparse features are not shifted, so that they stay sparse.
+        """
+        if scaling == "minmax":
+            shift, scale = moments.low, moments.high - moments.low
+        else:
+            variance = moments.squares / max(moments.weight, np.finfo(np.float64).tiny)
+            shift, scale = moments.mean, np.sqrt(variance)
+        # Constant up to rounding is constant, and not divided.
+        constant = scale <= 10 * np.finfo(dtype).eps * np.abs(moments.mean)
+        constant |= moments.low == moments.high
+        scale = np.where(constant, 1.0, scale)
+        if is_sparse:
+            return cls(np.zeros_like(scale), scale)
+        far = np.abs(shift) > TOLERABLE_SHIFT * scale
+        return cls(shift, scale, shift.astype(dtype) if far.any() else None)
+
+    @property
+    def remaining_shift(self) -> np.ndarray:
+        """What the intercept has to take up."""
+        return self.shift if self.centre is None else self.shift - self.centre
+
+    def part_weights(self, W) -> np.ndarray:
+        """Turn weights of scaled features into those that parts apply to theirs."""
+        coef = W[:, :-1] / self.scale
+        return np.column_stack([coef, W[:, -1] - coef @ self.remaining_shift])
+
+    def scaled_gradient(self, gradient) -> np.ndarray:
+        """Turn a gradient with respect to the weights of parts into that of `W`, in place."""
+        gradient[:, :-1] -= np.outer(gradient[:, -1], self.remaining_shift)
+        gradient[:, :-1] /= self.scale
+        return gradient
+
+    def coefficients(self, W) -> tuple[np.ndarray, np.ndarray]:
+        """Return coefficients and intercepts on the features as they are."""
+        coef = W[:, :-1] / self.scale
+        return coef, W[:, -1] - coef @ self.shift
+
+    def weights(self, coef, intercept) -> np.ndarray:
+        """Return the weights of scaled features that have these coefficients."""
+        return np.column_stack([coef * self.scale, intercept + coef @ self.shift])

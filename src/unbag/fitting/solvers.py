@@ -1,0 +1,177 @@
+"""Three ways up one objective.
+
+`fit_em` is generalised expectation maximisation, as published: the E-step is inference; the
+M-step moves the weights along the gradient of the lower bound that the inference gives, by a step
+that backtracking finds. The likelihood never falls. `fit_lbfgs` climbs the same likelihood
+directly, `fit_stochastic` by steps of EM on samples of the bags.
+"""
+
+import numpy as np
+from scipy.optimize import minimize
+
+from unbag.union import IntractableBagError
+
+from .parts import Ray
+
+# A step must gain at least this part of what the gradient promises; else it is halved.
+SUFFICIENT = 0.3
+SHORTER = 0.5
+
+
+def fit_em(objective, W, *, max_iter, tol, progress) -> bool:
+    """Climb the objective by generalised EM.
+
+    Parameters
+    ----------
+    objective : Objective
+    W : ndarray of shape (n_classes, n_features + 1)
+        Where to start.
+    max_iter : int
+    tol : float
+        Stop when an iteration gains less than that part of the objective.
+    progress : Progress
+        Hears of each iteration; may stop the fit.
+
+    Returns
+    -------
+    bool
+        Whether the gain fell below `tol` within `max_iter` iterations.
+    """
+    here = e_step(objective, W)
+    step = 1.0 / max(here.weight, 1.0)
+    for _ in range(max_iter):
+        previous = here.value
+        W, step, here = gradient_step(objective, W, here, step)
+        if progress.completed(W, here.value + objective.penalty(W)):
+            return True
+        if here.value - previous <= tol * max(1.0, abs(here.value)):
+            return True
+    return False
+
+
+def fit_stochastic(sample, W, *, max_iter, progress) -> bool:
+    """Climb by gradient steps, each on another sample of the bags.
+
+    Parameters
+    ----------
+    sample : callable
+        Returns the `Objective` of a new sample; its likelihood is what `progress` hears of.
+    W, max_iter, progress
+        As in `fit_em`.
+
+    Returns
+    -------
+    bool
+        Whether `progress` stopped it.
+    """
+    step = None
+    for _ in range(max_iter):
+        objective = sample()
+        here = e_step(objective, W)
+        if step is None:
+            step = 1.0 / max(here.weight, 1.0)
+        log_likelihood = here.value + objective.penalty(W)
+        W, step, _ = gradient_step(objective, W, here, step, look_back=False)
+        if progress.completed(W, log_likelihood):
+            return True
+    return False
+
+
+def e_step(objective, W, ray=None, step=0.0):
+    """Infer the labels at W; labels of bags that are intractable there are relaxed first."""
+    while True:
+        try:
+            return objective.expectation(W, ray, step)
+        except IntractableBagError as error:
+            objective.relax(W, error)
+            ray = None
+
+
+def gradient_step(objective, W, here, step, look_back=True):
+    """Raise EM's lower bound by a step along the gradient, found by backtracking.
+
+    Parameters
+    ----------
+    objective : Objective
+    W : ndarray
+    here : Statistics
+        Of the objective at W.
+    step : float
+        The last length that was good, in multiples of the gradient.
+    look_back : bool
+        Whether to infer anew at the new weights.
+
+    Returns
+    -------
+    W : ndarray
+        The new weights.
+    step : float
+        The length that was taken: where to begin next time.
+    here : Statistics
+        Of the objective at the new weights; at the old ones without `look_back`.
+    """
+    gradient = here.gradient
+    slope = float(np.sum(gradient**2))
+    ray = Ray(W, gradient)
+    # Begin well above the step that was good last time, so that it may grow.
+    step /= SHORTER**2
+    bound, bound_there = objective.lower_bounds(ray, [0.0, step])
+    while step * slope > 1e-14 * max(1.0, abs(bound)):
+        if bound_there - bound >= SUFFICIENT * step * slope:
+            candidate = ray.at(step)
+            return candidate, step, e_step(objective, candidate, ray, step) if look_back else here
+        step *= SHORTER
+        (bound_there,) = objective.lower_bounds(ray, [step])
+    return W, step, here
+
+
+def fit_lbfgs(objective, W, *, max_iter, tol, progress) -> bool:
+    """Climb the objective by L-BFGS; parameters and returned value of `fit_em`.
+
+    Where bags turn out to be intractable, their labels are relaxed at the last completed
+    iteration, and the climb begins again from there: another objective, another history.
+    """
+    while True:
+        try:
+            return climb(objective, W, max_iter - len(progress.history), tol, progress)
+        except IntractableBagError as error:
+            W = progress.weights
+            objective.relax(W, error)
+
+
+def climb(objective, W, max_iter, tol, progress):
+    """Run L-BFGS on one objective; return whether it converged or was stopped."""
+    shape = W.shape
+
+    def descend(flat):
+        here = objective.statistics(flat.reshape(shape))
+        return -here.value, -here.gradient.ravel()
+
+    stopped = False
+
+    def completed(intermediate_result):
+        nonlocal stopped
+        weights = intermediate_result.x.reshape(shape).copy()
+        log_likelihood = -intermediate_result.fun + objective.penalty(weights)
+        if progress.completed(weights, log_likelihood):
+            stopped = True
+            raise StopIteration
+
+    result = minimize(
+        descend,
+        np.ravel(W),
+        jac=True,
+        method="L-BFGS-B",
+        callback=completed,
+        options={
+            "maxiter": max_iter,
+            "maxfun": 20 * max_iter + 20,
+            "ftol": tol,
+            "gtol": 0.0,
+            "maxcor": 10,
+        },
+    )
+    if not progress.history:
+        # The start was the optimum already.
+        progress.completed(W, -result.fun + objective.penalty(W))
+    return stopped or result.status == 0

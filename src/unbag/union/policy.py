@@ -1,0 +1,224 @@
+"""What happens to bags that no labelling can explain, and to those that no kernel can hold.
+
+A label set is *impossible* when no labelling of the bag's instances has it as its union: too few
+instances for the required labels, or instances and no label for them. It is *intractable* when it
+has too many required labels for any exact kernel. Both are decided here and nowhere else:
+
+========= ==============================================================================
+``keep``  an impossible bag has likelihood zero and no posterior
+``relax`` the labels that stand in the way are taken as optional, and reported as relaxed
+``drop``  the bag is left out of a fit
+``raise`` an error names all such bags
+========= ==============================================================================
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from .batch import IMPOSSIBLE
+from .dispatch import MOST_LABELS
+
+ON_IMPOSSIBLE = ("keep", "relax", "raise")
+ON_INTRACTABLE = ("raise", "relax")
+# Required labels that an intractable bag keeps. Solvers ask again at every iteration, so the bag
+# must become quick, not only possible.
+RELAXED_TO = 16
+# Bags that an error or warning names, of those that it is about.
+NAMED_BAGS = 5
+
+
+class _BagError(ValueError):
+    """An error about some bags, which it names; unpickled from the same arguments."""
+
+    def __init__(self, bags: Sequence, *facts):
+        super().__init__(bags, *facts)
+        self.bags = list(bags)
+
+    def with_ids(self, ids) -> "_BagError":
+        """Return the same error, with the ids of the bags in the stead of their places."""
+        return type(self)([ids[b] for b in self.bags], *self.args[1:])
+
+
+class ImpossibleBagError(_BagError):
+    """Bags have label sets that no labelling of their instances can produce.
+
+    Parameters
+    ----------
+    bags : sequence of int or str
+        Which bags: their places, or their ids.
+    n_bags : int
+        How many bags there are in all.
+
+    Attributes
+    ----------
+    bags : list
+    """
+
+    def __str__(self):
+        return (
+            f"{describe_impossible(self.bags, self.args[1])} Correct them, or choose what is done "
+            "with them by on_impossible."
+        )
+
+
+class IntractableBagError(_BagError):
+    """Bags have too many required labels for any exact method.
+
+    Parameters
+    ----------
+    bags : sequence of int or str
+        Which bags: their places, or their ids.
+    n_required, n_free : sequences of int
+        Their required labels, and their instances that are not pinned.
+
+    Attributes
+    ----------
+    bags : list
+    """
+
+    def __str__(self):
+        bags, n_required, n_free = self.args
+        more = f" There are {len(bags)} such bags: {name_bags(bags)}." if len(bags) > 1 else ""
+        return (
+            f"bag {bags[0]} has {n_required[0]} required labels and {n_free[0]} instances that are "
+            f"not pinned: too many labels for exact inference (up to {MOST_LABELS} always work; "
+            f"more do when most of them are almost certain to occur). Ways out: mark labels of "
+            f"this bag as unknown (-1 in y) rather than present, those first that surely occur; "
+            f"pin instances whose label is known; split the bag; or let on_intractable='relax' do "
+            f"the first.{more}"
+        )
+
+
+class ImpossibleBagWarning(UserWarning):
+    """Bags whose label sets no labelling can produce were relaxed or left out."""
+
+
+class IntractableBagWarning(UserWarning):
+    """Bags of too many labels for exact inference had some of them taken as optional."""
+
+
+class Settled(NamedTuple):
+    """Label sets of which each one can be, and what was done about the others.
+
+    Attributes
+    ----------
+    problem : UnionProblem
+        With the label sets of impossible bags relaxed.
+    impossible : ndarray of bool of shape (n_bags,)
+        The bags that were impossible.
+    dropped : ndarray of bool of shape (n_bags,)
+        Those of them to leave out.
+    relaxed : ndarray of bool of shape (n_bags, n_classes)
+        Required labels that were taken as optional.
+    """
+
+    problem: object
+    impossible: np.ndarray
+    dropped: np.ndarray
+    relaxed: np.ndarray
+
+
+def settle_impossible(problem, on_impossible: str) -> Settled:
+    """Decide on the bags of a fit that are impossible whatever the priors.
+
+    Parameters
+    ----------
+    problem : UnionProblem
+    on_impossible : {"relax", "drop", "raise"}
+        A bag with instances and nothing allowed stays impossible under "relax", and is dropped.
+
+    Returns
+    -------
+    Settled
+    """
+    impossible = problem.impossible
+    if on_impossible == "raise" and impossible.any():
+        raise ImpossibleBagError(impossible.nonzero()[0].tolist(), problem.n_bags)
+    relaxed = (problem.y == 1) & impossible[:, None]
+    dropped = impossible if on_impossible == "drop" else impossible & ~(problem.y != 0).any(axis=1)
+    relaxed[dropped] = False
+    return Settled(problem.relaxed(relaxed), impossible, dropped, relaxed)
+
+
+def allow_every_bag_an_answer(problem):
+    """Relax the bags that are impossible whatever the priors, so that each can be annotated.
+
+    Where nothing is allowed at all, everything is: an annotator who asks for the labels of a bag
+    with an empty label set gets those that its instances look like.
+
+    Returns
+    -------
+    UnionProblem
+    """
+    impossible = problem.impossible
+    if not impossible.any():
+        return problem
+    nothing = ~(problem.y != 0).any(axis=1, keepdims=True)
+    return problem.relaxed(((problem.y == 1) | nothing) & impossible[:, None])
+
+
+def relax_impossible(problem, served):
+    """Take all required labels of impossible bags as optional.
+
+    Parameters
+    ----------
+    problem : UnionProblem
+    served : ndarray of int of shape (n_bags,)
+        What served each bag.
+
+    Returns
+    -------
+    ndarray of bool of shape (n_bags, n_classes)
+        The labels to relax.
+    """
+    return (problem.y == 1) & (served == IMPOSSIBLE)[:, None]
+
+
+def surest_labels(problem, log_prior, bags) -> np.ndarray:
+    """Find the required labels of bags that most surely occur anyway, all but `RELAXED_TO`.
+
+    Parameters
+    ----------
+    problem : UnionProblem
+    log_prior : ndarray of shape (n_instances, n_classes)
+    bags : sequence of int
+
+    Returns
+    -------
+    ndarray of bool of shape (n_bags, n_classes)
+        True for these labels.
+    """
+    surest = np.zeros(problem.y.shape, dtype=bool)
+    for b in bags:
+        allowed, required = problem.layout.allowed(b), problem.layout.required(b)
+        rows = log_prior[problem.offsets[b] : problem.offsets[b + 1]]
+        prior = np.exp(rows - rows[:, allowed].max(axis=1, keepdims=True))
+        share = prior[:, required] / prior[:, allowed].sum(axis=1, keepdims=True)
+        with np.errstate(divide="ignore"):
+            log_missing = np.log1p(-np.minimum(share, 1.0)).sum(axis=0)
+        order = np.argsort(log_missing, kind="stable")
+        surest[b, required[order[: max(len(required) - RELAXED_TO, 0)]]] = True
+    return surest
+
+
+def refuse_intractable(layout, bags):
+    """Raise an error that names all the bags that no kernel could hold, if there are any."""
+    if len(bags):
+        bags = np.sort(bags)
+        n_required, n_free = layout.n_required[bags].tolist(), layout.n_free[bags].tolist()
+        raise IntractableBagError(bags.tolist(), n_required, n_free)
+
+
+def describe_impossible(bags, n_bags: int) -> str:
+    """Say which of all bags have label sets that cannot be."""
+    return (
+        f"{len(bags)} of {n_bags} bags have label sets that no labelling of their instances can "
+        f"produce (too few instances, or no label at all): {name_bags(bags)}."
+    )
+
+
+def name_bags(bags) -> str:
+    """List the first few of some bags."""
+    return ", ".join(map(str, bags[:NAMED_BAGS])) + (", ..." if len(bags) > NAMED_BAGS else "")
