@@ -3,25 +3,40 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+EXTRAS_INSTALLED := $(VENV)/.extras-installed
+CONSTRAINTS := constraints.txt
+PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench docs lint format clean
+.PHONY: help install install-extras demo test test-slow test-all bench docs lint format clean
 
 help:
-	@echo "make demo    learn to read digits from bags of digits"
-	@echo "make test    run linters, import rules, tests, and the examples in the documentation"
-	@echo "make bench   time kernels and fits, print tables, and write benchmarks/results/"
-	@echo "make docs    build the documentation's site into build/site, warnings being errors"
-	@echo "make lint    run the linters only"
-	@echo "make format  format the code"
-	@echo "make clean   remove the virtual environment and everything generated"
+	@echo "make demo       learn to read digits from bags of digits"
+	@echo "make test       run linters, import rules, tests, and the examples in the documentation"
+	@echo "make test-slow  run the tests that take longest, with every extra installed"
+	@echo "make test-all   run the tests on Python 3.11, 3.12 and 3.13, where this machine has them,"
+	@echo "                and on 3.11 with the oldest libraries allowed"
+	@echo "make bench      time kernels and fits, print tables, and write benchmarks/results/"
+	@echo "make docs       build the documentation's site into build/site, warnings being errors"
+	@echo "make lint       run the linters only"
+	@echo "make format     format the code"
+	@echo "make clean      remove the virtual environments and everything generated"
 
 # Reinstalls only when what is to be installed has changed.
-$(INSTALLED): pyproject.toml constraints.txt
+$(INSTALLED): pyproject.toml $(CONSTRAINTS)
 	@echo "Setting up $(VENV) (once; about a minute) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	@$(PIP_INSTALL) -e ".[dev]"
 	@touch $@
+
+$(EXTRAS_INSTALLED): $(INSTALLED)
+	@echo "Adding every extra to $(VENV) (once; a few minutes) ..."
+	@$(PIP_INSTALL) -e ".[dev,torch,dask]"
+	@touch $@
+
+install: $(INSTALLED)
+
+install-extras: $(EXTRAS_INSTALLED)
 
 demo: $(INSTALLED)
 	@echo "Reading digits from bags of digits ..."
@@ -35,6 +50,13 @@ lint: $(INSTALLED)
 test: lint
 	@echo "Running the tests ..."
 	@$(BIN)/python -m pytest
+
+test-slow: $(EXTRAS_INSTALLED)
+	@echo "Running the slow tests ..."
+	@$(BIN)/python -m pytest -m slow
+
+test-all:
+	@.ci/test-all
 
 bench: $(INSTALLED)
 	@echo "Timing kernels and fits (a few minutes) ..."
@@ -53,5 +75,5 @@ format: $(INSTALLED)
 	@$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-* build dist .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -20,7 +20,8 @@ REPOSITORY = Path(__file__).parents[1]
 LAYERS = (
     {"_version"},
     {"bags", "labels"},
-    {"union", "metrics", "features", "model_file", "io", "datasets"},
+    {"io"},
+    {"union", "metrics", "features", "model_file", "datasets"},
     {"preprocessing", "fitting", "model_selection"},
     {"saving"},
     {"pipeline"},

@@ -3,14 +3,6 @@
 import numpy as np
 from scipy import sparse
 
-try:
-    from sklearn.utils.validation import validate_data
-except ImportError:  # scikit-learn before 1.6
-
-    def validate_data(estimator, X, *, ensure_all_finite, **options):
-        """Check an array, as newer versions do."""
-        return estimator._validate_data(X, force_all_finite=ensure_all_finite, **options)
-
 
 def check_columns(estimator, bags, *, reset):
     """Check the features of Bags, as scikit-learn's `validate_data` does for arrays.

@@ -14,10 +14,15 @@ from scipy import linalg, sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils.sparsefuncs import mean_variance_axis, min_max_axis
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, check_random_state
+from sklearn.utils.validation import (
+    _check_feature_names_in,
+    check_is_fitted,
+    check_random_state,
+    validate_data,
+)
 
 from unbag.bags import Bags
-from unbag.features import check_columns, check_finite, validate_data
+from unbag.features import check_columns, check_finite
 
 BLOCK_ENTRIES = 2**23  # bounds the arrays held at once beside the result: 64 MiB each
 WHITENED = "whitened_rbf_"  # how names of whitened features begin

@@ -64,6 +64,7 @@ def test_an_interrupted_run_goes_on(tmp_path, monkeypatch):
     assert len(done) == n_units
 
 
+@pytest.mark.slow  # 15 seconds, most of them spent starting processes
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_a_killed_run_goes_on(tmp_path):
     """Killed without warning, with several processes; then Ctrl-C; then to the end."""

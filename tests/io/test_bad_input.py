@@ -4,6 +4,7 @@ import gzip
 import io
 import os
 import re
+import warnings
 import zipfile
 
 import numpy as np
@@ -273,6 +274,41 @@ def test_mat(tmp_path, case):
     content, message = MAT_CASES[case]
     savemat(tmp_path / "t.mat", content)
     with pytest.raises(DataError, match=_loose(message)):
+        read(tmp_path / "t.mat")
+
+
+def mat_bytes(**options):
+    file = io.BytesIO()
+    savemat(file, {"bags": cells([[1]], [[2]]), "targets": np.eye(2)}, **options)
+    return file.getvalue()
+
+
+DAMAGED_MAT = {
+    "cut in the header": mat_bytes()[:60],
+    "cut in a variable": mat_bytes()[:200],
+    "cut between variables": mat_bytes()[:-8],
+    "compressed, cut": mat_bytes(do_compression=True)[:-20],
+    "compressed, other bytes": mat_bytes(do_compression=True)[:150] + bytes(range(100)),
+    "unknown type": mat_bytes()[:128] + b"\xff" * 64,
+    "HDF5": b"\x89HDF\r\n\x1a\n" + bytes(500),
+    "zeros": bytes(500),
+}
+
+
+@pytest.mark.parametrize("content", DAMAGED_MAT.values(), ids=DAMAGED_MAT)
+def test_damaged_mat(tmp_path, content):
+    (tmp_path / "t.mat").write_bytes(content)
+    with pytest.raises(DataError, match=r"t\.mat cannot be read: it is no MATLAB file, or a dam"):
+        read(tmp_path / "t.mat")
+
+
+def test_a_warning_of_the_mat_reader_is_no_damage(tmp_path, monkeypatch):
+    def warn(*_, **__):
+        warnings.warn("a default will change", DeprecationWarning, stacklevel=2)
+
+    savemat(tmp_path / "t.mat", {"bags": cells([[1]]), "targets": np.eye(1)})
+    monkeypatch.setattr("scipy.io.loadmat", warn)
+    with pytest.raises(DeprecationWarning, match="a default will change"):
         read(tmp_path / "t.mat")
 
 

@@ -255,7 +255,7 @@ def _download(source, data_home):
     try:
         for name in source.urls:
             registry.fetch(name, progressbar=show)
-    except Exception as error:
+    except (OSError, ValueError) as error:
         # An empty folder would only look as if something had been fetched.
         with suppress(OSError):
             folder.rmdir()

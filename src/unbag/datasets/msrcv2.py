@@ -65,14 +65,12 @@ def fetch_msrcv2(data_home=None, download_if_missing=True):
 
 def convert_msrcv2(folder):
     """Turn the published file into arrays; see `fetch_msrcv2` for what the file holds."""
-    from scipy.io import loadmat
+    from unbag.io.mat import load_variables
 
     path = next(folder.rglob("MSRCv2.mat"))
-    try:
-        variables = loadmat(path)
-    except Exception as error:
-        raise ValueError(f"{path} cannot be read as a MATLAB file: {error}") from error
-    missing = [name for name in ("data", "target", "partial_target") if name not in variables]
+    required = ["data", "target", "partial_target"]
+    variables = load_variables(path, [*required, "bag_id"])
+    missing = [name for name in required if name not in variables]
     if missing:
         raise ValueError(f"{path} has no variable {', '.join(missing)}.")
     X = np.asarray(variables["data"], dtype=float)

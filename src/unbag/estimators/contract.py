@@ -14,10 +14,10 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from unbag.bags import Bags
-from unbag.features import check_columns, check_finite, validate_data
+from unbag.features import check_columns, check_finite
 from unbag.labels import LabelSets
 from unbag.saving import save
 

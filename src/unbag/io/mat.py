@@ -1,5 +1,7 @@
 """MATLAB files of bags: a cell array with one matrix per bag, and a matrix of targets."""
 
+import zlib
+
 import numpy as np
 from scipy import sparse
 
@@ -47,7 +49,7 @@ def read_mat(path):
     If there are as many classes as bags, a column of the targets is a bag.
     """
     path = existing_file(path)
-    content = _loaded(path)
+    content = load_variables(path, ALL_NAMES)
     cells = _cells(path, content, "bags")
     arrays = _bag_matrices(path, cells)
     indicator = _indicator(path, content, len(arrays))
@@ -67,8 +69,22 @@ def read_mat(path):
     return checked_table(path, bags, labels)
 
 
-def _loaded(path):
+def load_variables(path, names):
+    """Read variables from a MATLAB file.
+
+    Parameters
+    ----------
+    path : Path
+        Version 7 or older.
+    names : list of str
+        Variables to read; those that the file does not have are left out.
+
+    Returns
+    -------
+    dict of str to ndarray or sparse array
+    """
     from scipy.io import loadmat
+    from scipy.io.matlab import MatReadError
 
     try:
         with path.open("rb") as file:
@@ -77,14 +93,18 @@ def _loaded(path):
         raise unreadable(path, error) from error
     if b"MATLAB 7.3" in head:
         raise DataError(
-            f"{path} is in MATLAB's format 7.3, which is HDF5: load it in MATLAB and save it by "
-            "save('file.mat', 'bags', 'targets', '-v7')."
+            f"{path} is in MATLAB's format 7.3, which is HDF5: load it in MATLAB and save its "
+            "variables with the option '-v7'."
         )
     try:
-        return loadmat(path, variable_names=ALL_NAMES, chars_as_strings=True)
-    except Exception as error:
-        # The reader of MATLAB files fails in many ways on bytes that are none.
-        raise DataError(f"{path} is no MATLAB file, or a damaged one.") from error
+        return loadmat(path, variable_names=names, chars_as_strings=True, spmatrix=False)
+    except (
+        # What loadmat raises on files of other kinds, and on files damaged at random.
+        MatReadError, OSError, ValueError, TypeError, LookupError, ArithmeticError, NameError,
+        NotImplementedError, zlib.error,
+    ) as error:  # fmt: skip
+        message = f"{path} cannot be read: it is no MATLAB file, or a damaged one."
+        raise DataError(message) from error
 
 
 def _found(content, what):
