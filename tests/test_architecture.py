@@ -18,7 +18,7 @@ REPOSITORY = Path(__file__).parents[1]
 
 # From the bottom up; a module may import from its own layer's package and from lower layers.
 LAYERS = (
-    {"_version"},
+    {"_version", "_files"},
     {"bags", "labels"},
     {"union", "metrics", "features", "model_file", "io", "datasets"},
     {"preprocessing", "fitting", "model_selection"},
