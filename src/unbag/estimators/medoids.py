@@ -12,8 +12,8 @@ import math
 import numpy as np
 from sklearn.utils import check_random_state
 
+from unbag._compile import kernel
 from unbag.bags import Bags
-from unbag.union.compilation import kernel
 
 from .contract import BagClassifier
 from .parameters import check_numbers

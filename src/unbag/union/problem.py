@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .compilation import kernel
+from unbag._compile import kernel
 
 # Log-priors beyond that are off by more than the posterior may be.
 LARGEST = 1e12
