@@ -18,11 +18,11 @@ REPOSITORY = Path(__file__).parents[1]
 # From the bottom up. A part, a file or folder of the package, imports from lower layers, and from
 # its own layer where no circle comes of it.
 LAYERS = (
-    {"_version", "_files", "_random", "_compile"},
+    {"_version", "_files", "_random", "_compile", "_finite"},
     {"bags", "labels"},
     {"io"},
     {"union", "metrics", "datasets"},
-    {"features", "preprocessing", "model_selection", "fitting", "frames"},
+    {"validation", "preprocessing", "model_selection", "fitting", "frames"},
     {"model_file", "saving"},
     {"pipeline"},
     {"estimators"},
