@@ -307,6 +307,18 @@ def bag_key(key, n_bags):
     return positions
 
 
+def bag_of(offsets: np.ndarray, i: int) -> int:
+    """Return the bag that instance `i` lies in.
+
+    Examples
+    --------
+    >>> bag_of(np.array([0, 2, 2, 5]), 2)
+    2
+    """
+    # Among bags that begin at the same instance, only the last is not empty.
+    return int(np.searchsorted(offsets, i, side="right")) - 1
+
+
 def _is_full_slice(part):
     return isinstance(part, slice) and part == slice(None)
 

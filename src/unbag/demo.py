@@ -8,6 +8,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from ._files import atomic_write
 from .datasets import load_digit_bags
 from .estimators import ORLogisticRegression
 
@@ -71,7 +72,8 @@ def draw(model, bags, y, path, n_bags=8):
     figure.suptitle("What each digit is, inferred from what is in its bag (mistakes in red)")
     figure.subplots_adjust(left=0.24, right=0.99, top=0.91, bottom=0.01, hspace=0.55, wspace=0.1)
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=130)
+    with atomic_write(path) as file:
+        figure.savefig(file, format="png", dpi=130)
     pyplot.close(figure)
 
 

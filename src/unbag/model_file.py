@@ -13,17 +13,15 @@ read is trusted no further than its form has been checked. This module knows hea
 how a model becomes these is told in `unbag.saving`.
 """
 
-import contextlib
-import errno
 import hashlib
 import json
 import os
-import secrets
-import shutil
 import stat
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
+
+from unbag._files import atomic_write
 
 FORMAT = 1
 # The longest table: the names of half a million features. Far more would be no header of ours.
@@ -83,7 +81,7 @@ def write(path, header, arrays):
             f"The model has names and settings of {len(packed):,} bytes, but a model file holds "
             f"{LONGEST_TABLE:,} at most: shorten the names of features, or drop them."
         )
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         file.write(len(packed).to_bytes(8, "little") + packed)
         for name in names:
             file.write(_bytes(arrays[name]))
@@ -163,52 +161,6 @@ def read(path):
     if _checksum(metadata["unbag"], arrays) != metadata.get("checksum"):
         raise _damaged(path, "its checksum is not that of its content")
     return header, arrays
-
-
-@contextlib.contextmanager
-def replacing(path):
-    """Open a file that takes the place of an old one only when it is complete and on disk.
-
-    Parameters
-    ----------
-    path : str or path-like
-        Where a link points to, if it is one. An old file keeps its permissions.
-
-    Yields
-    ------
-    binary file
-        Under a temporary name in the same folder. On any error it is removed, and the old file
-        is as it was.
-    """
-    path = os.path.realpath(os.fsdecode(path))
-    folder, name = os.path.split(path)
-    temporary = os.path.join(folder, f".{name[:40]}.{secrets.token_hex(6)}.tmp")
-    try:
-        if os.path.isdir(path):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if os.path.exists(path) and not os.access(path, os.W_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        with open(temporary, "xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        if os.path.exists(path):
-            shutil.copymode(path, temporary)
-        os.replace(temporary, path)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        if isinstance(error, OSError):
-            # The temporary name would tell nobody anything.
-            raise OSError(error.errno, error.strerror or str(error), path) from error
-        raise
-    # The new name is on disk only when the folder is; not all systems can be asked for that.
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _checked_table(path):

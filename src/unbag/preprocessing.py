@@ -18,11 +18,10 @@ from sklearn.utils.validation import (
     _check_feature_names_in,
     check_is_fitted,
     check_random_state,
-    validate_data,
 )
 
 from unbag.bags import Bags
-from unbag.features import check_columns, check_finite
+from unbag.validation import check_finite, validate_bags
 
 BLOCK_ENTRIES = 2**23  # bounds the arrays held at once beside the result: 64 MiB each
 WHITENED = "whitened_rbf_"  # how names of whitened features begin
@@ -62,15 +61,7 @@ class _BagTransformer(TransformerMixin, BaseEstimator):
         return self._names(_check_feature_names_in(self, input_features))
 
     def _checked_bags(self, X, *, reset):
-        if isinstance(X, Bags):
-            check_columns(self, X, reset=reset)
-        else:
-            options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
-            X = validate_data(self, X, reset=reset, ensure_all_finite=False, **options)
-            X = Bags(X, np.arange(X.shape[0] + 1))
-        if self._needs_finite:
-            check_finite(X)
-        return X
+        return validate_bags(self, X, reset=reset, ensure_all_finite=self._needs_finite)
 
 
 class OnInstances(_BagTransformer):

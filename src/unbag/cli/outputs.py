@@ -1,11 +1,12 @@
 """What would be read and written, and what must not be written."""
 
-import os
 from dataclasses import asdict
 
 import typer
 
+from unbag._files import check_writable
 from unbag.io import DataError
+from unbag.io.files import unwritable
 
 from .terminal import print_json
 
@@ -43,13 +44,10 @@ def refuse_unwritable(path, *inputs):
     *inputs : Path
         What is read, and must not be replaced by something else.
     """
-    folder = path.resolve().parent
-    if path.is_dir():
-        raise DataError(f"{path} is a folder: name a file to write.")
-    if not folder.is_dir():
-        raise DataError(f"{path} cannot be written: there is no folder {folder}.")
-    if not os.access(folder, os.W_OK):
-        raise DataError(f"{path} cannot be written: no permission to write in {folder}.")
+    try:
+        check_writable(path)
+    except OSError as error:
+        raise unwritable(path, error) from error
     for each in inputs:
         if path.exists() and each.exists() and path.samefile(each):
             raise DataError(f"{path} is what is read: name another file to write.")

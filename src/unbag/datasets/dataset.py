@@ -1,4 +1,4 @@
-"""What every loader returns, and how every loader reads a seed."""
+"""What every loader returns."""
 
 from dataclasses import dataclass
 
@@ -104,17 +104,3 @@ def union_of(instance_labels, offsets, n_classes):
     y = np.zeros((len(offsets) - 1, n_classes), np.int8)
     y[bag_of_instance[labelled], instance_labels[labelled]] = 1
     return y
-
-
-def generator(random_state):
-    """Return a Generator, seeded by whatever scikit-learn takes for a random state.
-
-    Examples
-    --------
-    >>> same = generator(3).integers(100) == generator(3).integers(100)
-    >>> bool(same)
-    True
-    """
-    if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(2**32, size=4, dtype=np.uint64))
-    return np.random.default_rng(random_state)

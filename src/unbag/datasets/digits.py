@@ -4,9 +4,10 @@ from numbers import Integral
 
 import numpy as np
 
+from unbag._random import generator
 from unbag.bags import Bags
 
-from .dataset import Dataset, generator, union_of
+from .dataset import Dataset, union_of
 
 _DESCRIPTION = """\
 Digits: images of handwritten digits, a few in each bag.

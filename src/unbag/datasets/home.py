@@ -7,7 +7,6 @@ that the environment variable ``UNBAG_DATA`` names and then the user's cache. Th
 
 import os
 import sys
-import tempfile
 import warnings
 import zipfile
 import zlib
@@ -18,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from unbag._files import atomic_write
 from unbag.bags import Bags
 
 from .dataset import Dataset, union_of
@@ -176,17 +176,8 @@ def read_npz(path, source):
 def write_npz(path, arrays):
     """Write the arrays of a data set, so that the file is either whole or not there."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(suffix=".npz", prefix=f".{path.stem}-", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez_compressed(file, **arrays)
-        # Temporary files are private, but a data home may be shared.
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
+    with atomic_write(path) as file:
+        np.savez_compressed(file, **arrays)
 
 
 def dataset_of(arrays, source, path):

@@ -5,9 +5,10 @@ from importlib.resources import files
 
 import numpy as np
 
+from unbag._random import generator
 from unbag.bags import Bags
 
-from .dataset import Dataset, generator, union_of
+from .dataset import Dataset, union_of
 
 FEATURE_NAMES = (
     "x-box", "y-box", "width", "high", "onpix", "x-bar", "y-bar", "x2bar",

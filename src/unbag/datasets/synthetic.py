@@ -4,9 +4,10 @@ from numbers import Integral, Real
 
 import numpy as np
 
+from unbag._random import generator
 from unbag.bags import Bags
 
-from .dataset import Dataset, generator, union_of
+from .dataset import Dataset, union_of
 
 
 def make_bags(

@@ -14,12 +14,12 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from unbag.bags import Bags
-from unbag.features import check_columns, check_finite
 from unbag.labels import LabelSets
 from unbag.saving import save
+from unbag.validation import validate_bags
 
 # What the models of bags alone lack, and why.
 INSTANCE_METHODS = {
@@ -67,24 +67,7 @@ class BagClassifier(ClassifierMixin, BaseEstimator):
         """Return X as Bags of finite features, as many as in fit."""
         if isinstance(X, list | tuple) and len(X) and np.ndim(X[0]) == 2:
             X = Bags.from_list(X)
-        if not isinstance(X, Bags):
-            X = validate_data(
-                self,
-                X,
-                reset=reset,
-                accept_sparse="csr" if self._accepts_sparse else False,
-                dtype=[np.float64, np.float32],
-                ensure_all_finite=True,
-            )
-            return Bags(X, np.arange(X.shape[0] + 1))
-        if sparse.issparse(X.X) and not self._accepts_sparse:
-            raise TypeError(
-                f"{type(self).__name__} takes dense features only, and these are sparse: use "
-                "bags.with_features(bags.X.toarray())."
-            )
-        check_columns(self, X, reset=reset)
-        check_finite(X)
-        return X
+        return validate_bags(self, X, reset=reset, accept_sparse=self._accepts_sparse)
 
     def _read_labels(self, y, n_bags, reset=False):
         """Return y as LabelSets over `classes_`; in fit, learn these."""

@@ -7,7 +7,7 @@ ever made. A row that is done leaves the matrix.
 
 import numpy as np
 
-from unbag.union.compilation import any_order
+from unbag._compile import any_order
 
 # A row is done when a Newton step promises to gain less than this, in nats.
 LEAST_GAIN = 0.05

@@ -12,8 +12,9 @@ import math
 import numpy as np
 from sklearn.utils import check_random_state
 
+from unbag._compile import kernel
+from unbag._finite import first_nonfinite
 from unbag.bags import Bags
-from unbag.union.compilation import kernel
 
 from .contract import BagClassifier
 from .parameters import check_numbers
@@ -98,7 +99,7 @@ def medoid_count(ratio, n_bags):
 
 def check_distances(distances):
     """Raise an error if the squares of distances were too large for a float."""
-    if not np.isfinite(distances).all():
+    if first_nonfinite(distances) is not None:
         raise ValueError(
             "Some features are too large to measure distances between bags: scale them down."
         )

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbag.union.compilation import any_order, kernel
+from unbag._compile import any_order, kernel
 
 
 class Contest(NamedTuple):

@@ -15,7 +15,7 @@ The weights `a` depend on `W`; once they are frozen the problem is convex.
 
 import numpy as np
 
-from unbag.union.compilation import any_order, kernel
+from unbag._compile import any_order, kernel
 
 # The most that a fit keeps beside the features, in numbers of 8 bytes: half a GiB.
 KEPT_NUMBERS = 2**26

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import digamma, gammaln
 
-from unbag.union.compilation import kernel
+from unbag._compile import kernel
 
 from .logistic_rows import LogisticRows
 

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from unbag._files import atomic_write
+
 #: Okabe and Ito's colours, which colour-blind people can tell apart; a marker and a dash each,
 #: for those who print in grey.
 STYLES = (
@@ -39,8 +41,10 @@ class Figure:
         matplotlib.use("agg")
         with matplotlib.rc_context({"svg.hashsalt": self.name, "svg.fonttype": "none"}):
             figure = self.draw()
-            figure.savefig(folder / f"{self.name}.png", dpi=150, metadata={"Software": None})
-            figure.savefig(folder / f"{self.name}.svg", metadata={"Date": None})
+            with atomic_write(folder / f"{self.name}.png") as file:
+                figure.savefig(file, format="png", dpi=150, metadata={"Software": None})
+            with atomic_write(folder / f"{self.name}.svg") as file:
+                figure.savefig(file, format="svg", metadata={"Date": None})
 
 
 def panels(n_panels, *, n_columns=2, size=(4.6, 3.4)):

@@ -4,7 +4,9 @@ import json
 import os
 from pathlib import Path
 
-from .reproduce import EXPERIMENTS, PACKAGES, find_experiment, replace
+from unbag._files import write_text
+
+from .reproduce import EXPERIMENTS, PACKAGES, find_experiment
 
 INTRODUCTION = """\
 # The paper, reproduced
@@ -52,7 +54,7 @@ def write_page(out, page):
     command = f"unbag reproduce none --out {out} --page {page}"
     links = "\n".join(f"- [{name}](#{name}): {find_experiment(name).title}" for name in contents)
     page.parent.mkdir(parents=True, exist_ok=True)
-    replace(page, "\n".join([INTRODUCTION.format(command=command), links, "", *sections]))
+    write_text(page, "\n".join([INTRODUCTION.format(command=command), links, "", *sections]))
     return contents
 
 

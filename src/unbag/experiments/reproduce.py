@@ -1,11 +1,12 @@
 """Make an experiment: do what is left of its work, and write its tables and figures."""
 
 import json
-import os
 import platform
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
+
+from unbag._files import write_text
 
 from .figures import Figure
 from .ledger import Ledger
@@ -92,19 +93,12 @@ def write(shown, folder, plan):
         if isinstance(thing, Figure):
             thing.save(folder)
         else:
-            replace(folder / f"{thing.name}.md", thing.to_markdown())
-            replace(folder / f"{thing.name}.csv", thing.to_csv())
+            write_text(folder / f"{thing.name}.md", thing.to_markdown())
+            write_text(folder / f"{thing.name}.csv", thing.to_csv())
     about = {
         "data": list(plan.data), "level": plan.level, "seed": plan.seed,
         "tables": [thing.name for thing in shown if not isinstance(thing, Figure)],
         "python": platform.python_version(),
         **{package: version(package) for package in PACKAGES},
     }  # fmt: skip
-    replace(folder / "about.json", json.dumps(about, indent=2) + "\n")
-
-
-def replace(path, text):
-    """Write a file in full, or leave the old one."""
-    temporary = path.with_name(f".{path.name}.part")
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, path)
+    write_text(folder / "about.json", json.dumps(about, indent=2) + "\n")

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
+from unbag._finite import first_nonfinite
+
 from .bag_arrays import is_unknown
 from .errors import DataError, shown
 from .files import writing
@@ -146,10 +148,10 @@ def _numbers(table, column, role):
         raise DataError(
             f"{_place(table, wrong)}, column {column!r}: {shown(values[wrong])} is not a number."
         ) from None
-    wrong = np.flatnonzero(~np.isfinite(numbers))
-    if wrong.size:
+    found = first_nonfinite(numbers[:, None])
+    if found is not None:
         raise DataError(
-            f"{_place(table, wrong[0])}, column {column!r}: {shown(values[wrong[0]])} is not a "
+            f"{_place(table, found.row)}, column {column!r}: {shown(values[found.row])} is not a "
             "finite number."
         )
     return numbers

@@ -1,9 +1,9 @@
-"""Files that are there or not there, and files that are written whole or not at all."""
+"""Which format a file has, and what is said of files that cannot be read or written."""
 
-import os
-import secrets
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
+
+from unbag._files import atomic_write
 
 from .errors import DataError
 
@@ -67,13 +67,14 @@ def unreadable(path, error):
     return DataError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.")
 
 
+def unwritable(path, error):
+    """Make a DataError of an error of the operating system in writing."""
+    return DataError(f"{path} cannot be written: {error.strerror or error}.")
+
+
 @contextmanager
 def writing(path):
-    """Open a file for writing such that it appears under its name only when it is whole.
-
-    What is written goes to a temporary file in the same folder. It takes the place of an older
-    file when the block ends, and is removed when the block fails or is interrupted. A device or a
-    pipe is written to as it is.
+    """Open a file for writing as `atomic_write` does; what goes wrong is a DataError.
 
     Parameters
     ----------
@@ -84,39 +85,7 @@ def writing(path):
     binary file
     """
     try:
-        with _writing(Path(path)) as file:
+        with atomic_write(path) as file:
             yield file
     except OSError as error:
-        raise DataError(f"{path} cannot be written: {error.strerror or error}.") from error
-
-
-@contextmanager
-def _writing(path):
-    # A link is followed, so that it goes on pointing at the file.
-    target = path.resolve()
-    if target.is_dir():
-        raise DataError(f"{path} is a folder: name a file to write.")
-    if not target.parent.is_dir():
-        raise DataError(f"{path} cannot be written: there is no folder {target.parent}.")
-    if target.exists() and not os.access(target, os.W_OK):
-        raise DataError(f"{path} cannot be written: the file is write-protected.")
-    if target.exists() and not target.is_file():
-        with target.open("wb") as file:
-            yield file
-        return
-    temporary = target.with_name(f".unbag-{secrets.token_hex(6)}.part")
-    # As open() would: permissions as the user's mask has them, never those of a private file.
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    handle = os.open(temporary, flags, 0o666)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        if target.exists():
-            os.chmod(temporary, target.stat().st_mode & 0o777)
-        os.replace(temporary, target)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
+        raise unwritable(path, error) from error

@@ -7,6 +7,7 @@ and puts each row there at once, so that memory holds the features and one chunk
 import numpy as np
 from pyarrow import types
 
+from unbag._finite import first_nonfinite
 from unbag.bags import Bags
 
 from .arrow_files import float_array, is_number
@@ -63,21 +64,16 @@ def _features(source, roles, rows, progress, chunk_bytes):
         chunk = np.empty((table.num_rows, X.shape[1]), dtype)
         for position, name in enumerate(roles.features):
             chunk[:, position] = float_array(table.column(name), dtype)
-        check_finite(source, chunk, first, roles.features, table)
+        found = first_nonfinite(chunk)
+        if found is not None:
+            name = roles.features[found.column]
+            value = table.column(name)[found.row].as_py()
+            raise source.bad_number(first + found.row, name, value)
         X[place_of_row[first : first + len(chunk)]] = chunk
         done += len(chunk)
         if progress is not None:
             progress(done, rows.size)
     return X
-
-
-def check_finite(source, chunk, first, features, table):
-    """Raise the error that names the first cell of a chunk that is no finite number."""
-    if np.isfinite(chunk).all():
-        return
-    row, position = np.argwhere(~np.isfinite(chunk))[0].tolist()
-    value = table.column(features[position])[row].as_py()
-    raise source.bad_number(first + row, features[position], value)
 
 
 def _check_types(source, roles):

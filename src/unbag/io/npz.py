@@ -5,7 +5,8 @@ import zlib
 
 import numpy as np
 
-from unbag.bags import Bags
+from unbag._finite import first_nonfinite
+from unbag.bags import Bags, bag_of
 from unbag.labels import LabelSets
 
 from .bag_arrays import feature_names, instance_label_codes
@@ -76,15 +77,13 @@ def checked_table(path, bags, labels):
     """Make a BagTable of a file that is no table; errors name the file and the bag."""
     if len(labels) != len(bags):
         raise DataError(f"{path} has {len(labels)} label sets for {len(bags)} bags.")
-    values = bags.X.data if hasattr(bags.X, "tocsr") else bags.X
-    if not np.isfinite(values).all():
-        dense = bags.X.toarray() if hasattr(bags.X, "tocsr") else bags.X
-        instance, column = np.argwhere(~np.isfinite(dense))[0]
-        bag = np.searchsorted(bags.offsets, instance, side="right") - 1
+    found = first_nonfinite(bags.X)
+    if found is not None:
+        bag = bag_of(bags.offsets, found.row)
         raise DataError(
-            f"{path}: bag {bags.ids[bag]}, instance {instance - bags.offsets[bag] + 1} has "
-            f"{dense[instance, column]} as feature {feature_names(bags)[column]}: replace it by a "
-            "finite number."
+            f"{path}: bag {bags.ids[bag]}, instance {found.row - bags.offsets[bag] + 1} has "
+            f"{found.value} as feature {feature_names(bags)[found.column]}: replace it by a finite "
+            "number."
         )
     if bags.feature_names is None:
         bags = bags.with_features(bags.X, np.array(feature_names(bags)))

@@ -3,7 +3,8 @@
 import numpy as np
 import pyarrow.compute as pc
 
-from unbag.bags import Bags
+from unbag._finite import first_nonfinite
+from unbag.bags import Bags, bag_of
 
 from .arrow_files import float_array, is_list, is_list_of_numbers
 from .bag_table import BagTable
@@ -93,24 +94,17 @@ def _features(source, roles, offsets, progress, chunk_bytes):
             check_sizes(source, first, name, table, roles.features[0], np.diff(bounds))
             flat[name] = pc.list_flatten(table.column(name))
             chunk[:, position] = float_array(flat[name], dtype)
-        if not np.isfinite(chunk).all():
-            # The first bad instance lies in the first bad bag.
-            instance = np.argwhere(~np.isfinite(chunk))[0][0] + bounds[0]
-            row = np.searchsorted(bounds, instance, side="right") - 1
-            part = slice(bounds[row] - bounds[0], bounds[row + 1] - bounds[0])
-            _complain(source, chunk[part], first + row, roles.features, flat, part.start)
+        found = first_nonfinite(chunk)
+        if found is not None:
+            row = bag_of(bounds - bounds[0], found.row)
+            name = roles.features[found.column]
+            error = source.bad_number(first + row, name, flat[name][found.row].as_py())
+            entry = found.row - (bounds[row] - bounds[0]) + 1
+            raise DataError(f"{error} It is entry {entry} of the list.")
         done += table.num_rows
         if progress is not None:
             progress(done, source.n_rows)
     return X
-
-
-def _complain(source, values, row, features, flat, start):
-    instance, position = np.argwhere(~np.isfinite(values))[0].tolist()
-    name = features[position]
-    value = flat[name][int(start) + instance].as_py()
-    error = source.bad_number(int(row), name, value)
-    raise DataError(f"{error} It is entry {instance + 1} of the list.")
 
 
 def list_sizes(source, first, name, table):

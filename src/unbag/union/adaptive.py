@@ -11,8 +11,9 @@ import math
 
 import numpy as np
 
+from unbag._compile import kernel
+
 from .arithmetic import TINY
-from .compilation import kernel
 from .inclusion import bound, normalise_rows
 
 

@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from .compilation import kernel
+from unbag._compile import kernel
 
 EPS = 2.0**-52
 TINY = 1e-300

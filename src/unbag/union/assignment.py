@@ -15,7 +15,7 @@ import math
 
 import numpy as np
 
-from .compilation import kernel
+from unbag._compile import kernel
 
 
 @kernel

@@ -17,9 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from unbag._compile import kernel
+
 from .arithmetic import EPS, TINY, add_exactly
 from .assignment import is_possible
-from .compilation import kernel
 
 # What `Batch.served` says of a bag that no kernel has served: the methods' codes are
 # from zero on, and "none" comes behind them.

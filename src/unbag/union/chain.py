@@ -30,9 +30,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from unbag._compile import kernel
+
 from .arithmetic import EPS, add_exactly, exp_sum, trailing_zeros
 from .assignment import cheapest_cover
-from .compilation import kernel
 from .inclusion import normalise_rows
 
 # States summed up before their sum is added to the total: keeps the rounding of

@@ -4,8 +4,9 @@ Symbols as in `unbag.union.inclusion`. Three forms of the same sum: `dense` for 
 number of labels, `dense_few` for a few, `dense_two` for one or two.
 """
 
+from unbag._compile import any_order, kernel
+
 from .arithmetic import EPS, TINY
-from .compilation import any_order, kernel
 from .inclusion import bound, normalise_rows
 
 

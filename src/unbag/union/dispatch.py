@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 
+from unbag._compile import kernel
+
 from .adaptive import adaptive, estimate_sets, first_threshold, missing_weights
 from .arithmetic import EPS
 from .batch import (
@@ -16,7 +18,6 @@ from .batch import (
     read_batch,
 )
 from .chain import band_states, chain
-from .compilation import kernel
 from .dense import dense, dense_few, dense_room, dense_two
 from .inclusion import bound
 from .paper import fast_compiled, forward_compiled

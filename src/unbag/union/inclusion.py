@@ -31,8 +31,9 @@ import math
 
 import numpy as np
 
+from unbag._compile import kernel
+
 from .arithmetic import EPS
-from .compilation import kernel
 
 
 @kernel

@@ -9,10 +9,12 @@ import math
 
 import numpy as np
 
+from unbag._compile import kernel
+from unbag._random import generator
+
 from .assignment import cheapest_cover, is_possible
 from .batch import IMPOSSIBLE, INTRACTABLE, labels_part, part
 from .chain import alpha_segment, alpha_starts, lattice
-from .compilation import kernel
 from .dispatch import MOST_LABELS, solve
 from .layout import checked_log_prior
 from .policy import refuse_intractable
@@ -147,7 +149,7 @@ def sample_labels(log_prior, offsets, y, *, size, random_state=None, instance_la
     layout = UnionProblem(offsets, y, instance_labels).layout
     log_prior = checked_log_prior(log_prior, layout)
     labels = np.empty((size, layout.n_instances), np.int64)
-    generator = random_generator(random_state)
+    rng = generator(random_state)
     solved = [
         solve(bags, layout, log_prior, "auto", 1e-9)
         for bags in batches(np.arange(layout.n_bags), None, 1)
@@ -155,19 +157,12 @@ def sample_labels(log_prior, offsets, y, *, size, random_state=None, instance_la
     served = [batch.bags[batch.served == INTRACTABLE] for batch in solved]
     refuse_intractable(layout, np.concatenate(served) if served else [])
     for batch in solved:
-        draw_bags(layout, log_prior, batch, generator, labels)
+        draw_bags(layout, log_prior, batch, rng, labels)
     return labels
 
 
-def random_generator(random_state):
-    """Return a Generator, seeded by whatever scikit-learn takes for a random state."""
-    if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(2**32, size=4, dtype=np.uint64))
-    return np.random.default_rng(random_state)
-
-
 @kernel
-def draw_bags(layout, log_prior, batch, generator, labels):
+def draw_bags(layout, log_prior, batch, rng, labels):
     """Fill the columns of `labels` that belong to the bags of a batch."""
     size = labels.shape[0]
     for m in range(batch.bags.shape[0]):
@@ -188,7 +183,7 @@ def draw_bags(layout, log_prior, batch, generator, labels):
             draw_until_covered(
                 labels_part(batch.share, batch, m),
                 part(batch.slack, batch.row_offsets, m),
-                generator,
+                rng,
                 drawn,
             )
         else:
@@ -197,7 +192,7 @@ def draw_bags(layout, log_prior, batch, generator, labels):
                 part(batch.top, batch.row_offsets, m),
                 part(batch.sums, batch.row_offsets, m),
                 part(batch.slack, batch.row_offsets, m),
-                generator, drawn,
+                rng, drawn,
             )  # fmt: skip
         optional = part(batch.optional, batch.optional_offsets, m)
         n_optional = columns.shape[0] - n_labels
@@ -206,17 +201,17 @@ def draw_bags(layout, log_prior, batch, generator, labels):
                 j = drawn[draw, i]
                 if j == n_labels:
                     own = optional[i * n_optional : (i + 1) * n_optional]
-                    j += draw_index(own, generator)
+                    j += draw_index(own, rng)
                 labels[draw, rows[i]] = columns[j]
 
 
 @kernel
-def draw_index(weights, generator):
+def draw_index(weights, rng):
     """Draw an index in proportion to its weight."""
     total = 0.0
     for j in range(weights.shape[0]):
         total += weights[j]
-    remaining = total * generator.random()
+    remaining = total * rng.random()
     drawn = -1
     for j in range(weights.shape[0]):
         if weights[j] > 0.0:
@@ -228,7 +223,7 @@ def draw_index(weights, generator):
 
 
 @kernel
-def draw_until_covered(share, slack, generator, drawn):
+def draw_until_covered(share, slack, rng, drawn):
     """Draw every instance from its own prior, again and again until all labels occur.
 
     Labels are numbered as in `share`; the number behind them stands for any optional one.
@@ -246,7 +241,7 @@ def draw_until_covered(share, slack, generator, drawn):
             for k in range(n_labels + 1):
                 counts[k] = 0
             for i in range(n_instances):
-                drawn[draw, i] = draw_index(weights[i], generator)
+                drawn[draw, i] = draw_index(weights[i], rng)
                 counts[drawn[draw, i]] += 1
             covered = True
             for k in range(n_labels):
@@ -254,7 +249,7 @@ def draw_until_covered(share, slack, generator, drawn):
 
 
 @kernel
-def draw_backwards(log_prior, rows, required, top, sums, slack, generator, drawn):
+def draw_backwards(log_prior, rows, required, top, sums, slack, rng, drawn):
     """Draw paths through the chain kernel's states, from the full one backwards.
 
     Numbers as in `draw_until_covered`; the other parameters are those of `chain`.
@@ -286,7 +281,7 @@ def draw_backwards(log_prior, rows, required, top, sums, slack, generator, drawn
                             weights[k] = before[s] * steps.again[i, k]
                         if is_in_band(s ^ (1 << k), i, rows.shape[0], n_labels):
                             weights[n_labels + k] = before[s ^ (1 << k)] * steps.first[i, k]
-                step = draw_index(weights, generator)
+                step = draw_index(weights, rng)
                 if step == 2 * n_labels:
                     drawn[draw, i] = n_labels
                 elif step >= n_labels:

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .compilation import kernel
+from unbag._compile import kernel
+from unbag.bags import bag_of
 
 # Log-priors beyond that are off by more than the posterior may be.
 LARGEST = 1e12
@@ -145,11 +146,6 @@ def checked_pins(instance_labels, offsets, y):
             f"(1) or unknown (-1) in y."
         )
     return labels
-
-
-def bag_of(offsets, i):
-    """Return the bag that instance `i` lies in."""
-    return int(np.searchsorted(offsets, i, side="right")) - 1
 
 
 def checked_log_prior(log_prior, layout):

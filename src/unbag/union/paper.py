@@ -26,9 +26,10 @@ from itertools import combinations
 
 import numpy as np
 
+from unbag._compile import kernel
+
 from .arithmetic import EPS, trailing_zeros
 from .chain import states_by_cardinality
-from .compilation import kernel
 
 
 def ordered_power_set(n_labels, with_empty=False):

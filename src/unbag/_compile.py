@@ -13,18 +13,34 @@ from pathlib import Path
 import numba
 import platformdirs
 
+# Folders whose kernels call each other across files. Elsewhere a kernel uses what its own file
+# defines; `tests/test_architecture.py` holds it to that.
+FOLDERS_OF_KERNELS = ("union",)
+
 
 @cache
-def cache_folder():
-    """Return where compiled kernels are kept, by the sources that they were compiled from.
+def cache_folder(source: str) -> str:
+    """Return where the compiled kernels of a file are kept, by all that they were compiled from.
 
     numba's cache asks only whether a kernel's own file has changed, not whether those of the
-    kernels that it calls have; it would go on using code that nobody has written any more.
+    kernels and constants that it uses have; it would go on using code that nobody has written any
+    more. So the folder is named after the content of all of them.
+
+    Parameters
+    ----------
+    source : str
+        The file that defines the kernels.
+
+    Returns
+    -------
+    str
     """
-    sources = sorted(Path(__file__).parent.glob("*.py"))
-    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
+    file = Path(source)
+    is_shared = file.parent.name in FOLDERS_OF_KERNELS
+    used = sorted(file.parent.glob("*.py")) if is_shared else [file]
+    content = b"".join(path.read_bytes() for path in [Path(__file__), *used])
     base = numba.config.CACHE_DIR or platformdirs.user_cache_dir("unbag", appauthor=False)
-    return str(Path(base) / "kernels" / digest)
+    return str(Path(base) / "kernels" / hashlib.sha256(content).hexdigest()[:16])
 
 
 def compiled(**flags):
@@ -33,7 +49,7 @@ def compiled(**flags):
     def decorate(function):
         # numba looks at this setting when a function is decorated, and only then.
         usual = numba.config.CACHE_DIR
-        numba.config.CACHE_DIR = cache_folder()
+        numba.config.CACHE_DIR = cache_folder(function.__code__.co_filename)
         try:
             return numba.njit(cache=True, nogil=True, error_model="numpy", **flags)(function)
         finally:

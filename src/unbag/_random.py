@@ -1,0 +1,31 @@
+"""One way from a `random_state` to random numbers."""
+
+import numpy as np
+
+
+def generator(
+    random_state: int | np.random.Generator | np.random.RandomState | np.random.SeedSequence | None,
+) -> np.random.Generator:
+    """Return a Generator, seeded by whatever scikit-learn or NumPy take for a random state.
+
+    Estimators that draw by scikit-learn's `check_random_state` go on doing so: a seed must give
+    the same model as it always did.
+
+    Parameters
+    ----------
+    random_state : int, Generator, RandomState, SeedSequence or None
+        The same int or SeedSequence gives the same numbers each time. A Generator is returned as
+        it is, and a RandomState is drawn from: both go on. None takes fresh entropy.
+
+    Returns
+    -------
+    Generator
+
+    Examples
+    --------
+    >>> bool(generator(3).integers(100) == generator(3).integers(100))
+    True
+    """
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**32, size=4, dtype=np.uint64))
+    return np.random.default_rng(random_state)

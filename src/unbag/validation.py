@@ -1,0 +1,86 @@
+"""What comes into `fit`, `transform` and `predict`: bags of finite features, as many as in `fit`.
+
+This is scikit-learn's `validate_data` for bags; transformers and estimators share it.
+"""
+
+import math
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import validate_data
+
+from unbag._finite import first_nonfinite
+from unbag.bags import Bags, bag_of
+
+
+def validate_bags(
+    estimator, X, *, reset: bool, accept_sparse: bool = True, ensure_all_finite: bool = True
+) -> Bags:
+    """Return X as Bags whose features the estimator can take; raise the error that says why not.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Learns `n_features_in_` and, where features have names, `feature_names_in_`; or, unless
+        `reset`, expects what it has learnt.
+    X : Bags, or array-like of shape (n_instances, n_features)
+        An array has one instance per bag.
+    reset : bool
+    accept_sparse, ensure_all_finite : bool, default=True
+
+    Returns
+    -------
+    Bags
+    """
+    if isinstance(X, Bags):
+        if sparse.issparse(X.X) and not accept_sparse:
+            raise TypeError(
+                f"{type(estimator).__name__} takes dense features only, and these are sparse: use "
+                "bags.with_features(bags.X.toarray())."
+            )
+        _check_columns(estimator, X, reset)
+    else:
+        X = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            accept_sparse="csr" if accept_sparse else False,
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,
+        )
+        X = Bags(X, np.arange(X.shape[0] + 1))
+    if ensure_all_finite:
+        check_finite(X)
+    return X
+
+
+def check_finite(bags: Bags) -> None:
+    """Raise an error that names the first feature of Bags that is NaN or infinite."""
+    found = first_nonfinite(bags.X)
+    if found is None:
+        return
+    bag = bag_of(bags.offsets, found.row)
+    name = "" if bags.feature_names is None else f" ({bags.feature_names[found.column]})"
+    raise ValueError(
+        f"Bag {bag} (id {bags.ids[bag]}) has {'NaN' if math.isnan(found.value) else found.value} "
+        f"in column {found.column}{name}, instance {found.row - bags.offsets[bag]} of the bag: "
+        "replace or remove it."
+    )
+
+
+def _check_columns(estimator, bags, reset):
+    names = bags.feature_names
+    if reset:
+        if not bags.n_instances:
+            raise ValueError("There is no instance to fit on: all bags are empty.")
+        estimator.n_features_in_ = bags.n_features
+        vars(estimator).pop("feature_names_in_", None)
+        if names is not None:
+            estimator.feature_names_in_ = names.astype(object)
+    if bags.n_features != estimator.n_features_in_:
+        expected = f"{type(estimator).__name__} is expecting {estimator.n_features_in_}"
+        raise ValueError(f"X has {bags.n_features} features, but {expected} features as input.")
+    seen = getattr(estimator, "feature_names_in_", names)
+    if names is not None and (differ := np.flatnonzero(names != seen)).size:
+        column = differ[0]
+        raise ValueError(f"Column {column} is {names[column]}, but in fit it was {seen[column]}.")

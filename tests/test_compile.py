@@ -1,0 +1,87 @@
+"""Compiled code on disk belongs to the sources that it was compiled from."""
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from numba.core.dispatcher import Dispatcher
+
+import unbag
+from unbag._compile import FOLDERS_OF_KERNELS
+
+SOURCES = Path(unbag.__file__).parent
+KERNEL_FILES = sorted(
+    path for path in SOURCES.rglob("*.py") if "from unbag._compile import" in path.read_text()
+)
+PRINT_FOLDERS = """
+from unbag.estimators import rank_loss, stick_breaking
+from unbag.union import chain, dense
+for kernel in (chain.chain, dense.dense, rank_loss.rank_loss, stick_breaking.break_sticks):
+    print(kernel._cache.cache_path)
+"""
+
+
+def kernels(path):
+    """Compiled functions that a file defines."""
+    module = import_module(".".join(["unbag", *path.relative_to(SOURCES).with_suffix("").parts]))
+    things = vars(module).values()
+    return [
+        thing
+        for thing in things
+        if isinstance(thing, Dispatcher) and thing.py_func.__module__ == module.__name__
+    ]
+
+
+def folders_of_compiled_code(tmp_path, changed):
+    """Where two kernels of the core and two of estimators are kept if a file were another."""
+    copy = tmp_path / changed.replace("/", "-") / "unbag"
+    shutil.copytree(SOURCES, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    with (copy / changed).open("a") as file:
+        file.write("# another comment")
+    done = subprocess.run(
+        [sys.executable, "-c", PRINT_FOLDERS],
+        capture_output=True, text=True, check=True,
+        env={**os.environ, "PYTHONPATH": str(copy.parent), "NUMBA_CACHE_DIR": str(tmp_path)},
+    )  # fmt: skip
+    folders = [Path(line) for line in done.stdout.split()]
+    assert all(folder.is_relative_to(tmp_path) for folder in folders)
+    return [folder.relative_to(tmp_path).parts[:2] for folder in folders]
+
+
+def test_compiled_code_belongs_to_its_sources(tmp_path):
+    """Another state of a file means another folder for those kernels that may use it."""
+    chain, dense, rank_loss, stick_breaking = folders_of_compiled_code(tmp_path, "metrics.py")
+    assert chain == dense
+    assert len({chain, rank_loss, stick_breaking}) == 3
+    for changed, same in {
+        "union/chain.py": [False, False, True, True],
+        "union/threads.py": [False, False, True, True],
+        "estimators/rank_loss.py": [True, True, False, True],
+        "_compile.py": [False, False, False, False],
+    }.items():
+        now = folders_of_compiled_code(tmp_path, changed)
+        before = [chain, dense, rank_loss, stick_breaking]
+        assert [a == b for a, b in zip(now, before, strict=True)] == same, changed
+
+
+def test_there_are_kernels():
+    assert len(KERNEL_FILES) > 10
+    assert {path.parent.name for path in KERNEL_FILES} >= {"union", "estimators"}
+
+
+@pytest.mark.parametrize("path", KERNEL_FILES, ids=lambda path: str(path.relative_to(SOURCES)))
+def test_kernels_use_only_what_their_folder_of_compiled_code_is_named_after(path):
+    """Else a change there would leave compiled code of yesterday in use."""
+    in_folder = path.parent.name in FOLDERS_OF_KERNELS
+    used = {name for kernel in kernels(path) for name in kernel.py_func.__code__.co_names}
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            ours = node.level > 0 or node.module.split(".")[0] == "unbag"
+            beside = node.level == 1 and in_folder
+            names = {alias.asname or alias.name for alias in node.names}
+            assert not ours or beside or not names & used
