@@ -5,11 +5,12 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench docs lint format clean
+.PHONY: help demo test golden golden-write bench docs lint format clean
 
 help:
 	@echo "make demo    learn to read digits from bags of digits"
 	@echo "make test    run linters, import rules, tests, and the examples in the documentation"
+	@echo "make golden  compare what the package answers with what was recorded"
 	@echo "make bench   time kernels and fits, print tables, and write benchmarks/results/"
 	@echo "make docs    build the documentation's site into build/site, warnings being errors"
 	@echo "make lint    run the linters only"
@@ -35,6 +36,14 @@ lint: $(INSTALLED)
 test: lint
 	@echo "Running the tests ..."
 	@$(BIN)/python -m pytest
+
+golden: $(INSTALLED)
+	@echo "Comparing with what was recorded ..."
+	@$(BIN)/python tests/golden/record.py compare
+
+golden-write: $(INSTALLED)
+	@echo "Recording what the package answers ..."
+	@$(BIN)/python tests/golden/record.py write
 
 bench: $(INSTALLED)
 	@echo "Timing kernels and fits (a few minutes) ..."
