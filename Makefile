@@ -8,7 +8,7 @@ CONSTRAINTS := constraints.txt
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS)
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-extras demo test test-slow test-all bench docs lint format clean
+.PHONY: help install install-extras demo test test-slow test-all golden golden-write bench docs lint format clean
 
 help:
 	@echo "make demo       learn to read digits from bags of digits"
@@ -16,6 +16,7 @@ help:
 	@echo "make test-slow  run the tests that take longest, with every extra installed"
 	@echo "make test-all   run the tests on Python 3.11, 3.12 and 3.13, where this machine has them,"
 	@echo "                and on 3.11 with the oldest libraries allowed"
+	@echo "make golden     compare what the package answers with what was recorded"
 	@echo "make bench      time kernels and fits, print tables, and write benchmarks/results/"
 	@echo "make docs       build the documentation's site into build/site, warnings being errors"
 	@echo "make lint       run the linters only"
