@@ -15,6 +15,7 @@ from .labels import LabelSets, Unknown
 # where pandas is installed, brings that along.
 _LAZY = {
     "BACKGROUND": "estimators",
+    "is_background": "estimators",
     "DummyBags": "estimators",
     "DummyInstances": "estimators",
     "LSBCMM": "estimators",

@@ -1,7 +1,7 @@
 """Models that learn from bags, all under one contract: see `unbag.estimators.contract`."""
 
 from .dummies import DummyBags, DummyInstances
-from .instances import BACKGROUND
+from .instances import BACKGROUND, is_background
 from .lsb_cmm import LSBCMM
 from .miml_fast import MIMLFast
 from .miml_nn import MIMLNN
@@ -21,4 +21,5 @@ __all__ = [
     "MIMLFast",
     "ORLogisticRegression",
     "SupervisedLogisticRegression",
+    "is_background",
 ]

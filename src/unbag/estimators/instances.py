@@ -9,8 +9,39 @@ from unbag.union.policy import allow_every_bag_an_answer
 
 from .contract import BagClassifier, per_bag
 
-# The label of an instance that belongs to none of the classes; -1 among numbers.
+# The label of an instance that belongs to none of the classes; -1 among signed numbers, unless that
+# is one of the classes itself.
 BACKGROUND = None
+
+
+def is_background(labels) -> np.ndarray:
+    """Find the instances that belong to none of the classes.
+
+    Parameters
+    ----------
+    labels : array-like of shape (n_instances,)
+        What `predict_instances` or `annotate` returned, of a model with a background class; or
+        the column of a table that holds it.
+
+    Returns
+    -------
+    ndarray of bool of shape (n_instances,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> is_background(np.array(["wren", None], dtype=object)), is_background([3, -1])
+    (array([False,  True]), array([False,  True]))
+    """
+    labels = np.asarray(labels)
+    if labels.dtype.kind in "if":
+        # In a table, a column of floats has NaN where there is no label.
+        return (labels == -1) | np.isnan(labels)
+    if labels.dtype != object:
+        return np.zeros(labels.shape, dtype=bool)
+    # pandas' missing value is not equal to anything, not even to a truth value.
+    missing = [label is None or str(label) in ("nan", "<NA>") for label in labels.tolist()]
+    return np.array(missing, dtype=bool)
 
 
 class InstanceClassifier(BagClassifier):
@@ -50,12 +81,11 @@ class InstanceClassifier(BagClassifier):
 
     def _label_values(self, columns):
         """Return the classes that columns stand for, the background among them."""
-        n_classes = len(self.classes_)
-        if not (columns >= n_classes).any():
+        if not (columns >= len(self.classes_)).any():
             return self.classes_[columns]
-        numeric = self.classes_.dtype.kind in "biuf"
-        classes = self.classes_ if numeric else self.classes_.astype(object)
-        return np.append(classes, -1 if numeric else BACKGROUND)[columns]
+        if self.classes_.dtype.kind in "if" and -1 not in self.classes_:
+            return np.append(self.classes_, -1)[columns]
+        return np.append(self.classes_.astype(object), BACKGROUND)[columns]
 
     def _label_scores(self, bags):
         """Return what the labels of instances are chosen by."""
