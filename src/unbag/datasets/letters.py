@@ -6,7 +6,7 @@ from importlib.resources import as_file, files
 import numpy as np
 
 from unbag._random import generator
-from unbag.bags import Bags
+from unbag.bags import Bags, offsets_of
 from unbag.io.npz import read_arrays
 
 from .dataset import Dataset, union_of
@@ -95,7 +95,7 @@ def _letters(name, title, poem, random_state):
         drawn = rng.permutation(np.flatnonzero(letter_of_row == letter))
         places = np.flatnonzero(class_names[labels] == letter)
         rows[places] = drawn[: places.size]
-    offsets = np.concatenate([[0], np.cumsum([len(word) for word in words])])
+    offsets = offsets_of([len(word) for word in words])
     bags = Bags(
         X[rows].astype(float),
         offsets,
