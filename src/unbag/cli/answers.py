@@ -184,10 +184,7 @@ def predict(
 def evaluate(
     model: o.Model,
     table: o.Data,
-    instance_labels: Annotated[
-        str | None,
-        typer.Option(help="The column of true instance labels.", rich_help_panel=o.ROLES),
-    ] = None,
+    instance_labels: o.TrueInstanceLabels = None,
     bag: o.Bag = None,
     labels: o.Labels = None,
     label_table: o.LabelTable = None,

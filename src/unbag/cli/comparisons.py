@@ -70,10 +70,7 @@ def compare(
     unknown: o.Unknown = None,
     label_table: o.LabelTable = None,
     features: o.Features = None,
-    instance_labels: Annotated[
-        str | None,
-        typer.Option(help="The column of true instance labels.", rich_help_panel=o.ROLES),
-    ] = None,
+    instance_labels: o.TrueInstanceLabels = None,
     carry: o.Carry = None,
     delimiter: o.Delimiter = None,
     roles: o.RolesFile = None,

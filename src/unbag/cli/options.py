@@ -18,6 +18,10 @@ Labels = Annotated[
     str | None,
     typer.Option(help="The column of bag labels, such as wren|thrush.", rich_help_panel=ROLES),
 ]
+TrueInstanceLabels = Annotated[
+    str | None,
+    typer.Option(help="The column of true instance labels.", rich_help_panel=ROLES),
+]
 Unknown = Annotated[
     str | None,
     typer.Option(help="A column of labels not known to be there.", rich_help_panel=ROLES),

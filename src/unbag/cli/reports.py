@@ -18,10 +18,7 @@ def report(
     ignore_labels: Annotated[
         bool, typer.Option("--ignore-labels", help="Do not use bag labels.")
     ] = False,
-    instance_labels: Annotated[
-        str | None,
-        typer.Option(help="The column of true instance labels.", rich_help_panel=o.ROLES),
-    ] = None,
+    instance_labels: o.TrueInstanceLabels = None,
     media: Annotated[
         str | None,
         typer.Option(help="The column of pictures or recordings.", rich_help_panel=o.ROLES),

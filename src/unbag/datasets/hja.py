@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from unbag.bags import offsets_of
+
 from .dataset import union_of
 from .home import Source, fetch
 
@@ -150,7 +152,7 @@ def convert_hja(folder):
     return {
         "X": np.array(X).reshape(-1, width - 1)[order],
         "instance_labels": np.array(labels, dtype=np.int16)[order],
-        "offsets": np.concatenate([[0], np.cumsum(sizes)]),
+        "offsets": offsets_of(sizes),
         "bag_labels": y,
         "class_names": np.array(SPECIES),
         "ids": np.array([values[0] for _, values in sets]),

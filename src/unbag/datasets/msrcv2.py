@@ -3,6 +3,8 @@
 import numpy as np
 from scipy import sparse
 
+from unbag.bags import offsets_of
+
 from .dataset import union_of
 from .home import Source, fetch
 
@@ -102,7 +104,7 @@ def convert_msrcv2(folder):
             "neighbours with the same labels were taken for one bag: these are not the paper's."
         }
     order = np.argsort(bag_of_instance, kind="stable")
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(bag_of_instance))])
+    offsets = offsets_of(np.bincount(bag_of_instance))
     labels = labels[order]
     return {
         "X": X[order],

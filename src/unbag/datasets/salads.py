@@ -4,6 +4,8 @@ from datetime import datetime
 
 import numpy as np
 
+from unbag.bags import offsets_of
+
 from .dataset import union_of
 from .home import Source, fetch
 
@@ -109,7 +111,7 @@ def convert_salads(folder):
         sizes += [min(WINDOWS_PER_BAG, len(starts) - cut) for cut in cuts]
         ids += [f"{name} {cut // WINDOWS_PER_BAG}" for cut in cuts]
     labels = np.array(labels, dtype=np.int16)
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    offsets = offsets_of(sizes)
     return {
         "X": np.array(X),
         "instance_labels": labels,

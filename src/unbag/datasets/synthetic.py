@@ -5,7 +5,7 @@ from numbers import Integral, Real
 import numpy as np
 
 from unbag._random import generator
-from unbag.bags import Bags
+from unbag.bags import Bags, offsets_of
 
 from .dataset import Dataset, union_of
 
@@ -89,7 +89,7 @@ def make_bags(
     rng = generator(random_state)
     sizes = rng.integers(smallest, largest + 1, n_bags)
     cardinalities = np.minimum(rng.integers(fewest, most + 1, n_bags), sizes)
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    offsets = offsets_of(sizes)
     labels = np.empty(offsets[-1], np.int64)
     certain = np.zeros(offsets[-1], bool)
     for start, size, cardinality in zip(offsets, sizes, cardinalities, strict=False):

@@ -7,6 +7,8 @@ import tempfile
 
 import numpy as np
 
+from unbag.bags import offsets_of
+
 from .dataset import union_of
 from .home import Source, fetch
 
@@ -109,7 +111,7 @@ def convert_voc12(folder):
     if not ids:
         raise ValueError(f"{listed} lists no photograph with objects of two classes.")
     labels = np.array(labels, dtype=np.int16)
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    offsets = offsets_of(sizes)
     return {
         "X": np.array(X),
         "instance_labels": labels,

@@ -14,10 +14,9 @@ import numpy as np
 from unbag.bags import Bags
 from unbag.labels import LabelSets
 
-from .bag_arrays import feature_names, instance_label_texts
+from .bag_arrays import bag_table, checked_bags, feature_names, instance_label_texts
 from .errors import DataError, listed, shown
 from .files import existing_file, unreadable, writing
-from .npz import checked_table
 from .roles import USUAL
 
 NUMERIC = {"numeric", "real", "integer"}
@@ -220,7 +219,7 @@ def _read_data(path, lines, header, at_id, at_bag, at_labels, classes, known):
         labels = LabelSets(np.array(states), classes)
     except ValueError as error:
         raise DataError(f"{path}: {error}") from error
-    return checked_table(path, bags, labels)
+    return bag_table(path, checked_bags(path, bags, labels), labels)
 
 
 def _state(where, value, name):

@@ -1,12 +1,15 @@
 """Bags that come from no table, or go into one: a long table with the usual names of columns."""
 
 import numpy as np
-import pyarrow as pa
 from scipy import sparse
 
+from unbag._finite import first_nonfinite
+from unbag.bags import bag_of
+
+from .bag_table import BagTable
 from .errors import DataError
 from .label_cells import write_cell
-from .roles import NUMBER, USUAL
+from .roles import NUMBER, USUAL, Roles
 
 # Rows of a chunk.
 CHUNK_ROWS = 1 << 14
@@ -26,6 +29,39 @@ def feature_names(bags):
     return [str(name) for name in bags.feature_names]
 
 
+def checked_bags(path, bags, labels):
+    """Check bags from a file that is no table; errors name the file and the bag.
+
+    Parameters
+    ----------
+    path : path
+    bags : Bags
+    labels : LabelSets
+
+    Returns
+    -------
+    Bags
+        The same, with names of the features.
+    """
+    if len(labels) != len(bags):
+        raise DataError(f"{path} has {len(labels)} label sets for {len(bags)} bags.")
+    names = feature_names(bags)
+    found = first_nonfinite(bags.X)
+    if found is not None:
+        bag = bag_of(bags.offsets, found.row)
+        raise DataError(
+            f"{path}: bag {bags.ids[bag]}, instance {found.row - bags.offsets[bag] + 1} has "
+            f"{found.value} as feature {names[found.column]}: replace it by a finite number."
+        )
+    return bags if bags.feature_names is not None else bags.with_features(bags.X, np.array(names))
+
+
+def bag_table(path, bags, labels):
+    """Make a BagTable of bags from a file that is no table; see `checked_bags`."""
+    roles = Roles(features=feature_names(bags), delimiter="|")
+    return BagTable(path, roles, bags, labels, np.arange(bags.n_instances), bags.n_instances)
+
+
 def long_chunks(bags, labels, delimiter="|", numbered=True):
     """Yield bags as a long table, in pairs of the first row's position and a pyarrow table.
 
@@ -43,6 +79,8 @@ def long_chunks(bags, labels, delimiter="|", numbered=True):
     (int, pyarrow.Table)
         Columns ``bag``, ``instance``, ``labels``, ``instance_label`` and the features.
     """
+    import pyarrow as pa
+
     names = feature_names(bags)
     known = instance_label_texts(bags, labels)
     for name in names:

@@ -8,7 +8,7 @@ import numpy as np
 from pyarrow import types
 
 from unbag._finite import first_nonfinite
-from unbag.bags import Bags
+from unbag.bags import Bags, offsets_of
 
 from .arrow_files import float_array, is_number
 from .bag_table import BagTable
@@ -34,17 +34,11 @@ def read_long(source, roles, progress, chunk_bytes):
     """
     _check_types(source, roles)
     scan = Scan(source, roles)
-    done = 0
-    for first, table in source.chunks(texts=scan.columns, chunk_bytes=chunk_bytes):
-        scan.add(first, table)
-        done += table.num_rows
-        if progress is not None:
-            progress(done, source.n_rows)
-    scan.finish()
+    scan.read(progress, chunk_bytes)
 
     bag_of_row = scan.bag_of_row
     rows = np.argsort(bag_of_row, kind="stable")
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(bag_of_row))]).astype(np.intp)
+    offsets = offsets_of(np.bincount(bag_of_row))
     labels = scan.label_sets()
     X = _features(source, roles, rows, progress, chunk_bytes)
     names = np.array(roles.features)

@@ -8,10 +8,9 @@ from scipy import sparse
 from unbag.bags import Bags
 from unbag.labels import LabelSets
 
-from .bag_arrays import feature_names, instance_label_codes
+from .bag_arrays import bag_table, checked_bags, feature_names, instance_label_codes
 from .errors import DataError, listed
 from .files import existing_file, unreadable, writing
-from .npz import checked_table
 
 # What people call the same thing; the first is what is written.
 NAMES = {
@@ -66,7 +65,7 @@ def read_mat(path):
         raise
     except ValueError as error:
         raise DataError(f"{path}: {error}") from error
-    return checked_table(path, bags, labels)
+    return bag_table(path, checked_bags(path, bags, labels), labels)
 
 
 def load_variables(path, names):

@@ -2,18 +2,16 @@
 
 import zipfile
 import zlib
+from pathlib import Path
 
 import numpy as np
 
-from unbag._finite import first_nonfinite
-from unbag.bags import Bags, bag_of
+from unbag.bags import Bags
 from unbag.labels import LabelSets
 
-from .bag_arrays import feature_names, instance_label_codes
-from .bag_table import BagTable
+from .bag_arrays import bag_table, checked_bags, feature_names, instance_label_codes
 from .errors import DataError, listed
 from .files import existing_file, writing
-from .roles import Roles
 
 REQUIRED = ("X", "offsets", "bag_labels", "class_names")
 
@@ -34,35 +32,66 @@ def read_npz(path):
     -------
     BagTable
     """
+    path = Path(path)
+    bags, labels = bags_of(path, read_arrays(path))
+    if bags.instance_labels is not None:
+        names = np.array([*labels.classes.tolist(), None], dtype=object)[bags.instance_labels]
+        known = None if (bags.instance_labels == -1).all() else names
+        bags = Bags(bags.X, bags.offsets, bags.ids, known, bags.feature_names)
+    return bag_table(path, bags, labels)
+
+
+def read_arrays(path):
+    """Read all arrays of an ``.npz`` file; pickled objects are refused.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    dict of str to ndarray
+    """
     path = existing_file(path)
     try:
-        with np.load(path, allow_pickle=False) as content:
-            arrays = {key: content[key] for key in content.files}
+        # Opened here, since NumPy leaves a file open that it cannot read.
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as content:
+            return {key: content[key] for key in content.files}
     except (ValueError, TypeError, AttributeError, EOFError, OSError) as error:
         raise DataError(f"{path} is no .npz file of plain arrays, or a damaged one.") from error
     except (zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
         raise DataError(f"{path} is no .npz file, or a damaged one: {error}.") from error
+
+
+def bags_of(path, arrays):
+    """Make bags of arrays laid out as in `read_npz`; errors name the file and what is wrong.
+
+    Parameters
+    ----------
+    path : path
+        Where the arrays come from.
+    arrays : dict of str to ndarray
+
+    Returns
+    -------
+    bags : Bags
+        With finite features that have names; with `instance_labels`, if there are any, as columns
+        of `labels`, -1 where the label is not known.
+    labels : LabelSets
+    """
     missing = [key for key in REQUIRED if key not in arrays]
     if missing:
         raise DataError(f"{path} has no array {listed(missing)}; it has {listed(arrays)}.")
-    return table_of(path, arrays)
-
-
-def table_of(path, arrays):
-    """Make a BagTable of arrays laid out as in `read_npz`; errors name the file."""
     names = [str(name) for name in np.ravel(arrays["class_names"])]
     known = arrays.get("instance_labels")
-    if known is not None:
-        if known.dtype.kind not in "iu" or (
-            known.size and not -1 <= known.min() <= known.max() < len(names)
-        ):
-            raise DataError(
-                f"{path}: instance_labels must be integers from -1 (not known) to "
-                f"{len(names) - 1}, since there are {len(names)} classes."
-            )
-        known = np.array([*names, None], dtype=object)[known]
-        if all(label is None for label in known):
-            known = None
+    if known is not None and (
+        known.dtype.kind not in "iu"
+        or (known.size and not -1 <= known.min() <= known.max() < len(names))
+    ):
+        raise DataError(
+            f"{path}: instance_labels must be integers from -1 (not known) to {len(names) - 1}, "
+            f"since there are {len(names)} classes."
+        )
     try:
         bags = Bags(
             arrays["X"], arrays["offsets"], arrays.get("ids"), known, arrays.get("feature_names")
@@ -70,25 +99,7 @@ def table_of(path, arrays):
         labels = LabelSets(arrays["bag_labels"], names)
     except ValueError as error:
         raise DataError(f"{path}: {error}") from error
-    return checked_table(path, bags, labels)
-
-
-def checked_table(path, bags, labels):
-    """Make a BagTable of a file that is no table; errors name the file and the bag."""
-    if len(labels) != len(bags):
-        raise DataError(f"{path} has {len(labels)} label sets for {len(bags)} bags.")
-    found = first_nonfinite(bags.X)
-    if found is not None:
-        bag = bag_of(bags.offsets, found.row)
-        raise DataError(
-            f"{path}: bag {bags.ids[bag]}, instance {found.row - bags.offsets[bag] + 1} has "
-            f"{found.value} as feature {feature_names(bags)[found.column]}: replace it by a finite "
-            "number."
-        )
-    if bags.feature_names is None:
-        bags = bags.with_features(bags.X, np.array(feature_names(bags)))
-    roles = Roles(features=feature_names(bags), delimiter="|")
-    return BagTable(path, roles, bags, labels, np.arange(bags.n_instances), bags.n_instances)
+    return checked_bags(path, bags, labels), labels
 
 
 def write_npz(path, bags, labels):
@@ -112,5 +123,10 @@ def write_npz(path, bags, labels):
         "feature_names": np.array(feature_names(bags), dtype=str),
         "ids": bags.ids if bags.ids.dtype.kind in "iufU" else bags.ids.astype(str),
     }
+    write_arrays(path, arrays)
+
+
+def write_arrays(path, arrays):
+    """Write arrays as an ``.npz`` file; the inverse of `read_arrays`."""
     with writing(path) as file:
         np.savez_compressed(file, **arrays)

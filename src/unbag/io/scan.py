@@ -38,6 +38,23 @@ class Scan:
         names = [roles.bag, roles.labels, roles.unknown, roles.instance_labels, roles.instance_id]
         self.columns = [name for name in names if name is not None]
 
+    def read(self, progress, chunk_bytes):
+        """Take in the whole table.
+
+        Parameters
+        ----------
+        progress : callable or None
+            Called with the rows read so far and with their total, None while that is unknown.
+        chunk_bytes : int
+        """
+        done = 0
+        for first, table in self.source.chunks(texts=self.columns, chunk_bytes=chunk_bytes):
+            self.add(first, table)
+            done += table.num_rows
+            if progress is not None:
+                progress(done, self.source.n_rows)
+        self.finish()
+
     def add(self, first, table):
         """Take in a chunk whose first row is at position `first`."""
         codes = self._add_bags(first, plain(table.column(self.roles.bag)))

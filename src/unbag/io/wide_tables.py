@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from unbag._finite import first_nonfinite
-from unbag.bags import Bags, bag_of
+from unbag.bags import Bags, bag_of, offsets_of
 
 from .arrow_files import float_array, is_list, is_list_of_numbers
 from .bag_table import BagTable
@@ -31,16 +31,10 @@ def read_wide(source, roles, progress, chunk_bytes):
     """
     _check_types(source, roles)
     scan = WideScan(source, roles)
-    done = 0
-    for first, table in source.chunks(texts=scan.columns, chunk_bytes=chunk_bytes):
-        scan.add(first, table)
-        done += table.num_rows
-        if progress is not None:
-            progress(done, source.n_rows)
-    scan.finish()
+    scan.read(progress, chunk_bytes)
 
     sizes = np.concatenate(scan.sizes)
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
+    offsets = offsets_of(sizes)
     labels = scan.label_sets()
     X = _features(source, roles, offsets, progress, chunk_bytes)
     known = None
