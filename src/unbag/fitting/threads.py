@@ -45,7 +45,9 @@ def thread_map(n_jobs, n_multiplications):
         As Python's own `map`: results come in the order of the parts, so that sums do not
         depend on the number of threads.
     """
-    n_threads = job_count(n_jobs) if n_multiplications >= WORTHWHILE else 1
+    n_threads = job_count(n_jobs)
+    if n_multiplications < WORTHWHILE:
+        n_threads = 1
     with one_blas_thread():
         if n_threads == 1:
             yield map
