@@ -4,10 +4,12 @@ import pickle
 import warnings
 
 import numpy as np
+import pandas
 import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.preprocessing import StandardScaler
@@ -545,3 +547,32 @@ def test_bad_data_is_named(colours):
 def test_bad_parameters_are_named(name, value, colours):
     with pytest.raises(ValueError, match=f"{name} must be"):
         ORLogisticRegression(**{name: value}).fit(*colours)
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "em"])
+def test_a_fit_that_has_not_converged_says_so(solver, colours):
+    with pytest.warns(ConvergenceWarning, match="not converged within 2 iterations.*max_iter"):
+        model = ORLogisticRegression(solver=solver, max_iter=2).fit(*colours)
+    assert not model.converged_
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        # Whoever sets no tolerance wants so many iterations.
+        ORLogisticRegression(solver=solver, max_iter=2, tol=0.0).fit(*colours)
+
+
+@pytest.mark.parametrize("classes", [[-1, 0, 1], [3, 4, 5], [0.5, 1.5, 2.5], ["a", "b", "c"], None])
+def test_background_is_recognised_among_labels_of_every_type(classes, rng):
+    bags, y = make_colours(rng, n_bags=120, background=1 / 3)
+    if classes is None:
+        sets, classes = y, [0, 1, 2]
+    else:
+        sets = [{classes[c] for c in np.flatnonzero(row)} for row in y]
+    model = ORLogisticRegression(background=True).fit(bags, sets)
+    labels = model.predict_instances(bags)
+    found = unbag.is_background(labels)
+    truth = bags.instance_labels == -1
+    assert found.dtype == bool
+    assert np.mean(found == truth) > 0.9
+    assert set(labels[~found].tolist()) == set(classes)
+    table = pandas.DataFrame({"label": labels})
+    np.testing.assert_array_equal(unbag.is_background(table["label"]), found)

@@ -385,6 +385,15 @@ class ORLogisticRegression(UnionClassifier):
                 ConvergenceWarning,
                 stacklevel=4,
             )
+        else:
+            # Without a tolerance, as many iterations are wanted as were made.
+            if not self.converged_ and self.tol > 0 and self.solver != "stochastic":
+                warnings.warn(
+                    f"The fit has not converged within {self.max_iter} iterations: allow more by "
+                    "max_iter, or be content with less by tol.",
+                    ConvergenceWarning,
+                    stacklevel=4,
+                )
         finally:
             if self.verbose:
                 print(file=sys.stderr)
