@@ -25,6 +25,7 @@ from unbag.fitting import (
     fit_stochastic,
     thread_map,
 )
+from unbag.fitting.softmax import log_softmax
 from unbag.labels import LabelSets
 from unbag.preprocessing import is_whitened
 from unbag.union import (
@@ -429,10 +430,7 @@ class ORLogisticRegression(UnionClassifier):
         return scores + self.intercept_
 
     def _instance_log_proba(self, X):
-        logits = self._instance_scores(X)
-        logits -= logits.max(axis=1, keepdims=True, initial=-np.inf)
-        logits -= np.log(np.exp(logits).sum(axis=1, keepdims=True))
-        return logits
+        return log_softmax(self._instance_scores(X))[0]
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "coef_")

@@ -23,6 +23,7 @@ from unbag.union import UnionProblem
 from unbag.union.layout import add_packed, dot_packed
 from unbag.union.policy import surest_labels
 
+from .softmax import log_softmax
 from .statistics import Moments, Statistics
 
 # Multiplications in one product of a part, and its most instances: small enough for the cache.
@@ -221,16 +222,6 @@ def logits_at(W, X) -> np.ndarray:
     logits = np.asarray(X @ W[:, :-1].astype(X.dtype, copy=False).T, dtype=np.float64)
     logits += W[:, -1]
     return logits
-
-
-def log_softmax(logits):
-    """Turn logits into log-probabilities and probabilities, row by row."""
-    log_prior = logits - logits.max(axis=1, keepdims=True, initial=-np.inf)
-    prior = np.exp(log_prior)
-    total = prior.sum(axis=1, keepdims=True)
-    log_prior -= np.log(total)
-    prior /= total
-    return log_prior, prior
 
 
 def csr_rows(X, rows):
