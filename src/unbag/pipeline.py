@@ -7,8 +7,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.metaestimators import available_if
 
+from unbag.models import save
 from unbag.preprocessing import BagContext, OnInstances, RBFDictionary
-from unbag.saving import save
 
 
 def _asked_of_model(stub):
@@ -80,7 +80,7 @@ class BagPipeline(Pipeline):
             An old file there is replaced when the new one is complete, and else stays.
         info : dict, optional
             Facts to keep with the model, of what JSON can hold, for
-            `unbag.model_file.read_header`.
+            `unbag.models.read_header`.
         """
         save(self, path, info)
 

@@ -7,8 +7,7 @@ from unbag.io.errors import missing_column
 from unbag.io.files import BAG_FILES, existing_file, suffix_of
 from unbag.io.sources import open_table
 from unbag.labels import LabelSets
-from unbag.loading import load
-from unbag.model_file import read_header
+from unbag.models import load, read_header
 
 from .terminal import progress
 
