@@ -69,8 +69,7 @@ def over(remembered, given, path, *, use_labels=True):
 
 def feature_names(model):
     """Return the names of the features that a model expects, or None."""
-    first = model.steps[0][1] if hasattr(model, "steps") else model
-    found = getattr(first, "feature_names_in_", None)
+    found = getattr(model, "feature_names_in_", None)
     return None if found is None else tuple(str(name) for name in found)
 
 

@@ -61,6 +61,11 @@ class BagClassifier(ClassifierMixin, BaseEstimator):
         tags.classifier_tags.multi_label = False
         return tags
 
+    @property
+    def model(self) -> "BagClassifier":
+        """The model itself, as `BagPipeline.model` is that at the end of a pipeline."""
+        return self
+
     # What comes in.
 
     def _read_bags(self, X, reset=False):
