@@ -40,7 +40,7 @@ def names():
 
 
 def is_available(name, data_home=None):
-    """Tell whether a data set is on this machine.
+    """Return whether a data set is on this machine.
 
     Parameters
     ----------

@@ -188,7 +188,7 @@ def checked_log_prior(log_prior, layout):
 
 @kernel
 def has_only_marks(y):
-    """Tell whether all entries are 1, 0 or -1."""
+    """Return whether all entries are 1, 0 or -1."""
     for b in range(y.shape[0]):
         good = True
         for c in range(y.shape[1]):
