@@ -4,7 +4,7 @@ import numpy as np
 
 from .digits import load_digit_bags
 from .hja import HJA, HJA_UNION, fetch_hja, fetch_hja_union
-from .home import found
+from .home import find_local
 from .letters import load_letter_carroll, load_letter_frost
 from .msrcv2 import MSRCV2, fetch_msrcv2
 from .salads import SALADS, fetch_50salads
@@ -25,7 +25,7 @@ _FETCHERS = {
 
 
 def names():
-    """Names of all data sets, those that ship with the package first.
+    """Return the names of all data sets, those that ship with the package first.
 
     Returns
     -------
@@ -59,7 +59,7 @@ def is_available(name, data_home=None):
     (True, False)
     """
     _check_name(name)
-    return name in _LOADERS or found(_FETCHERS[name][0], data_home) is not None
+    return name in _LOADERS or find_local(_FETCHERS[name][0], data_home) is not None
 
 
 def load(name, random_state=0, data_home=None, download_if_missing=False):
@@ -92,7 +92,7 @@ def load(name, random_state=0, data_home=None, download_if_missing=False):
 
 
 def describe(names=None, data_home=None):
-    """How big the data sets on this machine are: the paper's table, ready for a data frame.
+    """Measure how big the data sets on this machine are: the paper's table, as columns.
 
     Parameters
     ----------

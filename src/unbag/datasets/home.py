@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from unbag._files import atomic_write
+from unbag._finite import first_nonfinite
 from unbag.bags import Bags
 
 from .dataset import Dataset, union_of
@@ -67,7 +68,7 @@ class Source:
 
 
 def data_homes(data_home=None):
-    """Folders in which data sets are looked for, in this order.
+    """Return the folders in which data sets are looked for, in this order.
 
     Parameters
     ----------
@@ -88,12 +89,12 @@ def data_homes(data_home=None):
         return [Path(data_home).expanduser()]
     from platformdirs import user_cache_path
 
-    named = os.environ.get("UNBAG_DATA")
-    homes = [Path(named).expanduser()] if named else []
+    chosen = os.environ.get("UNBAG_DATA")
+    homes = [Path(chosen).expanduser()] if chosen else []
     return [*homes, user_cache_path("unbag", appauthor=False) / "data"]
 
 
-def found(source, data_home=None):
+def find_local(source, data_home=None):
     """Find the ``.npz`` file or the folder of published files; None if neither is there."""
     homes = data_homes(data_home)
     files = [home / source.file for home in homes]
@@ -120,7 +121,7 @@ def fetch(source, convert, data_home=None, download_if_missing=True):
     -------
     Dataset
     """
-    place = found(source, data_home)
+    place = find_local(source, data_home)
     if place is None:
         if not download_if_missing or not source.urls:
             raise DatasetNotFoundError(_where_to_put(source, data_home))
@@ -197,9 +198,10 @@ def dataset_of(arrays, source, path):
         bags = Bags(X, arrays["offsets"], arrays.get("ids"), labels, feature_names)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
-    if not np.isfinite(bags.X).all():
-        instance, column = np.argwhere(~np.isfinite(bags.X))[0]
-        raise ValueError(f"{path}: X has no finite number in row {instance}, column {column}.")
+    if wrong := first_nonfinite(bags.X):
+        raise ValueError(
+            f"{path}: X has no finite number in row {wrong.row}, column {wrong.column}."
+        )
     if labels.dtype.kind not in "iu" or not np.all((labels >= -1) & (labels < n_classes)):
         raise ValueError(
             f"{path}: instance_labels must be integers from -1 (none of the classes) to "

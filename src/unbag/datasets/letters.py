@@ -6,7 +6,7 @@ from importlib.resources import files
 import numpy as np
 
 from unbag._random import generator
-from unbag.bags import Bags
+from unbag.bags import Bags, offsets_of
 
 from .dataset import Dataset, union_of
 
@@ -93,7 +93,7 @@ def _letters(name, title, poem, random_state):
         images = rng.permutation(np.flatnonzero(letter_of_row == letter))
         places = np.flatnonzero(class_names[labels] == letter)
         rows[places] = images[: places.size]
-    offsets = np.concatenate([[0], np.cumsum([len(word) for word in words])])
+    offsets = offsets_of([len(word) for word in words])
     bags = Bags(
         X[rows].astype(float),
         offsets,

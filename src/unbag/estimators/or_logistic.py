@@ -41,8 +41,6 @@ from unbag.validation import bag_weights, check_choices, check_numbers, check_po
 from .contract import as_labels, is_one_label_each
 from .instances import UnionClassifier
 
-SOLVERS = ("lbfgs", "em", "stochastic")
-
 
 class ORLogisticRegression(UnionClassifier):
     """Learn to label instances from the label sets of their bags.
@@ -303,7 +301,7 @@ class ORLogisticRegression(UnionClassifier):
         check_positive_integers(self, "max_iter")
         check_choices(
             self,
-            solver=SOLVERS,
+            solver=("lbfgs", "em", "stochastic"),
             on_impossible=("relax", "drop", "raise"),
             on_intractable=("relax", "raise"),
             inference=("auto", *METHODS),

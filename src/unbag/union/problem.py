@@ -29,7 +29,7 @@ from .policy import (
     relax_impossible,
     surest_labels,
 )
-from .threads import WORTHWHILE, batches, job_count, run_threads
+from .threads import WORTHWHILE, batches, job_count, pool_map
 
 NAMES = np.array([*METHODS, "none"])
 
@@ -278,4 +278,5 @@ class UnionProblem:
             write_answers(self.layout, log_prior, batch, *arrays)
             answer.served[bags] = batch.served
 
-        run_threads(work, batches(bags, cost, n_threads), n_threads)
+        with pool_map(n_threads) as run:
+            list(run(work, batches(bags, cost, n_threads)))

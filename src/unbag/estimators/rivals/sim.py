@@ -9,9 +9,6 @@ from unbag.validation import check_choices, check_numbers, check_positive_intege
 from .rank_loss import fit_rank_loss
 from .scaling import affine_map, fitted_scaler
 
-AGGREGATIONS = ("softmax", "max")
-SOLVERS = ("alternating", "cccp")
-
 
 class SIM(InstanceClassifier):
     """Learn linear scores that rank the classes of a bag above those that it lacks.
@@ -175,7 +172,7 @@ class SIM(InstanceClassifier):
         if self.eta0 is not None:
             check_numbers(self, eta0=(0, np.inf))
         check_positive_integers(self, "n_phases", "n_steps")
-        check_choices(self, aggregation=AGGREGATIONS, solver=SOLVERS)
+        check_choices(self, aggregation=("softmax", "max"), solver=("alternating", "cccp"))
         if self.eta0 is None and self.alpha == 0:
             raise ValueError("alpha must be above 0 for the steps of Pegasos, eta0=None.")
         if self.solver == "cccp" and self.aggregation != "max":
