@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from .dataset import Dataset
 from .digits import load_digit_bags
 from .hja import HJA, HJA_UNION, fetch_hja, fetch_hja_union
 from .home import find_local
@@ -22,6 +23,12 @@ _FETCHERS = {
     "voc12": (VOC12, fetch_voc12),
     "50salads": (SALADS, fetch_50salads),
 }
+
+
+COLUMNS = (
+    "name", "classes", "bags", "instances", "dimension", "classes_per_bag", "instances_per_bag",
+    "operations",
+)  # fmt: skip
 
 
 def names():
@@ -115,26 +122,11 @@ def describe(names=None, data_home=None):
     >>> table["bags"], table["operations"]
     ([166, 144], [499282, 211248])
     """
-    columns = {
-        "name": [],
-        "classes": [],
-        "bags": [],
-        "instances": [],
-        "dimension": [],
-        "classes_per_bag": [],
-        "instances_per_bag": [],
-        "operations": [],
-    }
-    for name in [*_LOADERS, *_FETCHERS] if names is None else names:
-        if isinstance(name, str):
-            if not is_available(name, data_home):
-                continue
-            dataset = load(name, data_home=data_home)
-        else:
-            dataset = name
-        for column, value in _statistics(dataset).items():
-            columns[column].append(value)
-    return columns
+    asked = [*_LOADERS, *_FETCHERS] if names is None else names
+    there = [name for name in asked if isinstance(name, Dataset) or is_available(name, data_home)]
+    loaded = (load(name, data_home=data_home) if isinstance(name, str) else name for name in there)
+    rows = [_statistics(dataset) for dataset in loaded]
+    return {column: [row[column] for row in rows] for column in COLUMNS}
 
 
 def _statistics(dataset):

@@ -97,11 +97,11 @@ def data_homes(data_home=None):
 def find_local(source, data_home=None):
     """Find the ``.npz`` file or the folder of published files; None if neither is there."""
     homes = data_homes(data_home)
-    files = [home / source.file for home in homes]
-    folders = [home / source.folder for home in homes]
-    files = [file for file in files if file.is_file()]
-    folders = [folder for folder in folders if _is_complete(folder, source.published)]
-    return next(iter([*files, *folders]), None)
+    files = (home / source.file for home in homes)
+    folders = (home / source.folder for home in homes)
+    there = [file for file in files if file.is_file()]
+    there += [folder for folder in folders if _is_complete(folder, source.published)]
+    return next(iter(there), None)
 
 
 def fetch(source, convert, data_home=None, download_if_missing=True):

@@ -150,13 +150,7 @@ class InstanceClassifier(BagClassifier):
 
     def _conditioned(self, scores, problem):
         """Put aside (at ``-inf``) the classes that an instance cannot have in its bag."""
-        allowed = np.repeat(problem.y != 0, np.diff(problem.offsets), axis=0)
-        pinned = problem.instance_labels
-        if pinned is not None:
-            known = np.flatnonzero(pinned >= 0)
-            allowed[known] = False
-            allowed[known, pinned[known]] = True
-        return np.where(allowed, scores, -np.inf)
+        return np.where(problem.allowed_labels(), scores, -np.inf)
 
     def _union_y(self, labels):
         """Return label sets for inference: the background is optional in every bag."""
