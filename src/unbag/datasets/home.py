@@ -63,7 +63,7 @@ class Source:
 
 
 def data_homes(data_home=None):
-    """Folders in which data sets are looked for, in this order.
+    """Return the folders in which data sets are looked for, in this order.
 
     Parameters
     ----------
@@ -84,19 +84,19 @@ def data_homes(data_home=None):
         return [Path(data_home).expanduser()]
     from platformdirs import user_cache_path
 
-    named = os.environ.get("UNBAG_DATA")
-    homes = [Path(named).expanduser()] if named else []
+    chosen = os.environ.get("UNBAG_DATA")
+    homes = [Path(chosen).expanduser()] if chosen else []
     return [*homes, user_cache_path("unbag", appauthor=False) / "data"]
 
 
-def found(source, data_home=None):
+def find_local(source, data_home=None):
     """Find the ``.npz`` file or the folder of published files; None if neither is there."""
     homes = data_homes(data_home)
-    files = [home / source.file for home in homes]
-    folders = [home / source.folder for home in homes]
-    files = [file for file in files if file.is_file()]
-    folders = [folder for folder in folders if _is_complete(folder, source.published)]
-    return next(iter([*files, *folders]), None)
+    files = (home / source.file for home in homes)
+    folders = (home / source.folder for home in homes)
+    there = [file for file in files if file.is_file()]
+    there += [folder for folder in folders if _is_complete(folder, source.published)]
+    return next(iter(there), None)
 
 
 def fetch(source, convert, data_home=None, download_if_missing=True):
@@ -116,7 +116,7 @@ def fetch(source, convert, data_home=None, download_if_missing=True):
     -------
     Dataset
     """
-    place = found(source, data_home)
+    place = find_local(source, data_home)
     if place is None:
         if not download_if_missing or not source.urls:
             raise DatasetNotFoundError(_where_to_put(source, data_home))

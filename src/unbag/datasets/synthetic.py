@@ -142,17 +142,10 @@ def _is_integer(value):
 
 
 def _checked_range(value, name):
-    low, high = (value, value) if _is_integer(value) else _pair(value)
-    if not (_is_integer(low) and _is_integer(high) and 1 <= low <= high):
+    ends = (value, value) if _is_integer(value) else value
+    is_pair = hasattr(ends, "__len__") and len(ends) == 2
+    if not is_pair or not all(map(_is_integer, ends)) or not 1 <= ends[0] <= ends[1]:
         raise ValueError(
             f"{name} is a positive integer, or a pair (least, largest) of them, not {value!r}."
         )
-    return int(low), int(high)
-
-
-def _pair(value):
-    try:
-        low, high = value
-    except (TypeError, ValueError):
-        return None, None
-    return low, high
+    return int(ends[0]), int(ends[1])

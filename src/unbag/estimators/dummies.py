@@ -5,11 +5,11 @@ instances, is all that bag labels tell.
 """
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+
+from unbag.validation import bag_weights
 
 from .contract import BagClassifier
 from .instances import InstanceClassifier
-from .or_logistic_regression import bag_weights
 
 
 class _BagFrequencies:
@@ -34,8 +34,7 @@ class _BagFrequencies:
         -------
         self
         """
-        bags = self._read_bags(X, reset=True)
-        labels = self._read_labels(y, len(bags), reset=True)
+        bags, labels = self._read_training(X, y)
         weight = np.ones(len(bags)) if sample_weight is None else bag_weights(sample_weight, bags)
         known = weight @ ~labels.optional
         self.frequency_ = weight @ labels.required / np.where(known > 0, known, 1.0)
@@ -121,7 +120,6 @@ class DummyBags(_BagFrequencies, BagClassifier):
     _accepts_sparse = True
 
     def _bag_scores(self, bags):
-        check_is_fitted(self)
         return np.tile(self.frequency_, (len(bags), 1))
 
     def _bag_sets(self, bags, scores):

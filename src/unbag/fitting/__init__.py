@@ -5,7 +5,7 @@ fit: threads, a loop over files, a cluster.
 """
 
 from .objective import Objective, Progress, UncertifiedWarning
-from .parts import Part, make_parts
+from .parts import Part, log_softmax, make_parts
 from .scaling import SCALINGS, Scale
 from .solvers import fit_em, fit_lbfgs, fit_stochastic
 from .statistics import Moments, Statistics
@@ -26,6 +26,7 @@ __all__ = [
     "fit_em",
     "fit_lbfgs",
     "fit_stochastic",
+    "log_softmax",
     "make_parts",
     "thread_map",
 ]

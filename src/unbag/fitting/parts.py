@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
+from unbag.bags import offsets_of
 from unbag.union import UnionProblem
 from unbag.union.layout import add_packed, dot_packed
 from unbag.union.policy import surest_labels
@@ -306,8 +307,7 @@ def make_parts(
         labels = None if problem.instance_labels is None else problem.instance_labels[rows]
         if gather and not isinstance(rows, slice):
             X, rows = X[rows], slice(0, len(rows))
-        offsets = np.append(0, np.cumsum(bags.sizes[own]))
-        label_sets = UnionProblem(offsets, problem.y[own], labels)
+        label_sets = UnionProblem(offsets_of(bags.sizes[own]), problem.y[own], labels)
         weight = None if bag_weight is None else bag_weight[own]
         parts.append(Part(X, rows, own, label_sets, weight, centre, method))
     return parts

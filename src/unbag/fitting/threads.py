@@ -5,13 +5,12 @@ BLAS's own threads would wait for each other, spinning, on the cores that these 
 cores that made a small fit twenty times slower.
 """
 
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 
 from threadpoolctl import ThreadpoolController
 
-from unbag.union.threads import job_count
+from unbag.union.threads import job_count, pool_map
 
 # Multiplications in one product over all parts from which threads repay themselves.
 WORTHWHILE = 1e7
@@ -48,9 +47,5 @@ def thread_map(n_jobs, n_multiplications):
     n_threads = job_count(n_jobs)
     if n_multiplications < WORTHWHILE:
         n_threads = 1
-    with one_blas_thread():
-        if n_threads == 1:
-            yield map
-        else:
-            with ThreadPoolExecutor(n_threads, thread_name_prefix="unbag") as pool:
-                yield pool.map
+    with one_blas_thread(), pool_map(n_threads) as run:
+        yield run

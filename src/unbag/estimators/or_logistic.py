@@ -13,7 +13,6 @@ import numpy as np
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight
 
 from unbag.fitting import (
     SCALINGS,
@@ -23,6 +22,7 @@ from unbag.fitting import (
     fit_em,
     fit_lbfgs,
     fit_stochastic,
+    log_softmax,
     thread_map,
 )
 from unbag.fitting.softmax import log_softmax
@@ -37,12 +37,10 @@ from unbag.union import (
 )
 from unbag.union.dispatch import METHODS
 from unbag.union.policy import describe_impossible, name_bags, settle_impossible
+from unbag.validation import bag_weights, check_choices, check_numbers, check_positive_integers
 
 from .contract import as_labels, is_one_label_each
-from .parameters import check_choices, check_numbers, check_positive_integers
-from .union_classifier import UnionClassifier
-
-SOLVERS = ("lbfgs", "em", "stochastic")
+from .instances import UnionClassifier
 
 
 class ORLogisticRegression(UnionClassifier):
@@ -203,8 +201,7 @@ class ORLogisticRegression(UnionClassifier):
             del self._fitting
 
     def _fit(self, X, y, instance_labels, sample_weight, start):
-        bags = self._read_bags(X, reset=True)
-        labels = self._read_labels(y, len(bags), reset=True)
+        bags, labels = self._read_training(X, y)
         pinned = self._read_instance_labels(instance_labels, bags)
         weight = bag_weights(sample_weight, bags)
         problem, used = self._possible_label_sets(bags, labels, pinned)
@@ -305,7 +302,7 @@ class ORLogisticRegression(UnionClassifier):
         check_positive_integers(self, "max_iter")
         check_choices(
             self,
-            solver=SOLVERS,
+            solver=("lbfgs", "em", "stochastic"),
             on_impossible=("relax", "drop", "raise"),
             on_intractable=("relax", "raise"),
             inference=("auto", *METHODS),
@@ -434,14 +431,3 @@ class ORLogisticRegression(UnionClassifier):
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "coef_")
-
-
-def bag_weights(sample_weight, bags):
-    """Return the weights of bags as floats, none of them negative."""
-    if sample_weight is None:
-        return None
-    weight = _check_sample_weight(sample_weight, bags)
-    if (weight < 0).any():
-        b = int(np.argmax(weight < 0))
-        raise ValueError(f"sample_weight must not be negative; bag {bags.ids[b]} has {weight[b]}.")
-    return weight

@@ -5,9 +5,9 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
 from unbag.fitting.threads import one_blas_thread
+from unbag.validation import check_numbers
 
 from .medoids import MedoidClassifier
-from .parameters import check_numbers
 
 
 class MIMLSVM(MedoidClassifier):
@@ -59,7 +59,7 @@ class MIMLSVM(MedoidClassifier):
 
     Examples
     --------
-    >>> from unbag.estimators.miml_svm import MIMLSVM
+    >>> from unbag import MIMLSVM
     >>> bags = [[[0.0], [9.0]], [[1.0], [0.0]], [[8.0]], [[1.0], [7.0]], [[0.5]], [[9.0]]]
     >>> y = [{"a", "b"}, {"a"}, {"b"}, {"a", "b"}, {"a"}, {"b"}]
     >>> model = MIMLSVM(ratio=1.0, gamma=2.0, random_state=0).fit(bags, y)
