@@ -96,6 +96,13 @@ def bag_weights(sample_weight, bags):
     if (weight < 0).any():
         b = int(np.argmax(weight < 0))
         raise ValueError(f"sample_weight must not be negative; bag {bags.ids[b]} has {weight[b]}.")
+    with np.errstate(over="ignore"):
+        if not np.isfinite(weight @ np.maximum(bags.sizes, 1)):
+            b = int(np.argmax(weight))
+            raise ValueError(
+                f"sample_weight adds up to more than a float can hold; the largest is that of bag "
+                f"{bags.ids[b]}, {weight[b]:g}. Divide all of them by it."
+            )
     return weight
 
 

@@ -6,6 +6,7 @@ instances, is all that bag labels tell.
 
 import numpy as np
 
+from unbag._transaction import all_or_nothing
 from unbag.validation import bag_weights
 
 from .contract import BagClassifier
@@ -18,6 +19,7 @@ class _BagFrequencies:
     def __init__(self, random_state=None):
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X, y, sample_weight=None):
         """Count the bags of each class.
 

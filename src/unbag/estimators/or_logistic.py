@@ -14,8 +14,10 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from unbag._transaction import all_or_nothing
 from unbag.fitting import (
     SCALINGS,
+    NonFiniteObjectiveError,
     Progress,
     Stream,
     Training,
@@ -25,7 +27,6 @@ from unbag.fitting import (
     log_softmax,
     thread_map,
 )
-from unbag.fitting.softmax import log_softmax
 from unbag.labels import LabelSets
 from unbag.preprocessing import is_whitened
 from unbag.union import (
@@ -41,6 +42,9 @@ from unbag.validation import bag_weights, check_choices, check_numbers, check_po
 
 from .contract import as_labels, is_one_label_each
 from .instances import UnionClassifier
+
+# Instances whose features are converted to float64 together.
+SCORED_AT_ONCE = 8192
 
 
 class ORLogisticRegression(UnionClassifier):
@@ -171,6 +175,7 @@ class ORLogisticRegression(UnionClassifier):
             return self.background
         return len(self.coef_) > len(self.classes_)
 
+    @all_or_nothing
     def fit(self, X, y, instance_labels=None, sample_weight=None):
         """Fit the model to bags and their label sets.
 
@@ -230,6 +235,7 @@ class ORLogisticRegression(UnionClassifier):
             )
         return training.scale.weights(coef, intercept)
 
+    @all_or_nothing
     def partial_fit(self, X, y, classes=None, instance_labels=None, sample_weight=None):
         """Take one step towards bags that come in a stream.
 
@@ -376,6 +382,8 @@ class ORLogisticRegression(UnionClassifier):
                 self.converged_ = solve(training.objective(), W, tol=self.tol, **options)
         except IntractableBagError as error:
             raise error.with_ids(training.bags.ids) from None
+        except NonFiniteObjectiveError as error:
+            raise training.overflow(error) from None
         except KeyboardInterrupt:
             warnings.warn(
                 f"fit was interrupted: the model is that of the last completed iteration, "
@@ -423,7 +431,12 @@ class ORLogisticRegression(UnionClassifier):
         return self.callback is not None and self.callback(iteration, log_likelihood)
 
     def _instance_scores(self, X):
-        scores = np.asarray(X @ self.coef_.T.astype(X.dtype, copy=False), dtype=np.float64)
+        # In float64 even for features in float32: far from the origin, products and intercepts
+        # are large, and the scores are what is left of them.
+        scores = np.empty((X.shape[0], len(self.coef_)))
+        for start in range(0, X.shape[0], SCORED_AT_ONCE):
+            rows = slice(start, start + SCORED_AT_ONCE)
+            scores[rows] = X[rows].astype(np.float64, copy=False) @ self.coef_.T
         return scores + self.intercept_
 
     def _instance_log_proba(self, X):

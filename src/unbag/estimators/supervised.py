@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from unbag._transaction import all_or_nothing
 from unbag.bags import Bags
 from unbag.validation import bag_weights, check_choices
 
@@ -70,6 +71,7 @@ class SupervisedLogisticRegression(UnionClassifier):
         self.scaling = scaling
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X, y, instance_labels=None, sample_weight=None):
         """Fit the model to labelled instances.
 

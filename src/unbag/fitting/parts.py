@@ -30,6 +30,8 @@ from .statistics import Moments, Statistics
 # Multiplications in one product of a part, and its most instances: small enough for the cache.
 PART_WORK = 2e7
 PART_INSTANCES = 4096
+# What overflows is found in the sum of all parts, and is an error there.
+UNHEARD = {"over": "ignore", "invalid": "ignore"}
 
 
 class Ray(NamedTuple):
@@ -98,14 +100,16 @@ class Part:
         weight = self.row_weight if weighted else None
         total = float(X.shape[0] if weight is None else weight.sum())
         of_rows = sparse_moments if sparse.issparse(X) else dense_moments
-        return Moments(total, *of_rows(X, weight, total))
+        with np.errstate(**UNHEARD):
+            return Moments(total, *of_rows(X, weight, total))
 
     # The question of every solver.
 
     def statistics(self, W) -> Statistics:
         """Compute the likelihood and its gradient at W."""
         X = self.features()
-        return self._infer(X, logits_at(W, X))[0]
+        with np.errstate(**UNHEARD):
+            return self._infer(X, logits_at(W, X))[0]
 
     def _infer(self, X, logits):
         """Return the statistics at logits, and the posteriors, packed."""
@@ -152,7 +156,8 @@ class Part:
             logits += step * self._ray[1]
         else:
             logits = logits_at(W, X)
-        statistics, posterior = self._infer(X, logits)
+        with np.errstate(**UNHEARD):
+            statistics, posterior = self._infer(X, logits)
         self._e_step, self._ray = (W, logits, posterior), None
         return statistics
 

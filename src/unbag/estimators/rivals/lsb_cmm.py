@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from unbag._transaction import all_or_nothing
 from unbag.estimators.instances import ProbabilisticClassifier
 from unbag.fitting.threads import one_blas_thread
 from unbag.union import UnionProblem
@@ -105,6 +106,7 @@ class LSBCMM(ProbabilisticClassifier):
         self.scaling = scaling
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X, y, instance_labels=None):
         """Fit the model to bags and their label sets.
 

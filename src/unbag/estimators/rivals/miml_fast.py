@@ -3,6 +3,7 @@
 import numpy as np
 from sklearn.utils import check_random_state
 
+from unbag._transaction import all_or_nothing
 from unbag.estimators.contract import per_bag
 from unbag.estimators.instances import InstanceClassifier
 from unbag.validation import check_numbers, check_positive_integers
@@ -111,6 +112,7 @@ class MIMLFast(InstanceClassifier):
         self.scaling = scaling
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X, y):
         """Fit the model to bags and their label sets.
 

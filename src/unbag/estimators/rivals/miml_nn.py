@@ -3,6 +3,7 @@
 import numpy as np
 from scipy.linalg import lstsq
 
+from unbag._transaction import all_or_nothing
 from unbag.fitting.threads import one_blas_thread
 from unbag.validation import check_numbers
 
@@ -68,6 +69,7 @@ class MIMLNN(MedoidClassifier):
         self.scaling = scaling
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X, y):
         """Fit the model to bags and their label sets.
 

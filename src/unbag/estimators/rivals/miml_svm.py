@@ -4,6 +4,7 @@ import numpy as np
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
+from unbag._transaction import all_or_nothing
 from unbag.fitting.threads import one_blas_thread
 from unbag.validation import check_numbers
 
@@ -75,6 +76,7 @@ class MIMLSVM(MedoidClassifier):
         self.scaling = scaling
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X, y):
         """Fit the model to bags and their label sets.
 

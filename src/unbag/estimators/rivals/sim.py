@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from unbag._transaction import all_or_nothing
 from unbag.estimators.instances import InstanceClassifier
 from unbag.fitting.threads import one_blas_thread
 from unbag.validation import check_choices, check_numbers, check_positive_integers
@@ -111,6 +112,7 @@ class SIM(InstanceClassifier):
         self.scaling = scaling
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X, y):
         """Fit the model to bags and their label sets.
 
