@@ -101,6 +101,14 @@ def test_single_numbers_that_cannot_have_been_learnt(kept, name, number, why, pa
         unbag.load(path)
 
 
+@pytest.mark.parametrize("ids", [np.arange(3), np.zeros((1, 12))], ids=["too few", "in a table"])
+def test_bags_have_one_id_each(ids, path):
+    header, arrays = container.read(FOLDER / "MIMLNN.unbag")
+    container.write(path, header, {**arrays, "medoids.ids": ids})
+    with pytest.raises(ModelFileError, match="there is not one id for each bag"):
+        unbag.load(path)
+
+
 def test_how_a_fit_went_may_be_anything(path):
     model = unbag.ORLogisticRegression(max_iter=3).fit(BAGS, Y)
     model.history_ = np.array([-np.inf, np.nan])
