@@ -4,9 +4,11 @@ Every fit runs alone, on one thread, with all kernels compiled beforehand.
 """
 
 import warnings
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from time import thread_time
+from typing import Any
 
 import numpy as np
 
@@ -14,14 +16,19 @@ from unbag.bags import Bags
 from unbag.estimators import ORLogisticRegression
 from unbag.fitting import UncertifiedWarning
 from unbag.model_selection import inductive_accuracy
-from unbag.pipeline import kernel_pipeline
+from unbag.pipeline import BagPipeline, kernel_pipeline
 from unbag.union import infer
 from unbag.union.dispatch import METHODS as KERNELS
 
 from .data import load_fold
-from .figures import Figure, line_panels
+from .figures import Figure, curve_figure
 from .methods import published_model
-from .tables import Table, cell
+from .plan import Plan
+from .tables import Table, comparison_table, difference, record_cell
+from .unit import Results, Unit
+
+#: A curve: its data set and its name, to a `summary` for each of its points.
+Curves = dict[tuple[str, str], list[dict[str, float]]]
 
 #: How a fit infers: the published way, and ours.
 INFERENCES = {"fast": "FAST", "auto": "unbag"}
@@ -29,14 +36,16 @@ INFERENCES = {"fast": "FAST", "auto": "unbag"}
 SHORTCUT_DATA = ("hja", "hja-union", "msrcv2", "letter-carroll", "letter-frost")
 
 
-def stochastic_model(random_state, **setting):
+def stochastic_model(random_state: int, **setting) -> ORLogisticRegression:
     """Build the paper's model, each iteration on a new sample of the bags."""
     return ORLogisticRegression(
         0.0, solver="stochastic", max_iter=50, random_state=random_state, **setting
     )
 
 
-def kernel_model(random_state, n_components, n_iterations, scaling, **setting):
+def kernel_model(
+    random_state: int, n_components: float, n_iterations: int, scaling: str | None, **setting
+) -> BagPipeline:
     """Build the kernel version of the paper's model, on a share of the instances."""
     model = ORLogisticRegression(
         0.0, solver="em", max_iter=n_iterations, tol=0.0, scaling=scaling, **setting
@@ -50,7 +59,7 @@ MODELS = {"em": published_model, "stochastic": stochastic_model, "kernel": kerne
 
 
 @cache
-def warm_up():
+def warm_up() -> None:
     """Compile every kernel, or load it, once in a process: that is no part of a fit's time."""
     bags = Bags([[0.0], [1.0], [2.0]], offsets=[0, 2, 3])
     y = np.array([[1, 1], [0, 1]])
@@ -60,7 +69,7 @@ def warm_up():
 
 
 @contextmanager
-def counted_warnings():
+def counted_warnings() -> Iterator[dict[str, int]]:
     """Keep warnings back, and count them.
 
     Yields
@@ -84,7 +93,7 @@ def counted_warnings():
     counts.update(uncertified=uncertified, other_warnings=len(caught) - uncertified)
 
 
-def timed_fold(data, draw, model, setting, fold, n_folds, seed):
+def timed_fold(unit: Unit) -> dict[str, float]:
     """Fit to the training bags of one fold, one thread, and measure on its test bags.
 
     Returns
@@ -92,8 +101,8 @@ def timed_fold(data, draw, model, setting, fold, n_folds, seed):
     dict of str to float
         ``inductive_accuracy`` in percent, CPU ``seconds`` of the fit, and `counted_warnings`.
     """
-    train, y_train, test, _ = load_fold(data, draw, n_folds, fold, seed)
-    estimator = MODELS[model](random_state=seed, n_jobs=1, **setting)
+    train, y_train, test, _ = load_fold(unit)
+    estimator = MODELS[unit.method](random_state=unit.seed, n_jobs=1, **unit.setting)
     warm_up()
     with counted_warnings() as counts:
         # Not the clock on the wall: other work on the machine must not count.
@@ -104,48 +113,66 @@ def timed_fold(data, draw, model, setting, fold, n_folds, seed):
     return {"inductive_accuracy": accuracy, "seconds": seconds, **counts}
 
 
-def fold_unit(plan, name, draw, fold, model, setting):
-    """Name the unit of work of one fit."""
-    return {
-        "task": "timed_fold", "data": name, "draw": draw, "model": model, "setting": setting,
-        "fold": fold, "n_folds": plan.n_folds, "seed": plan.seed,
-    }  # fmt: skip
+def point_units(
+    plan: Plan,
+    name: str,
+    model: str,
+    setting: dict,
+    draws: Sequence[int] | None = None,
+    folds: Sequence[int] | None = None,
+) -> list[list[Unit]]:
+    """Return the fits of a point of a curve: for each draw, a list over folds.
 
-
-def curve_units(plan, model, settings):
-    """List the fits of a curve for each data set: all settings before the next fold."""
+    Parameters
+    ----------
+    plan : Plan
+    name : str
+        The data set.
+    model : str
+        One of `MODELS`.
+    setting : dict
+    draws, folds : sequences of int, optional
+        By default all that are planned.
+    """
+    draws = plan.draws(name) if draws is None else draws
+    folds = range(plan.n_folds) if folds is None else folds
     return [
-        fold_unit(plan, name, draw, fold, model, setting)
+        [
+            Unit(
+                timed_fold, name, draw, model, setting, fold=fold, n_folds=plan.n_folds,
+                seed=plan.seed,
+            )
+            for fold in folds
+        ]
+        for draw in draws
+    ]  # fmt: skip
+
+
+def curve_units(plan: Plan, model: str, settings: list[dict]) -> list[Unit]:
+    """List the fits of a curve for each data set: all settings before the next fold."""
+    points = {
+        (name, place): point_units(plan, name, model, setting)
+        for name in plan.data
+        for place, setting in enumerate(settings)
+    }
+    return [
+        points[name, place][draw][fold]
         for fold in range(plan.n_folds)
         for name in plan.data
-        for draw in plan.draws(name)
-        for setting in settings
+        for draw in range(len(plan.draws(name)))
+        for place in range(len(settings))
     ]
 
 
-def curve(plan, ledger, name, model, settings):
-    """Summarise the fits of a curve: a list with one `summary` for each setting."""
-    return [
-        summary(
-            [
-                [
-                    ledger[fold_unit(plan, name, draw, fold, model, setting)]
-                    for fold in range(plan.n_folds)
-                ]
-                for draw in plan.draws(name)
-            ]
-        )
-        for setting in settings
-    ]
-
-
-def summary(results):
+def summary(results: Results, units: list[list[Unit]]) -> dict[str, float]:
     """Summarise the results of a point of a curve.
 
     Parameters
     ----------
-    results : list of list of dict
-        What `timed_fold` returned, for each draw and fold.
+    results : Ledger or other mapping of Unit to dict
+        What `timed_fold` returned.
+    units : list of list of Unit
+        For each draw, a list over folds.
 
     Returns
     -------
@@ -157,12 +184,15 @@ def summary(results):
     Examples
     --------
     >>> found = {"inductive_accuracy": 70.0, "seconds": 2.0, "uncertified": 0, "other_warnings": 1}
-    >>> point = summary([[found, {**found, "inductive_accuracy": 72.0}]])
+    >>> first, second = Unit(timed_fold, fold=0), Unit(timed_fold, fold=1)
+    >>> results = {first: found, second: {**found, "inductive_accuracy": 72.0}}
+    >>> point = summary(results, [[first, second]])
     >>> point["accuracy"], round(point["std"], 3), point["seconds"], point["other_warnings"]
     (71.0, 1.414, 2.0, 2)
     """
-    accuracies = np.array([[each["inductive_accuracy"] for each in row] for row in results])
-    flat = [each for row in results for each in row]
+    found = [[results[unit] for unit in row] for row in units]
+    accuracies = np.array([[each["inductive_accuracy"] for each in row] for row in found])
+    flat = [each for row in found for each in row]
     return {
         "accuracy": float(accuracies.mean()),
         "std": float(accuracies.mean(axis=0).std(ddof=1)) if accuracies.shape[1] > 1 else None,
@@ -173,8 +203,15 @@ def summary(results):
 
 
 def curve_table(
-    name, title, quantity, curves, percents, notes, published=lambda *_: None, reference=None
-):
+    name: str,
+    title: str,
+    quantity: str,
+    curves: Curves,
+    percents: Sequence[int],
+    notes: list[str],
+    published: Callable[[str, str, int], float | None] = lambda *_: None,
+    reference: int | None = None,
+) -> Table:
     """Make a table of curves, one row each.
 
     Parameters
@@ -190,59 +227,87 @@ def curve_table(
     reference : int, optional
         The one of `percents` that a speed-up is over.
     """
-    body, records = [], []
+    records = []
     for (data, line), points in curves.items():
-        row = [f"{data}, {line}"]
         for percent, point in zip(percents, points, strict=True):
             known = published(data, line, percent)
-            std = point["std"] if quantity == "accuracy" else None
             if quantity == "speed-up":
                 ours = points[percents.index(reference)]["seconds"] / point["seconds"]
             else:
                 ours = point[quantity]
-            row.append(f"{ours:.3g}" if quantity == "seconds" else cell(ours, std, known))
             records.append(
                 {
                     "data": data, "line": line, "percent": percent, "measure": quantity,
-                    "ours": ours, "std": std, "published": known,
-                    "difference": None if known is None else ours - known,
+                    "ours": ours, "std": point["std"] if quantity == "accuracy" else None,
+                    "published": known, "difference": difference(ours, known),
                 }
             )  # fmt: skip
-        body.append(row)
-    header = ["", *(f"{percent} %" for percent in percents)]
-    return Table(name, title, header, body, records, notes)
+    return comparison_table(
+        name,
+        title,
+        records,
+        notes,
+        row=lambda record: f"{record['data']}, {record['line']}",
+        column=lambda record: f"{record['percent']} %",
+        write=(lambda record: f"{record['ours']:.3g}") if quantity == "seconds" else record_cell,
+    )
 
 
-def panels_of(curves, percents, quantity):
-    """Arrange curves for `line_panels`: data set to line to percents and values."""
-    panels = {}
-    for (data, line), points in curves.items():
-        panels.setdefault(data, {})[line] = list(percents), [point[quantity] for point in points]
-    return panels
+def curve_tables(
+    study: str,
+    over: str,
+    curves: Curves,
+    percents: Sequence[int],
+    *,
+    accuracy_notes: list[str],
+    time_notes: list[str],
+    published: Callable[[str, str, int], float | None] = lambda *_: None,
+) -> tuple[Table, Table]:
+    """Make the tables of the accuracy and of the time of fits over a share of something."""
+    accuracies = curve_table(
+        f"{study}-accuracy",
+        f"Instance accuracy (%) over the share of {over}",
+        "accuracy",
+        curves,
+        percents,
+        accuracy_notes,
+        published,
+    )
+    times = curve_table(
+        f"{study}-time",
+        f"Seconds per fit over the share of {over}",
+        "seconds",
+        curves,
+        percents,
+        time_notes,
+    )
+    return accuracies, times
 
 
-def curve_figure(name, title, panels, **options):
-    """Make a figure of lines, with plain numbers on its axes; options are of `line_panels`."""
+def curve_figures(
+    study: str,
+    shortcut: str,
+    accuracies: list[dict],
+    times: list[dict],
+    *,
+    x_label: str,
+    logarithmic: bool,
+) -> tuple[Figure, Figure]:
+    """Make the figures of accuracies and times, from the records of such tables."""
+    axes = {"line": "line", "x": "percent", "x_label": x_label, "marked": True}
+    return (
+        curve_figure(
+            f"{study}-accuracy", f"Accuracy with {shortcut}", accuracies,
+            y_label="instance accuracy, %", logarithmic=logarithmic, **axes,
+        ),
+        curve_figure(
+            f"{study}-time", f"Time with {shortcut}", times, y_label="seconds per fit",
+            logarithmic=logarithmic, y_logarithmic=logarithmic, **axes,
+        ),
+    )  # fmt: skip
 
-    def draw():
-        from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-        figure = line_panels(panels, **options)
-        for axis, lines in zip(figure.axes, panels.values(), strict=True):
-            if options.get("logarithmic"):
-                percents = next(iter(lines.values()))[0]
-                axis.set_xticks(percents, [str(percent) for percent in percents])
-                axis.set_xticks([], minor=True)
-            if options.get("y_logarithmic"):
-                axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-                axis.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-                axis.yaxis.set_minor_formatter(NullFormatter())
-        return figure
-
-    return Figure(name, title, draw)
-
-
-def published_at(figures, name):
+def published_at(figures: dict, name: str) -> Any:
     """Find the published figure of a data set; for HJA union, that of HJA bird.
 
     Examples
@@ -253,8 +318,8 @@ def published_at(figures, name):
     return figures.get(name, figures.get("hja") if name == "hja-union" else None)
 
 
-def warned(curves):
-    """Say how many warnings fits gave, for the foot of a table."""
+def warned(curves: Curves) -> str:
+    """Return how many warnings fits gave, for the foot of a table."""
     points = [point for each in curves.values() for point in each]
     uncertified = sum(point["uncertified"] for point in points)
     others = sum(point["other_warnings"] for point in points)

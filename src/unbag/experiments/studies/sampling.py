@@ -1,26 +1,26 @@
 """A new sample of the bags in each iteration: Figure 11 of the paper."""
 
-from .experiment import Experiment
-from .published import published
-from .timed_fits import (
+from unbag.experiments import Figure, Plan, Results, Study, Table, levels, published
+from unbag.experiments.timing import (
     INFERENCES,
     SHORTCUT_DATA,
-    curve,
-    curve_figure,
+    Curves,
+    curve_figures,
     curve_table,
+    curve_tables,
     curve_units,
-    panels_of,
+    point_units,
     published_at,
+    summary,
     warned,
 )
 
-PERCENTS = {"quick": (5, 20, 100), "standard": (1, 2, 5, 10, 20, 50, 100)}
-PERCENTS["full"] = PERCENTS["standard"]
+PERCENTS = levels((1, 2, 5, 10, 20, 50, 100), quick=(5, 20, 100))
 #: What speed-ups are over.
 WHOLE = 100
 
 
-def settings(plan, *inferences):
+def settings(plan: Plan, *inferences: str) -> list[dict]:
     """List the settings of a model that looks at a sample of bags, share by share."""
     return [
         {"sample_fraction": percent / 100, "inference": inference}
@@ -29,7 +29,7 @@ def settings(plan, *inferences):
     ]
 
 
-def published_speed_up(name, line, percent):
+def published_speed_up(name: str, line: str, percent: int) -> float | None:
     """Find how many times faster than with all bags a fit was published to be.
 
     For HJA that follows from the published times; elsewhere the text gives one factor.
@@ -53,8 +53,8 @@ def published_speed_up(name, line, percent):
     return factor if is_known else None
 
 
-def whole_runs(plan, curves):
-    """Say what a whole cross-validation takes beside the published one, where both are known."""
+def whole_runs(plan: Plan, curves: Curves) -> str:
+    """Return what a whole cross-validation takes beside the published one, where both are known."""
     known = published()["sampling"]["runtime"]
     said = []
     for (name, line), points in curves.items():
@@ -67,8 +67,8 @@ def whole_runs(plan, curves):
     return f" A whole cross-validation takes {', '.join(said)}." if said else ""
 
 
-def accuracy_changes(curves, percents):
-    """Say how the accuracy changes at the share of bags that the paper's text speaks of.
+def accuracy_changes(curves: Curves, percents: tuple[int, ...]) -> str:
+    """Return how the accuracy changes at the share of bags that the paper's text speaks of.
 
     Examples
     --------
@@ -90,71 +90,57 @@ def accuracy_changes(curves, percents):
     )
 
 
-def present(plan, ledger):
+def present(plan: Plan, ledger: Results) -> list[Table | Figure]:
     """Make tables of accuracies, times and speed-ups, and figures of the former two."""
     percents = PERCENTS[plan.level]
     curves = {
-        (name, title): curve(plan, ledger, name, "stochastic", settings(plan, inference))
+        (name, title): [
+            summary(ledger, point_units(plan, name, "stochastic", setting))
+            for setting in settings(plan, inference)
+        ]
         for name in plan.data
         for inference, title in INFERENCES.items()
     }
-    how = {"x_label": "bags in each sample, %", "logarithmic": True}
-    return [
-        curve_table(
-            "sampling-accuracy",
-            "Instance accuracy (%) over the share of bags in each iteration",
-            "accuracy",
-            curves,
-            percents,
-            [
-                "50 iterations, each on a new sample, drawn without replacement; the step is found "
-                "by backtracking on the sample. The paper shows its curves as pictures only. "
-                f"{accuracy_changes(curves, percents)} {warned(curves)} {plan.describe()}."
-            ],
-        ),
-        curve_table(
-            "sampling-time",
-            "Seconds per fit over the share of bags in each iteration",
-            "seconds",
-            curves,
-            percents,
-            [
-                "CPU time of one thread; the median over folds and draws."
-                f"{whole_runs(plan, curves)} {plan.describe()}."
-            ],
-        ),
-        curve_table(
-            "sampling-speed-up",
-            f"Times faster than with {WHOLE} % of the bags in each iteration",
-            "speed-up",
-            curves,
-            percents,
-            [
-                "In brackets: published, and the difference; what was published for HJA bird "
-                f"stands beside HJA union. {plan.describe()}."
-            ],
-            published_speed_up,
-            WHOLE,
-        ),
-        curve_figure(
-            "sampling-accuracy",
-            "Accuracy with sampled bags",
-            panels_of(curves, percents, "accuracy"),
-            y_label="instance accuracy, %",
-            **how,
-        ),
-        curve_figure(
-            "sampling-time",
-            "Time with sampled bags",
-            panels_of(curves, percents, "seconds"),
-            y_label="seconds per fit",
-            y_logarithmic=True,
-            **how,
-        ),
-    ]
+    accuracies, times = curve_tables(
+        "sampling",
+        "bags in each iteration",
+        curves,
+        percents,
+        accuracy_notes=[
+            "50 iterations, each on a new sample, drawn without replacement; the step is found "
+            "by backtracking on the sample. The paper shows its curves as pictures only. "
+            f"{accuracy_changes(curves, percents)} {warned(curves)} {plan.describe()}."
+        ],
+        time_notes=[
+            "CPU time of one thread; the median over folds and draws."
+            f"{whole_runs(plan, curves)} {plan.describe()}."
+        ],
+    )
+    speed_ups = curve_table(
+        "sampling-speed-up",
+        f"Times faster than with {WHOLE} % of the bags in each iteration",
+        "speed-up",
+        curves,
+        percents,
+        [
+            "In brackets: published, and the difference; what was published for HJA bird "
+            f"stands beside HJA union. {plan.describe()}."
+        ],
+        published_speed_up,
+        WHOLE,
+    )
+    figures = curve_figures(
+        "sampling",
+        "sampled bags",
+        accuracies.records,
+        times.records,
+        x_label="bags in each sample, %",
+        logarithmic=True,
+    )
+    return [accuracies, times, speed_ups, *figures]
 
 
-EXPERIMENT = Experiment(
+STUDY = Study(
     "sampling",
     "accuracy and time when each iteration sees a sample of the bags",
     units=lambda plan, ledger: curve_units(plan, "stochastic", settings(plan, *INFERENCES)),

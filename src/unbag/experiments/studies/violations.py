@@ -11,33 +11,105 @@ at least not forbidden if the absent labels are *unknown*.
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from zlib import crc32
 
 import numpy as np
 
+from unbag.bags import Bags
 from unbag.estimators import LSBCMM, SIM, MIMLFast, ORLogisticRegression
+from unbag.experiments import (
+    METHODS,
+    Figure,
+    Plan,
+    Results,
+    Study,
+    Table,
+    Unit,
+    Values,
+    cell,
+    comparison_table,
+    curve_figure,
+    levels,
+    load_fold,
+    published_figure,
+)
 from unbag.metrics import instance_accuracy
 from unbag.union import ImpossibleBagWarning, IntractableBagWarning
 
-from .corruption import (
-    absent_as_unknown,
-    as_given,
-    corrupted,
-    corruption_rng,
-    given_as_optional,
-)
-from .data import load_fold
-from .experiment import Experiment
-from .figures import Figure, line_panels
-from .published import published_figure
-from .tables import Table
-
 KINDS = ("added", "removed")
-PROBABILITIES = {
-    "quick": (0.0, 0.1, 0.3),
-    "standard": (0.0, 0.05, 0.1, 0.2, 0.3),
-}
-PROBABILITIES["full"] = PROBABILITIES["standard"]
+PROBABILITIES = levels((0.0, 0.05, 0.1, 0.2, 0.3), quick=(0.0, 0.1, 0.3))
+
+
+def corrupted(y: np.ndarray, kind: str, probability: float, rng: np.random.Generator) -> np.ndarray:
+    """Add absent labels, or remove present ones, each with the same probability.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_bags, n_classes)
+        Indicator of 0 and 1.
+    kind : {"added", "removed"}
+    probability : float
+    rng : numpy Generator
+
+    Returns
+    -------
+    ndarray of shape (n_bags, n_classes)
+        A bag never loses its last label: one of those that it had, at random, stays.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> corrupted(np.array([[1, 0, 0]]), "added", 1.0, rng)
+    array([[1, 1, 1]])
+    >>> corrupted(np.array([[1, 0, 0], [1, 1, 1]]), "removed", 1.0, rng).sum(axis=1)
+    array([1, 1])
+    """
+    hit = rng.random(y.shape) < probability
+    if kind == "added":
+        return np.where(hit, 1, y)
+    remaining = np.where(hit, 0, y)
+    survivor = np.where(y == 1, rng.random(y.shape), -1.0).argmax(axis=1)
+    emptied = np.flatnonzero((y == 1).any(axis=1) & ~(remaining == 1).any(axis=1))
+    remaining[emptied, survivor[emptied]] = 1
+    return remaining
+
+
+def corruption_rng(unit: Unit) -> np.random.Generator:
+    """Return the generator of one corruption: the same for all methods."""
+    kind, probability = unit.condition["kind"], unit.condition["probability"]
+    entropy = [
+        unit.seed, crc32(f"{unit.data} {kind}".encode()), unit.draw, unit.fold,
+        round(1e6 * probability),
+    ]  # fmt: skip
+    return np.random.default_rng(entropy)
+
+
+def as_given(y: np.ndarray) -> np.ndarray:
+    """Require the given labels, and forbid the others."""
+    return y
+
+
+def given_as_optional(y: np.ndarray) -> np.ndarray:
+    """Allow the given labels, and forbid the others.
+
+    Examples
+    --------
+    >>> given_as_optional(np.array([1, 0]))
+    array([-1,  0])
+    """
+    return np.where(y == 1, -1, 0)
+
+
+def absent_as_unknown(y: np.ndarray) -> np.ndarray:
+    """Require the given labels, and allow the others.
+
+    Examples
+    --------
+    >>> absent_as_unknown(np.array([1, 0]))
+    array([ 1, -1])
+    """
+    return np.where(y == 1, 1, -1)
 
 
 @dataclass(frozen=True)
@@ -58,7 +130,7 @@ class Reading:
     read: Callable = as_given
 
 
-def with_background(random_state):
+def with_background(random_state: int) -> ORLogisticRegression:
     """Build MLR with a class for the instances that no given label explains."""
     return ORLogisticRegression(background=True, random_state=random_state)
 
@@ -76,8 +148,8 @@ READINGS = {
 EXPECTED_WARNINGS = (ImpossibleBagWarning, IntractableBagWarning)
 
 
-def likeliest_named(model, bags):
-    """Tell the likeliest class of each instance, the background left aside.
+def likeliest_class(model: object, bags: Bags) -> np.ndarray:
+    """Predict the likeliest class of each instance, the background left aside.
 
     Every test instance belongs to a class, so the background would never be right.
     """
@@ -87,7 +159,7 @@ def likeliest_named(model, bags):
     return model.classes_[proba.argmax(axis=1)]
 
 
-def violated_fold(data, draw, reading, kind, probability, fold, n_folds, seed):
+def violated_fold(unit: Unit) -> dict[str, float]:
     """Fit to corrupted label sets of the training bags of a fold, and measure on its test bags.
 
     Returns
@@ -96,15 +168,15 @@ def violated_fold(data, draw, reading, kind, probability, fold, n_folds, seed):
         ``inductive_accuracy`` in percent, ``relaxed``, the percentage of training bags whose
         label set could not be and was relaxed, and ``labels``, the number of labels per bag.
     """
-    train, y_train, test, _ = load_fold(data, draw, n_folds, fold, seed)
-    rng = corruption_rng(data, draw, fold, kind, probability, seed)
-    y = corrupted(y_train, kind, probability, rng)
-    model = READINGS[reading].build(random_state=seed)
+    train, y_train, test, _ = load_fold(unit)
+    y = corrupted(y_train, rng=corruption_rng(unit), **unit.condition)
+    reading = READINGS[unit.method]
+    model = reading.build(random_state=unit.seed)
     with warnings.catch_warnings():
         for category in EXPECTED_WARNINGS:
             warnings.simplefilter("ignore", category)
-        model.fit(train, READINGS[reading].read(y))
-    accuracy = instance_accuracy(test.instance_labels, likeliest_named(model, test))
+        model.fit(train, reading.read(y))
+    accuracy = instance_accuracy(test.instance_labels, likeliest_class(model, test))
     return {
         "inductive_accuracy": 100.0 * float(accuracy),
         "relaxed": 100.0 * len(getattr(model, "relaxed_", ())) / len(train),
@@ -112,21 +184,23 @@ def violated_fold(data, draw, reading, kind, probability, fold, n_folds, seed):
     }
 
 
-def unit(plan, name, reading, kind, probability, fold):
-    """Name the unit of work of one fit; the folds take the draws of the letters in turn."""
+def fold_unit(
+    plan: Plan, name: str, reading: str, kind: str, probability: float, fold: int
+) -> Unit:
+    """Return the unit of work of one fit; the folds take the draws of the letters in turn."""
     draws = plan.draws(name)
-    return {
-        "task": "violated_fold", "data": name, "draw": draws[fold % len(draws)],
-        # Without corruption, both kinds are one.
-        "reading": reading, "kind": kind if probability > 0 else KINDS[0],
-        "probability": probability, "fold": fold, "n_folds": plan.n_folds, "seed": plan.seed,
-    }  # fmt: skip
+    # Without corruption, both kinds are one.
+    condition = {"kind": kind if probability > 0 else KINDS[0], "probability": probability}
+    return Unit(
+        violated_fold, name, draws[fold % len(draws)], reading, condition=condition, fold=fold,
+        n_folds=plan.n_folds, seed=plan.seed,
+    )  # fmt: skip
 
 
-def units(plan, ledger):
+def units(plan: Plan, ledger: object = None) -> list[Unit]:
     """List a unit for each fold, data set, kind of corruption, probability and method."""
     return [
-        unit(plan, name, reading, kind, probability, fold)
+        fold_unit(plan, name, reading, kind, probability, fold)
         for fold in range(plan.n_folds)
         for name in plan.data
         for kind in KINDS
@@ -136,14 +210,14 @@ def units(plan, ledger):
     ]
 
 
-def violation_records(plan, ledger, kind):
+def violation_records(plan: Plan, ledger: Results, kind: str) -> list[Values]:
     """Return one record for each data set, method and probability of a kind of corruption."""
     records = []
     for name in plan.data:
         for reading, method in READINGS.items():
             for probability in PROBABILITIES[plan.level]:
                 results = [
-                    ledger[unit(plan, name, reading, kind, probability, fold)]
+                    ledger[fold_unit(plan, name, reading, kind, probability, fold)]
                     for fold in range(plan.n_folds)
                 ]
                 accuracies = [result["inductive_accuracy"] for result in results]
@@ -162,35 +236,37 @@ def violation_records(plan, ledger, kind):
     return records
 
 
-def violation_table(plan, kind, records):
+def violation_table(plan: Plan, kind: str, records: list[Values]) -> Table:
     """Make the table of one kind of corruption."""
-    body = []
+    shown = []
     for name in plan.data:
-        rows = {method.title: [] for method in READINGS.values()}
-        rows |= {"labels per training bag": [], "bags relaxed, labels required (%)": []}
-        for record in (record for record in records if record["data"] == name):
-            rows[record["method"]].append(f"{record['ours']:.1f} ± {record['std']:.1f}")
-            if record["method"] == READINGS["required"].title:
-                rows["labels per training bag"].append(f"{record['labels_per_bag']:.1f}")
-                rows["bags relaxed, labels required (%)"].append(f"{record['relaxed_percent']:.1f}")
-        body += [[f"{name}, {row}", *cells] for row, cells in rows.items()]
-    return Table(
+        of_data = [record for record in records if record["data"] == name]
+        required = [each for each in of_data if each["method"] == READINGS["required"].title]
+        shown += of_data
+        for row, key in (
+            ("labels per training bag", "labels_per_bag"),
+            ("bags relaxed, labels required (%)", "relaxed_percent"),
+        ):
+            shown += [{**each, "method": row, "ours": each[key], "std": None} for each in required]
+    table = comparison_table(
         f"violations-{kind}",
         f"Instance accuracy (%) on clean test bags, labels {kind} in training with probability p",
-        ["", *(f"p = {probability:g}" for probability in PROBABILITIES[plan.level])],
-        body,
-        records,
+        shown,
         [
             "Mean and deviation over folds; the folds take the draws of the letters in turn; every "
             "method at its default setting. Bags are relaxed, their labels taken as optional, "
             "where they have more labels than instances. A background class is never the answer "
             f"for a test instance, since all of them have a class. {HJA_BIRD} {plan.describe()}."
         ],
+        row=lambda record: f"{record['data']}, {record['method']}",
+        column=lambda record: f"p = {record['probability']:g}",
+        write=lambda record: cell(record["ours"], record["std"]),
     )
+    return replace(table, records=records)
 
 
-def published_losses():
-    """Say what the labels without an instance cost each method in the paper.
+def published_losses() -> str:
+    """Return what the labels without an instance cost each method in the paper.
 
     Examples
     --------
@@ -198,14 +274,12 @@ def published_losses():
     'MLR 3.2, SIM 0.8, MIMLfast 0.8, LSB-CMM 5.7'
     """
     losses = {}
-    for method, title in (
-        ("mlr", "MLR"), ("sim", "SIM"), ("mimlfast", "MIMLfast"), ("lsbcmm", "LSB-CMM"),
-    ):  # fmt: skip
+    for method in ("mlr", "sim", "mimlfast", "lsbcmm"):
         union, bird = (
             published_figure("inductive", "accuracy", name, method)["mean"]
             for name in ("hja-union", "hja")
         )
-        losses[title] = union - bird
+        losses[METHODS[method].title] = union - bird
     return ", ".join(f"{title} {loss:.1f}" for title, loss in losses.items())
 
 
@@ -216,33 +290,30 @@ HJA_BIRD = (
 )
 
 
-def present(plan, ledger):
+def present(plan: Plan, ledger: Results) -> list[Table | Figure]:
     """Make a table of each kind of corruption, and a figure of both."""
     records = {kind: violation_records(plan, ledger, kind) for kind in KINDS}
-    panels = {}
-    for name in plan.data:
-        for kind in KINDS:
-            lines = panels.setdefault(f"{name}, labels {kind}", {})
-            for record in records[kind]:
-                if record["data"] == name:
-                    probabilities, accuracies = lines.setdefault(record["method"], ([], []))
-                    probabilities.append(record["probability"])
-                    accuracies.append(record["ours"])
-    return [
-        *(violation_table(plan, kind, records[kind]) for kind in KINDS),
-        Figure(
-            "violations",
-            "Instance accuracy over the share of wrong bag labels",
-            lambda: line_panels(
-                panels,
-                x_label="probability p of adding or removing a label",
-                y_label="instance accuracy, %",
-            ),
-        ),
+    by_data = [
+        record
+        for name in plan.data
+        for kind in KINDS
+        for record in records[kind]
+        if record["data"] == name
     ]
+    figure = curve_figure(
+        "violations",
+        "Instance accuracy over the share of wrong bag labels",
+        by_data,
+        panel=lambda record: f"{record['data']}, labels {record['kind']}",
+        line="method",
+        x="probability",
+        x_label="probability p of adding or removing a label",
+        y_label="instance accuracy, %",
+    )
+    return [*(violation_table(plan, kind, records[kind]) for kind in KINDS), figure]
 
 
-EXPERIMENT = Experiment(
+STUDY = Study(
     "violations",
     "instance accuracy where bag labels were added or removed in training",
     units=units,
