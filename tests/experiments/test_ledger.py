@@ -155,11 +155,6 @@ def test_a_damaged_file_is_named(tmp_path):
         Ledger(tmp_path, "inductive")
 
 
-def test_nothing_is_added_without_holding_the_ledger(tmp_path):
-    with pytest.raises(RuntimeError, match="within `writing"):
-        Ledger(tmp_path, "inductive").add(unit(), {})
-
-
 @pytest.mark.skipif(os.name != "posix", reason="locks")
 def test_two_processes_do_not_write_to_one_ledger(tmp_path):
     """The second is refused at once; when the first has ended, however it did, it may."""

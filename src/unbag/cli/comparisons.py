@@ -100,7 +100,7 @@ def write_committed_page(out: Path, page: Path | None) -> None:
 
 def remake_cell(cell: list[str], out: Path) -> None:
     """Make a cell anew, print it beside what is recorded, and fail where they differ."""
-    from unbag.experiments.cells import ROUNDING, remake_cells
+    from unbag.experiments.reproduce import ROUNDING, remake_cells
 
     if len(cell) not in (3, 4) or not all(fold.isdecimal() for fold in cell[3:]):
         raise typer.BadParameter(

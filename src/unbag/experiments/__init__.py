@@ -23,14 +23,14 @@ from .plan import Plan, Study
 from .published import published, published_figure
 from .reproduce import reproduce
 from .studies import STUDIES, find_study
-from .tables import SIGNIFICANT, Table, cell, comparison_table, difference
+from .tables import SIGNIFICANT, Table, beside, cell, comparison_table, difference
 from .unit import Results, Unit, Values
 
 __all__ = [
     "BAG_MEASURES", "BOUNDS", "METHODS", "NOTHING", "SIGNIFICANT", "STUDIES", "STYLES",
     "Comparison", "Figure", "Ledger", "Method", "Plan", "Results", "Study", "Table", "Unit",
-    "Values", "best_setting", "cell", "comparison_figure", "comparison_table", "curve_figure",
-    "difference", "find_study", "fit_and_measure", "fold", "grid", "levels", "load", "load_fold",
-    "mean_over_draws", "panels", "published", "published_figure", "reproduce", "some_methods",
-    "split", "whole", "words",
+    "Values", "beside", "best_setting", "cell", "comparison_figure", "comparison_table",
+    "curve_figure", "difference", "find_study", "fit_and_measure", "fold", "grid", "levels",
+    "load", "load_fold", "mean_over_draws", "panels", "published", "published_figure", "reproduce",
+    "some_methods", "split", "whole", "words",
 ]  # fmt: skip

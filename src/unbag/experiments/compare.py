@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from os import PathLike
 from pathlib import Path
 
 from rich.console import Console
 
 from unbag.io import Roles, read
 
-from .comparison import BAG_MEASURES, Comparison, fold, some_methods, words
+from .comparison import HIGHER_IS_BETTER, Comparison, fold, some_methods, words
 from .data import table_name
 from .ledger import Ledger
 from .methods import BOUNDS, METHODS
@@ -19,19 +18,20 @@ from .runner import run
 from .tables import Table, comparison_table
 from .unit import Results
 
-METHODS_OF_INSTANCES = ("mlr", "unbag", "sim", "mimlfast", "lsbcmm")
-METHODS_OF_BAGS = ("mimlsvm", "mimlnn")
+#: What is compared with and without instance labels, and what needs them.
+ALWAYS = ("mlr", "unbag", "sim", "mimlfast", "lsbcmm", "mimlsvm", "mimlnn")
+WITH_INSTANCE_LABELS = ("slr", "dummy")
 
 
 def compare(
-    path: str | PathLike,
+    path: str | Path,
     roles: Roles | None = None,
     *,
     methods: Sequence[str] | None = None,
     level: str = "standard",
     seed: int = 0,
     n_jobs: int = 1,
-    out: str | PathLike = "results",
+    out: str | Path = "results",
     console: Console | None = None,
 ) -> list[Table]:
     """Compare the paper's methods on a table, by cross-validation over its bags.
@@ -53,10 +53,9 @@ def compare(
     """
     path = Path(path).resolve()
     table = read(path, roles)
-    has_truth = table.bags.instance_labels is not None
     if methods is None:
-        bounds = ("slr", "dummy", "dummy-bags") if has_truth else ("dummy-bags",)
-        methods = (*METHODS_OF_INSTANCES, *METHODS_OF_BAGS, *bounds)
+        more = () if table.bags.instance_labels is None else WITH_INSTANCE_LABELS
+        methods = (*ALWAYS, *more, "dummy-bags")
     for method in methods:
         if method not in METHODS:
             raise ValueError(f"There is no method {method!r}; there are {', '.join(METHODS)}.")
@@ -74,20 +73,17 @@ def compare(
     ledger = Ledger(out, "compare")
     with ledger.writing():
         run(comparison.units(plan), ledger, n_jobs=n_jobs, console=console, title="compare")
-    tables = [method_table(plan, ledger, comparison, path.name, has_truth)]
+    tables = [method_table(plan, ledger, comparison, path.name)]
     write(tables, Path(out) / "compare", plan)
     return tables
 
 
-def method_table(
-    plan: Plan, ledger: Results, comparison: Comparison, title: str, has_truth: bool
-) -> Table:
+def method_table(plan: Plan, ledger: Results, comparison: Comparison, title: str) -> Table:
     """Make the table: a row for each method, a column for each measure."""
     (name,) = plan.data
-    measures = ["inductive_accuracy", "transductive_accuracy"] if has_truth else []
     records = [
         record
-        for measure in (*measures, *BAG_MEASURES)
+        for measure in HIGHER_IS_BETTER
         for record in comparison.records(
             plan, ledger, name, measure, tuned_by="hamming_loss", outside=BOUNDS,
             labels={"data": title},

@@ -41,19 +41,24 @@ def words(measure: str) -> str:
 
 
 def fit_and_measure(
-    model: Any, train: Bags, y_train: Any, test: Bags, y_test: Any
+    model: Any,
+    train: Bags,
+    y_train: Any,
+    test: Bags,
+    y_test: Any,
+    measure: Callable[..., dict[str, float]] = all_measures,
 ) -> dict[str, float]:
     """Fit a model to some bags, and measure it on others.
 
     Returns
     -------
     dict of str to float
-        `all_measures` in percent, and ``seconds`` of the fit.
+        What `measure` finds, in percent, and ``seconds`` of the fit.
     """
     start = perf_counter()
     model.fit(train, y_train)
     seconds = perf_counter() - start
-    measures = all_measures(model, test, y_test)
+    measures = measure(model, test, y_test)
     return {**{name: 100.0 * float(each) for name, each in measures.items()}, "seconds": seconds}
 
 
@@ -206,12 +211,12 @@ class Comparison:
         list of dict
             A record for each method that was measured so.
         """
-        settings, scores = {}, {}
-        for method in self.methods:
-            setting = self.tuned(plan, results, name, method, tuned_by)
-            if measure in results[self.units_of(plan, name, method, setting)[0][0]]:
-                settings[method] = setting
-                scores[method] = self.scores(plan, results, name, method, setting, measure)
+        chosen = {each: self.tuned(plan, results, name, each, tuned_by) for each in self.methods}
+        scores = {
+            method: self.scores(plan, results, name, method, setting, measure)
+            for method, setting in chosen.items()
+            if measure in results[self.units_of(plan, name, method, setting)[0][0]]
+        }
         bold = best_methods(
             {method: values for method, values in scores.items() if method not in outside},
             higher_is_better=HIGHER_IS_BETTER[measure],
@@ -230,7 +235,7 @@ class Comparison:
                 if self.cross_validated:
                     record["published_std"] = figure.get("std")
                 record["difference"] = difference(record["ours"], record["published"])
-            records.append({**record, "bold": method in bold, "setting": settings[method]})
+            records.append({**record, "bold": method in bold, "setting": chosen[method]})
         return records
 
 

@@ -88,15 +88,13 @@ def cheapest_bags(sizes: np.ndarray, cardinalities: np.ndarray, kept_percent: in
 
 def best_time(call: Callable[[], object]) -> float:
     """Return the shortest time, in seconds, that a call takes in many trials."""
-    best = np.inf
-    n_calls = 0
+    times = []
     begin = thread_time()
-    while n_calls < LEAST_CALLS or thread_time() - begin < SECONDS:
+    while len(times) < LEAST_CALLS or thread_time() - begin < SECONDS:
         start = perf_counter()
         call()
-        best = min(best, perf_counter() - start)
-        n_calls += 1
-    return best
+        times.append(perf_counter() - start)
+    return min(times)
 
 
 @lru_cache(maxsize=KEPT)

@@ -46,10 +46,12 @@ class Figure:
         matplotlib.use("agg")
         with matplotlib.rc_context({"svg.hashsalt": self.name, "svg.fonttype": "none"}):
             figure = self.draw()
-            with atomic_write(folder / f"{self.name}.png") as file:
-                figure.savefig(file, format="png", dpi=150, metadata={"Software": None})
-            with atomic_write(folder / f"{self.name}.svg") as file:
-                figure.savefig(file, format="svg", metadata={"Date": None})
+            for kind, options in (
+                ("png", {"dpi": 150, "metadata": {"Software": None}}),
+                ("svg", {"metadata": {"Date": None}}),
+            ):
+                with atomic_write(folder / f"{self.name}.{kind}") as file:
+                    figure.savefig(file, format=kind, **options)
 
 
 def panels(
@@ -75,12 +77,6 @@ def panels(
         axis.grid(axis="y", color="#dddddd", linewidth=0.7)
         axis.set_axisbelow(True)
     return canvas, axes[:n_panels]
-
-
-def style_of(index: int) -> Values:
-    """Return colour, marker and dashes for a line, by its place."""
-    colour, marker, dashes = STYLES[index % len(STYLES)]
-    return {"color": colour, "marker": marker, "linestyle": dashes, "markersize": 5}
 
 
 def _legend_below(figure, n_columns):
@@ -141,8 +137,9 @@ def curve_figure(
         for axis, (heading, of_panel) in zip(axes, lines.items(), strict=True):
             axis.set_title(heading)
             for label, (horizontal, vertical) in of_panel.items():
-                place = places.setdefault(label, len(places))
-                axis.plot(horizontal, vertical, label=label, **style_of(place))
+                place = places.setdefault(label, len(places)) % len(STYLES)
+                style = dict(zip(("color", "marker", "linestyle"), STYLES[place], strict=True))
+                axis.plot(horizontal, vertical, label=label, markersize=5, **style)
             axis.set_xlabel(x_label)
             axis.set_ylabel(y_label)
             if logarithmic:

@@ -27,6 +27,8 @@ except ImportError:  # Where there are no such locks, take care not to start a r
 
 LINES = "units.jsonl"
 COMPRESSED = "units.jsonl.gz"
+#: What a record has.
+ENTRIES = ("unit", "result", "sources", "version")
 
 
 class LedgerInUseError(OSError):
@@ -50,7 +52,6 @@ class Ledger:
     def __init__(self, out: str | os.PathLike, experiment: str, *, use_stale: bool = True):
         self.folder = Path(out) / experiment
         self.use_stale = use_stale
-        self._file = None
         self._records = {}
         # Its own records last: they may have been made anew.
         for path in sorted(Path(out).glob("*/"), key=lambda path: path == self.folder):
@@ -69,14 +70,10 @@ class Ledger:
     def __getitem__(self, unit: Unit) -> Values:
         return self._records[unit.key]["result"]
 
-    def is_stale(self, unit: Unit) -> bool:
-        """Return whether the record of a finished unit was made by other sources than these."""
-        return is_stale(self._records[unit.key])
-
     def note_on_stale(self, units: Iterable[Unit]) -> str:
         """Return a note on how many of these units other sources have done; empty if none."""
         done = [unit for unit in units if unit in self]
-        n_stale = sum(self.is_stale(unit) for unit in done)
+        n_stale = sum(is_stale(self._records[unit.key]) for unit in done)
         if not n_stale:
             return ""
         return (
@@ -97,22 +94,18 @@ class Ledger:
             At once, if another process is writing.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
+        lines = self.folder / LINES
         with _locked(self.folder):
             # Another process may have written since this ledger was read.
             self._read(self.folder)
-            lines = self.folder / LINES
-            _drop_torn_line(lines)
-            try:
-                with lines.open("ab") as self._file:
-                    yield
-            finally:
-                self._file = None
+            with lines.open("ab") as self._file:
+                # A line that was cut short by a kill must not go on.
+                self._file.truncate(lines.read_bytes().rfind(b"\n") + 1)
+                yield
             compress(self.folder)
 
     def add(self, unit: Unit, result: Values) -> None:
-        """Keep the result of a finished unit; it is on disk when this returns."""
-        if self._file is None:
-            raise RuntimeError("A ledger is written to within `writing()` only.")
+        """Keep the result of a finished unit, within `writing`; it is on disk when this returns."""
         description = unit.describe()
         record = {
             "unit": description, "result": result, "sources": fingerprint(description["task"]),
@@ -132,28 +125,21 @@ def read_records(folder: Path) -> dict[str, Values]:
     A last line that was cut short by a kill never happened.
     """
     records = {}
-    for name, read in ((COMPRESSED, gzip.decompress), (LINES, bytes)):
+    for name, decompress in ((COMPRESSED, gzip.decompress), (LINES, bytes)):
         path = folder / name
-        if not path.exists():
-            continue
         try:
-            lines = read(path.read_bytes()).splitlines(keepends=True)
+            lines = decompress(path.read_bytes()).split(b"\n")[:-1] if path.exists() else []
         except (OSError, EOFError) as error:
             raise ValueError(f"{path} cannot be read: {error}. Restore it or remove it.") from None
         for number, line in enumerate(lines, start=1):
-            if not line.endswith(b"\n"):
-                break
             try:
                 record = json.loads(line)
-                key = key_of(record["unit"])
-                if not {"result", "sources", "version"} <= set(record):
-                    raise KeyError
+                records[key_of(record["unit"])] = {entry: record[entry] for entry in ENTRIES}
             except (ValueError, KeyError, TypeError):
                 raise ValueError(
                     f"{path}, line {number}, is no record of finished work: remove the line, or "
                     "give another output folder."
                 ) from None
-            records[key] = record
     return records
 
 
@@ -165,19 +151,11 @@ def is_stale(record: Values) -> bool:
 def compress(folder: Path) -> None:
     """Move what the file of lines in a folder holds to the compressed file."""
     lines = folder / LINES
-    if lines.stat().st_size:
-        records = read_records(folder)
+    if records := read_records(folder):
         text = "".join(json.dumps(records[key]) + "\n" for key in sorted(records))
         with atomic_write(folder / COMPRESSED) as file:
             file.write(gzip.compress(text.encode(), mtime=0))
     lines.unlink()
-
-
-def _drop_torn_line(path):
-    """Cut off what comes after the last line break of a file, so that lines can be appended."""
-    if path.exists():
-        content = path.read_bytes()
-        os.truncate(path, content.rfind(b"\n") + 1)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from unbag._files import write_text
 
 from .ledger import Ledger
 from .plan import Plan, Study
-from .reproduce import COMMITTED, PACKAGES, PAGE, read_plan
+from .reproduce import ABOUT, COMMITTED, PACKAGES, PAGE, read_plan
 from .studies import STUDIES, find_study
 from .tables import read_csv
 
@@ -26,7 +26,8 @@ stopped. "Published" figures are the paper's; differences are ours minus theirs.
 Letter Frost are drawn at random, and the paper's draw and folds are not known, so differences of a
 point or two there mean nothing. The levels are: *quick* for a first look, *standard* with the
 paper's folds and iterations but thinned grids for the methods whose grid is large, *full* with the
-paper's grids.
+paper's grids. † marks results of which some were made by other sources of the package than these; ‡
+marks those whose records, unit of work by unit of work, are not all kept.
 """
 #: What the README calls the data sets of its table.
 README_DATA = {
@@ -55,7 +56,7 @@ def write_page(out: str | os.PathLike = COMMITTED, page: str | os.PathLike = PAG
     """
     out, page = Path(out), Path(page)
     link = Path(os.path.relpath(out, page.parent))
-    made = {name: find_study(name) for name in STUDIES if (out / name / "about.json").exists()}
+    made = {name: find_study(name) for name in STUDIES if (out / name / ABOUT).exists()}
     if not made:
         raise ValueError(f"{out} holds no finished experiment: run `unbag reproduce NAME` first.")
     contents = "\n".join(f"- [{name}](#{name}): {study.title}" for name, study in made.items())
@@ -95,14 +96,10 @@ def provenance(study: Study, plan: Plan, out: Path) -> str:
     ledger = Ledger(out, study.name)
     units = study.units(plan, ledger)
     n_done = sum(unit in ledger for unit in units)
-    if units and not n_done:
-        return "‡ From committed results without a ledger."
-    notes = [ledger.note_on_stale(units)]
-    if n_done < len(units):
-        notes.insert(
-            0, f"‡ From committed results; their ledger has {n_done} of {len(units)} units of work."
-        )
-    return " ".join(note for note in notes if note)
+    kept = f"whose ledger has {n_done} of {len(units)} units of work"
+    gap = f"‡ From committed results {kept if n_done else 'without a ledger'}."
+    notes = [gap if n_done < len(units) else "", ledger.note_on_stale(units)]
+    return " ".join(filter(None, notes))
 
 
 def readme_table(out: Path) -> str:

@@ -1,6 +1,6 @@
 """What an experiment is, how thoroughly it is made, and on which data."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,11 +48,8 @@ class Plan:
 
     def describe(self, *, folds: bool = True) -> str:
         """Return the plan in words, for the foot of a table."""
-        drawn = [name for name in self.data if name in DRAWN]
-        letters = ""
-        if drawn:
-            n_draws = len(self.draws(drawn[0]))
-            letters = f"; letters: {n_draws} draw{'s' if n_draws > 1 else ''}"
+        n_draws = max((len(self.draws(name)) for name in self.data if name in DRAWN), default=0)
+        letters = f"; letters: {n_draws} draw{'s' if n_draws > 1 else ''}" if n_draws else ""
         times = f"{self.n_folds} folds; " if folds else ""
         return f"{times}{self.level} grids; seed {self.seed}{letters}"
 
@@ -91,12 +88,11 @@ class Study:
     comparison: Any = None
 
 
-def available(names: Iterable[str], console: Console | None = None) -> tuple[str, ...]:
+def available(names: Sequence[str], console: Console | None = None) -> tuple[str, ...]:
     """Leave out the data sets that are not on this machine, with a line about each."""
-    found = []
-    for name in names:
-        if datasets.is_available(name):
-            found.append(name)
-        elif console is not None:
-            console.print(f"[yellow]{name} is not on this machine: left out.[/yellow]")
-    return tuple(found)
+    found = tuple(name for name in names if datasets.is_available(name))
+    if console is not None:
+        for name in names:
+            if name not in found:
+                console.print(f"[yellow]{name} is not on this machine: left out.[/yellow]")
+    return found

@@ -1,28 +1,36 @@
-"""Make an experiment: do what is left of its work, and write its tables and figures."""
+"""Make an experiment: do what is left of its work, and write its tables and figures.
 
+Or make single cells of its tables anew, and compare them with what is recorded.
+"""
+
+import ast
 import json
 import platform
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.metadata import version
-from os import PathLike
 from pathlib import Path
 
 from rich.console import Console
 
 from unbag._files import write_text
 
+from .comparison import mean_over_draws
 from .figures import Figure
 from .ledger import Ledger
 from .plan import LEVELS, Plan, available
-from .runner import run
-from .studies import find_study
-from .tables import Table
+from .runner import do, run
+from .studies import STUDIES, find_study
+from .tables import Table, read_csv
 
 PACKAGES = ("unbag", "numpy", "scipy", "scikit-learn", "numba")
+#: The file beside the results that says how they were made.
+ABOUT = "about.json"
 #: Where the repository keeps results, and the page that shows them.
 COMMITTED = Path("docs/results")
 PAGE = Path("docs/reproduction.md")
+#: Half of the last digit that tables print, in percent.
+ROUNDING = 0.05
 
 
 def reproduce(
@@ -32,7 +40,7 @@ def reproduce(
     level: str = "standard",
     seed: int = 0,
     n_jobs: int = 1,
-    out: str | PathLike = "results",
+    out: str | Path = "results",
     redo_stale: bool = False,
     console: Console | None = None,
 ) -> list[Table | Figure]:
@@ -99,7 +107,7 @@ def write(results: list[Table | Figure], folder: Path, plan: Plan) -> None:
         "python": platform.python_version(),
         **{package: version(package) for package in PACKAGES},
     }  # fmt: skip
-    write_text(folder / "about.json", json.dumps(about, indent=2) + "\n")
+    write_text(folder / ABOUT, json.dumps(about, indent=2) + "\n")
 
 
 def read_plan(folder: Path) -> tuple[Plan, dict]:
@@ -111,5 +119,95 @@ def read_plan(folder: Path) -> tuple[Plan, dict]:
     about : dict
         What `write` has noted.
     """
-    about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
+    if not (folder / ABOUT).exists():
+        raise ValueError(f"{folder} holds no finished experiment: make it by `unbag reproduce`.")
+    about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
     return Plan(tuple(about["data"]), about["level"], about["seed"]), about
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A figure as it was recorded, and as it comes out now.
+
+    Parameters
+    ----------
+    table, measure : str
+        Where it is recorded, and what it measures.
+    recorded, now : float
+        In percent.
+    """
+
+    table: str
+    measure: str
+    recorded: float
+    now: float
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the two differ by no more than the rounding of the table."""
+        return abs(self.now - self.recorded) <= ROUNDING
+
+
+def remake_cells(
+    study: str,
+    data: str,
+    method: str,
+    fold: int | None = None,
+    *,
+    out: str | Path = COMMITTED,
+) -> list[Cell]:
+    """Make what the tables of an experiment say of one method on one data set anew.
+
+    Parameters
+    ----------
+    study : str
+        An experiment that compares methods.
+    data : str
+        A data set of its tables.
+    method : str
+        As on the command line, such as ``"mlr"``, or as in the tables.
+    fold : int, optional
+        One fold alone, which only a ledger has recorded; by default the mean over all of them.
+    out : path
+        The folder of results.
+
+    Returns
+    -------
+    list of Cell
+        One for each table and measure, at the setting that is recorded there.
+    """
+    comparison = find_study(study).comparison
+    if comparison is None:
+        known = ", ".join(name for name in STUDIES if find_study(name).comparison)
+        raise ValueError(f"{study} does not compare methods; {known} do.")
+    folder = Path(out) / study
+    plan, about = read_plan(folder)
+    titles = {key: compared.title for key, compared in comparison.methods.items()}
+    method = next((key for key, title in titles.items() if method in (key, title)), method)
+    ledger, made, cells = Ledger(out, study), {}, []
+    for table in about["tables"]:
+        for record in read_csv(folder / f"{table}.csv"):
+            if (record["data"], record["method"]) != (data, titles.get(method)):
+                continue
+            units = comparison.units_of(
+                plan, data, method, ast.literal_eval(record["setting"])
+            )  # fmt: skip
+            measure = record["measure"].replace(" ", "_")
+            recorded = float(record["ours"])
+            if fold is not None:
+                units = [row for row in units if row[0].fold == fold]
+                if not all(unit in ledger for row in units for unit in row) or not units:
+                    raise ValueError(
+                        f"The ledger in {folder} has no fold {fold} of {method} on {data}: give no "
+                        "fold, to compare with the table."
+                    )
+                recorded = float(mean_over_draws(ledger, units, measure).mean())
+            made |= {unit: do(unit) for row in units for unit in row if unit not in made}
+            now = float(mean_over_draws(made, units, measure).mean())
+            cells.append(Cell(table, record["measure"], recorded, now))
+    if not cells:
+        raise ValueError(
+            f"The tables of {study} have nothing on {method} and {data}; they have "
+            f"{', '.join(titles)} and {', '.join(plan.data)}."
+        )
+    return cells

@@ -103,6 +103,19 @@ def difference(ours: float | None, published: float | None) -> float | None:
     return None if ours is None or published is None else ours - published
 
 
+def beside(ours: float | None, published: float | None, **between: float | None) -> Values:
+    """Return the entries of a record that set our figure beside the published one.
+
+    Examples
+    --------
+    >>> beside(71.0, 72.0, std=3.5)
+    {'ours': 71.0, 'std': 3.5, 'published': 72.0, 'difference': -1.0}
+    """
+    return {
+        "ours": ours, **between, "published": published, "difference": difference(ours, published),
+    }  # fmt: skip
+
+
 def cell(
     ours: float, std: float | None = None, published: float | None = None, bold: bool = False
 ) -> str:

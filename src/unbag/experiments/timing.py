@@ -6,7 +6,7 @@ Every fit runs alone, on one thread, with all kernels compiled beforehand.
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from time import thread_time
 from typing import Any
 
@@ -24,8 +24,8 @@ from .data import load_fold
 from .figures import Figure, curve_figure
 from .methods import published_model
 from .plan import Plan
-from .tables import Table, comparison_table, difference, record_cell
-from .unit import Results, Unit
+from .tables import Table, beside, comparison_table, record_cell
+from .unit import Results, Unit, Values
 
 #: A curve: its data set and its name, to a `summary` for each of its points.
 Curves = dict[tuple[str, str], list[dict[str, float]]]
@@ -34,13 +34,6 @@ Curves = dict[tuple[str, str], list[dict[str, float]]]
 INFERENCES = {"fast": "FAST", "auto": "unbag"}
 #: The data sets on which the paper tries its shortcuts, and HJA union.
 SHORTCUT_DATA = ("hja", "hja-union", "msrcv2", "letter-carroll", "letter-frost")
-
-
-def stochastic_model(random_state: int, **setting) -> ORLogisticRegression:
-    """Build the paper's model, each iteration on a new sample of the bags."""
-    return ORLogisticRegression(
-        0.0, solver="stochastic", max_iter=50, random_state=random_state, **setting
-    )
 
 
 def kernel_model(
@@ -55,7 +48,12 @@ def kernel_model(
     )
 
 
-MODELS = {"em": published_model, "stochastic": stochastic_model, "kernel": kernel_model}
+MODELS = {
+    "em": published_model,
+    # Each iteration on a new sample of the bags.
+    "stochastic": partial(ORLogisticRegression, 0.0, solver="stochastic", max_iter=50),
+    "kernel": kernel_model,
+}
 
 
 @cache
@@ -148,20 +146,39 @@ def point_units(
     ]  # fmt: skip
 
 
-def curve_units(plan: Plan, model: str, settings: list[dict]) -> list[Unit]:
-    """List the fits of a curve for each data set: all settings before the next fold."""
-    points = {
-        (name, place): point_units(plan, name, model, setting)
-        for name in plan.data
-        for place, setting in enumerate(settings)
+def settings(parameter: str, percent: int) -> dict[str, Values]:
+    """Return the setting of a shortcut for each way of inference, by its title."""
+    return {
+        title: {parameter: percent / 100, "inference": inference}
+        for inference, title in INFERENCES.items()
     }
+
+
+def curve_units(plan: Plan, model: str, parameter: str, percents: Sequence[int]) -> list[Unit]:
+    """List the fits of a shortcut for each data set: all shares before the next fold."""
     return [
-        points[name, place][draw][fold]
+        unit
         for fold in range(plan.n_folds)
         for name in plan.data
-        for draw in range(len(plan.draws(name)))
-        for place in range(len(settings))
+        for draw in plan.draws(name)
+        for percent in percents
+        for setting in settings(parameter, percent).values()
+        for (unit,) in point_units(plan, name, model, setting, [draw], [fold])
     ]
+
+
+def curves_of(
+    plan: Plan, results: Results, model: str, parameter: str, percents: Sequence[int]
+) -> Curves:
+    """Summarise the fits of a shortcut, by data set and way of inference."""
+    return {
+        (name, title): [
+            summary(results, point_units(plan, name, model, settings(parameter, percent)[title]))
+            for percent in percents
+        ]
+        for name in plan.data
+        for title in INFERENCES.values()
+    }
 
 
 def summary(results: Results, units: list[list[Unit]]) -> dict[str, float]:
@@ -210,38 +227,32 @@ def curve_table(
     percents: Sequence[int],
     notes: list[str],
     published: Callable[[str, str, int], float | None] = lambda *_: None,
-    reference: int | None = None,
 ) -> Table:
     """Make a table of curves, one row each.
 
     Parameters
     ----------
     name, title : str
-    quantity : {"accuracy", "seconds", "speed-up"}
+    quantity : str
+        The entry of a point to show, such as "accuracy" or "seconds".
     curves : dict of (str, str) to list of dict
         Data set and line to a `summary` for each of `percents`.
     percents : sequence of int
     notes : list of str
     published : callable
         ``published(data, line, percent)`` returns the published figure, or None.
-    reference : int, optional
-        The one of `percents` that a speed-up is over.
     """
-    records = []
-    for (data, line), points in curves.items():
-        for percent, point in zip(percents, points, strict=True):
-            known = published(data, line, percent)
-            if quantity == "speed-up":
-                ours = points[percents.index(reference)]["seconds"] / point["seconds"]
-            else:
-                ours = point[quantity]
-            records.append(
-                {
-                    "data": data, "line": line, "percent": percent, "measure": quantity,
-                    "ours": ours, "std": point["std"] if quantity == "accuracy" else None,
-                    "published": known, "difference": difference(ours, known),
-                }
-            )  # fmt: skip
+    records = [
+        {
+            "data": data, "line": line, "percent": percent, "measure": quantity,
+            **beside(
+                point[quantity], published(data, line, percent),
+                std=point["std"] if quantity == "accuracy" else None,
+            ),
+        }
+        for (data, line), points in curves.items()
+        for percent, point in zip(percents, points, strict=True)
+    ]  # fmt: skip
     return comparison_table(
         name,
         title,
@@ -320,9 +331,10 @@ def published_at(figures: dict, name: str) -> Any:
 
 def warned(curves: Curves) -> str:
     """Return how many warnings fits gave, for the foot of a table."""
-    points = [point for each in curves.values() for point in each]
-    uncertified = sum(point["uncertified"] for point in points)
-    others = sum(point["other_warnings"] for point in points)
+    uncertified, others = (
+        sum(point[count] for points in curves.values() for point in points)
+        for count in ("uncertified", "other_warnings")
+    )
     return (
         f"E-steps in which a bag could not be certified: {uncertified}; other warnings of fits "
         f"(such as of label sets that cannot be): {others}."

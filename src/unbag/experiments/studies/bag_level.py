@@ -30,11 +30,6 @@ COMPARISON = Comparison(
 TUNED_BY = {"measure": "each measure", "hamming": "Hamming loss"}
 
 
-def published_measure(name: str, method: str, measure: str) -> dict:
-    """Find the published figure of a measure."""
-    return published_figure("bag-level", name, method.removesuffix("-bags"), measure)
-
-
 def bag_table(plan: Plan, ledger: Results, tuned_by: str) -> Table:
     """Make the table of all measures on all data sets."""
     records = [
@@ -44,7 +39,9 @@ def bag_table(plan: Plan, ledger: Results, tuned_by: str) -> Table:
         for record in COMPARISON.records(
             plan, ledger, name, measure,
             tuned_by=measure if tuned_by == "measure" else "hamming_loss",
-            published=lambda *of, measure=measure: published_measure(*of, measure),
+            published=lambda name, method, measure=measure: published_figure(
+                "bag-level", name, method.removesuffix("-bags"), measure
+            ),
             labels={"tuned_by": TUNED_BY[tuned_by]},
         )
     ]  # fmt: skip

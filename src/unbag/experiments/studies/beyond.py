@@ -65,8 +65,9 @@ VARIANTS = {
 OURS = list(VARIANTS)[-1]
 #: The settings of `OURS`, fitted to instance labels.
 BOUND = "the same, told instance labels"
-#: The published model, and the bound that learns from instance labels.
-AS_PUBLISHED = Comparison(fold, some_methods("mlr", "slr"))
+#: Rows of the table that are made as published.
+AS_PUBLISHED = {"published model": "mlr", "published bound, told instance labels": "slr"}
+PUBLISHED = Comparison(fold, some_methods(*AS_PUBLISHED.values()))
 
 
 def build(setting: Values, supervised: bool, seed: int) -> BagPipeline:
@@ -142,9 +143,9 @@ def chosen_unit(
     plan: Plan, name: str, draw: int, fold: int, setting: dict, supervised: bool
 ) -> Unit:
     """Return the fit of a chosen setting."""
-    condition = {"supervised": supervised}
     return Unit(
-        chosen, name, draw, None, setting, condition, fold, plan.n_folds, plan.seed
+        chosen, name, draw, None, setting, {"supervised": supervised}, fold, plan.n_folds,
+        plan.seed,
     )  # fmt: skip
 
 
@@ -162,24 +163,31 @@ def choice(
     return settings[int(np.argmax(means))]
 
 
+def case_units(
+    plan: Plan, ledger: Results, name: str, draw: int, fold: int, variant: str
+) -> list[Unit]:
+    """List the inner fits of a variant on one fold; once done, those of what they choose."""
+    case = name, draw, fold
+    setting = choice(plan, ledger, *case, variant)
+    if setting is None:
+        settings = settings_of(plan, variant)
+        return [unit for each in settings for unit in inner_units(plan, *case, each)]
+    supervised = (False, True) if variant == OURS else (False,)
+    return [chosen_unit(plan, *case, setting, each) for each in supervised]
+
+
 def units(plan: Plan, ledger: Results) -> list[Unit]:
     """List the inner fits, then those of the settings that they choose."""
-    found = []
-    for fold_of_plan in range(plan.n_folds):
-        for name in plan.data:
-            for draw in plan.draws(name):
-                case = name, draw, fold_of_plan
-                for variant in VARIANTS:
-                    setting = choice(plan, ledger, *case, variant)
-                    if setting is None:
-                        for each in settings_of(plan, variant):
-                            found += inner_units(plan, *case, each)
-                    else:
-                        found.append(chosen_unit(plan, *case, setting, False))
-                        if variant == OURS:
-                            found.append(chosen_unit(plan, *case, setting, True))
+    found = [
+        unit
+        for fold in range(plan.n_folds)
+        for name in plan.data
+        for draw in plan.draws(name)
+        for variant in VARIANTS
+        for unit in case_units(plan, ledger, name, draw, fold, variant)
+    ]
     # Variants share settings, and each is fitted once.
-    return list(dict.fromkeys([*found, *AS_PUBLISHED.units(plan)]))
+    return list(dict.fromkeys([*found, *PUBLISHED.units(plan)]))
 
 
 def scores(plan: Plan, ledger: Results, name: str, variant: str, measure: str) -> np.ndarray:
@@ -213,38 +221,33 @@ def best_published(name: str) -> tuple[float | None, float | None]:
 
 def accuracy_table(plan: Plan, ledger: Results) -> Table:
     """Make the table of what each addition does to the inductive accuracy."""
-    measure = "inductive_accuracy"
+    model, bound = AS_PUBLISHED
 
-    def as_published(method):
-        return lambda name: AS_PUBLISHED.scores(plan, ledger, name, method, {}, measure)
+    def accuracies(row, name):
+        of = plan, ledger, name
+        if row in AS_PUBLISHED:
+            return PUBLISHED.scores(*of, AS_PUBLISHED[row], {}, "inductive_accuracy")
+        return scores(*of, row, "inductive_accuracy")
 
-    rows = {
-        "published model": as_published("mlr"),
-        **{
-            v: lambda name, v=v: scores(plan, ledger, name, v, measure)
-            for v in (*VARIANTS, BOUND)
-        },
-        "published bound, told instance labels": as_published("slr"),
-    }  # fmt: skip
-    records = []
-    for row, find in rows.items():
-        for name in plan.data:
-            values = find(name)
-            reference = best_published(name)["told" in row]
-            records.append(
-                {
-                    "data": name, "variant": row, "measure": "inductive accuracy",
-                    "ours": float(values.mean()), "std": float(values.std(ddof=1)),
-                    "best_published": reference,
-                    "difference": difference(float(values.mean()), reference),
-                }
-            )  # fmt: skip
-    short = []
-    for name in plan.data:
-        ours, bound = (
-            scores(plan, ledger, name, variant, measure).mean() for variant in (OURS, BOUND)
-        )
-        short.append(f"{name} {bound - ours:.1f}")
+    found = {
+        (row, name): accuracies(row, name)
+        for row in (model, *VARIANTS, BOUND, bound)
+        for name in plan.data
+    }
+    records = [
+        {
+            "data": name, "variant": row, "measure": "inductive accuracy",
+            "ours": float(values.mean()), "std": float(values.std(ddof=1)),
+            "best_published": best_published(name)[row in (BOUND, bound)],
+            "difference": difference(
+                float(values.mean()), best_published(name)[row in (BOUND, bound)]
+            ),
+        }
+        for (row, name), values in found.items()
+    ]  # fmt: skip
+    short = [
+        f"{name} {found[BOUND, name].mean() - found[OURS, name].mean():.1f}" for name in plan.data
+    ]
     return comparison_table(
         "beyond-accuracy",
         "Instance accuracy (%), bag labels not known: what each addition does",
@@ -280,9 +283,8 @@ def bag_table(plan: Plan, ledger: Results) -> Table:
             test = ttest_ind_from_stats(
                 mean, std, len(values), figure["mean"], figure["std"], 10, equal_var=False
             )
-            tied = test.pvalue > SIGNIFICANT
-            past = sign * (mean - figure["mean"]) > 0
-            verdict = "tied" if tied else "better" if past else "worse"
+            verdict = "better" if sign * (mean - figure["mean"]) > 0 else "worse"
+            verdict = "tied" if test.pvalue > SIGNIFICANT else verdict
             body.append(
                 [
                     f"{name}, {words(measure)}",

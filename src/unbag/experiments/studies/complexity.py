@@ -5,6 +5,8 @@ only those sets of labels that matter: how many these are depends on the priors,
 counted at W = 0, where all classes are alike, and at the fitted model.
 """
 
+from bisect import bisect_left
+
 import numpy as np
 from scipy.special import log_softmax
 
@@ -17,8 +19,8 @@ from unbag.experiments import (
     Table,
     Unit,
     Values,
+    beside,
     comparison_table,
-    difference,
     load,
     panels,
     published_figure,
@@ -98,14 +100,7 @@ def visited_sets(share: np.ndarray, tolerance: float = TOLERANCE) -> int:
     enough = 1
     while gives_up(enough):
         enough *= 2
-    too_few = enough // 2
-    while enough - too_few > 1:
-        middle = (enough + too_few) // 2
-        if gives_up(middle):
-            too_few = middle
-        else:
-            enough = middle
-    return enough
+    return bisect_left(range(enough), True, lo=enough // 2 + 1, key=lambda most: not gives_up(most))
 
 
 def adaptive_steps(log_prior: np.ndarray, offsets: np.ndarray, y: np.ndarray) -> int:
@@ -164,28 +159,24 @@ def units(plan: Plan, ledger: object = None) -> list[Unit]:
 
 def counts_of(plan: Plan, ledger: Results, name: str) -> dict[str, float]:
     """Return every count of a data set, those of visits as means over draws."""
-    counts = dict(ledger[count_unit(plan, name)])
-    for key, fitted in (("adaptive_uniform", False), ("adaptive_fitted", True)):
-        counts[key] = float(
-            np.mean(
-                [ledger[visit_unit(plan, name, draw, fitted)]["steps"] for draw in plan.draws(name)]
-            )
-        )
-    return counts
+    visits = {
+        key: [ledger[visit_unit(plan, name, draw, fitted)]["steps"] for draw in plan.draws(name)]
+        for key, fitted in (("adaptive_uniform", False), ("adaptive_fitted", True))
+    }
+    means = {key: float(np.mean(steps)) for key, steps in visits.items()}
+    return {**ledger[count_unit(plan, name)], **means}
 
 
 def count_table(plan: Plan, counts: dict[str, dict]) -> Table:
     """Make the table of counted steps."""
-    records = []
-    for name, found in counts.items():
-        for key, title in COUNTED.items():
-            known = published_figure("complexity", name).get(key)
-            records.append(
-                {
-                    "data": name, "steps": title, "ours": found[key], "published": known,
-                    "difference": difference(found[key], known),
-                }
-            )  # fmt: skip
+    records = [
+        {
+            "data": name, "steps": title,
+            **beside(found[key], published_figure("complexity", name).get(key)),
+        }
+        for name, found in counts.items()
+        for key, title in COUNTED.items()
+    ]  # fmt: skip
     return comparison_table(
         "complexity",
         "Steps of one E-step, summed over bags",

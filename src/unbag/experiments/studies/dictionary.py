@@ -12,10 +12,9 @@ from unbag.experiments import (
     Study,
     Table,
     Unit,
+    beside,
     comparison_table,
-    difference,
     levels,
-    load,
     published,
     published_figure,
 )
@@ -48,14 +47,6 @@ def n_iterations(percent: int) -> int:
     return max(50, 5 * percent)
 
 
-def setting(percent: int, scaling: str | None) -> dict:
-    """Return the setting of a kernel model with a share of the instances as its dictionary."""
-    return {
-        "n_components": percent / 100, "n_iterations": n_iterations(percent),
-        "scaling": scaling,
-    }  # fmt: skip
-
-
 def trials(plan: Plan, name: str, both_ways: bool = False) -> tuple[range, range]:
     """Return which draws and folds of a data set to work on: fewer than the plan where it is slow.
 
@@ -73,10 +64,8 @@ def trials(plan: Plan, name: str, both_ways: bool = False) -> tuple[range, range
     draws, folds = plan.draws(name), range(plan.n_folds)
     if plan.level == "full":
         return draws, folds
-    # So that a plan of the paper's data can be made without having them.
-    n_instances = published_figure("datasets", name).get("instances")
-    if n_instances is None:
-        n_instances = load(name, plan.seed)[0].n_instances
+    # As published, so that a plan can be made without having the data.
+    n_instances = published_figure("datasets", name).get("instances", 0)
     if plan.level == "standard" and n_instances > LARGE:
         folds = range(1 if both_ways else FEW_FOLDS)
     return draws[:1], folds
@@ -86,9 +75,10 @@ def units_at(
     plan: Plan, name: str, percent: int, scaling: str | None = "standard", both_ways: bool = False
 ) -> list[list[Unit]]:
     """Return the fits at a share of the instances, for each draw a list over folds."""
-    return point_units(
-        plan, name, "kernel", setting(percent, scaling), *trials(plan, name, both_ways)
-    )
+    setting = {
+        "n_components": percent / 100, "n_iterations": n_iterations(percent), "scaling": scaling,
+    }  # fmt: skip
+    return point_units(plan, name, "kernel", setting, *trials(plan, name, both_ways))
 
 
 def units(plan: Plan, ledger: object = None) -> list[Unit]:
@@ -113,18 +103,20 @@ def columns_table(plan: Plan, ledger: Results, made: str) -> Table:
     """Make the table of the two ways to use kernel columns, at the largest share."""
     percent = PERCENTS[plan.level][-1]
     ways = {"standardised": "standard", "as they are": None}
-    records = []
-    for name in plan.data:
-        known = published_accuracy(name, LINE, percent)
-        for way, scaling in ways.items():
-            found = summary(ledger, units_at(plan, name, percent, scaling, both_ways=True))
-            records.append(
-                {
-                    "data": name, "columns": way, "percent": percent, "ours": found["accuracy"],
-                    "std": found["std"], "published": known,
-                    "difference": difference(found["accuracy"], known),
-                }
-            )  # fmt: skip
+    found = {
+        (name, way): summary(ledger, units_at(plan, name, percent, scaling, both_ways=True))
+        for name in plan.data
+        for way, scaling in ways.items()
+    }
+    records = [
+        {
+            "data": name, "columns": way, "percent": percent,
+            **beside(
+                point["accuracy"], published_accuracy(name, LINE, percent), std=point["std"]
+            ),
+        }
+        for (name, way), point in found.items()
+    ]  # fmt: skip
     note = "Nothing was published at this share."
     gaps = {
         way: [abs(each["difference"]) for each in records

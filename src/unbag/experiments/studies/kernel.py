@@ -45,7 +45,6 @@ WIDTHS = {
     "standard": [0.5, 1.0, 2.0],
     "quick": [1.0],
 }
-POWERS = [10.0**power for power in range(-9, -1)]
 ALL_STEPS = {"solver": "em", "max_iter": 500, "tol": 0.0}
 
 
@@ -81,7 +80,11 @@ COMPARISON = Comparison(
         "sim": kernel_version(
             "sim",
             SIM,
-            alpha={"full": POWERS, "standard": [1e-3, 1e-2], "quick": [1e-2]},
+            alpha={
+                "full": [10.0**power for power in range(-9, -1)],
+                "standard": [1e-3, 1e-2],
+                "quick": [1e-2],
+            },
             n_steps={"full": [1000], "standard": [100], "quick": [100]},
         ),
         "mimlfast": kernel_version(

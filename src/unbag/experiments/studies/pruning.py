@@ -13,8 +13,8 @@ from unbag.experiments import (
     Study,
     Table,
     Unit,
+    beside,
     comparison_table,
-    difference,
     levels,
     load,
     published,
@@ -27,9 +27,8 @@ from unbag.experiments.timing import (
     curve_figures,
     curve_tables,
     curve_units,
-    point_units,
+    curves_of,
     published_at,
-    summary,
     warned,
 )
 
@@ -83,11 +82,10 @@ def pruned_cost(unit: Unit) -> dict[str, float]:
         numbers of instances.
     """
     bags, y = load(unit.data, unit.draw)
-    kept_percent = unit.condition["kept_percent"]
-    cardinalities = y.sum(axis=1)
-    kept = cheapest_bags(bags.sizes, cardinalities, kept_percent)
+    shape = bags.sizes, y.sum(axis=1), unit.condition["kept_percent"]
+    kept = cheapest_bags(*shape)
     return {
-        "ratio": cost_ratio(bags.sizes, cardinalities, kept_percent),
+        "ratio": cost_ratio(*shape),
         "instance_ratio": float(bags.n_instances / bags.sizes[kept].sum()),
     }
 
@@ -95,15 +93,6 @@ def pruned_cost(unit: Unit) -> dict[str, float]:
 def cost_unit(plan: Plan, name: str) -> Unit:
     """Return the unit of work that counts costs; all draws have the same."""
     return Unit(pruned_cost, name, plan.seed, condition={"kept_percent": 100 - TYPICAL})
-
-
-def settings(plan: Plan, *inferences: str) -> list[dict]:
-    """List the settings of a model that leaves out bags, share by share."""
-    return [
-        {"prune": percent / 100, "inference": inference}
-        for percent in PERCENTS[plan.level]
-        for inference in inferences
-    ]
 
 
 def units(plan: Plan, ledger: object = None) -> list[Unit]:
@@ -117,7 +106,7 @@ def units(plan: Plan, ledger: object = None) -> list[Unit]:
             for inference in INFERENCES
             for percent in (0, TYPICAL)
         ),
-        *curve_units(plan, "em", settings(plan, *INFERENCES)),
+        *curve_units(plan, "em", "prune", PERCENTS[plan.level]),
     ]
 
 
@@ -157,9 +146,7 @@ def ratio_table(plan: Plan, gains: dict[str, dict], changes: dict[str, float]) -
     """Make the table of what leaving out a fifth of the bags gains."""
     records = [
         {
-            "data": name, "of": title, "ours": found[gain],
-            "published": published_gain(name, gain),
-            "difference": difference(found[gain], published_gain(name, gain)),
+            "data": name, "of": title, **beside(found[gain], published_gain(name, gain)),
         }
         for name, found in gains.items()
         for gain, title in GAINS.items()
@@ -240,14 +227,7 @@ def alike(percents: np.ndarray, seconds: np.ndarray) -> np.ndarray:
 def present(plan: Plan, ledger: Results) -> list[Table | Figure]:
     """Make tables of ratios, accuracies and times, and figures of the latter two."""
     percents = PERCENTS[plan.level]
-    curves = {
-        (name, title): [
-            summary(ledger, point_units(plan, name, "em", setting))
-            for setting in settings(plan, inference)
-        ]
-        for name in plan.data
-        for inference, title in INFERENCES.items()
-    }
+    curves = curves_of(plan, ledger, "em", "prune", percents)
     gains = {name: gains_of(plan, ledger, curves, name) for name in plan.data}
     place = percents.index(TYPICAL)
     changes = {

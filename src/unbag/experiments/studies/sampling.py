@@ -9,24 +9,14 @@ from unbag.experiments.timing import (
     curve_table,
     curve_tables,
     curve_units,
-    point_units,
+    curves_of,
     published_at,
-    summary,
     warned,
 )
 
 PERCENTS = levels((1, 2, 5, 10, 20, 50, 100), quick=(5, 20, 100))
 #: What speed-ups are over.
 WHOLE = 100
-
-
-def settings(plan: Plan, *inferences: str) -> list[dict]:
-    """List the settings of a model that looks at a sample of bags, share by share."""
-    return [
-        {"sample_fraction": percent / 100, "inference": inference}
-        for percent in PERCENTS[plan.level]
-        for inference in inferences
-    ]
 
 
 def published_speed_up(name: str, line: str, percent: int) -> float | None:
@@ -53,17 +43,27 @@ def published_speed_up(name: str, line: str, percent: int) -> float | None:
     return factor if is_known else None
 
 
+def with_speed_ups(curves: Curves, percents: tuple[int, ...]) -> Curves:
+    """Add to each point how many times faster it is than with all bags."""
+    whole = percents.index(WHOLE)
+    return {
+        line: [{**each, "speed-up": points[whole]["seconds"] / each["seconds"]} for each in points]
+        for line, points in curves.items()
+    }
+
+
 def whole_runs(plan: Plan, curves: Curves) -> str:
     """Return what a whole cross-validation takes beside the published one, where both are known."""
     known = published()["sampling"]["runtime"]
-    said = []
-    for (name, line), points in curves.items():
-        times = published_at(known, name)
-        if times is None or line != INFERENCES["fast"] or plan.n_folds != 10:
-            continue
-        for percent, seconds in zip(times["sampled_percent"], times["seconds"], strict=True):
-            ours = plan.n_folds * points[PERCENTS[plan.level].index(percent)]["seconds"]
-            said.append(f"{ours:.2g} s at {percent} % ({name}; published: {seconds} s)")
+    places = {percent: place for place, percent in enumerate(PERCENTS[plan.level])}
+    said = [
+        f"{plan.n_folds * points[places[percent]]['seconds']:.2g} s at {percent} % "
+        f"({name}; published: {seconds} s)"
+        for (name, line), points in curves.items()
+        if plan.n_folds == 10 and line == INFERENCES["fast"]
+        if (times := published_at(known, name))
+        for percent, seconds in zip(times["sampled_percent"], times["seconds"], strict=True)
+    ]
     return f" A whole cross-validation takes {', '.join(said)}." if said else ""
 
 
@@ -93,14 +93,7 @@ def accuracy_changes(curves: Curves, percents: tuple[int, ...]) -> str:
 def present(plan: Plan, ledger: Results) -> list[Table | Figure]:
     """Make tables of accuracies, times and speed-ups, and figures of the former two."""
     percents = PERCENTS[plan.level]
-    curves = {
-        (name, title): [
-            summary(ledger, point_units(plan, name, "stochastic", setting))
-            for setting in settings(plan, inference)
-        ]
-        for name in plan.data
-        for inference, title in INFERENCES.items()
-    }
+    curves = curves_of(plan, ledger, "stochastic", "sample_fraction", percents)
     accuracies, times = curve_tables(
         "sampling",
         "bags in each iteration",
@@ -120,14 +113,13 @@ def present(plan: Plan, ledger: Results) -> list[Table | Figure]:
         "sampling-speed-up",
         f"Times faster than with {WHOLE} % of the bags in each iteration",
         "speed-up",
-        curves,
+        with_speed_ups(curves, percents),
         percents,
         [
             "In brackets: published, and the difference; what was published for HJA bird "
             f"stands beside HJA union. {plan.describe()}."
         ],
         published_speed_up,
-        WHOLE,
     )
     figures = curve_figures(
         "sampling",
@@ -143,7 +135,9 @@ def present(plan: Plan, ledger: Results) -> list[Table | Figure]:
 STUDY = Study(
     "sampling",
     "accuracy and time when each iteration sees a sample of the bags",
-    units=lambda plan, ledger: curve_units(plan, "stochastic", settings(plan, *INFERENCES)),
+    units=lambda plan, ledger: curve_units(
+        plan, "stochastic", "sample_fraction", PERCENTS[plan.level]
+    ),
     present=present,
     timed=True,
     data=SHORTCUT_DATA,

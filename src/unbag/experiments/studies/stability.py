@@ -195,25 +195,22 @@ def units(plan: Plan, ledger: object = None) -> list[Unit]:
 
 def stability_records(plan: Plan, ledger: Results) -> list[Values]:
     """Return one record for each shape, scale and kernel."""
-    records = []
-    for unit in units(plan):
-        result, drawn = ledger[unit], unit.condition
-        for kernel in KERNELS:
-            if kernel != drawn["reference"]:
-                records.append(
-                    {
-                        "labels": drawn["n_labels"], "instances": drawn["n_instances"],
-                        "scale": drawn["scale"], "bags": drawn["n_bags"],
-                        "reference": drawn["reference"], "kernel": kernel,
-                        "median_error": result[f"{kernel} median"],
-                        "worst_error": result[f"{kernel} worst"],
-                        "wrong_percent": result[f"{kernel} wrong"],
-                        "flagged_percent": result[f"{kernel} flagged"],
-                        "infinite_bound_percent": result[f"{kernel} infinite"],
-                        "wrong_not_flagged_percent": result[f"{kernel} silent"],
-                    }
-                )  # fmt: skip
-    return records
+    return [
+        {
+            "labels": unit.condition["n_labels"], "instances": unit.condition["n_instances"],
+            "scale": unit.condition["scale"], "bags": unit.condition["n_bags"],
+            "reference": unit.condition["reference"], "kernel": kernel,
+            "median_error": ledger[unit][f"{kernel} median"],
+            "worst_error": ledger[unit][f"{kernel} worst"],
+            "wrong_percent": ledger[unit][f"{kernel} wrong"],
+            "flagged_percent": ledger[unit][f"{kernel} flagged"],
+            "infinite_bound_percent": ledger[unit][f"{kernel} infinite"],
+            "wrong_not_flagged_percent": ledger[unit][f"{kernel} silent"],
+        }
+        for unit in units(plan)
+        for kernel in KERNELS
+        if kernel != unit.condition["reference"]
+    ]  # fmt: skip
 
 
 def written(error: float) -> str:

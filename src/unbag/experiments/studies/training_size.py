@@ -5,8 +5,6 @@ LSB-CMM are reported, at each share, at the setting of the best mean. MLR and SL
 without a penalty, and with one, as the paper needed it on Voc12.
 """
 
-from time import perf_counter
-
 import numpy as np
 
 from unbag.estimators import ORLogisticRegression, SupervisedLogisticRegression
@@ -21,11 +19,12 @@ from unbag.experiments import (
     Table,
     Unit,
     Values,
+    beside,
     best_setting,
     cell,
     comparison_table,
     curve_figure,
-    difference,
+    fit_and_measure,
     grid,
     levels,
     load,
@@ -98,11 +97,10 @@ def fit_share(unit: Unit) -> dict[str, float]:
     bags, y = load(unit.data, unit.draw)
     train, test = random_split(len(bags), unit.condition["percent"], unit.fold, unit.seed)
     model = COMPARED[unit.method].build(random_state=unit.seed, **unit.setting)
-    start = perf_counter()
-    model.fit(bags[train], y[train])
-    seconds = perf_counter() - start
-    accuracy = inductive_accuracy(model, bags[test])
-    return {"inductive_accuracy": 100.0 * float(accuracy), "seconds": seconds}
+    return fit_and_measure(
+        model, bags[train], y[train], bags[test], y[test],
+        lambda model, X, y: {"inductive_accuracy": inductive_accuracy(model, X)},
+    )  # fmt: skip
 
 
 def share_unit(
@@ -285,16 +283,14 @@ def size_table(plan: Plan, records: list[Values]) -> Table:
 def reading_table(plan: Plan, records: list[Values]) -> Table:
     """Make the table of what the paper's text says of the curves."""
     found = {name: readings(curves) for name, curves in curves_of(records).items()}
-    claims = []
-    for what, method in next(iter(found.values())):
-        for name, values in found.items():
-            ours, known = values[what, method], published_reading(name, what, method)
-            claims.append(
-                {
-                    "data": name, "method": method, "reading": what, "ours": ours,
-                    "published": known, "difference": difference(ours, known),
-                }
-            )  # fmt: skip
+    claims = [
+        {
+            "data": name, "method": method, "reading": what,
+            **beside(values[what, method], published_reading(name, what, method)),
+        }
+        for what, method in next(iter(found.values()))
+        for name, values in found.items()
+    ]  # fmt: skip
     return comparison_table(
         "training-size-readings",
         "What the curves say",

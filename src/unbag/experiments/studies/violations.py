@@ -12,6 +12,7 @@ at least not forbidden if the absent labels are *unknown*.
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from zlib import crc32
 
 import numpy as np
@@ -130,19 +131,22 @@ class Reading:
     read: Callable = as_given
 
 
-def with_background(random_state: int) -> ORLogisticRegression:
-    """Build MLR with a class for the instances that no given label explains."""
-    return ORLogisticRegression(background=True, random_state=random_state)
-
-
 READINGS = {
     "required": Reading("MLR, labels required", ORLogisticRegression),
     "optional": Reading("MLR, labels optional", ORLogisticRegression, given_as_optional),
-    "background": Reading("MLR, with a background class", with_background),
+    # A class for the instances that no given label explains.
+    "background": Reading(
+        "MLR, with a background class", partial(ORLogisticRegression, background=True)
+    ),
     "unknown": Reading("MLR, absent labels unknown", ORLogisticRegression, absent_as_unknown),
     "sim": Reading("SIM", SIM),
     "mimlfast": Reading("MIMLfast", MIMLFast),
     "lsbcmm": Reading("LSB-CMM", LSBCMM),
+}
+#: More rows of the tables, and the entries of records that they show.
+BELOW = {
+    "labels per training bag": "labels_per_bag",
+    "bags relaxed, labels required (%)": "relaxed_percent",
 }
 #: What MLR warns of in bags whose corrupted labels no labelling can produce; they are counted.
 EXPECTED_WARNINGS = (ImpossibleBagWarning, IntractableBagWarning)
@@ -242,12 +246,11 @@ def violation_table(plan: Plan, kind: str, records: list[Values]) -> Table:
     for name in plan.data:
         of_data = [record for record in records if record["data"] == name]
         required = [each for each in of_data if each["method"] == READINGS["required"].title]
-        shown += of_data
-        for row, key in (
-            ("labels per training bag", "labels_per_bag"),
-            ("bags relaxed, labels required (%)", "relaxed_percent"),
-        ):
-            shown += [{**each, "method": row, "ours": each[key], "std": None} for each in required]
+        shown += of_data + [
+            {**each, "method": row, "ours": each[key], "std": None}
+            for row, key in BELOW.items()
+            for each in required
+        ]
     table = comparison_table(
         f"violations-{kind}",
         f"Instance accuracy (%) on clean test bags, labels {kind} in training with probability p",
