@@ -19,8 +19,19 @@ Out = Annotated[Path, typer.Option(help="Folder for results; a stopped run goes 
 
 def reproduce(
     name: Annotated[
-        str, typer.Argument(help="An experiment; 'list' names them, 'all' makes every one.")
+        str,
+        typer.Argument(
+            help="An experiment; 'list' names them, 'all' makes every one. 'page' writes the page "
+            "of committed results, and 'cell' makes one of their cells anew."
+        ),
     ],
+    cell: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="For 'cell': an experiment, a data set, a method and, if you like, a fold.",
+            show_default=False,
+        ),
+    ] = None,
     data: Annotated[
         list[str] | None, typer.Option(help="A data set, such as hja-union; may be repeated.")
     ] = None,
@@ -28,39 +39,86 @@ def reproduce(
     full: Full = False,
     jobs: Jobs = 0,
     seed: Seed = 0,
-    out: Out = Path("results"),
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for results; a stopped run goes on there.  [default: results; for 'page' "
+            "and 'cell', docs/results]",
+        ),
+    ] = None,
     page: Annotated[
         Path | None, typer.Option(help="Write a page of all that the folder holds, too.")
     ] = None,
+    stale: Annotated[
+        bool, typer.Option("--stale", help="Make anew what other sources of unbag have made.")
+    ] = False,
     verbose: o.Verbose = False,
 ):
     """Make a table or figure of the paper, or one of ours, beside the published figures."""
-    from unbag.experiments import EXPERIMENTS, find_experiment
+    from unbag.experiments import STUDIES, find_study
     from unbag.experiments import reproduce as make
+    from unbag.experiments.page import write_page
+    from unbag.experiments.reproduce import COMMITTED
 
     if name == "list":
-        for each in EXPERIMENTS:
-            typer.echo(f"{each:15} {find_experiment(each).title}")
+        for each in STUDIES:
+            typer.echo(f"{each:15} {find_study(each).title}")
         return
-    if name not in (*EXPERIMENTS, "all", "none"):
-        known = ", ".join(EXPERIMENTS)
+    if name == "page":
+        write_committed_page(out or COMMITTED, page)
+        return
+    if name == "cell":
+        remake_cell(cell or [], out or COMMITTED)
+        return
+    if name not in (*STUDIES, "all"):
+        known = ", ".join(STUDIES)
         raise typer.BadParameter(f"there is no experiment {name!r}; there are {known}")
-    level = level_of(quick, full)
-    experiments = list(EXPERIMENTS) if name == "all" else [] if name == "none" else [name]
-    for each in experiments:
-        chosen = None if data is None or not find_experiment(each).data else data
+    level, out = level_of(quick, full), out or Path("results")
+    for each in STUDIES if name == "all" else [name]:
         with going_on(out):
-            shown = make(
-                each, chosen, level=level, seed=seed, n_jobs=jobs or cpu_count(), out=out,
-                console=messages.console,
+            results = make(
+                each, data, level=level, seed=seed, n_jobs=jobs or cpu_count(), out=out,
+                redo_stale=stale, console=messages.console,
             )  # fmt: skip
-        show(shown)
+        show(results)
         messages.note(f"Tables and figures are in {out / each}.")
     if page is not None:
-        from unbag.experiments.page import write_page
-
         write_page(out, page)
         messages.note(f"Written to {page}.")
+
+
+def write_committed_page(out: Path, page: Path | None) -> None:
+    """Write the page of results, and the table of the README in this folder, if there is one."""
+    from unbag.experiments.page import write_page, write_readme
+    from unbag.experiments.reproduce import PAGE
+
+    write_page(out, page or PAGE)
+    messages.note(f"Written to {page or PAGE}.")
+    if write_readme(out):
+        messages.note("Written to README.md.")
+
+
+def remake_cell(cell: list[str], out: Path) -> None:
+    """Make a cell anew, print it beside what is recorded, and fail where they differ."""
+    from unbag.experiments.reproduce import ROUNDING, remake_cells
+
+    if len(cell) not in (3, 4) or not all(fold.isdecimal() for fold in cell[3:]):
+        raise typer.BadParameter(
+            "'cell' needs an experiment, a data set, a method, and maybe a fold"
+        )
+    made = remake_cells(*cell[:3], *map(int, cell[3:]), out=out)
+    print_table(
+        " ".join(cell),
+        ["", "recorded", "now", "difference"],
+        [
+            [f"{each.table}: {each.measure}", f"{each.recorded:.6f}", f"{each.now:.6f}",
+             f"{each.now - each.recorded:+.1e}"]
+            for each in made
+        ],
+    )  # fmt: skip
+    if not all(each.agrees for each in made):
+        messages.say(f"They differ by more than the rounding of the tables, {ROUNDING:g}.")
+        raise typer.Exit(1)
 
 
 def compare(

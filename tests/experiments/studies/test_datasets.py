@@ -1,7 +1,7 @@
 import pytest
 
 from unbag.experiments import reproduce
-from unbag.experiments.data_sets import EXPERIMENT, compared
+from unbag.experiments.studies.datasets import STUDY, compared
 
 
 @pytest.mark.parametrize(
@@ -38,4 +38,4 @@ def test_the_letters_have_the_published_sizes(tmp_path):
 
 
 def test_there_is_nothing_to_work_on():
-    assert EXPERIMENT.units(None, None) == []
+    assert STUDY.units(None, None) == []

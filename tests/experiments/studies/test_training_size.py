@@ -2,16 +2,17 @@ import numpy as np
 import pytest
 
 from toy_bags import make_colours
-from unbag.experiments import Ledger, Plan, reproduce, training_size
-from unbag.experiments.curves import last_not_above, share_needed
-from unbag.experiments.ledger import key_of
-from unbag.experiments.runner import run
-from unbag.experiments.training_size import (
+from unbag.experiments import Plan, Unit, reproduce
+from unbag.experiments.runner import do
+from unbag.experiments.studies import training_size
+from unbag.experiments.studies.training_size import (
     PERCENTS,
     fit_share,
+    last_not_above,
     published_reading,
     random_split,
     readings,
+    share_needed,
 )
 
 
@@ -85,7 +86,8 @@ def test_classes_that_training_lacks_do_no_harm(toy, method):
     train, _ = random_split(len(bags), 1, repeat=0, seed=0)
     assert len(train) == 1
     assert not y[train].all()
-    result = fit_share("toy", 0, method, {}, percent=1, repeat=0, seed=0)
+    unit = Unit(fit_share, "toy", 0, method, condition={"percent": 1}, fold=0, seed=0)
+    result = fit_share(unit)
     assert 0 <= result["inductive_accuracy"] <= 100
 
 
@@ -103,9 +105,9 @@ def test_end_to_end(toy, tmp_path, monkeypatch):
     assert all(np.isfinite(record["ours"]) for record in table.records)
     assert claims.header == ["", "letter-frost"]
     assert (tmp_path / "training-size" / f"{figure.name}.png").exists()
-    plan, ledger = Plan(("letter-frost",), "quick"), Ledger(tmp_path / "again")
-    run(training_size.units(plan, ledger), ledger)
-    again = training_size.present(plan, ledger)
+    plan = Plan(("letter-frost",), "quick")
+    results = {unit: do(unit) for unit in training_size.units(plan)}
+    again = training_size.present(plan, results)
     assert [thing.to_csv() for thing in again[:2]] == [table.to_csv(), claims.to_csv()]
 
 
@@ -115,26 +117,20 @@ def test_the_settings_are_chosen_for_each_share(monkeypatch):
     monkeypatch.setattr(training_size, "PERCENTS", (10, 90))
     first, second = training_size.COMPARED["sim"].grids["standard"][:2]
     results = {}
-    for unit in training_size.units(plan, None):
-        accuracy = 50.0 + unit["repeat"]
-        if unit["method"] == "sim" and unit["setting"] == (
-            first if unit["percent"] == 10 else second
-        ):
+    for unit in training_size.units(plan):
+        accuracy = 50.0 + unit.fold
+        best = first if unit.condition["percent"] == 10 else second
+        if unit.method == "sim" and unit.setting == best:
             accuracy += 5.0
-        results[key_of(unit)] = {"inductive_accuracy": accuracy}
-
-    class Done:
-        def __getitem__(self, unit):
-            return results[key_of(unit)]
-
-    records = training_size.size_records(plan, Done())
+        results[unit] = {"inductive_accuracy": accuracy}
+    records = training_size.size_records(plan, results)
     sim = [record for record in records if record["method"] == "SIM"]
     assert [record["setting"] for record in sim] == [first, second]
     assert [record["ours"] for record in sim] == [59.5, 59.5]
     assert sim[0]["std"] == pytest.approx(np.std(np.arange(10), ddof=1))
     # Ten repeats over five draws: each draw twice.
     draws = [
-        unit["draw"] for unit in training_size.units(plan, None)
-        if unit["method"] == "mlr" and unit["percent"] == 10
+        unit.draw for unit in training_size.units(plan)
+        if unit.method == "mlr" and unit.condition["percent"] == 10
     ]  # fmt: skip
     assert sorted(draws) == sorted([*range(5), *range(5)])

@@ -5,20 +5,33 @@ LSB-CMM are reported, at each share, at the setting of the best mean. MLR and SL
 without a penalty, and with one, as the paper needed it on Voc12.
 """
 
-from time import perf_counter
-
 import numpy as np
 
 from unbag.estimators import ORLogisticRegression, SupervisedLogisticRegression
+from unbag.experiments import (
+    METHODS,
+    NOTHING,
+    Figure,
+    Method,
+    Plan,
+    Results,
+    Study,
+    Table,
+    Unit,
+    Values,
+    beside,
+    best_setting,
+    cell,
+    comparison_table,
+    curve_figure,
+    fit_and_measure,
+    grid,
+    levels,
+    load,
+    published,
+    published_figure,
+)
 from unbag.model_selection import inductive_accuracy
-
-from .curves import last_not_above, share_needed
-from .data import load
-from .experiment import Experiment
-from .figures import Figure, line_panels
-from .methods import METHODS, NOTHING, Method, best_setting, grid, levels
-from .published import published, published_figure
-from .tables import Table, cell
 
 PERCENTS = tuple(published()["training-size"]["training_percent"])
 REPEATS = {"quick": 2, "standard": 10, "full": 10}
@@ -50,7 +63,9 @@ COMPARED = {
 LARGEST = max(PERCENTS)
 
 
-def random_split(n_bags, percent, repeat, seed):
+def random_split(
+    n_bags: int, percent: float, repeat: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Draw training bags: a share of all bags, rounded, but at least one.
 
     Of the same repeat, a larger share holds all bags of a smaller one, so that the differences
@@ -71,7 +86,7 @@ def random_split(n_bags, percent, repeat, seed):
     return np.sort(order[:n_train]), np.sort(order[n_train:])
 
 
-def fit_share(data, draw, method, setting, percent, repeat, seed):
+def fit_share(unit: Unit) -> dict[str, float]:
     """Fit to a share of the bags, and measure on all others.
 
     Returns
@@ -79,29 +94,30 @@ def fit_share(data, draw, method, setting, percent, repeat, seed):
     dict of str to float
         ``inductive_accuracy`` in percent, and ``seconds`` of the fit.
     """
-    bags, y = load(data, draw)
-    train, test = random_split(len(bags), percent, repeat, seed)
-    model = COMPARED[method].build(random_state=seed, **setting)
-    start = perf_counter()
-    model.fit(bags[train], y[train])
-    seconds = perf_counter() - start
-    accuracy = inductive_accuracy(model, bags[test])
-    return {"inductive_accuracy": 100.0 * float(accuracy), "seconds": seconds}
+    bags, y = load(unit.data, unit.draw)
+    train, test = random_split(len(bags), unit.condition["percent"], unit.fold, unit.seed)
+    model = COMPARED[unit.method].build(random_state=unit.seed, **unit.setting)
+    return fit_and_measure(
+        model, bags[train], y[train], bags[test], y[test],
+        lambda model, X, y: {"inductive_accuracy": inductive_accuracy(model, X)},
+    )  # fmt: skip
 
 
-def unit(plan, name, method, setting, percent, repeat):
-    """Name the unit of work of one fit; the repeats take the draws of the letters in turn."""
+def share_unit(
+    plan: Plan, name: str, method: str, setting: dict, percent: float, repeat: int
+) -> Unit:
+    """Return the unit of work of one fit; the repeats take the draws of the letters in turn."""
     draws = plan.draws(name)
-    return {
-        "task": "fit_share", "data": name, "draw": draws[repeat % len(draws)], "method": method,
-        "setting": setting, "percent": percent, "repeat": repeat, "seed": plan.seed,
-    }  # fmt: skip
+    return Unit(
+        fit_share, name, draws[repeat % len(draws)], method, setting, {"percent": percent},
+        fold=repeat, seed=plan.seed,
+    )  # fmt: skip
 
 
-def units(plan, ledger):
+def units(plan: Plan, ledger: object = None) -> list[Unit]:
     """List a unit for each repeat, data set, share, method and setting."""
     return [
-        unit(plan, name, method, setting, percent, repeat)
+        share_unit(plan, name, method, setting, percent, repeat)
         for repeat in range(REPEATS[plan.level])
         for name in plan.data
         for percent in PERCENTS
@@ -110,7 +126,7 @@ def units(plan, ledger):
     ]
 
 
-def size_records(plan, ledger):
+def size_records(plan: Plan, ledger: Results) -> list[Values]:
     """Return the accuracy of each data set, method and share, at the best setting."""
     records = []
     for name in plan.data:
@@ -120,14 +136,14 @@ def size_records(plan, ledger):
             for percent in PERCENTS:
                 scores = [
                     [
-                        ledger[unit(plan, name, method, setting, percent, repeat)][
+                        ledger[share_unit(plan, name, method, setting, percent, repeat)][
                             "inductive_accuracy"
                         ]
                         for repeat in range(REPEATS[plan.level])
                     ]
                     for setting in settings
                 ]
-                place = best_setting(settings, scores)
+                place = best_setting(scores)
                 records.append(
                     {
                         "data": name, "method": compared.title, "training_percent": percent,
@@ -139,7 +155,7 @@ def size_records(plan, ledger):
     return records
 
 
-def curves_of(records):
+def curves_of(records: list[Values]) -> dict[str, dict[str, list[float]]]:
     """Return the accuracies over `PERCENTS`, by data set and title of the method."""
     curves = {}
     for record in records:
@@ -148,7 +164,55 @@ def curves_of(records):
     return curves
 
 
-def readings(curves):
+def share_needed(
+    percents: tuple[float, ...], accuracies: tuple[float, ...], target: float
+) -> float | None:
+    """Find the smallest share of bags at which a curve reaches an accuracy.
+
+    Between the measured shares the curve is a line over the logarithm of the share.
+
+    Returns
+    -------
+    float or None
+        In percent of all bags; the first share if the curve begins there or above, None if it
+        never gets there.
+
+    Examples
+    --------
+    >>> round(share_needed([1, 10, 100], [20.0, 40.0, 50.0], 30.0), 2)
+    3.16
+    >>> share_needed([1, 10, 100], [20.0, 40.0, 50.0], 60.0) is None
+    True
+    """
+    reached = np.flatnonzero(np.asarray(accuracies) >= target)
+    if not len(reached):
+        return None
+    last = reached[0]
+    if last == 0:
+        return float(percents[0])
+    part = (target - accuracies[last - 1]) / (accuracies[last] - accuracies[last - 1])
+    return percents[last - 1] * (percents[last] / percents[last - 1]) ** part
+
+
+def last_not_above(
+    percents: tuple[float, ...], accuracies: tuple[float, ...], baseline: tuple[float, ...]
+) -> float:
+    """Find the largest share at which a method does not beat another; 0 if it always does.
+
+    Examples
+    --------
+    >>> last_not_above([1, 2, 5], [30.0, 40.0, 50.0], [35.0, 36.0, 36.0])
+    1
+    """
+    below = [
+        percent
+        for percent, accuracy, other in zip(percents, accuracies, baseline, strict=True)
+        if accuracy <= other
+    ]
+    return max(below, default=0)
+
+
+def readings(curves: dict[str, list[float]]) -> dict[tuple[str, str], float | None]:
     """Read off the curves of one data set what the paper reads off its own.
 
     Parameters
@@ -182,7 +246,7 @@ def readings(curves):
     return found
 
 
-def published_reading(name, what, method):
+def published_reading(name: str, what: str, method: str) -> float | None:
     """Find what the paper says of such a reading, in its text; None if nothing."""
     said = published_figure("training-size", name)
     if what.startswith("bags to be") and "better" in what and method == "MLR":
@@ -195,19 +259,11 @@ def published_reading(name, what, method):
     return None
 
 
-def size_table(plan, records):
+def size_table(plan: Plan, records: list[Values]) -> Table:
     """Make the table of all accuracies."""
-    curves = curves_of(records)
-    body = [
-        [f"{name}, {method}", *(f"{accuracy:.1f}" for accuracy in accuracies)]
-        for name, methods in curves.items()
-        for method, accuracies in methods.items()
-    ]
-    return Table(
+    return comparison_table(
         "training-size",
         "Instance accuracy (%), bag labels not known, over the share of bags for training",
-        ["", *(f"{percent} %" for percent in PERCENTS)],
-        body,
         records,
         [
             f"Mean of {REPEATS[plan.level]} random splits; all other bags are for testing. SIM and "
@@ -218,31 +274,26 @@ def size_table(plan, records):
             "letters in turn. The paper shows its curves as pictures only, on HJA bird rather than "
             f"its union version. {plan.describe(folds=False)}."
         ],
+        row=lambda record: f"{record['data']}, {record['method']}",
+        column=lambda record: f"{record['training_percent']} %",
+        write=lambda record: cell(record["ours"]),
     )
 
 
-def reading_table(plan, records):
+def reading_table(plan: Plan, records: list[Values]) -> Table:
     """Make the table of what the paper's text says of the curves."""
     found = {name: readings(curves) for name, curves in curves_of(records).items()}
-    body, claims = [], []
-    for what, method in next(iter(found.values())):
-        row = [f"{method}: {what}"]
-        for name, values in found.items():
-            ours, known = values[what, method], published_reading(name, what, method)
-            row.append("not reached" if ours is None else cell(ours, None, known))
-            claims.append(
-                {
-                    "data": name, "method": method, "reading": what, "ours": ours,
-                    "published": known,
-                    "difference": None if None in (ours, known) else ours - known,
-                }
-            )  # fmt: skip
-        body.append(row)
-    return Table(
+    claims = [
+        {
+            "data": name, "method": method, "reading": what,
+            **beside(values[what, method], published_reading(name, what, method)),
+        }
+        for what, method in next(iter(found.values()))
+        for name, values in found.items()
+    ]  # fmt: skip
+    return comparison_table(
         "training-size-readings",
         "What the curves say",
-        ["", *found],
-        body,
         claims,
         [
             f"In brackets: published, and the difference. SIM and LSB-CMM learn from {LARGEST} % "
@@ -251,33 +302,33 @@ def reading_table(plan, records):
             "put beside the better of SIM and LSB-CMM, and its 1-2 points are taken as 1.5. "
             f"{plan.describe(folds=False)}."
         ],
+        row=lambda claim: f"{claim['method']}: {claim['reading']}",
+        column="data",
+        write=lambda claim: (
+            "not reached"
+            if claim["ours"] is None
+            else cell(claim["ours"], None, claim["published"])
+        ),
     )
 
 
-def present(plan, ledger):
+def present(plan: Plan, ledger: Results) -> list[Table | Figure]:
     """Make a table of all accuracies, one of readings, and a figure."""
     records = size_records(plan, ledger)
-    panels = {
-        name: {method: (PERCENTS, accuracies) for method, accuracies in methods.items()}
-        for name, methods in curves_of(records).items()
-    }
-    return [
-        size_table(plan, records),
-        reading_table(plan, records),
-        Figure(
-            "training-size",
-            "Instance accuracy over the number of training bags",
-            lambda: line_panels(
-                panels,
-                x_label="bags for training, % of all",
-                y_label="instance accuracy, %",
-                logarithmic=True,
-            ),
-        ),
-    ]
+    figure = curve_figure(
+        "training-size",
+        "Instance accuracy over the number of training bags",
+        records,
+        line="method",
+        x="training_percent",
+        x_label="bags for training, % of all",
+        y_label="instance accuracy, %",
+        logarithmic=True,
+    )
+    return [size_table(plan, records), reading_table(plan, records), figure]
 
 
-EXPERIMENT = Experiment(
+STUDY = Study(
     "training-size",
     "instance accuracy over the share of bags for training, with and without a penalty",
     units=units,

@@ -11,20 +11,34 @@ from scipy.stats import ttest_ind_from_stats
 from sklearn.preprocessing import StandardScaler
 
 from unbag.estimators import ORLogisticRegression, SupervisedLogisticRegression
-from unbag.model_selection import all_measures
+from unbag.experiments import (
+    BAG_MEASURES,
+    SIGNIFICANT,
+    Comparison,
+    Figure,
+    Plan,
+    Results,
+    Study,
+    Table,
+    Unit,
+    Values,
+    cell,
+    comparison_figure,
+    comparison_table,
+    difference,
+    fit_and_measure,
+    fold,
+    grid,
+    load_fold,
+    mean_over_draws,
+    published,
+    published_figure,
+    some_methods,
+    split,
+    words,
+)
 from unbag.pipeline import BagPipeline, kernel_pipeline
 from unbag.preprocessing import BagContext, OnInstances
-
-from .bag_level import MEASURES, words
-from .cross_validation import fold_scores
-from .data import load_fold, split
-from .experiment import Experiment
-from .figures import Figure, beside_published
-from .ledger import key_of
-from .methods import grid
-from .plan import PAPER_DATA
-from .published import published, published_figure
-from .tables import SIGNIFICANT, Table, cell
 
 N_INNER = 2
 #: Instances in a dictionary; more cost more and give little.
@@ -51,9 +65,12 @@ VARIANTS = {
 OURS = list(VARIANTS)[-1]
 #: The settings of `OURS`, fitted to instance labels.
 BOUND = "the same, told instance labels"
+#: Rows of the table that are made as published.
+AS_PUBLISHED = {"published model": "mlr", "published bound, told instance labels": "slr"}
+PUBLISHED = Comparison(fold, some_methods(*AS_PUBLISHED.values()))
 
 
-def build(setting, supervised, seed):
+def build(setting: Values, supervised: bool, seed: int) -> BagPipeline:
     """Build a model from its setting.
 
     Parameters
@@ -86,49 +103,55 @@ def build(setting, supervised, seed):
     )  # fmt: skip
 
 
-def inner(data, draw, fold, n_folds, setting, inner_fold, seed):
-    """Fit to a part of the training bags, and tell how likely the others' label sets are.
+def inner(unit: Unit) -> dict[str, float]:
+    """Fit to a part of the training bags, and find how likely the others' label sets are.
 
     Returns
     -------
     dict
         ``log_likelihood``: mean over the held-out bags.
     """
-    bags, y, _, _ = load_fold(data, draw, n_folds, fold, seed)
-    train, held_out = split(len(bags), N_INNER, inner_fold, seed)
-    model = build(setting, False, seed).fit(bags[train], y[train])
+    bags, y, _, _ = load_fold(unit)
+    train, held_out = split(len(bags), N_INNER, unit.condition["inner_fold"], unit.seed)
+    model = build(unit.setting, False, unit.seed).fit(bags[train], y[train])
     return {"log_likelihood": float(model.log_likelihood(bags[held_out], y[held_out]).mean())}
 
 
-def chosen(data, draw, fold, n_folds, setting, supervised, seed):
+def chosen(unit: Unit) -> dict[str, float]:
     """Fit the chosen setting to all training bags of a fold, and measure on its test bags."""
-    train, y_train, test, y_test = load_fold(data, draw, n_folds, fold, seed)
-    model = build(setting, supervised, seed).fit(train, y_train)
-    return {name: 100.0 * value for name, value in all_measures(model, test, y_test).items()}
+    model = build(unit.setting, unit.condition["supervised"], unit.seed)
+    return fit_and_measure(model, *load_fold(unit))
 
 
-def fold_unit(task, plan, name, draw, fold, setting, **more):
-    """Name a unit of work of either task."""
-    return {
-        "task": task, "data": name, "draw": draw, "fold": fold, "n_folds": plan.n_folds,
-        "setting": setting, "seed": plan.seed, **more,
-    }  # fmt: skip
-
-
-def settings_of(plan, variant):
+def settings_of(plan: Plan, variant: str) -> list[Values]:
     """Return the settings that a variant chooses from; in a first look, every third."""
     return VARIANTS[variant][:: 3 if plan.level == "quick" else 1]
 
 
-def inner_units(plan, name, draw, fold, setting):
+def inner_units(plan: Plan, name: str, draw: int, fold: int, setting: dict) -> list[Unit]:
     """List the fits that say how well a setting does within the training bags of a fold."""
     return [
-        fold_unit("inner", plan, name, draw, fold, setting, inner_fold=inner_fold)
+        Unit(
+            inner, name, draw, None, setting, {"inner_fold": inner_fold}, fold, plan.n_folds,
+            plan.seed,
+        )
         for inner_fold in range(N_INNER)
-    ]
+    ]  # fmt: skip
 
 
-def choice(plan, ledger, name, draw, fold, variant):
+def chosen_unit(
+    plan: Plan, name: str, draw: int, fold: int, setting: dict, supervised: bool
+) -> Unit:
+    """Return the fit of a chosen setting."""
+    return Unit(
+        chosen, name, draw, None, setting, {"supervised": supervised}, fold, plan.n_folds,
+        plan.seed,
+    )  # fmt: skip
+
+
+def choice(
+    plan: Plan, ledger: Results, name: str, draw: int, fold: int, variant: str
+) -> Values | None:
     """Return the setting that the inner folds choose; None as long as they are not done."""
     settings = settings_of(plan, variant)
     means = []
@@ -140,58 +163,49 @@ def choice(plan, ledger, name, draw, fold, variant):
     return settings[int(np.argmax(means))]
 
 
-def cases(plan):
-    """List the data sets, draws and folds."""
-    return [
-        (name, draw, fold)
+def case_units(
+    plan: Plan, ledger: Results, name: str, draw: int, fold: int, variant: str
+) -> list[Unit]:
+    """List the inner fits of a variant on one fold; once done, those of what they choose."""
+    case = name, draw, fold
+    setting = choice(plan, ledger, *case, variant)
+    if setting is None:
+        settings = settings_of(plan, variant)
+        return [unit for each in settings for unit in inner_units(plan, *case, each)]
+    supervised = (False, True) if variant == OURS else (False,)
+    return [chosen_unit(plan, *case, setting, each) for each in supervised]
+
+
+def units(plan: Plan, ledger: Results) -> list[Unit]:
+    """List the inner fits, then those of the settings that they choose."""
+    found = [
+        unit
         for fold in range(plan.n_folds)
         for name in plan.data
         for draw in plan.draws(name)
+        for variant in VARIANTS
+        for unit in case_units(plan, ledger, name, draw, fold, variant)
     ]
+    # Variants share settings, and each is fitted once.
+    return list(dict.fromkeys([*found, *PUBLISHED.units(plan)]))
 
 
-def units(plan, ledger):
-    """List the inner fits, then those of the settings that they choose."""
-    listed = {}
-    for name, draw, fold in cases(plan):
-        found = []
-        for variant in VARIANTS:
-            setting = choice(plan, ledger, name, draw, fold, variant)
-            if setting is None:
-                for each in settings_of(plan, variant):
-                    found += inner_units(plan, name, draw, fold, each)
-            else:
-                told = (False, True) if variant == OURS else (False,)
-                found += [
-                    fold_unit("chosen", plan, name, draw, fold, setting, supervised=supervised)
-                    for supervised in told
-                ]
-        for method in ("mlr", "slr"):
-            found.append(
-                {
-                    "task": "fold", "data": name, "draw": draw, "method": method, "setting": {},
-                    "fold": fold, "n_folds": plan.n_folds, "seed": plan.seed,
-                }
-            )  # fmt: skip
-        listed |= {key_of(unit): unit for unit in found}
-    return list(listed.values())
-
-
-def scores(plan, ledger, name, variant, measure):
+def scores(plan: Plan, ledger: Results, name: str, variant: str, measure: str) -> np.ndarray:
     """Return a measure of the chosen settings per fold, averaged over draws."""
     supervised = variant == BOUND
 
-    def result(draw, fold):
+    def unit(draw, fold):
         setting = choice(plan, ledger, name, draw, fold, OURS if supervised else variant)
-        unit = fold_unit("chosen", plan, name, draw, fold, setting, supervised=supervised)
-        return ledger[unit][measure]
+        return chosen_unit(plan, name, draw, fold, setting, supervised)
 
-    values = [[result(draw, fold) for draw in plan.draws(name)] for fold in range(plan.n_folds)]
-    return np.mean(values, axis=1)
+    units_of_folds = [
+        [unit(draw, fold) for draw in plan.draws(name)] for fold in range(plan.n_folds)
+    ]
+    return mean_over_draws(ledger, units_of_folds, measure)
 
 
-def best_published(name):
-    """Return the best published accuracies: of the model, and of the one told instance labels."""
+def best_published(name: str) -> tuple[float | None, float | None]:
+    """Return the best published accuracies: of the model, and of its bound."""
     return tuple(
         max(
             (
@@ -205,49 +219,38 @@ def best_published(name):
     )
 
 
-def accuracy_table(plan, ledger):
+def accuracy_table(plan: Plan, ledger: Results) -> Table:
     """Make the table of what each addition does to the inductive accuracy."""
-    measure = "inductive_accuracy"
+    model, bound = AS_PUBLISHED
 
-    def as_published(method):
-        return lambda name: fold_scores(plan, ledger, name, method, measure)[0]
+    def accuracies(row, name):
+        of = plan, ledger, name
+        if row in AS_PUBLISHED:
+            return PUBLISHED.scores(*of, AS_PUBLISHED[row], {}, "inductive_accuracy")
+        return scores(*of, row, "inductive_accuracy")
 
-    rows = {
-        "published model": as_published("mlr"),
-        **{
-            v: lambda name, v=v: scores(plan, ledger, name, v, measure)
-            for v in (*VARIANTS, BOUND)
-        },
-        "published bound, told instance labels": as_published("slr"),
-    }  # fmt: skip
-    known = {name: best_published(name) for name in plan.data}
-    records, body = [], []
-    for row, find in rows.items():
-        line = [row]
-        for name in plan.data:
-            values = find(name)
-            reference = known[name][1 if "told" in row else 0]
-            mean, std = float(values.mean()), float(values.std(ddof=1))
-            line.append(cell(mean, std, reference))
-            records.append(
-                {
-                    "data": name, "variant": row, "measure": "inductive accuracy", "ours": mean,
-                    "std": std, "best_published": reference,
-                    "difference": None if reference is None else mean - reference,
-                }
-            )  # fmt: skip
-        body.append(line)
-    short = []
-    for name in plan.data:
-        ours, bound = (
-            scores(plan, ledger, name, variant, measure).mean() for variant in (OURS, BOUND)
-        )
-        short.append(f"{name} {bound - ours:.1f}")
-    return Table(
+    found = {
+        (row, name): accuracies(row, name)
+        for row in (model, *VARIANTS, BOUND, bound)
+        for name in plan.data
+    }
+    records = [
+        {
+            "data": name, "variant": row, "measure": "inductive accuracy",
+            "ours": float(values.mean()), "std": float(values.std(ddof=1)),
+            "best_published": best_published(name)[row in (BOUND, bound)],
+            "difference": difference(
+                float(values.mean()), best_published(name)[row in (BOUND, bound)]
+            ),
+        }
+        for (row, name), values in found.items()
+    ]  # fmt: skip
+    short = [
+        f"{name} {found[BOUND, name].mean() - found[OURS, name].mean():.1f}" for name in plan.data
+    ]
+    return comparison_table(
         "beyond-accuracy",
         "Instance accuracy (%), bag labels not known: what each addition does",
-        ["", *plan.data],
-        body,
         records,
         [
             "In brackets: the best published figure of the model, linear or kernel (for the rows "
@@ -257,10 +260,13 @@ def accuracy_table(plan, ledger):
             f"By how much bag labels fall short of instance labels, same model: {', '.join(short)} "
             "points.",
         ],
+        row="variant",
+        column="data",
+        write=lambda record: cell(record["ours"], record["std"], record["best_published"]),
     )
 
 
-def bag_table(plan, ledger):
+def bag_table(plan: Plan, ledger: Results) -> Table:
     """Make the table of bag measures beside the best published method of each."""
     records, body = [], []
     for name in plan.data:
@@ -268,7 +274,7 @@ def bag_table(plan, ledger):
         rivals = {m: figures for m, figures in methods.items() if m not in ("slr", "dummy")}
         if not rivals:
             continue
-        for measure, higher in MEASURES.items():
+        for measure, higher in BAG_MEASURES.items():
             values = scores(plan, ledger, name, OURS, measure)
             sign = 1 if higher else -1
             best = max(rivals, key=lambda m, k=measure, s=sign: s * rivals[m][k]["mean"])
@@ -277,9 +283,8 @@ def bag_table(plan, ledger):
             test = ttest_ind_from_stats(
                 mean, std, len(values), figure["mean"], figure["std"], 10, equal_var=False
             )
-            tied = test.pvalue > SIGNIFICANT
-            past = sign * (mean - figure["mean"]) > 0
-            verdict = "tied" if tied else "better" if past else "worse"
+            verdict = "better" if sign * (mean - figure["mean"]) > 0 else "worse"
+            verdict = "tied" if test.pvalue > SIGNIFICANT else verdict
             body.append(
                 [
                     f"{name}, {words(measure)}",
@@ -310,27 +315,25 @@ def bag_table(plan, ledger):
     )
 
 
-def present(plan, ledger):
+def present(plan: Plan, ledger: Results) -> list[Table | Figure]:
     """Make both tables and a figure of the accuracies."""
     accuracies, bags = accuracy_table(plan, ledger), bag_table(plan, ledger)
-    groups = {}
-    for record in accuracies.records:
-        group = groups.setdefault(record["data"], {})
-        group[record["variant"]] = record["ours"], record["std"], record["best_published"]
-    figure = Figure(
+    figure = comparison_figure(
         "beyond",
         "What each addition does",
-        lambda: beside_published(groups, x_label="instance accuracy, %"),
+        accuracies.records,
+        x_label="instance accuracy, %",
+        row="variant",
+        published="best_published",
     )
     return [accuracies, *([bags] if bags.records else []), figure]
 
 
-EXPERIMENT = Experiment(
+STUDY = Study(
     "beyond",
     "what a penalty, context, background and kernels add, chosen without test folds (ours)",
     units=units,
     present=present,
-    data=tuple(name for name in PAPER_DATA),
     remarks="""\
 Settings are chosen by bag labels alone, within the training bags: what anyone could do who has no
 instance labels at all. The published figures they stand beside are the best of their grids on the

@@ -2,10 +2,12 @@ import numpy as np
 import pytest
 
 from oracle import enumerate_bag
-from unbag.experiments import Ledger, Plan, reproduce, stability
-from unbag.experiments.runner import run
-from unbag.experiments.stability import (
+from unbag.experiments import Plan, Unit, reproduce
+from unbag.experiments.runner import do
+from unbag.experiments.studies import stability
+from unbag.experiments.studies.stability import (
     KERNELS,
+    answer_random_bags,
     covering_labellings,
     draw_priors,
     enumerated_posterior,
@@ -42,8 +44,16 @@ def test_priors_are_probabilities_of_the_scale_asked_for():
     assert not np.array_equal(log_prior, draw_priors(2000, 4, 3, 7.0, seed=1))
 
 
+def answers(scale, n_labels, n_instances, n_bags):
+    condition = {
+        "scale": scale, "n_labels": n_labels, "n_instances": n_instances, "n_bags": n_bags,
+        "reference": "enumeration",
+    }  # fmt: skip
+    return answer_random_bags(Unit(answer_random_bags, condition=condition, seed=0))
+
+
 def test_the_published_algorithm_breaks_and_says_so():
-    result = stability.stability(60.0, 4, 4, "enumeration", n_bags=300, seed=0)
+    result = answers(60.0, 4, 4, n_bags=300)
     assert result["fast worst"] > 1.0
     assert result["fast wrong"] > 5.0
     assert result["fast infinite"] >= result["fast wrong"]
@@ -66,7 +76,7 @@ def test_a_wrong_answer_without_a_flag_is_noticed(monkeypatch):
         return answer
 
     monkeypatch.setattr(stability, "infer", lying)
-    result = stability.stability(3.0, 2, 3, "enumeration", n_bags=4, seed=0)
+    result = answers(3.0, 2, 3, n_bags=4)
     assert result["chain silent"] == 25.0
     assert result["forward silent"] == 0
 
@@ -87,6 +97,6 @@ def test_end_to_end(tmp_path, monkeypatch):
     assert "Wrong but not flagged: 0 % at most" in flags.notes[0]
     assert len(errors.records) == 2 * len(KERNELS) + 2 * (len(KERNELS) - 1)
     assert (tmp_path / "stability" / f"{figure.name}.svg").exists()
-    plan, ledger = Plan((), "quick"), Ledger(tmp_path / "again")
-    run(stability.units(plan, ledger), ledger)
-    assert stability.present(plan, ledger)[0].to_csv() == errors.to_csv()
+    plan = Plan((), "quick")
+    again = {unit: do(unit) for unit in stability.units(plan)}
+    assert stability.present(plan, again)[0].to_csv() == errors.to_csv()

@@ -1,10 +1,7 @@
 """The size of each data set: Table 2 of the paper. Nothing is fitted: it must come out exactly."""
 
 from unbag import datasets
-
-from .experiment import Experiment
-from .published import published_figure
-from .tables import Table
+from unbag.experiments import Plan, Study, Table, comparison_table, published_figure
 
 #: Column of the table, key of the published figure, key of ours, decimals as printed.
 COLUMNS = (
@@ -17,7 +14,7 @@ COLUMNS = (
 )
 
 
-def compared(ours, published, decimals):
+def compared(ours: float, published: float | None, decimals: int) -> tuple[str, float | None]:
     """Write a count beside the published one, both with the decimals that were printed.
 
     Returns
@@ -41,31 +38,26 @@ def compared(ours, published, decimals):
     return f"{text} ({published:.{decimals}f})", difference
 
 
-def size_table(plan):
+def size_table(plan: Plan) -> Table:
     """Make the table of sizes."""
     sizes = datasets.describe(plan.data)
-    records, body = [], []
+    records, cells = [], {}
     for place, name in enumerate(sizes["name"]):
-        row = [name]
         for column, known_as, key, decimals in COLUMNS:
             ours = sizes[key][place]
             published = published_figure("datasets", name).get(known_as)
-            text, difference = compared(ours, published, decimals)
-            row.append(text)
+            cells[name, column], difference = compared(ours, published, decimals)
             records.append(
                 {
                     "data": name, "quantity": column, "ours": ours, "published": published,
                     "difference": difference,
                 }
             )  # fmt: skip
-        body.append(row)
     n_compared = sum(record["published"] is not None for record in records)
     n_equal = sum(record["difference"] == 0 for record in records)
-    return Table(
+    return comparison_table(
         "datasets",
         "Size of the data sets",
-        ["", *(column for column, *_ in COLUMNS)],
-        body,
         records,
         [
             f"In brackets: published. {n_equal} of {n_compared} figures agree as printed. The "
@@ -73,10 +65,13 @@ def size_table(plan):
             "labels alone, so all but the labels per bag can be compared. Counted, not drawn: the "
             "same for every seed and level."
         ],
+        row="data",
+        column="quantity",
+        write=lambda record: cells[record["data"], record["quantity"]],
     )
 
 
-EXPERIMENT = Experiment(
+STUDY = Study(
     "datasets",
     "classes, features, bags, instances and labels of each data set",
     units=lambda plan, ledger: [],

@@ -3,10 +3,17 @@ import pytest
 
 from toy_bags import make_colours
 from unbag import datasets
-from unbag.experiments import Plan, complexity, e_steps, published, reproduce
-from unbag.experiments.complexity import TOLERANCE, adaptive_steps, count_visits, visited_sets
-from unbag.experiments.e_steps import best_time, count_steps, e_step, step_counts
+from unbag.experiments import Plan, Unit, e_steps, published, reproduce
+from unbag.experiments.e_steps import best_time, count_steps, e_step, e_step_unit, step_counts
 from unbag.experiments.figures import Figure
+from unbag.experiments.studies import complexity
+from unbag.experiments.studies.complexity import (
+    TOLERANCE,
+    adaptive_steps,
+    count_visits,
+    visit_unit,
+    visited_sets,
+)
 from unbag.union.adaptive import first_threshold, missing_weights, sort_descending, walk
 from unbag.union.inclusion import bound
 
@@ -15,7 +22,7 @@ from unbag.union.inclusion import bound
 def test_counts_are_the_published_ones(name):
     if not datasets.is_available(name):
         pytest.skip(f"{name} is not on this machine")
-    counted = count_steps(name, 0)
+    counted = count_steps(Unit(count_steps, name, 0))
     assert {key: counted[key] for key in published()["complexity"][name]} == published()[
         "complexity"
     ][name]
@@ -87,7 +94,10 @@ def toy(rng, monkeypatch):
 
 
 def test_the_model_is_surer_than_nothing(toy):
-    uniform, fitted = (count_visits("toy", 0, fitted, seed=0)["steps"] for fitted in (False, True))
+    plan = Plan(("toy",))
+    uniform, fitted = (
+        count_visits(visit_unit(plan, "toy", 0, fitted))["steps"] for fitted in (False, True)
+    )
     bags, y = toy
     assert bags.n_instances <= fitted < uniform
     assert uniform <= step_counts(bags.sizes, y.sum(axis=1), 3, 2)["dense"]
@@ -95,8 +105,10 @@ def test_the_model_is_surer_than_nothing(toy):
 
 def test_an_e_step_over_some_of_the_bags(toy):
     bags, _ = toy
-    everything = e_step("toy", 0, "auto", kept_percent=100, seed=0)
-    some = e_step("toy", 0, "auto", kept_percent=50, seed=0)
+    plan = Plan(("toy",))
+    everything, some = (
+        e_step(e_step_unit(plan, "toy", 0, "auto", kept_percent)) for kept_percent in (100, 50)
+    )
     assert everything["n_instances"] == bags.n_instances > some["n_instances"] > 0
     assert everything["uncertified"] == some["uncertified"] == 0
 
@@ -120,13 +132,13 @@ def test_every_draw_is_counted():
     """The means over draws are of what each draw visits."""
     plan = Plan(("letter-frost",), "standard")
     units = complexity.units(plan, None)
-    assert {unit["draw"] for unit in units if unit["task"] == "count_visits"} == set(range(5))
+    assert {unit.draw for unit in units if unit.task is count_visits} == set(range(5))
 
     class Done:
         def __getitem__(self, unit):
-            if unit["task"] == "count_steps":
+            if unit.task is count_steps:
                 return {"forward": 1, "substitution": 1, "prior": 1, "dense": 1}
-            return {"steps": 100 * unit["fitted"] + unit["draw"]}
+            return {"steps": 100 * unit.condition["fitted"] + unit.draw}
 
     counts = complexity.counts_of(plan, Done(), "letter-frost")
     assert (counts["adaptive_uniform"], counts["adaptive_fitted"]) == (2.0, 102.0)

@@ -7,15 +7,25 @@ required. An answer is *wrong* if a posterior probability errs by more than `WRO
 if its error bound, infinite or not, is above that too: a wrong answer must be flagged.
 """
 
+from collections.abc import Callable
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 
+from unbag.experiments import (
+    Figure,
+    Plan,
+    Results,
+    Study,
+    Table,
+    Unit,
+    Values,
+    comparison_table,
+    curve_figure,
+    levels,
+)
 from unbag.union import infer
-
-from .experiment import Experiment
-from .figures import Figure, line_panels
-from .tables import Table
 
 KERNELS = ("fast", "forward", "dense", "adaptive", "chain", "auto")
 WRONG = 1e-6
@@ -26,11 +36,10 @@ SHAPES = (
     (3, 8, "enumeration"),
     (10, 11, "chain"),
 )
-SCALES = {
-    "quick": (1.0, 3.0, 10.0, 30.0, 100.0),
-    "standard": (1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 15.0, 20.0, 30.0, 50.0, 70.0, 100.0),
-}
-SCALES["full"] = SCALES["standard"]
+SCALES = levels(
+    (1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 15.0, 20.0, 30.0, 50.0, 70.0, 100.0),
+    quick=(1.0, 3.0, 10.0, 30.0, 100.0),
+)
 #: Number of bags per scale: of those that are enumerated, and of the larger ones.
 N_BAGS = {"quick": (300, 30), "standard": (5000, 300), "full": (20000, 1000)}
 #: Bags enumerated at once, to bound the memory.
@@ -39,7 +48,7 @@ BLOCK = 200
 SMALLEST = 1e-17
 
 
-def covering_labellings(n_instances, n_labels):
+def covering_labellings(n_instances: int, n_labels: int) -> np.ndarray:
     """List every labelling that uses each label at least once.
 
     Returns
@@ -62,7 +71,7 @@ def covering_labellings(n_instances, n_labels):
     return (labellings[:, :, None] == np.arange(n_labels)).astype(float)
 
 
-def enumerated_posterior(log_prior):
+def enumerated_posterior(log_prior: np.ndarray) -> np.ndarray:
     """Compute the posteriors of bags from their definition, summing over all labellings.
 
     Only positive terms are added, each relative to the largest of its bag, so nothing cancels
@@ -96,7 +105,9 @@ def enumerated_posterior(log_prior):
     return posterior.reshape(log_prior.shape)
 
 
-def draw_priors(n_bags, n_instances, n_labels, scale, seed):
+def draw_priors(
+    n_bags: int, n_instances: int, n_labels: int, scale: float, seed: int
+) -> np.ndarray:
     """Draw log-probabilities whose logits are normal with the given scale.
 
     Returns
@@ -109,8 +120,14 @@ def draw_priors(n_bags, n_instances, n_labels, scale, seed):
     return logits - np.log(np.exp(logits).sum(axis=2, keepdims=True))
 
 
-def stability(scale, n_labels, n_instances, reference, n_bags, seed):
+def answer_random_bags(unit: Unit) -> dict[str, float]:
     """Let every kernel answer the same random bags, and compare with the reference.
+
+    Parameters
+    ----------
+    unit : Unit
+        Its condition has the ``scale`` of the logits, ``n_labels``, ``n_instances``, ``n_bags``
+        and the ``reference``.
 
     Returns
     -------
@@ -120,7 +137,10 @@ def stability(scale, n_labels, n_instances, reference, n_bags, seed):
         ``flagged``, whose error bound is ``infinite``, and that are wrong but not flagged
         (``silent``).
     """
-    log_prior = draw_priors(n_bags, n_instances, n_labels, scale, seed)
+    n_bags, n_instances, n_labels, scale, reference = (
+        unit.condition[key] for key in ("n_bags", "n_instances", "n_labels", "scale", "reference")
+    )
+    log_prior = draw_priors(n_bags, n_instances, n_labels, scale, unit.seed)
     offsets = np.arange(n_bags + 1) * n_instances
     y = np.ones((n_bags, n_labels), dtype=np.int8)
     flat = log_prior.reshape(-1, n_labels)
@@ -144,8 +164,8 @@ def stability(scale, n_labels, n_instances, reference, n_bags, seed):
     return result
 
 
-def shape_name(n_labels, n_instances):
-    """Say how large a bag is.
+def shape_name(n_labels: int, n_instances: int) -> str:
+    """Return how large a bag is.
 
     Examples
     --------
@@ -155,44 +175,45 @@ def shape_name(n_labels, n_instances):
     return f"{n_labels} labels, {n_instances} instances"
 
 
-def units(plan, ledger):
-    """List a unit for each scale and shape."""
+def units(plan: Plan, ledger: object = None) -> list[Unit]:
+    """List a unit for each shape and scale."""
     enumerated, larger = N_BAGS[plan.level]
     return [
-        {
-            "task": "stability", "scale": scale, "n_labels": n_labels, "n_instances": n_instances,
-            "reference": reference, "seed": plan.seed,
-            "n_bags": enumerated if reference == "enumeration" else larger,
-        }
+        Unit(
+            answer_random_bags,
+            condition={
+                "scale": scale, "n_labels": n_labels, "n_instances": n_instances,
+                "reference": reference,
+                "n_bags": enumerated if reference == "enumeration" else larger,
+            },
+            seed=plan.seed,
+        )
         for n_labels, n_instances, reference in SHAPES
         for scale in SCALES[plan.level]
     ]  # fmt: skip
 
 
-def stability_records(plan, ledger):
+def stability_records(plan: Plan, ledger: Results) -> list[Values]:
     """Return one record for each shape, scale and kernel."""
-    records = []
-    for unit in units(plan, ledger):
-        result = ledger[unit]
-        for kernel in KERNELS:
-            if kernel != unit["reference"]:
-                records.append(
-                    {
-                        "labels": unit["n_labels"], "instances": unit["n_instances"],
-                        "scale": unit["scale"], "bags": unit["n_bags"],
-                        "reference": unit["reference"], "kernel": kernel,
-                        "median_error": result[f"{kernel} median"],
-                        "worst_error": result[f"{kernel} worst"],
-                        "wrong_percent": result[f"{kernel} wrong"],
-                        "flagged_percent": result[f"{kernel} flagged"],
-                        "infinite_bound_percent": result[f"{kernel} infinite"],
-                        "wrong_not_flagged_percent": result[f"{kernel} silent"],
-                    }
-                )  # fmt: skip
-    return records
+    return [
+        {
+            "labels": unit.condition["n_labels"], "instances": unit.condition["n_instances"],
+            "scale": unit.condition["scale"], "bags": unit.condition["n_bags"],
+            "reference": unit.condition["reference"], "kernel": kernel,
+            "median_error": ledger[unit][f"{kernel} median"],
+            "worst_error": ledger[unit][f"{kernel} worst"],
+            "wrong_percent": ledger[unit][f"{kernel} wrong"],
+            "flagged_percent": ledger[unit][f"{kernel} flagged"],
+            "infinite_bound_percent": ledger[unit][f"{kernel} infinite"],
+            "wrong_not_flagged_percent": ledger[unit][f"{kernel} silent"],
+        }
+        for unit in units(plan)
+        for kernel in KERNELS
+        if kernel != unit.condition["reference"]
+    ]  # fmt: skip
 
 
-def written(error):
+def written(error: float) -> str:
     """Write an error to one digit; what is below the rounding of 1, just as that.
 
     Examples
@@ -203,16 +224,31 @@ def written(error):
     return f"{error:.0e}" if error >= 1e-16 else "< 1e-16"
 
 
-def by_bag_and_scale(records, write):
-    """Arrange records as rows of a table: one per shape and scale, one column per kernel."""
-    rows = {}
-    for record in (record for record in records if record["scale"] in SCALES["quick"]):
-        name = f"{shape_name(record['labels'], record['instances'])}, scale {record['scale']:g}"
-        rows.setdefault(name, dict.fromkeys(KERNELS, "reference"))[record["kernel"]] = write(record)
-    return [[name, *row.values()] for name, row in rows.items()]
+def kernel_table(
+    name: str,
+    title: str,
+    records: list[Values],
+    notes: list[str],
+    write: Callable[[dict], str],
+) -> Table:
+    """Make a table of one row per shape and round scale, and one column per kernel."""
+    shown = [record for record in records if record["scale"] in SCALES["quick"]]
+    table = comparison_table(
+        name,
+        title,
+        shown,
+        notes,
+        row=lambda record: (
+            f"{shape_name(record['labels'], record['instances'])}, scale {record['scale']:g}"
+        ),
+        column="kernel",
+        write=write,
+    )
+    body = [[cell or "reference" for cell in row] for row in table.body]
+    return replace(table, body=body, records=records)
 
 
-def present(plan, ledger):
+def present(plan: Plan, ledger: Results) -> list[Table | Figure]:
     """Make a table of errors, one of flags, and a figure of the worst errors."""
     records = stability_records(plan, ledger)
     enumerated, larger = N_BAGS[plan.level]
@@ -223,31 +259,19 @@ def present(plan, ledger):
         "paper has no such table."
     )
     silent = max(record["wrong_not_flagged_percent"] for record in records)
-    errors = Table(
+    errors = kernel_table(
         "stability",
         "Largest absolute error of a bag's posteriors: median over bags, and worst",
-        ["", *KERNELS],
-        by_bag_and_scale(
-            records,
-            lambda record: f"{written(record['median_error'])}, {written(record['worst_error'])}",
-        ),
         records,
         [
             f"{how} FAST and forward are the published algorithms, in double precision, after the "
             "normalisation of rows that all kernels share."
         ],
+        lambda record: f"{written(record['median_error'])}, {written(record['worst_error'])}",
     )
-    flags = Table(
+    flags = kernel_table(
         "stability-flags",
         "Bags (%) answered wrongly, flagged, and answered wrongly without a flag",
-        ["", *KERNELS],
-        by_bag_and_scale(
-            records,
-            lambda record: (
-                f"{record['wrong_percent']:.1f}, {record['flagged_percent']:.1f}, "
-                f"{record['wrong_not_flagged_percent']:.1f}"
-            ),
-        ),
         records,
         [
             f"Wrong: an error above {WRONG:g}. Flagged: an error bound above that, or infinite. "
@@ -255,36 +279,28 @@ def present(plan, ledger):
             "dense or adaptive kernel is taken only where its bound is small, and the chain kernel "
             f"is asked otherwise. {how}"
         ],
-    )
-    return [
-        errors,
-        flags,
-        Figure(
-            "stability",
-            "Worst error of a posterior over the confidence of the priors",
-            lambda: worst_errors(records),
+        lambda record: (
+            f"{record['wrong_percent']:.1f}, {record['flagged_percent']:.1f}, "
+            f"{record['wrong_not_flagged_percent']:.1f}"
         ),
-    ]
-
-
-def worst_errors(records):
-    """Draw the worst error over the scale of the logits, a panel per shape."""
-    panels = {}
-    for record in records:
-        title = shape_name(record["labels"], record["instances"])
-        scales, errors = panels.setdefault(title, {}).setdefault(record["kernel"], ([], []))
-        scales.append(record["scale"])
-        errors.append(max(record["worst_error"], SMALLEST))
-    return line_panels(
-        panels,
+    )
+    figure = curve_figure(
+        "stability",
+        "Worst error of a posterior over the confidence of the priors",
+        [{**each, "worst_error": max(each["worst_error"], SMALLEST)} for each in records],
+        panel=lambda record: shape_name(record["labels"], record["instances"]),
+        line="kernel",
+        x="scale",
+        y="worst_error",
         x_label="scale of the logits, nats",
         y_label=f"worst error (0 as {SMALLEST:g})",
         logarithmic=True,
         y_logarithmic=True,
     )
+    return [errors, flags, figure]
 
 
-EXPERIMENT = Experiment(
+STUDY = Study(
     "stability",
     "errors of the kernels, the published ones among them, under confident priors",
     units=units,

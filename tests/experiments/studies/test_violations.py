@@ -5,16 +5,19 @@ import pytest
 
 from toy_bags import make_colours
 from unbag import ORLogisticRegression
-from unbag.experiments import Ledger, Plan, reproduce, violations
-from unbag.experiments.corruption import (
+from unbag.experiments import Plan, Unit, reproduce
+from unbag.experiments.runner import do
+from unbag.experiments.studies import violations
+from unbag.experiments.studies.violations import (
+    READINGS,
     absent_as_unknown,
     as_given,
     corrupted,
     corruption_rng,
     given_as_optional,
+    likeliest_class,
+    violated_fold,
 )
-from unbag.experiments.runner import run
-from unbag.experiments.violations import READINGS, likeliest_named, violated_fold
 
 
 def label_sets(rng, n_bags=20000, n_classes=5, share=0.4):
@@ -60,7 +63,9 @@ def test_a_bag_without_labels_stays_without():
 
 def test_corruption_is_seeded_by_all_that_it_depends_on():
     def first(data="a", draw=0, fold=0, kind="added", probability=0.1, seed=0):
-        return corruption_rng(data, draw, fold, kind, probability, seed).random()
+        condition = {"kind": kind, "probability": probability}
+        unit = Unit(violated_fold, data, draw, condition=condition, fold=fold, seed=seed)
+        return corruption_rng(unit).random()
 
     assert first() == first()
     others = [
@@ -83,12 +88,12 @@ def test_the_background_is_never_the_answer(rng):
     bags, y = bags[labelled], y[labelled]
     model = ORLogisticRegression(background=True).fit(bags, y)
     assert (model.predict_instances(bags) == -1).any()
-    named = likeliest_named(model, bags)
+    named = likeliest_class(model, bags)
     assert (named >= 0).all()
     chosen = model.predict_instances(bags)
     np.testing.assert_array_equal(named[chosen >= 0], chosen[chosen >= 0])
     plain = ORLogisticRegression().fit(bags, y)
-    np.testing.assert_array_equal(likeliest_named(plain, bags), plain.predict_instances(bags))
+    np.testing.assert_array_equal(likeliest_class(plain, bags), plain.predict_instances(bags))
 
 
 @pytest.fixture
@@ -97,7 +102,7 @@ def toy(rng, monkeypatch):
     bags, y = make_colours(rng, n_bags=60, n_classes=4, largest=3)
     train, test = np.arange(40), np.arange(40, 60)
 
-    def load_fold(data, draw, n_folds, fold, seed):
+    def load_fold(unit):
         return bags[train], y[train], bags[test], y[test]
 
     monkeypatch.setattr(violations, "load_fold", load_fold)
@@ -105,7 +110,9 @@ def toy(rng, monkeypatch):
 
 
 def one_fit(reading, kind, probability):
-    return violated_fold("toy", 0, reading, kind, probability, fold=0, n_folds=3, seed=0)
+    condition = {"kind": kind, "probability": probability}
+    unit = Unit(violated_fold, "toy", 0, reading, {}, condition, fold=0, n_folds=3, seed=0)
+    return violated_fold(unit)
 
 
 def test_impossible_bags_are_counted_not_warned_of(toy):
@@ -138,15 +145,15 @@ def test_units_do_the_clean_fits_once():
     plan = Plan(("letter-frost",), "standard")
     units = violations.units(plan, None)
     assert len(units) == 10 * (1 + 2 * 4) * len(READINGS)
-    clean = [unit for unit in units if unit["probability"] == 0]
+    clean = [unit for unit in units if unit.condition["probability"] == 0]
     assert len(clean) == 10 * len(READINGS)
     for fold in range(10):
         both = [
-            violations.unit(plan, "letter-frost", "sim", kind, 0.0, fold)
+            violations.fold_unit(plan, "letter-frost", "sim", kind, 0.0, fold)
             for kind in violations.KINDS
         ]
         assert both[0] == both[1]
-    assert {unit["draw"] for unit in units} == set(range(5))
+    assert {unit.draw for unit in units} == set(range(5))
 
 
 def test_end_to_end(toy, tmp_path, monkeypatch):
@@ -160,7 +167,7 @@ def test_end_to_end(toy, tmp_path, monkeypatch):
     assert float(labels["violations-added"][2]) > float(labels["violations-added"][1])
     assert float(labels["violations-removed"][2]) < float(labels["violations-removed"][1])
     assert (tmp_path / "violations" / f"{figure.name}.png").exists()
-    plan, ledger = Plan(("letter-frost",), "quick"), Ledger(tmp_path / "again")
-    run(violations.units(plan, ledger), ledger)
-    again = violations.present(plan, ledger)
+    plan = Plan(("letter-frost",), "quick")
+    results = {unit: do(unit) for unit in violations.units(plan)}
+    again = violations.present(plan, results)
     assert [thing.to_csv() for thing in again[:2]] == [added.to_csv(), removed.to_csv()]

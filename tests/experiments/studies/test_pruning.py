@@ -5,12 +5,20 @@ import pytest
 
 from toy_bags import make_colours
 from unbag import datasets
-from unbag.experiments import e_steps, pruning, published, reproduce, timed_fits
+from unbag.experiments import Unit, e_steps, published, reproduce, timing
 from unbag.experiments.e_steps import cheapest_bags
 from unbag.experiments.figures import Figure
 from unbag.experiments.methods import published_model
-from unbag.experiments.pruning import alike, cost_ratio, pruned_cost, published_gain, verdict
-from unbag.experiments.timed_fits import counted_warnings, summary, timed_fold
+from unbag.experiments.studies import pruning
+from unbag.experiments.studies.pruning import (
+    alike,
+    cost_ratio,
+    pruned_cost,
+    published_gain,
+    verdict,
+)
+from unbag.experiments.timing import counted_warnings, summary, timed_fold
+from unbag.fitting import UncertifiedWarning
 
 
 @pytest.mark.parametrize(
@@ -20,7 +28,8 @@ def test_the_published_ratios_come_out(name):
     if not datasets.is_available(name):
         pytest.skip(f"{name} is not on this machine")
     kept = published()["pruning"]["ratio_kept_percent"]
-    assert round(pruned_cost(name, 0, kept)["ratio"], 1) == published_gain(name, "counted")
+    counted = pruned_cost(Unit(pruned_cost, name, 0, condition={"kept_percent": kept}))
+    assert round(counted["ratio"], 1) == published_gain(name, "counted")
 
 
 def test_the_number_of_bags_is_rounded_down():
@@ -61,8 +70,8 @@ def test_the_line_goes_through_the_fewest_bags():
 
 def test_warnings_are_counted_and_kept_back():
     with counted_warnings() as counts:
-        warnings.warn("inference='fast' could not certify 3 bags, ...", UserWarning, stacklevel=1)
-        warnings.warn("inference='fast' could not certify 1 bags, ...", UserWarning, stacklevel=1)
+        warnings.warn("could not certify 3 bags", UncertifiedWarning, stacklevel=1)
+        warnings.warn("could not certify 1 bags", UncertifiedWarning, stacklevel=1)
         warnings.warn("2 of 9 bags have label sets that ...", UserWarning, stacklevel=1)
     assert counts == {"uncertified": 2, "other_warnings": 1}
 
@@ -75,14 +84,14 @@ def test_a_fit_that_cannot_certify_is_counted_not_raised(rng, monkeypatch):
             pass
 
         def fit(self, bags, y):
-            warnings.warn("could not certify 2 bags", UserWarning, stacklevel=1)
+            warnings.warn("could not certify 2 bags", UncertifiedWarning, stacklevel=1)
 
         def predict_instances(self, bags):
             return bags.instance_labels
 
-    monkeypatch.setattr(timed_fits, "load_fold", lambda *_: (bags, y, bags, y))
-    monkeypatch.setitem(timed_fits.MODELS, "uncertain", Uncertain)
-    result = timed_fold("toy", 0, "uncertain", {}, fold=0, n_folds=2, seed=0)
+    monkeypatch.setattr(timing, "load_fold", lambda unit: (bags, y, bags, y))
+    monkeypatch.setitem(timing.MODELS, "uncertain", Uncertain)
+    result = timed_fold(Unit(timed_fold, "toy", 0, "uncertain", fold=0, n_folds=2, seed=0))
     assert (result["uncertified"], result["inductive_accuracy"]) == (1, 100.0)
 
 
@@ -93,7 +102,10 @@ def test_summary_averages_draws_before_folds():
             "other_warnings": 0,
         }  # fmt: skip
 
-    point = summary([[result(60, 1.0), result(70, 2.0)], [result(70, 3.0), result(80, 99.0)]])
+    units = [[Unit(timed_fold, draw=draw, fold=fold) for fold in range(2)] for draw in range(2)]
+    found = [[result(60, 1.0), result(70, 2.0)], [result(70, 3.0), result(80, 99.0)]]
+    results = {units[draw][fold]: found[draw][fold] for draw in range(2) for fold in range(2)}
+    point = summary(results, units)
     assert point["accuracy"] == 70
     assert point["std"] == pytest.approx(np.std([65, 75], ddof=1))
     assert point["seconds"] == 2.5

@@ -5,22 +5,30 @@ share of the training instances. The paper leaves open whether these columns are
 the largest share both ways are tried.
 """
 
-from .data import load
-from .experiment import Experiment
-from .published import published, published_figure
-from .tables import Table, cell
-from .timed_fits import (
+from unbag.experiments import (
+    Figure,
+    Plan,
+    Results,
+    Study,
+    Table,
+    Unit,
+    beside,
+    comparison_table,
+    levels,
+    published,
+    published_figure,
+)
+from unbag.experiments.timing import (
     SHORTCUT_DATA,
-    curve_figure,
-    curve_table,
-    fold_unit,
-    panels_of,
+    Curves,
+    curve_figures,
+    curve_tables,
+    point_units,
     summary,
     warned,
 )
 
-PERCENTS = {"quick": (1, 5, 20, 50), "standard": (1, 2, 5, 10, 20, 50, 100)}
-PERCENTS["full"] = PERCENTS["standard"]
+PERCENTS = levels((1, 2, 5, 10, 20, 50, 100), quick=(1, 5, 20, 50))
 #: At level "standard", data sets of more instances than that get fewer folds: a fit with all
 #: instances in the dictionary takes time quadratic in their number.
 LARGE = 1000
@@ -28,7 +36,7 @@ FEW_FOLDS = 3
 LINE = "K-MLR"
 
 
-def n_iterations(percent):
+def n_iterations(percent: int) -> int:
     """Return the number of EM iterations for a share of instances in the dictionary.
 
     Examples
@@ -39,16 +47,8 @@ def n_iterations(percent):
     return max(50, 5 * percent)
 
 
-def setting(percent, scaling="standard"):
-    """Return the setting of a kernel model with a share of the instances as its dictionary."""
-    return {
-        "n_components": percent / 100, "n_iterations": n_iterations(percent),
-        "scaling": scaling,
-    }  # fmt: skip
-
-
-def trials(plan, name, both_ways=False):
-    """Tell on which draws and folds of a data set to work: fewer than the plan where it is slow.
+def trials(plan: Plan, name: str, both_ways: bool = False) -> tuple[range, range]:
+    """Return which draws and folds of a data set to work on: fewer than the plan where it is slow.
 
     Parameters
     ----------
@@ -64,62 +64,59 @@ def trials(plan, name, both_ways=False):
     draws, folds = plan.draws(name), range(plan.n_folds)
     if plan.level == "full":
         return draws, folds
-    if plan.level == "standard" and load(name, plan.seed)[0].n_instances > LARGE:
+    # As published, so that a plan can be made without having the data.
+    n_instances = published_figure("datasets", name).get("instances", 0)
+    if plan.level == "standard" and n_instances > LARGE:
         folds = range(1 if both_ways else FEW_FOLDS)
     return draws[:1], folds
 
 
-def point_units(plan, name, percent, scaling="standard", both_ways=False):
-    """List the units of work of a point, for each draw a list over folds."""
-    draws, folds = trials(plan, name, both_ways)
-    return [
-        [fold_unit(plan, name, draw, fold, "kernel", setting(percent, scaling)) for fold in folds]
-        for draw in draws
-    ]
+def units_at(
+    plan: Plan, name: str, percent: int, scaling: str | None = "standard", both_ways: bool = False
+) -> list[list[Unit]]:
+    """Return the fits at a share of the instances, for each draw a list over folds."""
+    setting = {
+        "n_components": percent / 100, "n_iterations": n_iterations(percent), "scaling": scaling,
+    }  # fmt: skip
+    return point_units(plan, name, "kernel", setting, *trials(plan, name, both_ways))
 
 
-def units(plan, ledger):
+def units(plan: Plan, ledger: object = None) -> list[Unit]:
     """List the fits at all shares, and at the largest one those with columns as they are."""
     percents = PERCENTS[plan.level]
-    points = [*((percent, True, False) for percent in percents), (percents[-1], False, True)]
+    points = [*((percent, "standard", False) for percent in percents), (percents[-1], None, True)]
     return [
         unit
         for point in points
         for name in plan.data
-        for row in point_units(plan, name, *point)
+        for row in units_at(plan, name, *point)
         for unit in row
     ]
 
 
-def point(plan, ledger, *of):
-    """Summarise the fits of a point; `of` is what `point_units` takes."""
-    return summary([[ledger[unit] for unit in row] for row in point_units(plan, *of)])
-
-
-def published_accuracy(name, line, percent):
+def published_accuracy(name: str, line: str, percent: int) -> float | None:
     """Find the published accuracy with the whole dictionary, at the best width; else None."""
     return published_figure("kernel", name, "mlr").get("mean") if percent == 100 else None
 
 
-def columns_table(plan, ledger, made):
+def columns_table(plan: Plan, ledger: Results, made: str) -> Table:
     """Make the table of the two ways to use kernel columns, at the largest share."""
     percent = PERCENTS[plan.level][-1]
     ways = {"standardised": "standard", "as they are": None}
-    body, records = [], []
-    for name in plan.data:
-        known = published_accuracy(name, LINE, percent)
-        row = [name]
-        for way, scaling in ways.items():
-            found = point(plan, ledger, name, percent, scaling, True)
-            row.append(cell(found["accuracy"], found["std"], known))
-            records.append(
-                {
-                    "data": name, "columns": way, "percent": percent, "ours": found["accuracy"],
-                    "std": found["std"], "published": known,
-                    "difference": None if known is None else found["accuracy"] - known,
-                }
-            )  # fmt: skip
-        body.append(row)
+    found = {
+        (name, way): summary(ledger, units_at(plan, name, percent, scaling, both_ways=True))
+        for name in plan.data
+        for way, scaling in ways.items()
+    }
+    records = [
+        {
+            "data": name, "columns": way, "percent": percent,
+            **beside(
+                point["accuracy"], published_accuracy(name, LINE, percent), std=point["std"]
+            ),
+        }
+        for (name, way), point in found.items()
+    ]  # fmt: skip
     note = "Nothing was published at this share."
     gaps = {
         way: [abs(each["difference"]) for each in records
@@ -134,28 +131,28 @@ def columns_table(plan, ledger, made):
             f"Mean distance to the published figures, in points: {listed}. So columns {closer} "
             "come closer to the paper."
         )
-    return Table(
+    return comparison_table(
         "dictionary-columns",
         f"Instance accuracy (%) with {percent} % of the instances in the dictionary, by how the "
         "kernel columns are used",
-        ["", *ways],
-        body,
         records,
         [
             f"In brackets: published (the best of seven kernel widths), and the difference. {note} "
             f"Folds used: {folds_used(plan, both_ways=True)}. {made}"
         ],
+        row="data",
+        column="columns",
     )
 
 
-def folds_used(plan, both_ways=False):
+def folds_used(plan: Plan, both_ways: bool = False) -> str:
     """List how many folds of each data set are used."""
     counts = {name: len(trials(plan, name, both_ways)[1]) for name in plan.data}
     return ", ".join(f"{name}: {count} of {plan.n_folds}" for name, count in counts.items())
 
 
-def describe(plan):
-    """Say how the fits were made, for the foot of a table."""
+def describe(plan: Plan) -> str:
+    """Return how the fits were made, for the foot of a table."""
     n_draws = max(len(trials(plan, name)[0]) for name in plan.data)
     iterations = ", ".join(str(n_iterations(percent)) for percent in PERCENTS[plan.level])
     return (
@@ -164,8 +161,8 @@ def describe(plan):
     )
 
 
-def shrinkage(curves, percents):
-    """Say what the paper's text says of its curves, and what ours say; a list of sentences."""
+def shrinkage(curves: Curves, percents: tuple[int, ...]) -> list[str]:
+    """Return sentences on what the paper's text says of its curves, and what ours say."""
     claims = published()["dictionary"]
     half, flat = claims["sufficient_percent"], claims["flat_runtime_up_to_percent"]
     said = []
@@ -191,63 +188,45 @@ def shrinkage(curves, percents):
     return said
 
 
-def present(plan, ledger):
+def present(plan: Plan, ledger: Results) -> list[Table | Figure]:
     """Make tables of accuracies and times, and figures of both."""
     percents = PERCENTS[plan.level]
     curves = {
-        (name, LINE): [point(plan, ledger, name, percent) for percent in percents]
+        (name, LINE): [summary(ledger, units_at(plan, name, percent)) for percent in percents]
         for name in plan.data
     }
     made = describe(plan)
-    how = {"x_label": "instances in the dictionary, %", "logarithmic": True}
-    return [
-        columns_table(plan, ledger, made),
-        curve_table(
-            "dictionary-accuracy",
-            "Instance accuracy (%) over the share of instances in the dictionary",
-            "accuracy",
-            curves,
-            percents,
-            [
-                "In brackets: published for the whole dictionary at the best of seven kernel "
-                "widths, and the difference; the paper shows its curves as pictures only. Here the "
-                "width is the mean squared distance of all training instances (s = 1), whatever "
-                "their share in the dictionary, and the columns are standardised. "
-                f"{warned(curves)} {made} Folds used, the same at all shares: {folds_used(plan)}.",
-                *shrinkage(curves, percents),
-            ],
-            published_accuracy,
-        ),
-        curve_table(
-            "dictionary-time",
-            "Seconds per fit over the share of instances in the dictionary",
-            "seconds",
-            curves,
-            percents,
-            [
-                "CPU time of one thread, the kernel columns included; the median over folds. "
-                f"{made} Folds used: {folds_used(plan)}."
-            ],
-        ),
-        curve_figure(
-            "dictionary-accuracy",
-            "Accuracy with a smaller dictionary",
-            panels_of(curves, percents, "accuracy"),
-            y_label="instance accuracy, %",
-            **how,
-        ),
-        curve_figure(
-            "dictionary-time",
-            "Time with a smaller dictionary",
-            panels_of(curves, percents, "seconds"),
-            y_label="seconds per fit",
-            y_logarithmic=True,
-            **how,
-        ),
-    ]
+    accuracies, times = curve_tables(
+        "dictionary",
+        "instances in the dictionary",
+        curves,
+        percents,
+        accuracy_notes=[
+            "In brackets: published for the whole dictionary at the best of seven kernel "
+            "widths, and the difference; the paper shows its curves as pictures only. Here the "
+            "width is the mean squared distance of all training instances (s = 1), whatever "
+            "their share in the dictionary, and the columns are standardised. "
+            f"{warned(curves)} {made} Folds used, the same at all shares: {folds_used(plan)}.",
+            *shrinkage(curves, percents),
+        ],
+        time_notes=[
+            "CPU time of one thread, the kernel columns included; the median over folds. "
+            f"{made} Folds used: {folds_used(plan)}."
+        ],
+        published=published_accuracy,
+    )
+    figures = curve_figures(
+        "dictionary",
+        "a smaller dictionary",
+        accuracies.records,
+        times.records,
+        x_label="instances in the dictionary, %",
+        logarithmic=True,
+    )
+    return [columns_table(plan, ledger, made), accuracies, times, *figures]
 
 
-EXPERIMENT = Experiment(
+STUDY = Study(
     "dictionary",
     "accuracy and time of the kernel version with a smaller dictionary",
     units=units,

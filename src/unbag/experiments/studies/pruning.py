@@ -6,25 +6,33 @@ costs. Ours costs less for just these bags, so there is less to gain.
 
 import numpy as np
 
-from .data import load
-from .e_steps import bag_costs, cheapest_bags, e_step_unit
-from .experiment import Experiment
-from .published import published
-from .tables import Table, cell
-from .timed_fits import (
+from unbag.experiments import (
+    Figure,
+    Plan,
+    Results,
+    Study,
+    Table,
+    Unit,
+    beside,
+    comparison_table,
+    levels,
+    load,
+    published,
+)
+from unbag.experiments.e_steps import bag_costs, cheapest_bags, e_step_unit
+from unbag.experiments.timing import (
     INFERENCES,
     SHORTCUT_DATA,
-    curve,
-    curve_figure,
-    curve_table,
+    Curves,
+    curve_figures,
+    curve_tables,
     curve_units,
-    panels_of,
+    curves_of,
     published_at,
     warned,
 )
 
-PERCENTS = {"quick": (0, 20, 50, 80), "standard": (0, 10, 20, 30, 40, 50, 60, 70, 80, 90)}
-PERCENTS["full"] = PERCENTS["standard"]
+PERCENTS = levels(tuple(range(0, 100, 10)), quick=(0, 20, 50, 80))
 #: The share of pruned bags that the paper's text speaks of.
 TYPICAL = 20
 #: Columns of the table of ratios.
@@ -40,7 +48,7 @@ GAINS = {
 NOTABLE = 1.25
 
 
-def cost_ratio(sizes, cardinalities, kept_percent):
+def cost_ratio(sizes: tuple[int, ...], cardinalities: tuple[int, ...], kept_percent: int) -> float:
     """Divide the cost of all bags by that of the bags that pruning keeps.
 
     Parameters
@@ -64,7 +72,7 @@ def cost_ratio(sizes, cardinalities, kept_percent):
     return float(costs.sum() / costs[cheapest_bags(sizes, cardinalities, kept_percent)].sum())
 
 
-def pruned_cost(data, draw, kept_percent):
+def pruned_cost(unit: Unit) -> dict[str, float]:
     """Count what pruning leaves of a data set.
 
     Returns
@@ -73,32 +81,21 @@ def pruned_cost(data, draw, kept_percent):
         ``ratio`` of the cost of all bags to that of those kept; ``instance_ratio``, of their
         numbers of instances.
     """
-    bags, y = load(data, draw)
-    cardinalities = y.sum(axis=1)
-    kept = cheapest_bags(bags.sizes, cardinalities, kept_percent)
+    bags, y = load(unit.data, unit.draw)
+    shape = bags.sizes, y.sum(axis=1), unit.condition["kept_percent"]
+    kept = cheapest_bags(*shape)
     return {
-        "ratio": cost_ratio(bags.sizes, cardinalities, kept_percent),
+        "ratio": cost_ratio(*shape),
         "instance_ratio": float(bags.n_instances / bags.sizes[kept].sum()),
     }
 
 
-def cost_unit(plan, name):
-    """Name the unit of work that counts costs; all draws have the same."""
-    return {
-        "task": "pruned_cost", "data": name, "draw": plan.seed, "kept_percent": 100 - TYPICAL,
-    }  # fmt: skip
+def cost_unit(plan: Plan, name: str) -> Unit:
+    """Return the unit of work that counts costs; all draws have the same."""
+    return Unit(pruned_cost, name, plan.seed, condition={"kept_percent": 100 - TYPICAL})
 
 
-def settings(plan, *inferences):
-    """List the settings of a model that leaves out bags, share by share."""
-    return [
-        {"prune": percent / 100, "inference": inference}
-        for percent in PERCENTS[plan.level]
-        for inference in inferences
-    ]
-
-
-def units(plan, ledger):
+def units(plan: Plan, ledger: object = None) -> list[Unit]:
     """List counts, timed E-steps, and fits."""
     return [
         *(cost_unit(plan, name) for name in plan.data),
@@ -109,11 +106,11 @@ def units(plan, ledger):
             for inference in INFERENCES
             for percent in (0, TYPICAL)
         ),
-        *curve_units(plan, "em", settings(plan, *INFERENCES)),
+        *curve_units(plan, "em", "prune", PERCENTS[plan.level]),
     ]
 
 
-def gains_of(plan, ledger, curves, name):
+def gains_of(plan: Plan, ledger: Results, curves: Curves, name: str) -> dict[str, float]:
     """Return by what factor the cheaper bags cost less than all, in several ways.
 
     Returns
@@ -139,32 +136,24 @@ def gains_of(plan, ledger, curves, name):
     return gains
 
 
-def published_gain(name, gain):
+def published_gain(name: str, gain: str) -> float | None:
     """Find the published figure of a gain; None where there is none."""
     table = {"counted": "ratio", "fit_fast": "speedup"}.get(gain)
     return None if table is None else published_at(published()["pruning"][table], name)
 
 
-def ratio_table(plan, gains, changes):
+def ratio_table(plan: Plan, gains: dict[str, dict], changes: dict[str, float]) -> Table:
     """Make the table of what leaving out a fifth of the bags gains."""
-    body, records = [], []
-    for name, found in gains.items():
-        row = [name]
-        for gain, title in GAINS.items():
-            known = published_gain(name, gain)
-            row.append(cell(found[gain], None, known))
-            records.append(
-                {
-                    "data": name, "of": title, "ours": found[gain], "published": known,
-                    "difference": None if known is None else found[gain] - known,
-                }
-            )  # fmt: skip
-        body.append(row)
-    return Table(
+    records = [
+        {
+            "data": name, "of": title, **beside(found[gain], published_gain(name, gain)),
+        }
+        for name, found in gains.items()
+        for gain, title in GAINS.items()
+    ]  # fmt: skip
+    return comparison_table(
         "pruning-ratio",
         f"All bags over the cheapest {100 - TYPICAL} % of them: ratio of cost",
-        ["", *GAINS.values()],
-        body,
         records,
         [
             "In brackets: published, and the difference; what was published for HJA bird stands "
@@ -173,11 +162,13 @@ def ratio_table(plan, gains, changes):
             f"over the training bags of the folds. {plan.describe()}.",
             verdict(gains, changes),
         ],
+        row="data",
+        column="of",
     )
 
 
-def verdict(gains, changes):
-    """Say, from the results, where leaving bags out for the sake of inference still pays.
+def verdict(gains: dict[str, dict], changes: dict[str, float]) -> str:
+    """Return, from the results, where leaving bags out for the sake of inference still pays.
 
     A fit to fewer instances is faster whatever the inference. Only what is clearly more than that
     is put down to the bags of many labels.
@@ -219,7 +210,7 @@ def verdict(gains, changes):
     )
 
 
-def alike(percents, seconds):
+def alike(percents: np.ndarray, seconds: np.ndarray) -> np.ndarray:
     """Extrapolate the time of fits as if all bags cost the same.
 
     As the paper does: by the line of least squares through the three points of the fewest bags.
@@ -233,61 +224,51 @@ def alike(percents, seconds):
     return start + slope * np.asarray(percents)
 
 
-def present(plan, ledger):
+def present(plan: Plan, ledger: Results) -> list[Table | Figure]:
     """Make tables of ratios, accuracies and times, and figures of the latter two."""
     percents = PERCENTS[plan.level]
-    curves = {
-        (name, title): curve(plan, ledger, name, "em", settings(plan, inference))
-        for name in plan.data
-        for inference, title in INFERENCES.items()
-    }
+    curves = curves_of(plan, ledger, "em", "prune", percents)
     gains = {name: gains_of(plan, ledger, curves, name) for name in plan.data}
     place = percents.index(TYPICAL)
     changes = {
         name: curves[name, "FAST"][place]["accuracy"] - curves[name, "FAST"][0]["accuracy"]
         for name in plan.data
     }
-    times = panels_of(curves, percents, "seconds")
-    for lines in times.values():
-        x, seconds = lines["FAST"]
-        lines["FAST, if all bags cost the same"] = x, alike(x, seconds).tolist()
-    how = {"x_label": "bags left out, %"}
-    return [
-        ratio_table(plan, gains, changes),
-        curve_table(
-            "pruning-accuracy",
-            "Instance accuracy (%) over the share of bags left out",
-            "accuracy",
-            curves,
-            percents,
-            [
-                "The paper shows its curves as pictures only. Both ways of inference are exact up "
-                "to rounding; where they differ, backtracking has probably magnified that. "
-                f"{warned(curves)} {plan.describe()}."
-            ],
-        ),
-        curve_table(
-            "pruning-time",
-            "Seconds per fit over the share of bags left out",
-            "seconds",
-            curves,
-            percents,
-            [f"CPU time of one thread; the median over folds and draws. {plan.describe()}."],
-        ),
-        curve_figure(
-            "pruning-accuracy",
-            "Accuracy with bags left out",
-            panels_of(curves, percents, "accuracy"),
-            y_label="instance accuracy, %",
-            **how,
-        ),
-        curve_figure(
-            "pruning-time", "Time with bags left out", times, y_label="seconds per fit", **how
-        ),
-    ]
+    accuracies, times = curve_tables(
+        "pruning",
+        "bags left out",
+        curves,
+        percents,
+        accuracy_notes=[
+            "The paper shows its curves as pictures only. Both ways of inference are exact up "
+            "to rounding; where they differ, backtracking has probably magnified that. "
+            f"{warned(curves)} {plan.describe()}."
+        ],
+        time_notes=[f"CPU time of one thread; the median over folds and draws. {plan.describe()}."],
+    )
+    extrapolated = [
+        {
+            "data": name, "line": "FAST, if all bags cost the same", "percent": percent,
+            "ours": float(seconds),
+        }
+        for name in plan.data
+        for percent, seconds in zip(
+            percents, alike(percents, [point["seconds"] for point in curves[name, "FAST"]]),
+            strict=True,
+        )
+    ]  # fmt: skip
+    figures = curve_figures(
+        "pruning",
+        "bags left out",
+        accuracies.records,
+        times.records + extrapolated,
+        x_label="bags left out, %",
+        logarithmic=False,
+    )
+    return [ratio_table(plan, gains, changes), accuracies, times, *figures]
 
 
-EXPERIMENT = Experiment(
+STUDY = Study(
     "pruning",
     "accuracy and time when the most expensive bags are left out",
     units=units,

@@ -1,9 +1,10 @@
 import pytest
 
-from unbag.experiments import Plan, reproduce, sampling
+from unbag.experiments import Plan, Unit, reproduce
 from unbag.experiments.figures import Figure
-from unbag.experiments.sampling import published_speed_up, settings, whole_runs
-from unbag.experiments.timed_fits import curve_table, curve_units, timed_fold
+from unbag.experiments.studies import sampling
+from unbag.experiments.studies.sampling import published_speed_up, whole_runs, with_speed_ups
+from unbag.experiments.timing import curve_table, curve_units, timed_fold
 
 
 def test_published_speed_ups():
@@ -31,9 +32,10 @@ def test_speed_ups_are_over_the_reference():
     points = [
         {"accuracy": 50.0, "std": 1.0, "seconds": seconds} for seconds in (1.0, 4.0)
     ]  # fmt: skip
+    curves = with_speed_ups({("a", "FAST"): points}, (20, 100))
     table = curve_table(
-        "t", "t", "speed-up", {("a", "FAST"): points}, (20, 100), [],
-        lambda data, line, percent: 5.0 if percent == 20 else None, 100,
+        "t", "t", "speed-up", curves, (20, 100), [],
+        lambda data, line, percent: 5.0 if percent == 20 else None,
     )  # fmt: skip
     assert table.body == [["a, FAST", "4.0 (5.0, -1.0)", "1.0"]]
     assert [record["difference"] for record in table.records] == [-1.0, None]
@@ -41,15 +43,18 @@ def test_speed_ups_are_over_the_reference():
 
 def test_all_settings_meet_each_fold_before_the_next():
     plan = Plan(("letter-frost",), "quick")
-    units = curve_units(plan, "stochastic", settings(plan, "fast", "auto"))
+    units = curve_units(plan, "stochastic", "sample_fraction", sampling.PERCENTS["quick"])
     per_fold = len(sampling.PERCENTS["quick"]) * 2
-    assert [unit["fold"] for unit in units] == [0] * per_fold + [1] * per_fold + [2] * per_fold
+    assert [unit.fold for unit in units] == [0] * per_fold + [1] * per_fold + [2] * per_fold
 
 
 def test_a_sample_of_all_bags_is_the_published_algorithm():
-    fold = {"data": "letter-frost", "draw": 0, "fold": 0, "n_folds": 3, "seed": 0}
-    sampled = timed_fold(model="stochastic", setting={"sample_fraction": 1.0}, **fold)
-    published = timed_fold(model="em", setting={}, **fold)
+    fold = {"fold": 0, "n_folds": 3, "seed": 0}
+    setting = {"sample_fraction": 1.0}
+    sampled, published = (
+        timed_fold(Unit(timed_fold, "letter-frost", 0, model, setting, **fold))
+        for model, setting in (("stochastic", setting), ("em", {}))
+    )
     assert sampled["inductive_accuracy"] == pytest.approx(published["inductive_accuracy"])
 
 

@@ -1,8 +1,10 @@
 import pytest
 
-from unbag.experiments import Plan, dictionary, published, reproduce
+from unbag.experiments import Plan, published, reproduce
 from unbag.experiments.data import load
-from unbag.experiments.dictionary import (
+from unbag.experiments.figures import Figure
+from unbag.experiments.studies import dictionary
+from unbag.experiments.studies.dictionary import (
     columns_table,
     describe,
     folds_used,
@@ -11,8 +13,7 @@ from unbag.experiments.dictionary import (
     shrinkage,
     trials,
 )
-from unbag.experiments.figures import Figure
-from unbag.experiments.timed_fits import kernel_model
+from unbag.experiments.timing import kernel_model
 
 
 def test_iterations_are_the_published_ones():
@@ -61,7 +62,7 @@ def test_published_accuracies_are_of_the_whole_dictionary():
 def test_the_closer_way_to_use_columns_is_named(standardised, raw, closer):
     class Done:
         def __getitem__(self, unit):
-            accuracy = standardised if unit["setting"]["scaling"] else raw
+            accuracy = standardised if unit.setting["scaling"] else raw
             return {
                 "inductive_accuracy": accuracy, "seconds": 1.0, "uncertified": 0,
                 "other_warnings": 0,

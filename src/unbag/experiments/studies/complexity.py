@@ -5,17 +5,28 @@ only those sets of labels that matter: how many these are depends on the priors,
 counted at W = 0, where all classes are alike, and at the fitted model.
 """
 
+from bisect import bisect_left
+
 import numpy as np
 from scipy.special import log_softmax
 
+from unbag.experiments import (
+    STYLES,
+    Figure,
+    Plan,
+    Results,
+    Study,
+    Table,
+    Unit,
+    Values,
+    beside,
+    comparison_table,
+    load,
+    panels,
+    published_figure,
+)
+from unbag.experiments.e_steps import count_unit, e_step_unit, fitted_model, log_priors
 from unbag.union.adaptive import adaptive
-
-from .data import load
-from .e_steps import count_unit, e_step_unit, fitted_model, log_priors
-from .experiment import Experiment
-from .figures import STYLES, Figure, panels
-from .published import published_figure
-from .tables import Table
 
 TOLERANCE = 1e-9
 COUNTED = {
@@ -37,20 +48,23 @@ TIMED = {
 }
 #: Colour and hatch of each bar, the same wherever it stands for the same method.
 BARS = {
-    "prior": (7, ""),
-    "forward": (0, ""),
-    "substitution": (1, "//"),
-    "fast": (1, "//"),
-    "chain": (2, ".."),
-    "dense": (3, "xx"),
-    "adaptive_uniform": (6, "oo"),
-    "adaptive_fitted": (5, "--"),
-    "adaptive": (5, "--"),
-    "auto": (4, ""),
+    COUNTED["forward"]: (0, ""),
+    COUNTED["substitution"]: (1, "//"),
+    COUNTED["prior"]: (7, ""),
+    COUNTED["dense"]: (3, "xx"),
+    COUNTED["adaptive_uniform"]: (6, "oo"),
+    COUNTED["adaptive_fitted"]: (5, "--"),
+    TIMED["prior"]: (7, ""),
+    TIMED["forward"]: (0, ""),
+    TIMED["fast"]: (1, "//"),
+    TIMED["chain"]: (2, ".."),
+    TIMED["dense"]: (3, "xx"),
+    TIMED["adaptive"]: (5, "--"),
+    TIMED["auto"]: (4, ""),
 }
 
 
-def visited_sets(share, tolerance=TOLERANCE):
+def visited_sets(share: np.ndarray, tolerance: float = TOLERANCE) -> int:
     """Count the sets of missing labels that adaptive inference visits in one bag.
 
     Adaptive inference gives up after a given number of sets. The smallest number with which it
@@ -86,17 +100,10 @@ def visited_sets(share, tolerance=TOLERANCE):
     enough = 1
     while gives_up(enough):
         enough *= 2
-    too_few = enough // 2
-    while enough - too_few > 1:
-        middle = (enough + too_few) // 2
-        if gives_up(middle):
-            too_few = middle
-        else:
-            enough = middle
-    return enough
+    return bisect_left(range(enough), True, lo=enough // 2 + 1, key=lambda most: not gives_up(most))
 
 
-def adaptive_steps(log_prior, offsets, y):
+def adaptive_steps(log_prior: np.ndarray, offsets: np.ndarray, y: np.ndarray) -> int:
     """Sum up, over bags, the instances times the sets that adaptive inference visits.
 
     Bags of fewer instances than labels, and those without labels, need no visit.
@@ -120,24 +127,22 @@ def adaptive_steps(log_prior, offsets, y):
     return steps
 
 
-def count_visits(data, draw, fitted, seed):
+def count_visits(unit: Unit) -> dict[str, int]:
     """Count what adaptive inference visits in one E-step, at W = 0 or at the fitted model."""
-    bags, y = load(data, draw)
-    if fitted:
-        log_prior = log_priors(fitted_model(data, draw, seed), bags.X)
+    bags, y = load(unit.data, unit.draw)
+    if unit.condition["fitted"]:
+        log_prior = log_priors(fitted_model(unit.data, unit.draw, unit.seed), bags.X)
     else:
         log_prior = np.zeros((bags.n_instances, y.shape[1]))
     return {"steps": adaptive_steps(log_prior, bags.offsets, y)}
 
 
-def visit_unit(plan, name, draw, fitted):
-    """Name the unit of work that counts visits."""
-    return {
-        "task": "count_visits", "data": name, "draw": draw, "fitted": fitted, "seed": plan.seed,
-    }  # fmt: skip
+def visit_unit(plan: Plan, name: str, draw: int, fitted: bool) -> Unit:
+    """Return the unit of work that counts visits."""
+    return Unit(count_visits, name, draw, condition={"fitted": fitted}, seed=plan.seed)
 
 
-def units(plan, ledger):
+def units(plan: Plan, ledger: object = None) -> list[Unit]:
     """List the counts of each data set, and a timed E-step for each draw and method."""
     return [
         unit
@@ -152,48 +157,29 @@ def units(plan, ledger):
     ]  # fmt: skip
 
 
-def counts_of(plan, ledger, name):
+def counts_of(plan: Plan, ledger: Results, name: str) -> dict[str, float]:
     """Return every count of a data set, those of visits as means over draws."""
-    counts = dict(ledger[count_unit(plan, name)])
-    for key, fitted in (("adaptive_uniform", False), ("adaptive_fitted", True)):
-        counts[key] = float(
-            np.mean(
-                [ledger[visit_unit(plan, name, draw, fitted)]["steps"] for draw in plan.draws(name)]
-            )
-        )
-    return counts
-
-
-def times_of(plan, ledger, name):
-    """Return the milliseconds of one E-step by each method, and the bags it did not certify."""
-    found = {
-        method: [ledger[e_step_unit(plan, name, draw, method)] for draw in plan.draws(name)]
-        for method in TIMED
+    visits = {
+        key: [ledger[visit_unit(plan, name, draw, fitted)]["steps"] for draw in plan.draws(name)]
+        for key, fitted in (("adaptive_uniform", False), ("adaptive_fitted", True))
     }
-    times = {m: 1e3 * float(np.mean([each["seconds"] for each in r])) for m, r in found.items()}
-    return times, {m: sum(each["uncertified"] for each in r) for m, r in found.items()}
+    means = {key: float(np.mean(steps)) for key, steps in visits.items()}
+    return {**ledger[count_unit(plan, name)], **means}
 
 
-def count_table(plan, counts):
+def count_table(plan: Plan, counts: dict[str, dict]) -> Table:
     """Make the table of counted steps."""
-    body, records = [], []
-    for name, found in counts.items():
-        row = [name]
-        for key in COUNTED:
-            ours, known = found[key], published_figure("complexity", name).get(key)
-            row.append(f"{ours:,.0f}" if known is None else f"{ours:,} ({ours - known:+,})")
-            records.append(
-                {
-                    "data": name, "steps": COUNTED[key], "ours": ours, "published": known,
-                    "difference": None if known is None else ours - known,
-                }
-            )  # fmt: skip
-        body.append(row)
-    return Table(
+    records = [
+        {
+            "data": name, "steps": title,
+            **beside(found[key], published_figure("complexity", name).get(key)),
+        }
+        for name, found in counts.items()
+        for key, title in COUNTED.items()
+    ]  # fmt: skip
+    return comparison_table(
         "complexity",
         "Steps of one E-step, summed over bags",
-        ["", *COUNTED.values()],
-        body,
         records,
         [
             "n instances and k labels in a bag, C classes, d features. In brackets: the difference "
@@ -202,28 +188,36 @@ def count_table(plan, counts):
             "published algorithm, 50 EM iterations, to all bags. "
             f"{plan.describe(folds=False)}."
         ],
+        row="data",
+        column="steps",
+        write=count_cell,
     )
 
 
-def time_table(plan, ledger):
-    """Make the table of measured times, and return the times too."""
-    body, records, times, uncertified = [], [], {}, 0
+def count_cell(record: Values) -> str:
+    """Write a count, and in brackets the difference to the published one."""
+    if record["published"] is None:
+        return f"{record['ours']:,.0f}"
+    return f"{record['ours']:,} ({record['difference']:+,})"
+
+
+def time_table(plan: Plan, ledger: Results) -> Table:
+    """Make the table of measured times."""
+    records = []
     for name in plan.data:
-        times[name], flagged = times_of(plan, ledger, name)
-        uncertified += flagged["fast"]
-        body.append([name, *(f"{times[name][method]:.3g}" for method in TIMED)])
-        records += [
-            {
-                "data": name, "method": TIMED[method], "milliseconds": times[name][method],
-                "uncertified": flagged[method],
-            }
-            for method in TIMED
-        ]  # fmt: skip
-    table = Table(
+        for method, title in TIMED.items():
+            found = [ledger[e_step_unit(plan, name, draw, method)] for draw in plan.draws(name)]
+            records.append(
+                {
+                    "data": name, "method": title,
+                    "milliseconds": 1e3 * float(np.mean([each["seconds"] for each in found])),
+                    "uncertified": sum(each["uncertified"] for each in found),
+                }
+            )  # fmt: skip
+    uncertified = sum(each["uncertified"] for each in records if each["method"] == TIMED["fast"])
+    return comparison_table(
         "complexity-time",
         "Time of one E-step over all bags (ms), at the fitted model",
-        ["", *TIMED.values()],
-        body,
         records,
         [
             "One thread, the shortest of many trials; all methods are compiled, the published ones "
@@ -232,33 +226,40 @@ def time_table(plan, ledger):
             f"that certifies its answer. Bags that FAST could not certify: {uncertified}. "
             f"{plan.describe(folds=False)}."
         ],
+        row="data",
+        column="method",
+        write=lambda record: f"{record['milliseconds']:.3g}",
     )  # fmt: skip
-    return table, times
 
 
-def draw_bars(panels_of_bars):
+def draw_bars(records_of_panels: dict[str, tuple[str, str, list[dict]]]) -> object:
     """Draw grouped bars on logarithmic scales.
 
     Parameters
     ----------
-    panels_of_bars : dict of str to (dict of str to str, dict of str to (dict of str to float))
-        What the y-axis shows, to the titles of the bars and, by data set, their heights.
+    records_of_panels : dict of str to (str, str, list of dict)
+        What the y-axis shows, to the entries of its records that hold the title of a bar and its
+        height, and the records.
 
     Returns
     -------
     matplotlib figure
     """
-    figure, axes = panels(len(panels_of_bars), n_columns=1, size=(9.2, 3.6))
-    for axis, (label, (titles, groups)) in zip(axes, panels_of_bars.items(), strict=True):
+    figure, axes = panels(len(records_of_panels), n_columns=1, size=(9.2, 3.6))
+    for axis, (label, (bar, height, records)) in zip(axes, records_of_panels.items(), strict=True):
+        groups = {}
+        for record in records:
+            groups.setdefault(record["data"], {})[record[bar]] = record[height]
+        titles = list(next(iter(groups.values())))
         width = 0.85 / len(titles)
-        for place, (key, title) in enumerate(titles.items()):
-            colour, hatch = BARS[key]
+        for place, title in enumerate(titles):
+            colour, hatch = BARS[title]
             axis.bar(
                 np.arange(len(groups)) + (place - (len(titles) - 1) / 2) * width,
-                [group[key] for group in groups.values()],
+                [group[title] for group in groups.values()],
                 width, label=title, color=STYLES[colour][0], hatch=hatch, edgecolor="white",
             )  # fmt: skip
-        smallest = min(group[key] for group in groups.values() for key in titles)
+        smallest = min(record[height] for record in records)
         axis.set_yscale("log")
         axis.set_ylim(bottom=10.0 ** np.floor(np.log10(smallest)))
         axis.set_ylabel(label)
@@ -267,16 +268,18 @@ def draw_bars(panels_of_bars):
     return figure
 
 
-def present(plan, ledger):
+def present(plan: Plan, ledger: Results) -> list[Table | Figure]:
     """Make a table of counts, one of times, and a figure of both."""
-    counts = {name: counts_of(plan, ledger, name) for name in plan.data}
-    timed, times = time_table(plan, ledger)
-    bars = {"steps": (COUNTED, counts), "milliseconds": (TIMED, times)}
-    figure = Figure("complexity", "Cost of one E-step", lambda: draw_bars(bars))
-    return [count_table(plan, counts), timed, figure]
+    counts = count_table(plan, {name: counts_of(plan, ledger, name) for name in plan.data})
+    times = time_table(plan, ledger)
+    bars = {
+        "steps": ("steps", "ours", counts.records),
+        "milliseconds": ("method", "milliseconds", times.records),
+    }
+    return [counts, times, Figure("complexity", "Cost of one E-step", lambda: draw_bars(bars))]
 
 
-EXPERIMENT = Experiment(
+STUDY = Study(
     "complexity",
     "what one E-step costs, counted as in the paper, visited by unbag, and timed",
     units=units,

@@ -1,7 +1,8 @@
 """Settings chosen inside the training folds."""
 
-from unbag.experiments import Ledger, Plan, beyond, reproduce
-from unbag.experiments.beyond import (
+from unbag.experiments import Plan, reproduce
+from unbag.experiments.studies import beyond
+from unbag.experiments.studies.beyond import (
     BOUND,
     OURS,
     VARIANTS,
@@ -12,13 +13,13 @@ from unbag.experiments.beyond import (
 )
 
 
-def test_the_likeliest_held_out_labels_choose(tmp_path):
-    plan, ledger = Plan(("letter-frost",)), Ledger(tmp_path)
+def test_the_likeliest_held_out_labels_choose():
+    plan, ledger = Plan(("letter-frost",)), {}
     settings = VARIANTS[OURS]
     for place, setting in enumerate(settings):
         assert choice(plan, ledger, "letter-frost", 0, 4, OURS) is None
         for unit in inner_units(plan, "letter-frost", 0, 4, setting):
-            ledger.add(unit, {"log_likelihood": -abs(place - 3) - 5.0})
+            ledger[unit] = {"log_likelihood": -abs(place - 3) - 5.0}
     assert choice(plan, ledger, "letter-frost", 0, 4, OURS) == settings[3]
     assert choice(plan, ledger, "letter-frost", 0, 5, OURS) is None
 
