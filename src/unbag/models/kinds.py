@@ -190,8 +190,8 @@ class _Sparse(Kind):
         return {"shape": [int(n) for n in value.shape], **encoder.encode_fields(parts, place)}
 
     def decode(self, decoder, shape, data, indices, indptr):
-        parts = tuple(decoder.decode([data, indices, indptr]))
-        matrix = getattr(sparse, self.name)(parts, shape=shape)
+        parts = decoder.decode([data, indices, indptr])
+        matrix = getattr(sparse, self.name)(tuple(parts), shape=shape)
         # Compiled code trusts the indices.
         matrix.check_format(full_check=True)
         return matrix
