@@ -649,7 +649,8 @@ def test_warnings_name_the_line_that_called_fit(colours):
     bags, y = colours
     few = [set(range(9))] * len(bags)
     whitened = RBFDictionary(n_components=5, random_state=0).fit_transform(bags)
-    with pytest.warns() as caught:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         ORLogisticRegression(max_iter=2).fit(bags, few)
         ORLogisticRegression(max_iter=2).fit(whitened, y)
         ORLogisticRegression(max_iter=2).fit([np.eye(30), np.eye(30)], np.ones((2, 30)))
