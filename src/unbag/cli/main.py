@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from unbag._extras import MissingExtraError
 from unbag._version import __version__
 
 from . import answers, comparisons, data, fitting, reports
@@ -66,7 +67,9 @@ def main(arguments=None):
         except BrokenPipeError:
             # Whoever read our output has seen enough.
             code = 1
-        except (ValueError, OSError, TypeError, AttributeError, RuntimeError) as error:
+        except (
+            ValueError, OSError, TypeError, AttributeError, RuntimeError, MissingExtraError,
+        ) as error:  # fmt: skip
             if "-v" in arguments or "--verbose" in arguments:
                 raise
             messages.say(f"unbag: error: {error}")

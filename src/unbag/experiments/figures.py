@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from unbag._extras import require
 from unbag._files import atomic_write
 
 from .unit import Values
@@ -41,8 +42,7 @@ class Figure:
 
     def save(self, folder: Path) -> None:
         """Write it as PNG and SVG, the same bytes for the same data."""
-        import matplotlib
-
+        matplotlib = require("matplotlib")
         matplotlib.use("agg")
         with matplotlib.rc_context({"svg.hashsalt": self.name, "svg.fonttype": "none"}):
             figure = self.draw()

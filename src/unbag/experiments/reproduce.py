@@ -13,6 +13,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from unbag._extras import require
 from unbag._files import write_text
 
 from .comparison import mean_over_draws
@@ -44,7 +45,7 @@ def reproduce(
     redo_stale: bool = False,
     console: Console | None = None,
 ) -> list[Table | Figure]:
-    """Make one experiment, or go on with one that was interrupted.
+    """Make one experiment, or go on with one that was interrupted; needs the extra ``figures``.
 
     Parameters
     ----------
@@ -73,6 +74,8 @@ def reproduce(
     if level not in LEVELS:
         raise ValueError(f"level must be one of {LEVELS}; got {level!r}.")
     study = find_study(name)
+    # An hour's work must not end in an error about its figures.
+    require("matplotlib")
     names = available(study.data if data is None or not study.data else data, console)
     if study.data and not names:
         raise ValueError("None of these data sets is on this machine: there is nothing to do.")
