@@ -17,7 +17,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, PolynomialFeatures
 
 import unbag
-from toy_models import BAGS, MODELS, SCALERS, Y, answers, assert_equal, fitted_pipeline
+from toy_models import BAGS, MODELS, SCALERS, Y, answers, assert_equal
 from unbag import BagPipeline, Bags, OnInstances, ORLogisticRegression, kernel_pipeline
 from unbag.models import ModelFileError, read_header
 from unbag.models.container import FORMAT
@@ -31,23 +31,6 @@ every_model = pytest.mark.parametrize("kind", MODELS.values(), ids=MODELS)
 def saved_and_loaded(model, path, **options):
     model.save(path, **options)
     return unbag.load(path)
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "model.unbag"
-
-
-@pytest.fixture(scope="module")
-def pipeline():
-    return fitted_pipeline()
-
-
-@pytest.fixture
-def saved(pipeline, path):
-    """A sound file of a pipeline."""
-    pipeline.save(path)
-    return path
 
 
 # Round trips.

@@ -18,11 +18,6 @@ FOLDER = KEPT / f"format-{FORMAT}"
 MAY_BE_ANYTHING = ("history_", "objective_", "explained_variance_ratio_")
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "model.unbag"
-
-
 @pytest.mark.parametrize(
     ("allowed", "inside", "outside"),
     [

@@ -42,8 +42,8 @@ def reproduce(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Folder for results; a stopped run goes on there.  [default: results; for 'page' "
-            "and 'cell', docs/results]",
+            help="Folder for results; a stopped run goes on there. By default 'results', and for "
+            "'page' and 'cell' 'docs/results'.",
         ),
     ] = None,
     page: Annotated[
@@ -58,17 +58,18 @@ def reproduce(
     from unbag.experiments import STUDIES, find_study
     from unbag.experiments import reproduce as make
     from unbag.experiments.page import write_page
-    from unbag.experiments.reproduce import COMMITTED
 
+    if cell and name != "cell":
+        raise typer.BadParameter(f"{name!r} stands alone; got {' '.join(cell)} as well")
     if name == "list":
         for each in STUDIES:
             typer.echo(f"{each:15} {find_study(each).title}")
         return
     if name == "page":
-        write_committed_page(out or COMMITTED, page)
+        write_results_page(out, page)
         return
     if name == "cell":
-        remake_cell(cell or [], out or COMMITTED)
+        remake_cell(cell or [], out)
         return
     if name not in (*STUDIES, "all"):
         known = ", ".join(STUDIES)
@@ -87,26 +88,26 @@ def reproduce(
         messages.note(f"Written to {page}.")
 
 
-def write_committed_page(out: Path, page: Path | None) -> None:
-    """Write the page of results, and the table of the README in this folder, if there is one."""
+def write_results_page(out: Path | None, page: Path | None) -> None:
+    """Write a page of results; of the committed ones, the README's table in this folder too."""
     from unbag.experiments.page import write_page, write_readme
-    from unbag.experiments.reproduce import PAGE
+    from unbag.experiments.reproduce import COMMITTED, PAGE
 
-    write_page(out, page or PAGE)
+    write_page(out or COMMITTED, page or PAGE)
     messages.note(f"Written to {page or PAGE}.")
-    if write_readme(out):
+    if out is None and write_readme():
         messages.note("Written to README.md.")
 
 
-def remake_cell(cell: list[str], out: Path) -> None:
+def remake_cell(cell: list[str], out: Path | None) -> None:
     """Make a cell anew, print it beside what is recorded, and fail where they differ."""
-    from unbag.experiments.reproduce import ROUNDING, remake_cells
+    from unbag.experiments.reproduce import COMMITTED, ROUNDING, remake_cells
 
     if len(cell) not in (3, 4) or not all(fold.isdecimal() for fold in cell[3:]):
         raise typer.BadParameter(
             "'cell' needs an experiment, a data set, a method, and maybe a fold"
         )
-    made = remake_cells(*cell[:3], *map(int, cell[3:]), out=out)
+    made = remake_cells(*cell[:3], *map(int, cell[3:]), out=out or COMMITTED)
     print_table(
         " ".join(cell),
         ["", "recorded", "now", "difference"],
