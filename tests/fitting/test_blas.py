@@ -2,7 +2,7 @@
 
 from threadpoolctl import threadpool_info
 
-from unbag.fitting.blas import one_blas_thread
+from unbag.fitting.threads import one_blas_thread
 
 
 def test_blas_is_found_and_held_to_one_thread():
