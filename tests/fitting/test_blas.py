@@ -1,7 +1,6 @@
 """BLAS's threads stay out of fits."""
 
 from threadpoolctl import threadpool_info
-
 from unbag.fitting.blas import one_blas_thread
 
 
