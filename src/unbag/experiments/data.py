@@ -31,7 +31,7 @@ def load(name: str, draw: int = 0) -> tuple:
     y : ndarray of shape (n_bags, n_classes), or LabelSets
     """
     if name.startswith("{"):
-        return read_named(**json.loads(name))
+        return read_table(**json.loads(name))
     data = datasets.load(name, random_state=draw)
     return data.bags, data.y
 
@@ -68,7 +68,7 @@ def table_name(path: Path, roles: dict) -> str:
     return json.dumps({**content, "roles": roles}, sort_keys=True, default=str)
 
 
-def read_named(path: str, roles: dict, **_) -> tuple:
+def read_table(path: str, roles: dict, **_) -> tuple:
     """Read a table that `table_name` has named."""
     from unbag.io import Roles, read
 

@@ -329,7 +329,7 @@ def published_at(figures: dict, name: str) -> Any:
     return figures.get(name, figures.get("hja") if name == "hja-union" else None)
 
 
-def warned(curves: Curves) -> str:
+def warning_counts(curves: Curves) -> str:
     """Return how many warnings fits gave, for the foot of a table."""
     uncertified, others = (
         sum(point[count] for points in curves.values() for point in points)

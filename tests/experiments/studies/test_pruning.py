@@ -11,8 +11,8 @@ from unbag.experiments.figures import Figure
 from unbag.experiments.methods import published_model
 from unbag.experiments.studies import pruning
 from unbag.experiments.studies.pruning import (
-    alike,
     cost_ratio,
+    extrapolated_times,
     pruned_cost,
     published_gain,
     verdict,
@@ -65,7 +65,9 @@ def test_a_verdict_depends_on_the_results():
 
 
 def test_the_line_goes_through_the_fewest_bags():
-    assert alike([0, 10, 20, 30], [100.0, 3.0, 2.0, 1.0]) == pytest.approx([4, 3, 2, 1])
+    assert extrapolated_times([0, 10, 20, 30], [100.0, 3.0, 2.0, 1.0]) == pytest.approx(
+        [4, 3, 2, 1]
+    )
 
 
 def test_warnings_are_counted_and_kept_back():

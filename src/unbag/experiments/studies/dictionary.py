@@ -25,7 +25,7 @@ from unbag.experiments.timing import (
     curve_tables,
     point_units,
     summary,
-    warned,
+    warning_counts,
 )
 
 PERCENTS = levels((1, 2, 5, 10, 20, 50, 100), quick=(1, 5, 20, 50))
@@ -206,7 +206,8 @@ def present(plan: Plan, ledger: Results) -> list[Table | Figure]:
             "widths, and the difference; the paper shows its curves as pictures only. Here the "
             "width is the mean squared distance of all training instances (s = 1), whatever "
             "their share in the dictionary, and the columns are standardised. "
-            f"{warned(curves)} {made} Folds used, the same at all shares: {folds_used(plan)}.",
+            f"{warning_counts(curves)} {made} Folds used, the same at all shares: "
+            f"{folds_used(plan)}.",
             *shrinkage(curves, percents),
         ],
         time_notes=[

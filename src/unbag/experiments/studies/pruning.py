@@ -29,7 +29,7 @@ from unbag.experiments.timing import (
     curve_units,
     curves_of,
     published_at,
-    warned,
+    warning_counts,
 )
 
 PERCENTS = levels(tuple(range(0, 100, 10)), quick=(0, 20, 50, 80))
@@ -210,14 +210,14 @@ def verdict(gains: dict[str, dict], changes: dict[str, float]) -> str:
     )
 
 
-def alike(percents: np.ndarray, seconds: np.ndarray) -> np.ndarray:
+def extrapolated_times(percents: np.ndarray, seconds: np.ndarray) -> np.ndarray:
     """Extrapolate the time of fits as if all bags cost the same.
 
     As the paper does: by the line of least squares through the three points of the fewest bags.
 
     Examples
     --------
-    >>> alike([0, 50, 70, 90], [9.0, 5.0, 3.0, 1.0]).round(6).tolist()
+    >>> extrapolated_times([0, 50, 70, 90], [9.0, 5.0, 3.0, 1.0]).round(6).tolist()
     [10.0, 5.0, 3.0, 1.0]
     """
     slope, start = np.polyfit(percents[-3:], seconds[-3:], 1)
@@ -242,7 +242,7 @@ def present(plan: Plan, ledger: Results) -> list[Table | Figure]:
         accuracy_notes=[
             "The paper shows its curves as pictures only. Both ways of inference are exact up "
             "to rounding; where they differ, backtracking has probably magnified that. "
-            f"{warned(curves)} {plan.describe()}."
+            f"{warning_counts(curves)} {plan.describe()}."
         ],
         time_notes=[f"CPU time of one thread; the median over folds and draws. {plan.describe()}."],
     )
@@ -253,7 +253,8 @@ def present(plan: Plan, ledger: Results) -> list[Table | Figure]:
         }
         for name in plan.data
         for percent, seconds in zip(
-            percents, alike(percents, [point["seconds"] for point in curves[name, "FAST"]]),
+            percents,
+            extrapolated_times(percents, [point["seconds"] for point in curves[name, "FAST"]]),
             strict=True,
         )
     ]  # fmt: skip

@@ -11,7 +11,7 @@ from unbag.experiments.timing import (
     curve_units,
     curves_of,
     published_at,
-    warned,
+    warning_counts,
 )
 
 PERCENTS = levels((1, 2, 5, 10, 20, 50, 100), quick=(5, 20, 100))
@@ -102,7 +102,7 @@ def present(plan: Plan, ledger: Results) -> list[Table | Figure]:
         accuracy_notes=[
             "50 iterations, each on a new sample, drawn without replacement; the step is found "
             "by backtracking on the sample. The paper shows its curves as pictures only. "
-            f"{accuracy_changes(curves, percents)} {warned(curves)} {plan.describe()}."
+            f"{accuracy_changes(curves, percents)} {warning_counts(curves)} {plan.describe()}."
         ],
         time_notes=[
             "CPU time of one thread; the median over folds and draws."

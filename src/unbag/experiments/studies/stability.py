@@ -213,12 +213,12 @@ def stability_records(plan: Plan, ledger: Results) -> list[Values]:
     ]  # fmt: skip
 
 
-def written(error: float) -> str:
+def error_text(error: float) -> str:
     """Write an error to one digit; what is below the rounding of 1, just as that.
 
     Examples
     --------
-    >>> written(3.2e-9), written(0.0)
+    >>> error_text(3.2e-9), error_text(0.0)
     ('3e-09', '< 1e-16')
     """
     return f"{error:.0e}" if error >= 1e-16 else "< 1e-16"
@@ -232,11 +232,11 @@ def kernel_table(
     write: Callable[[dict], str],
 ) -> Table:
     """Make a table of one row per shape and round scale, and one column per kernel."""
-    shown = [record for record in records if record["scale"] in SCALES["quick"]]
+    selected = [record for record in records if record["scale"] in SCALES["quick"]]
     table = comparison_table(
         name,
         title,
-        shown,
+        selected,
         notes,
         row=lambda record: (
             f"{shape_name(record['labels'], record['instances'])}, scale {record['scale']:g}"
@@ -267,7 +267,7 @@ def present(plan: Plan, ledger: Results) -> list[Table | Figure]:
             f"{how} FAST and forward are the published algorithms, in double precision, after the "
             "normalisation of rows that all kernels share."
         ],
-        lambda record: f"{written(record['median_error'])}, {written(record['worst_error'])}",
+        lambda record: f"{error_text(record['median_error'])}, {error_text(record['worst_error'])}",
     )
     flags = kernel_table(
         "stability-flags",

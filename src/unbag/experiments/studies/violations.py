@@ -242,11 +242,11 @@ def violation_records(plan: Plan, ledger: Results, kind: str) -> list[Values]:
 
 def violation_table(plan: Plan, kind: str, records: list[Values]) -> Table:
     """Make the table of one kind of corruption."""
-    shown = []
+    displayed = []
     for name in plan.data:
         of_data = [record for record in records if record["data"] == name]
         required = [each for each in of_data if each["method"] == READINGS["required"].title]
-        shown += of_data + [
+        displayed += of_data + [
             {**each, "method": row, "ours": each[key], "std": None}
             for row, key in BELOW.items()
             for each in required
@@ -254,7 +254,7 @@ def violation_table(plan: Plan, kind: str, records: list[Values]) -> Table:
     table = comparison_table(
         f"violations-{kind}",
         f"Instance accuracy (%) on clean test bags, labels {kind} in training with probability p",
-        shown,
+        displayed,
         [
             "Mean and deviation over folds; the folds take the draws of the letters in turn; every "
             "method at its default setting. Bags are relaxed, their labels taken as optional, "
