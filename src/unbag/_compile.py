@@ -7,15 +7,33 @@ divide without Python's zero check, so that loops vectorise.
 """
 
 import hashlib
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any, Protocol
 
 import numba
+import numba.extending
 import platformdirs
+from numba.core import config
 
 # Folders whose kernels call each other across files. Elsewhere a kernel uses what its own file
 # defines; `tests/test_architecture.py` holds it to that.
 FOLDERS_OF_KERNELS = ("union",)
+
+
+# Its settings are made when it is loaded, so that no type is known of them.
+settings: Any = config
+
+
+class Kernel(Protocol):
+    """A compiled function; its types are those of the arguments that it is called with."""
+
+    py_func: Callable[..., Any]
+
+    def __call__(self, *args: Any) -> Any:
+        """Run the compiled code, which is made at the first call."""
+        ...
 
 
 @cache
@@ -39,27 +57,30 @@ def cache_folder(source: str) -> str:
     is_shared = file.parent.name in FOLDERS_OF_KERNELS
     used = sorted(file.parent.glob("*.py")) if is_shared else [file]
     content = b"".join(path.read_bytes() for path in [Path(__file__), *used])
-    base = numba.config.CACHE_DIR or platformdirs.user_cache_dir("unbag", appauthor=False)
+    base = settings.CACHE_DIR or platformdirs.user_cache_dir("unbag", appauthor=False)
     return str(Path(base) / "kernels" / hashlib.sha256(content).hexdigest()[:16])
 
 
-def compiled(**flags):
+def compiled(**flags: Any) -> Callable[[Callable[..., Any]], Kernel]:
     """Return a decorator that compiles a kernel, and keeps it on disk."""
 
-    def decorate(function):
+    def decorate(function: Callable[..., Any]) -> Kernel:
         # numba looks at this setting when a function is decorated, and only then.
-        usual = numba.config.CACHE_DIR
-        numba.config.CACHE_DIR = cache_folder(function.__code__.co_filename)
+        usual = settings.CACHE_DIR
+        settings.CACHE_DIR = cache_folder(function.__code__.co_filename)
         try:
             return numba.njit(cache=True, nogil=True, error_model="numpy", **flags)(function)
         finally:
-            numba.config.CACHE_DIR = usual
+            settings.CACHE_DIR = usual
 
     return decorate
 
 
-kernel = compiled()
+kernel: Callable[[Callable[..., Any]], Kernel] = compiled()
 
 # For sums that may be taken in any order, as their error bounds allow for: only then
 # are they vectorised. Nothing else of `fastmath` is let in.
-any_order = compiled(fastmath={"reassoc"})
+any_order: Callable[[Callable[..., Any]], Kernel] = compiled(fastmath={"reassoc"})
+
+# For what is a single instruction of the machine.
+intrinsic: Any = numba.extending.intrinsic

@@ -10,10 +10,12 @@ import sys
 import warnings
 import zipfile
 import zlib
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -25,6 +27,10 @@ from .dataset import Dataset, union_of
 
 # How often a failed download is tried again; pooch waits a little longer each time.
 RETRIES = 2
+
+DataHome: TypeAlias = str | os.PathLike[str] | None
+# The content of an ``.npz`` file, as `read_npz` lists it.
+Arrays: TypeAlias = dict[str, Any]
 
 REQUIRED = ("X", "instance_labels", "offsets", "bag_labels", "class_names")
 
@@ -60,14 +66,14 @@ class Source:
     name: str
     file: str
     folder: str
-    published: tuple
+    published: tuple[str, ...]
     page: str
     description: str
-    urls: dict = field(default_factory=dict)
+    urls: Mapping[str, tuple[str, str | None]] = field(default_factory=dict)
     is_union: bool = True
 
 
-def data_homes(data_home=None):
+def data_homes(data_home: DataHome = None) -> list[Path]:
     """Return the folders in which data sets are looked for, in this order.
 
     Parameters
@@ -94,7 +100,7 @@ def data_homes(data_home=None):
     return [*homes, user_cache_path("unbag", appauthor=False) / "data"]
 
 
-def find_local(source, data_home=None):
+def find_local(source: Source, data_home: DataHome = None) -> Path | None:
     """Find the ``.npz`` file or the folder of published files; None if neither is there."""
     homes = data_homes(data_home)
     files = (home / source.file for home in homes)
@@ -104,7 +110,12 @@ def find_local(source, data_home=None):
     return next(iter(there), None)
 
 
-def fetch(source, convert, data_home=None, download_if_missing=True):
+def fetch(
+    source: Source,
+    convert: Callable[[Path], Arrays],
+    data_home: DataHome = None,
+    download_if_missing: bool = True,
+) -> Dataset:
     """Read a data set from the data home; convert or download it first where that is needed.
 
     Parameters
@@ -147,7 +158,7 @@ def fetch(source, convert, data_home=None, download_if_missing=True):
     return dataset
 
 
-def read_npz(path, source):
+def read_npz(path: Path, source: Source) -> Dataset:
     """Read a data set from its ``.npz`` file, and check that it is whole.
 
     Parameters
@@ -174,14 +185,14 @@ def read_npz(path, source):
     return dataset_of(arrays, source, path)
 
 
-def write_npz(path, arrays):
+def write_npz(path: Path, arrays: Arrays) -> None:
     """Write the arrays of a data set, so that the file is either whole or not there."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as file:
         np.savez_compressed(file, **arrays)
 
 
-def dataset_of(arrays, source, path):
+def dataset_of(arrays: Arrays, source: Source, path: Path) -> Dataset:
     """Make a Dataset of the arrays of the ``.npz`` layout; errors name `path` and what is wrong."""
     missing = [key for key in REQUIRED if key not in arrays]
     if missing:

@@ -6,10 +6,10 @@ fit: threads, a loop over files, a cluster.
 
 from .objective import Objective, Progress, UncertifiedWarning
 from .parts import Part, log_softmax, make_parts
-from .scaling import SCALINGS, Scale
+from .scaling import SCALINGS, Scale, Scaling
 from .solvers import fit_em, fit_lbfgs, fit_stochastic
 from .statistics import Moments, Statistics
-from .threads import thread_map
+from .threads import one_blas_thread, thread_map
 from .training import Stream, Training
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "Part",
     "Progress",
     "Scale",
+    "Scaling",
     "Statistics",
     "Stream",
     "Training",
@@ -28,5 +29,6 @@ __all__ = [
     "fit_stochastic",
     "log_softmax",
     "make_parts",
+    "one_blas_thread",
     "thread_map",
 ]

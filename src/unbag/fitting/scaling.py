@@ -12,12 +12,14 @@ features, and are turned into weights of the features as they are, and gradients
 """
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from .statistics import Moments
 
-SCALINGS = ("standard", "minmax", None)
+Scaling: TypeAlias = Literal["standard", "minmax"] | None
+SCALINGS: tuple[Scaling, ...] = ("standard", "minmax", None)
 # A shift of r deviations that goes into the intercept costs log2(r) bits of each logit: up to
 # three are given away.
 TOLERABLE_SHIFT = 8.0
@@ -44,7 +46,7 @@ class Scale:
         return cls(np.zeros(n_features), np.ones(n_features))
 
     @classmethod
-    def learn(cls, scaling: str, moments: Moments, dtype, is_sparse: bool) -> "Scale":
+    def learn(cls, scaling: Scaling, moments: Moments, dtype: np.dtype, is_sparse: bool) -> "Scale":
         """Choose shift and scale by the moments of the training instances.
 
         Parameters
@@ -75,22 +77,22 @@ class Scale:
         """What the intercept has to take up."""
         return self.shift if self.centre is None else self.shift - self.centre
 
-    def part_weights(self, W) -> np.ndarray:
+    def part_weights(self, W: np.ndarray) -> np.ndarray:
         """Turn weights of scaled features into those that parts apply to theirs."""
         coef = W[:, :-1] / self.scale
         return np.column_stack([coef, W[:, -1] - coef @ self.remaining_shift])
 
-    def scaled_gradient(self, gradient) -> np.ndarray:
+    def scaled_gradient(self, gradient: np.ndarray) -> np.ndarray:
         """Turn a gradient with respect to the weights of parts into that of `W`, in place."""
         gradient[:, :-1] -= np.outer(gradient[:, -1], self.remaining_shift)
         gradient[:, :-1] /= self.scale
         return gradient
 
-    def coefficients(self, W) -> tuple[np.ndarray, np.ndarray]:
+    def coefficients(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return coefficients and intercepts on the features as they are."""
         coef = W[:, :-1] / self.scale
         return coef, W[:, -1] - coef @ self.shift
 
-    def weights(self, coef, intercept) -> np.ndarray:
+    def weights(self, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
         """Return the weights of scaled features that have these coefficients."""
         return np.column_stack([coef * self.scale, intercept + coef @ self.shift])

@@ -1,10 +1,11 @@
 """Which kernel serves which bag: the cheapest one that certifies its answer."""
 
 import math
+from typing import Literal, TypeAlias
 
 import numpy as np
 
-from unbag._compile import kernel
+from unbag._compile import Kernel, kernel
 
 from .adaptive import adaptive, estimate_sets, first_threshold, missing_weights
 from .arithmetic import EPS
@@ -12,6 +13,7 @@ from .batch import (
     IMPOSSIBLE,
     INTRACTABLE,
     UNDECIDED,
+    Batch,
     labels_part,
     normalise,
     part,
@@ -20,9 +22,11 @@ from .batch import (
 from .chain import band_states, chain
 from .dense import dense, dense_few, dense_room, dense_two
 from .inclusion import bound
+from .layout import Layout
 from .paper import fast_compiled, forward_compiled
 
-METHODS = ("adaptive", "dense", "chain", "forward", "fast")
+Method: TypeAlias = Literal["auto", "adaptive", "dense", "chain", "forward", "fast"]
+METHODS: tuple[Method, ...] = ("adaptive", "dense", "chain", "forward", "fast")
 ADAPTIVE, DENSE, CHAIN, FORWARD, FAST = range(len(METHODS))
 assert len(METHODS) == IMPOSSIBLE
 
@@ -44,7 +48,9 @@ CHAIN_COST = 4.0
 READING_COST = 4
 
 
-def solve(bags, layout, log_prior, method, tolerance):
+def solve(
+    bags: np.ndarray, layout: Layout, log_prior: np.ndarray, method: Method, tolerance: float
+) -> Batch:
     """Infer the labels of some bags.
 
     Parameters
@@ -74,14 +80,16 @@ def solve(bags, layout, log_prior, method, tolerance):
     return batch
 
 
-def fall_back(batch, failed):
+def fall_back(batch: Batch, failed: np.ndarray) -> None:
     """Give bags that a kernel could not certify to the chain kernel, which subtracts nothing."""
     if len(failed):
         holds = batch.n_labels[failed] <= MOST_LABELS
         batch.served[failed] = np.where(holds, CHAIN, INTRACTABLE)
 
 
-def estimated_costs(layout, log_prior, method, tolerance):
+def estimated_costs(
+    layout: Layout, log_prior: np.ndarray, method: Method, tolerance: float
+) -> np.ndarray:
     """Estimate what each bag will take.
 
     What "auto" makes of a bag of many labels depends on its priors. They are read once
@@ -267,7 +275,7 @@ def run_fast(layout, log_prior, batch, chosen, tolerance):
         batch.log_z[m, 0] = log_of(z)
 
 
-RUNNERS = {
+RUNNERS: dict[int, Kernel] = {
     ADAPTIVE: run_adaptive,
     DENSE: run_dense,
     CHAIN: run_chain,
