@@ -51,7 +51,18 @@ class Progress:
     history: list[float] = field(default_factory=list)
 
     def completed(self, weights: np.ndarray, log_likelihood: float) -> bool:
-        """Note a completed iteration; return whether to stop."""
+        """Note a completed iteration.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n_classes, n_features + 1)
+        log_likelihood : float
+
+        Returns
+        -------
+        bool
+            Whether to stop.
+        """
         self.weights = weights
         self.history.append(float(log_likelihood))
         return self.watch is not None and bool(self.watch(len(self.history), self.history[-1]))
@@ -112,6 +123,14 @@ class Objective:
     def statistics(self, W: np.ndarray) -> Statistics:
         """Compute the objective and its gradient at W.
 
+        Parameters
+        ----------
+        W : ndarray of shape (n_classes, n_features + 1)
+
+        Returns
+        -------
+        Statistics
+
         Raises
         ------
         IntractableBagError
@@ -128,6 +147,10 @@ class Objective:
             Not to be changed afterwards.
         ray, step : Ray and float, optional
             The last search, and the step that led to W.
+
+        Returns
+        -------
+        Statistics
         """
         last = None if ray is None else self._part_ray(ray)
         self._origin = W, self._part_weights(W)
@@ -159,7 +182,16 @@ class Objective:
         return replace(total, value=total.value - self.penalty(W), gradient=gradient)
 
     def penalty(self, W: np.ndarray) -> float:
-        """Compute what is taken off the likelihood for large weights."""
+        """Compute what is taken off the likelihood for large weights.
+
+        Parameters
+        ----------
+        W : ndarray of shape (n_classes, n_features + 1)
+
+        Returns
+        -------
+        float
+        """
         return 0.5 * self.alpha * float(np.sum(W[:, :-1] ** 2))
 
     def lower_bounds(self, ray: Ray, steps: Sequence[float]) -> np.ndarray:
@@ -186,6 +218,11 @@ class Objective:
         """Relax labels of the bags that an error is about, as certain as they are at W.
 
         Raises the error when that is not wanted, or was done to one of these bags before.
+
+        Parameters
+        ----------
+        W : ndarray of shape (n_classes, n_features + 1)
+        error : IntractableBagError
         """
         if self.on_intractable == "raise" or any(bag in self.relaxed for bag in error.bags):
             raise error

@@ -45,7 +45,17 @@ class Ray(NamedTuple):
     direction: np.ndarray
 
     def at(self, step: float) -> np.ndarray:
-        """Return the weights after a step."""
+        """Return the weights after a step.
+
+        Parameters
+        ----------
+        step : float
+            In multiples of the direction.
+
+        Returns
+        -------
+        ndarray of shape (n_classes, n_features + 1)
+        """
         return self.origin + step * self.direction
 
 
@@ -105,7 +115,17 @@ class Part:
         return X if self.centre is None else X - self.centre
 
     def moments(self, weighted: bool) -> Moments:
-        """Compute mean and spread of the features as they are, by the weights of bags or not."""
+        """Compute mean and spread of the features as they are.
+
+        Parameters
+        ----------
+        weighted : bool
+            Whether instances count by the weights of their bags.
+
+        Returns
+        -------
+        Moments
+        """
         X = csr_rows(self.X, self.rows) if sparse.issparse(self.X) else self.X[self.rows]
         weight = self.row_weight if weighted else None
         total = float(X.shape[0] if weight is None else weight.sum())
@@ -115,7 +135,16 @@ class Part:
     # The question of every solver.
 
     def statistics(self, W: np.ndarray) -> Statistics:
-        """Compute the likelihood and its gradient at W."""
+        """Compute the likelihood and its gradient at W.
+
+        Parameters
+        ----------
+        W : ndarray of shape (n_classes, n_features + 1)
+
+        Returns
+        -------
+        Statistics
+        """
         X = self.features()
         return self._infer(X, logits_at(W, X))[0]
 
@@ -157,6 +186,10 @@ class Part:
         ray, step : Ray and float, optional
             The last search, and the step that led to W: then no product with the features is
             needed for the logits.
+
+        Returns
+        -------
+        Statistics
         """
         X = self.features()
         if ray is not None and self._knows(ray):
@@ -238,7 +271,16 @@ def logits_at(W: np.ndarray, X: Features) -> np.ndarray:
 
 
 def log_softmax(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Turn logits into log-probabilities and probabilities, row by row."""
+    """Turn logits into log-probabilities and probabilities, row by row.
+
+    Parameters
+    ----------
+    logits : ndarray of shape (n_instances, n_classes)
+
+    Returns
+    -------
+    log_prior, prior : ndarrays of shape (n_instances, n_classes)
+    """
     log_prior = logits - logits.max(axis=1, keepdims=True, initial=-np.inf)
     prior = np.exp(log_prior)
     total = prior.sum(axis=1, keepdims=True)

@@ -42,7 +42,16 @@ class Scale:
 
     @classmethod
     def none(cls, n_features: int) -> "Scale":
-        """Return the scale that leaves features as they are."""
+        """Return the scale that leaves features as they are.
+
+        Parameters
+        ----------
+        n_features : int
+
+        Returns
+        -------
+        Scale
+        """
         return cls(np.zeros(n_features), np.ones(n_features))
 
     @classmethod
@@ -57,6 +66,10 @@ class Scale:
             Of the features.
         is_sparse : bool
             Sparse features are not shifted, so that they stay sparse.
+
+        Returns
+        -------
+        Scale
         """
         if scaling == "minmax":
             shift, scale = moments.low, moments.high - moments.low
@@ -78,21 +91,59 @@ class Scale:
         return self.shift if self.centre is None else self.shift - self.centre
 
     def part_weights(self, W: np.ndarray) -> np.ndarray:
-        """Turn weights of scaled features into those that parts apply to theirs."""
+        """Turn weights of scaled features into those that parts apply to theirs.
+
+        Parameters
+        ----------
+        W : ndarray of shape (n_classes, n_features + 1)
+
+        Returns
+        -------
+        ndarray of shape (n_classes, n_features + 1)
+        """
         coef = W[:, :-1] / self.scale
         return np.column_stack([coef, W[:, -1] - coef @ self.remaining_shift])
 
     def scaled_gradient(self, gradient: np.ndarray) -> np.ndarray:
-        """Turn a gradient with respect to the weights of parts into that of `W`, in place."""
+        """Turn a gradient with respect to the weights of parts into that of `W`, in place.
+
+        Parameters
+        ----------
+        gradient : ndarray of shape (n_classes, n_features + 1)
+
+        Returns
+        -------
+        ndarray of shape (n_classes, n_features + 1)
+        """
         gradient[:, :-1] -= np.outer(gradient[:, -1], self.remaining_shift)
         gradient[:, :-1] /= self.scale
         return gradient
 
     def coefficients(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return coefficients and intercepts on the features as they are."""
+        """Return coefficients and intercepts on the features as they are.
+
+        Parameters
+        ----------
+        W : ndarray of shape (n_classes, n_features + 1)
+
+        Returns
+        -------
+        coef : ndarray of shape (n_classes, n_features)
+        intercept : ndarray of shape (n_classes,)
+        """
         coef = W[:, :-1] / self.scale
         return coef, W[:, -1] - coef @ self.shift
 
     def weights(self, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
-        """Return the weights of scaled features that have these coefficients."""
+        """Return the weights of scaled features that have these coefficients.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (n_classes, n_features)
+        intercept : ndarray of shape (n_classes,)
+
+        Returns
+        -------
+        ndarray of shape (n_classes, n_features + 1)
+        """
         return np.column_stack([coef * self.scale, intercept + coef @ self.shift])

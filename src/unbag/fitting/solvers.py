@@ -140,10 +140,20 @@ def gradient_step(
 def fit_lbfgs(
     objective: Objective, W: np.ndarray, *, max_iter: int, tol: float, progress: Progress
 ) -> bool:
-    """Climb the objective by L-BFGS; parameters and returned value of `fit_em`.
+    """Climb the objective by L-BFGS.
 
     Where bags turn out to be intractable, their labels are relaxed at the last completed
     iteration, and the climb begins again from there: another objective, another history.
+
+    Parameters
+    ----------
+    objective, W, max_iter, tol, progress
+        As in `fit_em`.
+
+    Returns
+    -------
+    bool
+        Whether it converged or was stopped within `max_iter` iterations.
     """
     while True:
         try:

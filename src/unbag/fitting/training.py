@@ -89,7 +89,18 @@ class Training:
         return self._objective(self.chosen)
 
     def sample(self, fraction: float, rng: np.random.RandomState) -> Objective:
-        """Return the objective over a random sample of the bags."""
+        """Return the objective over a random sample of the bags.
+
+        Parameters
+        ----------
+        fraction : float
+            Share of the bags to draw; at least one is.
+        rng : RandomState
+
+        Returns
+        -------
+        Objective
+        """
         size = max(1, round(fraction * len(self.chosen)))
         places = np.sort(rng.choice(len(self.chosen), size, replace=False))
         return self._objective(self.chosen[places], gather=True)
@@ -130,7 +141,17 @@ class Stream:
         self.history: list[float] = []
 
     def advance(self, training: Training) -> Progress:
-        """Take an AdaGrad step along the gradient of a batch."""
+        """Take an AdaGrad step along the gradient of a batch.
+
+        Parameters
+        ----------
+        training : Training
+            The batch.
+
+        Returns
+        -------
+        Progress
+        """
         objective = training.objective()
         if self.weights is None:
             self.weights = np.zeros(training.shape)

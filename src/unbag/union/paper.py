@@ -36,6 +36,16 @@ from .chain import states_by_cardinality
 def ordered_power_set(n_labels: int, with_empty: bool = False) -> list[frozenset[int]]:
     """List the subsets of the labels by cardinality, then lexicographically.
 
+    Parameters
+    ----------
+    n_labels : int
+    with_empty : bool, default=False
+        Whether to begin with the empty set.
+
+    Returns
+    -------
+    list of frozenset
+
     Examples
     --------
     >>> [sorted(s) for s in ordered_power_set(3)]
@@ -50,7 +60,18 @@ def ordered_power_set(n_labels: int, with_empty: bool = False) -> list[frozenset
 
 
 def as_priors(prior: ArrayLike, slack: ArrayLike | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return priors and slack, which is zero where there is none, as arrays of floats."""
+    """Return priors and slack as arrays of floats.
+
+    Parameters
+    ----------
+    prior : array-like of shape (n_instances, n_labels)
+    slack : array-like of shape (n_instances,) or None
+        Zeros where it is None.
+
+    Returns
+    -------
+    prior, slack : ndarrays
+    """
     prior = np.asarray(prior, dtype=float)
     return prior, np.zeros(len(prior)) if slack is None else np.asarray(slack, dtype=float)
 
@@ -133,7 +154,16 @@ def fast(prior: ArrayLike, slack: ArrayLike | None = None) -> NDArray[np.float64
     means solving u = A v, where A says how one more instance turns a union into
     another. In the order of `ordered_power_set`, A is lower triangular.
 
-    Parameters and returned value are those of `forward`.
+    Parameters
+    ----------
+    prior : array-like of shape (n_instances, n_labels)
+    slack : array-like of shape (n_instances,), optional
+        As in `forward`.
+
+    Returns
+    -------
+    joint : ndarray of shape (n_instances, n_labels + 1)
+        As in `forward`.
 
     Notes
     -----

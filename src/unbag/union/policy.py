@@ -42,7 +42,13 @@ class _BagError(ValueError):
         self.bags: list[Any] = list(bags)
 
     def with_ids(self, ids: np.ndarray) -> Self:
-        """Return the same error, with the ids of the bags in the stead of their places."""
+        """Return the same error, with the ids of the bags in the stead of their places.
+
+        Parameters
+        ----------
+        ids : ndarray of shape (n_bags,)
+            Of all bags.
+        """
         return type(self)([ids[b] for b in self.bags], *self.args[1:])
 
 
@@ -60,6 +66,9 @@ class ImpossibleBagError(_BagError):
     ----------
     bags : list
     """
+
+    def __init__(self, bags: Sequence[Any], n_bags: int) -> None:
+        super().__init__(bags, n_bags)
 
     def __str__(self) -> str:
         return (
@@ -82,6 +91,11 @@ class IntractableBagError(_BagError):
     ----------
     bags : list
     """
+
+    def __init__(
+        self, bags: Sequence[Any], n_required: Sequence[int], n_free: Sequence[int]
+    ) -> None:
+        super().__init__(bags, n_required, n_free)
 
     def __str__(self) -> str:
         bags, n_required, n_free = self.args
@@ -155,6 +169,10 @@ def allow_every_bag_an_answer(problem: "UnionProblem") -> "UnionProblem":
     Where nothing is allowed at all, everything is: an annotator who asks for the labels of a bag
     with an empty label set gets those that its instances look like.
 
+    Parameters
+    ----------
+    problem : UnionProblem
+
     Returns
     -------
     UnionProblem
@@ -196,7 +214,15 @@ def surest_labels(
 
 
 def refuse_intractable(layout: Layout, bags: Sequence[int] | np.ndarray) -> None:
-    """Raise an error that names all the bags that no kernel could hold, if there are any."""
+    """Raise an error that names all the bags that no kernel could hold, if there are any.
+
+    Parameters
+    ----------
+    layout : Layout
+        Of all bags.
+    bags : sequence of int
+        The places of these.
+    """
     if len(bags):
         bags = np.sort(bags)
         n_required, n_free = layout.n_required[bags].tolist(), layout.n_free[bags].tolist()
@@ -204,7 +230,19 @@ def refuse_intractable(layout: Layout, bags: Sequence[int] | np.ndarray) -> None
 
 
 def describe_impossible(bags: Sequence[Any] | np.ndarray, n_bags: int) -> str:
-    """Say which of all bags have label sets that cannot be."""
+    """Say which of all bags have label sets that cannot be.
+
+    Parameters
+    ----------
+    bags : sequence of int or str
+        Their places, or their ids.
+    n_bags : int
+        How many bags there are in all.
+
+    Returns
+    -------
+    str
+    """
     return (
         f"{len(bags)} of {n_bags} bags have label sets that no labelling of their instances can "
         f"produce (too few instances, or no label at all): {name_bags(bags)}."
@@ -212,5 +250,14 @@ def describe_impossible(bags: Sequence[Any] | np.ndarray, n_bags: int) -> str:
 
 
 def name_bags(bags: Sequence[Any] | np.ndarray) -> str:
-    """List the first few of some bags."""
+    """List the first few of some bags.
+
+    Parameters
+    ----------
+    bags : sequence of int or str
+
+    Returns
+    -------
+    str
+    """
     return ", ".join(map(str, bags[:NAMED_BAGS])) + (", ..." if len(bags) > NAMED_BAGS else "")
