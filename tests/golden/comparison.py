@@ -38,15 +38,14 @@ def unlike(old, new, rtol: float) -> str | None:
         return None if same else f"{old} -> {new}"
     if not (is_array(old) and is_array(new)):
         return None if old == new else changed_part(old, new)
-    kinds = [f"{leaf['dtype']}{leaf['shape']}" for leaf in (old, new)]
-    if kinds[0] != kinds[1]:
-        return f"{kinds[0]} -> {kinds[1]}"
+    if old["array"] != new["array"]:
+        return f"{old['array']} -> {new['array']}"
     if "values" in old:
         largest = np.abs(finite(old["values"])).max(initial=0.0)
         return far(old["values"], new["values"], rtol * largest)
     # Rounding errors of many entries add up as the root of their number.
     allowed = rtol * old["largest"]
-    in_sums = allowed * np.sqrt(np.prod(old["shape"]))
+    in_sums = allowed * np.sqrt(old["size"])
     if old["infinite"] != new["infinite"]:
         return f"{old['infinite']} -> {new['infinite']} entries not finite"
     return far(old["first"], new["first"], allowed) or far(old["sums"], new["sums"], in_sums)
@@ -59,7 +58,7 @@ def is_number(leaf) -> bool:
 
 def is_array(leaf) -> bool:
     """Tell whether a leaf is an array of numbers."""
-    return isinstance(leaf, dict) and "dtype" in leaf
+    return isinstance(leaf, dict) and "array" in leaf
 
 
 def finite(values) -> np.ndarray:

@@ -47,9 +47,12 @@ for name in MODELS:
         recording(f"estimators/{name}/default/{data_name}", *arguments, rtol=converged)(
             fitted_estimator
         )
-    for kind, settings in (("few_steps", FEW_STEPS), ("other_settings", OTHER_SETTINGS)):
+    for kind, settings, data_name in (
+        ("few_steps", FEW_STEPS, "digits"),
+        ("few_steps", FEW_STEPS, "frost"),
+        ("other_settings", OTHER_SETTINGS, "synthetic"),
+    ):
         if name in settings:
-            for data_name in ("digits", "synthetic"):
-                recording(f"estimators/{name}/{kind}/{data_name}", name, data_name, settings[name])(
-                    fitted_estimator
-                )
+            recording(f"estimators/{name}/{kind}/{data_name}", name, data_name, settings[name])(
+                fitted_estimator
+            )

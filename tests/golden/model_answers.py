@@ -9,9 +9,15 @@ import numpy as np
 import unbag
 from recording import attempted
 
+# What an estimator may be asked, besides what all of them answer.
+METHODS = (
+    "predict_proba", "predict_instances", "predict_instances_proba", "annotate", "annotate_proba",
+    "log_likelihood",
+)  # fmt: skip
+
 
 def answers(model, X, y) -> dict:
-    """Ask every question that an estimator may answer; one that it does not answers with why."""
+    """Ask every question that the model has a method for; the others are listed."""
     questions = {
         "predict": lambda: model.predict(X),
         "decision_function": lambda: model.decision_function(X),
@@ -24,7 +30,22 @@ def answers(model, X, y) -> dict:
         "log_likelihood": lambda: model.log_likelihood(X, y),
         "score": lambda: model.score(X, y),
     }
-    return {name: attempted(ask) for name, ask in questions.items()}
+    lacking = [name for name in METHODS if not hasattr(model, name)]
+    answered = {
+        name: attempted(ask)
+        for name, ask in questions.items()
+        if name.removesuffix("_jointly") not in lacking
+    }
+    return answered | ({"lacking": lacking} if lacking else {})
+
+
+def why_lacking(model) -> dict:
+    """Return what a model says of the methods that it does not have."""
+    return {
+        name: attempted(lambda name=name: getattr(model, name))
+        for name in METHODS
+        if not hasattr(model, name)
+    }
 
 
 def learnt(model) -> dict:

@@ -17,19 +17,31 @@ import sys
 import tempfile
 import time
 from importlib import import_module
+from pathlib import Path
+
+SOURCES = Path(__file__).resolve().parents[2] / "src"
 
 # The modules that register recordings; each writes to a file of its own name.
-GROUPS = ("interface", "inference", "estimators", "or_logistic_regression", "preprocessing")
+GROUPS = (
+    "interface", "inference", "estimators", "or_logistic_regression", "preprocessing", "commands",
+    "bad_arguments", "bad_tables", "bad_commands",
+)  # fmt: skip
 
 
 def same_everywhere(folder: str) -> None:
     """Let nothing of this machine's settings into the record; before anything else is loaded."""
+    from platformdirs import user_cache_dir
+
+    # Compiled kernels are kept where they always are; data sets are looked for in an empty folder.
+    os.environ.setdefault("NUMBA_CACHE_DIR", user_cache_dir("unbag", appauthor=False))
     os.environ.update(
         COLUMNS="100", TERMINAL_WIDTH="100", TERM="dumb", NO_COLOR="1", TZ="UTC", LC_ALL="C.UTF-8",
-        UNBAG_DATA=folder, MPLBACKEND="agg", PYTHONWARNINGS="default",
+        MPLBACKEND="agg", UNBAG_DATA=folder, XDG_CACHE_HOME=folder,
     )  # fmt: skip
     for name in ("FORCE_COLOR", "GITHUB_ACTIONS", "PY_COLORS"):
         os.environ.pop(name, None)
+    # What is installed may be another version.
+    sys.path.insert(0, str(SOURCES))
 
 
 def made(recorded, *, strict: bool) -> dict:

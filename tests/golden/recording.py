@@ -23,7 +23,7 @@ CONVERGED = 1e-5
 
 # Longer arrays are recorded by their first entries, and by sums over all with random signs.
 MOST_ENTRIES = 24
-N_FIRST, N_SUMS = 6, 4
+N_FIRST, N_SUMS = 4, 3
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def _encoded_array(value, rtol):
             return texts
         digest = hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
         return {"texts": len(texts), "first": texts[:N_FIRST], "digest": digest}
-    encoding = {"dtype": array.dtype.name, "shape": list(array.shape)}
+    encoding = {"array": f"{array.dtype.name}{list(array.shape)}".replace(" ", "")}
     if array.size <= MOST_ENTRIES:
         return encoding | {"values": _rounded(array, rtol).ravel().tolist()}
     flat = array.ravel().astype(float)
@@ -118,13 +118,14 @@ def _encoded_array(value, rtol):
     return encoding | {
         "first": _rounded(flat[:N_FIRST], rtol).tolist(),
         "sums": _rounded(signs @ finite, rtol).tolist(),
-        "largest": float(np.abs(finite).max()),
+        "size": flat.size,
+        "largest": float(f"{np.abs(finite).max():.3g}"),
         "infinite": int((~np.isfinite(flat)).sum()),
     }
 
 
 def _rounded(array, rtol):
-    """Round to two digits more than are compared; they count from the largest entry."""
+    """Round to one digit more than is compared; digits count from the largest entry."""
     if array.dtype.kind != "f":
         return array
     array = array.astype(float)
@@ -132,7 +133,7 @@ def _rounded(array, rtol):
     largest = finite.max(initial=0.0)
     if largest == 0:
         return array
-    decimals = int(2 - np.floor(np.log10(rtol)) - np.floor(np.log10(largest)))
+    decimals = int(1 - np.floor(np.log10(rtol)) - np.floor(np.log10(largest)))
     # Adding zero takes the sign off a negative zero.
     return np.round(array, min(decimals, 300)) + 0.0
 
