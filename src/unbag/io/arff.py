@@ -5,6 +5,7 @@ first of two labels. Names and values may stand in single or double quotes, with
 quotes within.
 """
 
+import os
 import re
 from dataclasses import dataclass, field
 from xml.etree import ElementTree
@@ -14,10 +15,9 @@ import numpy as np
 from unbag.bags import Bags
 from unbag.labels import LabelSets
 
-from .bag_arrays import feature_names, instance_label_texts
-from .errors import DataError, listed, shown
-from .files import existing_file, unreadable, writing
-from .npz import checked_table
+from .arrays import checked_table, feature_names, instance_label_texts
+from .bag_table import BagTable
+from .files import DataError, existing_file, listed, shortened, unreadable, writing
 from .roles import USUAL
 
 NUMERIC = {"numeric", "real", "integer"}
@@ -38,7 +38,7 @@ class Header:
     n_lines: int = 0
 
 
-def read_arff(path, xml=None):
+def read_arff(path: str | os.PathLike, xml: str | os.PathLike | None = None) -> BagTable:
     """Read bags from a MIML ARFF file.
 
     Parameters
@@ -98,7 +98,7 @@ def _read_header(path, lines):
                 (header.before if header.bag is None else header.after).append((name, kind))
         elif keyword != "@relation":
             raise DataError(
-                f"{path}, line {number}: {shown(line)} is neither @relation nor @attribute nor "
+                f"{path}, line {number}: {shortened(line)} is neither @relation nor @attribute nor "
                 "@data. Is it an ARFF file?"
             )
     if not header.n_lines:
@@ -202,7 +202,7 @@ def _read_data(path, lines, header, at_id, at_bag, at_labels, classes, known):
             raise DataError(f"{where} has {len(cells)} values for {n_cells} attributes.")
         name = cells[at_id] if at_id is not None else len(ids)
         if line_of.setdefault(name, number) != number:
-            raise DataError(f"{where}: bag {shown(name)} is in line {line_of[name]} already.")
+            raise DataError(f"{where}: bag {shortened(name)} is in line {line_of[name]} already.")
         ids.append(name)
         rows = [row for row in cells[at_bag].split("\n") if row.strip()]
         if known is not None:
@@ -225,7 +225,9 @@ def _read_data(path, lines, header, at_id, at_bag, at_labels, classes, known):
 
 def _state(where, value, name):
     if value not in STATES:
-        raise DataError(f"{where}: the label {name!r} is {shown(value)}, but should be 0, 1 or ?.")
+        raise DataError(
+            f"{where}: the label {name!r} is {shortened(value)}, but should be 0, 1 or ?."
+        )
     return STATES[value]
 
 
@@ -252,7 +254,7 @@ def _check_number(where, text):
     try:
         float(text)
     except ValueError as error:
-        raise DataError(f"{where}: {shown(text)} is not a number.") from error
+        raise DataError(f"{where}: {shortened(text)} is not a number.") from error
 
 
 def _without_labels(where, rows, known, instance_labels):
@@ -271,7 +273,7 @@ def _without_labels(where, rows, known, instance_labels):
     return numeric
 
 
-def split_line(line):
+def split_line(line: str) -> list[str]:
     r"""Split a line at its commas, and take off quotes and backslashes.
 
     Examples
@@ -298,12 +300,12 @@ def _token(text, start, ends):
         while (stop := text.find(quote, stop)) >= 0 and _escaped(text, stop, start):
             stop += 1
         if stop < 0:
-            raise ValueError(f"a quote is opened but never closed: {shown(text[start:])}")
+            raise ValueError(f"a quote is opened but never closed: {shortened(text[start:])}")
         value = _unescaped(text[start + 1 : stop])
         rest = stop + 1
         while rest < len(text) and text[rest] not in ends:
             if not text[rest].isspace():
-                raise ValueError(f"text follows a closing quote: {shown(text[stop:])}")
+                raise ValueError(f"text follows a closing quote: {shortened(text[stop:])}")
             rest += 1
         return value, rest
     stop = start
@@ -328,7 +330,14 @@ def _unescaped(text):
 # Writing.
 
 
-def write_arff(path, bags, labels, *, relation="bags", instance_labels=True):
+def write_arff(
+    path: str | os.PathLike,
+    bags: Bags,
+    labels: LabelSets,
+    *,
+    relation: str = "bags",
+    instance_labels: bool = True,
+) -> None:
     """Write bags as a MIML ARFF file; the inverse of `read_arff`.
 
     Parameters

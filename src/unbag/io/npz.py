@@ -1,24 +1,25 @@
 """Bags in an ``.npz`` file: the plainest format, exact and fast to read."""
 
+import os
 import zipfile
 import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from unbag._finite import first_nonfinite
-from unbag.bags import Bags, bag_of
+from unbag.bags import Bags
 from unbag.labels import LabelSets
 
-from .bag_arrays import feature_names, instance_label_codes
+from .arrays import checked_table, feature_names, instance_label_codes
 from .bag_table import BagTable
-from .errors import DataError, listed
-from .files import existing_file, writing
-from .roles import Roles
+from .files import DataError, existing_file, listed, writing
 
 REQUIRED = ("X", "offsets", "bag_labels", "class_names")
 
 
-def read_npz(path):
+def read_npz(path: str | os.PathLike) -> BagTable:
     """Read bags from the arrays of an ``.npz`` file.
 
     Parameters
@@ -48,7 +49,7 @@ def read_npz(path):
     return table_of(path, arrays)
 
 
-def table_of(path, arrays):
+def table_of(path: Path, arrays: Mapping[str, Any]) -> BagTable:
     """Make a BagTable of arrays laid out as in `read_npz`; errors name the file."""
     names = [str(name) for name in np.ravel(arrays["class_names"])]
     known = arrays.get("instance_labels")
@@ -73,25 +74,7 @@ def table_of(path, arrays):
     return checked_table(path, bags, labels)
 
 
-def checked_table(path, bags, labels):
-    """Make a BagTable of a file that is no table; errors name the file and the bag."""
-    if len(labels) != len(bags):
-        raise DataError(f"{path} has {len(labels)} label sets for {len(bags)} bags.")
-    found = first_nonfinite(bags.X)
-    if found is not None:
-        bag = bag_of(bags.offsets, found.row)
-        raise DataError(
-            f"{path}: bag {bags.ids[bag]}, instance {found.row - bags.offsets[bag] + 1} has "
-            f"{found.value} as feature {feature_names(bags)[found.column]}: replace it by a finite "
-            "number."
-        )
-    if bags.feature_names is None:
-        bags = bags.with_features(bags.X, np.array(feature_names(bags)))
-    roles = Roles(features=feature_names(bags), delimiter="|")
-    return BagTable(path, roles, bags, labels, np.arange(bags.n_instances), bags.n_instances)
-
-
-def write_npz(path, bags, labels):
+def write_npz(path: str | os.PathLike, bags: Bags, labels: LabelSets) -> None:
     """Write bags as arrays; the inverse of `read_npz`.
 
     Parameters

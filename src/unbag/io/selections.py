@@ -7,9 +7,8 @@ import numpy as np
 
 from unbag._finite import first_nonfinite
 
-from .bag_arrays import is_unknown
-from .errors import DataError, shown
-from .files import writing
+from .arrays import is_unknown
+from .files import DataError, shortened, writing
 
 RAVEN = ("Selection", "View", "Channel", "Begin Time (s)", "End Time (s)")
 
@@ -146,13 +145,14 @@ def _numbers(table, column, role):
     except (TypeError, ValueError):
         wrong = next(i for i, value in enumerate(values) if not _is_float(value))
         raise DataError(
-            f"{_place(table, wrong)}, column {column!r}: {shown(values[wrong])} is not a number."
+            f"{_place(table, wrong)}, column {column!r}: {shortened(values[wrong])} is not a "
+            "number."
         ) from None
     found = first_nonfinite(numbers[:, None])
     if found is not None:
         raise DataError(
-            f"{_place(table, found.row)}, column {column!r}: {shown(values[found.row])} is not a "
-            "finite number."
+            f"{_place(table, found.row)}, column {column!r}: {shortened(values[found.row])} is "
+            "not a finite number."
         )
     return numbers
 

@@ -1,12 +1,20 @@
 """Bags that come from no table, or go into one: a long table with the usual names of columns."""
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from scipy import sparse
 
-from .errors import DataError
-from .label_cells import write_cell
-from .roles import NUMBER, USUAL
+from unbag._finite import first_nonfinite
+from unbag.bags import Bags, bag_of
+from unbag.labels import LabelSets
+
+from .bag_table import BagTable
+from .files import DataError
+from .roles import NUMBER, USUAL, Roles, write_cell
 
 # Rows of a chunk.
 CHUNK_ROWS = 1 << 14
@@ -14,8 +22,26 @@ CHUNK_ROWS = 1 << 14
 OWN_COLUMNS = (USUAL["bag"], NUMBER, USUAL["labels"], USUAL["instance_labels"])
 
 
-def feature_names(bags):
-    """Names of the features; x0, x1, ... where they have none.
+def checked_table(path: Path, bags: Bags, labels: LabelSets) -> BagTable:
+    """Make a BagTable of a file that is no table; errors name the file and the bag."""
+    if len(labels) != len(bags):
+        raise DataError(f"{path} has {len(labels)} label sets for {len(bags)} bags.")
+    found = first_nonfinite(bags.X)
+    if found is not None:
+        bag = bag_of(bags.offsets, found.row)
+        raise DataError(
+            f"{path}: bag {bags.ids[bag]}, instance {found.row - bags.offsets[bag] + 1} has "
+            f"{found.value} as feature {feature_names(bags)[found.column]}: replace it by a finite "
+            "number."
+        )
+    if bags.feature_names is None:
+        bags = bags.with_features(bags.X, np.array(feature_names(bags)))
+    roles = Roles(features=feature_names(bags), delimiter="|")
+    return BagTable(path, roles, bags, labels, np.arange(bags.n_instances), bags.n_instances)
+
+
+def feature_names(bags: Bags) -> list[str]:
+    """Return the names of the features; x0, x1, ... where they have none.
 
     Returns
     -------
@@ -26,7 +52,9 @@ def feature_names(bags):
     return [str(name) for name in bags.feature_names]
 
 
-def long_chunks(bags, labels, delimiter="|", numbered=True):
+def long_chunks(
+    bags: Bags, labels: LabelSets | None, delimiter: str = "|", numbered: bool = True
+) -> Iterator[tuple[int, pa.Table]]:
     """Yield bags as a long table, in pairs of the first row's position and a pyarrow table.
 
     Parameters
@@ -73,8 +101,8 @@ def long_chunks(bags, labels, delimiter="|", numbered=True):
         yield first, pa.table(columns)
 
 
-def instance_label_texts(bags, labels):
-    """Known labels of instances as text, None where the label is not known.
+def instance_label_texts(bags: Bags, labels: LabelSets | None) -> list[str | None] | None:
+    """Return known labels of instances as text, None where the label is not known.
 
     Parameters
     ----------
@@ -107,8 +135,8 @@ def instance_label_texts(bags, labels):
     return [names[value] if value >= 0 else None for value in known.tolist()]
 
 
-def instance_label_codes(bags, labels, what):
-    """Known labels of instances as columns of `labels`, -1 where the label is not known.
+def instance_label_codes(bags: Bags, labels: LabelSets, what: str) -> NDArray[np.int64]:
+    """Return known labels of instances as columns of `labels`, -1 where the label is not known.
 
     Parameters
     ----------
@@ -135,8 +163,8 @@ def instance_label_codes(bags, labels, what):
     return np.array([column_of[text] for text in texts], dtype=np.int64)
 
 
-def is_unknown(label):
-    """Tell whether an instance label says that the label is not known: None, NaN or empty.
+def is_unknown(label: object) -> bool:
+    """Return whether an instance label says that the label is not known: None, NaN or empty.
 
     Examples
     --------

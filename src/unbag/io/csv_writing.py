@@ -1,20 +1,28 @@
 """Copying the records of delimited text with new cells, and not a letter of the old changed."""
 
 import gzip
+import os
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from .delimited import BOM
-from .errors import DataError
-from .files import is_gzipped, suffix_of, writing
-from .records import cell_text, quoted, raw_cells
+from .bag_table import BagTable, Progress
+from .csv import BOM, QUOTE, cell_text, raw_cells
+from .files import changed, is_gzipped, suffix_of, writing
 
 
-def write_text(table, path, columns, progress, chunk_bytes):
+def write_text(
+    table: BagTable,
+    path: str | os.PathLike,
+    columns: Mapping[str, pa.Array],
+    progress: Progress | None,
+    chunk_bytes: int,
+) -> None:
     """Write the records of a BagTable's file with more cells; see `BagTable.write`.
 
     Parameters
@@ -53,10 +61,10 @@ def write_text(table, path, columns, progress, chunk_bytes):
             if progress is not None:
                 progress(done, table.n_rows)
         if done != table.n_rows:
-            raise DataError(f"{table.path} has changed while it was read: start again.")
+            raise changed(table.path)
 
 
-def in_file_order(table, column):
+def in_file_order(table: BagTable, column: pa.Array) -> pa.Array:
     """Put a pyarrow array from the order of the bags into that of the file's rows."""
     place = np.empty(table.n_rows, np.int64)
     place[table.rows] = np.arange(table.n_rows)
@@ -64,7 +72,7 @@ def in_file_order(table, column):
 
 
 @contextmanager
-def compressed(path, file):
+def compressed(path: str | os.PathLike, file: BinaryIO) -> Iterator[BinaryIO]:
     """Compress what is written if the name ends in ``.gz``."""
     if not is_gzipped(path):
         yield file
@@ -75,10 +83,10 @@ def compressed(path, file):
 
 def _delimiter(path, source):
     """Delimiter of the source, unless the names of the two files say otherwise."""
-    named = {".tsv": b"\t", ".csv": b","}.get(suffix_of(path))
-    if named is None or suffix_of(path) == suffix_of(source.path):
+    of_suffix = {".tsv": b"\t", ".csv": b","}.get(suffix_of(path))
+    if of_suffix is None or suffix_of(path) == suffix_of(source.path):
         return source.delimiter
-    return source.delimiter if named == b"," and source.delimiter == b";" else named
+    return source.delimiter if of_suffix == b"," and source.delimiter == b";" else of_suffix
 
 
 def _respelt(record, old, new):
@@ -93,6 +101,20 @@ def _replaced(records, delimiter, cells):
             parts[position] = values[row]
         result.append(delimiter.join(parts))
     return result
+
+
+def quoted(text: str, delimiter: bytes) -> bytes:
+    """Write a cell, with quotes only where it needs them.
+
+    Examples
+    --------
+    >>> quoted("a,b", b","), quoted("a b", b",")
+    (b'"a,b"', b'a b')
+    """
+    raw = text.encode("utf-8")
+    if delimiter in raw or any(sign in raw for sign in (QUOTE, b"\n", b"\r")):
+        return QUOTE + raw.replace(QUOTE, b'""') + QUOTE
+    return raw
 
 
 class _Cells:
