@@ -3,13 +3,35 @@
 import inspect
 
 import numpy as np
+from sklearn import decomposition, preprocessing
+from sklearn.base import BaseEstimator
 
 from toy_bags import make_colours
-from unbag import ORLogisticRegression, kernel_pipeline
+from unbag import ORLogisticRegression, estimators, kernel_pipeline
 from unbag.estimators.contract import INSTANCE_METHODS
 
 BAGS, Y = make_colours(np.random.default_rng(0), n_bags=40, largest=3)
 BAGS = BAGS.with_features(BAGS.X, ["pitch", "length"])
+
+MODELS = {
+    name: kind
+    for name in estimators.__all__
+    if isinstance(kind := getattr(estimators, name), type) and issubclass(kind, BaseEstimator)
+}
+SCALERS = {
+    kind.__name__: kind
+    for kind in (
+        preprocessing.FunctionTransformer,
+        preprocessing.MaxAbsScaler,
+        preprocessing.MinMaxScaler,
+        preprocessing.Normalizer,
+        preprocessing.PowerTransformer,
+        preprocessing.QuantileTransformer,
+        preprocessing.RobustScaler,
+        preprocessing.StandardScaler,
+        decomposition.PCA,
+    )
+}
 
 
 def fitted_pipeline():

@@ -138,7 +138,7 @@ def class_names(model):
 
 def has_background(model):
     """Tell whether a model, or the last step of a pipeline, has a background class."""
-    return getattr(getattr(model, "steps", [(None, model)])[-1][1], "_has_background", False)
+    return getattr(model.model, "_has_background", False)
 
 
 def blocks(bags):

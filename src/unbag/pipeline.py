@@ -2,13 +2,13 @@
 
 from functools import wraps
 
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.metaestimators import available_if
 
+from unbag.models import save
 from unbag.preprocessing import BagContext, OnInstances, RBFDictionary
-from unbag.saving import save
 
 
 def _asked_of_model(stub):
@@ -19,9 +19,9 @@ def _asked_of_model(stub):
         for _, transformer in self.steps[:-1]:
             if transformer not in (None, "passthrough"):
                 X = transformer.transform(X)
-        return getattr(self.steps[-1][1], stub.__name__)(X, *labels, **options)
+        return getattr(self.model, stub.__name__)(X, *labels, **options)
 
-    return available_if(lambda self: hasattr(self.steps[-1][1], stub.__name__))(ask)
+    return available_if(lambda self: hasattr(self.model, stub.__name__))(ask)
 
 
 class BagPipeline(Pipeline):
@@ -50,6 +50,11 @@ class BagPipeline(Pipeline):
     >>> model.fit(bags).predict_instances(bags).tolist()
     [False, False, True]
     """
+
+    @property
+    def model(self) -> BaseEstimator:
+        """The last step; a model that is no pipeline is its own `model`."""
+        return self.steps[-1][1]
 
     @_asked_of_model
     def predict_instances(self, X, **options):
@@ -80,7 +85,7 @@ class BagPipeline(Pipeline):
             An old file there is replaced when the new one is complete, and else stays.
         info : dict, optional
             Facts to keep with the model, of what JSON can hold, for
-            `unbag.model_file.read_header`.
+            `unbag.models.read_header`.
         """
         save(self, path, info)
 

@@ -14,7 +14,7 @@ import pytest
 import unbag
 from toy_words import ROLES, word_lines
 from unbag.io import Roles, read
-from unbag.model_file import read_header
+from unbag.models import read_header
 
 
 def rows_of(path):

@@ -96,6 +96,22 @@ for name, bags in BAGS.items():
         )
 
 
+@recording("inference/error_bounds", rtol=0.02)
+def error_bounds():
+    """Logarithms of the bounds, which may move a little: of -15, by 0.3."""
+
+    def logarithms(bags, method):
+        with np.errstate(divide="ignore"):
+            return np.log10(infer(*bags, method=method).error_bound)
+
+    return {
+        f"{name}/{method}": attempted(lambda bags=bags, method=method: logarithms(bags, method))
+        for name, bags in BAGS.items()
+        if name not in ("forty_labels", "thirty_labels_of_thirty_instances")
+        for method in METHODS
+    }
+
+
 @recording("inference/pinned")
 def pinned():
     """Some instances have labels that are known."""

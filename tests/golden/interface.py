@@ -9,14 +9,9 @@ from recording import recording
 MODULES = ("unbag", "unbag.datasets", "unbag.estimators", "unbag.io", "unbag.labels", "unbag.union")
 
 
-@recording("interface")
-def interface():
-    """Signatures of what each public module lists."""
-    return {name: signatures(import_module(name)) for name in MODULES}
-
-
-def signatures(module):
+def signatures(module_name):
     """Return the parameters of a module's public functions and classes."""
+    module = import_module(module_name)
     names = getattr(module, "__all__", [name for name in vars(module) if not name.startswith("_")])
     found = {}
     for name in sorted(names):
@@ -57,3 +52,7 @@ def parameter_list(function):
         text = str(parameter.replace(annotation=parameter.empty))
         shown.append(text.split(" at 0x")[0])
     return ", ".join(shown)
+
+
+for module_name in MODULES:
+    recording(f"interface/{module_name}", module_name)(signatures)

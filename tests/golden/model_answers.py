@@ -17,7 +17,7 @@ METHODS = (
 
 
 def answers(model, X, y) -> dict:
-    """Ask every question that the model has a method for; the others are listed."""
+    """Ask every question that the model has a method for."""
     questions = {
         "predict": lambda: model.predict(X),
         "decision_function": lambda: model.decision_function(X),
@@ -31,12 +31,11 @@ def answers(model, X, y) -> dict:
         "score": lambda: model.score(X, y),
     }
     lacking = [name for name in METHODS if not hasattr(model, name)]
-    answered = {
+    return {
         name: attempted(ask)
         for name, ask in questions.items()
         if name.removesuffix("_jointly") not in lacking
     }
-    return answered | ({"lacking": lacking} if lacking else {})
 
 
 def why_lacking(model) -> dict:

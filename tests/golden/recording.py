@@ -22,7 +22,7 @@ DIRECT = 1e-9
 CONVERGED = 1e-5
 
 # Longer arrays are recorded by their first entries, and by sums over all with random signs.
-MOST_ENTRIES = 24
+MOST_ENTRIES = 16
 N_FIRST, N_SUMS = 4, 3
 
 

@@ -91,9 +91,9 @@ def fit(
     # The truth that a table may carry is for evaluation: fit sees only what it is given.
     bags = replace_truth(source.bags)
     with progress("fitting") as report:
-        innermost(model).set_params(callback=lambda done, _: report(done, max_iter))
+        model.model.set_params(callback=lambda done, _: report(done, max_iter))
         model.fit(bags, source.labels, **fit_options(model, pinned))
-    innermost(model).set_params(callback=None)
+    model.model.set_params(callback=None)
     model.save(output, info=facts(source))
     summarise(model, source, pinned, output, as_json)
 
@@ -141,11 +141,6 @@ def build(alpha, background, context, kernel, dictionary, max_iter, seed):
     return model
 
 
-def innermost(model):
-    """Return the model itself, or the last step of a pipeline."""
-    return model.steps[-1][1] if hasattr(model, "steps") else model
-
-
 def fit_options(model, pinned):
     """Name the argument of known labels as the model, or its pipeline, wants it."""
     if pinned is None:
@@ -176,7 +171,7 @@ def facts(source):
 
 def summarise(model, source, pinned, output, as_json):
     """Say what was learnt from what."""
-    fitted = innermost(model)
+    fitted = model.model
     result = {
         "model": str(output),
         "bags": len(source.bags),

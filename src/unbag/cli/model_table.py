@@ -7,8 +7,7 @@ from unbag.io.errors import missing_column
 from unbag.io.files import BAG_FILES, existing_file, suffix_of
 from unbag.io.sources import open_table
 from unbag.labels import LabelSets
-from unbag.loading import load
-from unbag.model_file import read_header
+from unbag.models import load, read_header
 
 from .terminal import progress
 
@@ -70,8 +69,7 @@ def over(remembered, given, path, *, use_labels=True):
 
 def feature_names(model):
     """Return the names of the features that a model expects, or None."""
-    first = model.steps[0][1] if hasattr(model, "steps") else model
-    found = getattr(first, "feature_names_in_", None)
+    found = getattr(model, "feature_names_in_", None)
     return None if found is None else tuple(str(name) for name in found)
 
 

@@ -35,7 +35,7 @@ def report(
     verbose: o.Verbose = False,
 ):
     """Write one HTML file that shows what a model makes of a table; it opens without a network."""
-    from unbag.model_file import read_header
+    from unbag.models import read_header
     from unbag.report import write_report
 
     refuse_unwritable(output, model, table)

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from unbag.bags import Bags
 from unbag.labels import LabelSets
-from unbag.saving import save
+from unbag.models import save
 from unbag.validation import validate_bags
 
 # What the models of bags alone lack, and why.
@@ -60,6 +60,11 @@ class BagClassifier(ClassifierMixin, BaseEstimator):
         # label sets: [[0, 1]] is one bag with the labels 0 and 1.
         tags.classifier_tags.multi_label = False
         return tags
+
+    @property
+    def model(self) -> "BagClassifier":
+        """The model itself, as `BagPipeline.model` is that at the end of a pipeline."""
+        return self
 
     # What comes in.
 
@@ -179,7 +184,7 @@ class BagClassifier(ClassifierMixin, BaseEstimator):
             An old file there is replaced when the new one is complete, and else stays.
         info : dict, optional
             Facts to keep with the model, of what JSON can hold, for
-            `unbag.model_file.read_header`.
+            `unbag.models.read_header`.
         """
         save(self, path, info)
 

@@ -75,11 +75,6 @@ def shown(name):
     return UNKNOWN_CLASS if name is None else str(name)
 
 
-def last_step(model):
-    """Return a model itself, or the model at the end of a pipeline."""
-    return model.steps[-1][1] if hasattr(model, "steps") else model
-
-
 def known_labels(bags):
     """Return the known labels of instances as text, and where they are known; or None."""
     if bags.instance_labels is None:
@@ -140,7 +135,7 @@ def co_occurrence(labels):
 
 def fit_curve(model):
     """Draw the log-likelihood over iterations, where the model remembers it."""
-    history = getattr(last_step(model), "history_", None)
+    history = getattr(model.model, "history_", None)
     if history is None or not len(history):
         return None
     values = [float(value) for value in history if np.isfinite(value)]
@@ -314,7 +309,7 @@ def is_file(path):
 
 def relaxed_bags(model):
     """List the training bags whose labels were taken as optional, as the fit remembers them."""
-    relaxed = getattr(last_step(model), "relaxed_", None) or {}
+    relaxed = getattr(model.model, "relaxed_", None) or {}
     return [(str(bag), [str(label) for label in labels]) for bag, labels in relaxed.items()]
 
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toy_models import assert_equal, fitted_pipeline
-from unbag import model_file
-from unbag.model_file import FORMAT
+from unbag.models import container
+from unbag.models.container import FORMAT
 
 
 @pytest.fixture
@@ -42,9 +42,9 @@ def test_files_can_be_opened_by_others(arrays, tmp_path_factory):
         "format": FORMAT, "kind": "nothing 🐦", "versions": {}, "features": {}, "classes": None,
         "steps": [], "training": {}, "notes": [], "info": {}, "model": {},
     }  # fmt: skip
-    model_file.write(path, header, arrays)
+    container.write(path, header, arrays)
     assert safetensors.numpy.load_file(path).keys() == arrays.keys()
-    read, found = model_file.read(path)
+    read, found = container.read(path)
     assert read == header
     for name, array in arrays.items():
         assert_equal(found[name], np.array(array, order="C"))
@@ -60,7 +60,7 @@ def test_a_failing_save_leaves_the_old_file(error, old, path, pipeline, monkeypa
     if old:
         path.write_bytes(b"the old file")
     calls = []
-    original = model_file._bytes
+    original = container._bytes
 
     def in_the_middle(array):
         calls.append(array)
@@ -68,7 +68,7 @@ def test_a_failing_save_leaves_the_old_file(error, old, path, pipeline, monkeypa
             return original(array)
         raise error
 
-    monkeypatch.setattr(model_file, "_bytes", in_the_middle)
+    monkeypatch.setattr(container, "_bytes", in_the_middle)
     with pytest.raises(type(error)) as caught:
         pipeline.save(path)
     monkeypatch.undo()

@@ -17,11 +17,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, PolynomialFeatures
 
 import unbag
-from toy_models import BAGS, Y, answers, assert_equal, fitted_pipeline
+from toy_models import BAGS, MODELS, SCALERS, Y, answers, assert_equal, fitted_pipeline
 from unbag import BagPipeline, Bags, OnInstances, ORLogisticRegression, kernel_pipeline
-from unbag.loading import MODELS, PARTS, _Decoder
-from unbag.model_file import FORMAT, ModelFileError, read_header
-from unbag.saving import SCALERS, _Encoder
+from unbag.models import ModelFileError, read_header
+from unbag.models.container import FORMAT
+from unbag.models.decode import Decoder
+from unbag.models.encode import Encoder
+from unbag.models.kinds import KINDS
 
 every_model = pytest.mark.parametrize("kind", MODELS.values(), ids=MODELS)
 
@@ -51,9 +53,11 @@ def saved(pipeline, path):
 # Round trips.
 
 
-def test_every_estimator_can_be_loaded():
+def test_every_estimator_and_transformer_is_listed():
     assert {"ORLogisticRegression", "SupervisedLogisticRegression", "DummyBags"} <= MODELS.keys()
-    assert all(name == kind.__name__ for name, kind in PARTS.items())
+    assert {"BagPipeline", "OnInstances", "RBFDictionary", *MODELS, *SCALERS} <= KINDS.keys()
+    for name, listed in {**MODELS, **SCALERS}.items():
+        assert KINDS[name].listed_class is listed
 
 
 @every_model
@@ -189,10 +193,10 @@ VALUES = st.recursive(
 
 @given(VALUES)
 def test_values_survive(value):
-    encoder = _Encoder()
+    encoder = Encoder()
     header = json.dumps(encoder.encode(value, "value"), allow_nan=False)
     arrays = safetensors.numpy.load(safetensors.numpy.save(encoder.arrays))
-    assert_equal(_Decoder(arrays).decode(json.loads(header)), value)
+    assert_equal(Decoder(arrays).decode(json.loads(header)), value)
 
 
 # What the header tells, and what is left out.
@@ -298,7 +302,7 @@ def test_only_fitted_models_of_ours_are_written(path, monkeypatch):
     with pytest.raises(ModelFileError, match=r"Foreign: save a model of unbag"):
         Foreign(max_iter=1).fit(BAGS, Y).save(path)
     model = unbag.DummyBags().fit(BAGS, Y)
-    monkeypatch.setattr("unbag.model_file.LONGEST_TABLE", 2**10)
+    monkeypatch.setattr("unbag.models.container.LONGEST_TABLE", 2**10)
     with pytest.raises(ModelFileError, match="shorten the names of features"):
         model.save(path)
     assert os.listdir(path.parent) == []

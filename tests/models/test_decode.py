@@ -17,8 +17,8 @@ import safetensors.numpy
 
 import unbag
 from toy_models import BAGS, Y, fitted_pipeline
-from unbag import model_file
-from unbag.model_file import FORMAT, ModelFileError, read_header
+from unbag.models import ModelFileError, container, read_header
+from unbag.models.container import FORMAT
 
 
 @pytest.fixture
@@ -155,9 +155,9 @@ def test_any_flipped_bit_is_found(saved):
 
 def rewrite(path, change):
     """Edit header and arrays, and set the checksum right, as somebody who knows the format may."""
-    header, arrays = model_file.read(path)
+    header, arrays = container.read(path)
     header, arrays = change(header, arrays) or (header, arrays)
-    model_file.write(path, header, arrays)
+    container.write(path, header, arrays)
 
 
 def rewrite_table(path, change):
@@ -190,6 +190,11 @@ def newer(header, arrays):
     del header["model"]
 
 
+def older(header, arrays):
+    header["format"] = 1
+    header["versions"]["unbag"] = "0.0"
+
+
 def swapped_shape(header, arrays):
     arrays["steps.model.coef_"] = arrays["steps.model.coef_"].reshape(20, 3)
 
@@ -203,11 +208,14 @@ def wild_indices(header, arrays):
 
 
 ARRAY = {"is": "array", "name": "steps.scale.transformer_.mean_", "order": "C"}
-MATRIX = {"is": "sparse", "kind": "csr_matrix", "shape": [1, 4], "data": ARRAY, "indptr": ARRAY}
+MATRIX = {"is": "csr_matrix", "shape": [1, 4], "data": ARRAY, "indptr": ARRAY}
 NAMES = {"is": "strings", "width": 3, "shape": [1], "items": ["abc"]}
 NUMBER = {"is": "scalar", "dtype": "int8", "value": 1}
 EDITS = {
-    "newer": (newer, r"written by unbag 99\.0 in format 2, which is newer .* update unbag"),
+    "newer": (newer, r"by unbag 99\.0 in format 3, which is newer .* update unbag to that release"),
+    "older": (older, r"by unbag 0\.0 in format 1, which .* no longer reads .* load it with that"),
+    "unknown writer": (
+        lambda h, a: h.update(format=9**999, versions={}), "by an unknown release .* newer"),
     "no format": (lambda h, a: h.pop("format") and None, "which version of the format"),
     "format of text": (lambda h, a: h.update(format="1"), "which version of the format"),
     "no model": (lambda h, a: h.pop("model") and None, "its header has no 'model'"),
@@ -215,10 +223,11 @@ EDITS = {
     "other kind": (lambda h, a: h.update(kind="MIMLFast"), "names another kind"),
     "empty model": (lambda h, a: h.update(model={}), "no values of the kind None"),
     "no part": (lambda h, a: h.update(model={"is": "tuple", "items": []}), "another kind"),
-    "unknown class": (in_model(kind="Evil"), "no model or transformer 'Evil'"),
-    "class by path": (in_model(kind="os.system"), "no model or transformer 'os.system'"),
-    "class of list": (in_model(kind=[1]), "do not fit together"),
-    "no class": (lambda h, a: step(h, -1).pop("kind") and None, "do not fit together"),
+    "unknown class": (in_model(**{"is": "Evil"}), "no values of the kind 'Evil'"),
+    "class by path": (in_model(**{"is": "os.system"}), "no values of the kind 'os.system'"),
+    "base of classes": (in_model(**{"is": "BagClassifier"}), "of the kind 'BagClassifier'"),
+    "class of list": (in_model(**{"is": [1]}), "do not fit together"),
+    "no class": (lambda h, a: step(h, -1).pop("is") and None, "no values of the kind None"),
     "more in a part": (in_model(call="os.system"), "do not fit together"),
     "unknown parameter": (
         lambda h, a: step(h, -1)["params"].update(colour=1), "has no parameter 'colour'"),
@@ -226,6 +235,9 @@ EDITS = {
     "method": (in_state(-1, predict=1), "no learnt attribute 'predict'"),
     "dunder": (in_state(-1, __class__=1), "no learnt attribute '__class__'"),
     "property": (in_state(-1, _has_background=1), "no learnt attribute '_has_background'"),
+    "private attribute": (in_state(-1, _stream=None), "no learnt attribute '_stream'"),
+    "property of a pipeline": (
+        lambda h, a: h["model"]["state"].update(classes_=1), "no learnt attribute 'classes_'"),
     "parameter as attribute": (in_state(-1, alpha=1), "no learnt attribute 'alpha'"),
     "array missing": (lambda h, a: a.pop("steps.model.coef_")[:0].sort(), "coef_' is missing"),
     "attribute missing": (
@@ -252,11 +264,9 @@ EDITS = {
         in_state(-2, names_={"is": "objects", "shape": [2**40], "items": [1]}), "have the shape"),
     "wild indices": (wild_indices, "do not fit together .*ind"),
     "unknown matrix": (
-        in_state(-2, dictionary_={**MATRIX, "indices": ARRAY, "kind": "evil"}), "kind 'evil'"),
-    "unknown record": (
-        in_state(-1, _stream={"is": "record", "kind": "Popen", "state": {}}), "kind 'Popen'"),
-    "other record": (
-        in_state(-1, _stream={"is": "record", "kind": "Stream", "state": {}}), "Stream has"),
+        in_state(-2, dictionary_={**MATRIX, "indices": ARRAY, "is": "evil"}), "kind 'evil'"),
+    "unknown record": (in_state(-1, stream={"is": "Popen"}), "kind 'Popen'"),
+    "other record": (in_state(-1, stream={"is": "Stream"}), "Stream has"),
 }  # fmt: skip
 
 
@@ -328,7 +338,7 @@ def test_models_that_say_too_little(path):
 def test_messages_do_no_harm_to_a_terminal(saved):
     def change(header, arrays):
         header["versions"] = {"\x1b[2J": "x\n" * 10_000}
-        step(header, -1)["kind"] = "\x1b]0;" * 10_000
+        step(header, -1)["is"] = "\x1b]0;" * 10_000
 
     rewrite(saved, change)
     with pytest.raises(ModelFileError) as caught:

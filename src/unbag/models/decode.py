@@ -1,0 +1,142 @@
+"""Reading models from files: only of the kinds in `unbag.models.kinds`, and only with data.
+
+Whatever a file says, nothing is imported by a name from it, and no class is made that is not
+listed there.
+"""
+
+import os
+import warnings
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from unbag.bags import Bags
+
+from . import container
+from .container import ModelFileError, one_line
+from .encode import first_learnt
+from .kinds import KINDS
+
+# Beyond this many features a model is not tried out, as the one instance would be too large.
+MOST_FEATURES = 10**7
+# What a value that makes no sense can lead to, here or in a class that it is given to.
+ERRORS_OF_WRONG_VALUES = (
+    KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, RecursionError,
+    MemoryError,
+)  # fmt: skip
+
+
+def load(path: str | os.PathLike) -> BaseEstimator:
+    """Read a model that ``model.save(path)`` wrote.
+
+    Parameters
+    ----------
+    path : str or path-like
+
+    Returns
+    -------
+    estimator
+        Of the class that was saved, fitted: it gives the same answers, to the last digit.
+
+    Raises
+    ------
+    unbag.models.ModelFileError
+        When the file is no model, or damaged, or holds numbers that no model has, or is of a
+        format that this release cannot read. No code of the file is ever run, as it holds none.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import unbag
+    >>> bags = [[[0.0], [9.0]], [[1.0], [0.0]], [[8.0]], [[1.0], [7.0]]]
+    >>> model = unbag.ORLogisticRegression().fit(bags, [{"a", "b"}, {"a"}, {"b"}, {"a", "b"}])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(Path(folder) / "letters.unbag")
+    ...     again = unbag.load(Path(folder) / "letters.unbag")
+    >>> again.predict_instances([[[0.5], [8.5]]]).tolist()
+    ['a', 'b']
+    """
+    header, arrays = container.read(path)
+    decoder = Decoder(arrays)
+    try:
+        model = decoder.decode(header["model"])
+        if not isinstance(model, BaseEstimator) or type(model).__name__ != header["kind"]:
+            raise ModelFileError("its header names another kind of model than it holds")
+        if unused := sorted(arrays.keys() - {name for name, _ in decoder.used}):
+            raise ModelFileError(f"the array {unused[0]!r} belongs to no part of the model")
+        _try_out(model)
+    except ModelFileError as error:
+        raise _unsound(path, header, error) from None
+    except ERRORS_OF_WRONG_VALUES as error:
+        what = f"{type(error).__name__}: {error}"
+        raise _unsound(path, header, f"its values do not fit together ({what})") from None
+    return model
+
+
+def _unsound(path, header, why):
+    written = ", ".join(f"{name} {version}" for name, version in header["versions"].items())
+    return ModelFileError(
+        f"{os.fsdecode(path)} is damaged, was edited, or comes from another version: "
+        f"{one_line(why)}. It was written by {one_line(written)}; save the model "
+        "again with the installed one."
+    )
+
+
+def _try_out(model):
+    """Ask a model about one bag of one instance, so that arrays that do not match come out."""
+    n_features = first_learnt(model, "n_features_in_")
+    if n_features is None:
+        raise ModelFileError("it does not say how many features it takes")
+    if n_features > MOST_FEATURES:
+        return
+    # Ones, because some scalers take positive numbers only.
+    bags = Bags(np.ones((1, n_features)), [0, 1])
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        if not hasattr(model, "decision_function"):
+            model.transform(bags)
+            return
+        scores = model.decision_function(bags)
+        if np.ndim(model.classes_) != 1 or scores.shape not in ((1, len(model.classes_)), (1,)):
+            raise ModelFileError(
+                f"it gives scores of shape {scores.shape} for {len(model.classes_)} classes"
+            )
+
+
+class Decoder:
+    """Turns JSON back into the values that `Encoder` made it from.
+
+    Parameters
+    ----------
+    arrays : dict from str to ndarray
+        Those of the file.
+
+    Attributes
+    ----------
+    used : dict from (str, str) to ndarray
+        The arrays that were asked for, by name and order.
+    """
+
+    def __init__(self, arrays: dict[str, np.ndarray]):
+        self.used = {}
+        self._arrays = arrays
+
+    def decode(self, node):
+        """Return what a piece of a header stands for."""
+        if isinstance(node, list):
+            return [self.decode(item) for item in node]
+        if not isinstance(node, dict):
+            return node
+        fields = dict(node)
+        kind = fields.pop("is", None)
+        if kind not in KINDS:
+            raise ModelFileError(f"there are no values of the kind {kind!r}")
+        return KINDS[kind].decode(self, **fields)
+
+    def array(self, name: str, order: str) -> np.ndarray:
+        """Return an array of the file; one that two attributes shared is shared again."""
+        if name not in self._arrays:
+            raise ModelFileError(f"the array {name!r} is missing")
+        array = self._arrays[name].T if order == "F" else self._arrays[name]
+        return self.used.setdefault((name, order), array)

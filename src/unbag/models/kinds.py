@@ -1,0 +1,391 @@
+"""What a model file may hold: one table, with how each kind of value is written and read.
+
+None, bool, int, finite float, str and lists of such are JSON as they are. Any other value is an
+object whose ``"is"`` names its kind, a row of ``KINDS``:
+
+============================ =======================================================
+other float                  ``{"is": "float", "value": "nan"}``
+tuple, dict                  ``{"is": "tuple", "items": [...]}``, a dict's in pairs
+scalar of NumPy              ``{"is": "scalar", "dtype": ..., "value": ...}``
+array of numbers or bool     ``{"is": "array", "name": ..., "order": "C" or "F"}``
+array of str                 ``{"is": "strings", "width": ..., "shape", "items"}``
+array of objects             ``{"is": "objects", "shape": ..., "items": [...]}``
+CSR matrix                   ``{"is": "csr_matrix", "shape", "data", ...}``
+record: Bags, Scale, Stream  ``{"is": "Scale", "shift": ..., "scale": ..., ...}``
+part: model or transformer   ``{"is": "SIM", "params": {...}, "state": {...}}``
+============================ =======================================================
+
+Classes are those listed here, imported when a file needs them. The names of what they learn stay
+the same in files of one format: public attributes have their own, and private ones have another
+here, so that they can be renamed. A new estimator is one more row, and needs nothing else as long
+as what it learns is public, finite and of these kinds.
+"""
+
+import math
+from collections.abc import Callable
+from importlib import import_module
+from inspect import getattr_static, isfunction, signature
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from unbag.bags import Bags
+
+from .container import DTYPES, ModelFileError
+
+# Parameters that say nothing about a fitted model, and are not to come from a file: who watches a
+# fit, and a folder of pickles.
+DROPPED = {"callback", "memory"}
+# An array of strings takes the width of the longest for each of them.
+LARGEST_STRINGS = 2**28
+
+
+class OutOfRangeError(ModelFileError):
+    """A number that no model can have learnt."""
+
+
+class Range(NamedTuple):
+    """The numbers that a learnt attribute may hold, ends included."""
+
+    lowest: float
+    highest: float
+    description: str
+
+    def check(self, value, name: str) -> None:
+        """Raise an error if there is a number outside, or NaN, in a value called `name`."""
+        if isinstance(value, list | tuple):
+            for item in value:
+                self.check(item, name)
+        numbers = value.data if sparse.issparse(value) else value
+        if not isinstance(numbers, np.ndarray | np.generic | float | int):
+            return
+        numbers = np.asarray(numbers)
+        if numbers.dtype.kind not in "fiub" or not numbers.size:
+            return
+        # NaN is the smallest of any numbers that it is among, and no comparison with it is true.
+        for extreme in (numbers.min().item(), numbers.max().item()):
+            if not self.lowest <= extreme <= self.highest:
+                raise OutOfRangeError(f"{name} must be {self.description}, but holds {extreme:.6g}")
+
+
+_LARGEST = float(np.finfo(np.float64).max)
+FINITE = Range(-_LARGEST, _LARGEST, "finite")
+POSITIVE = Range(math.ulp(0), _LARGEST, "finite and above 0")
+NOT_NEGATIVE = Range(0, _LARGEST, "finite and not negative")
+# Weights that are added in another order may exceed their sum by its rounding.
+SHARE = Range(0, 1 + 1e-9, "from 0 to 1")
+# The course of a fit may be infinite or NaN; a class and an id may be any value.
+UNCHECKED = None
+
+
+class Kind:
+    """Values of one kind, and how they are written and read.
+
+    ``encode(value, place, encoder)`` gives the fields of the JSON of a value that was found at
+    `place`; ``decode(decoder, **fields)`` makes the value of them again.
+
+    Parameters
+    ----------
+    name : str
+        What ``"is"`` is in the JSON.
+    holds : callable
+        Says whether a value is of this kind. A subclass of a type is not: it may hold more than
+        is written.
+    """
+
+    def __init__(self, name: str, holds: Callable[[object], bool]):
+        self.name = name
+        self.holds = holds
+
+
+class _Float(Kind):
+    def encode(self, value, place, encoder):
+        return {"value": str(value)}
+
+    def decode(self, decoder, value):
+        if value not in ("nan", "inf", "-inf"):
+            raise ModelFileError(f"{value!r} is no number")
+        return float(value)
+
+
+class _Tuple(Kind):
+    def encode(self, value, place, encoder):
+        return {"items": encoder.encode(list(value), place)}
+
+    def decode(self, decoder, items):
+        return tuple(decoder.decode(items))
+
+
+class _Dict(Kind):
+    def encode(self, value, place, encoder):
+        return {"items": [
+            [encoder.encode(key, f"{place}[{key!r}]"), encoder.encode(item, f"{place}[{key!r}]")]
+            for key, item in value.items()
+        ]}  # fmt: skip
+
+    def decode(self, decoder, items):
+        return {decoder.decode(key): decoder.decode(value) for key, value in items}
+
+
+class _Scalar(Kind):
+    def encode(self, value, place, encoder):
+        dtype = "str" if type(value) is np.str_ else value.dtype.name
+        if dtype != "str" and dtype not in DTYPES:
+            raise unfit(place, f"is of the type {value.dtype}")
+        return {"dtype": dtype, "value": encoder.encode(value.item(), place)}
+
+    def decode(self, decoder, dtype, value):
+        if dtype != "str" and dtype not in DTYPES:
+            raise ModelFileError(f"there are no numbers of the type {dtype!r}")
+        value = decoder.decode(value)
+        if isinstance(value, str) != (dtype == "str") or not isinstance(value, str | int | float):
+            raise ModelFileError(f"{value!r} is not of the type {dtype}")
+        return np.str_(value) if dtype == "str" else np.dtype(dtype).type(value)
+
+
+class _Strings(Kind):
+    def encode(self, value, place, encoder):
+        if value.nbytes > LARGEST_STRINGS:
+            raise unfit(place, f"holds strings of {value.nbytes:,} bytes")
+        width = value.dtype.itemsize // 4
+        return {"width": width, "shape": list(value.shape), "items": value.ravel().tolist()}
+
+    def decode(self, decoder, width, shape, items):
+        longest = max((len(item) for item in items if isinstance(item, str)), default=0)
+        if not longest <= width or 4 * width * len(items) > LARGEST_STRINGS:
+            raise ModelFileError(f"{len(items)} names cannot have a width of {width}")
+        if not all(isinstance(item, str) for item in items):
+            raise ModelFileError("an array of names holds something else")
+        return np.array(items, dtype=f"<U{int(width)}").reshape(_checked_shape(shape, len(items)))
+
+
+class _Objects(Kind):
+    def encode(self, value, place, encoder):
+        return {"shape": list(value.shape), "items": encoder.encode(list(value.ravel()), place)}
+
+    def decode(self, decoder, shape, items):
+        array = np.fromiter(map(decoder.decode, items), dtype=object, count=len(items))
+        return array.reshape(_checked_shape(shape, len(items)))
+
+
+class _Array(Kind):
+    def encode(self, value, place, encoder):
+        if value.dtype.name not in DTYPES:
+            raise unfit(place, f"is an array of {value.dtype}")
+        # Products may differ in the last digit by the order in memory, so it is kept.
+        order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
+        return {"name": encoder.put_aside(value, order, place), "order": order}
+
+    def decode(self, decoder, name, order):
+        return decoder.array(name, order)
+
+
+class _Sparse(Kind):
+    def encode(self, value, place, encoder):
+        parts = {name: getattr(value, name) for name in ("data", "indices", "indptr")}
+        return {"shape": [int(n) for n in value.shape], **encoder.encode_fields(parts, place)}
+
+    def decode(self, decoder, shape, data, indices, indptr):
+        parts = tuple(decoder.decode([data, indices, indptr]))
+        matrix = getattr(sparse, self.name)(parts, shape=shape)
+        # Compiled code trusts the indices.
+        matrix.check_format(full_check=True)
+        return matrix
+
+
+class _Record(Kind):
+    """Objects of a listed class, by fields that all of them have.
+
+    Parameters
+    ----------
+    name, module : str
+        The class and where it is imported from.
+    private : dict from str to str, optional
+        What attributes are called whose names in files are not their own.
+    **ranges : Range or None
+        By names in files: what the numbers there may be; FINITE where nothing is said.
+    """
+
+    def __init__(self, name, module, private=None, **ranges):
+        super().__init__(name, self._is_listed)
+        self.module = module
+        self.private = private or {}
+        self.ranges = ranges
+
+    @property
+    def listed_class(self) -> type:
+        """The class, imported now."""
+        return getattr(import_module(self.module), self.name)
+
+    def _is_listed(self, value):
+        return type(value).__name__ == self.name and type(value) is self.listed_class
+
+    def check(self, name, value):
+        """Return a value that may be in the field `name`; else raise an error."""
+        if allowed := self.ranges.get(name, FINITE):
+            allowed.check(value, f"{name} of {self.name}")
+        return value
+
+    def encode(self, value, place, encoder):
+        fields = {
+            name: self.check(name, getattr(value, self.private.get(name, name)))
+            for name in self.ranges
+        }
+        return encoder.encode_fields(fields, place)
+
+    def decode(self, decoder, **fields):
+        if fields.keys() != self.ranges.keys():
+            raise ModelFileError(f"{self.name} has {sorted(self.ranges)}, not {sorted(fields)}")
+        record = object.__new__(self.listed_class)
+        vars(record).update({
+            self.private.get(name, name): self.check(name, decoder.decode(field))
+            for name, field in fields.items()
+        })  # fmt: skip
+        return record
+
+
+class _Bags(_Record):
+    def decode(self, decoder, **fields):
+        read = super().decode(decoder, **fields)
+        bags = Bags(read.X, read.offsets, None, read.instance_labels, read.feature_names)
+        # A selection may show a bag twice, so ids need not differ.
+        if not isinstance(read.ids, np.ndarray) or read.ids.shape != (len(bags),):
+            raise ModelFileError("there is not one id for each bag")
+        bags.ids = read.ids
+        return bags
+
+
+class _Part(_Record):
+    """Models and transformers, by their parameters and what they have learnt."""
+
+    def encode(self, value, place, encoder):
+        params = value.get_params(deep=False)
+        names = {attribute: name for name, attribute in self.private.items()}
+        state = {}
+        for attribute in (name for name in vars(value) if name not in params):
+            if attribute not in names and not is_public_learnt(type(value), attribute):
+                raise unfit(join(place, attribute), "is no learnt attribute")
+            name = names.get(attribute, attribute)
+            state[name] = self.check(name, getattr(value, attribute))
+        for name, given in params.items():
+            is_generator = isinstance(given, np.random.RandomState | np.random.Generator)
+            if is_generator or (name in DROPPED and given is not None):
+                kind = ", a random generator," if is_generator else ""
+                encoder.notes.append(f"{join(place, name)}{kind} was left out")
+                params[name] = None
+        return {
+            "params": encoder.encode_fields(params, place),
+            "state": encoder.encode_fields(state, place),
+        }
+
+    def decode(self, decoder, params, state):
+        known = signature(self.listed_class).parameters.keys()
+        if unknown := sorted(params.keys() - known):
+            raise ModelFileError(f"{self.name} has no parameter {unknown[0]!r}")
+        # A parameter that is younger than the file has its default.
+        part = self.listed_class(
+            **{name: decoder.decode(value) for name, value in params.items() if name not in DROPPED}
+        )
+        for name, value in state.items():
+            if name not in self.private and not is_public_learnt(type(part), name):
+                raise ModelFileError(f"{self.name} has no learnt attribute {name!r}")
+            vars(part)[self.private.get(name, name)] = self.check(name, decoder.decode(value))
+        return part
+
+
+def _is_array(value):
+    return type(value) in (np.ndarray, np.memmap)
+
+
+_MEDOIDS = {"scaler": "_scaler", "medoids": "_medoids"}
+_OUTPUT = {"output_config": "_sklearn_output_config"}
+_CLASSIFIER = {"module": "unbag.estimators", "classes_": UNCHECKED}
+_SCALER = {"module": "sklearn.preprocessing", "private": _OUTPUT}
+
+KINDS = {kind.name: kind for kind in (
+    _Float("float", lambda value: type(value) is float),
+    _Tuple("tuple", lambda value: type(value) is tuple),
+    _Dict("dict", lambda value: type(value) is dict),
+    _Scalar("scalar", lambda value: isinstance(value, np.generic)),
+    _Strings("strings", lambda value: _is_array(value) and value.dtype.kind == "U"),
+    _Objects("objects", lambda value: _is_array(value) and value.dtype == object),
+    _Array("array", _is_array),
+    _Sparse("csr_matrix", lambda value: type(value) is sparse.csr_matrix),
+    _Sparse("csr_array", lambda value: type(value) is sparse.csr_array),
+    _Bags("Bags", "unbag.bags", X=FINITE, offsets=FINITE, ids=UNCHECKED,
+          instance_labels=UNCHECKED, feature_names=UNCHECKED),
+    _Record("Scale", "unbag.fitting", shift=FINITE, scale=POSITIVE, centre=FINITE),
+    _Record("Stream", "unbag.fitting", scale=UNCHECKED, weights=FINITE, squares=NOT_NEGATIVE,
+            n_bags=NOT_NEGATIVE, history=UNCHECKED),
+    _Part("BagPipeline", "unbag.pipeline"),
+    _Part("BagContext", "unbag.preprocessing"),
+    _Part("OnInstances", "unbag.preprocessing"),
+    _Part("RBFDictionary", "unbag.preprocessing", delta_=POSITIVE),
+    _Part("DummyBags", **_CLASSIFIER, frequency_=SHARE),
+    _Part("DummyInstances", **_CLASSIFIER, frequency_=SHARE),
+    _Part("LSBCMM", **_CLASSIFIER, component_proba_=SHARE, history_=UNCHECKED,
+          lower_bound_=UNCHECKED),
+    _Part("MIMLFast", **_CLASSIFIER),
+    _Part("MIMLNN", **_CLASSIFIER, private=_MEDOIDS),
+    _Part("MIMLSVM", **_CLASSIFIER, gamma=NOT_NEGATIVE, training_distances=NOT_NEGATIVE, private={
+        **_MEDOIDS, "gamma": "_gamma", "training_distances": "_training_distances",
+    }),
+    _Part("ORLogisticRegression", **_CLASSIFIER, private={"stream": "_stream"},
+          history_=UNCHECKED, log_likelihood_=UNCHECKED),
+    _Part("SIM", **_CLASSIFIER, objective_=UNCHECKED),
+    _Part("SupervisedLogisticRegression", **_CLASSIFIER, private={"classifier": "_classifier"},
+          log_likelihood_=UNCHECKED),
+    _Part("FunctionTransformer", **_SCALER),
+    _Part("MaxAbsScaler", **_SCALER, scale_=POSITIVE, max_abs_=NOT_NEGATIVE),
+    _Part("MinMaxScaler", **_SCALER, scale_=POSITIVE, data_range_=NOT_NEGATIVE),
+    _Part("Normalizer", **_SCALER),
+    _Part("PowerTransformer", "sklearn.preprocessing", {**_OUTPUT, "scaler": "_scaler"}),
+    _Part("QuantileTransformer", **_SCALER, references_=SHARE),
+    _Part("RobustScaler", **_SCALER, scale_=POSITIVE),
+    _Part("StandardScaler", **_SCALER, scale_=POSITIVE, var_=NOT_NEGATIVE),
+    # Of features that do not vary, the part of the variance is 0 / 0.
+    _Part("PCA", "sklearn.decomposition", {**_OUTPUT, "svd_solver": "_fit_svd_solver"},
+          explained_variance_=NOT_NEGATIVE, explained_variance_ratio_=UNCHECKED),
+)}  # fmt: skip
+
+
+def is_public_learnt(listed_class: type, name: str) -> bool:
+    """Return whether a name can be that of a public attribute which a class learns.
+
+    Examples
+    --------
+    >>> from sklearn.decomposition import PCA
+    >>> [is_public_learnt(PCA, name) for name in ("mean_", "_mean_", "__class__", "fit")]
+    [True, False, False, False]
+    """
+    of_class = getattr_static(listed_class, name, None)
+    hides_code = isfunction(of_class) or hasattr(of_class, "__get__")
+    is_public = name.endswith("_") and not name.startswith("_")
+    return is_public and name.isidentifier() and not hides_code
+
+
+def is_json(value: object) -> bool:
+    """Return whether a value is written as it is."""
+    if type(value) is float:
+        return math.isfinite(value)
+    return value is None or type(value) in (bool, int, str)
+
+
+def join(place: str, name: str) -> str:
+    """Return where a field is to be found of what is found at `place`."""
+    return f"{place}.{name}" if place else str(name)
+
+
+def unfit(place: str, what: str) -> ModelFileError:
+    """Return the error that something cannot be written."""
+    return ModelFileError(
+        f"{place or 'The model'} {what}, which a model file cannot hold: it takes numbers, names, "
+        "arrays and lists of these, and the models, transformers and scalers that unbag knows."
+    )
+
+
+def _checked_shape(shape, size):
+    if not all(type(n) is int and n >= 0 for n in shape) or math.prod(shape) != size:
+        raise ModelFileError(f"{size} values cannot have the shape {shape}")
+    return shape

@@ -1,0 +1,117 @@
+"""What numbers a model file may hold: those that a model can have learnt, and no others."""
+
+import os
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import unbag
+from keep_models import KEPT
+from toy_models import BAGS, Y, assert_equal
+from unbag.models import ModelFileError, container
+from unbag.models.container import FORMAT
+from unbag.models.kinds import FINITE, NOT_NEGATIVE, POSITIVE, SHARE
+
+FOLDER = KEPT / f"format-{FORMAT}"
+# How a fit went, and a share of nothing.
+MAY_BE_ANYTHING = ("history_", "objective_", "explained_variance_ratio_")
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.unbag"
+
+
+@pytest.mark.parametrize(
+    ("allowed", "inside", "outside"),
+    [
+        (FINITE, [-1.7e308, 0, 1], [np.nan, np.inf, -np.inf]),
+        (POSITIVE, [5e-324, 1], [0, -1, np.nan, np.inf]),
+        (NOT_NEGATIVE, [0, 1], [-5e-324, np.nan, np.inf]),
+        (SHARE, [0, 1, 1 + 1e-15], [-1e-300, 1.001, np.nan]),
+    ],
+)
+def test_ranges(allowed, inside, outside):
+    for number in outside:
+        numbers = np.array([*inside, number, inside[0]])
+        for value in (number, [*inside, (number,)], numbers, sparse.csr_matrix([numbers])):
+            if sparse.issparse(value) and number == 0:
+                continue
+            with pytest.raises(ModelFileError, match=rf"^coef_ must be {allowed.description}, but"):
+                allowed.check(value, "coef_")
+    for value in (*inside, inside, np.array(inside), np.float32(inside[-1]), None, "x"):
+        allowed.check(value, "coef_")
+    allowed.check(np.zeros((0, 3)), "coef_")
+
+
+@pytest.mark.parametrize("kept", sorted(FOLDER.glob("*.unbag")), ids=lambda kept: kept.stem)
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_no_array_that_counts_may_hold_what_is_no_number(kept, number, path):
+    header, arrays = container.read(kept)
+    for name, array in arrays.items():
+        if array.dtype.kind != "f" or not array.size or name.endswith(MAY_BE_ANYTHING):
+            continue
+        changed = array.copy()
+        changed.flat[-1] = number
+        container.write(path, header, {**arrays, name: changed})
+        with pytest.raises(ModelFileError, match=rf"must be .*, but holds {number}"):
+            unbag.load(path)
+
+
+@pytest.mark.parametrize(
+    ("kept", "array", "number", "why"),
+    [
+        ("DummyBags", "frequency_", 1.5, "frequency_ of DummyBags must be from 0 to 1"),
+        ("DummyInstances", "frequency_", -0.5, "frequency_ of DummyInstances must be from 0 to 1"),
+        ("LSBCMM", "component_proba_", 1.1, "component_proba_ of LSBCMM must be from 0 to 1"),
+        ("LSBCMM", "scaler_.scale_", -1, "scale_ of StandardScaler must be finite and above 0"),
+        ("LSBCMM", "scaler_.var_", -1, "var_ of StandardScaler must be finite and not negative"),
+        ("MIMLNN", "scaler.scale_", 0, "scale_ of MinMaxScaler must be finite and above 0"),
+        ("MIMLSVM", "training_distances", -1, "training_distances of MIMLSVM must be finite and"),
+        ("ORLogisticRegression", "stream.scale.scale", -1, "scale of Scale must be finite and abo"),
+        ("ORLogisticRegression-stream", "stream.squares", -1, "squares of Stream must be finite"),
+        ("OnInstances-RobustScaler", "transformer_.scale_", 0, "scale_ of RobustScaler must be"),
+        ("OnInstances-MaxAbsScaler", "transformer_.scale_", -3, "scale_ of MaxAbsScaler must be"),
+        ("OnInstances-QuantileTransformer", "transformer_.references_", 2, "references_ of Quanti"),
+    ],
+)  # fmt: skip
+def test_numbers_that_cannot_have_been_learnt(kept, array, number, why, path):
+    header, arrays = container.read(FOLDER / f"{kept}.unbag")
+    arrays[array].flat[0] = number
+    container.write(path, header, arrays)
+    with pytest.raises(ModelFileError, match=why):
+        unbag.load(path)
+
+
+@pytest.mark.parametrize(
+    ("kept", "name", "number", "why"),
+    [
+        ("RBFDictionary", "delta_", 0.0, "delta_ of RBFDictionary must be finite and above 0"),
+        ("RBFDictionary", "delta_", {"is": "float", "value": "nan"}, "delta_ of RBF.* holds nan"),
+        ("RBFDictionary", "delta_", [1.0, {"is": "float", "value": "inf"}], "but holds inf"),
+        ("MIMLSVM", "gamma", -1.0, "gamma of MIMLSVM must be finite and not negative"),
+    ],
+)
+def test_single_numbers_that_cannot_have_been_learnt(kept, name, number, why, path):
+    header, arrays = container.read(FOLDER / f"{kept}.unbag")
+    header["model"]["state"][name] = number
+    container.write(path, header, arrays)
+    with pytest.raises(ModelFileError, match=why):
+        unbag.load(path)
+
+
+def test_how_a_fit_went_may_be_anything(path):
+    model = unbag.ORLogisticRegression(max_iter=3).fit(BAGS, Y)
+    model.history_ = np.array([-np.inf, np.nan])
+    model.log_likelihood_ = -np.inf
+    model.save(path)
+    assert_equal(vars(unbag.load(path)), vars(model))
+
+
+def test_a_model_that_could_not_be_loaded_is_not_written(path):
+    model = unbag.ORLogisticRegression(max_iter=3).fit(BAGS, Y)
+    model.coef_[0, 0] = np.nan
+    with pytest.raises(ModelFileError, match=r"cannot be saved: coef_ of .* nan\. Scale .* again"):
+        model.save(path)
+    assert os.listdir(path.parent) == []
