@@ -12,24 +12,24 @@ import typer
 
 from unbag._version import __version__
 
-from . import answers, comparisons, data, fitting, reports
+from . import data
+from .annotate import annotate, predict
+from .compare import compare, demo, reproduce
+from .evaluate import evaluate, report
+from .fit import fit
 from .terminal import messages
 
 app = typer.Typer(
-    help="Label single instances from labels given to whole bags.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (
-    fitting.fit, answers.predict, answers.annotate, answers.evaluate, reports.report,
-    comparisons.compare, comparisons.reproduce, reports.demo,
-):  # fmt: skip
+for command in (fit, predict, annotate, evaluate, report, compare, reproduce, demo):
     app.command()(command)
 app.add_typer(data.app, name="data")
 
 
-def show_version(wanted):
+def show_version(wanted: bool) -> None:
     """Print the version and leave."""
     if wanted:
         typer.echo(f"unbag {__version__}")
@@ -42,11 +42,15 @@ def unbag(
         bool,
         typer.Option("--version", callback=show_version, is_eager=True, help="Print the version."),
     ] = False,
-):
-    """Label single instances from labels given to whole bags."""
+) -> None:
+    """Label single instances from labels given to whole bags.
+
+    Example: unbag data convert letter-frost words.csv, then unbag fit words.csv -o words.unbag,
+    then unbag annotate words.unbag words.csv -o annotated.csv
+    """
 
 
-def main(arguments=None):
+def main(arguments: list[str] | None = None) -> None:
     """Run a command as a program: errors become one line on stderr and an exit code.
 
     Parameters
@@ -67,8 +71,6 @@ def main(arguments=None):
             # Whoever read our output has seen enough.
             code = 1
         except (ValueError, OSError, TypeError, AttributeError, RuntimeError) as error:
-            if "-v" in arguments or "--verbose" in arguments:
-                raise
             messages.say(f"unbag: error: {error}")
             code = 1
         except MemoryError:

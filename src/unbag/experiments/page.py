@@ -51,7 +51,7 @@ def write_page(out, page):
             sections.append(section(name, json.loads(about.read_text()), out / name, folder / name))
     if not contents:
         raise ValueError(f"{out} holds no finished experiment: run `unbag reproduce NAME` first.")
-    command = f"unbag reproduce none --out {out} --page {page}"
+    command = f"unbag reproduce none --output {out} --page {page}"
     links = "\n".join(f"- [{name}](#{name}): {find_experiment(name).title}" for name in contents)
     page.parent.mkdir(parents=True, exist_ok=True)
     write_text(page, "\n".join([INTRODUCTION.format(command=command), links, "", *sections]))

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import BinaryIO
 
-from unbag._files import atomic_write
+from unbag._files import atomic_write, check_writable
 
 DELIMITED = (".csv", ".tsv", ".txt")
 PARQUET = (".parquet", ".pq")
@@ -79,6 +79,25 @@ def writing(path: str | os.PathLike) -> Iterator[BinaryIO]:
             yield file
     except OSError as error:
         raise unwritable(path, error) from error
+
+
+def check_output(path: Path, *inputs: Path) -> None:
+    """Raise early the error of what could not, or must not, be written late.
+
+    Parameters
+    ----------
+    path : Path
+        What is to be written.
+    *inputs : Path
+        What is read, and must not be replaced by something else.
+    """
+    try:
+        check_writable(path)
+    except OSError as error:
+        raise unwritable(path, error) from error
+    for each in inputs:
+        if path.exists() and each.exists() and path.samefile(each):
+            raise DataError(f"{path} is what is read: name another file to write.")
 
 
 # What is said.

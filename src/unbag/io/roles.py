@@ -151,13 +151,13 @@ class Roles:
             raise DataError(f"{path}: {error}") from error
 
     @classmethod
-    def from_options(cls, file: str | os.PathLike | None = None, **given: Any) -> Self:
+    def from_options(cls, roles: str | os.PathLike | None = None, **given: Any) -> Self:
         """Make roles of what a person has typed, and of a TOML file; what is typed wins.
 
         Parameters
         ----------
-        file : str or path, optional
-            As in `from_toml`.
+        roles : str or path, optional
+            The file, as in `from_toml`.
         **given
             Roles by name, None where nothing was typed; several columns are separated by commas.
 
@@ -175,7 +175,7 @@ class Roles:
             if role in typed:
                 names = [name.strip() for name in typed[role].split(",")]
                 typed[role] = tuple(name for name in names if name)
-        return (cls() if file is None else cls.from_toml(file)).merged(cls(**typed))
+        return (cls() if roles is None else cls.from_toml(roles)).merged(cls(**typed))
 
     def merged(self, other: "Roles | None") -> Self:
         """Return these roles, but those of `other` where it has any.
