@@ -65,6 +65,7 @@ bench: $(INSTALLED)
 	@$(BIN)/python benchmarks/fits.py
 	@$(BIN)/python benchmarks/rivals.py
 	@$(BIN)/python benchmarks/annotate.py
+	@$(BIN)/python benchmarks/against.py $(BASE)
 
 docs: $(INSTALLED)
 	@echo "Building the documentation ..."

@@ -19,7 +19,7 @@ KERNEL_FILES = sorted(
     path for path in SOURCES.rglob("*.py") if "from unbag._compile import" in path.read_text()
 )
 PRINT_FOLDERS = """
-from unbag.estimators import rank_loss, stick_breaking
+from unbag.estimators.rivals import rank_loss, stick_breaking
 from unbag.union import chain, dense
 for kernel in (chain.chain, dense.dense, rank_loss.rank_loss, stick_breaking.break_sticks):
     print(kernel._cache.cache_path)
@@ -61,7 +61,7 @@ def test_compiled_code_belongs_to_its_sources(tmp_path):
     for changed, same in {
         "union/chain.py": [False, False, True, True],
         "union/threads.py": [False, False, True, True],
-        "estimators/rank_loss.py": [True, True, False, True],
+        "estimators/rivals/rank_loss.py": [True, True, False, True],
         "_compile.py": [False, False, False, False],
     }.items():
         now = folders_of_compiled_code(tmp_path, changed)
@@ -71,7 +71,7 @@ def test_compiled_code_belongs_to_its_sources(tmp_path):
 
 def test_there_are_kernels():
     assert len(KERNEL_FILES) > 10
-    assert {path.parent.name for path in KERNEL_FILES} >= {"union", "estimators"}
+    assert {path.parent.name for path in KERNEL_FILES} >= {"union", "rivals"}
 
 
 @pytest.mark.parametrize("path", KERNEL_FILES, ids=lambda path: str(path.relative_to(SOURCES)))

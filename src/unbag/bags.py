@@ -89,7 +89,7 @@ class Bags:
                 if len(labels) != size:
                     raise ValueError(f"{name} has {size} instances but {len(labels)} labels.")
             instance_labels = _joined(instance_labels)
-        return cls(_stacked(arrays, names), _offsets_of(sizes), ids, instance_labels)
+        return cls(_stacked(arrays, names), offsets_of(sizes), ids, instance_labels)
 
     @classmethod
     def from_table(cls, table, bag, features=None, instance_labels=None):
@@ -150,7 +150,7 @@ class Bags:
         columns = [frame.get_column(column).cast(dtype).to_numpy() for column in features]
         if instance_labels is not None:
             instance_labels = frame.get_column(instance_labels).to_numpy()[rows]
-        offsets = _offsets_of(np.bincount(bag_of_row))
+        offsets = offsets_of(np.bincount(bag_of_row))
         names = [str(column) for column in features]
         X = np.column_stack(columns)[rows]
         return cls(X, offsets, list(positions), instance_labels, names)
@@ -186,7 +186,7 @@ class Bags:
         labels = None if any(part is None for part in labels) else _joined(labels)
         names = parts[0].feature_names
         agreed = all(np.array_equal(part.feature_names, names) for part in parts)
-        offsets = _offsets_of(np.concatenate([part.sizes for part in parts]))
+        offsets = offsets_of(np.concatenate([part.sizes for part in parts]))
         return cls(X, offsets, ids, labels, names if agreed else None)
 
     def with_features(self, X, feature_names=None):
@@ -251,7 +251,7 @@ class Bags:
             instances = slice(self.offsets[start], self.offsets[stop])
             offsets = self.offsets[start : stop + 1] - self.offsets[start]
         else:
-            offsets = _offsets_of(self.sizes[key])
+            offsets = offsets_of(self.sizes[key])
             # Within a bag, a row's old and new positions differ by the same amount.
             shifts = self.offsets[key] - offsets[:-1]
             instances = np.arange(offsets[-1]) + np.repeat(shifts, np.diff(offsets))
@@ -307,6 +307,17 @@ def bag_key(key, n_bags):
     return positions
 
 
+def offsets_of(sizes: np.ndarray | list[int]) -> np.ndarray:
+    """Return where bags of these sizes begin and end.
+
+    Examples
+    --------
+    >>> offsets_of([2, 0, 3])
+    array([0, 2, 2, 5])
+    """
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
+
+
 def bag_of(offsets: np.ndarray, i: int) -> int:
     """Return the bag that instance `i` lies in.
 
@@ -325,10 +336,6 @@ def _is_full_slice(part):
 
 def _bag_name(bag, ids):
     return f"Bag {bag}" if ids[bag] == bag else f"Bag {bag} (id {ids[bag]})"
-
-
-def _offsets_of(sizes):
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
 
 
 def _stacked(arrays, names):

@@ -7,6 +7,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.metaestimators import available_if
 
+from unbag._transaction import all_or_nothing
 from unbag.models import save
 from unbag.preprocessing import BagContext, OnInstances, RBFDictionary
 
@@ -55,6 +56,23 @@ class BagPipeline(Pipeline):
     def model(self) -> BaseEstimator:
         """The last step; a model that is no pipeline is its own `model`."""
         return self.steps[-1][1]
+
+    @all_or_nothing
+    def fit(self, X, y=None, **params):
+        """Fit the transformers and the model; when one of them fails, all stay as they were.
+
+        Parameters
+        ----------
+        X : Bags, or array-like of shape (n_bags, n_features)
+        y : label sets
+        **params
+            As in ``Pipeline`` of the installed scikit-learn.
+
+        Returns
+        -------
+        self
+        """
+        return super().fit(X, y, **params)
 
     @_asked_of_model
     def predict_instances(self, X, **options):

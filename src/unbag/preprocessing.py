@@ -20,6 +20,7 @@ from sklearn.utils.validation import (
     check_random_state,
 )
 
+from unbag._transaction import all_or_nothing
 from unbag.bags import Bags
 from unbag.validation import check_finite, validate_bags
 
@@ -42,6 +43,7 @@ class _BagTransformer(TransformerMixin, BaseEstimator):
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
+    @all_or_nothing
     def fit(self, X, y=None):
         """Learn from Bags, or an array of shape (n_instances, n_features); `y` is ignored."""
         self._learn(self._checked_bags(X, reset=True))

@@ -1,13 +1,15 @@
-"""What comes into `fit`, `transform` and `predict`: bags of finite features, as many as in `fit`.
+"""What comes into `fit`, `transform` and `predict`: bags, their weights, and parameters.
 
-This is scikit-learn's `validate_data` for bags; transformers and estimators share it.
+`validate_bags` is scikit-learn's `validate_data` for bags. Constructor parameters are checked in
+``fit``, as scikit-learn wants them. Transformers and estimators share all of it.
 """
 
 import math
+from numbers import Integral, Real
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from unbag._finite import first_nonfinite
 from unbag.bags import Bags, bag_of
@@ -84,3 +86,52 @@ def _check_columns(estimator, bags, reset):
     if names is not None and (differ := np.flatnonzero(names != seen)).size:
         column = differ[0]
         raise ValueError(f"Column {column} is {names[column]}, but in fit it was {seen[column]}.")
+
+
+def bag_weights(sample_weight, bags):
+    """Return the weights of bags as floats, none of them negative."""
+    if sample_weight is None:
+        return None
+    weight = _check_sample_weight(sample_weight, bags)
+    if (weight < 0).any():
+        b = int(np.argmax(weight < 0))
+        raise ValueError(f"sample_weight must not be negative; bag {bags.ids[b]} has {weight[b]}.")
+    with np.errstate(over="ignore"):
+        if not np.isfinite(weight @ np.maximum(bags.sizes, 1)):
+            b = int(np.argmax(weight))
+            raise ValueError(
+                f"sample_weight adds up to more than a float can hold; the largest is that of bag "
+                f"{bags.ids[b]}, {weight[b]:g}. Divide all of them by it."
+            )
+    return weight
+
+
+def check_numbers(model, **ranges):
+    """Raise an error that names the first parameter that is not a number of its range.
+
+    Parameters
+    ----------
+    model : estimator
+    **ranges : (low, high)
+        Per parameter, the range it must lie in, both ends included but for infinity.
+    """
+    for name, (low, high) in ranges.items():
+        value = getattr(model, name)
+        if not isinstance(value, Real) or not low <= value <= high or value == np.inf:
+            raise ValueError(f"{name} must be a number from {low} to {high}; got {value!r}.")
+
+
+def check_positive_integers(model, *names):
+    """Raise an error that names the first parameter that is not a positive integer."""
+    for name in names:
+        value = getattr(model, name)
+        if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+            raise ValueError(f"{name} must be a positive integer; got {value!r}.")
+
+
+def check_choices(model, **choices):
+    """Raise an error that names the first parameter that is not one of its choices."""
+    for name, allowed in choices.items():
+        value = getattr(model, name)
+        if value not in allowed:
+            raise ValueError(f"{name} must be one of {allowed}; got {value!r}.")

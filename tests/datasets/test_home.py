@@ -13,7 +13,9 @@ import pytest
 
 from unbag.datasets import DatasetNotFoundError, data_homes, fetch_hja, home, load
 from unbag.datasets.hja import HJA, HJA_UNION, PAGE, convert_hja
-from unbag.datasets.home import fetch, read_npz, write_npz
+from unbag.datasets.home import fetch, read_dataset
+from unbag.io import DataError
+from unbag.io.npz import write_arrays
 
 # One bag with a Brown Creeper and a Winter Wren, and one with a Winter Wren.
 ARRAYS = {
@@ -31,8 +33,10 @@ PUBLISHED = {
 
 
 def test_what_was_written_is_read(tmp_path):
-    path = tmp_path / "new folder" / "hja_union.npz"
-    write_npz(path, {**ARRAYS, "feature_names": np.array(["low", "high"]), "ids": np.array([7, 9])})
+    path = tmp_path / "hja_union.npz"
+    write_arrays(
+        path, {**ARRAYS, "feature_names": np.array(["low", "high"]), "ids": np.array([7, 9])}
+    )
     dataset = load("hja-union", data_home=path.parent)
     np.testing.assert_array_equal(dataset.bags.X, ARRAYS["X"])
     np.testing.assert_array_equal(dataset.y, ARRAYS["bag_labels"])
@@ -44,7 +48,7 @@ def test_what_was_written_is_read(tmp_path):
 
 def test_a_failed_write_leaves_what_was_there(tmp_path, monkeypatch):
     path = tmp_path / "hja.npz"
-    write_npz(path, ARRAYS)
+    write_arrays(path, ARRAYS)
     before = path.read_bytes()
 
     def fail(file, **arrays):
@@ -52,8 +56,8 @@ def test_a_failed_write_leaves_what_was_there(tmp_path, monkeypatch):
         raise OSError("disk full")
 
     monkeypatch.setattr(np, "savez_compressed", fail)
-    with pytest.raises(OSError, match="disk full"):
-        write_npz(path, ARRAYS)
+    with pytest.raises(DataError, match=r"hja\.npz cannot be written: disk full"):
+        write_arrays(path, ARRAYS)
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == ["hja.npz"]
 
@@ -61,19 +65,21 @@ def test_a_failed_write_leaves_what_was_there(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"offsets": None, "X": None}, "has no X, offsets"),
+        ({"offsets": None, "X": None}, "has no array X, offsets"),
         ({"offsets": [0, 2, 4]}, "offsets must lead from 0 to 3"),
         ({"offsets": [0, 3, 2]}, "Bag 1 begins at 3 but ends at 2"),
-        ({"X": np.full((3, 2), np.nan)}, "no finite number in row 0, column 0"),
+        ({"X": np.full((3, 2), np.nan)}, "bag 0, instance 1 has nan as feature x0"),
         ({"X": np.ones(3)}, "X must be 2-D"),
         ({"instance_labels": [0, 1, 2]}, "instance_labels must be integers from -1"),
         ({"instance_labels": [0.0, 1.0, 1.0]}, "instance_labels must be integers"),
         ({"instance_labels": [0, 1]}, "instance_labels must be 1-D with 3"),
-        ({"bag_labels": [[1, 1]]}, "bag_labels must be 0 and 1"),
-        ({"bag_labels": [[1, 2], [0, 1]]}, "bag_labels must be 0 and 1"),
+        ({"instance_labels": None}, "has no array instance_labels"),
+        ({"bag_labels": [[1, 1]]}, "has 1 label sets for 2 bags"),
+        ({"bag_labels": [[1, 2], [0, 1]]}, "Bag 0 has the value 2 for class WIWR"),
+        ({"bag_labels": [[1, -1], [0, 1]]}, "bag_labels must be 0 and 1"),
         ({"bag_labels": [[1, 1], [1, 1]]}, "bag 1 should have the labels .* class BRCR"),
-        ({"class_names": ["BRCR", "BRCR"]}, "class_names must be distinct"),
-        ({"class_names": [1, 2]}, "class_names must be distinct strings"),
+        ({"class_names": ["BRCR", "BRCR"]}, "Class 'BRCR' occurs twice"),
+        ({"class_names": [1, 2]}, "class_names must be strings"),
         ({"feature_names": ["low"]}, "feature_names must be 1-D with 2"),
     ],
 )
@@ -84,7 +90,7 @@ def test_what_is_wrong_with_a_file_is_named(tmp_path, change, message):
     }
     arrays = {key: value for key, value in arrays.items() if change.get(key, "kept") is not None}
     path = tmp_path / "hja_union.npz"
-    write_npz(path, arrays)
+    write_arrays(path, arrays)
     with pytest.raises(ValueError, match=message) as error:
         load("hja-union", data_home=tmp_path)
     assert str(path) in str(error.value)
@@ -92,13 +98,13 @@ def test_what_is_wrong_with_a_file_is_named(tmp_path, change, message):
 
 def test_pickles_and_halves_of_files_are_refused(tmp_path):
     path = tmp_path / "hja.npz"
-    write_npz(path, {**ARRAYS, "X": np.array([{}], dtype=object)})
-    with pytest.raises(ValueError, match=r"cannot be read as an \.npz file of plain arrays"):
-        read_npz(path, HJA)
+    write_arrays(path, {**ARRAYS, "X": np.array([{}], dtype=object)})
+    with pytest.raises(DataError, match=r"hja\.npz is no \.npz file of plain arrays"):
+        read_dataset(path, HJA)
     for content in (b"", b"<html>", path.read_bytes()[:300]):
         path.write_bytes(content)
-        with pytest.raises(ValueError, match=r"hja\.npz cannot be read.*fetch"):
-            read_npz(path, HJA)
+        with pytest.raises(DataError, match=r"hja\.npz is no \.npz file.*fetch"):
+            read_dataset(path, HJA)
 
 
 def test_homes(tmp_path, monkeypatch):

@@ -332,6 +332,21 @@ def test_pipelines_pass_on_what_a_model_can_do(model, colours):
 
 
 @every_estimator
+@pytest.mark.parametrize("in_pipeline", [False, True])
+def test_a_fit_that_fails_leaves_the_model_as_it_was(model, in_pipeline, colours):
+    bags, y = colours
+    fitted = clone(model)
+    if in_pipeline:
+        fitted = BagPipeline([("scale", OnInstances(StandardScaler())), ("model", fitted)])
+    fitted.fit(bags, y)
+    before = answers(fitted, bags, y)
+    others = Bags(np.random.default_rng(0).normal(size=(6, 5)), [0, 2, 4, 6])
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        fitted.fit(others, [{"wren"}, {"owl"}])
+    assert_same(answers(fitted, bags, y), before)
+
+
+@every_estimator
 def test_kernel_versions(model, colours):
     bags, y = colours
     pipeline = kernel_pipeline(model, n_components=30, random_state=0).fit(bags, y)

@@ -6,7 +6,7 @@ from recording import CONVERGED, DIRECT, recording
 from renamed import parameters
 from unbag import estimators
 
-MODELS = [name for name in estimators.__all__ if name != "BACKGROUND"]
+MODELS = [name for name in estimators.__all__ if isinstance(getattr(estimators, name), type)]
 ITERATIVE = ("LSBCMM", "MIMLFast", "SIM", "ORLogisticRegression", "SupervisedLogisticRegression")
 
 # Few enough steps that rounding does not grow.

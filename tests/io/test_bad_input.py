@@ -291,7 +291,6 @@ DAMAGED_MAT = {
     "compressed, other bytes": mat_bytes(do_compression=True)[:150] + bytes(range(100)),
     "unknown type": mat_bytes()[:128] + b"\xff" * 64,
     "HDF5": b"\x89HDF\r\n\x1a\n" + bytes(500),
-    "zeros": bytes(500),
 }
 
 

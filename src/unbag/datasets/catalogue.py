@@ -2,9 +2,10 @@
 
 import numpy as np
 
+from .dataset import Dataset
 from .digits import load_digit_bags
 from .hja import HJA, HJA_UNION, fetch_hja, fetch_hja_union
-from .home import found
+from .home import find_local
 from .letters import load_letter_carroll, load_letter_frost
 from .msrcv2 import MSRCV2, fetch_msrcv2
 from .salads import SALADS, fetch_50salads
@@ -24,8 +25,14 @@ _FETCHERS = {
 }
 
 
+COLUMNS = (
+    "name", "classes", "bags", "instances", "dimension", "classes_per_bag", "instances_per_bag",
+    "operations",
+)  # fmt: skip
+
+
 def names():
-    """Names of all data sets, those that ship with the package first.
+    """Return the names of all data sets, those that ship with the package first.
 
     Returns
     -------
@@ -40,7 +47,7 @@ def names():
 
 
 def is_available(name, data_home=None):
-    """Tell whether a data set is on this machine.
+    """Return whether a data set is on this machine.
 
     Parameters
     ----------
@@ -59,7 +66,7 @@ def is_available(name, data_home=None):
     (True, False)
     """
     _check_name(name)
-    return name in _LOADERS or found(_FETCHERS[name][0], data_home) is not None
+    return name in _LOADERS or find_local(_FETCHERS[name][0], data_home) is not None
 
 
 def load(name, random_state=0, data_home=None, download_if_missing=False):
@@ -92,7 +99,7 @@ def load(name, random_state=0, data_home=None, download_if_missing=False):
 
 
 def describe(names=None, data_home=None):
-    """How big the data sets on this machine are: the paper's table, ready for a data frame.
+    """Measure how big the data sets on this machine are: the paper's table, as columns.
 
     Parameters
     ----------
@@ -115,26 +122,11 @@ def describe(names=None, data_home=None):
     >>> table["bags"], table["operations"]
     ([166, 144], [499282, 211248])
     """
-    columns = {
-        "name": [],
-        "classes": [],
-        "bags": [],
-        "instances": [],
-        "dimension": [],
-        "classes_per_bag": [],
-        "instances_per_bag": [],
-        "operations": [],
-    }
-    for name in [*_LOADERS, *_FETCHERS] if names is None else names:
-        if isinstance(name, str):
-            if not is_available(name, data_home):
-                continue
-            dataset = load(name, data_home=data_home)
-        else:
-            dataset = name
-        for column, value in _statistics(dataset).items():
-            columns[column].append(value)
-    return columns
+    asked = [*_LOADERS, *_FETCHERS] if names is None else names
+    there = [name for name in asked if isinstance(name, Dataset) or is_available(name, data_home)]
+    loaded = (load(name, data_home=data_home) if isinstance(name, str) else name for name in there)
+    rows = [_statistics(dataset) for dataset in loaded]
+    return {column: [row[column] for row in rows] for column in COLUMNS}
 
 
 def _statistics(dataset):

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unbag.bags import Bags
+from unbag.bags import Bags, offsets_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -79,7 +79,7 @@ class Dataset:
 
 
 def union_of(instance_labels, offsets, n_classes):
-    """Which classes occur among the instances of each bag.
+    """Find which classes occur among the instances of each bag.
 
     Parameters
     ----------
@@ -104,3 +104,53 @@ def union_of(instance_labels, offsets, n_classes):
     y = np.zeros((len(offsets) - 1, n_classes), np.int8)
     y[bag_of_instance[labelled], instance_labels[labelled]] = 1
     return y
+
+
+def arrays_of(X, instance_labels, bag_of_instance, class_names, **others):
+    """Put instances into the layout of ``.npz`` files: bag after bag, with the unions of labels.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_instances, n_features)
+    instance_labels : array-like of int of shape (n_instances,)
+        Columns of `class_names`; -1 is none of them.
+    bag_of_instance : array-like of int of shape (n_instances,)
+        Instances of a bag need not be neighbours; they keep their order.
+    class_names : sequence of str
+    **others
+        Further arrays of the layout, as `unbag.datasets.home.read_npz` lists them. As many bags
+        as there are `ids`, if these are given.
+
+    Returns
+    -------
+    dict of str to ndarray
+
+    Examples
+    --------
+    >>> arrays = arrays_of([[1.0], [2.0], [3.0]], [0, 1, 1], [1, 0, 1], ["wren", "tit"])
+    >>> arrays["offsets"].tolist(), arrays["bag_labels"].tolist()
+    ([0, 1, 3], [[0, 1], [1, 1]])
+    """
+    bags = np.asarray(bag_of_instance, dtype=np.intp)
+    order = np.argsort(bags, kind="stable")
+    offsets = offsets_of(np.bincount(bags, minlength=len(others.get("ids", ()))))
+    labels = np.asarray(instance_labels, dtype=np.int16)[order]
+    return {
+        "X": np.asarray(X, dtype=np.float64)[order],
+        "instance_labels": labels,
+        "offsets": offsets,
+        "bag_labels": union_of(labels, offsets, len(class_names)),
+        "class_names": np.array(class_names),
+        **others,
+    }
+
+
+def numbered_lines(path):
+    """Return the lines of a file that are not blank, stripped, each with its number."""
+    lines = enumerate(path.read_text().splitlines(), start=1)
+    return [(number, line.strip()) for number, line in lines if line.strip()]
+
+
+def unexpected_line(path, number, line, expected):
+    """Return an error about a line of a file that holds something else than it should."""
+    return ValueError(f"{path}, line {number}: expected {expected}, not {line[:60]!r}.")

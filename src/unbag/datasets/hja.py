@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .dataset import union_of
+from .dataset import arrays_of, numbered_lines, unexpected_line
 from .home import Source, fetch
 
 SPECIES = (
@@ -104,6 +104,17 @@ def fetch_hja_union(data_home=None, download_if_missing=True):
 
 def convert_hja(folder):
     """Turn the published files into arrays; see `fetch_hja` for what the files hold."""
+    arrays, y = _read_published(folder)
+    return {**arrays, "bag_labels": y}
+
+
+def convert_hja_union(folder):
+    """Turn the published files into arrays, and take each bag's labels from its instances."""
+    return _read_published(folder)[0]
+
+
+def _read_published(folder):
+    """Return arrays with the unions of instance labels, and the bag labels as published."""
     paths = {name: next(folder.rglob(name)) for name in FILES}
     instances = _lines(paths[FEATURES], float)
     tags = _lines(paths[INSTANCE_LABELS], int)
@@ -145,38 +156,22 @@ def convert_hja(folder):
                     f"{len(SPECIES)}."
                 )
             y[bag, species - 1] = 1
-    order = np.argsort(bag_of_instance, kind="stable")
-    sizes = np.bincount(np.array(bag_of_instance, dtype=np.intp), minlength=len(sets))
-    return {
-        "X": np.array(X).reshape(-1, width - 1)[order],
-        "instance_labels": np.array(labels, dtype=np.int16)[order],
-        "offsets": np.concatenate([[0], np.cumsum(sizes)]),
-        "bag_labels": y,
-        "class_names": np.array(SPECIES),
-        "ids": np.array([values[0] for _, values in sets]),
-    }
-
-
-def convert_hja_union(folder):
-    """Turn the published files into arrays, and take each bag's labels from its instances."""
-    arrays = convert_hja(folder)
-    y = union_of(arrays["instance_labels"], arrays["offsets"], len(SPECIES))
-    return {**arrays, "bag_labels": y}
+    X = np.array(X).reshape(-1, width - 1)
+    ids = np.array([values[0] for _, values in sets])
+    return arrays_of(X, labels, bag_of_instance, SPECIES, ids=ids), y
 
 
 def _lines(path, kind):
     """Split every line after the headings into its values, and number it as editors do."""
     lines = []
-    for number, line in enumerate(path.read_text().splitlines(), start=1):
-        if number == 1 or not line.strip():
+    for number, line in numbered_lines(path):
+        if number == 1:
             continue
         try:
-            lines.append((number, [kind(value) for value in line.strip().strip(",").split(",")]))
+            lines.append((number, [kind(value) for value in line.strip(",").split(",")]))
         except ValueError:
-            raise ValueError(
-                f"{path}, line {number}: expected numbers with commas between them, not "
-                f"{line[:60]!r}."
-            ) from None
+            expected = "numbers with commas between them"
+            raise unexpected_line(path, number, line, expected) from None
     if not lines:
         raise ValueError(f"{path} has no lines after its headings.")
     return lines

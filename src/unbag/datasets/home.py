@@ -8,8 +8,6 @@ that the environment variable ``UNBAG_DATA`` names and then the user's cache. Th
 import os
 import sys
 import warnings
-import zipfile
-import zlib
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -17,15 +15,13 @@ from pathlib import Path
 
 import numpy as np
 
-from unbag._files import atomic_write
-from unbag.bags import Bags
+from unbag.io.files import DataError, listed
+from unbag.io.npz import bags_of, read_arrays, write_arrays
 
 from .dataset import Dataset, union_of
 
 # How often a failed download is tried again; pooch waits a little longer each time.
 RETRIES = 2
-
-REQUIRED = ("X", "instance_labels", "offsets", "bag_labels", "class_names")
 
 
 class DatasetNotFoundError(FileNotFoundError):
@@ -67,7 +63,7 @@ class Source:
 
 
 def data_homes(data_home=None):
-    """Folders in which data sets are looked for, in this order.
+    """Return the folders in which data sets are looked for, in this order.
 
     Parameters
     ----------
@@ -88,19 +84,19 @@ def data_homes(data_home=None):
         return [Path(data_home).expanduser()]
     from platformdirs import user_cache_path
 
-    named = os.environ.get("UNBAG_DATA")
-    homes = [Path(named).expanduser()] if named else []
+    chosen = os.environ.get("UNBAG_DATA")
+    homes = [Path(chosen).expanduser()] if chosen else []
     return [*homes, user_cache_path("unbag", appauthor=False) / "data"]
 
 
-def found(source, data_home=None):
+def find_local(source, data_home=None):
     """Find the ``.npz`` file or the folder of published files; None if neither is there."""
     homes = data_homes(data_home)
-    files = [home / source.file for home in homes]
-    folders = [home / source.folder for home in homes]
-    files = [file for file in files if file.is_file()]
-    folders = [folder for folder in folders if _is_complete(folder, source.published)]
-    return next(iter([*files, *folders]), None)
+    files = (home / source.file for home in homes)
+    folders = (home / source.folder for home in homes)
+    there = [file for file in files if file.is_file()]
+    there += [folder for folder in folders if _is_complete(folder, source.published)]
+    return next(iter(there), None)
 
 
 def fetch(source, convert, data_home=None, download_if_missing=True):
@@ -120,7 +116,7 @@ def fetch(source, convert, data_home=None, download_if_missing=True):
     -------
     Dataset
     """
-    place = found(source, data_home)
+    place = find_local(source, data_home)
     if place is None:
         if not download_if_missing or not source.urls:
             raise DatasetNotFoundError(_where_to_put(source, data_home))
@@ -133,7 +129,7 @@ def fetch(source, convert, data_home=None, download_if_missing=True):
                 (place / name).unlink(missing_ok=True)
             raise
     elif place.is_file():
-        return read_npz(place, source)
+        return read_dataset(place, source)
     else:
         arrays = convert(place)
     dataset = dataset_of(arrays, source, place)
@@ -142,19 +138,17 @@ def fetch(source, convert, data_home=None, download_if_missing=True):
     else:
         home = _writable(data_home)
         if home is not None:
-            write_npz(home / source.file, arrays)
+            write_arrays(home / source.file, arrays)
     return dataset
 
 
-def read_npz(path, source):
+def read_dataset(path, source):
     """Read a data set from its ``.npz`` file, and check that it is whole.
 
     Parameters
     ----------
     path : Path
-        Holds ``X`` (n_instances, n_features), ``instance_labels`` (n_instances,), ``offsets``
-        (n_bags + 1,), ``bag_labels`` (n_bags, n_classes) of 0 and 1, ``class_names`` (n_classes,)
-        and perhaps ``feature_names`` (n_features,) and ``ids`` (n_bags,).
+        As `unbag.io.read_npz` describes it, and with more: see `dataset_of`.
     source : Source
 
     Returns
@@ -162,59 +156,30 @@ def read_npz(path, source):
     Dataset
     """
     try:
-        # Pickles can run anything, and no data set needs them.
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as content:
-            arrays = {key: content[key] for key in content.files}
-    except (ValueError, TypeError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise ValueError(
-            f"{path} cannot be read as an .npz file of plain arrays ({error}): remove it and fetch "
-            "the data set again."
-        ) from error
+        arrays = read_arrays(path)
+    except DataError as error:
+        raise DataError(f"{error} Remove it and fetch the data set again.") from error
     return dataset_of(arrays, source, path)
 
 
-def write_npz(path, arrays):
-    """Write the arrays of a data set, so that the file is either whole or not there."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_write(path) as file:
-        np.savez_compressed(file, **arrays)
-
-
 def dataset_of(arrays, source, path):
-    """Make a Dataset of the arrays of the ``.npz`` layout; errors name `path` and what is wrong."""
-    missing = [key for key in REQUIRED if key not in arrays]
-    if missing:
-        raise ValueError(f"{path} has no {', '.join(missing)}; it has {sorted(arrays)}.")
-    X, labels, y = arrays["X"], arrays["instance_labels"], arrays["bag_labels"]
-    class_names = np.asarray(arrays["class_names"])
-    feature_names = arrays.get("feature_names")
-    if feature_names is None and X.ndim == 2:
-        feature_names = np.array([f"x{column}" for column in range(X.shape[1])])
-    n_classes = class_names.size
-    if class_names.dtype.kind != "U" or len(set(class_names.tolist())) != n_classes:
-        raise ValueError(f"{path}: class_names must be distinct strings.")
-    try:
-        bags = Bags(X, arrays["offsets"], arrays.get("ids"), labels, feature_names)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
-    if not np.isfinite(bags.X).all():
-        instance, column = np.argwhere(~np.isfinite(bags.X))[0]
-        raise ValueError(f"{path}: X has no finite number in row {instance}, column {column}.")
-    if labels.dtype.kind not in "iu" or not np.all((labels >= -1) & (labels < n_classes)):
-        raise ValueError(
-            f"{path}: instance_labels must be integers from -1 (none of the classes) to "
-            f"{n_classes - 1}, since there are {n_classes} classes."
-        )
-    if y.shape != (len(bags), n_classes) or not np.isin(y, [0, 1]).all():
-        raise ValueError(
-            f"{path}: bag_labels must be 0 and 1, of shape {(len(bags), n_classes)}; its shape is "
-            f"{y.shape}."
-        )
+    """Make a Dataset of the arrays of the ``.npz`` layout; errors name `path` and what is wrong.
+
+    Of a data set everything is known: what each instance is, and what each bag contains.
+    """
+    bags, labels = bags_of(path, arrays)
+    y, class_names = labels.indicator, arrays["class_names"]
+    if bags.instance_labels is None:
+        raise DataError(f"{path} has no array instance_labels; it has {listed(arrays)}.")
+    if class_names.dtype.kind != "U":
+        raise DataError(f"{path}: class_names must be strings; they are {class_names.dtype}.")
+    if labels.optional.any():
+        raise DataError(f"{path}: bag_labels must be 0 and 1, with nothing unknown.")
     if source.is_union:
-        wrong = np.argwhere(y != union_of(labels, bags.offsets, n_classes))
+        wrong = np.argwhere(y != union_of(bags.instance_labels, bags.offsets, class_names.size))
         if wrong.size:
             bag, column = wrong[0]
-            raise ValueError(
+            raise DataError(
                 f"{path}: bag {bag} should have the labels of its instances and no others, but "
                 f"differs from them in class {class_names[column]}."
             )

@@ -1,12 +1,13 @@
 """Words as bags of letters: the two data sets that ship with the package."""
 
 import json
-from importlib.resources import files
+from importlib.resources import as_file, files
 
 import numpy as np
 
 from unbag._random import generator
-from unbag.bags import Bags
+from unbag.bags import Bags, offsets_of
+from unbag.io.npz import read_arrays
 
 from .dataset import Dataset, union_of
 
@@ -83,17 +84,18 @@ def load_letter_frost(random_state=0):
 def _letters(name, title, poem, random_state):
     folder = files(__package__) / "data"
     words = json.loads((folder / "letter_words.json").read_text())[name.replace("-", "_")]
-    with (folder / "letter_recognition.npz").open("rb") as file, np.load(file) as arrays:
-        X, letter_of_row = arrays["X"], arrays["y"]
+    with as_file(folder / "letter_recognition.npz") as path:
+        images = read_arrays(path)
+    X, letter_of_row = images["X"], images["y"]
     class_names, labels = np.unique(list("".join(words)), return_inverse=True)
     rng = generator(random_state)
     rows = np.empty(labels.size, np.intp)
     # Every letter is drawn, whether the poem has it or not: so both poems take the same images.
     for letter in np.unique(letter_of_row):
-        images = rng.permutation(np.flatnonzero(letter_of_row == letter))
+        drawn = rng.permutation(np.flatnonzero(letter_of_row == letter))
         places = np.flatnonzero(class_names[labels] == letter)
-        rows[places] = images[: places.size]
-    offsets = np.concatenate([[0], np.cumsum([len(word) for word in words])])
+        rows[places] = drawn[: places.size]
+    offsets = offsets_of([len(word) for word in words])
     bags = Bags(
         X[rows].astype(float),
         offsets,

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import sparse
 
-from .dataset import union_of
+from .dataset import arrays_of
 from .home import Source, fetch
 
 CLASSES = (
@@ -85,7 +85,6 @@ def convert_msrcv2(folder):
             f"{path}: instance {wrong[0]} must have one class in target, and that class in "
             "partial_target."
         )
-    labels = target.argmax(axis=0).astype(np.int16)
     if "bag_id" in variables:
         bag_id = np.asarray(variables["bag_id"]).ravel()
         if bag_id.size != len(X):
@@ -101,17 +100,7 @@ def convert_msrcv2(folder):
             "note": "the published file does not say which segments are of one photograph, so "
             "neighbours with the same labels were taken for one bag: these are not the paper's."
         }
-    order = np.argsort(bag_of_instance, kind="stable")
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(bag_of_instance))])
-    labels = labels[order]
-    return {
-        "X": X[order],
-        "instance_labels": labels,
-        "offsets": offsets,
-        "bag_labels": union_of(labels, offsets, len(CLASSES)),
-        "class_names": np.array(CLASSES),
-        **note,
-    }
+    return arrays_of(X, target.argmax(axis=0), bag_of_instance, CLASSES, **note)
 
 
 def _dense(matrix):

@@ -4,7 +4,7 @@ from datetime import datetime
 
 import numpy as np
 
-from .dataset import union_of
+from .dataset import arrays_of, numbered_lines, unexpected_line
 from .home import Source, fetch
 
 # Annotations such as "cut_tomato_core": verb, object, and phase of the activity.
@@ -94,31 +94,23 @@ def convert_salads(folder):
             "accelerometer data: put the three files of each recording there."
         )
     tools = sorted({tool for _, _, devices, _ in recordings.values() for tool in devices.values()})
-    X, labels, sizes, ids = [], [], [], []
+    X, labels, bag_of_instance, ids = [], [], [], []
     for name, (activities, offset_at, devices, path) in recordings.items():
         samples = _samples(path, devices)
         first = min(start for start, _, _ in activities)
         last = max(stop for _, stop, _ in activities)
         step = 1000.0 * WINDOW_SECONDS
         starts = np.arange(first, last, step)
-        for start in starts:
+        for window, start in enumerate(starts):
             clock = [time - offset_at(time) for time in (start, start + step)]
             X.append(np.concatenate([window_features(samples.get(tool), *clock) for tool in tools]))
             labels.append(_label(activities, start, start + step))
-        cuts = range(0, len(starts), WINDOWS_PER_BAG)
-        sizes += [min(WINDOWS_PER_BAG, len(starts) - cut) for cut in cuts]
-        ids += [f"{name} {cut // WINDOWS_PER_BAG}" for cut in cuts]
-    labels = np.array(labels, dtype=np.int16)
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
-    return {
-        "X": np.array(X),
-        "instance_labels": labels,
-        "offsets": offsets,
-        "bag_labels": union_of(labels, offsets, len(VERBS)),
-        "class_names": np.array(VERBS),
-        "feature_names": np.array([f"{tool} {part}" for tool in tools for part in STATISTICS]),
-        "ids": np.array(ids),
-    }
+            if window % WINDOWS_PER_BAG == 0:
+                ids.append(f"{name} {window // WINDOWS_PER_BAG}")
+            bag_of_instance.append(len(ids) - 1)
+    feature_names = np.array([f"{tool} {part}" for tool in tools for part in STATISTICS])
+    others = {"feature_names": feature_names, "ids": np.array(ids)}
+    return arrays_of(X, labels, bag_of_instance, VERBS, **others)
 
 
 def window_features(samples, start, stop):
@@ -165,17 +157,17 @@ def _label(activities, start, stop):
 def _activities(path):
     """Start and end in milliseconds, and column of the verb, of every annotated activity."""
     activities = []
-    for number, line in _lines(path):
+    for number, line in numbered_lines(path):
         try:
             start, stop, activity = line.split()
             start, stop = float(start) / 1000, float(stop) / 1000
         except ValueError:
-            raise _unexpected(path, number, line, "start, end and activity") from None
+            raise unexpected_line(path, number, line, "start, end and activity") from None
         if activity in STAGES:
             continue
         verb = activity.split("_")[0]
         if verb not in VERBS or not start <= stop:
-            raise _unexpected(path, number, line, f"an interval of {', '.join(VERBS)}")
+            raise unexpected_line(path, number, line, f"an interval of {', '.join(VERBS)}")
         activities.append((start, stop, VERBS.index(verb)))
     return activities
 
@@ -183,12 +175,12 @@ def _activities(path):
 def _synchronization(path):
     """Read how far the clocks are apart at any time of the video, and the tool of each device."""
     pairs = []
-    for number, line in _lines(path):
+    for number, line in numbered_lines(path):
         try:
             left, right = (part.strip() for part in line.split(","))
             pairs.append((float(left), float(right)) if len(pairs) < 2 else (int(left), right))
         except ValueError:
-            raise _unexpected(path, number, line, "two values and a comma") from None
+            raise unexpected_line(path, number, line, "two values and a comma") from None
     if len(pairs) < 3:
         raise ValueError(f"{path} ends before any device: it needs two times, and then devices.")
     (time, offset), (later, later_offset) = sorted(pairs[:2])
@@ -202,7 +194,7 @@ def _synchronization(path):
 def _samples(path, devices):
     """Read the samples of each tool, of shape (n_samples, 4): milliseconds of the day; x, y, z."""
     samples = {tool: [] for tool in devices.values()}
-    for number, line in _lines(path):
+    for number, line in numbered_lines(path):
         try:
             _, time, device, _, *acceleration = line.split(",")
             x, y, z = map(float, acceleration)
@@ -211,17 +203,8 @@ def _samples(path, devices):
         except ValueError:
             if number == 1:
                 continue  # Headings.
-            raise _unexpected(path, number, line, "time, device and acceleration") from None
+            raise unexpected_line(path, number, line, "time, device and acceleration") from None
         midnight = moment.replace(hour=0, minute=0, second=0, microsecond=0)
         if tool is not None:
             samples[tool].append((1000 * (moment - midnight).total_seconds(), x, y, z))
     return {tool: np.array(sorted(rows)) if rows else None for tool, rows in samples.items()}
-
-
-def _lines(path):
-    lines = enumerate(path.read_text().splitlines(), start=1)
-    return [(number, line.strip()) for number, line in lines if line.strip()]
-
-
-def _unexpected(path, number, line, expected):
-    return ValueError(f"{path}, line {number}: expected {expected}, not {line[:60]!r}.")

@@ -5,7 +5,7 @@ from numbers import Integral, Real
 import numpy as np
 
 from unbag._random import generator
-from unbag.bags import Bags
+from unbag.bags import Bags, offsets_of
 
 from .dataset import Dataset, union_of
 
@@ -89,7 +89,7 @@ def make_bags(
     rng = generator(random_state)
     sizes = rng.integers(smallest, largest + 1, n_bags)
     cardinalities = np.minimum(rng.integers(fewest, most + 1, n_bags), sizes)
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    offsets = offsets_of(sizes)
     labels = np.empty(offsets[-1], np.int64)
     certain = np.zeros(offsets[-1], bool)
     for start, size, cardinality in zip(offsets, sizes, cardinalities, strict=False):
@@ -142,17 +142,10 @@ def _is_integer(value):
 
 
 def _checked_range(value, name):
-    low, high = (value, value) if _is_integer(value) else _pair(value)
-    if not (_is_integer(low) and _is_integer(high) and 1 <= low <= high):
+    ends = (value, value) if _is_integer(value) else value
+    is_pair = hasattr(ends, "__len__") and len(ends) == 2
+    if not is_pair or not all(map(_is_integer, ends)) or not 1 <= ends[0] <= ends[1]:
         raise ValueError(
             f"{name} is a positive integer, or a pair (least, largest) of them, not {value!r}."
         )
-    return int(low), int(high)
-
-
-def _pair(value):
-    try:
-        low, high = value
-    except (TypeError, ValueError):
-        return None, None
-    return low, high
+    return int(ends[0]), int(ends[1])

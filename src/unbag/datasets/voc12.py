@@ -7,7 +7,7 @@ import tempfile
 
 import numpy as np
 
-from .dataset import union_of
+from .dataset import arrays_of
 from .home import Source, fetch
 
 # In the order of the numbers 1 to 20 in the published outlines.
@@ -88,7 +88,7 @@ def convert_voc12(folder):
         _unpack(folder / ARCHIVE)
         listed = next(folder.rglob(LIST))
     root = listed.parents[2]
-    X, labels, sizes, ids = [], [], [], []
+    X, labels, bag_of_instance, ids = [], [], [], []
     for name in listed.read_text().split():
         objects = _pixels(root / "SegmentationObject" / f"{name}.png", ("P", "L"))
         classes = _pixels(root / "SegmentationClass" / f"{name}.png", ("P", "L"))
@@ -104,21 +104,12 @@ def convert_voc12(folder):
         gradients = _gradients(photograph)
         X += [segment_features(photograph, mask, gradients) for mask in masks]
         labels += found
-        sizes.append(len(masks))
+        bag_of_instance += [len(ids)] * len(masks)
         ids.append(name)
     if not ids:
         raise ValueError(f"{listed} lists no photograph with objects of two classes.")
-    labels = np.array(labels, dtype=np.int16)
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
-    return {
-        "X": np.array(X),
-        "instance_labels": labels,
-        "offsets": offsets,
-        "bag_labels": union_of(labels, offsets, len(CLASSES)),
-        "class_names": np.array(CLASSES),
-        "feature_names": np.array(FEATURE_NAMES),
-        "ids": np.array(ids),
-    }
+    others = {"feature_names": np.array(FEATURE_NAMES), "ids": np.array(ids)}
+    return arrays_of(X, labels, bag_of_instance, CLASSES, **others)
 
 
 def segment_features(photograph, mask, gradients=None):

@@ -2,13 +2,9 @@
 
 from .dummies import DummyBags, DummyInstances
 from .instances import BACKGROUND, is_background
-from .lsb_cmm import LSBCMM
-from .miml_fast import MIMLFast
-from .miml_nn import MIMLNN
-from .miml_svm import MIMLSVM
-from .or_logistic_regression import ORLogisticRegression
-from .sim import SIM
-from .supervised_logistic_regression import SupervisedLogisticRegression
+from .or_logistic import ORLogisticRegression
+from .rivals import LSBCMM, MIMLNN, MIMLSVM, SIM, MIMLFast
+from .supervised import SupervisedLogisticRegression
 
 __all__ = [
     "BACKGROUND",

@@ -69,10 +69,17 @@ class BagClassifier(ClassifierMixin, BaseEstimator):
     # What comes in.
 
     def _read_bags(self, X, reset=False):
-        """Return X as Bags of finite features, as many as in fit."""
+        """Return X as Bags of finite features: as many as in fit, unless this is `fit` (reset)."""
+        if not reset:
+            check_is_fitted(self)
         if isinstance(X, list | tuple) and len(X) and np.ndim(X[0]) == 2:
             X = Bags.from_list(X)
         return validate_bags(self, X, reset=reset, accept_sparse=self._accepts_sparse)
+
+    def _read_training(self, X, y):
+        """Return the bags and label sets of a fit, and learn their features and classes."""
+        bags = self._read_bags(X, reset=True)
+        return bags, self._read_labels(y, len(bags), reset=True)
 
     def _read_labels(self, y, n_bags, reset=False):
         """Return y as LabelSets over `classes_`; in fit, learn these."""
@@ -112,7 +119,7 @@ class BagClassifier(ClassifierMixin, BaseEstimator):
     # What goes out.
 
     def predict(self, X):
-        """Tell which classes occur in each bag.
+        """Predict which classes occur in each bag.
 
         Parameters
         ----------
@@ -123,7 +130,6 @@ class BagClassifier(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_bags, n_classes), or (n_bags,) when fitted on one label per bag
             An indicator of 0 and 1; or the class of each bag.
         """
-        check_is_fitted(self)
         bags = self._read_bags(X)
         scores = self._bag_scores(bags)
         if self.single_label_:
@@ -133,7 +139,7 @@ class BagClassifier(ClassifierMixin, BaseEstimator):
         return sets
 
     def decision_function(self, X):
-        """Tell how confident the model is that each class occurs in each bag.
+        """Score how confident the model is that each class occurs in each bag.
 
         Parameters
         ----------
@@ -145,7 +151,6 @@ class BagClassifier(ClassifierMixin, BaseEstimator):
             When fitted on one label per bag out of two, the difference of the two scores,
             of shape (n_bags,).
         """
-        check_is_fitted(self)
         scores = self._decision(self._read_bags(X))
         if self.single_label_ and len(self.classes_) == 2:
             return scores[:, 1] - scores[:, 0]
@@ -155,7 +160,7 @@ class BagClassifier(ClassifierMixin, BaseEstimator):
         return self._bag_scores(bags)
 
     def score(self, X, y, sample_weight=None):
-        """Tell the share of bags whose label set is predicted without an error.
+        """Compute the share of bags whose label set is predicted without an error.
 
         Parameters
         ----------
@@ -201,7 +206,7 @@ def as_labels(y):
 
 
 def is_one_label_each(y):
-    """Tell whether y is a 1-D sequence of labels, rather than of label sets."""
+    """Return whether y is a 1-D sequence of labels, rather than of label sets."""
     if isinstance(y, np.ndarray):
         return y.ndim == 1 and (y.dtype != object or all(map(np.isscalar, y)))
     return isinstance(y, list | tuple) and all(map(np.isscalar, y))

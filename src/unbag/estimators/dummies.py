@@ -5,11 +5,12 @@ instances, is all that bag labels tell.
 """
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+
+from unbag._transaction import all_or_nothing
+from unbag.validation import bag_weights
 
 from .contract import BagClassifier
 from .instances import InstanceClassifier
-from .or_logistic_regression import bag_weights
 
 
 class _BagFrequencies:
@@ -18,6 +19,7 @@ class _BagFrequencies:
     def __init__(self, random_state=None):
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X, y, sample_weight=None):
         """Count the bags of each class.
 
@@ -34,8 +36,7 @@ class _BagFrequencies:
         -------
         self
         """
-        bags = self._read_bags(X, reset=True)
-        labels = self._read_labels(y, len(bags), reset=True)
+        bags, labels = self._read_training(X, y)
         weight = np.ones(len(bags)) if sample_weight is None else bag_weights(sample_weight, bags)
         known = weight @ ~labels.optional
         self.frequency_ = weight @ labels.required / np.where(known > 0, known, 1.0)
@@ -121,7 +122,6 @@ class DummyBags(_BagFrequencies, BagClassifier):
     _accepts_sparse = True
 
     def _bag_scores(self, bags):
-        check_is_fitted(self)
         return np.tile(self.frequency_, (len(bags), 1))
 
     def _bag_sets(self, bags, scores):

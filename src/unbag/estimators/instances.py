@@ -1,10 +1,16 @@
-"""Models that score the classes of every instance, as plain scores or as probabilities."""
+"""Models that score the classes of every instance: by any scores, or by probabilities.
+
+Those whose probabilities are conditioned on the whole label set of the bag do that by exact
+inference.
+"""
+
+import warnings
 
 import numpy as np
 from scipy.special import softmax
-from sklearn.utils.validation import check_is_fitted
 
-from unbag.union import UnionProblem, most_likely_labels
+from unbag.bags import bag_of
+from unbag.union import IntractableBagWarning, UnionProblem, infer, most_likely_labels
 from unbag.union.policy import allow_every_bag_an_answer
 
 from .contract import BagClassifier, per_bag
@@ -71,7 +77,7 @@ class InstanceClassifier(BagClassifier):
         columns = np.array([place.get(value, -2) for value in values.tolist()], dtype=np.int64)
         if (columns == -2).any():
             i = int(np.argmax(columns == -2))
-            b = int(np.searchsorted(bags.offsets, i, side="right")) - 1
+            b = bag_of(bags.offsets, i)
             raise ValueError(
                 f"Instance {i - bags.offsets[b]} of bag {bags.ids[b]} has the label "
                 f"{values[i]!r}, which is not among the classes; use None or -1 where it is not "
@@ -92,7 +98,7 @@ class InstanceClassifier(BagClassifier):
         return self._instance_scores(bags.X)
 
     def predict_instances(self, X):
-        """Tell the likeliest class of each instance, bag labels not known.
+        """Predict the likeliest class of each instance, bag labels not known.
 
         Parameters
         ----------
@@ -103,11 +109,10 @@ class InstanceClassifier(BagClassifier):
         ndarray of shape (n_instances,)
             Values of `classes_`, or `unbag.BACKGROUND`.
         """
-        check_is_fitted(self)
         return self._label_values(self._label_scores(self._read_bags(X)).argmax(axis=1))
 
     def annotate(self, X, y, instance_labels=None, *, joint=False):
-        """Tell the label of each instance, the labels of its bag known.
+        """Predict the label of each instance, the labels of its bag known.
 
         Parameters
         ----------
@@ -137,7 +142,6 @@ class InstanceClassifier(BagClassifier):
 
     def _annotation_problem(self, X, y, instance_labels):
         """Read what `annotate` is given; label sets that cannot be are relaxed."""
-        check_is_fitted(self)
         bags = self._read_bags(X)
         labels = self._read_labels(y, len(bags))
         pinned = self._read_instance_labels(instance_labels, bags)
@@ -146,13 +150,7 @@ class InstanceClassifier(BagClassifier):
 
     def _conditioned(self, scores, problem):
         """Put aside (at ``-inf``) the classes that an instance cannot have in its bag."""
-        allowed = np.repeat(problem.y != 0, np.diff(problem.offsets), axis=0)
-        pinned = problem.instance_labels
-        if pinned is not None:
-            known = np.flatnonzero(pinned >= 0)
-            allowed[known] = False
-            allowed[known, pinned[known]] = True
-        return np.where(allowed, scores, -np.inf)
+        return np.where(problem.allowed_labels(), scores, -np.inf)
 
     def _union_y(self, labels):
         """Return label sets for inference: the background is optional in every bag."""
@@ -186,7 +184,7 @@ class ProbabilisticClassifier(InstanceClassifier):
         return self._instance_log_proba(bags.X)
 
     def predict_instances_proba(self, X):
-        """Tell how probable each class is for each instance, bag labels not known.
+        """Predict the probability of each class for each instance, bag labels not known.
 
         Parameters
         ----------
@@ -196,11 +194,10 @@ class ProbabilisticClassifier(InstanceClassifier):
         -------
         ndarray of shape (n_instances, n_classes), or one column more for the background
         """
-        check_is_fitted(self)
         return np.exp(self._label_scores(self._read_bags(X)))
 
     def annotate_proba(self, X, y, instance_labels=None):
-        """Tell how probable each class is for each instance, the labels of its bag known.
+        """Predict the probability of each class for each instance, the labels of its bag known.
 
         Parameters
         ----------
@@ -223,7 +220,7 @@ class ProbabilisticClassifier(InstanceClassifier):
         return softmax(super()._conditioned(log_prior, problem), axis=1)
 
     def predict_proba(self, X):
-        """Tell the probability that each class occurs in each bag.
+        """Predict the probability that each class occurs in each bag.
 
         Parameters
         ----------
@@ -234,7 +231,6 @@ class ProbabilisticClassifier(InstanceClassifier):
         ndarray of shape (n_bags, n_classes)
             One minus the product over instances of the probability of another class.
         """
-        check_is_fitted(self)
         bags = self._read_bags(X)
         proba = np.exp(self._label_scores(bags))[:, : len(self.classes_)]
         if self.single_label_ and (bags.sizes == 1).all():
@@ -249,3 +245,42 @@ class ProbabilisticClassifier(InstanceClassifier):
             return np.exp(self._bag_scores(bags))
         scores = self._instance_scores(bags.X)[:, : len(self.classes_)]
         return per_bag(np.maximum, scores, bags, -np.inf)
+
+
+class UnionClassifier(ProbabilisticClassifier):
+    """Base of the estimators that condition instances on the whole label set of their bag.
+
+    Each label of a bag must be that of some instance, and no instance has another.
+    """
+
+    def _conditioned(self, log_prior, problem):
+        """Infer; relax bags of too many labels, if `on_intractable` says so."""
+        policy = getattr(self, "on_intractable", "raise")
+        result = problem.infer(log_prior, on_intractable=policy)
+        relaxed_bags = result.relaxed.any(axis=1).nonzero()[0]
+        if len(relaxed_bags):
+            warnings.warn(
+                f"{len(relaxed_bags)} bags have too many labels for exact inference: those of "
+                f"their labels that are the most certain to occur were taken as optional; the "
+                f"first is bag {relaxed_bags[0]}.",
+                IntractableBagWarning,
+                stacklevel=3,
+            )
+        return result.posterior
+
+    def log_likelihood(self, X, y):
+        """Compute the log-probability of each bag's label set.
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, or array-like of shape (n_bags, n_features)
+        y : label sets, as in ``fit``
+
+        Returns
+        -------
+        ndarray of shape (n_bags,)
+            ``-inf`` where no labelling can produce the label set.
+        """
+        bags = self._read_bags(X)
+        labels = self._read_labels(y, len(bags))
+        return infer(self._label_scores(bags), bags.offsets, self._union_y(labels)).log_likelihood

@@ -4,9 +4,10 @@ Value and gradient of the objective are sums over parts of the bags. Whoever can
 fit: threads, a loop over files, a cluster.
 """
 
-from .objective import Objective, Progress, UncertifiedWarning
+from .objective import NonFiniteObjectiveError, Objective, Progress, UncertifiedWarning
 from .parts import Part, make_parts
 from .scaling import SCALINGS, Scale
+from .softmax import log_softmax
 from .solvers import fit_em, fit_lbfgs, fit_stochastic
 from .statistics import Moments, Statistics
 from .threads import thread_map
@@ -15,6 +16,7 @@ from .training import Stream, Training
 __all__ = [
     "SCALINGS",
     "Moments",
+    "NonFiniteObjectiveError",
     "Objective",
     "Part",
     "Progress",
@@ -26,6 +28,7 @@ __all__ = [
     "fit_em",
     "fit_lbfgs",
     "fit_stochastic",
+    "log_softmax",
     "make_parts",
     "thread_map",
 ]

@@ -24,6 +24,10 @@ from .parts import Ray
 from .statistics import Statistics
 
 
+class NonFiniteObjectiveError(ValueError):
+    """The likelihood or its gradient overflowed: features or weights of bags are too large."""
+
+
 class UncertifiedWarning(UserWarning):
     """An inference method could not certify its answers: the fit may be wrong."""
 
@@ -145,7 +149,10 @@ class Objective:
         if self.scale is not None:
             gradient = self.scale.scaled_gradient(gradient)
         gradient[:, :-1] -= self.alpha * W[:, :-1]
-        return replace(total, value=total.value - self.penalty(W), gradient=gradient)
+        value = total.value - self.penalty(W)
+        if not (np.isfinite(value) and np.isfinite(gradient).all()):
+            raise NonFiniteObjectiveError(f"The objective or its gradient is not finite: {value}.")
+        return replace(total, value=value, gradient=gradient)
 
     def penalty(self, W) -> float:
         """Compute what is taken off the likelihood for large weights."""

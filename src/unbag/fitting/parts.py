@@ -19,15 +19,19 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
+from unbag.bags import offsets_of
 from unbag.union import UnionProblem
 from unbag.union.layout import add_packed, dot_packed
 from unbag.union.policy import surest_labels
 
+from .softmax import log_softmax
 from .statistics import Moments, Statistics
 
 # Multiplications in one product of a part, and its most instances: small enough for the cache.
 PART_WORK = 2e7
 PART_INSTANCES = 4096
+# What overflows is found in the sum of all parts, and is an error there.
+UNHEARD = {"over": "ignore", "invalid": "ignore"}
 
 
 class Ray(NamedTuple):
@@ -96,14 +100,16 @@ class Part:
         weight = self.row_weight if weighted else None
         total = float(X.shape[0] if weight is None else weight.sum())
         of_rows = sparse_moments if sparse.issparse(X) else dense_moments
-        return Moments(total, *of_rows(X, weight, total))
+        with np.errstate(**UNHEARD):
+            return Moments(total, *of_rows(X, weight, total))
 
     # The question of every solver.
 
     def statistics(self, W) -> Statistics:
         """Compute the likelihood and its gradient at W."""
         X = self.features()
-        return self._infer(X, logits_at(W, X))[0]
+        with np.errstate(**UNHEARD):
+            return self._infer(X, logits_at(W, X))[0]
 
     def _infer(self, X, logits):
         """Return the statistics at logits, and the posteriors, packed."""
@@ -150,7 +156,8 @@ class Part:
             logits += step * self._ray[1]
         else:
             logits = logits_at(W, X)
-        statistics, posterior = self._infer(X, logits)
+        with np.errstate(**UNHEARD):
+            statistics, posterior = self._infer(X, logits)
         self._e_step, self._ray = (W, logits, posterior), None
         return statistics
 
@@ -221,16 +228,6 @@ def logits_at(W, X) -> np.ndarray:
     logits = np.asarray(X @ W[:, :-1].astype(X.dtype, copy=False).T, dtype=np.float64)
     logits += W[:, -1]
     return logits
-
-
-def log_softmax(logits):
-    """Turn logits into log-probabilities and probabilities, row by row."""
-    log_prior = logits - logits.max(axis=1, keepdims=True, initial=-np.inf)
-    prior = np.exp(log_prior)
-    total = prior.sum(axis=1, keepdims=True)
-    log_prior -= np.log(total)
-    prior /= total
-    return log_prior, prior
 
 
 def csr_rows(X, rows):
@@ -315,8 +312,7 @@ def make_parts(
         labels = None if problem.instance_labels is None else problem.instance_labels[rows]
         if gather and not isinstance(rows, slice):
             X, rows = X[rows], slice(0, len(rows))
-        offsets = np.append(0, np.cumsum(bags.sizes[own]))
-        label_sets = UnionProblem(offsets, problem.y[own], labels)
+        label_sets = UnionProblem(offsets_of(bags.sizes[own]), problem.y[own], labels)
         weight = None if bag_weight is None else bag_weight[own]
         parts.append(Part(X, rows, own, label_sets, weight, centre, method))
     return parts

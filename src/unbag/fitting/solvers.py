@@ -11,6 +11,7 @@ from scipy.optimize import minimize
 
 from unbag.union import IntractableBagError
 
+from .objective import NonFiniteObjectiveError
 from .parts import Ray
 
 # A step must gain at least this part of what the gradient promises; else it is halved.
@@ -111,7 +112,10 @@ def gradient_step(objective, W, here, step, look_back=True):
         Of the objective at the new weights; at the old ones without `look_back`.
     """
     gradient = here.gradient
-    slope = float(np.sum(gradient**2))
+    with np.errstate(over="ignore"):
+        slope = float(np.sum(gradient**2))
+    if not np.isfinite(slope):
+        raise NonFiniteObjectiveError("The length of the gradient is not finite.")
     ray = Ray(W, gradient)
     # Begin well above the step that was good last time, so that it may grow.
     step /= SHORTER**2

@@ -5,13 +5,12 @@ BLAS's own threads would wait for each other, spinning, on the cores that these 
 cores that made a small fit twenty times slower.
 """
 
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 
 from threadpoolctl import ThreadpoolController
 
-from unbag.union.threads import job_count
+from unbag.union.threads import job_count, pool_map
 
 # Multiplications in one product over all parts from which threads repay themselves.
 WORTHWHILE = 1e7
@@ -45,10 +44,8 @@ def thread_map(n_jobs, n_multiplications):
         As Python's own `map`: results come in the order of the parts, so that sums do not
         depend on the number of threads.
     """
-    n_threads = job_count(n_jobs) if n_multiplications >= WORTHWHILE else 1
-    with one_blas_thread():
-        if n_threads == 1:
-            yield map
-        else:
-            with ThreadPoolExecutor(n_threads, thread_name_prefix="unbag") as pool:
-                yield pool.map
+    n_threads = job_count(n_jobs)
+    if n_multiplications < WORTHWHILE:
+        n_threads = 1
+    with one_blas_thread(), pool_map(n_threads) as run:
+        yield run

@@ -6,7 +6,7 @@ from functools import reduce
 import numpy as np
 from scipy import sparse
 
-from .objective import Objective, Progress
+from .objective import NonFiniteObjectiveError, Objective, Progress
 from .parts import make_parts
 from .scaling import Scale
 from .solvers import e_step
@@ -67,7 +67,32 @@ class Training:
         weighted = self.weight is not None and self.weight[self.chosen].sum() > 0
         parts = make_parts(self.bags, self.problem, self.chosen, self.weight)
         moments = reduce(operator.add, (part.moments(weighted) for part in parts))
-        return Scale.learn(scaling, moments, self.bags.dtype, sparse.issparse(self.bags.X))
+        scale = Scale.learn(scaling, moments, self.bags.dtype, sparse.issparse(self.bags.X))
+        wrong = np.flatnonzero(~(np.isfinite(scale.shift) & np.isfinite(scale.scale)))
+        if len(wrong):
+            raise NonFiniteObjectiveError(
+                f"Mean and deviation of column {self._column_name(wrong[0])} overflow: it has "
+                f"values up to {max(-moments.low[wrong[0]], moments.high[wrong[0]]):g}. Bring "
+                "features to a common order of magnitude first."
+            )
+        return scale
+
+    def _column_name(self, column):
+        names = self.bags.feature_names
+        return column if names is None else f"{column} ({names[column]})"
+
+    def overflow(self, error: NonFiniteObjectiveError) -> NonFiniteObjectiveError:
+        """Return the error with its likely cause: the largest feature, and the largest weight."""
+        X = self.bags.X
+        columns = abs(X).max(axis=0)
+        columns = columns.toarray().ravel() if sparse.issparse(X) else columns
+        column = int(columns.argmax())
+        cause = f"Features reach {columns[column]:g} (column {self._column_name(column)})"
+        if self.weight is not None:
+            cause += f", sample_weight {self.weight.max():g} (bag {self.weight.argmax()})"
+        return NonFiniteObjectiveError(
+            f"{error} {cause}: bring them to a common order of magnitude, or let scaling do so."
+        )
 
     def objective(self) -> Objective:
         """Return the objective over all bags."""
@@ -77,7 +102,10 @@ class Training:
         """Return the objective over a random sample of the bags."""
         size = max(1, round(fraction * len(self.chosen)))
         places = np.sort(rng.choice(len(self.chosen), size, replace=False))
-        return self._objective(self.chosen[places], gather=True)
+        objective = self._objective(self.chosen[places], gather=True)
+        # The penalty is one for all bags: a sample bears its share of it.
+        objective.alpha *= size / len(self.chosen)
+        return objective
 
     def _objective(self, chosen, gather=False):
         if self.relaxed:
@@ -124,11 +152,12 @@ class Stream:
                 f"The stream's weights have shape {self.weights.shape}, the batch needs "
                 f"{training.shape}: classes or features have changed."
             )
-        n_bags = len(training.chosen)
-        self.n_bags += n_bags
+        n_bags = self.n_bags + len(training.chosen)
         # The penalty is one for the whole stream: a batch bears its share of it.
-        objective.alpha *= n_bags / max(self.n_bags, 1)
+        objective.alpha *= len(training.chosen) / max(n_bags, 1)
         here = e_step(objective, self.weights)
+        # From here on nothing fails, so that a batch counts wholly or not at all.
+        self.n_bags = n_bags
         self.history.append(here.value + objective.penalty(self.weights))
         gradient = here.gradient / max(here.weight, 1.0)
         self.squares = self.squares + gradient**2

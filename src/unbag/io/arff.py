@@ -15,7 +15,7 @@ import numpy as np
 from unbag.bags import Bags
 from unbag.labels import LabelSets
 
-from .arrays import checked_table, feature_names, instance_label_texts
+from .arrays import bag_table, checked_bags, feature_names, instance_label_texts
 from .bag_table import BagTable
 from .files import DataError, existing_file, listed, shortened, unreadable, writing
 from .roles import USUAL
@@ -220,7 +220,7 @@ def _read_data(path, lines, header, at_id, at_bag, at_labels, classes, known):
         labels = LabelSets(np.array(states), classes)
     except ValueError as error:
         raise DataError(f"{path}: {error}") from error
-    return checked_table(path, bags, labels)
+    return bag_table(path, checked_bags(path, bags, labels), labels)
 
 
 def _state(where, value, name):

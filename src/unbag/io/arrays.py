@@ -1,10 +1,11 @@
 """Bags that come from no table, or go into one: a long table with the usual names of columns."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 from scipy import sparse
 
@@ -22,20 +23,35 @@ CHUNK_ROWS = 1 << 14
 OWN_COLUMNS = (USUAL["bag"], NUMBER, USUAL["labels"], USUAL["instance_labels"])
 
 
-def checked_table(path: Path, bags: Bags, labels: LabelSets) -> BagTable:
-    """Make a BagTable of a file that is no table; errors name the file and the bag."""
+def checked_bags(path: str | os.PathLike, bags: Bags, labels: LabelSets) -> Bags:
+    """Check bags from a file that is no table; errors name the file and the bag.
+
+    Parameters
+    ----------
+    path : path
+    bags : Bags
+    labels : LabelSets
+
+    Returns
+    -------
+    Bags
+        The same, with names of the features.
+    """
     if len(labels) != len(bags):
         raise DataError(f"{path} has {len(labels)} label sets for {len(bags)} bags.")
+    names = feature_names(bags)
     found = first_nonfinite(bags.X)
     if found is not None:
         bag = bag_of(bags.offsets, found.row)
         raise DataError(
             f"{path}: bag {bags.ids[bag]}, instance {found.row - bags.offsets[bag] + 1} has "
-            f"{found.value} as feature {feature_names(bags)[found.column]}: replace it by a finite "
-            "number."
+            f"{found.value} as feature {names[found.column]}: replace it by a finite number."
         )
-    if bags.feature_names is None:
-        bags = bags.with_features(bags.X, np.array(feature_names(bags)))
+    return bags if bags.feature_names is not None else bags.with_features(bags.X, np.array(names))
+
+
+def bag_table(path: Path, bags: Bags, labels: LabelSets) -> BagTable:
+    """Make a BagTable of bags from a file that is no table; see `checked_bags`."""
     roles = Roles(features=feature_names(bags), delimiter="|")
     return BagTable(path, roles, bags, labels, np.arange(bags.n_instances), bags.n_instances)
 
@@ -54,7 +70,7 @@ def feature_names(bags: Bags) -> list[str]:
 
 def long_chunks(
     bags: Bags, labels: LabelSets | None, delimiter: str = "|", numbered: bool = True
-) -> Iterator[tuple[int, pa.Table]]:
+) -> Iterator[tuple[int, Any]]:
     """Yield bags as a long table, in pairs of the first row's position and a pyarrow table.
 
     Parameters
@@ -71,6 +87,8 @@ def long_chunks(
     (int, pyarrow.Table)
         Columns ``bag``, ``instance``, ``labels``, ``instance_label`` and the features.
     """
+    import pyarrow as pa
+
     names = feature_names(bags)
     known = instance_label_texts(bags, labels)
     for name in names:

@@ -11,7 +11,7 @@ from scipy import sparse
 from unbag.bags import Bags
 from unbag.labels import LabelSets
 
-from .arrays import checked_table, feature_names, instance_label_codes
+from .arrays import bag_table, checked_bags, feature_names, instance_label_codes
 from .bag_table import BagTable
 from .files import DataError, existing_file, listed, unreadable, writing
 
@@ -68,7 +68,7 @@ def read_mat(path: str | os.PathLike) -> BagTable:
         raise
     except ValueError as error:
         raise DataError(f"{path}: {error}") from error
-    return checked_table(path, bags, labels)
+    return bag_table(path, checked_bags(path, bags, labels), labels)
 
 
 def load_variables(path: Path, names: list[str]) -> dict[str, Any]:

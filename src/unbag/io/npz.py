@@ -12,7 +12,7 @@ import numpy as np
 from unbag.bags import Bags
 from unbag.labels import LabelSets
 
-from .arrays import checked_table, feature_names, instance_label_codes
+from .arrays import bag_table, checked_bags, feature_names, instance_label_codes
 from .bag_table import BagTable
 from .files import DataError, existing_file, listed, writing
 
@@ -35,35 +35,66 @@ def read_npz(path: str | os.PathLike) -> BagTable:
     -------
     BagTable
     """
+    path = Path(path)
+    bags, labels = bags_of(path, read_arrays(path))
+    if bags.instance_labels is not None:
+        names = np.array([*labels.classes.tolist(), None], dtype=object)[bags.instance_labels]
+        known = None if (bags.instance_labels == -1).all() else names
+        bags = Bags(bags.X, bags.offsets, bags.ids, known, bags.feature_names)
+    return bag_table(path, bags, labels)
+
+
+def read_arrays(path: str | os.PathLike) -> dict[str, Any]:
+    """Read all arrays of an ``.npz`` file; pickled objects are refused.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    dict of str to ndarray
+    """
     path = existing_file(path)
     try:
-        with np.load(path, allow_pickle=False) as content:
-            arrays = {key: content[key] for key in content.files}
+        # Opened here, since NumPy leaves a file open that it cannot read.
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as content:
+            return {key: content[key] for key in content.files}
     except (ValueError, TypeError, AttributeError, EOFError, OSError) as error:
         raise DataError(f"{path} is no .npz file of plain arrays, or a damaged one.") from error
     except (zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
         raise DataError(f"{path} is no .npz file, or a damaged one: {error}.") from error
+
+
+def bags_of(path: str | os.PathLike, arrays: Mapping[str, Any]) -> tuple[Bags, LabelSets]:
+    """Make bags of arrays laid out as in `read_npz`; errors name the file and what is wrong.
+
+    Parameters
+    ----------
+    path : path
+        Where the arrays come from.
+    arrays : dict of str to ndarray
+
+    Returns
+    -------
+    bags : Bags
+        With finite features that have names; with `instance_labels`, if there are any, as columns
+        of `labels`, -1 where the label is not known.
+    labels : LabelSets
+    """
     missing = [key for key in REQUIRED if key not in arrays]
     if missing:
         raise DataError(f"{path} has no array {listed(missing)}; it has {listed(arrays)}.")
-    return table_of(path, arrays)
-
-
-def table_of(path: Path, arrays: Mapping[str, Any]) -> BagTable:
-    """Make a BagTable of arrays laid out as in `read_npz`; errors name the file."""
     names = [str(name) for name in np.ravel(arrays["class_names"])]
     known = arrays.get("instance_labels")
-    if known is not None:
-        if known.dtype.kind not in "iu" or (
-            known.size and not -1 <= known.min() <= known.max() < len(names)
-        ):
-            raise DataError(
-                f"{path}: instance_labels must be integers from -1 (not known) to "
-                f"{len(names) - 1}, since there are {len(names)} classes."
-            )
-        known = np.array([*names, None], dtype=object)[known]
-        if all(label is None for label in known):
-            known = None
+    if known is not None and (
+        known.dtype.kind not in "iu"
+        or (known.size and not -1 <= known.min() <= known.max() < len(names))
+    ):
+        raise DataError(
+            f"{path}: instance_labels must be integers from -1 (not known) to {len(names) - 1}, "
+            f"since there are {len(names)} classes."
+        )
     try:
         bags = Bags(
             arrays["X"], arrays["offsets"], arrays.get("ids"), known, arrays.get("feature_names")
@@ -71,7 +102,7 @@ def table_of(path: Path, arrays: Mapping[str, Any]) -> BagTable:
         labels = LabelSets(arrays["bag_labels"], names)
     except ValueError as error:
         raise DataError(f"{path}: {error}") from error
-    return checked_table(path, bags, labels)
+    return checked_bags(path, bags, labels), labels
 
 
 def write_npz(path: str | os.PathLike, bags: Bags, labels: LabelSets) -> None:
@@ -95,5 +126,10 @@ def write_npz(path: str | os.PathLike, bags: Bags, labels: LabelSets) -> None:
         "feature_names": np.array(feature_names(bags), dtype=str),
         "ids": bags.ids if bags.ids.dtype.kind in "iufU" else bags.ids.astype(str),
     }
+    write_arrays(path, arrays)
+
+
+def write_arrays(path: str | os.PathLike, arrays: Mapping[str, Any]) -> None:
+    """Write arrays as an ``.npz`` file; the inverse of `read_arrays`."""
     with writing(path) as file:
         np.savez_compressed(file, **arrays)

@@ -15,6 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 from pyarrow import types
 
 from unbag._finite import first_nonfinite
+from unbag.bags import offsets_of
 from unbag.labels import LabelSets, Unknown
 
 from .files import DataError, changed, no_rows, shortened
@@ -120,7 +121,7 @@ class Scan:
         self.n_rows = bag_of_row.size
         self.place_of_row = np.empty(self.n_rows, np.intp)
         self.place_of_row[self.rows] = np.arange(self.n_rows)
-        return self.rows, cumulated(np.bincount(bag_of_row))
+        return self.rows, offsets_of(np.bincount(bag_of_row))
 
     def _check_instance_ids(self):
         joined = pa.chunked_array([part for ids in self.instance_ids for part in ids.chunks])
@@ -314,8 +315,3 @@ def float_array(column: pa.Array | pa.ChunkedArray, dtype: DTypeLike) -> NDArray
         column = pc.cast(column, kind, safe=False)
     chunked = isinstance(column, pa.ChunkedArray)
     return column.to_numpy() if chunked else column.to_numpy(zero_copy_only=False)
-
-
-def cumulated(sizes: NDArray[np.integer]) -> NDArray[np.intp]:
-    """Return the offsets of bags of some sizes."""
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)

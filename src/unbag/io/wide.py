@@ -8,11 +8,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from unbag._finite import first_nonfinite
-from unbag.bags import bag_of
+from unbag.bags import bag_of, offsets_of
 
 from .files import DataError
 from .roles import Roles
-from .scan import Scan, cumulated, float_array
+from .scan import Scan, float_array
 
 
 class WideScan(Scan):
@@ -52,7 +52,7 @@ class WideScan(Scan):
         """
         super().finish()
         sizes = np.concatenate(self.sizes)
-        self.offsets = cumulated(sizes)
+        self.offsets = offsets_of(sizes)
         # Labels of instances stand in the order of the bags already.
         self.rows = np.arange(self.offsets[-1])
         return np.repeat(np.arange(sizes.size), sizes), self.offsets

@@ -24,7 +24,7 @@ from safetensors import SafetensorError, safe_open
 from unbag._files import atomic_write
 
 # The number goes up when an older release could not read the files of this one any more. Those of
-# a release go on being read: `tests/models/keep.py` keeps some of each format. Format 1 never was
+# a release go on being read: `tests/keep_models.py` keeps some of each format. Format 1 was never
 # in a release.
 FORMAT = 2
 OLDEST_FORMAT = 2

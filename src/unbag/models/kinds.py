@@ -63,7 +63,7 @@ class Range(NamedTuple):
         numbers = np.asarray(numbers)
         if numbers.dtype.kind not in "fiub" or not numbers.size:
             return
-        # NaN is the smallest of any numbers that it is among, and no comparison with it is true.
+        # With NaN among the numbers, both extremes are NaN, of which no comparison is true.
         for extreme in (numbers.min().item(), numbers.max().item()):
             if not self.lowest <= extreme <= self.highest:
                 raise OutOfRangeError(f"{name} must be {self.description}, but holds {extreme:.6g}")
@@ -148,8 +148,11 @@ class _Strings(Kind):
     def encode(self, value, place, encoder):
         if value.nbytes > LARGEST_STRINGS:
             raise unfit(place, f"holds strings of {value.nbytes:,} bytes")
-        width = value.dtype.itemsize // 4
-        return {"width": width, "shape": list(value.shape), "items": value.ravel().tolist()}
+        return {
+            "width": value.dtype.itemsize // 4,
+            "shape": list(value.shape),
+            "items": value.ravel().tolist(),
+        }
 
     def decode(self, decoder, width, shape, items):
         longest = max((len(item) for item in items if isinstance(item, str)), default=0)
@@ -361,24 +364,23 @@ def is_public_learnt(listed_class: type, name: str) -> bool:
     """
     of_class = getattr_static(listed_class, name, None)
     hides_code = isfunction(of_class) or hasattr(of_class, "__get__")
-    is_public = name.endswith("_") and not name.startswith("_")
-    return is_public and name.isidentifier() and not hides_code
+    is_public = name.isidentifier() and name.endswith("_") and not name.startswith("_")
+    return is_public and not hides_code
 
 
 def is_json(value: object) -> bool:
     """Return whether a value is written as it is."""
-    if type(value) is float:
-        return math.isfinite(value)
-    return value is None or type(value) in (bool, int, str)
+    is_finite_float = type(value) is float and math.isfinite(value)
+    return is_finite_float or value is None or type(value) in (bool, int, str)
 
 
 def join(place: str, name: str) -> str:
-    """Return where a field is to be found of what is found at `place`."""
+    """Return the place of a field `name` within what is found at `place`."""
     return f"{place}.{name}" if place else str(name)
 
 
 def unfit(place: str, what: str) -> ModelFileError:
-    """Return the error that something cannot be written."""
+    """Return the error that what was found at `place` cannot be written, and what can be."""
     return ModelFileError(
         f"{place or 'The model'} {what}, which a model file cannot hold: it takes numbers, names, "
         "arrays and lists of these, and the models, transformers and scalers that unbag knows."

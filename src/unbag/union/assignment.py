@@ -102,7 +102,7 @@ def cheapest_cover(loss, holder, label_price, instance_price):
 
 @kernel
 def is_possible(log_prior, rows, required):
-    """Tell whether every required label can have an instance of its own.
+    """Return whether every required label can have an instance of its own.
 
     Parameters
     ----------

@@ -241,18 +241,14 @@ def write_answers(layout, log_prior, batch, values, log_likelihood, error_bound)
         n_allowed = layout.column_offsets[b + 1] - first
         n_labels = batch.n_labels[m]
         n_instances = layout.n_free[b]
-        total, correction = batch.log_z[m, 0], batch.log_z[m, 1]
-
         if layout.pinned.shape[0] > 0:
             for row in range(start, layout.offsets[b + 1]):
                 pin = layout.pinned[row]
                 if pin >= 0:
-                    total, correction = add_exactly(total, correction, log_prior[row, pin])
                     value = layout.value_offsets[b] + (row - start) * n_allowed
                     for j in range(n_allowed):
                         values[value + j] = 1.0 if layout.columns[first + j] == pin else 0.0
 
-        product = 1.0
         optional = batch.optional_offsets[m]
         for i in range(n_instances):
             place = batch.row_offsets[m] + i
@@ -266,13 +262,43 @@ def write_answers(layout, log_prior, batch, values, log_likelihood, error_bound)
                 for j in range(n_labels, n_allowed):
                     values[value + j] = batch.optional[optional] * scale
                     optional += 1
-            total, correction = add_exactly(total, correction, batch.top[place])
-            product *= batch.sums[place]
-            if product > 1e200:
-                total, correction = add_exactly(total, correction, math.log(product))
-                product = 1.0
-        total, correction = add_exactly(total, correction, math.log(product))
-        log_likelihood[b] = total + correction
-        # The instances' own sums cancel from the posterior, but not from the likelihood.
-        own = batch.error_bound[m] + n_instances * (0.5 * n_labels + 5.0) * EPS
-        error_bound[b] = max(batch.error_bound[m], own / max(1.0, abs(log_likelihood[b])) + EPS)
+        log_likelihood[b] = bag_log_likelihood(layout, log_prior, batch, m)
+        error_bound[b] = final_bound(batch, m, batch.error_bound[m], log_likelihood[b])
+
+
+@kernel
+def bag_log_likelihood(layout, log_prior, batch, m):
+    """Compute the log-likelihood of bag m from what its kernel has answered."""
+    b = batch.bags[m]
+    total, correction = batch.log_z[m, 0], batch.log_z[m, 1]
+    if layout.pinned.shape[0] > 0:
+        for row in range(layout.offsets[b], layout.offsets[b + 1]):
+            pin = layout.pinned[row]
+            if pin >= 0:
+                total, correction = add_exactly(total, correction, log_prior[row, pin])
+    product = 1.0
+    for place in range(batch.row_offsets[m], batch.row_offsets[m + 1]):
+        total, correction = add_exactly(total, correction, batch.top[place])
+        product *= batch.sums[place]
+        if product > 1e200:
+            total, correction = add_exactly(total, correction, math.log(product))
+            product = 1.0
+    total, correction = add_exactly(total, correction, math.log(product))
+    return total + correction
+
+
+@kernel
+def likelihood_rounding(batch, m):
+    """Bound the rounding of bag m's log-likelihood outside its kernel.
+
+    The instances' own sums cancel from the posterior, but not from the likelihood.
+    """
+    n_instances = batch.row_offsets[m + 1] - batch.row_offsets[m]
+    return n_instances * (0.5 * batch.n_labels[m] + 5.0) * EPS
+
+
+@kernel
+def final_bound(batch, m, kernels, log_likelihood):
+    """Bound the errors of bag m's posterior and likelihood, given its kernel's own bound."""
+    own = kernels + likelihood_rounding(batch, m)
+    return max(kernels, own / max(1.0, abs(log_likelihood)) + EPS)

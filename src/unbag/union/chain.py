@@ -357,6 +357,12 @@ def chain(log_prior, rows, required, top, sums, slack, posterior, slack_posterio
     normalise_rows(posterior, slack_posterior, posterior, slack_posterior)
     if not math.isfinite(log_z):
         return total, correction, math.inf
+    return total, correction, chain_bound(n_instances, n_labels)
+
+
+@kernel
+def chain_bound(n_instances, n_labels):
+    """Bound the error of `chain`, which depends on nothing but the size of the bag."""
+    n_states = 1 << n_labels
     long_sums = min(n_states, BLOCK + n_states / BLOCK)
-    roundings = n_instances * (2.0 * n_labels + 10.0) + long_sums + 8.0
-    return total, correction, EPS * roundings
+    return EPS * (n_instances * (2.0 * n_labels + 10.0) + long_sums + 8.0)

@@ -95,13 +95,13 @@ def dense(share, slack, posterior, slack_posterior, room):
 
 @kernel
 def low_labels(n_labels):
-    """Tell how many of the labels `dense` counts as low: half, but up to eight are all low."""
+    """Return how many of the labels `dense` counts as low: half, but up to eight are all low."""
     return min(n_labels, max(8, (n_labels + 1) // 2))
 
 
 @kernel
 def dense_room(n_labels):
-    """Tell how much room `dense` needs, in floats."""
+    """Return how much room `dense` needs, in floats."""
     n_low = low_labels(n_labels)
     return (1 << n_labels) + (4 << n_low) + (4 << (n_labels - n_low))
 
@@ -281,7 +281,7 @@ def dense_two(share, slack, posterior, slack_posterior):
 
 @kernel
 def even(n_labels, s):
-    """Tell whether an even number of labels is missing from subset s."""
+    """Return whether an even number of labels is missing from subset s."""
     missing = n_labels
     while s != 0:
         s &= s - 1

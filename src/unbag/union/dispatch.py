@@ -12,12 +12,15 @@ from .batch import (
     IMPOSSIBLE,
     INTRACTABLE,
     UNDECIDED,
+    bag_log_likelihood,
+    final_bound,
     labels_part,
+    likelihood_rounding,
     normalise,
     part,
     read_batch,
 )
-from .chain import band_states, chain
+from .chain import band_states, chain, chain_bound
 from .dense import dense, dense_few, dense_room, dense_two
 from .inclusion import bound
 from .paper import fast_compiled, forward_compiled
@@ -70,15 +73,32 @@ def solve(bags, layout, log_prior, method, tolerance):
         if len(chosen):
             RUNNERS[code](layout, log_prior, batch, chosen, tolerance)
             if method == "auto" and code != CHAIN:
-                fall_back(batch, chosen[~(batch.error_bound[chosen] <= tolerance)])
+                fall_back(layout, log_prior, batch, chosen, tolerance)
     return batch
 
 
-def fall_back(batch, failed):
-    """Give bags that a kernel could not certify to the chain kernel, which subtracts nothing."""
-    if len(failed):
-        holds = batch.n_labels[failed] <= MOST_LABELS
-        batch.served[failed] = np.where(holds, CHAIN, INTRACTABLE)
+@kernel
+def fall_back(layout, log_prior, batch, chosen, tolerance):
+    """Give bags that a kernel could not certify to the chain kernel, which subtracts nothing.
+
+    What counts is the bound that `infer` will report: it has the rounding of the likelihood in
+    it, so that a kernel may keep the tolerance and the answer not. Such a bag changes kernels only
+    if that is a remedy.
+    """
+    for m in chosen:
+        kernels = batch.error_bound[m]
+        if not kernels <= tolerance:
+            batch.served[m] = CHAIN if batch.n_labels[m] <= MOST_LABELS else INTRACTABLE
+        elif kernels + likelihood_rounding(batch, m) + EPS > tolerance:
+            log_likelihood = bag_log_likelihood(layout, log_prior, batch, m)
+            n_instances = batch.row_offsets[m + 1] - batch.row_offsets[m]
+            chains = chain_bound(n_instances, batch.n_labels[m])
+            if (
+                batch.n_labels[m] <= MOST_LABELS
+                and final_bound(batch, m, kernels, log_likelihood) > tolerance
+                and final_bound(batch, m, chains, log_likelihood) <= tolerance
+            ):
+                batch.served[m] = CHAIN
 
 
 def estimated_costs(layout, log_prior, method, tolerance):

@@ -293,7 +293,7 @@ def draw_backwards(log_prior, rows, required, top, sums, slack, rng, drawn):
 
 @kernel
 def is_in_band(s, i, n_instances, n_labels):
-    """Tell whether state s can be reached by i instances and completed by the others."""
+    """Return whether state s can be reached by i instances and completed by the others."""
     cardinality = 0
     while s != 0:
         s &= s - 1

@@ -48,6 +48,12 @@ def ordered_power_set(n_labels, with_empty=False):
     ]
 
 
+def as_priors(prior, slack):
+    """Return priors and slack, which is zero where there is none, as arrays of floats."""
+    prior = np.asarray(prior, dtype=float)
+    return prior, np.zeros(len(prior)) if slack is None else np.asarray(slack, dtype=float)
+
+
 def union_probabilities(prior, slack):
     """Compute the probability of every union of the instances' labels (Proposition 1).
 
@@ -107,9 +113,8 @@ def forward(prior, slack=None):
     array([[0.25, 0.25, 0.  ],
            [0.25, 0.25, 0.  ]])
     """
-    prior = np.asarray(prior, dtype=float)
+    prior, slack = as_priors(prior, slack)
     n_instances, n_labels = prior.shape
-    slack = np.zeros(n_instances) if slack is None else np.asarray(slack, dtype=float)
     full = frozenset(range(n_labels))
     joint = np.empty((n_instances, n_labels + 1))
     for i in range(n_instances):
@@ -141,9 +146,8 @@ def fast(prior, slack=None):
     array([[0.45, 0.05, 0.  ],
            [0.05, 0.45, 0.  ]])
     """
-    prior = np.asarray(prior, dtype=float)
+    prior, slack = as_priors(prior, slack)
     n_instances, n_labels = prior.shape
-    slack = np.zeros(n_instances) if slack is None else np.asarray(slack, dtype=float)
     power_set = ordered_power_set(n_labels, with_empty=slack.any())
     full = frozenset(range(n_labels))
     u = union_probabilities(prior, slack)

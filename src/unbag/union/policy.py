@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .batch import IMPOSSIBLE
 from .dispatch import MOST_LABELS
 
 ON_IMPOSSIBLE = ("keep", "relax", "raise")
@@ -157,23 +156,6 @@ def allow_every_bag_an_answer(problem):
         return problem
     nothing = ~(problem.y != 0).any(axis=1, keepdims=True)
     return problem.relaxed(((problem.y == 1) | nothing) & impossible[:, None])
-
-
-def relax_impossible(problem, served):
-    """Take all required labels of impossible bags as optional.
-
-    Parameters
-    ----------
-    problem : UnionProblem
-    served : ndarray of int of shape (n_bags,)
-        What served each bag.
-
-    Returns
-    -------
-    ndarray of bool of shape (n_bags, n_classes)
-        The labels to relax.
-    """
-    return (problem.y == 1) & (served == IMPOSSIBLE)[:, None]
 
 
 def surest_labels(problem, log_prior, bags) -> np.ndarray:

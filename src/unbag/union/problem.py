@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .batch import INTRACTABLE, write_answers
+from .batch import IMPOSSIBLE, INTRACTABLE, write_answers
 from .dispatch import METHODS, estimated_costs, solve
 from .layout import (
     Layout,
@@ -21,15 +21,13 @@ from .layout import (
     pack,
 )
 from .policy import (
-    IMPOSSIBLE,
     ON_IMPOSSIBLE,
     ON_INTRACTABLE,
     ImpossibleBagError,
     refuse_intractable,
-    relax_impossible,
     surest_labels,
 )
-from .threads import WORTHWHILE, batches, job_count, run_threads
+from .threads import WORTHWHILE, batches, job_count, pool_map
 
 NAMES = np.array([*METHODS, "none"])
 
@@ -164,6 +162,18 @@ class UnionProblem:
         nothing_allowed = (layout.n_free > 0) & (layout.n_allowed == 0)
         return (layout.n_required > layout.n_free) | nothing_allowed
 
+    def allowed_labels(self) -> np.ndarray:
+        """Return, as bool of shape (n_instances, n_classes), what each instance may be.
+
+        A class that the bag does not forbid; or the one that the instance is known to have.
+        """
+        allowed = np.repeat(self.y != 0, np.diff(self.offsets), axis=0)
+        if self.instance_labels is not None:
+            known = np.flatnonzero(self.instance_labels >= 0)
+            allowed[known] = False
+            allowed[known, self.instance_labels[known]] = True
+        return allowed
+
     def relaxed(self, labels) -> "UnionProblem":
         """Return the problem in which some labels are optional.
 
@@ -211,7 +221,7 @@ class UnionProblem:
         if len(impossible) and on_impossible == "raise":
             raise ImpossibleBagError(impossible.tolist(), self.n_bags)
         if len(impossible) and on_impossible == "relax":
-            relaxed |= relax_impossible(self, answer.served)
+            relaxed |= (self.y == 1) & (answer.served == IMPOSSIBLE)[:, None]
             problem = self.relaxed(relaxed)
             problem._fill(impossible, log_prior, answer, *options)
             # What is impossible for another reason is answered as it was asked.
@@ -278,4 +288,5 @@ class UnionProblem:
             write_answers(self.layout, log_prior, batch, *arrays)
             answer.served[bags] = batch.served
 
-        run_threads(work, batches(bags, cost, n_threads), n_threads)
+        with pool_map(n_threads) as run:
+            list(run(work, batches(bags, cost, n_threads)))

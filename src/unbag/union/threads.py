@@ -5,6 +5,7 @@ call: no pool is left spinning against BLAS's, and forked workers inherit nothin
 """
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 
 import joblib
@@ -63,17 +64,18 @@ def batches(bags, cost, n_threads):
     return np.split(bags[order], np.flatnonzero(np.diff(steps)) + 1)
 
 
-def run_threads(work, parts, n_threads):
-    """Call `work` on every part, on as many threads as are given."""
-    if n_threads == 1 or len(parts) < 2:
-        for bags in parts:
-            work(bags)
-        return
-    with ThreadPoolExecutor(n_threads, thread_name_prefix="unbag") as pool:
-        futures = [pool.submit(work, bags) for bags in parts]
-        try:
-            for future in futures:
-                future.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+@contextmanager
+def pool_map(n_threads):
+    """Give a `map` that runs on so many threads, for as long as the context lasts.
+
+    Yields
+    ------
+    callable
+        As Python's own `map`, which it is for one thread: results come in order. When a call
+        fails or is interrupted, those that have not begun never do.
+    """
+    if n_threads == 1:
+        yield map
+    else:
+        with ThreadPoolExecutor(n_threads, thread_name_prefix="unbag") as pool:
+            yield pool.map

@@ -5,8 +5,8 @@ import pytest
 from sklearn.svm import SVC
 
 from toy_bags import make_colours
-from unbag.estimators.medoids import hausdorff_distances
-from unbag.estimators.miml_svm import MIMLSVM
+from unbag.estimators.rivals.medoids import hausdorff_distances
+from unbag.estimators.rivals.miml_svm import MIMLSVM
 
 # libsvm stops at a violation of 1e-3: scores of the same machine may differ by that.
 SOLVED = 5e-3

@@ -15,9 +15,9 @@ from sklearn.utils import check_random_state
 from unbag._compile import kernel
 from unbag._finite import first_nonfinite
 from unbag.bags import Bags
+from unbag.estimators.contract import BagClassifier
+from unbag.validation import check_numbers
 
-from .contract import BagClassifier
-from .parameters import check_numbers
 from .scaling import fitted_scaler
 
 # Numbers in a block of instances that all bags are compared with in turn: 64 KiB, so that it
@@ -36,7 +36,7 @@ class MedoidClassifier(BagClassifier):
     """
 
     def _learn_medoids(self, X, y):
-        """Choose the medoids, and tell what is to be learnt from the distances to them.
+        """Choose the medoids, and return what is to be learnt from the distances to them.
 
         Returns
         -------
@@ -49,8 +49,7 @@ class MedoidClassifier(BagClassifier):
             in all of them is taken to be absent.
         """
         check_numbers(self, ratio=(0, 1))
-        bags = self._read_bags(X, reset=True)
-        labels = self._read_labels(y, len(bags), reset=True)
+        bags, labels = self._read_training(X, y)
         filled = np.flatnonzero(bags.sizes > 0)
         labels = labels[filled]
         known = ~labels.optional
@@ -86,7 +85,7 @@ class MedoidClassifier(BagClassifier):
 
 
 def medoid_count(ratio, n_bags):
-    """Tell how many medoids are that share of the bags: rounded down, but one at least.
+    """Return how many medoids are that share of the bags: rounded down, but one at least.
 
     Examples
     --------

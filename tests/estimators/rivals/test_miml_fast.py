@@ -11,8 +11,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from toy_bags import make_colours
 from unbag import Bags
-from unbag.estimators.miml_fast import MIMLFast
-from unbag.estimators.miml_fast_epochs import (
+from unbag.estimators.rivals.miml_fast import MIMLFast
+from unbag.estimators.rivals.miml_fast_epochs import (
     Contest,
     Ranker,
     Schedule,

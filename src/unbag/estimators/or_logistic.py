@@ -13,16 +13,18 @@ import numpy as np
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight
 
+from unbag._transaction import all_or_nothing
 from unbag.fitting import (
     SCALINGS,
+    NonFiniteObjectiveError,
     Progress,
     Stream,
     Training,
     fit_em,
     fit_lbfgs,
     fit_stochastic,
+    log_softmax,
     thread_map,
 )
 from unbag.labels import LabelSets
@@ -36,12 +38,13 @@ from unbag.union import (
 )
 from unbag.union.dispatch import METHODS
 from unbag.union.policy import describe_impossible, name_bags, settle_impossible
+from unbag.validation import bag_weights, check_choices, check_numbers, check_positive_integers
 
 from .contract import as_labels, is_one_label_each
-from .parameters import check_choices, check_numbers, check_positive_integers
-from .union_classifier import UnionClassifier
+from .instances import UnionClassifier
 
-SOLVERS = ("lbfgs", "em", "stochastic")
+# Instances whose features are converted to float64 together.
+SCORED_AT_ONCE = 8192
 
 
 class ORLogisticRegression(UnionClassifier):
@@ -172,6 +175,7 @@ class ORLogisticRegression(UnionClassifier):
             return self.background
         return len(self.coef_) > len(self.classes_)
 
+    @all_or_nothing
     def fit(self, X, y, instance_labels=None, sample_weight=None):
         """Fit the model to bags and their label sets.
 
@@ -202,8 +206,7 @@ class ORLogisticRegression(UnionClassifier):
             del self._fitting
 
     def _fit(self, X, y, instance_labels, sample_weight, start):
-        bags = self._read_bags(X, reset=True)
-        labels = self._read_labels(y, len(bags), reset=True)
+        bags, labels = self._read_training(X, y)
         pinned = self._read_instance_labels(instance_labels, bags)
         weight = bag_weights(sample_weight, bags)
         problem, used = self._possible_label_sets(bags, labels, pinned)
@@ -232,6 +235,7 @@ class ORLogisticRegression(UnionClassifier):
             )
         return training.scale.weights(coef, intercept)
 
+    @all_or_nothing
     def partial_fit(self, X, y, classes=None, instance_labels=None, sample_weight=None):
         """Take one step towards bags that come in a stream.
 
@@ -304,7 +308,7 @@ class ORLogisticRegression(UnionClassifier):
         check_positive_integers(self, "max_iter")
         check_choices(
             self,
-            solver=SOLVERS,
+            solver=("lbfgs", "em", "stochastic"),
             on_impossible=("relax", "drop", "raise"),
             on_intractable=("relax", "raise"),
             inference=("auto", *METHODS),
@@ -378,6 +382,8 @@ class ORLogisticRegression(UnionClassifier):
                 self.converged_ = solve(training.objective(), W, tol=self.tol, **options)
         except IntractableBagError as error:
             raise error.with_ids(training.bags.ids) from None
+        except NonFiniteObjectiveError as error:
+            raise training.overflow(error) from None
         except KeyboardInterrupt:
             warnings.warn(
                 f"fit was interrupted: the model is that of the last completed iteration, "
@@ -385,6 +391,15 @@ class ORLogisticRegression(UnionClassifier):
                 ConvergenceWarning,
                 stacklevel=4,
             )
+        else:
+            # Without a tolerance, as many iterations are wanted as were made.
+            if not self.converged_ and self.tol > 0 and self.solver != "stochastic":
+                warnings.warn(
+                    f"The fit has not converged within {self.max_iter} iterations: allow more by "
+                    "max_iter, or be content with less by tol.",
+                    ConvergenceWarning,
+                    stacklevel=4,
+                )
         finally:
             if self.verbose:
                 print(file=sys.stderr)
@@ -416,25 +431,16 @@ class ORLogisticRegression(UnionClassifier):
         return self.callback is not None and self.callback(iteration, log_likelihood)
 
     def _instance_scores(self, X):
-        scores = np.asarray(X @ self.coef_.T.astype(X.dtype, copy=False), dtype=np.float64)
+        # In float64 even for features in float32: far from the origin, products and intercepts
+        # are large, and the scores are what is left of them.
+        scores = np.empty((X.shape[0], len(self.coef_)))
+        for start in range(0, X.shape[0], SCORED_AT_ONCE):
+            rows = slice(start, start + SCORED_AT_ONCE)
+            scores[rows] = X[rows].astype(np.float64, copy=False) @ self.coef_.T
         return scores + self.intercept_
 
     def _instance_log_proba(self, X):
-        logits = self._instance_scores(X)
-        logits -= logits.max(axis=1, keepdims=True, initial=-np.inf)
-        logits -= np.log(np.exp(logits).sum(axis=1, keepdims=True))
-        return logits
+        return log_softmax(self._instance_scores(X))[0]
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "coef_")
-
-
-def bag_weights(sample_weight, bags):
-    """Return the weights of bags as floats, none of them negative."""
-    if sample_weight is None:
-        return None
-    weight = _check_sample_weight(sample_weight, bags)
-    if (weight < 0).any():
-        b = int(np.argmax(weight < 0))
-        raise ValueError(f"sample_weight must not be negative; bag {bags.ids[b]} has {weight[b]}.")
-    return weight

@@ -1,13 +1,13 @@
 """Logistic regression that is told the label of every instance: the upper bound."""
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
+from unbag._transaction import all_or_nothing
 from unbag.bags import Bags
+from unbag.validation import bag_weights, check_choices
 
-from .or_logistic_regression import ORLogisticRegression, bag_weights
-from .parameters import check_choices
-from .union_classifier import UnionClassifier
+from .instances import UnionClassifier
+from .or_logistic import ORLogisticRegression
 
 
 class SupervisedLogisticRegression(UnionClassifier):
@@ -71,6 +71,7 @@ class SupervisedLogisticRegression(UnionClassifier):
         self.scaling = scaling
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X, y, instance_labels=None, sample_weight=None):
         """Fit the model to labelled instances.
 
@@ -91,8 +92,7 @@ class SupervisedLogisticRegression(UnionClassifier):
         self
         """
         check_choices(self, solver=("lbfgs", "em"))
-        bags = self._read_bags(X, reset=True)
-        labels = self._read_labels(y, len(bags), reset=True)
+        bags, labels = self._read_training(X, y)
         weight = bag_weights(sample_weight, bags)
         columns = self._instance_columns(instance_labels, bags, labels)
         known = np.flatnonzero(columns >= 0)
@@ -113,7 +113,6 @@ class SupervisedLogisticRegression(UnionClassifier):
         )
         self.coef_, self.intercept_ = classifier.coef_, classifier.intercept_
         self.n_iter_, self.log_likelihood_ = classifier.n_iter_, classifier.log_likelihood_
-        self._classifier = classifier
         return self
 
     def _instance_columns(self, instance_labels, bags, labels):
@@ -129,9 +128,6 @@ class SupervisedLogisticRegression(UnionClassifier):
             "instance_labels to fit, or to Bags."
         )
 
-    def _instance_scores(self, X):
-        check_is_fitted(self)
-        return self._classifier._instance_scores(X)
-
-    def _instance_log_proba(self, X):
-        return self._classifier._instance_log_proba(X)
+    # The same model, learnt otherwise.
+    _instance_scores = ORLogisticRegression._instance_scores
+    _instance_log_proba = ORLogisticRegression._instance_log_proba

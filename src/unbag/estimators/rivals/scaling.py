@@ -1,10 +1,9 @@
-"""Bringing features to one scale inside an estimator, learnt from the training bags."""
+"""Features brought to one scale inside an estimator, as learnt from the training bags."""
 
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
 
-from .parameters import check_choices
-
-SCALINGS = ("standard", "minmax", None)
+from unbag.fitting import SCALINGS
+from unbag.validation import check_choices
 
 
 def fitted_scaler(model, X):
@@ -26,3 +25,12 @@ def fitted_scaler(model, X):
     check_choices(model, scaling=SCALINGS)
     kinds = {"standard": StandardScaler, "minmax": MinMaxScaler, None: FunctionTransformer}
     return kinds[model.scaling]().fit(X)
+
+
+def affine_map(scaler):
+    """Return the factor and the shift that a scaler applies to each feature, in this order."""
+    if hasattr(scaler, "mean_"):
+        return 1 / scaler.scale_, -scaler.mean_ / scaler.scale_
+    if hasattr(scaler, "min_"):
+        return scaler.scale_, scaler.min_
+    return 1.0, 0.0

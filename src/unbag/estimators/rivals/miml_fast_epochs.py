@@ -133,8 +133,9 @@ def run_epoch(contest, pair_bags, pair_labels, rng, ranker, total, schedule, n_b
     """
     X, offsets, rivals, rival_offsets = contest
     columns, concepts = ranker
+    total_columns, total_concepts = total
     n_labels, _, n_dimensions = concepts.shape
-    projected = np.empty((largest_size(offsets), n_dimensions))
+    projected = np.empty((np.diff(offsets).max(), n_dimensions))
     outranked_in = np.full(n_labels, -1)
     n_updates = n_before
     n_summed = 0
@@ -168,19 +169,10 @@ def run_epoch(contest, pair_bags, pair_labels, rng, ranker, total, schedule, n_b
             n_updates += 1
             break
         if n_updates > 0 and (pair + 1) % schedule.average_every == 0:
-            add(total.columns.ravel(), columns.ravel())
-            add(total.concepts.ravel(), concepts.ravel())
+            total_columns += columns
+            total_concepts += concepts
             n_summed += 1
     return n_updates - n_before, n_summed
-
-
-@kernel
-def largest_size(offsets):
-    """Return the number of instances in the largest bag."""
-    largest = 0
-    for b in range(len(offsets) - 1):
-        largest = max(largest, offsets[b + 1] - offsets[b])
-    return largest
 
 
 @any_order
@@ -270,10 +262,3 @@ def shorten(vector, squares, norm_bound):
         factor = norm_bound / np.sqrt(squares)
         for d in range(len(vector)):
             vector[d] *= factor
-
-
-@kernel
-def add(total, values):
-    """Add `values` to `total`."""
-    for d in range(len(total)):
-        total[d] += values[d]

@@ -4,10 +4,12 @@ import pickle
 import warnings
 
 import numpy as np
+import pandas
 import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.preprocessing import StandardScaler
@@ -480,7 +482,7 @@ def test_standardising_whitened_features_is_warned_of(colours):
         ORLogisticRegression(max_iter=2).fit(whitened, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        ORLogisticRegression(max_iter=2, scaling=None).fit(whitened, y)
+        ORLogisticRegression(max_iter=2, tol=0.0, scaling=None).fit(whitened, y)
 
 
 # What it refuses
@@ -545,3 +547,99 @@ def test_bad_data_is_named(colours):
 def test_bad_parameters_are_named(name, value, colours):
     with pytest.raises(ValueError, match=f"{name} must be"):
         ORLogisticRegression(**{name: value}).fit(*colours)
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "em"])
+def test_a_fit_that_has_not_converged_says_so(solver, colours):
+    with pytest.warns(ConvergenceWarning, match="not converged within 2 iterations.*max_iter"):
+        model = ORLogisticRegression(solver=solver, max_iter=2).fit(*colours)
+    assert not model.converged_
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        # Whoever sets no tolerance wants so many iterations.
+        ORLogisticRegression(solver=solver, max_iter=2, tol=0.0).fit(*colours)
+
+
+@pytest.mark.parametrize("classes", [[-1, 0, 1], [3, 4, 5], [0.5, 1.5, 2.5], ["a", "b", "c"], None])
+def test_background_is_recognised_among_labels_of_every_type(classes, rng):
+    bags, y = make_colours(rng, n_bags=120, background=1 / 3)
+    if classes is None:
+        sets, classes = y, [0, 1, 2]
+    else:
+        sets = [{classes[c] for c in np.flatnonzero(row)} for row in y]
+    model = ORLogisticRegression(background=True).fit(bags, sets)
+    labels = model.predict_instances(bags)
+    found = unbag.is_background(labels)
+    truth = bags.instance_labels == -1
+    assert found.dtype == bool
+    assert np.mean(found == truth) > 0.9
+    assert set(labels[~found].tolist()) == set(classes)
+    table = pandas.DataFrame({"label": labels})
+    np.testing.assert_array_equal(unbag.is_background(table["label"]), found)
+
+
+def offset_bags(rng, offset, n_bags=150):
+    """Return the bags of three colours as float32, so many deviations from the origin."""
+    bags, y = make_colours(rng, n_bags=n_bags)
+    deviation = bags.X.std(axis=0)
+    X = (bags.X + offset * deviation).astype(np.float32)
+    return Bags(X, bags.offsets, instance_labels=bags.instance_labels), y
+
+
+@pytest.mark.parametrize("offset", [0.0, 10.0, 1e3, 1e5])
+@pytest.mark.parametrize("solver", ["lbfgs", "em"])
+def test_single_precision_is_precision_of_the_features_alone(offset, solver, rng):
+    single, y = offset_bags(rng, offset)
+    double = Bags(single.X.astype(np.float64), single.offsets)
+    options = {"solver": solver, "max_iter": 400, "tol": 1e-8}
+    expected = ORLogisticRegression(**options).fit(double, y)
+    model = ORLogisticRegression(**options).fit(single, y)
+    largest = np.abs(expected.coef_).max()
+    np.testing.assert_allclose(model.coef_, expected.coef_, rtol=0, atol=1e-3 * largest)
+    probabilities = model.predict_instances_proba(single)
+    np.testing.assert_allclose(probabilities, expected.predict_instances_proba(double), atol=5e-3)
+    # What the fit has seen is what the model predicts.
+    assert model.log_likelihood(single, y).sum() == pytest.approx(model.log_likelihood_, rel=1e-2)
+
+
+def test_means_of_a_million_single_numbers(rng):
+    X = (1000 + 0.1 * rng.normal(size=(1_000_000, 1))).astype(np.float32)
+    labels = (X[:, 0] > 1000).astype(int)
+    model = ORLogisticRegression(max_iter=3).fit(X, labels)
+    scale = model._stream.scale
+    assert scale.shift[0] == pytest.approx(1000, abs=1e-3)
+    assert scale.scale[0] == pytest.approx(0.1, rel=1e-2)
+
+
+def test_a_sample_bears_its_share_of_the_penalty(rng):
+    bags, y = make_colours(rng, n_bags=120)
+    best = ORLogisticRegression(1.0, max_iter=500, tol=1e-10).fit(bags, y)
+    model = ORLogisticRegression(
+        1.0, solver="stochastic", sample_fraction=0.2, max_iter=300, random_state=0
+    ).fit(bags, y)
+
+    def objective(model):
+        weights = model.coef_ * model._stream.scale.scale
+        return model.log_likelihood(bags, y).sum() - 0.5 * np.sum(weights**2)
+
+    gap = objective(best) - objective(model)
+    assert 0 <= gap < 0.05 * abs(objective(best))
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "em", "stochastic"])
+@pytest.mark.parametrize(
+    ("factor", "weight", "options", "message"),
+    [
+        (1e160, None, {}, r"deviation of column 0 overflow.*e\+1"),
+        (1e160, None, {"scaling": None}, r"not finite.*Features reach .*e\+16.*column"),
+        (1.0, 1e300, {}, r"not finite.*sample_weight 1e\+300"),
+        (1.0, 1e307, {}, r"sample_weight adds up.*bag 0, 1e\+307"),
+    ],
+)
+def test_what_overflows_is_an_error(solver, factor, weight, options, message, colours):
+    bags, y = colours
+    weight = None if weight is None else np.full(len(bags), weight)
+    model = ORLogisticRegression(solver=solver, random_state=0, **options)
+    with pytest.raises(ValueError, match=message):
+        model.fit(bags.with_features(factor * bags.X), y, sample_weight=weight)
+    assert not hasattr(model, "coef_")

@@ -4,10 +4,11 @@ import numpy as np
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
+from unbag._transaction import all_or_nothing
 from unbag.fitting.threads import one_blas_thread
+from unbag.validation import check_numbers
 
 from .medoids import MedoidClassifier
-from .parameters import check_numbers
 
 
 class MIMLSVM(MedoidClassifier):
@@ -59,7 +60,7 @@ class MIMLSVM(MedoidClassifier):
 
     Examples
     --------
-    >>> from unbag.estimators.miml_svm import MIMLSVM
+    >>> from unbag import MIMLSVM
     >>> bags = [[[0.0], [9.0]], [[1.0], [0.0]], [[8.0]], [[1.0], [7.0]], [[0.5]], [[9.0]]]
     >>> y = [{"a", "b"}, {"a"}, {"b"}, {"a", "b"}, {"a"}, {"b"}]
     >>> model = MIMLSVM(ratio=1.0, gamma=2.0, random_state=0).fit(bags, y)
@@ -75,6 +76,7 @@ class MIMLSVM(MedoidClassifier):
         self.scaling = scaling
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X, y):
         """Fit the model to bags and their label sets.
 

@@ -104,7 +104,7 @@ def fit_mixture(X, allowed, *, n_components, variance, concentration, max_iter, 
 
 
 def stagnates(history, tol):
-    """Tell whether the bound has all but stopped to rise."""
+    """Return whether the bound has all but stopped to rise."""
     if len(history) <= 10:
         return False
     now, before = np.mean(history[-3:]), np.mean(history[-6:-3])

@@ -11,9 +11,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from toy_bags import make_colours
 from unbag import LSBCMM, Bags, LabelSets, Unknown
-from unbag.estimators import logistic_rows, stick_breaking
-from unbag.estimators.logistic_rows import LogisticRows
-from unbag.estimators.stick_breaking import (
+from unbag.estimators.rivals import logistic_rows, stick_breaking
+from unbag.estimators.rivals.logistic_rows import LogisticRows
+from unbag.estimators.rivals.stick_breaking import (
     dirichlet_divergence,
     expected_log_proba,
     fit_mixture,

@@ -3,10 +3,12 @@
 import numpy as np
 from sklearn.utils import check_random_state
 
-from .contract import per_bag
-from .instances import InstanceClassifier
+from unbag._transaction import all_or_nothing
+from unbag.estimators.contract import per_bag
+from unbag.estimators.instances import InstanceClassifier
+from unbag.validation import check_numbers, check_positive_integers
+
 from .miml_fast_epochs import Contest, Schedule, random_ranker, train
-from .parameters import check_numbers, check_positive_integers
 from .scaling import fitted_scaler
 
 
@@ -110,6 +112,7 @@ class MIMLFast(InstanceClassifier):
         self.scaling = scaling
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X, y):
         """Fit the model to bags and their label sets.
 
@@ -126,8 +129,7 @@ class MIMLFast(InstanceClassifier):
         self
         """
         self._check_parameters()
-        bags = self._read_bags(X, reset=True)
-        labels = self._read_labels(y, len(bags), reset=True)
+        bags, labels = self._read_training(X, y)
         if len(self.classes_) == 0:
             raise ValueError("There is nothing to rank: y has no class at all.")
         X = bags.X.astype(np.float64, copy=False)

@@ -3,10 +3,11 @@
 import numpy as np
 from scipy.linalg import lstsq
 
+from unbag._transaction import all_or_nothing
 from unbag.fitting.threads import one_blas_thread
+from unbag.validation import check_numbers
 
 from .medoids import MedoidClassifier
-from .parameters import check_numbers
 
 
 class MIMLNN(MedoidClassifier):
@@ -53,7 +54,7 @@ class MIMLNN(MedoidClassifier):
 
     Examples
     --------
-    >>> from unbag.estimators.miml_nn import MIMLNN
+    >>> from unbag import MIMLNN
     >>> bags = [[[0.0], [9.0]], [[1.0], [0.0]], [[8.0]], [[1.0], [7.0]], [[0.5]], [[9.0]]]
     >>> y = [{"a", "b"}, {"a"}, {"b"}, {"a", "b"}, {"a"}, {"b"}]
     >>> model = MIMLNN(ratio=1.0, alpha=0.1, random_state=0).fit(bags, y)
@@ -68,6 +69,7 @@ class MIMLNN(MedoidClassifier):
         self.scaling = scaling
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X, y):
         """Fit the model to bags and their label sets.
 

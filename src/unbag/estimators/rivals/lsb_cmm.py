@@ -2,11 +2,12 @@
 
 import numpy as np
 
+from unbag._transaction import all_or_nothing
+from unbag.estimators.instances import ProbabilisticClassifier
 from unbag.fitting.threads import one_blas_thread
-from unbag.union.layout import checked_pins
+from unbag.union import UnionProblem
+from unbag.validation import check_numbers, check_positive_integers
 
-from .instances import ProbabilisticClassifier
-from .parameters import check_numbers, check_positive_integers
 from .scaling import fitted_scaler
 from .stick_breaking import fit_mixture, log_sticks
 
@@ -105,6 +106,7 @@ class LSBCMM(ProbabilisticClassifier):
         self.scaling = scaling
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X, y, instance_labels=None):
         """Fit the model to bags and their label sets.
 
@@ -125,15 +127,9 @@ class LSBCMM(ProbabilisticClassifier):
         self
         """
         self._check_parameters()
-        bags = self._read_bags(X, reset=True)
-        labels = self._read_labels(y, len(bags), reset=True)
+        bags, labels = self._read_training(X, y)
         pinned = self._read_instance_labels(instance_labels, bags)
-        candidates = np.repeat(~labels.forbidden, bags.sizes, axis=0)
-        if pinned is not None:
-            checked_pins(pinned, bags.offsets, labels.indicator)
-            known = np.flatnonzero(pinned >= 0)
-            candidates[known] = False
-            candidates[known, pinned[known]] = True
+        candidates = UnionProblem(bags.offsets, labels.indicator, pinned).allowed_labels()
         used = candidates.any(axis=1)
         if not used.any():
             raise ValueError("No instance has a label to learn: all label sets are empty.")

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from toy_bags import make_colours
-from unbag.estimators.medoids import hausdorff_distances
-from unbag.estimators.miml_nn import MIMLNN, ridge
+from unbag.estimators.rivals.medoids import hausdorff_distances
+from unbag.estimators.rivals.miml_nn import MIMLNN, ridge
 
 
 @pytest.fixture

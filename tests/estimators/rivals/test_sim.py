@@ -7,8 +7,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from toy_bags import make_colours
 from unbag import Bags, LabelSets, kernel_pipeline
-from unbag.estimators import rank_loss
-from unbag.estimators.sim import SIM
+from unbag.estimators.rivals import rank_loss
+from unbag.estimators.rivals.sim import SIM
 
 VARIANTS = {
     "softmax": {"aggregation": "softmax"},

@@ -2,15 +2,13 @@
 
 import numpy as np
 
+from unbag._transaction import all_or_nothing
+from unbag.estimators.instances import InstanceClassifier
 from unbag.fitting.threads import one_blas_thread
+from unbag.validation import check_choices, check_numbers, check_positive_integers
 
-from .instances import InstanceClassifier
-from .parameters import check_choices, check_numbers, check_positive_integers
 from .rank_loss import fit_rank_loss
-from .scaling import fitted_scaler
-
-AGGREGATIONS = ("softmax", "max")
-SOLVERS = ("alternating", "cccp")
+from .scaling import affine_map, fitted_scaler
 
 
 class SIM(InstanceClassifier):
@@ -114,6 +112,7 @@ class SIM(InstanceClassifier):
         self.scaling = scaling
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X, y):
         """Fit the model to bags and their label sets.
 
@@ -130,8 +129,7 @@ class SIM(InstanceClassifier):
         self
         """
         self._check_parameters()
-        bags = self._read_bags(X, reset=True)
-        labels = self._read_labels(y, len(bags), reset=True)
+        bags, labels = self._read_training(X, y)
         ranking = (bags.sizes > 0) & labels.required.any(axis=1) & labels.forbidden.any(axis=1)
         if ranking.any():
             self._fit(bags, labels.indicator, ranking)
@@ -176,7 +174,7 @@ class SIM(InstanceClassifier):
         if self.eta0 is not None:
             check_numbers(self, eta0=(0, np.inf))
         check_positive_integers(self, "n_phases", "n_steps")
-        check_choices(self, aggregation=AGGREGATIONS, solver=SOLVERS)
+        check_choices(self, aggregation=("softmax", "max"), solver=("alternating", "cccp"))
         if self.eta0 is None and self.alpha == 0:
             raise ValueError("alpha must be above 0 for the steps of Pegasos, eta0=None.")
         if self.solver == "cccp" and self.aggregation != "max":
@@ -187,12 +185,3 @@ class SIM(InstanceClassifier):
 
     def _instance_scores(self, X):
         return X.astype(np.float64, copy=False) @ self.coef_.T + self.intercept_
-
-
-def affine_map(scaler):
-    """Return the factor and the shift that a scaler applies to each feature, in this order."""
-    if hasattr(scaler, "mean_"):
-        return 1 / scaler.scale_, -scaler.mean_ / scaler.scale_
-    if hasattr(scaler, "min_"):
-        return scaler.scale_, scaler.min_
-    return 1.0, 0.0

@@ -10,9 +10,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from toy_bags import make_colours
 from unbag import Bags
 from unbag.estimators.contract import INSTANCE_METHODS
-from unbag.estimators.medoids import BLOCK, hausdorff_distances, k_medoids, medoid_count
-from unbag.estimators.miml_nn import MIMLNN
-from unbag.estimators.miml_svm import MIMLSVM
+from unbag.estimators.rivals.medoids import BLOCK, hausdorff_distances, k_medoids, medoid_count
+from unbag.estimators.rivals.miml_nn import MIMLNN
+from unbag.estimators.rivals.miml_svm import MIMLSVM
 
 both_models = pytest.mark.parametrize("kind", [MIMLSVM, MIMLNN])
 

@@ -1,0 +1,226 @@
+"""Parts answer purely, statistics add up, and searches need few products."""
+
+import pickle
+import tracemalloc
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from toy_bags import make_colours
+from unbag import Bags, ORLogisticRegression
+from unbag.fitting import Objective, Progress, Training, fit_em, fit_lbfgs, make_parts
+from unbag.fitting.parts import Ray
+from unbag.fitting.statistics import Moments
+from unbag.union import IntractableBagError, UnionProblem
+
+
+@pytest.fixture
+def colours(rng):
+    return make_colours(rng)
+
+
+def parts_of(bags, y, n_parts, **options):
+    """Cut bags into parts of about equal numbers of bags."""
+    problem = UnionProblem(bags.offsets, y)
+    cuts = np.array_split(np.arange(len(bags)), n_parts)
+    return [part for own in cuts for part in make_parts(bags, problem, own, **options)]
+
+
+def test_statistics_add_up(colours, rng):
+    bags, y = colours
+    W = rng.normal(size=(3, 3))
+    (whole,) = make_parts(bags, UnionProblem(bags.offsets, y))
+    parts = parts_of(bags, y, 7)
+    assert len(parts) == 7
+    total = sum((part.statistics(W) for part in parts[1:]), parts[0].statistics(W))
+    assert total.value == pytest.approx(whole.statistics(W).value, rel=1e-12)
+    np.testing.assert_allclose(total.gradient, whole.statistics(W).gradient, atol=1e-10)
+    assert total.weight == bags.n_instances
+
+
+def test_scattered_bags_are_a_part_too(colours, rng):
+    bags, y = colours
+    chosen = np.flatnonzero(rng.random(len(bags)) < 0.5)
+    W = rng.normal(size=(3, 3))
+    problem = UnionProblem(bags.offsets, y)
+    expected = make_parts(bags[chosen], UnionProblem(bags[chosen].offsets, y[chosen]))[0]
+    for gather in (False, True):
+        (part,) = make_parts(bags, problem, chosen, gather=gather)
+        np.testing.assert_array_equal(part.features(), bags[chosen].X)
+        assert part.statistics(W).value == expected.statistics(W).value
+        assert part.bags.tolist() == chosen.tolist()
+
+
+def pickled_map(function, parts):
+    """Ask copies of the parts, as a cluster whose workers are lost after each question would."""
+    return [function(pickle.loads(pickle.dumps(part))) for part in parts]
+
+
+@pytest.mark.parametrize("fit", [fit_em, fit_lbfgs])
+def test_parts_may_forget_what_they_kept(fit, colours):
+    bags, y = colours
+    start, weights = np.zeros((3, 3)), []
+    for map_parts in (map, pickled_map):
+        objective = Objective(parts_of(bags, y, 3), alpha=1.0, map=map_parts)
+        progress = Progress(start)
+        fit(objective, start, max_iter=15, tol=0.0, progress=progress)
+        weights.append(progress.weights)
+    np.testing.assert_allclose(weights[0], weights[1], atol=1e-10)
+
+
+def test_along_a_ray_logits_are_linear(colours, rng):
+    bags, y = colours
+    (part,) = make_parts(bags, UnionProblem(bags.offsets, y))
+    ray = Ray(rng.normal(size=(3, 3)), rng.normal(size=(3, 3)))
+    here = part.expectation(ray.origin)
+    low, high = part.lower_bounds(ray, [-1e-6, 1e-6])
+    # The bound touches the likelihood at the origin, so both have the same slope there.
+    assert (high - low) / 2e-6 == pytest.approx(np.sum(here.gradient * ray.direction), rel=1e-5)
+    moved = part.expectation(ray.at(0.3), ray, 0.3)
+    fresh = part.statistics(ray.at(0.3))
+    assert moved.value == pytest.approx(fresh.value, rel=1e-12)
+    np.testing.assert_allclose(moved.gradient, fresh.gradient, atol=1e-9)
+
+
+class CountedProducts(np.ndarray):
+    """Features that count the matrix products they take part in."""
+
+    count = 0
+
+    def __matmul__(self, other):
+        CountedProducts.count += 1
+        return np.asarray(self) @ np.asarray(other)
+
+    def __rmatmul__(self, other):
+        CountedProducts.count += 1
+        return np.asarray(other) @ np.asarray(self)
+
+
+def test_an_iteration_of_em_takes_two_products(colours):
+    bags, y = colours
+    (part,) = make_parts(bags, UnionProblem(bags.offsets, y))
+    part.X = part.X.view(CountedProducts)
+    counts = []
+    for n_iterations in (10, 30):
+        CountedProducts.count = 0
+        start = np.zeros((3, 3))
+        fit_em(Objective([part]), start, max_iter=n_iterations, tol=0.0, progress=Progress(start))
+        counts.append(CountedProducts.count)
+    assert counts[1] - counts[0] == 2 * 20
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("offset", [0.0, 1e3, 1e5])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_moments_merge_without_losing_digits(dtype, offset, weighted, rng):
+    X = (offset + rng.normal(size=(20_000, 3))).astype(dtype)
+    bags = Bags(X, 10 * np.arange(2001))
+    y = np.ones((2000, 1), dtype=int)
+    weight = rng.random(2000) if weighted else None
+    parts = parts_of(bags, y, 50, bag_weight=weight)
+    moments = sum((part.moments(weighted) for part in parts[1:]), parts[0].moments(weighted))
+    exact = X.astype(np.longdouble)
+    rows = None if weight is None else np.repeat(weight, 10)
+    mean = np.average(exact, axis=0, weights=rows)
+    variance = np.average((exact - mean) ** 2, axis=0, weights=rows)
+    np.testing.assert_allclose(moments.mean, np.float64(mean), rtol=1e-13, atol=1e-13)
+    np.testing.assert_allclose(moments.squares / moments.weight, np.float64(variance), rtol=1e-9)
+    assert moments.low.tolist() == X.min(axis=0).tolist()
+
+
+def test_sparse_moments_are_those_of_the_dense_features(rng):
+    X = rng.normal(size=(200, 4)) * (rng.random((200, 4)) < 0.3)
+    X[:, 3] = 0.1
+    weight = rng.random(40)
+    answers = []
+    for features in (X, sparse.csr_matrix(X)):
+        bags = Bags(features, 5 * np.arange(41))
+        parts = parts_of(bags, np.ones((40, 1), dtype=int), 4, bag_weight=weight)
+        answers.append(sum((part.moments(True) for part in parts[1:]), parts[0].moments(True)))
+    for name in ("weight", "mean", "squares", "low", "high"):
+        np.testing.assert_allclose(*(getattr(each, name) for each in answers), atol=1e-12)
+
+
+def test_moments_of_nothing_add_nothing():
+    something = Moments(2.0, np.ones(1), np.ones(1), np.zeros(1), np.ones(1))
+    nothing = Moments(0.0, np.zeros(1), np.zeros(1), np.full(1, np.inf), np.full(1, -np.inf))
+    for total in (something + nothing, nothing + something):
+        assert (total.weight, total.mean[0], total.squares[0]) == (2.0, 1.0, 1.0)
+        assert (total.low[0], total.high[0]) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("scaling", ["standard", "minmax", None])
+def test_scaling_is_that_of_scaled_features(scaling, colours):
+    bags, y = colours
+    if scaling == "minmax":
+        X = (bags.X - bags.X.min(axis=0)) / np.ptp(bags.X, axis=0)
+    else:
+        X = (bags.X - bags.X.mean(axis=0)) / bags.X.std(axis=0) if scaling else bags.X
+    model = ORLogisticRegression(scaling=scaling, max_iter=15).fit(bags, y)
+    expected = ORLogisticRegression(scaling=None, max_iter=15).fit(bags.with_features(X), y)
+    np.testing.assert_allclose(
+        model.predict_instances_proba(bags),
+        expected.predict_instances_proba(bags.with_features(X)),
+        atol=1e-9,
+    )
+
+
+def test_sparse_features_cannot_be_scaled_to_a_range(colours):
+    bags, y = colours
+    scattered = Bags(sparse.csr_matrix(bags.X), bags.offsets)
+    with pytest.raises(ValueError, match=r"scaling='minmax'.*'standard' or None"):
+        ORLogisticRegression(scaling="minmax").fit(scattered, y)
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "em"])
+def test_a_fit_makes_no_copy_of_the_features(solver, rng):
+    n_instances, n_features, n_classes = 150_000, 50, 6
+    labels = rng.integers(0, n_classes, n_instances)
+    X = rng.normal(size=(n_instances, n_features)) + rng.uniform(-100, 100, n_features)
+    X[:, :n_classes] += 2 * np.eye(n_classes)[labels]
+    y = np.zeros((n_instances // 10, n_classes), dtype=int)
+    y[np.arange(n_instances) // 10, labels] = 1
+    bags = Bags(X, 10 * np.arange(len(y) + 1))
+    ORLogisticRegression(max_iter=1).fit(bags[:5], y[:5])
+    tracemalloc.start()
+    try:
+        ORLogisticRegression(solver=solver, max_iter=3).fit(bags, y)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 0.5 * X.nbytes
+
+
+def crowded(rng):
+    """A bag of 30 labels among small ones: intractable unless the model is very sure."""
+    X = np.vstack([np.eye(30) * 10, np.eye(30)])
+    y = np.vstack([np.ones((1, 30), dtype=int), np.eye(30, dtype=int)])
+    return Bags(X, np.append(0, 30 + np.arange(31))), y
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "em", "stochastic"])
+def test_labels_are_relaxed_once_and_noted(solver, rng):
+    bags, y = crowded(rng)
+    options = {"solver": solver, "max_iter": 5, "random_state": 0, "sample_fraction": 1.0}
+    with pytest.warns(UserWarning, match="1 bags have too many labels"):
+        model = ORLogisticRegression(**options).fit(bags, y)
+    assert {bag: len(labels) for bag, labels in model.relaxed_.items()} == {0: 14}
+
+
+def test_labels_are_relaxed_between_iterations_only(rng):
+    bags, y = crowded(rng)
+    training = Training(bags, UnionProblem(bags.offsets, y), np.ones(31, bool), alpha=1.0)
+    objective = training.objective()
+    W = np.zeros(training.shape)
+    with pytest.raises(IntractableBagError) as caught:
+        objective.statistics(W)
+    assert caught.value.bags == [0]
+    with pytest.raises(IntractableBagError):
+        objective.relax(W, caught.value)
+    objective.on_intractable = "relax"
+    objective.relax(W, caught.value)
+    assert list(objective.relaxed) == [0]
+    assert np.isfinite(objective.statistics(W).value)
+    with pytest.raises(IntractableBagError):
+        objective.relax(W, caught.value)

@@ -1,0 +1,168 @@
+"""What happens to impossible and intractable bags, held against inference on relaxed label sets."""
+
+import pickle
+from time import perf_counter
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+
+import oracle
+from strategies import cases
+from unbag import Bags, ORLogisticRegression
+from unbag.union import (
+    ImpossibleBagError,
+    IntractableBagError,
+    IntractableBagWarning,
+    UnionProblem,
+    infer,
+    sample_labels,
+)
+from unbag.union.policy import RELAXED_TO, allow_every_bag_an_answer, settle_impossible
+
+# Bag 0 can be; bag 1 has too few instances; bag 2 has instances and allows nothing.
+OFFSETS = [0, 2, 3, 4]
+Y = [[1, 1, 0], [1, 1, 1], [0, 0, 0]]
+
+
+@pytest.fixture
+def log_prior(rng):
+    return rng.normal(size=(4, 3))
+
+
+def test_impossible_bags_are_kept_by_default(log_prior):
+    result = infer(log_prior, OFFSETS, Y)
+    assert result.log_likelihood[1:].tolist() == [-np.inf, -np.inf]
+    assert not result.posterior[2:].any()
+    assert not result.relaxed.any()
+    assert result.relaxed.shape == (3, 3)
+    assert result.method[1:].tolist() == ["none", "none"]
+
+
+def test_impossible_bags_are_relaxed(log_prior):
+    result = infer(log_prior, OFFSETS, Y, on_impossible="relax")
+    expected = infer(log_prior, OFFSETS, [[1, 1, 0], [-1, -1, -1], [0, 0, 0]])
+    np.testing.assert_array_equal(result.posterior, expected.posterior)
+    np.testing.assert_array_equal(result.log_likelihood, expected.log_likelihood)
+    assert result.relaxed.tolist() == [[False] * 3, [True] * 3, [False] * 3]
+    assert result.log_likelihood[2] == -np.inf, "nothing is allowed there"
+
+
+def test_impossible_bags_are_refused_all_at_once(log_prior):
+    with pytest.raises(ImpossibleBagError, match=r"2 of 3 bags .*: 1, 2.*on_impossible") as caught:
+        infer(log_prior, OFFSETS, Y, on_impossible="raise")
+    assert caught.value.bags == [1, 2]
+    again = pickle.loads(pickle.dumps(caught.value.with_ids(["a", "b", "c"])))
+    assert again.bags == ["b", "c"]
+    assert "b, c" in str(again)
+
+
+@given(cases())
+def test_relaxing_changes_impossible_bags_only(case):
+    kept = infer(*case.arguments, **case.keywords)
+    relaxed = infer(*case.arguments, **case.keywords, on_impossible="relax")
+    if np.isfinite(kept.log_likelihood[0]):
+        np.testing.assert_array_equal(relaxed.posterior, kept.posterior)
+        assert not relaxed.relaxed.any()
+        return
+    optional = np.where(case.y != 0, -1, 0)
+    _, posterior = oracle.enumerate_bag(case.log_prior, optional, case.pinned)
+    np.testing.assert_allclose(relaxed.posterior, posterior, atol=1e-9)
+    assume(relaxed.relaxed.any())
+    np.testing.assert_array_equal(relaxed.relaxed[0], case.y == 1)
+    assert np.isfinite(relaxed.log_likelihood[0])
+
+
+def crowded(rng, n_crowded, n_labels=30, spread=3.0):
+    """Bags of 30 labels and as many instances, with one small bag before each of them."""
+    sizes = np.tile([2, n_labels], n_crowded)
+    y = np.ones((2 * n_crowded, n_labels), dtype=int)
+    y[::2, 2:] = 0
+    log_prior = spread * rng.normal(size=(sizes.sum(), n_labels))
+    return log_prior, np.append(0, np.cumsum(sizes)), y
+
+
+def test_intractable_bags_are_refused_all_at_once(rng):
+    bags = crowded(rng, 3)
+    with pytest.raises(IntractableBagError, match=r"bag 1 has 30.*3 such bags: 1, 3, 5") as caught:
+        infer(*bags)
+    assert caught.value.bags == [1, 3, 5]
+    with pytest.raises(IntractableBagError) as caught:
+        sample_labels(*bags, size=2)
+    assert caught.value.bags == [1, 3, 5]
+
+
+def test_intractable_bags_are_relaxed_to_what_is_quick(rng):
+    log_prior, offsets, y = crowded(rng, 2)
+    result = infer(log_prior, offsets, y, on_intractable="relax")
+    assert result.relaxed.sum(axis=1).tolist() == [0, 30 - RELAXED_TO] * 2
+    expected = infer(log_prior, offsets, np.where(result.relaxed, -1, y))
+    for name in ("posterior", "log_likelihood", "error_bound", "method"):
+        np.testing.assert_array_equal(getattr(result, name), getattr(expected, name))
+    # Those were relaxed that most surely occur anyway.
+    prior = np.exp(log_prior[2:32])
+    missing = np.prod(1 - prior / prior.sum(axis=1, keepdims=True), axis=0)
+    assert missing[result.relaxed[1]].max() <= missing[~result.relaxed[1]].min()
+
+
+def test_what_a_pinned_instance_shows_need_not_be_relaxed(rng):
+    log_prior, offsets, y = crowded(rng, 1)
+    pinned = np.full(32, -1)
+    pinned[2:12] = np.arange(10)
+    result = infer(log_prior, offsets, y, instance_labels=pinned, on_intractable="relax")
+    assert not result.relaxed.any(), "20 labels are left, which exact inference holds"
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, -1])
+def test_policies_do_not_depend_on_threads(rng, monkeypatch, n_jobs):
+    monkeypatch.setattr("unbag.union.problem.WORTHWHILE", 0.0)
+    bags = crowded(rng, 2)
+    expected = infer(*bags, on_intractable="relax", n_jobs=1)
+    result = infer(*bags, on_intractable="relax", n_jobs=n_jobs)
+    np.testing.assert_array_equal(result.posterior, expected.posterior)
+
+
+def test_a_problem_is_prepared_once_and_asked_often(rng):
+    problem = UnionProblem([0, 2, 5], [[1, 1, 0], [-1, 1, 1]], [-1, 0, -1, -1, 2])
+    for _ in range(3):
+        log_prior = rng.normal(size=(5, 3))
+        asked = problem.infer(log_prior)
+        called = infer(log_prior, problem.offsets, problem.y, instance_labels=[-1, 0, -1, -1, 2])
+        np.testing.assert_array_equal(asked.posterior, called.posterior)
+    assert repr(problem) == "UnionProblem(2 bags, 5 instances, 3 classes)"
+
+
+@pytest.mark.parametrize(
+    ("policy", "dropped", "relaxed"),
+    [("relax", [False, False, True], [0, 3, 0]), ("drop", [False, True, True], [0, 0, 0])],
+)
+def test_bags_of_a_fit_are_settled(policy, dropped, relaxed):
+    settled = settle_impossible(UnionProblem(OFFSETS, Y), policy)
+    assert settled.impossible.tolist() == [False, True, True]
+    assert settled.dropped.tolist() == dropped
+    assert settled.relaxed.sum(axis=1).tolist() == relaxed
+
+
+def test_every_bag_can_be_annotated():
+    problem = allow_every_bag_an_answer(UnionProblem(OFFSETS, Y))
+    assert problem.y.tolist() == [[1, 1, 0], [-1, -1, -1], [-1, -1, -1]]
+    assert not problem.impossible.any()
+
+
+@pytest.mark.slow
+def test_annotating_is_linear_in_intractable_bags(rng):
+    """As many bags again take about as long again; one by one they took four times as long."""
+    X = rng.normal(size=(1200, 2))
+    model = ORLogisticRegression(max_iter=1).fit(X[:90], np.arange(90) // 3)
+    seconds = {}
+    for n_bags in (20, 40):
+        bags = Bags(X[: 30 * n_bags], 30 * np.arange(n_bags + 1))
+        y = np.ones((n_bags, 30), dtype=int)
+        times = []
+        for _ in range(2):
+            start = perf_counter()
+            with pytest.warns(IntractableBagWarning, match=f"{n_bags} bags"):
+                model.annotate_proba(bags, y)
+            times.append(perf_counter() - start)
+        seconds[n_bags] = min(times)
+    assert seconds[40] < 3 * seconds[20]
