@@ -178,8 +178,6 @@ def summarise(model: Any, data: BagTable, known: Sequence[Any] | None, output: P
         f"{result['features']} features, {len(result['classes'])} classes in "
         f"{result['iterations']} iterations; log-likelihood {result['log_likelihood']:.1f}."
     )
-    if not fitted.converged_:
-        messages.note("The fit has not converged: --max-iter allows more iterations.")
     messages.note(f"Written to {output}.")
 
 

@@ -1,7 +1,7 @@
 """The commands under one name, and how all of them fail: one line, a code, nothing half-written.
 
 Exit codes: 0 for success, 1 for data that cannot be used, 2 for a command that cannot be
-understood, 130 for Ctrl-C.
+understood, 130 for Ctrl-C. In Python's development mode (``-X dev``), errors keep their trace.
 """
 
 import sys
@@ -71,6 +71,8 @@ def main(arguments: list[str] | None = None) -> None:
             # Whoever read our output has seen enough.
             code = 1
         except (ValueError, OSError, TypeError, AttributeError, RuntimeError) as error:
+            if sys.flags.dev_mode:
+                raise
             messages.say(f"unbag: error: {error}")
             code = 1
         except MemoryError:
