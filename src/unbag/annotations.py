@@ -1,6 +1,6 @@
 """What a model says of every instance of a table: its label, how sure that is, what to look at."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import entr
 
 from unbag.bags import Bags
+from unbag.io.arrays import is_unknown
 from unbag.labels import LabelSets
 from unbag.union import UnionProblem
 
@@ -171,3 +172,24 @@ def worth_a_look(entropy: NDArray[np.floating], share: float) -> NDArray[np.bool
     chosen = np.zeros(len(entropy), dtype=bool)
     chosen[np.argsort(-entropy, kind="stable")[:n_looks]] = True
     return chosen & (entropy > CERTAIN)
+
+
+def known_labels(bags: Bags) -> tuple[NDArray[np.object_], NDArray[np.bool_]] | None:
+    """Return the labels of instances as text, and where they are known; None if none is.
+
+    Examples
+    --------
+    >>> bags = Bags([[1.0], [2.0]], [0, 2], instance_labels=["wren", None])
+    >>> known_labels(bags)[1].tolist()
+    [True, False]
+    """
+    if bags.instance_labels is None:
+        return None
+    labels = np.asarray(bags.instance_labels, dtype=object)
+    known = np.array([not is_unknown(label) for label in labels], dtype=bool)
+    return (texts(labels), known) if known.any() else None
+
+
+def texts(labels: Iterable[object]) -> NDArray[np.object_]:
+    """Return labels as text, in an array of objects."""
+    return np.array([str(label) for label in labels], dtype=object)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from unbag import annotations
+from unbag import annotations, io
 from unbag.annotations import KNOWN_LABEL, REVIEW_SHARE, Annotations
 from unbag.io import BagTable, DataError, Roles
 from unbag.io.files import TABLES, check_output, suffix_of, unknown_format
@@ -72,14 +72,10 @@ def annotate(
         data.write(output, without_conflicts(columns, data), progress=report)
     times.append(perf_counter())
     if raven is not None:
-        from unbag.io import write_raven
-
         more = {"Probability": answers.probability.round(4)}
-        write_raven(raven, data, columns["annotation"], more=more)
+        io.write_raven(raven, data, columns["annotation"], more=more)
     if audacity is not None:
-        from unbag.io import write_audacity
-
-        write_audacity(audacity, data, columns["annotation"])
+        io.write_audacity(audacity, data, columns["annotation"])
     seconds = np.diff(times).tolist()
     result = {
         "output": str(output),

@@ -5,7 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
-from unbag.io import Roles
+from unbag import datasets, io
+from unbag.bags import Bags
+from unbag.labels import LabelSets
 
 from . import options as o
 from .terminal import messages, print_table, progress
@@ -27,8 +29,6 @@ def list_sets(as_json: o.Json = False) -> None:
 
     Example: unbag data list
     """
-    from unbag import datasets
-
     found = {name: datasets.is_available(name) for name in datasets.names()}
     messages.result(found)
     for name, is_here in () if as_json else found.items():
@@ -44,8 +44,6 @@ def fetch(
 
     Example: unbag data fetch hja-union
     """
-    from unbag import datasets
-
     check_name(name)
     data = datasets.load(name, download_if_missing=True)
     messages.result({"name": name, "bags": len(data.bags), "instances": data.bags.n_instances})
@@ -63,8 +61,6 @@ def describe(
 
     Example: unbag data describe letter-frost
     """
-    from unbag import datasets
-
     if name is not None:
         check_name(name)
         description = datasets.load(name).description
@@ -94,36 +90,28 @@ def convert(
 
     Example: unbag data convert letter-frost words.csv
     """
-    from unbag import datasets, io
-
     if not source.exists() and str(source) in datasets.names():
         bags = write_data_set(datasets.load(str(source)), target)
     else:
         with progress("converting") as report:
-            bags = io.convert(source, target, Roles.from_options(**given), progress=report).bags
+            bags = io.convert(source, target, io.Roles.from_options(**given), progress=report).bags
     messages.result({"output": str(target), "bags": len(bags), "instances": bags.n_instances})
     messages.note(f"Written to {target}.")
 
 
-def write_data_set(data: Any, target: Path) -> Any:
+def write_data_set(data: Any, target: Path) -> Bags:
     """Write a data set that the package knows to a file of its own, and return its bags."""
-    from unbag.bags import Bags
-    from unbag.io import write_bags
-    from unbag.labels import LabelSets
-
     names = data.class_names.astype(object)
     bags = Bags(
         data.bags.X, data.bags.offsets, ids=data.bags.ids, feature_names=data.feature_names,
         instance_labels=[names[c] if c >= 0 else None for c in data.instance_labels],
     )  # fmt: skip
-    write_bags(target, bags, LabelSets(data.y, data.class_names))
+    io.write_bags(target, bags, LabelSets(data.y, data.class_names))
     return bags
 
 
 def check_name(name: str) -> None:
     """Refuse a name that no data set has."""
-    from unbag import datasets
-
     if name not in datasets.names():
         known = ", ".join(datasets.names())
         raise typer.BadParameter(f"there is no data set {name!r}; there are {known}")

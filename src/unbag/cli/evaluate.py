@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from unbag.annotations import class_names
+from unbag.annotations import class_names, known_labels, texts
 from unbag.io import BagTable, DataError
 from unbag.io.files import check_output
 from unbag.labels import LabelSets
@@ -47,7 +47,7 @@ def measured(fitted: Any, data: BagTable, labels: LabelSets | None) -> dict[str,
     """Measure a model on instances whose labels are known, and on bags."""
     from unbag.metrics import bag_measures, calibration, instance_accuracy_per_class
 
-    truth = data.bags.instance_labels
+    truth = known_labels(data.bags)
     if truth is None and labels is None:
         raise DataError(
             f"{data.path} has neither labels of instances nor of bags to compare with: name "
@@ -55,25 +55,21 @@ def measured(fitted: Any, data: BagTable, labels: LabelSets | None) -> dict[str,
         )
     result = {"instances": 0, "per_class": {}}
     if truth is not None and hasattr(fitted, "predict_instances"):
-        truth = np.asarray(truth, dtype=object)
-        has = np.array([label is not None and label != "" for label in truth])
-        result["instances"] = int(has.sum())
-        answers = {"inductive_accuracy": fitted.predict_instances(data.bags)}
+        known = truth[1]
+        true = truth[0][known]
+        predicted = texts(fitted.predict_instances(data.bags))[known]
+        result["instances"] = len(true)
+        result["inductive_accuracy"] = float(np.mean(predicted == true))
         if labels is not None:
-            answers["transductive_accuracy"] = fitted.annotate(data.bags, labels)
-        texts = np.array([str(label) for label in truth[has]], dtype=object)
-        for name, answer in answers.items():
-            said = np.array([str(label) for label in answer], dtype=object)[has]
-            result[name] = float(np.mean(said == texts)) if has.any() else None
-        if has.any():
-            said = np.array([str(x) for x in answers["inductive_accuracy"]], dtype=object)[has]
-            classes = sorted(set(texts.tolist()))
-            shares = instance_accuracy_per_class(texts, said, classes)
-            result["per_class"] = dict(zip(classes, map(float, shares), strict=True))
-        if has.any() and hasattr(fitted, "predict_instances_proba"):
-            proba = fitted.predict_instances_proba(data.bags)[has]
-            names = np.array([str(name) for name in class_names(fitted)], dtype=object)
-            result["calibration_error"] = float(calibration(texts, proba, names).ece)
+            annotated = texts(fitted.annotate(data.bags, labels))[known]
+            result["transductive_accuracy"] = float(np.mean(annotated == true))
+        classes = sorted(set(true.tolist()))
+        shares = instance_accuracy_per_class(true, predicted, classes)
+        result["per_class"] = dict(zip(classes, map(float, shares), strict=True))
+        if hasattr(fitted, "predict_instances_proba"):
+            proba = fitted.predict_instances_proba(data.bags)[known]
+            found = calibration(true, proba, texts(class_names(fitted)))
+            result["calibration_error"] = float(found.ece)
     if labels is not None:
         scores = fitted.decision_function(data.bags)
         # Where no bag has both kinds of classes, there is nothing to rank.

@@ -5,7 +5,6 @@ first of two labels. Names and values may stand in single or double quotes, with
 quotes within.
 """
 
-import os
 import re
 from dataclasses import dataclass, field
 from xml.etree import ElementTree
@@ -17,14 +16,15 @@ from unbag.labels import LabelSets
 
 from .arrays import bag_table, checked_bags, feature_names, instance_label_texts
 from .bag_table import BagTable
-from .files import DataError, existing_file, listed, shortened, unreadable, writing
+from .files import DataError, PathLike, existing_file, listed, shortened, unreadable, writing
 from .roles import USUAL
 
 NUMERIC = {"numeric", "real", "integer"}
 INSTANCE_LABEL = USUAL["instance_labels"]
 STATES = {"1": 1, "0": 0, "?": -1}
 ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
-PLAIN = re.compile(r"[^\s,{}'\"%\\?][^\s,{}'\"%\\]*")
+IN_QUOTES = re.compile(r"""[ \t]*('[^'\\]*(?:\\.[^'\\]*)*'|"[^"\\]*(?:\\.[^"\\]*)*")""", re.DOTALL)
+NEEDS_NO_QUOTES = re.compile(r"[^\s,{}'\"%\\?][^\s,{}'\"%\\]*")
 
 
 @dataclass
@@ -38,7 +38,7 @@ class Header:
     n_lines: int = 0
 
 
-def read_arff(path: str | os.PathLike, xml: str | os.PathLike | None = None) -> BagTable:
+def read_arff(path: PathLike, xml: PathLike | None = None) -> BagTable:
     """Read bags from a MIML ARFF file.
 
     Parameters
@@ -291,34 +291,19 @@ def split_line(line: str) -> list[str]:
 
 
 def _token(text, start, ends):
-    """Read a value from `start` to one of the characters `ends`; give it and where it ended."""
-    while start < len(text) and text[start] in " \t" and text[start] not in ends:
-        start += 1
-    if start < len(text) and text[start] in "'\"":
-        quote = text[start]
-        stop = start + 1
-        while (stop := text.find(quote, stop)) >= 0 and _escaped(text, stop, start):
-            stop += 1
-        if stop < 0:
-            raise ValueError(f"a quote is opened but never closed: {shortened(text[start:])}")
-        value = _unescaped(text[start + 1 : stop])
-        rest = stop + 1
-        while rest < len(text) and text[rest] not in ends:
-            if not text[rest].isspace():
-                raise ValueError(f"text follows a closing quote: {shortened(text[stop:])}")
-            rest += 1
-        return value, rest
-    stop = start
-    while stop < len(text) and text[stop] not in ends:
-        stop += 1
-    return _unescaped(text[start:stop].strip()), stop
-
-
-def _escaped(text, position, start):
-    backslashes = 0
-    while position - backslashes - 1 > start and text[position - backslashes - 1] == "\\":
-        backslashes += 1
-    return backslashes % 2 == 1
+    """Read a value from `start` to one of the characters `ends`; return it and where it ended."""
+    found = IN_QUOTES.match(text, start)
+    after = found.end() if found else start
+    places = [text.find(end, after) for end in ends]
+    stop = min((place for place in places if place >= 0), default=len(text))
+    rest = text[after:stop].strip()
+    if found:
+        if rest:
+            raise ValueError(f"text follows a closing quote: {shortened(text[after - 1 :])}")
+        return _unescaped(found[1][1:-1]), stop
+    if rest.startswith(("'", '"')):
+        raise ValueError(f"a quote is opened but never closed: {shortened(text[start:].lstrip())}")
+    return _unescaped(rest), stop
 
 
 def _unescaped(text):
@@ -331,7 +316,7 @@ def _unescaped(text):
 
 
 def write_arff(
-    path: str | os.PathLike,
+    path: PathLike,
     bags: Bags,
     labels: LabelSets,
     *,
@@ -382,7 +367,7 @@ def write_arff(
 
 
 def _quoted(text):
-    return text if PLAIN.fullmatch(text) else f"'{_backslashed(text)}'"
+    return text if NEEDS_NO_QUOTES.fullmatch(text) else f"'{_backslashed(text)}'"
 
 
 def _backslashed(text):

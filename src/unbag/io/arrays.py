@@ -1,6 +1,5 @@
 """Bags that come from no table, or go into one: a long table with the usual names of columns."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from unbag.bags import Bags, bag_of
 from unbag.labels import LabelSets
 
 from .bag_table import BagTable
-from .files import DataError
+from .files import DataError, PathLike
 from .roles import NUMBER, USUAL, Roles, write_cell
 
 # Rows of a chunk.
@@ -23,7 +22,7 @@ CHUNK_ROWS = 1 << 14
 OWN_COLUMNS = (USUAL["bag"], NUMBER, USUAL["labels"], USUAL["instance_labels"])
 
 
-def checked_bags(path: str | os.PathLike, bags: Bags, labels: LabelSets) -> Bags:
+def checked_bags(path: PathLike, bags: Bags, labels: LabelSets) -> Bags:
     """Check bags from a file that is no table; errors name the file and the bag.
 
     Parameters

@@ -1,6 +1,5 @@
 """BagTable: bags and labels as read from a file, with the way back to the file's rows."""
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from unbag.bags import Bags
 from unbag.labels import LabelSets
 
-from .files import DataError, missing_column
+from .files import DataError, PathLike, missing_column
 from .roles import Roles
 
 CHUNK_BYTES = 8 << 20
@@ -60,7 +59,7 @@ class BagTable:
 
     def write(
         self,
-        path: str | os.PathLike,
+        path: PathLike,
         columns: Mapping[str, ArrayLike],
         *,
         progress: Progress | None = None,

@@ -29,6 +29,8 @@ BLANK = (b"", b"\r")
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
 FOREIGN = {b"PK\x03\x04": "a ZIP or Excel file", b"PAR1": "a Parquet file", b"ARROW1": "Feather"}
 DELIMITER_NAMES = {b",": "comma", b";": "semicolon", b"\t": "tab"}
+# A cell up to the quote that closes it; quotes within are doubled.
+IN_QUOTES = re.compile(rb'"[^"]*(?:""[^"]*)*')
 NUMBER = re.compile(r"[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t]*")
 MISSING = {"", "na", "n/a", "#n/a", "nan", "-nan", "null", "none", "inf", "-inf", "-"}
 
@@ -323,19 +325,7 @@ def ends_quoted(record: bytes, delimiter: bytes) -> bool:
     >>> ends_quoted(b'a,"b', b","), ends_quoted(b'a,"b"', b","), ends_quoted(b'5" pipe,b', b",")
     (True, False, False)
     """
-    opening = delimiter + QUOTE
-    start = 0 if record.startswith(QUOTE) else record.find(opening) + 1
-    if not start and not record.startswith(QUOTE):
-        return False
-    while True:
-        close = _closing(record, start)
-        if close < 0:
-            return True
-        # Only a delimiter with a quote behind it opens a cell that can hide a line end.
-        following = record.find(opening, close + 1)
-        if following < 0:
-            return False
-        start = following + 1
+    return IN_QUOTES.fullmatch(raw_cells(record, delimiter)[-1]) is not None
 
 
 def raw_cells(record: bytes, delimiter: bytes) -> list[bytes]:
@@ -348,17 +338,8 @@ def raw_cells(record: bytes, delimiter: bytes) -> list[bytes]:
     """
     if QUOTE not in record:
         return record.split(delimiter)
-    cells, start = [], 0
-    while True:
-        search = start
-        if record.startswith(QUOTE, start):
-            close = _closing(record, start)
-            search = len(record) if close < 0 else close + 1
-        stop = record.find(delimiter, search)
-        if stop < 0:
-            return [*cells, record[start:]]
-        cells.append(record[start:stop])
-        start = stop + 1
+    pattern = rb'(?:^|%b)(%b(?:"[^%b]*)?|[^%b]*)'
+    return re.findall(pattern % (delimiter, IN_QUOTES.pattern, delimiter, delimiter), record)
 
 
 def cell_text(raw: bytes) -> str:
@@ -370,18 +351,9 @@ def cell_text(raw: bytes) -> str:
     ('a "b" c', '1.50')
     """
     if raw.startswith(QUOTE):
-        close = _closing(raw, 0)
-        close = len(raw) if close < 0 else close
-        raw = raw[1:close].replace(b'""', QUOTE) + raw[close + 1 :]
+        inside = IN_QUOTES.match(raw)[0]
+        raw = inside[1:].replace(b'""', QUOTE) + raw[len(inside) + 1 :]
     return raw.decode("utf-8")
-
-
-def _closing(record, start):
-    """Position of the quote that closes the cell opened at `start`; -1 if there is none."""
-    close = record.find(QUOTE, start + 1)
-    while close >= 0 and record.startswith(QUOTE, close + 1):
-        close = record.find(QUOTE, close + 2)
-    return close
 
 
 def is_number(text: str) -> bool:

@@ -1,17 +1,14 @@
 """What is wrong with delimited text, and in which row and column a spreadsheet shows it."""
 
 import math
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 
 from .csv import DELIMITER_NAMES, MISSING, DelimitedFile, cell_text, is_number, raw_cells
-from .files import DataError, listed, shortened
+from .files import DataError, PathLike, listed, shortened
 
 
-def check_single_column(
-    path: str | os.PathLike, header: bytes, widths: Mapping[bytes, int]
-) -> None:
+def check_single_column(path: PathLike, header: bytes, widths: Mapping[bytes, int]) -> None:
     """Raise an error if a header of one column seems to be separated by something else."""
     others = [name for each, name in DELIMITER_NAMES.items() if widths[each] > 1]
     if others:
@@ -27,7 +24,7 @@ def check_single_column(
         )
 
 
-def unclosed_quote(path: str | os.PathLike, record: bytes) -> DataError:
+def unclosed_quote(path: PathLike, record: bytes) -> DataError:
     """Make the error for a quote that no other one closes."""
     start = record[:40].decode("utf-8", "replace")
     return DataError(
@@ -37,7 +34,7 @@ def unclosed_quote(path: str | os.PathLike, record: bytes) -> DataError:
 
 
 def wrong_encoding(
-    path: str | os.PathLike, records: Sequence[bytes], place: Callable[[int], str]
+    path: PathLike, records: Sequence[bytes], place: Callable[[int], str]
 ) -> DataError:
     """Make the error for records of which one is not encoded in UTF-8.
 

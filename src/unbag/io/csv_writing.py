@@ -1,7 +1,6 @@
 """Copying the records of delimited text with new cells, and not a letter of the old changed."""
 
 import gzip
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import BinaryIO
@@ -13,12 +12,12 @@ from pyarrow import types
 
 from .bag_table import BagTable, Progress
 from .csv import BOM, QUOTE, cell_text, raw_cells
-from .files import changed, is_gzipped, suffix_of, writing
+from .files import DELIMITED, PathLike, changed, is_gzipped, suffix_of, writing
 
 
 def write_text(
     table: BagTable,
-    path: str | os.PathLike,
+    path: PathLike,
     columns: Mapping[str, pa.Array],
     progress: Progress | None,
     chunk_bytes: int,
@@ -72,13 +71,13 @@ def in_file_order(table: BagTable, column: pa.Array) -> pa.Array:
 
 
 @contextmanager
-def compressed(path: str | os.PathLike, file: BinaryIO) -> Iterator[BinaryIO]:
-    """Compress what is written if the name ends in ``.gz``."""
-    if not is_gzipped(path):
+def compressed(path: PathLike, file: BinaryIO) -> Iterator[BinaryIO]:
+    """Compress text if its name ends in ``.gz``."""
+    if is_gzipped(path) and suffix_of(path) in DELIMITED:
+        with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=6, mtime=0) as out:
+            yield out
+    else:
         yield file
-        return
-    with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=6, mtime=0) as out:
-        yield out
 
 
 def _delimiter(path, source):

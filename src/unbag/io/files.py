@@ -10,6 +10,8 @@ from typing import BinaryIO
 
 from unbag._files import atomic_write, check_writable
 
+PathLike = str | os.PathLike[str]
+
 DELIMITED = (".csv", ".tsv", ".txt")
 PARQUET = (".parquet", ".pq")
 FEATHER = (".feather", ".arrow", ".ipc")
@@ -25,7 +27,7 @@ class DataError(ValueError):
     """A file cannot be read or written; the message says where, why, and what to do."""
 
 
-def suffix_of(path: str | os.PathLike) -> str:
+def suffix_of(path: PathLike) -> str:
     """Return the suffix that tells the format of a file, in lower case and without ``.gz``.
 
     Examples
@@ -36,12 +38,12 @@ def suffix_of(path: str | os.PathLike) -> str:
     return Path(Path(path).name.lower().removesuffix(".gz")).suffix
 
 
-def is_gzipped(path: str | os.PathLike) -> bool:
+def is_gzipped(path: PathLike) -> bool:
     """Return whether a text file is compressed, as its name says."""
     return Path(path).name.lower().endswith(".gz")
 
 
-def existing_file(path: str | os.PathLike) -> Path:
+def existing_file(path: PathLike) -> Path:
     """Return the path of a regular file that can be read; raise the error that says why not.
 
     The file is not opened.
@@ -63,7 +65,7 @@ def existing_file(path: str | os.PathLike) -> Path:
 
 
 @contextmanager
-def writing(path: str | os.PathLike) -> Iterator[BinaryIO]:
+def writing(path: PathLike) -> Iterator[BinaryIO]:
     """Open a file for writing as `atomic_write` does; what goes wrong is a DataError.
 
     Parameters
@@ -103,40 +105,38 @@ def check_output(path: Path, *inputs: Path) -> None:
 # What is said.
 
 
-def unknown_format(path: str | os.PathLike, suffixes: Iterable[str] = ALL) -> DataError:
+def unknown_format(path: PathLike, suffixes: Iterable[str] = ALL) -> DataError:
     """Make the error for a file name that tells no format."""
     return DataError(f"{path}: the name must end in one of {', '.join(suffixes)} to tell a format.")
 
 
-def unreadable(path: str | os.PathLike, error: Exception) -> DataError:
+def unreadable(path: PathLike, error: Exception) -> DataError:
     """Make a DataError of an error of the operating system in reading."""
     return DataError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.")
 
 
-def unwritable(path: str | os.PathLike, error: OSError) -> DataError:
+def unwritable(path: PathLike, error: OSError) -> DataError:
     """Make a DataError of an error of the operating system in writing."""
     return DataError(f"{path} cannot be written: {error.strerror or error}.")
 
 
-def changed(path: str | os.PathLike) -> DataError:
+def changed(path: PathLike) -> DataError:
     """Make the error for a file that is no longer what it was when it was opened."""
     return DataError(f"{path} has changed while it was read: start again.")
 
 
-def no_rows(path: str | os.PathLike) -> DataError:
+def no_rows(path: PathLike) -> DataError:
     """Make the error for a table of columns without rows."""
     return DataError(f"{path} has columns but no rows: add one per instance.")
 
 
-def missing_column(
-    path: str | os.PathLike, name: str, columns: Iterable[str], role: str
-) -> DataError:
+def missing_column(path: PathLike, name: str, columns: Iterable[str], role: str) -> DataError:
     """Make the error for a column that is not there: names the ones that are, and a near one."""
     near = suggestion(name, columns)
     return DataError(f"{path} has no column {name!r} for {role}; it has {listed(columns)}.{near}")
 
 
-def check_distinct(path: str | os.PathLike, columns: list[str]) -> None:
+def check_distinct(path: PathLike, columns: list[str]) -> None:
     """Raise an error if two columns of a table have the same name."""
     if len(set(columns)) < len(columns):
         twice = next(name for name in columns if columns.count(name) > 1)

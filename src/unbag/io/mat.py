@@ -1,6 +1,5 @@
 """MATLAB files of bags: a cell array with one matrix per bag, and a matrix of targets."""
 
-import os
 import zlib
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from unbag.labels import LabelSets
 
 from .arrays import bag_table, checked_bags, feature_names, instance_label_codes
 from .bag_table import BagTable
-from .files import DataError, existing_file, listed, unreadable, writing
+from .files import DataError, PathLike, existing_file, listed, unreadable, writing
 
 # What people call the same thing; the first is what is written.
 NAMES = {
@@ -28,7 +27,7 @@ NAMES = {
 ALL_NAMES = [name for names in NAMES.values() for name in names]
 
 
-def read_mat(path: str | os.PathLike) -> BagTable:
+def read_mat(path: PathLike) -> BagTable:
     """Read bags from a MATLAB file.
 
     Parameters
@@ -215,7 +214,7 @@ def _instance_labels(path, content, bags, names):
     return np.array([None, *names], dtype=object)[codes]
 
 
-def write_mat(path: str | os.PathLike, bags: Bags, labels: LabelSets) -> None:
+def write_mat(path: PathLike, bags: Bags, labels: LabelSets) -> None:
     """Write bags as a MATLAB file of version 7; the inverse of `read_mat`.
 
     Parameters

@@ -1,6 +1,5 @@
 """Bags in an ``.npz`` file: the plainest format, exact and fast to read."""
 
-import os
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -14,12 +13,12 @@ from unbag.labels import LabelSets
 
 from .arrays import bag_table, checked_bags, feature_names, instance_label_codes
 from .bag_table import BagTable
-from .files import DataError, existing_file, listed, writing
+from .files import DataError, PathLike, existing_file, listed, writing
 
 REQUIRED = ("X", "offsets", "bag_labels", "class_names")
 
 
-def read_npz(path: str | os.PathLike) -> BagTable:
+def read_npz(path: PathLike) -> BagTable:
     """Read bags from the arrays of an ``.npz`` file.
 
     Parameters
@@ -44,7 +43,7 @@ def read_npz(path: str | os.PathLike) -> BagTable:
     return bag_table(path, bags, labels)
 
 
-def read_arrays(path: str | os.PathLike) -> dict[str, Any]:
+def read_arrays(path: PathLike) -> dict[str, Any]:
     """Read all arrays of an ``.npz`` file; pickled objects are refused.
 
     Parameters
@@ -66,7 +65,7 @@ def read_arrays(path: str | os.PathLike) -> dict[str, Any]:
         raise DataError(f"{path} is no .npz file, or a damaged one: {error}.") from error
 
 
-def bags_of(path: str | os.PathLike, arrays: Mapping[str, Any]) -> tuple[Bags, LabelSets]:
+def bags_of(path: PathLike, arrays: Mapping[str, Any]) -> tuple[Bags, LabelSets]:
     """Make bags of arrays laid out as in `read_npz`; errors name the file and what is wrong.
 
     Parameters
@@ -105,7 +104,7 @@ def bags_of(path: str | os.PathLike, arrays: Mapping[str, Any]) -> tuple[Bags, L
     return checked_bags(path, bags, labels), labels
 
 
-def write_npz(path: str | os.PathLike, bags: Bags, labels: LabelSets) -> None:
+def write_npz(path: PathLike, bags: Bags, labels: LabelSets) -> None:
     """Write bags as arrays; the inverse of `read_npz`.
 
     Parameters
@@ -129,7 +128,7 @@ def write_npz(path: str | os.PathLike, bags: Bags, labels: LabelSets) -> None:
     write_arrays(path, arrays)
 
 
-def write_arrays(path: str | os.PathLike, arrays: Mapping[str, Any]) -> None:
+def write_arrays(path: PathLike, arrays: Mapping[str, Any]) -> None:
     """Write arrays as an ``.npz`` file; the inverse of `read_arrays`."""
     with writing(path) as file:
         np.savez_compressed(file, **arrays)

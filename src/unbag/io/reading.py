@@ -22,6 +22,7 @@ from .files import (
     BAG_FILES,
     DELIMITED,
     TABLES,
+    PathLike,
     changed,
     existing_file,
     suffix_of,
@@ -34,7 +35,7 @@ BAG_FORMATS = {".arff": "MIML ARFF", ".mat": "MATLAB bags", ".npz": "npz arrays"
 
 
 def read(
-    path: str | os.PathLike,
+    path: PathLike,
     roles: Roles | None = None,
     *,
     need_labels: bool = True,
@@ -63,7 +64,7 @@ def read(
 
 
 def read_table(
-    path: str | os.PathLike,
+    path: PathLike,
     roles: Roles | None = None,
     *,
     need_labels: bool = True,
@@ -117,9 +118,7 @@ def read_table(
         )
 
 
-def peek(
-    path: str | os.PathLike, roles: Roles | None = None, *, need_labels: bool = True
-) -> "Peek":
+def peek(path: PathLike, roles: Roles | None = None, *, need_labels: bool = True) -> "Peek":
     """Find out how a file would be read, from its header and its first rows.
 
     Parameters
@@ -137,7 +136,7 @@ def peek(
         return source.peek(roles, need_labels=need_labels)
 
 
-def open_source(path: str | os.PathLike, suffixes: Collection[str] = ALL) -> "Source":
+def open_source(path: PathLike, suffixes: Collection[str] = ALL) -> "Source":
     """Open a file of bags, without reading its rows.
 
     Parameters
@@ -207,7 +206,7 @@ class Source:
         Empty where the format has none.
     """
 
-    def __init__(self, path: str | os.PathLike):
+    def __init__(self, path: PathLike):
         self.path = existing_file(path)
         self.columns: list[str] = []
 
@@ -261,7 +260,7 @@ class TableFile(Source):
     # What the operating system and libraries raise where a file cannot be read.
     errors: tuple[type[Exception], ...] = (OSError,)
 
-    def __init__(self, path: str | os.PathLike):
+    def __init__(self, path: PathLike):
         super().__init__(path)
         self._file = None
         self._state = self._state_now()

@@ -1,6 +1,5 @@
 """Roles: which column of a table is the bag, which hold labels and how, which are features."""
 
-import os
 import tomllib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
@@ -9,7 +8,15 @@ from typing import Any, Self
 
 from unbag.labels import Unknown
 
-from .files import DataError, existing_file, listed, missing_column, suggestion, unreadable
+from .files import (
+    DataError,
+    PathLike,
+    existing_file,
+    listed,
+    missing_column,
+    suggestion,
+    unreadable,
+)
 
 # Columns of these names have these roles unless others are named for them.
 USUAL = {
@@ -74,7 +81,7 @@ class Roles:
     bag: str | None = None
     labels: str | None = None
     unknown: str | None = None
-    label_table: str | os.PathLike | None = None
+    label_table: PathLike | None = None
     features: Sequence[str] | None = None
     instance_labels: str | None = None
     instance_id: str | None = None
@@ -115,7 +122,7 @@ class Roles:
             role_of[column] = role
 
     @classmethod
-    def from_toml(cls, path: str | os.PathLike) -> Self:
+    def from_toml(cls, path: PathLike) -> Self:
         """Read roles from a TOML file: one line per role, on top or under ``[roles]``.
 
         Parameters
@@ -151,7 +158,7 @@ class Roles:
             raise DataError(f"{path}: {error}") from error
 
     @classmethod
-    def from_options(cls, roles: str | os.PathLike | None = None, **given: Any) -> Self:
+    def from_options(cls, roles: PathLike | None = None, **given: Any) -> Self:
         """Make roles of what a person has typed, and of a TOML file; what is typed wins.
 
         Parameters
@@ -210,7 +217,7 @@ class Roles:
 
     def resolved(
         self,
-        path: str | os.PathLike,
+        path: PathLike,
         columns: Sequence[str],
         numbers: Collection[str],
         need_labels: bool = True,

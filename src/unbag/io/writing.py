@@ -1,8 +1,6 @@
 """Writing bags in any format, and the rows of a table again, in their order, with more columns."""
 
-import os
-from collections.abc import Iterable, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
 import numpy as np
@@ -25,6 +23,7 @@ from .files import (
     PARQUET,
     TABLES,
     DataError,
+    PathLike,
     changed,
     listed,
     suffix_of,
@@ -33,7 +32,7 @@ from .files import (
 )
 from .mat import write_mat
 from .npz import write_npz
-from .reading import read
+from .reading import counted, read
 from .roles import Roles, write_cell
 
 WRITERS = {".arff": write_arff, ".mat": write_mat, ".npz": write_npz}
@@ -44,8 +43,8 @@ GROUP_BYTES = 32 << 20
 
 
 def convert(
-    source: str | os.PathLike,
-    target: str | os.PathLike,
+    source: PathLike,
+    target: PathLike,
     roles: Roles | None = None,
     *,
     progress: Progress | None = None,
@@ -87,9 +86,7 @@ def convert(
     return table
 
 
-def write_bags(
-    path: str | os.PathLike, bags: Bags, labels: LabelSets | None, delimiter: str = "|"
-) -> None:
+def write_bags(path: PathLike, bags: Bags, labels: LabelSets | None, delimiter: str = "|") -> None:
     """Write bags and label sets as a file of any format; its suffix tells which.
 
     Parameters
@@ -126,7 +123,7 @@ def _labels_of_rows(table):
 
 def write_rows(
     table: BagTable,
-    path: str | os.PathLike,
+    path: PathLike,
     columns: Mapping[str, ArrayLike],
     progress: Progress | None,
     chunk_bytes: int,
@@ -143,18 +140,12 @@ def write_rows(
         raise DataError(
             f"{path}: a table with list columns cannot be written as text: choose .parquet."
         )
-    chunks = _with_columns(table, columns, chunk_bytes)
+    chunks = counted(_with_columns(table, columns, chunk_bytes), progress, table.n_rows)
     compression = "snappy" if table.source is None else table.source.compression
-    write_tables(path, chunks, progress, table.n_rows, compression)
+    write_tables(path, (chunk for _, chunk in chunks), compression)
 
 
-def write_tables(
-    path: str | os.PathLike,
-    chunks: Iterable[pa.Table],
-    progress: Progress | None = None,
-    n_rows: int | None = None,
-    compression: str = "snappy",
-) -> None:
+def write_tables(path: PathLike, chunks: Iterable[pa.Table], compression: str = "snappy") -> None:
     """Write pyarrow tables of one schema, one after the other, as one file.
 
     Parameters
@@ -162,90 +153,68 @@ def write_tables(
     path : str or path
         Its suffix tells the format.
     chunks : iterable of pyarrow.Table
-    progress : callable, optional
-    n_rows : int, optional
-        The total that `progress` is told.
     compression : str
         Of Parquet.
     """
     chunks = iter(chunks)
     first = next(chunks)
-    done = 0
+    schema = storable(path, first.schema)
     try:
-        with writing(path) as file, _sink(path, file, first.schema, compression) as write:
-            for chunk in chain([first], chunks):
-                write(chunk)
-                done += chunk.num_rows
-                if progress is not None:
-                    progress(done, n_rows)
+        with (
+            writing(path) as file,
+            compressed(path, file) as out,
+            _writer(path, out, schema, compression) as writer,
+        ):
+            for chunk in row_groups(path, chain([first], chunks)):
+                writer.write_table(chunk if chunk.schema == schema else chunk.cast(schema))
     except pa.ArrowException as error:
         raise DataError(f"{path} cannot be written: {error}.") from error
 
 
-@contextmanager
-def _sink(path, file, schema, compression):
-    """Open a writer of tables for the format that the name tells."""
-    suffix = suffix_of(path)
-    if suffix in PARQUET:
-        with parquet.ParquetWriter(file, schema, compression=compression) as writer:
-            group = RowGroup(writer)
-            yield group.add
-            group.write()
-    elif suffix in FEATHER:
-        schema = _spelt_out(schema)
-        options = ipc.IpcWriteOptions(compression="lz4")
-        with ipc.new_file(file, schema, options=options) as writer:
-            yield lambda table: writer.write_table(table.cast(schema))
-    else:
-        schema = _spelt_out(schema, as_text=True)
-        nested = [field.name for field in schema if types.is_nested(field.type)]
-        if nested:
-            raise DataError(
-                f"{path}: lists cannot be written as text, and {listed(nested)} has them: choose "
-                ".parquet."
-            )
-        options = csv.WriteOptions(
-            delimiter="\t" if suffix == ".tsv" else ",", quoting_style="needed"
-        )
-        with (
-            compressed(path, file) as out,
-            csv.CSVWriter(out, schema, write_options=options) as writer,
-        ):
-            yield lambda table: writer.write_table(table.cast(schema))
-
-
-class RowGroup:
-    """Tables on their way into a Parquet file, until they are enough for a row group."""
-
-    def __init__(self, writer):
-        self.writer, self.tables = writer, []
-
-    def add(self, table):
-        """Take in a table."""
-        self.tables.append(table)
-        rows = sum(each.num_rows for each in self.tables)
-        if rows >= GROUP_ROWS or sum(each.nbytes for each in self.tables) >= GROUP_BYTES:
-            self.write()
-
-    def write(self):
-        """Write what there is."""
-        if self.tables:
-            self.writer.write_table(pa.concat_tables(self.tables))
-            self.tables = []
-
-
-def _spelt_out(schema, as_text=False):
-    """Spell out what the format cannot keep short, with the same values.
+def storable(path: PathLike, schema: pa.Schema) -> pa.Schema:
+    """Return the types that a format keeps, with the same values.
 
     A Feather file keeps only one list of categories, and text has none. The short decimals of a
     number of single precision give another number when they are read in double precision.
     """
-    for index, field in enumerate(schema):
+    suffix = suffix_of(path)
+    for index, field in enumerate(() if suffix in PARQUET else schema):
         if types.is_dictionary(field.type):
             schema = schema.set(index, field.with_type(field.type.value_type))
-        elif as_text and types.is_floating(field.type):
+        elif suffix in DELIMITED and types.is_floating(field.type):
             schema = schema.set(index, field.with_type(pa.float64()))
+    nested = [field.name for field in schema if types.is_nested(field.type)]
+    if nested and suffix in DELIMITED:
+        raise DataError(
+            f"{path}: lists cannot be written as text, and {listed(nested)} has them: choose "
+            ".parquet."
+        )
     return schema
+
+
+def _writer(path, file, schema, compression):
+    """Open a writer of tables for the format that the name tells."""
+    suffix = suffix_of(path)
+    if suffix in PARQUET:
+        return parquet.ParquetWriter(file, schema, compression=compression)
+    if suffix in FEATHER:
+        return ipc.new_file(file, schema, options=ipc.IpcWriteOptions(compression="lz4"))
+    delimiter = "\t" if suffix == ".tsv" else ","
+    options = csv.WriteOptions(delimiter=delimiter, quoting_style="needed")
+    return csv.CSVWriter(file, schema, write_options=options)
+
+
+def row_groups(path: PathLike, chunks: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Join tables until they are enough for a row group, where the format has such."""
+    tables, enough = [], 1 if suffix_of(path) not in PARQUET else GROUP_ROWS
+    for table in chunks:
+        tables.append(table)
+        n_bytes = sum(each.nbytes for each in tables)
+        if sum(each.num_rows for each in tables) >= enough or n_bytes >= GROUP_BYTES:
+            yield pa.concat_tables(tables)
+            tables = []
+    if tables:
+        yield pa.concat_tables(tables)
 
 
 # New columns.
@@ -299,7 +268,7 @@ def arrow_array(name: str, values: ArrayLike, size: int) -> pa.Array:
 
 
 def _with_columns(table, columns, chunk_bytes):
-    """Yield the rows of the file as pyarrow tables, with the new columns."""
+    """Yield the rows of the file with the new columns: the first row's position, and a table."""
     if table.source is None:
         chunks = long_chunks(table.bags, table.labels, table.roles.delimiter)
     elif isinstance(table.source, DelimitedFile):
@@ -324,7 +293,7 @@ def _with_columns(table, columns, chunk_bytes):
             else:
                 chunk = chunk.append_column(name, part)
         n_rows += chunk.num_rows
-        yield chunk.replace_schema_metadata(metadata)
+        yield first, chunk.replace_schema_metadata(metadata)
     if n_rows != table.n_rows:
         raise changed(table.path)
 
