@@ -167,6 +167,8 @@ def write_tables(path: PathLike, chunks: Iterable[pa.Table], compression: str = 
         ):
             for chunk in row_groups(path, chain([first], chunks)):
                 writer.write_table(chunk if chunk.schema == schema else chunk.cast(schema))
+                # Not held while the next row group is collected.
+                del chunk
     except pa.ArrowException as error:
         raise DataError(f"{path} cannot be written: {error}.") from error
 
