@@ -4,7 +4,9 @@ import warnings
 
 import numpy as np
 
+from unbag.bags import Bags
 from unbag.fitting import log_softmax
+from unbag.labels import LabelSets
 from unbag.union import ImpossibleBagError, ImpossibleBagWarning, UnionProblem
 from unbag.union.policy import Settled, describe_impossible, settle_impossible
 
