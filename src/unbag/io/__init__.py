@@ -5,11 +5,20 @@ of the file back in their order, untouched, with new columns. Files are written 
 """
 
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from .bag_table import BagTable
 from .files import DataError
 from .reading import Peek, peek, read, read_table
 from .roles import Roles
+
+if TYPE_CHECKING:
+    # What `_LAZY` loads, for type checkers and the documentation.
+    from .annotations import write_audacity, write_raven
+    from .arff import read_arff, write_arff
+    from .conversion import convert, write_bags
+    from .mat import read_mat, write_mat
+    from .npz import read_npz, write_npz
 
 # Loaded when first asked for: they need pyarrow or scipy.io.
 _LAZY = {
@@ -25,7 +34,25 @@ _LAZY = {
     "write_raven": "selections",
 }
 
-__all__ = ["BagTable", "DataError", "Peek", "Roles", "peek", "read", "read_table", *_LAZY]
+__all__ = [
+    "BagTable",
+    "DataError",
+    "Peek",
+    "Roles",
+    "convert",
+    "peek",
+    "read",
+    "read_arff",
+    "read_mat",
+    "read_npz",
+    "read_table",
+    "write_arff",
+    "write_audacity",
+    "write_bags",
+    "write_mat",
+    "write_npz",
+    "write_raven",
+]
 
 
 def __getattr__(name: str):

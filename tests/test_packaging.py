@@ -1,0 +1,124 @@
+"""What a release contains, and what it says of itself."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import tomllib
+from pathlib import Path
+
+from trove_classifiers import classifiers
+
+import unbag
+from unbag._extras import MISSING
+
+REPOSITORY = Path(__file__).parents[1]
+README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+ADDRESS = "https://example.org/birds/unbag"
+
+
+def hatchling(*arguments, **environment):
+    done = subprocess.run(
+        [sys.executable, "-m", "hatchling", *arguments], cwd=REPOSITORY, check=True, text=True,
+        capture_output=True, env={**os.environ, "UNBAG_REPOSITORY_URL": "", **environment},
+    )  # fmt: skip
+    return done.stdout
+
+
+def metadata(**environment):
+    return json.loads(hatchling("metadata", **environment))
+
+
+def links(markdown):
+    return re.findall(r"\]\(([^)]+)\)", markdown)
+
+
+def test_links_of_the_readme_lead_to_files():
+    relative = [link for link in links(README) if not link.startswith("http")]
+    assert len(relative) > 5
+    for link in relative:
+        assert (REPOSITORY / link).is_file(), link
+
+
+def test_a_build_that_knows_no_host_names_none():
+    built = metadata()
+    assert "urls" not in built
+    assert built["readme"]["text"] == README
+
+
+def test_a_build_that_knows_its_host_has_no_relative_link():
+    built = metadata(UNBAG_REPOSITORY_URL=f"{ADDRESS}/")
+    assert built["urls"]["Source"] == ADDRESS
+    assert all(address.startswith(ADDRESS) for address in built["urls"].values())
+    text = built["readme"]["text"]
+    assert len(links(text)) == len(links(README))
+    assert all(link.startswith("https://") for link in links(text))
+    revision = "main" if ".dev" in unbag.__version__ else f"v{unbag.__version__}"
+    assert f"({ADDRESS}/raw/{revision}/docs/figures/report.png)" in text
+    assert f"({ADDRESS}/blob/{revision}/docs/tutorial.md)" in text
+
+
+def test_the_workflow_that_builds_a_release_names_its_host():
+    workflow = (REPOSITORY / ".github/workflows/test.yml").read_text()
+    assert "UNBAG_REPOSITORY_URL: ${{ github.server_url }}/${{ github.repository }}" in workflow
+
+
+def test_readme_classifiers_and_workflows_name_the_same_pythons():
+    named = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
+    first, last = named[0], named[-1]
+    after = f"3.{int(last.removeprefix('3.')) + 1}"
+    assert PROJECT["requires-python"] == f">={first},<{after}"
+    assert f"You need Linux, Python {first} to {last}" in README
+    assert [name for name in PROJECT["classifiers"] if name.startswith("Operating System")] == [
+        "Operating System :: POSIX :: Linux"
+    ]
+    assert f"set -- {' '.join(named)} oldest" in (REPOSITORY / ".ci/test-all").read_text()
+    workflow = (REPOSITORY / ".github/workflows/test.yml").read_text()
+    assert "python: [{}]".format(", ".join(f'"{version}"' for version in named)) in workflow
+
+
+def test_classifiers_exist():
+    assert set(PROJECT["classifiers"]) <= classifiers
+
+
+def test_the_citation_is_of_this_version():
+    citation = (REPOSITORY / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {unbag.__version__}\n" in citation
+
+
+def test_extras_that_errors_name_exist():
+    named = {re.search(r"unbag\[(\w+)\]", message)[1] for message in MISSING.values()}
+    assert named <= PROJECT["optional-dependencies"].keys()
+    assert f"unbag[{','.join(sorted(named))}]" in PROJECT["optional-dependencies"]["dev"]
+
+
+def test_the_sdist_holds_what_its_tests_need(tmp_path):
+    hatchling("build", "--target", "sdist", "--directory", str(tmp_path))
+    (archive,) = tmp_path.iterdir()
+    with tarfile.open(archive) as tar:
+        held = {name.partition("/")[2] for name in tar.getnames()}
+    folders = ("src", "tests", "docs", "benchmarks", ".ci", ".github")
+    there = {
+        path.relative_to(REPOSITORY).as_posix()
+        for folder in folders
+        for path in (REPOSITORY / folder).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert len(there) > 300
+    assert there <= held
+    assert {
+        "Makefile", "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md",
+        "SECURITY.md", "CITATION.cff", "LICENSE", "constraints.txt", "hatch_build.py", "mkdocs.yml",
+        "pyproject.toml", ".pre-commit-config.yaml", ".ci/test-all", "PKG-INFO",
+    } <= held  # fmt: skip
+    assert not [name for name in held if "__pycache__" in name or ".venv" in name]
+
+
+def test_the_licence_of_shipped_data_is_shipped():
+    data = "src/unbag/datasets/data/README.md"
+    assert data in PROJECT["license-files"]
+    assert "Creative Commons Attribution 4.0" in (REPOSITORY / data).read_text(encoding="utf-8")
+    assert PROJECT["license"] == "BSD-3-Clause AND CC-BY-4.0"
