@@ -10,7 +10,6 @@ four bases, each built on the one before:
 """
 
 import os
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -198,7 +197,7 @@ class BagClassifier(ClassifierMixin, BaseEstimator):
         weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         return float(np.average(right, weights=weight))
 
-    def save(self, path: str | os.PathLike[str], *, info: Mapping[str, Any] | None = None) -> None:
+    def save(self, path: str | os.PathLike[str], *, info: dict[str, Any] | None = None) -> None:
         """Write the fitted model to a file that `unbag.load` reads; it holds no code.
 
         Parameters
