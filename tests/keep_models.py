@@ -6,6 +6,9 @@ writes those of ``RECIPES`` that are not in ``tests/models/files`` yet; what is 
 written again, because it stands for the files that people have. Add a recipe for whatever can be
 in a file and is not yet: `tests/models/test_kept.py` finds what is missing. When `FORMAT` goes up,
 everything is kept once more, in a folder beside the old one.
+
+Run it with the oldest libraries allowed, as in ``make test-all``: scalers of a later scikit-learn
+have parameters that an older one does not know.
 """
 
 import inspect

@@ -85,3 +85,22 @@ def test_kernels_use_only_what_their_folder_of_compiled_code_is_named_after(path
             beside = node.level == 1 and in_folder
             names = {alias.asname or alias.name for alias in node.names}
             assert not ours or beside or not names & used
+
+
+@pytest.mark.parametrize("writable", [True, False])
+def test_a_cache_never_decides_whether_import_works(tmp_path, writable):
+    """Where nothing can be written, kernels are compiled and forgotten."""
+    home = tmp_path / "home"
+    # A file in the place of a folder stops even the superuser, whom no permission would.
+    home.write_text("") if not writable else home.mkdir()
+    code = (
+        "import numpy as np; from unbag.union import most_likely_labels as label; "
+        "print(label(np.zeros((1, 1)), [0, 1], [[1]]))"
+    )
+    environment = {**os.environ, "HOME": str(home), "XDG_CACHE_HOME": str(home)}
+    environment.pop("NUMBA_CACHE_DIR", None)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment
+    )
+    assert (done.stdout, done.stderr) == ("[0]\n", "")
+    assert writable == (home / "unbag" / "kernels").exists()

@@ -19,7 +19,7 @@ from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, StandardSca
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from toy_preprocessing import DropFirst, EveryMethod, NearestInstance
-from unbag import preprocessing
+from unbag import DummyInstances, preprocessing
 from unbag.bags import Bags
 from unbag.pipeline import BagPipeline, kernel_pipeline
 from unbag.preprocessing import (
@@ -464,6 +464,14 @@ def test_pipeline_has_a_method_only_where_the_model_has_it(rng):
     assert not hasattr(BagPipeline([("off", "passthrough")]), "annotate")
     with pytest.raises(NotFittedError):
         model.annotate(two_groups(rng)[0], [])
+
+
+def test_the_model_of_a_pipeline_is_its_last_step():
+    estimator = DummyInstances()
+    pipeline = kernel_pipeline(estimator)
+    assert pipeline.model is pipeline["model"]
+    assert pipeline.model.model is pipeline.model
+    assert estimator.model is estimator
 
 
 def test_pipeline_of_a_model_alone(rng):

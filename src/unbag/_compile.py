@@ -7,6 +7,7 @@ divide without Python's zero check, so that loops vectorise.
 """
 
 import hashlib
+import tempfile
 from functools import cache
 from pathlib import Path
 
@@ -19,7 +20,7 @@ FOLDERS_OF_KERNELS = ("union",)
 
 
 @cache
-def cache_folder(source: str) -> str:
+def cache_folder(source: str) -> str | None:
     """Return where the compiled kernels of a file are kept, by all that they were compiled from.
 
     numba's cache asks only whether a kernel's own file has changed, not whether those of the
@@ -33,25 +34,35 @@ def cache_folder(source: str) -> str:
 
     Returns
     -------
-    str
+    str or None
+        None where nothing can be written: kernels are then compiled anew in every process. The
+        environment variable NUMBA_CACHE_DIR places the folder.
     """
     file = Path(source)
     is_shared = file.parent.name in FOLDERS_OF_KERNELS
     used = sorted(file.parent.glob("*.py")) if is_shared else [file]
     content = b"".join(path.read_bytes() for path in [Path(__file__), *used])
     base = numba.config.CACHE_DIR or platformdirs.user_cache_dir("unbag", appauthor=False)
-    return str(Path(base) / "kernels" / hashlib.sha256(content).hexdigest()[:16])
+    folder = Path(base) / "kernels" / hashlib.sha256(content).hexdigest()[:16]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return str(folder)
+    except OSError:
+        return None
 
 
 def compiled(**flags):
     """Return a decorator that compiles a kernel, and keeps it on disk."""
 
     def decorate(function):
+        folder = cache_folder(function.__code__.co_filename)
         # numba looks at this setting when a function is decorated, and only then.
         usual = numba.config.CACHE_DIR
-        numba.config.CACHE_DIR = cache_folder(function.__code__.co_filename)
+        numba.config.CACHE_DIR = folder or usual
         try:
-            return numba.njit(cache=True, nogil=True, error_model="numpy", **flags)(function)
+            keep = folder is not None
+            return numba.njit(cache=keep, nogil=True, error_model="numpy", **flags)(function)
         finally:
             numba.config.CACHE_DIR = usual
 

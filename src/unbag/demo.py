@@ -11,6 +11,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from ._extras import MissingExtraError, require
 from ._files import atomic_write
 from .datasets import load_digit_bags
 from .estimators import ORLogisticRegression
@@ -48,9 +49,7 @@ def accuracies(bags, y, n_train):
 
 def draw(model, bags, y, path, n_bags=8):
     """Draw some bags, each digit with the label and probability that were inferred for it."""
-    import matplotlib
-
-    matplotlib.use("agg")
+    require("matplotlib").use("agg")
     from matplotlib import pyplot
 
     bags, y = bags[:n_bags], y[:n_bags]
@@ -86,7 +85,7 @@ def run(out: Path, *, quiet: bool = False) -> dict[str, Any]:
     Returns
     -------
     dict
-        The accuracies, and where the picture is.
+        The accuracies, and where the picture is; None if it could not be drawn.
     """
     console = Console(quiet=quiet)
     digits = load_digit_bags()
@@ -104,12 +103,17 @@ def run(out: Path, *, quiet: bool = False) -> dict[str, Any]:
         printed.add_row(name, f"{accuracy:.1%}")
     console.print(printed)
     picture = out / "digits.png"
-    draw(model, bags[n_train:], y[n_train:], picture)
+    try:
+        draw(model, bags[n_train:], y[n_train:], picture)
+        drawn = f"Some of these bags are drawn in {picture}."
+    except MissingExtraError as error:
+        drawn, picture = f"No picture was drawn. {error}", None
     _, inductive, transductive, supervised = table.values()
     console.print(
         f"Nobody said which image is which digit. Knowing only the set of digits in each bag, the "
         f"model reads {inductive:.1%} of new digits right, where labels for every digit would have "
         f"given {supervised:.1%}; told what is in the new bags too, it gets {transductive:.1%}.\n"
-        f"Some of these bags are drawn in {picture}."
+        f"{drawn}",
+        markup=False,  # The name of an extra stands in brackets.
     )
     return {"accuracies": table, "picture": picture}

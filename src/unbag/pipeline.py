@@ -1,13 +1,19 @@
 """Pipelines that answer for instances as well as for bags."""
 
+import os
 from functools import wraps
+from typing import Self
 
+import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.metaestimators import available_if
 
 from unbag._transaction import all_or_nothing
+from unbag.bags import Bags
+from unbag.labels import LabelSets
 from unbag.models import save
 from unbag.preprocessing import BagContext, OnInstances, RBFDictionary
 
@@ -58,7 +64,7 @@ class BagPipeline(Pipeline):
         return self.steps[-1][1]
 
     @all_or_nothing
-    def fit(self, X, y=None, **params):
+    def fit(self, X: Bags | ArrayLike, y: object = None, **params) -> Self:
         """Fit the transformers and the model; when one of them fails, all stay as they were.
 
         Parameters
@@ -75,26 +81,30 @@ class BagPipeline(Pipeline):
         return super().fit(X, y, **params)
 
     @_asked_of_model
-    def predict_instances(self, X, **options):
+    def predict_instances(self, X: Bags | ArrayLike, **options) -> np.ndarray:
         """Label each instance; the label sets of the bags are unknown."""
 
     @_asked_of_model
-    def predict_instances_proba(self, X, **options):
-        """Class probabilities of each instance; the label sets of the bags are unknown."""
+    def predict_instances_proba(self, X: Bags | ArrayLike, **options) -> np.ndarray:
+        """Predict class probabilities of each instance; the label sets of the bags are unknown."""
 
     @_asked_of_model
-    def annotate(self, X, y, **options):
+    def annotate(self, X: Bags | ArrayLike, y: LabelSets | ArrayLike, **options) -> np.ndarray:
         """Label each instance, given the label sets `y` of the bags."""
 
     @_asked_of_model
-    def annotate_proba(self, X, y, **options):
-        """Class probabilities of each instance, given the label sets `y` of the bags."""
+    def annotate_proba(
+        self, X: Bags | ArrayLike, y: LabelSets | ArrayLike, **options
+    ) -> np.ndarray:
+        """Predict class probabilities of each instance, given the label sets `y` of the bags."""
 
     @_asked_of_model
-    def log_likelihood(self, X, y, **options):
-        """Log-probability of the label set `y` of each bag."""
+    def log_likelihood(
+        self, X: Bags | ArrayLike, y: LabelSets | ArrayLike, **options
+    ) -> np.ndarray:
+        """Compute the log-probability of the label set `y` of each bag."""
 
-    def save(self, path, *, info=None):
+    def save(self, path: str | os.PathLike, *, info: dict | None = None) -> None:
         """Write the fitted pipeline to a file that `unbag.load` reads; it holds no code.
 
         Parameters
@@ -109,8 +119,14 @@ class BagPipeline(Pipeline):
 
 
 def kernel_pipeline(
-    estimator, *, context=0.0, scale=1.0, n_components=1.0, whiten=True, random_state=None
-):
+    estimator: BaseEstimator,
+    *,
+    context: float = 0.0,
+    scale: float = 1.0,
+    n_components: float | int = 1.0,
+    whiten: bool = True,
+    random_state: int | np.random.RandomState | None = None,
+) -> BagPipeline:
     """Build a BagPipeline, the kernel version of a model, with its steps in the right order.
 
     These are ``scale``, so that distances weigh all features alike, ``context``, ``kernel`` and

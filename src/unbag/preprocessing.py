@@ -2,14 +2,16 @@
 
 They see instances, never label sets, so they do in prediction what they do in training. A plain
 2-D array counts as one instance per bag and comes back as an array. `n_features_in_` and, where
-features have names, `feature_names_in_` tell what ``fit`` saw.
+features have names, `feature_names_in_` say what ``fit`` saw.
 
 Symbols: x an instance; D the dictionary, some training instances; K the kernel, delta its width.
 """
 
 from numbers import Integral, Real
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import linalg, sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.metrics.pairwise import rbf_kernel
@@ -44,12 +46,12 @@ class _BagTransformer(TransformerMixin, BaseEstimator):
         return tags
 
     @all_or_nothing
-    def fit(self, X, y=None):
+    def fit(self, X: Bags | ArrayLike, y: object = None) -> Self:
         """Learn from Bags, or an array of shape (n_instances, n_features); `y` is ignored."""
         self._learn(self._checked_bags(X, reset=True))
         return self
 
-    def transform(self, X):
+    def transform(self, X: Bags | ArrayLike) -> Bags | np.ndarray | sparse.spmatrix:
         """Give Bags, or an array of shape (n_instances, n_features), its new features."""
         check_is_fitted(self)
         features = self._features(self._checked_bags(X, reset=False))
@@ -57,8 +59,8 @@ class _BagTransformer(TransformerMixin, BaseEstimator):
             return X.with_features(features, self._names(X.feature_names))
         return features
 
-    def get_feature_names_out(self, input_features=None):
-        """Names of the new features; `input_features` may name those that go in."""
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
+        """Return names of the new features; `input_features` may name those that go in."""
         check_is_fitted(self)
         return self._names(_check_feature_names_in(self, input_features))
 
@@ -90,7 +92,7 @@ class OnInstances(_BagTransformer):
 
     _needs_finite = False
 
-    def __init__(self, transformer):
+    def __init__(self, transformer: BaseEstimator):
         self.transformer = transformer
 
     def __sklearn_tags__(self):
@@ -98,8 +100,8 @@ class OnInstances(_BagTransformer):
 
         return get_tags(self.transformer)
 
-    def get_feature_names_out(self, input_features=None):
-        """Names that the transformer gives, where it gives any."""
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
+        """Return the names that the transformer gives, where it gives any."""
         check_is_fitted(self)
         return self.transformer_.get_feature_names_out(
             _check_feature_names_in(self, input_features)
@@ -147,7 +149,7 @@ class BagContext(_BagTransformer):
            [3., 1.]])
     """
 
-    def __init__(self, weight=1.0):
+    def __init__(self, weight: float = 1.0):
         self.weight = weight
 
     def _learn(self, bags):
@@ -219,7 +221,13 @@ class RBFDictionary(_BagTransformer):
     (2.0, array([[1.   , 0.135]]))
     """
 
-    def __init__(self, scale=1.0, n_components=1.0, whiten=True, random_state=None):
+    def __init__(
+        self,
+        scale: float = 1.0,
+        n_components: float | int = 1.0,
+        whiten: bool = True,
+        random_state: int | np.random.RandomState | None = None,
+    ):
         self.scale = scale
         self.n_components = n_components
         self.whiten = whiten
@@ -264,13 +272,13 @@ class RBFDictionary(_BagTransformer):
         return rbf_kernel(instances, dictionary, gamma=1 / self.delta_)
 
 
-def is_whitened(bags):
-    """Whether features come from a whitened dictionary, so that they must not be standardised.
+def is_whitened(bags: Bags) -> bool:
+    """Return whether features come from a whitened dictionary, and must not be standardised.
 
     Parameters
     ----------
     bags : Bags
-        The names of the features tell; where there are none the answer is False.
+        The names of the features say so; where there are none the answer is False.
 
     Examples
     --------
@@ -294,7 +302,7 @@ def _dictionary_size(n_components, n_instances):
 
 
 def _mean_squared_distance(X):
-    """Mean over all ordered pairs of rows, each with itself included."""
+    """Compute the mean over all ordered pairs of rows, each with itself included."""
     if sparse.issparse(X):
         low, high = min_max_axis(X, axis=0)
         _, variances = mean_variance_axis(X, axis=0)

@@ -643,3 +643,17 @@ def test_what_overflows_is_an_error(solver, factor, weight, options, message, co
     with pytest.raises(ValueError, match=message):
         model.fit(bags.with_features(factor * bags.X), y, sample_weight=weight)
     assert not hasattr(model, "coef_")
+
+
+def test_warnings_name_the_line_that_called_fit(colours):
+    bags, y = colours
+    few = [set(range(9))] * len(bags)
+    whitened = RBFDictionary(n_components=5, random_state=0).fit_transform(bags)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ORLogisticRegression(max_iter=2).fit(bags, few)
+        ORLogisticRegression(max_iter=2).fit(whitened, y)
+        ORLogisticRegression(max_iter=2).fit([np.eye(30), np.eye(30)], np.ones((2, 30)))
+    kinds = {warning.category.__name__ for warning in caught}
+    assert kinds >= {"ImpossibleBagWarning", "IntractableBagWarning", "ConvergenceWarning"}
+    assert {warning.filename for warning in caught} == {__file__}

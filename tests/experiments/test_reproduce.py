@@ -1,6 +1,5 @@
 """Runs that are stopped, resumed, repeated; and what they leave."""
 
-import json
 import os
 import signal
 import subprocess
@@ -9,13 +8,14 @@ import time
 
 import pytest
 
-from unbag.experiments import EXPERIMENTS, Ledger, find_experiment, reproduce, runner
-from unbag.experiments.page import write_page
+from unbag.experiments import STUDIES, Plan, find_study, reproduce, runner
+from unbag.experiments.ledger import COMPRESSED, LINES, read_records
 
 
-def lines(folder):
-    """Every record of finished work."""
-    return [line for path in folder.glob("*.jsonl") for line in path.read_text().splitlines()]
+def n_lines(folder):
+    """The number of records of finished work that are not compressed yet."""
+    path = folder / LINES
+    return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
 def files(folder):
@@ -25,11 +25,11 @@ def files(folder):
     }
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.parametrize("name", STUDIES)
 def test_every_experiment_can_be_found(name):
-    experiment = find_experiment(name)
-    assert experiment.name == name
-    assert experiment.title
+    study = find_study(name)
+    assert study.name == name
+    assert study.title
 
 
 def test_an_unknown_experiment_is_named():
@@ -54,12 +54,14 @@ def test_an_interrupted_run_goes_on(tmp_path, monkeypatch):
     halves = tmp_path / "halves"
     with pytest.raises(KeyboardInterrupt):
         reproduce("stability", level="quick", out=halves)
-    assert len(lines(halves / "units")) == 3
+    assert n_lines(halves / "stability") == 3
     monkeypatch.setattr(runner, "do", lambda unit: done.append(unit) or do(unit))
     reproduce("stability", level="quick", out=halves)
-    n_units = len(lines(whole / "units"))
-    assert len(done) == n_units == len(set(map(json.dumps, done)))
+    n_units = len(read_records(whole / "stability"))
+    assert len(done) == n_units == len(set(done))
     assert files(halves) == files(whole)
+    one, other = (out / "stability" / COMPRESSED for out in (halves, whole))
+    assert one.read_bytes() == other.read_bytes()
     reproduce("stability", level="quick", out=halves)
     assert len(done) == n_units
 
@@ -72,14 +74,15 @@ def test_a_killed_run_goes_on(tmp_path):
         sys.executable, "-m", "unbag.cli", "reproduce", "stability", "--quick", "--jobs", "2",
         "-o", str(tmp_path),
     ]  # fmt: skip
+    folder = tmp_path / "stability"
 
     def stopped_by(signal_number):
-        before = len(lines(tmp_path / "units"))
+        before = n_lines(folder)
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             start_new_session=True,
         )  # fmt: skip
-        while len(lines(tmp_path / "units")) < before + 1 and process.poll() is None:
+        while n_lines(folder) < before + 1 and process.poll() is None:
             time.sleep(0.02)
         os.killpg(process.pid, signal_number)
         _, errors = process.communicate(timeout=60)
@@ -91,8 +94,8 @@ def test_a_killed_run_goes_on(tmp_path):
     assert "Traceback" not in errors
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "stability" in done.stderr
-    ledger = Ledger(tmp_path / "units")
-    assert len(lines(tmp_path / "units")) == len(ledger.results)
+    assert len(read_records(folder)) == len(find_study("stability").units(Plan((), "quick"), {}))
+    assert n_lines(folder) == 0
 
 
 def test_a_data_set_that_is_not_here_is_left_out(tmp_path, monkeypatch, capsys):
@@ -107,11 +110,13 @@ def test_a_data_set_that_is_not_here_is_left_out(tmp_path, monkeypatch, capsys):
         reproduce("datasets", ["voc12"], out=tmp_path / "out")
 
 
-def test_a_page_of_all_that_is_done(tmp_path):
-    with pytest.raises(ValueError, match="holds no finished experiment"):
-        write_page(tmp_path / "results", tmp_path / "page.md")
-    reproduce("datasets", ["letter-frost"], out=tmp_path / "results")
-    assert write_page(tmp_path / "results", tmp_path / "docs" / "page.md") == ["datasets"]
-    page = (tmp_path / "docs" / "page.md").read_text()
-    assert "unbag reproduce datasets --data letter-frost --seed 0" in page
-    assert "| letter-frost |" in page
+def test_tables_say_so_if_other_sources_made_their_results(tmp_path, monkeypatch):
+    quick = {"level": "quick", "out": tmp_path}
+    fresh, *_ = reproduce("stability", **quick)
+    assert not any("†" in note for note in fresh.notes)
+    monkeypatch.setattr("unbag.experiments.ledger.fingerprint", lambda task: "other")
+    stale, *_ = reproduce("stability", **quick)
+    assert stale.body == fresh.body
+    assert "other sources of the package" in stale.notes[-1]
+    anew, *_ = reproduce("stability", redo_stale=True, **quick)
+    assert anew.to_markdown() == fresh.to_markdown()

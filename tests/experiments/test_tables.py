@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from unbag.experiments.methods import best_setting
+from unbag.experiments.comparison import best_setting
 from unbag.experiments.tables import Table, best_methods, cell
 
 
@@ -31,9 +31,9 @@ def test_bold_without_spread():
 
 
 def test_settings_are_chosen_by_the_mean():
-    assert best_setting([{}, {}], [[1, 9], [6, 6]]) == 1
-    assert best_setting([{}, {}], [[1, 9], [6, 6]], higher_is_better=False) == 0
-    assert best_setting([{}, {}], [[5, 5], [5, 5]]) == 0
+    assert best_setting([[1, 9], [6, 6]]) == 1
+    assert best_setting([[1, 9], [6, 6]], higher_is_better=False) == 0
+    assert best_setting([[5, 5], [5, 5]]) == 0
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def run(folder: Path, *arguments) -> dict:
     written = {
         str(path.relative_to(folder)): content(path)
         for path in files_in(folder)
-        if before.get(path) != path.stat().st_mtime_ns and path.suffix != ".jsonl"
+        if before.get(path) != path.stat().st_mtime_ns and path.suffix not in (".jsonl", ".gz")
     }
     return tree | ({"files": written} if written else {})
 

@@ -253,7 +253,7 @@ def experiments(folder):
         "datasets": run(folder, "reproduce", "datasets", *frost),
         "transductive": run(folder, "reproduce", "transductive", *frost),
         "inductive": run(folder, "reproduce", "inductive", *frost),
-        "page": run(folder, "reproduce", "none", "-o", "results", "--page", "page.md"),
+        "page": run(folder, "reproduce", "page", "-o", "results", "--page", "page.md"),
         "stability": outline(run(folder, "reproduce", "stability", *quick)),
         "compare": run(
             folder, "compare", "words.csv", *BAG_AND_LABELS, "--instance-labels", "letter",

@@ -10,26 +10,9 @@ import safetensors.numpy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toy_models import assert_equal, fitted_pipeline
+from toy_models import assert_equal
 from unbag.models import container
 from unbag.models.container import FORMAT
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "model.unbag"
-
-
-@pytest.fixture(scope="module")
-def pipeline():
-    return fitted_pipeline()
-
-
-@pytest.fixture
-def saved(pipeline, path):
-    """A sound file of a pipeline."""
-    pipeline.save(path)
-    return path
 
 
 @given(arrays=st.dictionaries(st.text(min_size=1, max_size=4), of_numpy.arrays(

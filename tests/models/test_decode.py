@@ -16,26 +16,9 @@ import pytest
 import safetensors.numpy
 
 import unbag
-from toy_models import BAGS, Y, fitted_pipeline
+from toy_models import BAGS, Y
 from unbag.models import ModelFileError, container, read_header
 from unbag.models.container import FORMAT
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "model.unbag"
-
-
-@pytest.fixture(scope="module")
-def pipeline():
-    return fitted_pipeline()
-
-
-@pytest.fixture
-def saved(pipeline, path):
-    """A sound file of a pipeline."""
-    pipeline.save(path)
-    return path
 
 
 class Evil:

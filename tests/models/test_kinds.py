@@ -18,11 +18,6 @@ FOLDER = KEPT / f"format-{FORMAT}"
 MAY_BE_ANYTHING = ("history_", "objective_", "explained_variance_ratio_")
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "model.unbag"
-
-
 @pytest.mark.parametrize(
     ("allowed", "inside", "outside"),
     [
@@ -98,6 +93,14 @@ def test_single_numbers_that_cannot_have_been_learnt(kept, name, number, why, pa
     header["model"]["state"][name] = number
     container.write(path, header, arrays)
     with pytest.raises(ModelFileError, match=why):
+        unbag.load(path)
+
+
+@pytest.mark.parametrize("ids", [np.arange(3), np.zeros((1, 12))], ids=["too few", "in a table"])
+def test_bags_have_one_id_each(ids, path):
+    header, arrays = container.read(FOLDER / "MIMLNN.unbag")
+    container.write(path, header, {**arrays, "medoids.ids": ids})
+    with pytest.raises(ModelFileError, match="there is not one id for each bag"):
         unbag.load(path)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,13 +23,23 @@ Quick = Annotated[bool, typer.Option("--quick", help="A first look: few folds, f
 Full = Annotated[bool, typer.Option("--full", help="The paper's grids, whatever they take.")]
 Jobs = Annotated[int, typer.Option(help="Number of processes; by default, one per core.")]
 Seed = Annotated[int, typer.Option(help="Of folds, draws and methods.")]
-Results = Annotated[Path, o.written("Folder for results; a stopped run goes on there.")]
 
 
 def reproduce(
     name: Annotated[
-        str, typer.Argument(help="An experiment; 'list' names them, 'all' makes every one.")
+        str,
+        typer.Argument(
+            help="An experiment; 'list' names them, 'all' makes every one. 'page' writes the page "
+            "of committed results, and 'cell' makes one of their cells anew."
+        ),
     ],
+    cell: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="For 'cell': an experiment, a data set, a method and, if you like, a fold.",
+            show_default=False,
+        ),
+    ] = None,
     data: Annotated[
         list[str] | None, typer.Option(help="A data set, such as hja-union; may be repeated.")
     ] = None,
@@ -36,10 +47,19 @@ def reproduce(
     full: Full = False,
     jobs: Jobs = 0,
     seed: Seed = 0,
-    output: Results = Path("results"),
+    output: Annotated[
+        Path | None,
+        o.written(
+            "Folder for results; a stopped run goes on there. By default 'results', and for 'page' "
+            "and 'cell' 'docs/results'."
+        ),
+    ] = None,
     page: Annotated[
         Path | None, typer.Option(help="Write a page of all that the folder holds, too.")
     ] = None,
+    stale: Annotated[
+        bool, typer.Option("--stale", help="Make anew what other sources of unbag have made.")
+    ] = False,
     as_json: o.Json = False,
 ) -> None:
     """Make a table or figure of the paper, or one of ours, beside the published figures.
@@ -47,33 +67,72 @@ def reproduce(
     Example: unbag reproduce inductive --data letter-frost --quick
     """
     from unbag import experiments
+    from unbag.experiments.page import write_page
 
-    known = experiments.EXPERIMENTS
+    known = experiments.STUDIES
+    if cell and name != "cell":
+        raise typer.BadParameter(f"{name!r} stands alone; got {' '.join(cell)} as well")
     if name == "list":
-        titles = {each: experiments.find_experiment(each).title for each in known}
+        titles = {each: experiments.find_study(each).title for each in known}
         messages.result(titles)
         for each, title in () if as_json else titles.items():
             typer.echo(f"{each:15} {title}")
         return
-    if name not in (*known, "all", "none"):
+    if name == "page":
+        write_results_page(output, page)
+        return
+    if name == "cell":
+        remake_cell(cell or [], output)
+        return
+    if name not in (*known, "all"):
         raise typer.BadParameter(f"there is no experiment {name!r}; there are {', '.join(known)}")
-    level = level_of(quick, full)
-    made = {}
-    for each in {"all": list(known), "none": []}.get(name, [name]):
-        chosen = None if data is None or not experiments.find_experiment(each).data else data
-        with how_to_continue(output):
+    level, folder, made = level_of(quick, full), output or Path("results"), {}
+    for each in known if name == "all" else [name]:
+        with how_to_continue(folder):
             made[each] = experiments.reproduce(
-                each, chosen, level=level, seed=seed, n_jobs=jobs or cpu_count(), out=output,
-                console=messages.console,
+                each, data, level=level, seed=seed, n_jobs=jobs or cpu_count(), out=folder,
+                redo_stale=stale, console=messages.console,
             )  # fmt: skip
         show_tables(made[each])
-        messages.note(f"Tables and figures are in {output / each}.")
+        messages.note(f"Tables and figures are in {folder / each}.")
     if page is not None:
-        from unbag.experiments.page import write_page
-
-        write_page(output, page)
+        write_page(folder, page)
         messages.note(f"Written to {page}.")
     messages.result({each: as_records(things) for each, things in made.items()})
+
+
+def write_results_page(folder: Path | None, page: Path | None) -> None:
+    """Write a page of results; of the committed ones, the README's table in this folder too."""
+    from unbag.experiments.page import write_page, write_readme
+    from unbag.experiments.reproduce import COMMITTED, PAGE
+
+    names = write_page(folder or COMMITTED, page or PAGE)
+    messages.result({"output": str(page or PAGE), "experiments": names})
+    messages.note(f"Written to {page or PAGE}.")
+    if folder is None and write_readme():
+        messages.note("Written to README.md.")
+
+
+def remake_cell(cell: list[str], folder: Path | None) -> None:
+    """Make a cell anew, print it beside what is recorded, and fail where they differ."""
+    from unbag.experiments.reproduce import COMMITTED, ROUNDING, remake_cells
+
+    if len(cell) not in (3, 4) or not all(fold.isdecimal() for fold in cell[3:]):
+        raise typer.BadParameter(
+            "'cell' needs an experiment, a data set, a method, and maybe a fold"
+        )
+    made = remake_cells(*cell[:3], *map(int, cell[3:]), out=folder or COMMITTED)
+    messages.result([asdict(each) for each in made])
+    rows = [
+        [f"{each.table}: {each.measure}", f"{each.recorded:.6f}", f"{each.now:.6f}",
+         f"{each.now - each.recorded:+.1e}"]
+        for each in made
+    ]  # fmt: skip
+    if not messages.as_json:
+        print_table(" ".join(cell), ["", "recorded", "now", "difference"], rows)
+    if not all(each.agrees for each in made):
+        messages.say(f"They differ by more than the rounding of the tables, {ROUNDING:g}.")
+        raise typer.Exit(1)
 
 
 @o.with_roles(*o.OF_TABLES)
@@ -88,7 +147,9 @@ def compare(
     full: Full = False,
     jobs: Jobs = 0,
     seed: Seed = 0,
-    output: Results = Path("results"),
+    output: Annotated[
+        Path, o.written("Folder for results; a stopped run goes on there.")
+    ] = Path("results"),
     as_json: o.Json = False,
     **given: Any,
 ) -> None:  # fmt: skip

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from unbag._extras import MissingExtraError
 from unbag._version import __version__
 
 from . import data
@@ -70,7 +71,9 @@ def main(arguments: list[str] | None = None) -> None:
         except BrokenPipeError:
             # Whoever read our output has seen enough.
             code = 1
-        except (ValueError, OSError, TypeError, AttributeError, RuntimeError) as error:
+        except (
+            ValueError, OSError, TypeError, AttributeError, RuntimeError, MissingExtraError,
+        ) as error:  # fmt: skip
             if sys.flags.dev_mode:
                 raise
             messages.say(f"unbag: error: {error}")

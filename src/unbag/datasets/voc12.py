@@ -7,8 +7,10 @@ import tempfile
 
 import numpy as np
 
+from unbag._extras import require
+
 from .dataset import arrays_of
-from .home import Source, fetch
+from .home import Source, fetch, find_local
 
 # In the order of the numbers 1 to 20 in the published outlines.
 CLASSES = (
@@ -76,8 +78,11 @@ def fetch_voc12(data_home=None, download_if_missing=True):
     pixels in ``SegmentationClass``. Its 48 features are shares of its pixels in 8 ranges of red,
     of green and of blue; shares of the strength of its gradients of brightness in 16 directions;
     area, centre, spread, width and height, relative to the photograph, and the share of its box
-    that it fills.
+    that it fills. Reading photographs needs the extra ``images``.
     """
+    if download_if_missing and find_local(VOC12, data_home) is None:
+        # Nobody should wait for 2 gigabytes that cannot be read.
+        require("PIL")
     return fetch(VOC12, convert_voc12, data_home, download_if_missing)
 
 
@@ -171,10 +176,9 @@ def _class_of(pixels, name, root):
 
 
 def _pixels(path, modes):
-    from PIL import Image
-
+    image_files = require("PIL.Image")
     try:
-        with Image.open(path) as image:
+        with image_files.open(path) as image:
             if image.mode not in modes:
                 raise ValueError(f"colours are {image.mode}, not {' or '.join(modes)}")
             return np.asarray(image)

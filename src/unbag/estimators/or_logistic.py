@@ -337,7 +337,7 @@ class ORLogisticRegression(UnionClassifier):
             found = describe_impossible(bags.ids[settled.impossible], len(bags))
             relax = self.on_impossible == "relax"
             action = "were taken as optional, empty ones left out" if relax else "were left out"
-            warnings.warn(f"{found} They {action}.", ImpossibleBagWarning, stacklevel=4)
+            warnings.warn(f"{found} They {action}.", ImpossibleBagWarning, stacklevel=5)
         return settled.problem, ~settled.dropped
 
     def _affordable(self, problem, bags, used):
@@ -359,7 +359,7 @@ class ORLogisticRegression(UnionClassifier):
                 "The features are a whitened dictionary: scaling them again undoes the whitening "
                 "and ruins the model. Use scaling=None.",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=7,
             )
         if self.scaling == "minmax" and sparse.issparse(bags.X):
             raise ValueError(
@@ -389,7 +389,7 @@ class ORLogisticRegression(UnionClassifier):
                 f"fit was interrupted: the model is that of the last completed iteration, "
                 f"{len(progress.history)}.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         else:
             # Without a tolerance, as many iterations are wanted as were made.
@@ -398,7 +398,7 @@ class ORLogisticRegression(UnionClassifier):
                     f"The fit has not converged within {self.max_iter} iterations: allow more by "
                     "max_iter, or be content with less by tol.",
                     ConvergenceWarning,
-                    stacklevel=4,
+                    stacklevel=5,
                 )
         finally:
             if self.verbose:
@@ -417,7 +417,7 @@ class ORLogisticRegression(UnionClassifier):
                 "Those of their labels that are the most certain to occur were taken as optional; "
                 "see relaxed_.",
                 IntractableBagWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
         self.coef_, self.intercept_ = training.scale.coefficients(progress.weights)
         self.history_ = np.array(progress.history)

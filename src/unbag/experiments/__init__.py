@@ -1,8 +1,36 @@
-"""The paper's experiments, and ours, beside the published figures: one file each."""
+"""The paper's experiments, and ours, beside the published figures.
 
+The files here are what experiments are made of; ``studies`` has the experiments, one file each,
+which find here all that most of them need.
+"""
+
+from .comparison import (
+    BAG_MEASURES,
+    Comparison,
+    best_setting,
+    fit_and_measure,
+    fold,
+    mean_over_draws,
+    some_methods,
+    whole,
+    words,
+)
+from .data import load, load_fold, split
+from .figures import STYLES, Figure, comparison_figure, curve_figure, panels
 from .ledger import Ledger
-from .plan import Plan
-from .published import published
-from .reproduce import EXPERIMENTS, find_experiment, reproduce
+from .methods import BOUNDS, METHODS, NOTHING, Method, grid, levels
+from .plan import Plan, Study
+from .published import published, published_figure
+from .reproduce import reproduce
+from .studies import STUDIES, find_study
+from .tables import SIGNIFICANT, Table, beside, cell, comparison_table, difference
+from .unit import Results, Unit, Values
 
-__all__ = ["EXPERIMENTS", "Ledger", "Plan", "find_experiment", "published", "reproduce"]
+__all__ = [
+    "BAG_MEASURES", "BOUNDS", "METHODS", "NOTHING", "SIGNIFICANT", "STUDIES", "STYLES",
+    "Comparison", "Figure", "Ledger", "Method", "Plan", "Results", "Study", "Table", "Unit",
+    "Values", "beside", "best_setting", "cell", "comparison_figure", "comparison_table",
+    "curve_figure", "difference", "find_study", "fit_and_measure", "fold", "grid", "levels",
+    "load", "load_fold", "mean_over_draws", "panels", "published", "published_figure", "reproduce",
+    "some_methods", "split", "whole", "words",
+]  # fmt: skip

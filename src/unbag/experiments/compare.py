@@ -1,28 +1,39 @@
 """The paper's comparison on a table of the user's own."""
 
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 
-from unbag.io import read
+from rich.console import Console
 
-from .bag_level import MEASURES, words
-from .cross_validation import fold_scores, fold_units, tuned
+from unbag.io import Roles, read
+
+from .comparison import HIGHER_IS_BETTER, Comparison, fold, some_methods, words
 from .data import table_name
 from .ledger import Ledger
 from .methods import BOUNDS, METHODS
 from .plan import Plan
 from .reproduce import write
 from .runner import run
-from .tables import Table, best_methods, cell
+from .tables import Table, comparison_table
+from .unit import Results
 
-METHODS_OF_INSTANCES = ("mlr", "unbag", "sim", "mimlfast", "lsbcmm")
-METHODS_OF_BAGS = ("mimlsvm", "mimlnn")
+#: What is compared with and without instance labels, and what needs them.
+ALWAYS = ("mlr", "unbag", "sim", "mimlfast", "lsbcmm", "mimlsvm", "mimlnn")
+WITH_INSTANCE_LABELS = ("slr", "dummy")
 
 
 def compare(
-    path, roles=None, *, methods=None, level="standard", seed=0, n_jobs=1, out="results",
-    console=None,
-):  # fmt: skip
+    path: str | Path,
+    roles: Roles | None = None,
+    *,
+    methods: Sequence[str] | None = None,
+    level: str = "standard",
+    seed: int = 0,
+    n_jobs: int = 1,
+    out: str | Path = "results",
+    console: Console | None = None,
+) -> list[Table]:
     """Compare the paper's methods on a table, by cross-validation over its bags.
 
     Parameters
@@ -42,10 +53,9 @@ def compare(
     """
     path = Path(path).resolve()
     table = read(path, roles)
-    has_truth = table.bags.instance_labels is not None
     if methods is None:
-        bounds = ("slr", "dummy", "dummy-bags") if has_truth else ("dummy-bags",)
-        methods = (*METHODS_OF_INSTANCES, *METHODS_OF_BAGS, *bounds)
+        more = () if table.bags.instance_labels is None else WITH_INSTANCE_LABELS
+        methods = (*ALWAYS, *more, "dummy-bags")
     for method in methods:
         if method not in METHODS:
             raise ValueError(f"There is no method {method!r}; there are {', '.join(METHODS)}.")
@@ -56,44 +66,32 @@ def compare(
             f"{path} has {len(table.bags)} bags, too few for {plan.n_folds} folds: a comparison "
             "needs more bags."
         )
-    ledger = Ledger(Path(out) / "units")
-    run(fold_units(plan, methods), ledger, n_jobs=n_jobs, console=console, title="compare")
-    shown = [comparison(plan, ledger, methods, path.name, has_truth)]
-    write(shown, Path(out) / "compare", plan)
-    return shown
+    compared = some_methods(*methods)
+    if {"dummy", "dummy-bags"} <= set(compared):
+        compared["dummy-bags"] = replace(compared["dummy-bags"], title="dummy, bags alone")
+    comparison = Comparison(fold, compared)
+    ledger = Ledger(out, "compare")
+    with ledger.writing():
+        run(comparison.units(plan), ledger, n_jobs=n_jobs, console=console, title="compare")
+    tables = [method_table(plan, ledger, comparison, path.name)]
+    write(tables, Path(out) / "compare", plan)
+    return tables
 
 
-def comparison(plan, ledger, methods, title, has_truth):
+def method_table(plan: Plan, ledger: Results, comparison: Comparison, title: str) -> Table:
     """Make the table: a row for each method, a column for each measure."""
     (name,) = plan.data
-    measures = {"inductive_accuracy": True, "transductive_accuracy": True} if has_truth else {}
-    measures |= MEASURES
-    records, cells = [], {}
-    for measure, higher in measures.items():
-        scores = {}
-        for method in methods:
-            setting, place = tuned(plan, ledger, name, method, "hamming_loss", False)
-            if has_measure(plan, ledger, name, method, measure):
-                scores[method] = fold_scores(plan, ledger, name, method, measure)[place], setting
-        rivals = {m: values for m, (values, _) in scores.items() if m not in BOUNDS}
-        bold = best_methods(rivals, higher_is_better=higher)
-        for method, (values, setting) in scores.items():
-            mean, std = float(values.mean()), float(values.std(ddof=1))
-            cells[method, measure] = cell(mean, std, bold=method in bold)
-            records.append(
-                {
-                    "data": title, "method": METHODS[method].title, "measure": measure,
-                    "ours": mean, "std": std, "bold": method in bold, "setting": setting,
-                }
-            )  # fmt: skip
-    return Table(
+    records = [
+        record
+        for measure in HIGHER_IS_BETTER
+        for record in comparison.records(
+            plan, ledger, name, measure, tuned_by="hamming_loss", outside=BOUNDS,
+            labels={"data": title},
+        )
+    ]  # fmt: skip
+    return comparison_table(
         "compare",
         f"{title}: methods compared (%)",
-        ["", *(words(measure) for measure in measures)],
-        [
-            [METHODS[method].title, *(cells.get((method, measure), "") for measure in measures)]
-            for method in methods
-        ],
         records,
         [
             "Accuracies and average precision are better high, the others low. Each method is at "
@@ -101,11 +99,7 @@ def comparison(plan, ledger, methods, title, has_truth):
             "many settings. Bold: the best, and what a paired t-test (two-tailed, 95 %) over the "
             f"folds does not tell from it. {plan.describe()}."
         ],
+        row="method",
+        column=lambda record: words(record["measure"]),
+        rows=[method.title for method in comparison.methods.values()],
     )
-
-
-def has_measure(plan, ledger, name, method, measure):
-    """Tell whether a method could be measured so."""
-    setting = METHODS[method].grids[plan.level][0]
-    (unit, *_) = (u for u in fold_units(plan, [method]) if u["setting"] == setting)
-    return measure in ledger[unit]

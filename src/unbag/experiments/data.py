@@ -2,17 +2,20 @@
 
 import json
 from functools import lru_cache
+from pathlib import Path
 
 from sklearn.model_selection import KFold
 
 from unbag import datasets
+
+from .unit import Unit
 
 # The draws and tables of one experiment; more would only fill the memory.
 KEPT = 16
 
 
 @lru_cache(maxsize=KEPT)
-def load(name, draw=0):
+def load(name: str, draw: int = 0) -> tuple:
     """Load bags, with their instance labels, and label sets.
 
     Parameters
@@ -28,26 +31,26 @@ def load(name, draw=0):
     y : ndarray of shape (n_bags, n_classes), or LabelSets
     """
     if name.startswith("{"):
-        return read_named(**json.loads(name))
+        return read_table(**json.loads(name))
     data = datasets.load(name, random_state=draw)
     return data.bags, data.y
 
 
-def split(n_bags, n_folds, fold, seed):
+def split(n_bags: int, n_folds: int, fold: int, seed: int) -> tuple:
     """Return the training and test bags of one fold."""
     folds = KFold(n_folds, shuffle=True, random_state=seed)
     return list(folds.split(range(n_bags)))[fold]
 
 
-def load_fold(data, draw, n_folds, fold, seed):
-    """Return training bags and label sets, and test bags and label sets."""
-    bags, y = load(data, draw)
-    train, test = split(len(bags), n_folds, fold, seed)
+def load_fold(unit: Unit) -> tuple:
+    """Return training bags and label sets, and test bags and label sets, of a unit of work."""
+    bags, y = load(unit.data, unit.draw)
+    train, test = split(len(bags), unit.n_folds, unit.fold, unit.seed)
     return bags[train], y[train], bags[test], y[test]
 
 
-def table_name(path, roles):
-    """Name a table by where it lies, its state there, and its columns; `load` can read it.
+def table_name(path: Path, roles: dict) -> str:
+    """Return a name by which `load` reads a table: where it lies, its state, and its columns.
 
     Parameters
     ----------
@@ -65,7 +68,7 @@ def table_name(path, roles):
     return json.dumps({**content, "roles": roles}, sort_keys=True, default=str)
 
 
-def read_named(path, roles, **_):
+def read_table(path: str, roles: dict, **_) -> tuple:
     """Read a table that `table_name` has named."""
     from unbag.io import Roles, read
 

@@ -3,24 +3,30 @@
 Symbols: a bag has n instances and k labels; there are C classes and d features.
 """
 
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from time import perf_counter, thread_time
 
 import numpy as np
 from scipy.special import log_softmax
 
+from unbag.estimators import ORLogisticRegression
 from unbag.union import UnionProblem
 
 from .data import KEPT, load
 from .methods import published_model
-from .timed_fits import counted_warnings, warm_up
+from .plan import Plan
+from .timing import counted_warnings, warm_up
+from .unit import Unit
 
 #: Of one measurement: calls are repeated for that much CPU time, and at least that often.
 SECONDS = 0.2
 LEAST_CALLS = 5
 
 
-def step_counts(sizes, cardinalities, n_classes, n_features):
+def step_counts(
+    sizes: Sequence[int], cardinalities: Sequence[int], n_classes: int, n_features: int
+) -> dict[str, int]:
     """Count the steps of one E-step, as the paper does, and those of ours at most.
 
     Parameters
@@ -50,7 +56,7 @@ def step_counts(sizes, cardinalities, n_classes, n_features):
     }
 
 
-def bag_costs(sizes, cardinalities):
+def bag_costs(sizes: np.ndarray, cardinalities: np.ndarray) -> np.ndarray:
     """Compute n k 2^k of each bag, by which pruning sorts them; shape (n_bags,).
 
     Examples
@@ -61,7 +67,7 @@ def bag_costs(sizes, cardinalities):
     return np.multiply(sizes, cardinalities) * 2.0 ** np.asarray(cardinalities)
 
 
-def cheapest_bags(sizes, cardinalities, kept_percent):
+def cheapest_bags(sizes: np.ndarray, cardinalities: np.ndarray, kept_percent: int) -> np.ndarray:
     """Return the places of the bags that pruning keeps, in their order.
 
     Parameters
@@ -80,38 +86,36 @@ def cheapest_bags(sizes, cardinalities, kept_percent):
     return np.sort(np.argsort(costs, kind="stable")[:n_kept])
 
 
-def best_time(call):
+def best_time(call: Callable[[], object]) -> float:
     """Return the shortest time, in seconds, that a call takes in many trials."""
-    best = np.inf
-    n_calls = 0
+    times = []
     begin = thread_time()
-    while n_calls < LEAST_CALLS or thread_time() - begin < SECONDS:
+    while len(times) < LEAST_CALLS or thread_time() - begin < SECONDS:
         start = perf_counter()
         call()
-        best = min(best, perf_counter() - start)
-        n_calls += 1
-    return best
+        times.append(perf_counter() - start)
+    return min(times)
 
 
 @lru_cache(maxsize=KEPT)
-def fitted_model(data, draw, seed):
+def fitted_model(data: str, draw: int, seed: int) -> ORLogisticRegression:
     """Fit the published model to a whole data set, once in a process."""
     with counted_warnings():
         return published_model(seed, n_jobs=1).fit(*load(data, draw))
 
 
-def log_priors(model, X):
+def log_priors(model: ORLogisticRegression, X: np.ndarray) -> np.ndarray:
     """Compute the class log-probabilities of instances; shape (n_instances, n_classes)."""
     return log_softmax(X @ model.coef_.T + model.intercept_, axis=1)
 
 
-def count_steps(data, draw):
+def count_steps(unit: Unit) -> dict[str, int]:
     """Count the steps of an E-step over a data set, by `step_counts`."""
-    bags, y = load(data, draw)
+    bags, y = load(unit.data, unit.draw)
     return step_counts(bags.sizes, y.sum(axis=1), y.shape[1], bags.n_features)
 
 
-def e_step(data, draw, method, kept_percent, seed):
+def e_step(unit: Unit) -> dict[str, float]:
     """Time one E-step at the priors of the fitted model, on one thread.
 
     As in a fit, the label sets were checked before, and the posteriors of forbidden classes are
@@ -119,13 +123,9 @@ def e_step(data, draw, method, kept_percent, seed):
 
     Parameters
     ----------
-    data, draw
-        Which data set.
-    method : str
-        Of `unbag.union.infer`; or "prior", for the priors that every method needs first.
-    kept_percent : int
-        Share of bags, the cheapest ones.
-    seed : int
+    unit : Unit
+        Its method is one of `unbag.union.infer`, or "prior", for the priors that every method
+        needs first. Its condition has ``kept_percent``, the share of bags, the cheapest ones.
 
     Returns
     -------
@@ -133,12 +133,12 @@ def e_step(data, draw, method, kept_percent, seed):
         ``seconds``, the best of many trials; ``uncertified``, the number of bags whose answer has
         no finite error bound; ``n_instances``.
     """
-    bags, y = load(data, draw)
-    model = fitted_model(data, draw, seed)
-    kept = cheapest_bags(bags.sizes, y.sum(axis=1), kept_percent)
+    bags, y = load(unit.data, unit.draw)
+    model = fitted_model(unit.data, unit.draw, unit.seed)
+    kept = cheapest_bags(bags.sizes, y.sum(axis=1), unit.condition["kept_percent"])
     bags, y = bags[kept], y[kept]
     n_instances = int(bags.n_instances)
-    if method == "prior":
+    if unit.method == "prior":
         seconds = best_time(lambda: log_priors(model, bags.X))
         return {"seconds": seconds, "uncertified": 0, "n_instances": n_instances}
     warm_up()
@@ -146,20 +146,19 @@ def e_step(data, draw, method, kept_percent, seed):
     log_prior = log_priors(model, bags.X)
 
     def infer():
-        return problem.answer(log_prior, method=method, n_jobs=1)
+        return problem.answer(log_prior, method=unit.method, n_jobs=1)
 
     uncertified = int(np.isinf(infer().error_bound).sum())
     return {"seconds": best_time(infer), "uncertified": uncertified, "n_instances": n_instances}
 
 
-def e_step_unit(plan, name, draw, method, kept_percent=100):
-    """Name the unit of work that times one E-step."""
-    return {
-        "task": "e_step", "data": name, "draw": draw, "method": method,
-        "kept_percent": kept_percent, "seed": plan.seed,
-    }  # fmt: skip
+def count_unit(plan: Plan, name: str) -> Unit:
+    """Return the unit of work that counts steps; all draws have the same."""
+    return Unit(count_steps, name, plan.seed)
 
 
-def count_unit(plan, name):
-    """Name the unit of work that counts steps; all draws have the same."""
-    return {"task": "count_steps", "data": name, "draw": plan.seed}
+def e_step_unit(plan: Plan, name: str, draw: int, method: str, kept_percent: int = 100) -> Unit:
+    """Return the unit of work that times one E-step."""
+    return Unit(
+        e_step, name, draw, method, condition={"kept_percent": kept_percent}, seed=plan.seed
+    )

@@ -1,8 +1,14 @@
 """How figures look, and how they are written: readable, and without colour too."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+from unbag._extras import require
 from unbag._files import atomic_write
+
+from .unit import Values
 
 #: Okabe and Ito's colours, which colour-blind people can tell apart; a marker and a dash each,
 #: for those who print in grey.
@@ -32,22 +38,25 @@ class Figure:
 
     name: str
     title: str
-    draw: object
+    draw: Callable[[], Any]
 
-    def save(self, folder):
+    def save(self, folder: Path) -> None:
         """Write it as PNG and SVG, the same bytes for the same data."""
-        import matplotlib
-
+        matplotlib = require("matplotlib")
         matplotlib.use("agg")
         with matplotlib.rc_context({"svg.hashsalt": self.name, "svg.fonttype": "none"}):
             figure = self.draw()
-            with atomic_write(folder / f"{self.name}.png") as file:
-                figure.savefig(file, format="png", dpi=150, metadata={"Software": None})
-            with atomic_write(folder / f"{self.name}.svg") as file:
-                figure.savefig(file, format="svg", metadata={"Date": None})
+            for kind, options in (
+                ("png", {"dpi": 150, "metadata": {"Software": None}}),
+                ("svg", {"metadata": {"Date": None}}),
+            ):
+                with atomic_write(folder / f"{self.name}.{kind}") as file:
+                    figure.savefig(file, format=kind, **options)
 
 
-def panels(n_panels, *, n_columns=2, size=(4.6, 3.4)):
+def panels(
+    n_panels: int, *, n_columns: int = 2, size: tuple[float, float] = (4.6, 3.4)
+) -> tuple[Any, list]:
     """Make a figure of some panels, in rows.
 
     Returns
@@ -70,82 +79,130 @@ def panels(n_panels, *, n_columns=2, size=(4.6, 3.4)):
     return canvas, axes[:n_panels]
 
 
-def style_of(index):
-    """Return colour, marker and dashes for a line, by its place."""
-    colour, marker, dashes = STYLES[index % len(STYLES)]
-    return {"color": colour, "marker": marker, "linestyle": dashes, "markersize": 5}
-
-
-def line_panels(
-    panels_of_lines, *, x_label, y_label, logarithmic=False, y_logarithmic=False, n_columns=2
-):
-    """Draw one panel of lines for each data set.
-
-    Parameters
-    ----------
-    panels_of_lines : dict of str to (dict of str to (list, list))
-        Title to lines; name of a line to its x and y.
-    x_label, y_label : str
-    logarithmic, y_logarithmic : bool
-        Whether x is, and whether y is.
-
-    Returns
-    -------
-    matplotlib figure
-    """
-    figure, axes = panels(len(panels_of_lines), n_columns=n_columns)
-    places = {}
-    for axis, (title, lines) in zip(axes, panels_of_lines.items(), strict=True):
-        axis.set_title(title)
-        for name, (x, y) in lines.items():
-            place = places.setdefault(name, len(places))
-            axis.plot(x, y, label=name, **style_of(place))
-        axis.set_xlabel(x_label)
-        axis.set_ylabel(y_label)
-        if logarithmic:
-            axis.set_xscale("log")
-        if y_logarithmic:
-            axis.set_yscale("log")
+def _legend_below(figure, n_columns):
+    """Put one legend of all panels below them."""
     handles = {}
-    for axis in axes:
+    for axis in figure.axes:
         for handle, name in zip(*axis.get_legend_handles_labels(), strict=True):
             handles.setdefault(name, handle)
     figure.legend(
-        handles.values(), handles.keys(), loc="outside lower center", ncols=min(4, len(handles))
-    )
-    return figure
+        handles.values(), handles.keys(), loc="outside lower center",
+        ncols=min(n_columns, len(handles)),
+    )  # fmt: skip
 
 
-def beside_published(groups, *, x_label):
-    """Draw our figures (filled, with their deviation) and the published ones (hollow).
+def curve_figure(
+    name: str,
+    title: str,
+    records: list[Values],
+    *,
+    line: str,
+    x: str,
+    x_label: str,
+    y_label: str,
+    panel: str | Callable[[dict], str] = "data",
+    y: str = "ours",
+    logarithmic: bool = False,
+    y_logarithmic: bool = False,
+    marked: bool = False,
+) -> Figure:
+    """Make a figure of lines, from one record for each of their points.
 
     Parameters
     ----------
-    groups : dict of str to (dict of str to (ours, std, published))
-        Data set to methods; deviation and published figure may be None.
-    x_label : str
-
-    Returns
-    -------
-    matplotlib figure
+    name, title : str
+    records : list of dict
+    line, x, y : str
+        The entries of a record that say which line it belongs to, and where on it.
+    x_label, y_label : str
+    panel : str or callable
+        The entry that says which panel it belongs to, or a function of the record.
+    logarithmic, y_logarithmic : bool
+        Whether x is, and whether y is.
+    marked : bool
+        Whether logarithmic axes are marked by plain numbers: x at the points, y at 1, 2 and 5.
     """
-    n_rows = max(len(group) for group in groups.values())
-    figure, axes = panels(len(groups), size=(4.6, 0.7 + 0.33 * n_rows))
-    for axis, (title, group) in zip(axes, groups.items(), strict=True):
-        axis.set_title(title)
-        for place, (ours, std, known) in enumerate(group.values()):
-            colour = STYLES[0][0]
-            axis.errorbar(ours, place, xerr=std, fmt="o", color=colour, capsize=2, label="unbag")
-            if known is not None:
-                axis.plot(
-                    known, place, "D", color=STYLES[1][0], fillstyle="none", label="published"
-                )
-        axis.set_yticks(range(len(group)), list(group))
-        axis.invert_yaxis()
-        axis.grid(axis="x", color="#dddddd", linewidth=0.7)
-        axis.set_xlabel(x_label)
-    handles = dict(
-        pair[::-1] for axis in axes for pair in zip(*axis.get_legend_handles_labels(), strict=True)
-    )
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=2)
-    return figure
+    lines = {}
+    for record in records:
+        where = panel(record) if callable(panel) else record[panel]
+        points = lines.setdefault(where, {}).setdefault(record[line], ([], []))
+        points[0].append(record[x])
+        points[1].append(record[y])
+
+    def draw():
+        from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+        figure, axes = panels(len(lines))
+        places = {}
+        for axis, (heading, of_panel) in zip(axes, lines.items(), strict=True):
+            axis.set_title(heading)
+            for label, (horizontal, vertical) in of_panel.items():
+                place = places.setdefault(label, len(places)) % len(STYLES)
+                style = dict(zip(("color", "marker", "linestyle"), STYLES[place], strict=True))
+                axis.plot(horizontal, vertical, label=label, markersize=5, **style)
+            axis.set_xlabel(x_label)
+            axis.set_ylabel(y_label)
+            if logarithmic:
+                axis.set_xscale("log")
+            if y_logarithmic:
+                axis.set_yscale("log")
+            if marked and logarithmic:
+                axis.set_xticks(horizontal, [str(each) for each in horizontal])
+                axis.set_xticks([], minor=True)
+            if marked and y_logarithmic:
+                axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+                axis.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+                axis.yaxis.set_minor_formatter(NullFormatter())
+        _legend_below(figure, 4)
+        return figure
+
+    return Figure(name, title, draw)
+
+
+def comparison_figure(
+    name: str,
+    title: str,
+    records: list[Values],
+    *,
+    x_label: str,
+    row: str = "method",
+    published: str = "published",
+) -> Figure:
+    """Make a figure of ours (filled, with deviation) and the published figures (hollow).
+
+    Parameters
+    ----------
+    name, title : str
+    records : list of dict
+        One panel for each ``data``; with ``ours`` and, where known, ``std``.
+    x_label : str
+    row, published : str
+        The entries of a record that hold its row, and the published figure.
+    """
+    groups = {}
+    for record in records:
+        groups.setdefault(record["data"], []).append(record)
+
+    def draw():
+        n_rows = max(len(group) for group in groups.values())
+        figure, axes = panels(len(groups), size=(4.6, 0.7 + 0.33 * n_rows))
+        for axis, (data, group) in zip(axes, groups.items(), strict=True):
+            axis.set_title(data)
+            for place, record in enumerate(group):
+                axis.errorbar(
+                    record["ours"], place, xerr=record.get("std"), fmt="o", color=STYLES[0][0],
+                    capsize=2, label="unbag",
+                )  # fmt: skip
+                if record[published] is not None:
+                    axis.plot(
+                        record[published], place, "D", color=STYLES[1][0], fillstyle="none",
+                        label="published",
+                    )  # fmt: skip
+            axis.set_yticks(range(len(group)), [record[row] for record in group])
+            axis.invert_yaxis()
+            axis.grid(axis="x", color="#dddddd", linewidth=0.7)
+            axis.set_xlabel(x_label)
+        _legend_below(figure, 2)
+        return figure
+
+    return Figure(name, title, draw)

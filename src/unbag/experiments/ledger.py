@@ -1,74 +1,178 @@
 """What has been done so far, on disk: an interrupted run goes on where it stopped.
 
-A *unit* is the smallest piece of work, such as one method with one setting on one fold: a
-dict of plain values, whose ``task`` names the function that does it. Each finished unit is one
-line of JSON, written at once.
+Each experiment has a ledger in its folder of results. A finished unit of work is one line of JSON,
+appended to ``units.jsonl`` at once; when a run ends, all lines go to ``units.jsonl.gz``, sorted, so
+that the same work gives the same bytes. A record says which version of the package made it, and
+has a fingerprint of the sources: what other sources made is *stale*. It counts until it is made
+anew.
 """
 
+import gzip
 import json
 import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
+from unbag._files import atomic_write
 from unbag._version import __version__
 
+from .sources import fingerprint
+from .unit import Unit, Values, key_of
 
-def key_of(unit):
-    """Write a unit as text that is the same whatever the order of its entries.
+try:
+    import fcntl
+except ImportError:  # Where there are no such locks, take care not to start a run twice.
+    fcntl = None
 
-    Examples
-    --------
-    >>> key_of({"task": "fold", "fold": 3}) == key_of({"fold": 3, "task": "fold"})
-    True
-    """
-    return json.dumps(unit, sort_keys=True)
+LINES = "units.jsonl"
+COMPRESSED = "units.jsonl.gz"
+#: What a record has.
+ENTRIES = ("unit", "result", "sources", "version")
+
+
+class LedgerInUseError(OSError):
+    """Another process is writing to the same ledger."""
 
 
 class Ledger:
-    """Finished units and their results, kept in one file per task.
+    """Finished units of work and their results.
 
     Parameters
     ----------
-    folder : Path
-        Made when the first unit is finished. What another version of the package has done is
-        left there, but not used.
+    out : path
+        A folder of results. What other experiments have done there is found as well: some of
+        them share work.
+    experiment : str
+        Its ledger is in the folder of this name, made when the ledger is first written to.
+    use_stale : bool
+        Whether what other sources made counts as done.
     """
 
-    def __init__(self, folder):
-        self.folder = folder
-        self.results = {}
-        for path in sorted(folder.glob("*.jsonl")):
+    def __init__(self, out: str | os.PathLike, experiment: str, *, use_stale: bool = True):
+        self.folder = Path(out) / experiment
+        self.use_stale = use_stale
+        self._records = {}
+        # Its own records last: they may have been made anew.
+        for path in sorted(Path(out).glob("*/"), key=lambda path: path == self.folder):
             self._read(path)
 
-    def _read(self, path):
-        content = path.read_bytes()
-        # What comes after the last line break was cut short by a kill: it never happened.
-        whole = content.rpartition(b"\n")[0]
-        if len(whole) + bool(whole) < len(content):
-            with path.open("r+b") as file:
-                file.truncate(len(whole) + bool(whole))
-        for number, line in enumerate(whole.splitlines(), start=1):
+    def _read(self, folder):
+        self._records |= {
+            key: record
+            for key, record in read_records(folder).items()
+            if self.use_stale or not is_stale(record)
+        }
+
+    def __contains__(self, unit: Unit) -> bool:
+        return unit.key in self._records
+
+    def __getitem__(self, unit: Unit) -> Values:
+        return self._records[unit.key]["result"]
+
+    def note_on_stale(self, units: Iterable[Unit]) -> str:
+        """Return a note on how many of these units other sources have done; empty if none."""
+        done = [unit for unit in units if unit in self]
+        n_stale = sum(is_stale(self._records[unit.key]) for unit in done)
+        if not n_stale:
+            return ""
+        return (
+            f"† {n_stale} of {len(done)} units of work were done by other sources of the package "
+            "than these; with `--stale`, they are done anew."
+        )
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Keep other processes from writing to this ledger, so that `add` can.
+
+        When all goes well, the file of lines is compressed at the end; after an interruption it
+        stays, and the next run goes on with it.
+
+        Raises
+        ------
+        LedgerInUseError
+            At once, if another process is writing.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        lines = self.folder / LINES
+        with _locked(self.folder):
+            # Another process may have written since this ledger was read.
+            self._read(self.folder)
+            with lines.open("ab") as self._file:
+                # A line that was cut short by a kill must not go on.
+                self._file.truncate(lines.read_bytes().rfind(b"\n") + 1)
+                yield
+            compress(self.folder)
+
+    def add(self, unit: Unit, result: Values) -> None:
+        """Keep the result of a finished unit, within `writing`; it is on disk when this returns."""
+        description = unit.describe()
+        record = {
+            "unit": description, "result": result, "sources": fingerprint(description["task"]),
+            "version": __version__,
+        }  # fmt: skip
+        line = json.dumps(record)
+        self._file.write(line.encode() + b"\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        # As it will be read again, so that a resumed run ends in the same table.
+        self._records[unit.key] = json.loads(line)
+
+
+def read_records(folder: Path) -> dict[str, Values]:
+    """Read the ledger in a folder: the last record of each unit, by its key.
+
+    A last line that was cut short by a kill never happened.
+    """
+    records = {}
+    for name, decompress in ((COMPRESSED, gzip.decompress), (LINES, bytes)):
+        path = folder / name
+        try:
+            lines = decompress(path.read_bytes()).split(b"\n")[:-1] if path.exists() else []
+        except (OSError, EOFError) as error:
+            raise ValueError(f"{path} cannot be read: {error}. Restore it or remove it.") from None
+        for number, line in enumerate(lines, start=1):
             try:
-                entry = json.loads(line)
-                if entry["version"] == __version__:
-                    self.results[key_of(entry["unit"])] = entry["result"]
+                record = json.loads(line)
+                records[key_of(record["unit"])] = {entry: record[entry] for entry in ENTRIES}
             except (ValueError, KeyError, TypeError):
                 raise ValueError(
                     f"{path}, line {number}, is no record of finished work: remove the line, or "
                     "give another output folder."
                 ) from None
+    return records
 
-    def __contains__(self, unit):
-        return key_of(unit) in self.results
 
-    def __getitem__(self, unit):
-        return self.results[key_of(unit)]
+def is_stale(record: Values) -> bool:
+    """Return whether a record was made by other sources than these."""
+    return record["sources"] != fingerprint(record["unit"]["task"])
 
-    def add(self, unit, result):
-        """Keep the result of a finished unit; it is on disk when this returns."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        entry = {"unit": unit, "result": result, "version": __version__}
-        with (self.folder / f"{unit['task']}.jsonl").open("a", encoding="utf-8") as file:
-            file.write(json.dumps(entry) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        # As it will be read again, so that a resumed run ends in the same table.
-        self.results[key_of(unit)] = json.loads(json.dumps(result))
+
+def compress(folder: Path) -> None:
+    """Move what the file of lines in a folder holds to the compressed file."""
+    lines = folder / LINES
+    if records := read_records(folder):
+        text = "".join(json.dumps(records[key]) + "\n" for key in sorted(records))
+        with atomic_write(folder / COMPRESSED) as file:
+            file.write(gzip.compress(text.encode(), mtime=0))
+    lines.unlink()
+
+
+@contextmanager
+def _locked(folder):
+    """Lock a folder for this process; the lock ends with it, however it ends."""
+    if fcntl is None:
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise LedgerInUseError(
+                f"Another process is writing to the ledger in {folder}: wait for it to end, or "
+                "give another output folder."
+            ) from None
+        yield
+    finally:
+        os.close(descriptor)

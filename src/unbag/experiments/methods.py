@@ -4,12 +4,11 @@ The paper tunes after the fact: each rival is reported at the setting whose mean
 folds is the best. That flatters the rivals, and those with large grids most.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
 
-import numpy as np
 from sklearn.preprocessing import MinMaxScaler, Normalizer
 
 from unbag.estimators import (
@@ -25,6 +24,8 @@ from unbag.estimators import (
 )
 from unbag.pipeline import BagPipeline
 from unbag.preprocessing import OnInstances
+
+from .unit import Values
 
 
 @dataclass(frozen=True)
@@ -43,11 +44,11 @@ class Method:
 
     title: str
     build: Callable
-    grids: dict
+    grids: dict[str, list[Values]]
 
 
-def grid(**values):
-    """List all combinations of values.
+def grid(**values: list) -> list[Values]:
+    """Return all combinations of values.
 
     Examples
     --------
@@ -57,27 +58,29 @@ def grid(**values):
     return [dict(zip(values, chosen, strict=True)) for chosen in product(*values.values())]
 
 
-def levels(full, standard=None, quick=None):
-    """Return the settings of each level: where none are given, those of the level above."""
+def levels(
+    full: Sequence, standard: Sequence | None = None, quick: Sequence | None = None
+) -> Values:
+    """Return what is tried at each level: where nothing is given, as at the level above."""
     standard = full if standard is None else standard
     return {"full": full, "standard": standard, "quick": standard if quick is None else quick}
 
 
-def published_model(random_state, **setting):
+def published_model(random_state: int, **setting) -> ORLogisticRegression:
     """Build the paper's model, as published: EM, 50 steps, no penalty."""
     return ORLogisticRegression(
         0.0, solver="em", max_iter=50, tol=0.0, random_state=random_state, **setting
     )
 
 
-def published_bound(random_state, **setting):
-    """Build its bound, told all instance labels: the same steps, as many, no penalty."""
+def published_bound(random_state: int, **setting) -> SupervisedLogisticRegression:
+    """Build its bound, which learns from instance labels: the same steps, as many, no penalty."""
     return SupervisedLogisticRegression(
         0.0, solver="em", max_iter=50, tol=0.0, random_state=random_state, **setting
     )
 
 
-def of_distances(kind, random_state, unit_length, **setting):
+def of_distances(kind: type, random_state: int, unit_length: bool, **setting) -> BagPipeline:
     """Build a method that measures distances between instances, on features from zero to one.
 
     Whether instances are brought to length one as well is a setting: the paper does not say how
@@ -167,26 +170,3 @@ METHODS = {
 BOUNDS = ("slr", "dummy", "dummy-bags")
 #: Outside the paper's comparison: the bounds, and what the paper does not have.
 OUTSIDE = (*BOUNDS, "unbag")
-
-
-def best_setting(settings, scores, *, higher_is_better=True):
-    """Choose after the fact, as the paper does: the setting of the best mean over folds.
-
-    Parameters
-    ----------
-    settings : list of dict
-    scores : array-like of shape (n_settings, n_folds)
-    higher_is_better : bool
-
-    Returns
-    -------
-    int
-        Its place; of equals, the first.
-
-    Examples
-    --------
-    >>> best_setting([{"alpha": 1}, {"alpha": 2}], [[60, 70], [66, 68]])
-    1
-    """
-    means = np.mean(scores, axis=1)
-    return int(np.argmax(means if higher_is_better else -means))

@@ -1,12 +1,16 @@
-"""One page of all results: every table and figure that an output folder holds."""
+"""The results that a folder holds, for people: one page of all of them, and the README's table."""
 
-import json
 import os
+import re
 from pathlib import Path
 
 from unbag._files import write_text
 
-from .reproduce import EXPERIMENTS, PACKAGES, find_experiment
+from .ledger import Ledger
+from .plan import Plan, Study
+from .reproduce import ABOUT, COMMITTED, PACKAGES, PAGE, read_plan
+from .studies import STUDIES, find_study
+from .tables import read_csv
 
 INTRODUCTION = """\
 # The paper, reproduced
@@ -15,18 +19,27 @@ Every table and figure of Pham, Raich and Fern, *Dynamic Programming for Instanc
 Multi-instance Multi-label Learning*, made anew by this package, beside the published figures; then
 some of our own. This page is written by
 
-    {command}
+    unbag reproduce page
 
 from real runs, each by the command named in its section. An interrupted run goes on where it
 stopped. "Published" figures are the paper's; differences are ours minus theirs. Letter Carroll and
 Letter Frost are drawn at random, and the paper's draw and folds are not known, so differences of a
 point or two there mean nothing. The levels are: *quick* for a first look, *standard* with the
 paper's folds and iterations but thinned grids for the methods whose grid is large, *full* with the
-paper's grids.
+paper's grids. † marks results of which some were made by other sources of the package than these; ‡
+marks those whose records, unit of work by unit of work, are not all kept.
 """
+#: What the README calls the data sets of its table.
+README_DATA = {
+    "hja-union": "HJA birdsong",
+    "msrcv2": "MSRC v2",
+    "letter-carroll": "Letter Carroll",
+    "letter-frost": "Letter Frost",
+}
+README_TABLE = re.compile(r"(<!-- results -->\n).*?(<!-- end of results -->)", re.DOTALL)
 
 
-def write_page(out, page):
+def write_page(out: str | os.PathLike = COMMITTED, page: str | os.PathLike = PAGE) -> list[str]:
     """Write a page of what the experiments have left in an output folder.
 
     Parameters
@@ -42,39 +55,91 @@ def write_page(out, page):
         Names of the experiments on the page.
     """
     out, page = Path(out), Path(page)
-    folder = Path(os.path.relpath(out, page.parent))
-    sections, contents = [], []
-    for name in EXPERIMENTS:
-        about = out / name / "about.json"
-        if about.exists():
-            contents.append(name)
-            sections.append(section(name, json.loads(about.read_text()), out / name, folder / name))
-    if not contents:
+    link = Path(os.path.relpath(out, page.parent))
+    made = {name: find_study(name) for name in STUDIES if (out / name / ABOUT).exists()}
+    if not made:
         raise ValueError(f"{out} holds no finished experiment: run `unbag reproduce NAME` first.")
-    command = f"unbag reproduce none --output {out} --page {page}"
-    links = "\n".join(f"- [{name}](#{name}): {find_experiment(name).title}" for name in contents)
+    contents = "\n".join(f"- [{name}](#{name}): {study.title}" for name, study in made.items())
+    sections = [section(study, out, link / name) for name, study in made.items()]
     page.parent.mkdir(parents=True, exist_ok=True)
-    write_text(page, "\n".join([INTRODUCTION.format(command=command), links, "", *sections]))
-    return contents
+    write_text(page, "\n".join([INTRODUCTION, contents, "", *sections]))
+    return list(made)
 
 
-def section(name, about, folder, link):
-    """Write the section of one experiment."""
-    experiment = find_experiment(name)
+def section(study: Study, out: Path, link: Path) -> str:
+    """Write the section of one experiment, whose files are linked below `link`."""
+    folder = out / study.name
+    plan, about = read_plan(folder)
     versions = ", ".join(f"{package} {about[package]}" for package in PACKAGES)
-    options = "" if about["level"] == "standard" else f" --{about['level']}"
-    data = "".join(f" --data {each}" for each in about["data"])
+    options = "" if plan.level == "standard" else f" --{plan.level}"
+    data = "".join(f" --data {each}" for each in plan.data)
     parts = [
-        f"## {name}", "", f"{experiment.title[0].upper()}{experiment.title[1:]}.", "",
-        f"`unbag reproduce {name}{data}{options} --seed {about['seed']}` "
+        f"## {study.name}", "", f"{study.title[0].upper()}{study.title[1:]}.", "",
+        f"`unbag reproduce {study.name}{data}{options} --seed {plan.seed}` "
         f"(Python {about['python']}; {versions})", "",
     ]  # fmt: skip
-    if about["level"] == "quick":
+    if plan.level == "quick":
         parts += ["**A first look, not a reproduction**: few folds, draws and settings.", ""]
+    if note := provenance(study, plan, out):
+        parts += [note, ""]
     for figure in sorted(folder.glob("*.png")):
-        parts += [f"![{name}: {figure.stem}]({(link / figure.name).as_posix()})", ""]
+        parts += [f"![{study.name}: {figure.stem}]({(link / figure.name).as_posix()})", ""]
     for table in about["tables"]:
         parts += [(folder / f"{table}.md").read_text(encoding="utf-8")]
-    if experiment.remarks:
-        parts += [experiment.remarks, ""]
+    if study.remarks:
+        parts += [study.remarks, ""]
     return "\n".join(parts)
+
+
+def provenance(study: Study, plan: Plan, out: Path) -> str:
+    """Return how far a ledger backs the results of an experiment; empty if that is all the way."""
+    ledger = Ledger(out, study.name)
+    units = study.units(plan, ledger)
+    n_done = sum(unit in ledger for unit in units)
+    kept = f"whose ledger has {n_done} of {len(units)} units of work"
+    gap = f"‡ From committed results {kept if n_done else 'without a ledger'}."
+    notes = [gap if n_done < len(units) else "", ledger.note_on_stale(units)]
+    return " ".join(filter(None, notes))
+
+
+def readme_table(out: Path) -> str:
+    """Write the README's table of instance accuracies, in Markdown."""
+    rows = {}
+    for record in read_csv(out / "inductive" / "inductive-accuracy.csv"):
+        known = f" ({float(record['published']):.1f})" if record["published"] else ""
+        row = rows.setdefault(record["method"], {})
+        row[record["data"]] = f"{float(record['ours']):.1f}{known}"
+    ours = rows.setdefault("MLR with context and kernel, chosen without the test folds", {})
+    for record in read_csv(out / "beyond" / "beyond-accuracy.csv"):
+        if record["variant"] == "penalty, context, kernel":
+            ours[record["data"]] = f"**{float(record['ours']):.1f}**"
+    rows["SLR, told every instance's label"] = rows.pop("SLR")
+    rows["dummy"] = rows.pop("dummy")
+    lines = [
+        "| | " + " | ".join(README_DATA.values()) + " |",
+        "|---|" + "---:|" * len(README_DATA),
+        *(
+            f"| {method} | " + " | ".join(row.get(name, "") for name in README_DATA) + " |"
+            for method, row in rows.items()
+        ),
+    ]
+    return "\n".join(lines)
+
+
+def write_readme(
+    out: str | os.PathLike = COMMITTED, readme: str | os.PathLike = "README.md"
+) -> bool:
+    """Write the table of results into a README, between the comments that mark its place.
+
+    Returns
+    -------
+    bool
+        Whether there is such a README.
+    """
+    out, readme = Path(out), Path(readme)
+    text = readme.read_text(encoding="utf-8") if readme.exists() else ""
+    if not README_TABLE.search(text):
+        return False
+    table = readme_table(out)
+    write_text(readme, README_TABLE.sub(lambda found: f"{found[1]}{table}\n{found[2]}", text))
+    return True

@@ -1,6 +1,10 @@
-"""How thoroughly an experiment is made, and on which data."""
+"""What an experiment is, how thoroughly it is made, and on which data."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
 
 from unbag import datasets
 
@@ -29,36 +33,66 @@ class Plan:
         Of folds, draws of letters, and methods.
     """
 
-    data: tuple
+    data: tuple[str, ...]
     level: str = "standard"
     seed: int = 0
 
     @property
-    def n_folds(self):
+    def n_folds(self) -> int:
         """Number of folds of a cross-validation."""
         return 3 if self.level == "quick" else 10
 
-    def draws(self, name):
-        """Tell which draws of a data set to work on: several, where it is drawn at random."""
+    def draws(self, name: str) -> range:
+        """Return which draws of a data set to work on: several, where it is drawn at random."""
         return range(self.seed, self.seed + (5 if name in DRAWN and self.level != "quick" else 1))
 
-    def describe(self, *, folds=True):
-        """Say it in words, for the foot of a table."""
-        drawn = [name for name in self.data if name in DRAWN]
-        letters = ""
-        if drawn:
-            n_draws = len(self.draws(drawn[0]))
-            letters = f"; letters: {n_draws} draw{'s' if n_draws > 1 else ''}"
+    def describe(self, *, folds: bool = True) -> str:
+        """Return the plan in words, for the foot of a table."""
+        n_draws = max((len(self.draws(name)) for name in self.data if name in DRAWN), default=0)
+        letters = f"; letters: {n_draws} draw{'s' if n_draws > 1 else ''}" if n_draws else ""
         times = f"{self.n_folds} folds; " if folds else ""
         return f"{times}{self.level} grids; seed {self.seed}{letters}"
 
 
-def available(names, console=None):
-    """Leave out the data sets that are not on this machine, and say so in one line each."""
-    found = []
-    for name in names:
-        if datasets.is_available(name):
-            found.append(name)
-        elif console is not None:
-            console.print(f"[yellow]{name} is not on this machine: left out.[/yellow]")
-    return tuple(found)
+@dataclass(frozen=True)
+class Study:
+    """An experiment: a table or figure of the paper, or one of ours.
+
+    Parameters
+    ----------
+    name : str
+        As on the command line.
+    title : str
+    units : callable
+        ``units(plan, ledger)`` lists the units that can be done, given what is done already.
+        It is asked again until all are: so one unit may depend on the results of others.
+    present : callable
+        ``present(plan, ledger)`` returns tables and figures.
+    timed : bool
+        Whether times are compared: then units are done one at a time.
+    data : tuple of str
+        The data sets it is made on; empty if it makes its own.
+    remarks : str
+        What to know when reading the results, in Markdown.
+    comparison : Comparison, optional
+        What its tables compare, if that is methods: then single cells can be made anew.
+    """
+
+    name: str
+    title: str
+    units: Callable
+    present: Callable
+    timed: bool = False
+    data: tuple[str, ...] = PAPER_DATA
+    remarks: str = ""
+    comparison: Any = None
+
+
+def available(names: Sequence[str], console: Console | None = None) -> tuple[str, ...]:
+    """Leave out the data sets that are not on this machine, with a line about each."""
+    found = tuple(name for name in names if datasets.is_available(name))
+    if console is not None:
+        for name in names:
+            if name not in found:
+                console.print(f"[yellow]{name} is not on this machine: left out.[/yellow]")
+    return found

@@ -4,9 +4,11 @@ import tomllib
 from functools import cache
 from importlib.resources import files
 
+from .unit import Values
+
 
 @cache
-def published():
+def published() -> Values:
     """Read every figure of the paper's experiments.
 
     Returns
@@ -22,7 +24,7 @@ def published():
     return tomllib.loads((files(__package__) / "published.toml").read_text(encoding="utf-8"))
 
 
-def published_figure(*path):
+def published_figure(*path: str) -> Values:
     """Find a figure: its mean and deviation, as far as they are printed.
 
     Parameters

@@ -1,57 +1,56 @@
-"""Make an experiment: do what is left of its work, and write its tables and figures."""
+"""Make an experiment: do what is left of its work, and write its tables and figures.
 
+Or make single cells of its tables anew, and compare them with what is recorded.
+"""
+
+import ast
 import json
 import platform
-from importlib import import_module
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 
+from rich.console import Console
+
+from unbag._extras import require
 from unbag._files import write_text
 
+from .comparison import mean_over_draws
 from .figures import Figure
 from .ledger import Ledger
 from .plan import LEVELS, Plan, available
-from .runner import run
+from .runner import do, run
+from .studies import STUDIES, find_study
+from .tables import Table, read_csv
 
-#: Every experiment, and the module that has it, in the paper's order; then our own.
-EXPERIMENTS = {
-    "datasets": "data_sets",
-    "inductive": "inductive",
-    "transductive": "transductive",
-    "training-size": "training_size",
-    "bag-level": "bag_level",
-    "kernel": "kernel",
-    "complexity": "complexity",
-    "pruning": "pruning",
-    "sampling": "sampling",
-    "dictionary": "dictionary",
-    "beyond": "beyond",
-    "violations": "violations",
-    "stability": "stability",
-}
 PACKAGES = ("unbag", "numpy", "scipy", "scikit-learn", "numba")
+#: The file beside the results that says how they were made.
+ABOUT = "about.json"
+#: Where the repository keeps results, and the page that shows them.
+COMMITTED = Path("docs/results")
+PAGE = Path("docs/reproduction.md")
+#: Half of the last digit that tables print, in percent.
+ROUNDING = 0.05
 
 
-def find_experiment(name):
-    """Return the experiment of that name.
-
-    Examples
-    --------
-    >>> find_experiment("inductive").name
-    'inductive'
-    """
-    if name not in EXPERIMENTS:
-        raise ValueError(f"There is no experiment {name!r}; there are {', '.join(EXPERIMENTS)}.")
-    return import_module(f"{__package__}.{EXPERIMENTS[name]}").EXPERIMENT
-
-
-def reproduce(name, data=None, *, level="standard", seed=0, n_jobs=1, out="results", console=None):
-    """Make one experiment, or go on with one that was interrupted.
+def reproduce(
+    name: str,
+    data: Sequence[str] | None = None,
+    *,
+    level: str = "standard",
+    seed: int = 0,
+    n_jobs: int = 1,
+    out: str | Path = "results",
+    redo_stale: bool = False,
+    console: Console | None = None,
+) -> list[Table | Figure]:
+    """Make one experiment, or go on with one that was interrupted; needs the extra ``figures``.
 
     Parameters
     ----------
     name : str
-        One of `EXPERIMENTS`.
+        One of `STUDIES`.
     data : list of str, optional
         Data sets; by default the paper's. Those that are not on this machine are left out.
     level : {"quick", "standard", "full"}
@@ -61,44 +60,157 @@ def reproduce(name, data=None, *, level="standard", seed=0, n_jobs=1, out="resul
     n_jobs : int
         Number of processes; where times are compared, one whatever is asked for.
     out : path
-        Finished units of work go to ``out/units``, tables and figures to ``out/<name>``.
+        Tables, figures and the ledger of finished work go to ``out/<name>``.
+    redo_stale : bool
+        Whether to make anew what other sources of the package have made.
     console : rich Console, optional
         Where to show progress.
 
     Returns
     -------
     list of Table and Figure
+        Tables say so if they rest on results of other sources.
     """
     if level not in LEVELS:
         raise ValueError(f"level must be one of {LEVELS}; got {level!r}.")
-    experiment = find_experiment(name)
-    names = available(experiment.data if data is None else data, console)
-    if experiment.data and not names:
+    study = find_study(name)
+    # An hour's work must not end in an error about its figures.
+    require("matplotlib")
+    names = available(study.data if data is None or not study.data else data, console)
+    if study.data and not names:
         raise ValueError("None of these data sets is on this machine: there is nothing to do.")
     plan = Plan(names, level, seed)
-    out = Path(out)
-    ledger = Ledger(out / "units")
-    n_jobs = 1 if experiment.timed else n_jobs
-    while run(experiment.units(plan, ledger), ledger, n_jobs=n_jobs, console=console, title=name):
-        pass
-    shown = experiment.present(plan, ledger)
-    write(shown, out / name, plan)
-    return shown
+    ledger = Ledger(out, name, use_stale=not redo_stale)
+    n_jobs = 1 if study.timed else n_jobs
+    with ledger.writing():
+        while run(study.units(plan, ledger), ledger, n_jobs=n_jobs, console=console, title=name):
+            pass
+    results = study.present(plan, ledger)
+    if note := ledger.note_on_stale(study.units(plan, ledger)):
+        results = [
+            each if isinstance(each, Figure) else replace(each, notes=[*each.notes, note])
+            for each in results
+        ]
+    write(results, Path(out) / name, plan)
+    return results
 
 
-def write(shown, folder, plan):
+def write(results: list[Table | Figure], folder: Path, plan: Plan) -> None:
     """Write tables as Markdown and CSV, figures as PNG and SVG, and how they were made."""
     folder.mkdir(parents=True, exist_ok=True)
-    for thing in shown:
-        if isinstance(thing, Figure):
-            thing.save(folder)
+    for each in results:
+        if isinstance(each, Figure):
+            each.save(folder)
         else:
-            write_text(folder / f"{thing.name}.md", thing.to_markdown())
-            write_text(folder / f"{thing.name}.csv", thing.to_csv())
+            write_text(folder / f"{each.name}.md", each.to_markdown())
+            write_text(folder / f"{each.name}.csv", each.to_csv())
     about = {
         "data": list(plan.data), "level": plan.level, "seed": plan.seed,
-        "tables": [thing.name for thing in shown if not isinstance(thing, Figure)],
+        "tables": [each.name for each in results if not isinstance(each, Figure)],
         "python": platform.python_version(),
         **{package: version(package) for package in PACKAGES},
     }  # fmt: skip
-    write_text(folder / "about.json", json.dumps(about, indent=2) + "\n")
+    write_text(folder / ABOUT, json.dumps(about, indent=2) + "\n")
+
+
+def read_plan(folder: Path) -> tuple[Plan, dict]:
+    """Read how the results in a folder were made.
+
+    Returns
+    -------
+    plan : Plan
+    about : dict
+        What `write` has noted.
+    """
+    if not (folder / ABOUT).exists():
+        raise ValueError(f"{folder} holds no finished experiment: make it by `unbag reproduce`.")
+    about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+    return Plan(tuple(about["data"]), about["level"], about["seed"]), about
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A figure as it was recorded, and as it comes out now.
+
+    Parameters
+    ----------
+    table, measure : str
+        Where it is recorded, and what it measures.
+    recorded, now : float
+        In percent.
+    """
+
+    table: str
+    measure: str
+    recorded: float
+    now: float
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the two differ by no more than the rounding of the table."""
+        return abs(self.now - self.recorded) <= ROUNDING
+
+
+def remake_cells(
+    study: str,
+    data: str,
+    method: str,
+    fold: int | None = None,
+    *,
+    out: str | Path = COMMITTED,
+) -> list[Cell]:
+    """Make what the tables of an experiment say of one method on one data set anew.
+
+    Parameters
+    ----------
+    study : str
+        An experiment that compares methods.
+    data : str
+        A data set of its tables.
+    method : str
+        As on the command line, such as ``"mlr"``, or as in the tables.
+    fold : int, optional
+        One fold alone, which only a ledger has recorded; by default the mean over all of them.
+    out : path
+        The folder of results.
+
+    Returns
+    -------
+    list of Cell
+        One for each table and measure, at the setting that is recorded there.
+    """
+    comparison = find_study(study).comparison
+    if comparison is None:
+        known = ", ".join(name for name in STUDIES if find_study(name).comparison)
+        raise ValueError(f"{study} does not compare methods; {known} do.")
+    folder = Path(out) / study
+    plan, about = read_plan(folder)
+    titles = {key: compared.title for key, compared in comparison.methods.items()}
+    method = next((key for key, title in titles.items() if method in (key, title)), method)
+    ledger, made, cells = Ledger(out, study), {}, []
+    for table in about["tables"]:
+        for record in read_csv(folder / f"{table}.csv"):
+            if (record["data"], record["method"]) != (data, titles.get(method)):
+                continue
+            units = comparison.units_of(
+                plan, data, method, ast.literal_eval(record["setting"])
+            )  # fmt: skip
+            measure = record["measure"].replace(" ", "_")
+            recorded = float(record["ours"])
+            if fold is not None:
+                units = [row for row in units if row[0].fold == fold]
+                if not all(unit in ledger for row in units for unit in row) or not units:
+                    raise ValueError(
+                        f"The ledger in {folder} has no fold {fold} of {method} on {data}: give no "
+                        "fold, to compare with the table."
+                    )
+                recorded = float(mean_over_draws(ledger, units, measure).mean())
+            made |= {unit: do(unit) for row in units for unit in row if unit not in made}
+            now = float(mean_over_draws(made, units, measure).mean())
+            cells.append(Cell(table, record["measure"], recorded, now))
+    if not cells:
+        raise ValueError(
+            f"The tables of {study} have nothing on {method} and {data}; they have "
+            f"{', '.join(titles)} and {', '.join(plan.data)}."
+        )
+    return cells

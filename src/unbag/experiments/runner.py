@@ -1,9 +1,11 @@
 """Doing units of work, on several processes, with progress, and so that it can be stopped."""
 
 import signal
+from collections.abc import Iterable
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from multiprocessing import get_context
 
+from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -15,34 +17,31 @@ from rich.progress import (
 
 from unbag.fitting.threads import one_blas_thread
 
-from .tasks import TASKS
+from .ledger import Ledger
+from .unit import Unit, Values
 
 
-def do(unit):
-    """Do one unit of work, on one thread.
-
-    Parameters
-    ----------
-    unit : dict
-        ``task`` names a function of `TASKS`; the rest are its arguments.
-
-    Returns
-    -------
-    dict
-        Its result, of plain values.
-    """
-    arguments = {name: value for name, value in unit.items() if name != "task"}
+def do(unit: Unit) -> Values:
+    """Do one unit of work, on one thread, and return its result."""
     with one_blas_thread():
-        return TASKS[unit["task"]](**arguments)
+        return unit.task(unit)
 
 
-def run(units, ledger, *, n_jobs=1, console=None, title="working"):
+def run(
+    units: Iterable[Unit],
+    ledger: Ledger,
+    *,
+    n_jobs: int = 1,
+    console: Console | None = None,
+    title: str = "working",
+) -> int:
     """Do those units that are not in the ledger yet, and enter each as soon as it is done.
 
     Parameters
     ----------
-    units : iterable of dict
+    units : iterable of Unit
     ledger : Ledger
+        To be written to: see `Ledger.writing`.
     n_jobs : int
         Number of processes; 1 for this one alone.
     console : rich Console, optional

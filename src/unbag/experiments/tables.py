@@ -2,10 +2,14 @@
 
 import csv
 import io
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 from scipy.stats import ttest_rel
+
+from .unit import Values
 
 SIGNIFICANT = 0.05
 
@@ -30,12 +34,12 @@ class Table:
 
     name: str
     title: str
-    header: list
-    body: list
-    records: list
-    notes: list = field(default_factory=list)
+    header: list[str]
+    body: list[list[str]]
+    records: list[Values]
+    notes: list[str] = field(default_factory=list)
 
-    def to_markdown(self):
+    def to_markdown(self) -> str:
         """Write the table, its title above and its notes below."""
         rows = [self.header, ["---", *["---:"] * (len(self.header) - 1)], *self.body]
         lines = [f"### {self.title}", "", *(f"| {' | '.join(map(str, row))} |" for row in rows)]
@@ -43,7 +47,7 @@ class Table:
             lines += ["", note]
         return "\n".join(lines) + "\n"
 
-    def to_csv(self):
+    def to_csv(self) -> str:
         """Write the records, numbers in full."""
         text = io.StringIO()
         writer = csv.DictWriter(text, list(self.records[0]), lineterminator="\n")
@@ -52,7 +56,13 @@ class Table:
         return text.getvalue()
 
 
-def best_methods(scores, *, higher_is_better=True):
+def read_csv(path: Path) -> list[dict[str, str]]:
+    """Read the records of a table, as `Table.to_csv` writes them."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def best_methods(scores: dict[str, np.ndarray], *, higher_is_better: bool = True) -> set[str]:
     """Find the best method, and those that a paired t-test cannot tell from it.
 
     Two-tailed, at 95 %, over the folds: the paper's rule for bold.
@@ -88,7 +98,27 @@ def best_methods(scores, *, higher_is_better=True):
     return tied
 
 
-def cell(ours, std=None, published=None, bold=False):
+def difference(ours: float | None, published: float | None) -> float | None:
+    """Subtract the published figure from ours; None where one of them is missing."""
+    return None if ours is None or published is None else ours - published
+
+
+def beside(ours: float | None, published: float | None, **between: float | None) -> Values:
+    """Return the entries of a record that set our figure beside the published one.
+
+    Examples
+    --------
+    >>> beside(71.0, 72.0, std=3.5)
+    {'ours': 71.0, 'std': 3.5, 'published': 72.0, 'difference': -1.0}
+    """
+    return {
+        "ours": ours, **between, "published": published, "difference": difference(ours, published),
+    }  # fmt: skip
+
+
+def cell(
+    ours: float, std: float | None = None, published: float | None = None, bold: bool = False
+) -> str:
     """Write a figure as Markdown: ours, and in brackets the published one and the difference.
 
     Examples
@@ -101,3 +131,51 @@ def cell(ours, std=None, published=None, bold=False):
     text = f"{ours:.1f}" if std is None else f"{ours:.1f} ± {std:.1f}"
     text = f"**{text}**" if bold else text
     return text if published is None else f"{text} ({published:.1f}, {ours - published:+.1f})"
+
+
+def record_cell(record: Values) -> str:
+    """Write the cell of a record: what it has of ``std``, ``published`` and ``bold``."""
+    return cell(
+        record["ours"], record.get("std"), record.get("published"), record.get("bold", False)
+    )
+
+
+def comparison_table(
+    name: str,
+    title: str,
+    records: list[Values],
+    notes: list[str],
+    *,
+    row: str | Callable[[dict], str],
+    column: str | Callable[[dict], str],
+    write: Callable[[dict], str] = record_cell,
+    rows: Iterable[str] = (),
+) -> Table:
+    """Arrange records as a table.
+
+    Parameters
+    ----------
+    name, title : str
+    records : list of dict
+        One per figure; columns come in the order of their first records, and so do rows.
+    notes : list of str
+    row, column : str or callable
+        The entry of a record that says where it belongs, or a function of the record.
+    write : callable
+        Takes a record; returns the text of its cell.
+    rows : iterable of str
+        Rows that come first.
+
+    Examples
+    --------
+    >>> records = [{"data": "hja", "method": "SIM", "ours": 61.2, "published": 61.0}]
+    >>> comparison_table("t", "Accuracy", records, [], row="method", column="data").body
+    [['SIM', '61.2 (61.0, +0.2)']]
+    """
+    columns, cells = {}, {name: {} for name in rows}
+    for record in records:
+        here, there = (key(record) if callable(key) else record[key] for key in (row, column))
+        columns[there] = None
+        cells.setdefault(here, {})[there] = write(record)
+    body = [[here, *(each.get(there, "") for there in columns)] for here, each in cells.items()]
+    return Table(name, title, ["", *columns], body, records, notes)

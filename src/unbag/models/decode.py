@@ -85,9 +85,8 @@ def load_with_header(path: str | os.PathLike) -> tuple[BaseEstimator, dict]:
     except ModelFileError as error:
         raise _unsound(path, header, error) from None
     except ERRORS_OF_WRONG_VALUES as error:
-        raise _unsound(
-            path, header, f"its values do not fit together ({type(error).__name__}: {error})"
-        ) from None
+        what = f"{type(error).__name__}: {error}"
+        raise _unsound(path, header, f"its values do not fit together ({what})") from None
     del header["model"]
     return model, header
 

@@ -136,8 +136,9 @@ def steps_of(model: BaseEstimator) -> list[tuple[str, BaseEstimator | str | None
 
 def first_learnt(model: BaseEstimator, name: str):
     """Return an attribute of the first step that has learnt it; those that pass on have not."""
-    parts = (part for _, part in steps_of(model))
-    return next((getattr(part, name) for part in parts if name in _attributes(part)), None)
+    return next(
+        (getattr(part, name) for _, part in steps_of(model) if name in _attributes(part)), None
+    )
 
 
 def _attributes(part):
@@ -147,9 +148,8 @@ def _attributes(part):
 def _is_statistic(name, value):
     """Return whether a learnt attribute says how the fit went: a number, or the curve."""
     is_number = isinstance(value, bool | int | float | np.bool_ | np.number)
-    is_learnt = name.endswith("_") and not name.startswith("_")
-    is_shape = name in ("n_features_in_", "single_label_")
-    return name == "history_" or (is_number and is_learnt and not is_shape)
+    is_learnt = name.endswith("_") and name not in ("n_features_in_", "single_label_")
+    return name == "history_" or (is_number and is_learnt and not name.startswith("_"))
 
 
 def _parameters(part):

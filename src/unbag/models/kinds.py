@@ -190,8 +190,8 @@ class _Sparse(Kind):
         return {"shape": [int(n) for n in value.shape], **encoder.encode_fields(parts, place)}
 
     def decode(self, decoder, shape, data, indices, indptr):
-        parts = tuple(decoder.decode([data, indices, indptr]))
-        matrix = getattr(sparse, self.name)(parts, shape=shape)
+        parts = decoder.decode([data, indices, indptr])
+        matrix = getattr(sparse, self.name)(tuple(parts), shape=shape)
         # Compiled code trusts the indices.
         matrix.check_format(full_check=True)
         return matrix
@@ -337,8 +337,7 @@ KINDS = {kind.name: kind for kind in (
     _Part("ORLogisticRegression", **_CLASSIFIER, private={"stream": "_stream"},
           history_=UNCHECKED, log_likelihood_=UNCHECKED),
     _Part("SIM", **_CLASSIFIER, objective_=UNCHECKED),
-    _Part("SupervisedLogisticRegression", **_CLASSIFIER, private={"classifier": "_classifier"},
-          log_likelihood_=UNCHECKED),
+    _Part("SupervisedLogisticRegression", **_CLASSIFIER, log_likelihood_=UNCHECKED),
     _Part("FunctionTransformer", **_SCALER),
     _Part("MaxAbsScaler", **_SCALER, scale_=POSITIVE, max_abs_=NOT_NEGATIVE),
     _Part("MinMaxScaler", **_SCALER, scale_=POSITIVE, data_range_=NOT_NEGATIVE),

@@ -1,0 +1,288 @@
+"""What one E-step costs, counted and timed: Table 9 of the paper.
+
+The paper counts the steps of its two algorithms. Ours needs at most 2^k n of them, and visits
+only those sets of labels that matter: how many these are depends on the priors, so they are
+counted at W = 0, where all classes are alike, and at the fitted model.
+"""
+
+from bisect import bisect_left
+
+import numpy as np
+from scipy.special import log_softmax
+
+from unbag.experiments import (
+    STYLES,
+    Figure,
+    Plan,
+    Results,
+    Study,
+    Table,
+    Unit,
+    Values,
+    beside,
+    comparison_table,
+    load,
+    panels,
+    published_figure,
+)
+from unbag.experiments.e_steps import count_unit, e_step_unit, fitted_model, log_priors
+from unbag.union.adaptive import adaptive
+
+TOLERANCE = 1e-9
+COUNTED = {
+    "forward": "forward: k 2ᵏ n²",
+    "substitution": "FAST: k 2ᵏ n",
+    "prior": "priors: n C d",
+    "dense": "dense: 2ᵏ n",
+    "adaptive_uniform": "adaptive, W = 0",
+    "adaptive_fitted": "adaptive, fitted",
+}
+TIMED = {
+    "prior": "priors",
+    "forward": "forward",
+    "fast": "FAST",
+    "chain": "chain",
+    "dense": "dense",
+    "adaptive": "adaptive",
+    "auto": "auto",
+}
+#: Colour and hatch of each bar, the same wherever it stands for the same method.
+BARS = {
+    COUNTED["forward"]: (0, ""),
+    COUNTED["substitution"]: (1, "//"),
+    COUNTED["prior"]: (7, ""),
+    COUNTED["dense"]: (3, "xx"),
+    COUNTED["adaptive_uniform"]: (6, "oo"),
+    COUNTED["adaptive_fitted"]: (5, "--"),
+    TIMED["prior"]: (7, ""),
+    TIMED["forward"]: (0, ""),
+    TIMED["fast"]: (1, "//"),
+    TIMED["chain"]: (2, ".."),
+    TIMED["dense"]: (3, "xx"),
+    TIMED["adaptive"]: (5, "--"),
+    TIMED["auto"]: (4, ""),
+}
+
+
+def visited_sets(share: np.ndarray, tolerance: float = TOLERANCE) -> int:
+    """Count the sets of missing labels that adaptive inference visits in one bag.
+
+    Adaptive inference gives up after a given number of sets. The smallest number with which it
+    does not is what it visits, repeated walks included.
+
+    Parameters
+    ----------
+    share : ndarray of shape (n_labels, n_instances)
+        Priors of the labels of the bag; those of an instance sum to one.
+    tolerance : float
+        Error bound to reach.
+
+    Examples
+    --------
+    Two labels, each of them surely shown by an instance: nothing can be missing, and the empty
+    set is all there is to visit.
+
+    >>> visited_sets(np.array([[1.0, 0.0], [0.0, 1.0]]))
+    1
+
+    Undecided instances: no label missing, the first, the second; both is impossible.
+
+    >>> visited_sets(np.full((2, 2), 0.5))
+    3
+    """
+    n_instances = share.shape[1]
+    share = np.ascontiguousarray(share)
+    posterior, rest = np.empty_like(share), np.empty(n_instances)
+
+    def gives_up(most):
+        return adaptive(share, np.zeros(n_instances), tolerance, most, posterior, rest)[2]
+
+    enough = 1
+    while gives_up(enough):
+        enough *= 2
+    return bisect_left(range(enough), True, lo=enough // 2 + 1, key=lambda most: not gives_up(most))
+
+
+def adaptive_steps(log_prior: np.ndarray, offsets: np.ndarray, y: np.ndarray) -> int:
+    """Sum up, over bags, the instances times the sets that adaptive inference visits.
+
+    Bags of fewer instances than labels, and those without labels, need no visit.
+
+    Parameters
+    ----------
+    log_prior : ndarray of shape (n_instances, n_classes)
+    offsets : ndarray of int of shape (n_bags + 1,)
+    y : ndarray of shape (n_bags, n_classes)
+        1 for the labels of a bag, else 0.
+
+    Returns
+    -------
+    int
+    """
+    steps = 0
+    for b, labels in enumerate(y == 1):
+        rows = log_prior[offsets[b] : offsets[b + 1], labels]
+        if 0 < rows.shape[1] <= rows.shape[0]:
+            steps += rows.shape[0] * visited_sets(np.exp(log_softmax(rows, axis=1)).T)
+    return steps
+
+
+def count_visits(unit: Unit) -> dict[str, int]:
+    """Count what adaptive inference visits in one E-step, at W = 0 or at the fitted model."""
+    bags, y = load(unit.data, unit.draw)
+    if unit.condition["fitted"]:
+        log_prior = log_priors(fitted_model(unit.data, unit.draw, unit.seed), bags.X)
+    else:
+        log_prior = np.zeros((bags.n_instances, y.shape[1]))
+    return {"steps": adaptive_steps(log_prior, bags.offsets, y)}
+
+
+def visit_unit(plan: Plan, name: str, draw: int, fitted: bool) -> Unit:
+    """Return the unit of work that counts visits."""
+    return Unit(count_visits, name, draw, condition={"fitted": fitted}, seed=plan.seed)
+
+
+def units(plan: Plan, ledger: object = None) -> list[Unit]:
+    """List the counts of each data set, and a timed E-step for each draw and method."""
+    return [
+        unit
+        for name in plan.data
+        for unit in [
+            count_unit(plan, name),
+            *(visit_unit(plan, name, draw, fitted) for draw in plan.draws(name)
+              for fitted in (False, True)),
+            *(e_step_unit(plan, name, draw, method) for draw in plan.draws(name)
+              for method in TIMED),
+        ]
+    ]  # fmt: skip
+
+
+def counts_of(plan: Plan, ledger: Results, name: str) -> dict[str, float]:
+    """Return every count of a data set, those of visits as means over draws."""
+    visits = {
+        key: [ledger[visit_unit(plan, name, draw, fitted)]["steps"] for draw in plan.draws(name)]
+        for key, fitted in (("adaptive_uniform", False), ("adaptive_fitted", True))
+    }
+    means = {key: float(np.mean(steps)) for key, steps in visits.items()}
+    return {**ledger[count_unit(plan, name)], **means}
+
+
+def count_table(plan: Plan, counts: dict[str, dict]) -> Table:
+    """Make the table of counted steps."""
+    records = [
+        {
+            "data": name, "steps": title,
+            **beside(found[key], published_figure("complexity", name).get(key)),
+        }
+        for name, found in counts.items()
+        for key, title in COUNTED.items()
+    ]  # fmt: skip
+    return comparison_table(
+        "complexity",
+        "Steps of one E-step, summed over bags",
+        records,
+        [
+            "n instances and k labels in a bag, C classes, d features. In brackets: the difference "
+            "to the published count. Adaptive: instances times sets of missing labels that are "
+            f"visited for an error bound of {TOLERANCE:g}, repeated walks included. Fitted: by the "
+            "published algorithm, 50 EM iterations, to all bags. "
+            f"{plan.describe(folds=False)}."
+        ],
+        row="data",
+        column="steps",
+        write=count_cell,
+    )
+
+
+def count_cell(record: Values) -> str:
+    """Write a count, and in brackets the difference to the published one."""
+    if record["published"] is None:
+        return f"{record['ours']:,.0f}"
+    return f"{record['ours']:,} ({record['difference']:+,})"
+
+
+def time_table(plan: Plan, ledger: Results) -> Table:
+    """Make the table of measured times."""
+    records = []
+    for name in plan.data:
+        for method, title in TIMED.items():
+            found = [ledger[e_step_unit(plan, name, draw, method)] for draw in plan.draws(name)]
+            records.append(
+                {
+                    "data": name, "method": title,
+                    "milliseconds": 1e3 * float(np.mean([each["seconds"] for each in found])),
+                    "uncertified": sum(each["uncertified"] for each in found),
+                }
+            )  # fmt: skip
+    uncertified = sum(each["uncertified"] for each in records if each["method"] == TIMED["fast"])
+    return comparison_table(
+        "complexity-time",
+        "Time of one E-step over all bags (ms), at the fitted model",
+        records,
+        [
+            "One thread, the shortest of many trials; all methods are compiled, the published ones "
+            "(forward, FAST) too. \"Priors\" is the product of features and weights, which every "
+            "method needs first. \"Auto\" is what unbag uses: for each bag the cheapest method "
+            f"that certifies its answer. Bags that FAST could not certify: {uncertified}. "
+            f"{plan.describe(folds=False)}."
+        ],
+        row="data",
+        column="method",
+        write=lambda record: f"{record['milliseconds']:.3g}",
+    )  # fmt: skip
+
+
+def draw_bars(records_of_panels: dict[str, tuple[str, str, list[dict]]]) -> object:
+    """Draw grouped bars on logarithmic scales.
+
+    Parameters
+    ----------
+    records_of_panels : dict of str to (str, str, list of dict)
+        What the y-axis shows, to the entries of its records that hold the title of a bar and its
+        height, and the records.
+
+    Returns
+    -------
+    matplotlib figure
+    """
+    figure, axes = panels(len(records_of_panels), n_columns=1, size=(9.2, 3.6))
+    for axis, (label, (bar, height, records)) in zip(axes, records_of_panels.items(), strict=True):
+        groups = {}
+        for record in records:
+            groups.setdefault(record["data"], {})[record[bar]] = record[height]
+        titles = list(next(iter(groups.values())))
+        width = 0.85 / len(titles)
+        for place, title in enumerate(titles):
+            colour, hatch = BARS[title]
+            axis.bar(
+                np.arange(len(groups)) + (place - (len(titles) - 1) / 2) * width,
+                [group[title] for group in groups.values()],
+                width, label=title, color=STYLES[colour][0], hatch=hatch, edgecolor="white",
+            )  # fmt: skip
+        smallest = min(record[height] for record in records)
+        axis.set_yscale("log")
+        axis.set_ylim(bottom=10.0 ** np.floor(np.log10(smallest)))
+        axis.set_ylabel(label)
+        axis.set_xticks(range(len(groups)), list(groups))
+        axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+    return figure
+
+
+def present(plan: Plan, ledger: Results) -> list[Table | Figure]:
+    """Make a table of counts, one of times, and a figure of both."""
+    counts = count_table(plan, {name: counts_of(plan, ledger, name) for name in plan.data})
+    times = time_table(plan, ledger)
+    bars = {
+        "steps": ("steps", "ours", counts.records),
+        "milliseconds": ("method", "milliseconds", times.records),
+    }
+    return [counts, times, Figure("complexity", "Cost of one E-step", lambda: draw_bars(bars))]
+
+
+STUDY = Study(
+    "complexity",
+    "what one E-step costs, counted as in the paper, visited by unbag, and timed",
+    units=units,
+    present=present,
+    timed=True,
+)

@@ -1,0 +1,79 @@
+"""The size of each data set: Table 2 of the paper. Nothing is fitted: it must come out exactly."""
+
+from unbag import datasets
+from unbag.experiments import Plan, Study, Table, comparison_table, published_figure
+
+#: Column of the table, key of the published figure, key of ours, decimals as printed.
+COLUMNS = (
+    ("classes", "classes", "classes", 0),
+    ("features", "dimension", "dimension", 0),
+    ("bags", "bags", "bags", 0),
+    ("instances", "instances", "instances", 0),
+    ("instances per bag", "instances_per_bag", "instances_per_bag", 1),
+    ("labels per bag", "labels_per_bag", "classes_per_bag", 1),
+)
+
+
+def compared(ours: float, published: float | None, decimals: int) -> tuple[str, float | None]:
+    """Write a count beside the published one, both with the decimals that were printed.
+
+    Returns
+    -------
+    text : str
+        Ours; and in brackets, where there is one, the published figure.
+    difference : float or None
+        Of the rounded figures.
+
+    Examples
+    --------
+    >>> compared(4.319, 4.3, 1)
+    ('4.3 (4.3)', 0.0)
+    >>> compared(16, None, 0)
+    ('16', None)
+    """
+    text = f"{ours:.{decimals}f}"
+    if published is None:
+        return text, None
+    difference = round(float(text) - published, decimals)
+    return f"{text} ({published:.{decimals}f})", difference
+
+
+def size_table(plan: Plan) -> Table:
+    """Make the table of sizes."""
+    sizes = datasets.describe(plan.data)
+    records, cells = [], {}
+    for place, name in enumerate(sizes["name"]):
+        for column, known_as, key, decimals in COLUMNS:
+            ours = sizes[key][place]
+            published = published_figure("datasets", name).get(known_as)
+            cells[name, column], difference = compared(ours, published, decimals)
+            records.append(
+                {
+                    "data": name, "quantity": column, "ours": ours, "published": published,
+                    "difference": difference,
+                }
+            )  # fmt: skip
+    n_compared = sum(record["published"] is not None for record in records)
+    n_equal = sum(record["difference"] == 0 for record in records)
+    return comparison_table(
+        "datasets",
+        "Size of the data sets",
+        records,
+        [
+            f"In brackets: published. {n_equal} of {n_compared} figures agree as printed. The "
+            "paper has no row for the union version of HJA bird; it differs from HJA bird in its "
+            "labels alone, so all but the labels per bag can be compared. Counted, not drawn: the "
+            "same for every seed and level."
+        ],
+        row="data",
+        column="quantity",
+        write=lambda record: cells[record["data"], record["quantity"]],
+    )
+
+
+STUDY = Study(
+    "datasets",
+    "classes, features, bags, instances and labels of each data set",
+    units=lambda plan, ledger: [],
+    present=lambda plan, ledger: [size_table(plan)],
+)

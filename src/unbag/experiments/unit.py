@@ -1,0 +1,83 @@
+"""The smallest piece of work, such as one method with one setting on one fold."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any
+
+#: Plain values by name: the result of a unit of work, a setting, or a record of a table.
+Values = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What is done, and on what: all that its result depends on, but for the sources.
+
+    Parameters
+    ----------
+    task : callable
+        A function of this package that takes the unit and returns its result, a dict of plain
+        values.
+    data : str, optional
+        A data set, as `unbag.experiments.data.load` knows it.
+    draw : int, optional
+        Which draw of the data set.
+    method : str, optional
+        What is fitted, by a name that the task knows.
+    setting : dict
+        What the method is built with.
+    condition : dict
+        What else the task varies, such as the share of bags for training.
+    fold, n_folds : int, optional
+        Which fold is for testing, and of how many.
+    seed : int, optional
+        Of folds and methods.
+
+    Examples
+    --------
+    >>> from unbag.experiments.comparison import fold
+    >>> unit = Unit(fold, "letter-frost", 0, "sim", {"alpha": 0.1}, fold=3, n_folds=10, seed=0)
+    >>> unit.describe()["task"], unit.describe()["fold"]
+    ('comparison.fold', 3)
+    """
+
+    task: Callable[["Unit"], Values]
+    data: str | None = None
+    draw: int | None = None
+    method: str | None = None
+    setting: Values = field(default_factory=dict)
+    condition: Values = field(default_factory=dict)
+    fold: int | None = None
+    n_folds: int | None = None
+    seed: int | None = None
+
+    def describe(self) -> Values:
+        """Return the unit as JSON can hold it, without what is not given."""
+        given = {each.name: getattr(self, each.name) for each in fields(self)[1:]}
+        module = self.task.__module__.removeprefix(f"{__package__}.")
+        task = f"{module}.{self.task.__qualname__}"
+        return {"task": task, **{k: v for k, v in given.items() if v is not None and v != {}}}
+
+    @cached_property
+    def key(self) -> str:
+        """The unit as text: the same for the same work, whatever the order of a setting."""
+        return key_of(self.describe())
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+def key_of(description: Values) -> str:
+    """Return what `Unit.describe` says as text, whatever the order of its entries.
+
+    Examples
+    --------
+    >>> key_of({"task": "fold", "fold": 3}) == key_of({"fold": 3, "task": "fold"})
+    True
+    """
+    return json.dumps(description, sort_keys=True)
+
+
+#: What units of work gave: a ledger, or a plain dict.
+Results = Mapping[Unit, Values]

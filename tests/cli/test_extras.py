@@ -1,0 +1,77 @@
+"""What works where no extra is installed, and what says which extra to install."""
+
+import sys
+
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+from toy_words import ROLES
+from unbag._extras import MISSING, MissingExtraError, require
+from unbag.datasets import fetch_voc12
+from unbag.demo import run as run_demo
+
+
+@pytest.fixture
+def no_extras(monkeypatch):
+    """Hide the modules that only extras bring."""
+    loaded = {name for name in sys.modules if name.partition(".")[0] in MISSING}
+    for name in loaded | MISSING.keys():
+        monkeypatch.setitem(sys.modules, name, None)
+
+
+def to_parquet(path):
+    table = pyarrow.csv.read_csv(path)
+    pyarrow.parquet.write_table(table, path.with_suffix(".parquet"))
+    return path.with_suffix(".parquet")
+
+
+@pytest.mark.parametrize("convert", [lambda path: path, to_parquet], ids=["csv", "parquet"])
+def test_a_table_needs_no_extra(no_extras, words, run, convert):
+    table = convert(words)
+    model, out = table.with_name("m.unbag"), table.with_name(f"out{table.suffix}")
+    for command in (
+        ("fit", table, *ROLES, "-o", model, "--max-iter", "5"),
+        ("annotate", model, table, "-o", out),
+        ("predict", model, table, "-o", out),
+        ("evaluate", model, table),
+        ("report", model, table, "-o", table.with_name("report.html")),
+    ):
+        code, _, errors = run(*command)
+        assert code == 0, errors
+
+
+@pytest.mark.parametrize("module", MISSING)
+def test_what_is_missing_is_named_with_its_extra(module, no_extras):
+    with pytest.raises(MissingExtraError, match=r"pip install 'unbag\[\w+\]'") as error:
+        require(module)
+    assert error.value.name == module
+
+
+def test_a_module_that_does_not_load_is_no_missing_extra(monkeypatch, tmp_path):
+    (tmp_path / "broken.py").write_text("import surely_not_installed")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModuleNotFoundError, match="surely_not_installed") as error:
+        require("broken")
+    assert not isinstance(error.value, MissingExtraError)
+
+
+def test_experiments_say_before_they_start_that_figures_need_an_extra(no_extras, run, tmp_path):
+    code, _, errors = run("reproduce", "datasets", "-o", tmp_path / "results")
+    assert (code, errors) == (1, f"unbag: error: {MISSING['matplotlib']}\n")
+    assert not list(tmp_path.iterdir())
+
+
+def test_photographs_are_not_downloaded_in_vain(no_extras, tmp_path):
+    with pytest.raises(MissingExtraError, match=r"unbag\[images\]"):
+        fetch_voc12(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_demo_shows_its_table_without_a_picture(no_extras, tmp_path, capsys):
+    run_demo(tmp_path / "demo")
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "supervised bound" in printed
+    assert "No picture was drawn." in printed
+    assert "unbag[figures]" in printed
+    assert not list(tmp_path.iterdir())

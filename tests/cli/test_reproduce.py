@@ -1,0 +1,64 @@
+"""``unbag reproduce``: pages of results, and cells made anew."""
+
+from pathlib import Path
+from shutil import copytree
+
+import pytest
+
+COMMITTED = Path(__file__).parents[2] / "docs" / "results"
+
+
+def test_a_cell_is_made_anew(run):
+    code, out, errors = run(
+        "reproduce", "cell", "transductive", "letter-frost", "dummy", "-o", COMMITTED
+    )
+    assert code == 0, errors
+    assert out.count("+0.0e+00") == 2
+
+
+def test_a_cell_that_differs_fails(run, tmp_path):
+    copytree(COMMITTED / "transductive", tmp_path / "transductive")
+    table = tmp_path / "transductive" / "transductive-hamming.csv"
+    text = table.read_text()
+    (line,) = (line for line in text.splitlines() if line.startswith("letter-frost,dummy"))
+    ours = line.split(",")[4]
+    table.write_text(text.replace(f",{ours},", f",{float(ours) + 1},"))
+    code, out, errors = run(
+        "reproduce", "cell", "transductive", "letter-frost", "dummy", "-o", tmp_path
+    )
+    assert code == 1
+    assert "-1.0e+00" in out
+    assert "differ by more than the rounding of the tables, 0.05" in errors
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("cell",), 2, "'cell' needs an experiment, a data set, a method"),
+        (("cell", "inductive", "letter-frost", "mlr", "x"), 2, "'cell' needs an experiment"),
+        (("cell", "tabel", "letter-frost", "mlr"), 1, "no experiment 'tabel'"),
+        (("inductive", "letter-frost"), 2, "'inductive' stands alone; got letter-frost as well"),
+        (("none",), 2, "there is no experiment 'none'"),
+    ],
+)
+def test_what_cannot_be_done_is_named(run, words, code, message):
+    left, _, errors = run("reproduce", *words)
+    assert left == code
+    assert message in " ".join(errors.replace("│", " ").split())
+
+
+def test_the_page_of_committed_results_and_the_readme(run, tmp_path, monkeypatch):
+    """Run where the repository's folders are; elsewhere no README is touched."""
+    copytree(COMMITTED, tmp_path / "docs" / "results")
+    readme = tmp_path / "README.md"
+    empty = "<!-- results -->\n<!-- end of results -->\n"
+    readme.write_text(empty)
+    monkeypatch.chdir(tmp_path)
+    code, _, errors = run("reproduce", "page", "-o", "docs/results", "--page", "mine.md")
+    assert (code, readme.read_text()) == (0, empty), errors
+    assert (tmp_path / "mine.md").exists()
+    code, _, errors = run("reproduce", "page")
+    assert code == 0, errors
+    assert "docs/reproduction.md" in errors
+    assert "| MLR |" in readme.read_text()
+    assert (tmp_path / "docs" / "reproduction.md").exists()
