@@ -85,7 +85,7 @@ def run(out: Path, *, quiet: bool = False) -> dict[str, Any]:
     Returns
     -------
     dict
-        The accuracies, and where the picture is.
+        The accuracies, and where the picture is; None if it could not be drawn.
     """
     console = Console(quiet=quiet)
     digits = load_digit_bags()
@@ -107,7 +107,7 @@ def run(out: Path, *, quiet: bool = False) -> dict[str, Any]:
         draw(model, bags[n_train:], y[n_train:], picture)
         drawn = f"Some of these bags are drawn in {picture}."
     except MissingExtraError as error:
-        drawn = f"No picture was drawn. {error}"
+        drawn, picture = f"No picture was drawn. {error}", None
     _, inductive, transductive, supervised = table.values()
     console.print(
         f"Nobody said which image is which digit. Knowing only the set of digits in each bag, the "

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,7 +23,6 @@ Quick = Annotated[bool, typer.Option("--quick", help="A first look: few folds, f
 Full = Annotated[bool, typer.Option("--full", help="The paper's grids, whatever they take.")]
 Jobs = Annotated[int, typer.Option(help="Number of processes; by default, one per core.")]
 Seed = Annotated[int, typer.Option(help="Of folds, draws and methods.")]
-Results = Annotated[Path, o.written("Folder for results; a stopped run goes on there.")]
 
 
 def reproduce(
@@ -77,41 +77,43 @@ def reproduce(
         messages.result(titles)
         for each, title in () if as_json else titles.items():
             typer.echo(f"{each:15} {title}")
-    elif name == "page":
+        return
+    if name == "page":
         write_results_page(output, page)
-    elif name == "cell":
+        return
+    if name == "cell":
         remake_cell(cell or [], output)
-    elif name not in (*known, "all"):
+        return
+    if name not in (*known, "all"):
         raise typer.BadParameter(f"there is no experiment {name!r}; there are {', '.join(known)}")
-    else:
-        level, output, made = level_of(quick, full), output or Path("results"), {}
-        for each in known if name == "all" else [name]:
-            with how_to_continue(output):
-                made[each] = experiments.reproduce(
-                    each, data, level=level, seed=seed, n_jobs=jobs or cpu_count(), out=output,
-                    redo_stale=stale, console=messages.console,
-                )  # fmt: skip
-            show_tables(made[each])
-            messages.note(f"Tables and figures are in {output / each}.")
-        if page is not None:
-            write_page(output, page)
-            messages.note(f"Written to {page}.")
-        messages.result({each: as_records(things) for each, things in made.items()})
+    level, folder, made = level_of(quick, full), output or Path("results"), {}
+    for each in known if name == "all" else [name]:
+        with how_to_continue(folder):
+            made[each] = experiments.reproduce(
+                each, data, level=level, seed=seed, n_jobs=jobs or cpu_count(), out=folder,
+                redo_stale=stale, console=messages.console,
+            )  # fmt: skip
+        show_tables(made[each])
+        messages.note(f"Tables and figures are in {folder / each}.")
+    if page is not None:
+        write_page(folder, page)
+        messages.note(f"Written to {page}.")
+    messages.result({each: as_records(things) for each, things in made.items()})
 
 
-def write_results_page(output: Path | None, page: Path | None) -> None:
+def write_results_page(folder: Path | None, page: Path | None) -> None:
     """Write a page of results; of the committed ones, the README's table in this folder too."""
     from unbag.experiments.page import write_page, write_readme
     from unbag.experiments.reproduce import COMMITTED, PAGE
 
-    written = write_page(output or COMMITTED, page or PAGE)
+    names = write_page(folder or COMMITTED, page or PAGE)
+    messages.result({"output": str(page or PAGE), "experiments": names})
     messages.note(f"Written to {page or PAGE}.")
-    if output is None and write_readme():
+    if folder is None and write_readme():
         messages.note("Written to README.md.")
-    messages.result({"page": str(page or PAGE), "experiments": written})
 
 
-def remake_cell(cell: list[str], output: Path | None) -> None:
+def remake_cell(cell: list[str], folder: Path | None) -> None:
     """Make a cell anew, print it beside what is recorded, and fail where they differ."""
     from unbag.experiments.reproduce import COMMITTED, ROUNDING, remake_cells
 
@@ -119,18 +121,15 @@ def remake_cell(cell: list[str], output: Path | None) -> None:
         raise typer.BadParameter(
             "'cell' needs an experiment, a data set, a method, and maybe a fold"
         )
-    made = remake_cells(*cell[:3], *map(int, cell[3:]), out=output or COMMITTED)
-    messages.result([{**vars(each), "agrees": each.agrees} for each in made])
+    made = remake_cells(*cell[:3], *map(int, cell[3:]), out=folder or COMMITTED)
+    messages.result([asdict(each) for each in made])
+    rows = [
+        [f"{each.table}: {each.measure}", f"{each.recorded:.6f}", f"{each.now:.6f}",
+         f"{each.now - each.recorded:+.1e}"]
+        for each in made
+    ]  # fmt: skip
     if not messages.as_json:
-        print_table(
-            " ".join(cell),
-            ["", "recorded", "now", "difference"],
-            [
-                [f"{each.table}: {each.measure}", f"{each.recorded:.6f}", f"{each.now:.6f}",
-                 f"{each.now - each.recorded:+.1e}"]
-                for each in made
-            ],
-        )  # fmt: skip
+        print_table(" ".join(cell), ["", "recorded", "now", "difference"], rows)
     if not all(each.agrees for each in made):
         messages.say(f"They differ by more than the rounding of the tables, {ROUNDING:g}.")
         raise typer.Exit(1)
@@ -148,7 +147,9 @@ def compare(
     full: Full = False,
     jobs: Jobs = 0,
     seed: Seed = 0,
-    output: Results = Path("results"),
+    output: Annotated[
+        Path, o.written("Folder for results; a stopped run goes on there.")
+    ] = Path("results"),
     as_json: o.Json = False,
     **given: Any,
 ) -> None:  # fmt: skip
