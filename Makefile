@@ -47,6 +47,8 @@ lint: $(INSTALLED)
 	@echo "Checking style ..."
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+	@echo "Checking types ..."
+	@$(BIN)/basedpyright --pythonpath $(BIN)/python
 
 test: lint
 	@echo "Running the tests ..."

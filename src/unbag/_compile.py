@@ -8,15 +8,33 @@ divide without Python's zero check, so that loops vectorise.
 
 import hashlib
 import tempfile
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any, Protocol
 
 import numba
+import numba.extending
 import platformdirs
+from numba.core import config
 
 # Folders whose kernels call each other across files. Elsewhere a kernel uses what its own file
 # defines; `tests/test_architecture.py` holds it to that.
 FOLDERS_OF_KERNELS = ("union",)
+
+
+# Its settings are made when it is loaded, so that no type is known of them.
+settings: Any = config
+
+
+class Kernel(Protocol):
+    """A compiled function; its types are those of the arguments that it is called with."""
+
+    py_func: Callable[..., Any]
+
+    def __call__(self, *args: Any) -> Any:
+        """Run the compiled code, which is made at the first call."""
+        ...
 
 
 @cache
@@ -42,7 +60,7 @@ def cache_folder(source: str) -> str | None:
     is_shared = file.parent.name in FOLDERS_OF_KERNELS
     used = sorted(file.parent.glob("*.py")) if is_shared else [file]
     content = b"".join(path.read_bytes() for path in [Path(__file__), *used])
-    base = numba.config.CACHE_DIR or platformdirs.user_cache_dir("unbag", appauthor=False)
+    base = settings.CACHE_DIR or platformdirs.user_cache_dir("unbag", appauthor=False)
     folder = Path(base) / "kernels" / hashlib.sha256(content).hexdigest()[:16]
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -52,25 +70,28 @@ def cache_folder(source: str) -> str | None:
         return None
 
 
-def compiled(**flags):
+def compiled(**flags: Any) -> Callable[[Callable[..., Any]], Kernel]:
     """Return a decorator that compiles a kernel, and keeps it on disk."""
 
-    def decorate(function):
+    def decorate(function: Callable[..., Any]) -> Kernel:
         folder = cache_folder(function.__code__.co_filename)
         # numba looks at this setting when a function is decorated, and only then.
-        usual = numba.config.CACHE_DIR
-        numba.config.CACHE_DIR = folder or usual
+        usual = settings.CACHE_DIR
+        settings.CACHE_DIR = folder or usual
         try:
             keep = folder is not None
             return numba.njit(cache=keep, nogil=True, error_model="numpy", **flags)(function)
         finally:
-            numba.config.CACHE_DIR = usual
+            settings.CACHE_DIR = usual
 
     return decorate
 
 
-kernel = compiled()
+kernel: Callable[[Callable[..., Any]], Kernel] = compiled()
 
 # For sums that may be taken in any order, as their error bounds allow for: only then
 # are they vectorised. Nothing else of `fastmath` is let in.
-any_order = compiled(fastmath={"reassoc"})
+any_order: Callable[[Callable[..., Any]], Kernel] = compiled(fastmath={"reassoc"})
+
+# For what is a single instruction of the machine.
+intrinsic: Any = numba.extending.intrinsic

@@ -1,6 +1,6 @@
 """The one search for what is NaN or infinite; whoever calls it says whose number it is."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -17,7 +17,7 @@ class NonFinite(NamedTuple):
     value: float
 
 
-def first_nonfinite(X: np.ndarray | sparse.spmatrix | sparse.sparray) -> NonFinite | None:
+def first_nonfinite(X: np.ndarray | Any) -> NonFinite | None:
     """Find the first entry, row by row, that is NaN or infinite; None if all are finite.
 
     Parameters
@@ -38,7 +38,7 @@ def first_nonfinite(X: np.ndarray | sparse.spmatrix | sparse.sparray) -> NonFini
     NonFinite(row=1, column=1, value=inf)
     """
     if sparse.issparse(X):
-        return _first_of_sparse(X.tocsr())
+        return _first_of_sparse(X)
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(np.sum(X)):
             return None
@@ -53,7 +53,8 @@ def first_nonfinite(X: np.ndarray | sparse.spmatrix | sparse.sparray) -> NonFini
     return None
 
 
-def _first_of_sparse(X):
+def _first_of_sparse(matrix: Any) -> NonFinite | None:
+    X = matrix.tocsr()
     found = first_nonfinite(X.data[:, None])
     if found is None:
         return None

@@ -1,11 +1,13 @@
 """One way from a `random_state` to random numbers."""
 
+from typing import TypeAlias
+
 import numpy as np
 
+Seed: TypeAlias = int | np.random.Generator | np.random.RandomState | np.random.SeedSequence | None
 
-def generator(
-    random_state: int | np.random.Generator | np.random.RandomState | np.random.SeedSequence | None,
-) -> np.random.Generator:
+
+def generator(random_state: Seed) -> np.random.Generator:
     """Return a Generator, seeded by whatever scikit-learn or NumPy take for a random state.
 
     Estimators that draw by scikit-learn's `check_random_state` go on doing so: a seed must give

@@ -1,10 +1,16 @@
 """What a model says of every instance of a table: its label, how sure that is, what to look at."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import entr
 
+from unbag.bags import Bags
+from unbag.io.arrays import is_unknown
+from unbag.labels import LabelSets
 from unbag.union import UnionProblem
 
 #: Instances that are worked on at a time, so that memory stays bounded.
@@ -13,6 +19,17 @@ BLOCK = 65_536
 REVIEW_SHARE = 0.05
 #: Entropy, in bits, up to which nothing is worth a look: the label is as good as certain.
 CERTAIN = 0.05
+#: The columns that annotated tables have more, and which of the `Annotations` they hold.
+COLUMNS = {
+    "annotation": "label",
+    "probability": "probability",
+    "second_choice": "second_label",
+    "second_probability": "second_probability",
+    "entropy": "entropy",
+    "review": "review",
+}
+#: One column more, for people to fill in.
+KNOWN_LABEL = "known_label"
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,31 +53,27 @@ class Annotations:
         Bags of the last kind.
     """
 
-    label: np.ndarray
-    probability: np.ndarray
-    second_label: np.ndarray
-    second_probability: np.ndarray
-    entropy: np.ndarray
-    review: np.ndarray
-    impossible: np.ndarray
+    label: NDArray[Any]
+    probability: NDArray[Any]
+    second_label: NDArray[Any]
+    second_probability: NDArray[Any]
+    entropy: NDArray[Any]
+    review: NDArray[Any]
+    impossible: NDArray[Any]
 
-    @staticmethod
-    def names():
-        """Names of the columns that `columns` returns."""
-        return (
-            "annotation", "probability", "second_choice", "second_probability", "entropy", "review",
-        )  # fmt: skip
-
-    def columns(self):
+    def columns(self) -> dict[str, NDArray[Any]]:
         """Return them as the columns of a table, ready to be written."""
-        values = (
-            self.label, self.probability, self.second_label, self.second_probability, self.entropy,
-            self.review,
-        )  # fmt: skip
-        return dict(zip(self.names(), values, strict=True))
+        return {column: getattr(self, attribute) for column, attribute in COLUMNS.items()}
 
 
-def annotate(model, bags, labels=None, *, review_share=REVIEW_SHARE, progress=None):
+def annotate(
+    model: Any,
+    bags: Bags,
+    labels: LabelSets | None = None,
+    *,
+    review_share: float = REVIEW_SHARE,
+    progress: Callable[[int, int], object] | None = None,
+) -> Annotations:
     """Label every instance of some bags, with probabilities.
 
     Parameters
@@ -130,24 +143,24 @@ def annotate(model, bags, labels=None, *, review_share=REVIEW_SHARE, progress=No
     )
 
 
-def class_names(model):
+def class_names(model: Any) -> NDArray[np.object_]:
     """Return the classes of the model's instance columns, as objects; None for the background."""
     names = model.classes_.astype(object)
     return np.append(names, None) if has_background(model) else names
 
 
-def has_background(model):
-    """Tell whether a model, or the last step of a pipeline, has a background class."""
+def has_background(model: Any) -> bool:
+    """Return whether a model, or the last step of a pipeline, has a background class."""
     return getattr(model.model, "_has_background", False)
 
 
-def blocks(bags):
+def blocks(bags: Bags) -> list[tuple[int, int]]:
     """Cut bags into runs of about `BLOCK` instances each."""
     cuts = np.flatnonzero(np.diff(bags.offsets[1:] // BLOCK)) + 1
     return list(zip([0, *cuts], [*cuts, len(bags)], strict=True)) if len(bags) else []
 
 
-def worth_a_look(entropy, share):
+def worth_a_look(entropy: NDArray[np.floating], share: float) -> NDArray[np.bool_]:
     """Find the most uncertain instances, a share of them at most, and none that is certain.
 
     Examples
@@ -159,3 +172,24 @@ def worth_a_look(entropy, share):
     chosen = np.zeros(len(entropy), dtype=bool)
     chosen[np.argsort(-entropy, kind="stable")[:n_looks]] = True
     return chosen & (entropy > CERTAIN)
+
+
+def known_labels(bags: Bags) -> tuple[NDArray[np.object_], NDArray[np.bool_]] | None:
+    """Return the labels of instances as text, and where they are known; None if none is.
+
+    Examples
+    --------
+    >>> bags = Bags([[1.0], [2.0]], [0, 2], instance_labels=["wren", None])
+    >>> known_labels(bags)[1].tolist()
+    [True, False]
+    """
+    if bags.instance_labels is None:
+        return None
+    labels = np.asarray(bags.instance_labels, dtype=object)
+    known = np.array([not is_unknown(label) for label in labels], dtype=bool)
+    return (texts(labels), known) if known.any() else None
+
+
+def texts(labels: Iterable[object]) -> NDArray[np.object_]:
+    """Return labels as text, in an array of objects."""
+    return np.array([str(label) for label in labels], dtype=object)

@@ -5,11 +5,29 @@ bags, and it is indexed by bag, so scikit-learn splits it as it would split the 
 """
 
 import copy
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from numbers import Integral
+from typing import Any, NoReturn, Self, TypeAlias, overload
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+
+from unbag._bag_parts import (
+    bag_name,
+    checked_column,
+    checked_features,
+    checked_ids,
+    checked_offsets,
+    joined,
+    stacked,
+)
+
+# An array, or a CSR matrix: scipy says nothing of its types.
+Features: TypeAlias = np.ndarray | Any
+# What selects one bag, and what selects several.
+Position: TypeAlias = int | np.integer
+Selection: TypeAlias = slice | Sequence[int] | Sequence[bool] | np.ndarray | tuple[Any, ...]
 
 
 class Bags:
@@ -50,16 +68,33 @@ class Bags:
     ['dusk']
     """
 
-    def __init__(self, X, offsets, ids=None, instance_labels=None, feature_names=None):
-        self.X = _checked_features(X, "X")
+    def __init__(
+        self,
+        X: ArrayLike | Features,
+        offsets: ArrayLike,
+        ids: ArrayLike | None = None,
+        instance_labels: ArrayLike | None = None,
+        feature_names: ArrayLike | None = None,
+    ) -> None:
+        self.X: Features = checked_features(X, "X")
         n_instances, n_features = self.X.shape
-        self.ids = _checked_ids(ids, np.size(offsets) - 1)
-        self.offsets = _checked_offsets(offsets, n_instances, self.ids)
-        self.instance_labels = _checked_column(instance_labels, n_instances, "instance_labels")
-        self.feature_names = _checked_column(feature_names, n_features, "feature_names")
+        self.ids: np.ndarray = checked_ids(ids, np.size(offsets) - 1)
+        self.offsets: NDArray[np.intp] = checked_offsets(offsets, n_instances, self.ids)
+        # Arrays, or None: whoever gives them need not ask a type checker each time they are used.
+        self.instance_labels: np.ndarray | Any = checked_column(
+            instance_labels, n_instances, "instance_labels"
+        )
+        self.feature_names: np.ndarray | Any = checked_column(
+            feature_names, n_features, "feature_names"
+        )
 
     @classmethod
-    def from_list(cls, arrays, ids=None, instance_labels=None):
+    def from_list(
+        cls,
+        arrays: Iterable[ArrayLike | Features],
+        ids: ArrayLike | None = None,
+        instance_labels: ArrayLike | Sequence[ArrayLike] | None = None,
+    ) -> Self:
         """Pack one 2-D array per bag.
 
         Parameters
@@ -80,19 +115,26 @@ class Bags:
         ([2, 1], ['wren', 'tit', 'wren'])
         """
         arrays = list(arrays)
-        ids = _checked_ids(ids, len(arrays))
-        names = [_bag_name(bag, ids) for bag in range(len(arrays))]
-        arrays = [_checked_features(array, name) for array, name in zip(arrays, names, strict=True)]
-        sizes = [array.shape[0] for array in arrays]
-        if instance_labels is not None and all(np.ndim(labels) == 1 for labels in instance_labels):
-            for name, size, labels in zip(names, sizes, instance_labels, strict=False):
+        ids = checked_ids(ids, len(arrays))
+        names = [bag_name(bag, ids) for bag in range(len(arrays))]
+        packed = [checked_features(array, name) for array, name in zip(arrays, names, strict=True)]
+        sizes = [array.shape[0] for array in packed]
+        flat: Any = instance_labels
+        if flat is not None and all(np.ndim(labels) == 1 for labels in flat):
+            for name, size, labels in zip(names, sizes, flat, strict=False):
                 if len(labels) != size:
                     raise ValueError(f"{name} has {size} instances but {len(labels)} labels.")
-            instance_labels = _joined(instance_labels)
-        return cls(_stacked(arrays, names), offsets_of(sizes), ids, instance_labels)
+            flat = joined(flat)
+        return cls(stacked(packed, names), offsets_of(sizes), ids, flat)
 
     @classmethod
-    def from_table(cls, table, bag, features=None, instance_labels=None):
+    def from_table(
+        cls,
+        table: Any,
+        bag: str,
+        features: Sequence[str] | None = None,
+        instance_labels: str | None = None,
+    ) -> Self:
         """Read bags from a table that has one row per instance.
 
         Bags come in the order in which they first appear, and rows keep their order within a bag;
@@ -156,7 +198,7 @@ class Bags:
         return cls(X, offsets, list(positions), instance_labels, names)
 
     @classmethod
-    def concatenate(cls, parts, ids=None):
+    def concatenate(cls, parts: "Iterable[Bags]", ids: ArrayLike | None = None) -> Self:
         """Put the bags of several containers one after the other.
 
         Instance labels are kept where every part has them, names of features where all agree.
@@ -178,18 +220,20 @@ class Bags:
         [0, 1, 2, 3]
         """
         parts = list(parts)
-        X = _stacked([part.X for part in parts], [f"Part {index}" for index in range(len(parts))])
+        X = stacked([part.X for part in parts], [f"Part {index}" for index in range(len(parts))])
         counted = all(np.array_equal(part.ids, np.arange(len(part))) for part in parts)
         if ids is None and not counted:
-            ids = _joined([part.ids for part in parts])
+            ids = joined([part.ids for part in parts])
         labels = [part.instance_labels for part in parts]
-        labels = None if any(part is None for part in labels) else _joined(labels)
-        names = parts[0].feature_names
+        labels = None if any(part is None for part in labels) else joined(labels)
+        names: Any = parts[0].feature_names
         agreed = all(np.array_equal(part.feature_names, names) for part in parts)
         offsets = offsets_of(np.concatenate([part.sizes for part in parts]))
         return cls(X, offsets, ids, labels, names if agreed else None)
 
-    def with_features(self, X, feature_names=None):
+    def with_features(
+        self, X: ArrayLike | Features, feature_names: ArrayLike | None = None
+    ) -> Self:
         """Give the same instances other features, in the same bags.
 
         Parameters
@@ -205,44 +249,50 @@ class Bags:
         >>> bags.with_features(np.hstack([bags.X, -bags.X]))[1]
         array([[ 3., -3.]])
         """
-        X = _checked_features(X, "X")
-        if X.shape[0] != self.n_instances:
-            raise ValueError(f"X has {X.shape[0]} rows for {self.n_instances} instances.")
-        feature_names = _checked_column(feature_names, X.shape[1], "feature_names")
-        return self._replaced(X=X, feature_names=feature_names)
+        features = checked_features(X, "X")
+        if features.shape[0] != self.n_instances:
+            raise ValueError(f"X has {features.shape[0]} rows for {self.n_instances} instances.")
+        names = checked_column(feature_names, features.shape[1], "feature_names")
+        return self._replaced(X=features, feature_names=names)
 
     @property
-    def n_instances(self):
+    def n_instances(self) -> int:
         """Number of instances in all bags together."""
         return self.X.shape[0]
 
     @property
-    def n_features(self):
+    def n_features(self) -> int:
         """Number of features of an instance."""
         return self.X.shape[1]
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int, int]:
         """The pair (n_bags, n_features): what scikit-learn takes for samples and features."""
         return len(self), self.n_features
 
     @property
-    def dtype(self):
+    def dtype(self) -> np.dtype:
         """Type of the features."""
         return self.X.dtype
 
     @property
-    def sizes(self):
+    def sizes(self) -> NDArray[np.intp]:
         """Number of instances in each bag, of shape (n_bags,)."""
         return np.diff(self.offsets)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.offsets.size - 1
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Features]:
         return (self.X[start:stop] for start, stop in pairwise(self.offsets.tolist()))
 
-    def __getitem__(self, key):
+    @overload
+    def __getitem__(self, key: Position) -> Features: ...
+
+    @overload
+    def __getitem__(self, key: Selection) -> Self: ...
+
+    def __getitem__(self, key: Position | Selection) -> Features | Self:
         key = bag_key(key, len(self))
         if isinstance(key, int):
             return self.X[self.offsets[key] : self.offsets[key + 1]]
@@ -263,11 +313,11 @@ class Bags:
             instance_labels=None if labels is None else labels[instances],
         )
 
-    def __array__(self, dtype=None, copy=None):
+    def __array__(self, dtype: object = None, copy: object = None) -> NoReturn:
         # Without this, numpy would stack bags of equal size into a 3-D array, and reject others.
         raise TypeError("Bags are no array: use bags.X for the instances of all bags together.")
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         counts = f"{len(self)} bags, {self.n_instances} instances, {self.n_features} features"
         return f"Bags({counts}, {self.dtype}{', sparse' if sparse.issparse(self.X) else ''})"
 
@@ -278,7 +328,11 @@ class Bags:
         return bags
 
 
-def bag_key(key, n_bags):
+# What an estimator takes for bags: a 2-D array has one instance per bag.
+BagsLike: TypeAlias = Bags | Sequence[ArrayLike] | ArrayLike
+
+
+def bag_key(key: Position | Selection, n_bags: int) -> int | slice | NDArray[np.intp]:
     """Reduce an index over bags to a position, a slice of neighbours or an array of positions.
 
     The key may sit in a tuple before ``...``, as scikit-learn writes it. In the answer nothing is
@@ -293,7 +347,7 @@ def bag_key(key, n_bags):
         key, *rest = key
         if any(part is not Ellipsis and not _is_full_slice(part) for part in rest):
             raise IndexError("Only bags can be indexed; features are the columns of bags.X.")
-    if isinstance(key, Integral) and not isinstance(key, bool):
+    if isinstance(key, int | np.integer) and not isinstance(key, bool):
         if not -n_bags <= key < n_bags:
             raise IndexError(f"There is no bag {key} among {n_bags} bags.")
         return int(key) % n_bags
@@ -307,8 +361,8 @@ def bag_key(key, n_bags):
     return positions
 
 
-def offsets_of(sizes: np.ndarray | list[int]) -> np.ndarray:
-    """Return where bags of these sizes begin and end.
+def offsets_of(sizes: ArrayLike) -> NDArray[np.intp]:
+    """Return where bags of these sizes begin and end, one after the other.
 
     Examples
     --------
@@ -332,84 +386,3 @@ def bag_of(offsets: np.ndarray, i: int) -> int:
 
 def _is_full_slice(part):
     return isinstance(part, slice) and part == slice(None)
-
-
-def _bag_name(bag, ids):
-    return f"Bag {bag}" if ids[bag] == bag else f"Bag {bag} (id {ids[bag]})"
-
-
-def _stacked(arrays, names):
-    if not arrays:
-        raise ValueError("Without a bag the number of features is unknown: give at least one.")
-    for array, name in zip(arrays, names, strict=True):
-        if array.shape[1] != arrays[0].shape[1]:
-            widths = f"{array.shape[1]} features but {names[0]} has {arrays[0].shape[1]}"
-            raise ValueError(f"{name} has {widths}: all instances need the same features.")
-    if not any(sparse.issparse(array) for array in arrays):
-        return np.concatenate(arrays)
-    rows = [array if sparse.issparse(array) else sparse.csr_matrix(array) for array in arrays]
-    return sparse.vstack(rows, format="csr")
-
-
-def _joined(columns):
-    """Concatenate 1-D arrays without turning numbers into strings."""
-    # The type of a column without entries says nothing: an empty list reads as floats.
-    columns = [np.asarray(column) for column in columns if len(column)] or [np.empty(0)]
-    if len({column.dtype.kind == "U" for column in columns}) > 1:
-        columns = [column.astype(object) for column in columns]
-    return np.concatenate(columns)
-
-
-def _checked_features(X, name):
-    X = X if sparse.issparse(X) else np.asarray(X)
-    if X.ndim != 2:
-        raise ValueError(
-            f"{name} must be 2-D, one row per instance, but has shape {X.shape}: reshape(1, -1) "
-            "makes it one instance, reshape(-1, 1) one feature."
-        )
-    if X.dtype.kind not in "biuf":
-        raise ValueError(f"{name} must hold real numbers, but its dtype is {X.dtype}: convert it.")
-    X = X.tocsr() if sparse.issparse(X) else X
-    return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
-
-
-def _checked_column(values, size, name):
-    if values is None:
-        return None
-    column = np.asarray(values)
-    if column.shape != (size,):
-        raise ValueError(f"{name} must be 1-D with {size} entries, but has shape {column.shape}.")
-    return column
-
-
-def _checked_ids(ids, n_bags):
-    if ids is None:
-        return np.arange(n_bags)
-    ids = _checked_column(ids, n_bags, "ids")
-    first = {}
-    for bag, name in enumerate(ids.tolist()):
-        if first.setdefault(name, bag) != bag:
-            raise ValueError(
-                f"Bag {bag} repeats the id {name!r} of bag {first[name]}: pass ids that differ."
-            )
-    return ids
-
-
-def _checked_offsets(offsets, n_instances, ids):
-    offsets = np.asarray(offsets)
-    if offsets.ndim != 1 or not offsets.size or offsets.dtype.kind not in "iu":
-        found = f"shape {offsets.shape} and dtype {offsets.dtype}"
-        raise ValueError(f"offsets must be a 1-D array of integers from 0 on, but has {found}.")
-    # Differences of unsigned integers would wrap around instead of turning negative.
-    offsets = offsets.astype(np.intp, copy=False)
-    falls = np.flatnonzero(np.diff(offsets) < 0)
-    if falls.size:
-        start, stop = offsets[falls[0] : falls[0] + 2]
-        name = _bag_name(falls[0], ids)
-        raise ValueError(f"{name} begins at {start} but ends at {stop}: offsets must not fall.")
-    if offsets[0] != 0 or offsets[-1] != n_instances:
-        raise ValueError(
-            f"The first bag begins at instance {offsets[0]} and the last ends at {offsets[-1]}: "
-            f"offsets must lead from 0 to {n_instances}, the number of instances."
-        )
-    return offsets

@@ -4,6 +4,9 @@ The digits ship with scikit-learn. A few of them go into each bag, and all that 
 bag is *which* digits are in it, not which image is which.
 """
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 from rich.console import Console
 from rich.table import Table
@@ -76,9 +79,15 @@ def draw(model, bags, y, path, n_bags=8):
     pyplot.close(figure)
 
 
-def run(out):
-    """Fit, print a table, and draw a picture into the folder `out`."""
-    console = Console()
+def run(out: Path, *, quiet: bool = False) -> dict[str, Any]:
+    """Fit, print a table, and draw a picture into the folder `out`.
+
+    Returns
+    -------
+    dict
+        The accuracies, and where the picture is; None if it could not be drawn.
+    """
+    console = Console(quiet=quiet)
     digits = load_digit_bags()
     bags, y = digits.bags, digits.y
     n_train = len(bags) * 2 // 3
@@ -98,7 +107,7 @@ def run(out):
         draw(model, bags[n_train:], y[n_train:], picture)
         drawn = f"Some of these bags are drawn in {picture}."
     except MissingExtraError as error:
-        drawn = f"No picture was drawn. {error}"
+        drawn, picture = f"No picture was drawn. {error}", None
     _, inductive, transductive, supervised = table.values()
     console.print(
         f"Nobody said which image is which digit. Knowing only the set of digits in each bag, the "
@@ -107,3 +116,4 @@ def run(out):
         f"{drawn}",
         markup=False,  # The name of an extra stands in brackets.
     )
+    return {"accuracies": table, "picture": picture}

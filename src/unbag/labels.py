@@ -4,15 +4,17 @@ A present class is *required*: at least one instance has it. An unknown class is
 instances may have it. An absent class is *forbidden*: no instance has it.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from numbers import Real
+from typing import Any, Self, TypeAlias, overload
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from unbag.bags import bag_key
+from unbag.bags import Position, Selection, bag_key
 
 
 @dataclass(frozen=True, repr=False)
@@ -32,7 +34,7 @@ class Unknown:
 
     label: object
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Unknown({self.label!r})"
 
 
@@ -71,7 +73,7 @@ class LabelSets:
            [ True, False]])
     """
 
-    def __init__(self, indicator, classes=None):
+    def __init__(self, indicator: ArrayLike, classes: ArrayLike | None = None) -> None:
         indicator = np.asarray(indicator)
         if indicator.ndim != 2 or indicator.dtype.kind not in "biuf":
             raise ValueError(
@@ -80,7 +82,9 @@ class LabelSets:
                 "sets as a list of sets."
             )
         n_classes = indicator.shape[1]
-        self.classes = np.arange(n_classes) if classes is None else _class_array(classes)
+        self.classes: np.ndarray = (
+            np.arange(n_classes) if classes is None else _class_array(classes)
+        )
         if self.classes.size != n_classes:
             raise ValueError(
                 f"The indicator has {n_classes} columns for {self.classes.size} classes."
@@ -92,10 +96,10 @@ class LabelSets:
                 f"Bag {bag} has the value {indicator[bag, column]} for class "
                 f"{self.classes[column]}: write 1 for present, 0 for absent, -1 for unknown."
             )
-        self.indicator = indicator.astype(np.int8, copy=False)
+        self.indicator: NDArray[np.int8] = indicator.astype(np.int8, copy=False)
 
     @classmethod
-    def parse(cls, y, classes=None):
+    def parse(cls, y: "LabelSetsLike", classes: ArrayLike | None = None) -> "LabelSets":
         """Read label sets in any of the forms that people keep them in.
 
         Parameters
@@ -126,21 +130,23 @@ class LabelSets:
                [ 1, -1],
                [ 0,  0]], dtype=int8)
         """
+        given: Any = y
         # Asked of the type, because a lazy frame warns when it is asked itself.
-        if hasattr(type(y), "columns"):
-            y = cls(*_read_table(y))
-        if isinstance(y, LabelSets):
-            return y if classes is None else y.reindex(classes)
-        if sparse.issparse(y):
-            return cls(y.toarray(), classes)
-        if hasattr(y, "__array__"):
-            y = np.asarray(y)
-            if y.ndim == 2:
-                return cls(y, classes)
-            y = y.tolist()
-        if isinstance(y, str) or not hasattr(y, "__iter__"):
-            raise ValueError(f"Label sets are a list of sets or an indicator matrix, not {y!r}.")
-        return cls._parse_sets(list(y), classes)
+        if hasattr(type(given), "columns"):
+            given = cls(*_read_table(given))
+        if isinstance(given, LabelSets):
+            return given if classes is None else given.reindex(classes)
+        if sparse.issparse(given):
+            return cls(given.toarray(), classes)
+        if hasattr(given, "__array__"):
+            given = np.asarray(given)
+            if given.ndim == 2:
+                return cls(given, classes)
+            given = given.tolist()
+        if isinstance(given, str) or not hasattr(given, "__iter__"):
+            found = f"not {given!r}"
+            raise ValueError(f"Label sets are a list of sets or an indicator matrix, {found}.")
+        return cls._parse_sets(list(given), classes)
 
     @classmethod
     def _parse_sets(cls, sets, classes):
@@ -172,7 +178,9 @@ class LabelSets:
         return cls.from_masks(cells[:, : len(names)], cells[:, len(names) :], classes)
 
     @classmethod
-    def from_masks(cls, required, optional, classes=None):
+    def from_masks(
+        cls, required: ArrayLike, optional: ArrayLike, classes: ArrayLike | None = None
+    ) -> Self:
         """Build label sets from what bags must have and what they may have.
 
         Parameters
@@ -211,31 +219,31 @@ class LabelSets:
         return labels
 
     @property
-    def required(self):
+    def required(self) -> NDArray[np.bool_]:
         """Classes present in each bag, as a mask of shape (n_bags, n_classes)."""
         return self.indicator == 1
 
     @property
-    def optional(self):
+    def optional(self) -> NDArray[np.bool_]:
         """Classes not known to be present in each bag, as a mask of shape (n_bags, n_classes)."""
         return self.indicator == -1
 
     @property
-    def forbidden(self):
+    def forbidden(self) -> NDArray[np.bool_]:
         """Classes absent from each bag, as a mask of shape (n_bags, n_classes)."""
         return self.indicator == 0
 
     @property
-    def cardinality(self):
+    def cardinality(self) -> NDArray[np.intp]:
         """Number of classes known to be present in each bag, of shape (n_bags,)."""
         return self.required.sum(axis=1)
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int, int]:
         """The pair (n_bags, n_classes)."""
         return self.indicator.shape
 
-    def to_sets(self):
+    def to_sets(self) -> list[set[Any]]:
         """Write each bag's labels as a set; the inverse of `parse`.
 
         Returns
@@ -259,7 +267,7 @@ class LabelSets:
             sets[bag].add(forms[column][state])
         return sets
 
-    def reindex(self, classes):
+    def reindex(self, classes: ArrayLike) -> Self:
         """Align the columns with other classes.
 
         Parameters
@@ -294,23 +302,34 @@ class LabelSets:
         padded = np.pad(self.indicator, ((0, 0), (0, 1)))
         return type(self)(padded[:, columns], classes)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.indicator.shape[0]
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[set[Any]]:
         return iter(self.to_sets())
 
-    def __getitem__(self, key):
+    @overload
+    def __getitem__(self, key: Position) -> set[Any]: ...
+
+    @overload
+    def __getitem__(self, key: Selection) -> Self: ...
+
+    def __getitem__(self, key: Position | Selection) -> set[Any] | Self:
         key = bag_key(key, len(self))
         if isinstance(key, int):
             return self[key : key + 1].to_sets()[0]
         return type(self)(self.indicator[key], self.classes)
 
-    def __array__(self, dtype=None, copy=None):
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.indicator, dtype=dtype, copy=copy)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"LabelSets({len(self)} bags, {self.classes.size} classes)"
+
+
+# What is read as label sets: collections of labels, an indicator, a table; or, by estimators, one
+# label per bag.
+LabelSetsLike: TypeAlias = LabelSets | ArrayLike | Iterable[Collection[object]] | Any
 
 
 def _read_table(table):
@@ -324,7 +343,7 @@ def _read_table(table):
     return np.column_stack(columns), frame.columns
 
 
-def _label_of(member):
+def _label_of(member) -> Any:
     return member.label if isinstance(member, Unknown) else member
 
 

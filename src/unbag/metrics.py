@@ -14,14 +14,18 @@ both kinds of classes and no ties, as in the paper's data, all agree.
 """
 
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from unbag.labels import LabelSets
 
 
-def instance_accuracy(labels_true, labels_pred, sample_weight=None):
-    """Share of instances that have the right label.
+def instance_accuracy(
+    labels_true: ArrayLike, labels_pred: ArrayLike, sample_weight: ArrayLike | None = None
+) -> float:
+    """Compute the share of instances that have the right label.
 
     Parameters
     ----------
@@ -49,8 +53,10 @@ def instance_accuracy(labels_true, labels_pred, sample_weight=None):
     return float(np.average(is_right, weights=weight))
 
 
-def instance_accuracy_per_class(labels_true, labels_pred, classes=None):
-    """Share of the instances of each class that have the right label (the recall of the class).
+def instance_accuracy_per_class(
+    labels_true: ArrayLike, labels_pred: ArrayLike, classes: ArrayLike | None = None
+) -> NDArray[np.float64]:
+    """Compute the share of the instances of each class that have the right label, its recall.
 
     Parameters
     ----------
@@ -72,9 +78,10 @@ def instance_accuracy_per_class(labels_true, labels_pred, classes=None):
     """
     is_right = _matches(labels_true, labels_pred)
     labels = np.asarray(labels_true)
+    reported: Any = classes
     if classes is None:
-        classes = sorted(set(labels.tolist()), key=lambda label: (label is None, label))
-    return np.array([_mean(is_right[labels == label]) for label in classes])
+        reported = sorted(set(labels.tolist()), key=lambda label: (label is None, label))
+    return np.array([_mean(is_right[labels == label]) for label in reported])
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +113,13 @@ class Calibration:
     brier_score: float
 
 
-def calibration(labels_true, proba, classes, n_bins=10, strategy="uniform"):
+def calibration(
+    labels_true: ArrayLike,
+    proba: ArrayLike,
+    classes: ArrayLike,
+    n_bins: int = 10,
+    strategy: Literal["uniform", "quantile"] = "uniform",
+) -> Calibration:
     """Compare the confidence of instance predictions with how often they are right.
 
     The most probable class is predicted (the first among equals), its probability the confidence.
@@ -168,8 +181,8 @@ def calibration(labels_true, proba, classes, n_bins=10, strategy="uniform"):
     )
 
 
-def hamming_loss(y_true, y_pred):
-    """Share of known (bag, class) entries that are predicted wrongly.
+def hamming_loss(y_true: LabelSets | ArrayLike, y_pred: LabelSets | ArrayLike) -> float:
+    """Compute the share of known (bag, class) entries that are predicted wrongly.
 
     Parameters
     ----------
@@ -196,8 +209,8 @@ def hamming_loss(y_true, y_pred):
     return _mean((truth != predicted)[truth >= 0])
 
 
-def ranking_loss(y_true, scores):
-    """Share of pairs of a present and an absent class that the scores put in the wrong order.
+def ranking_loss(y_true: LabelSets | ArrayLike, scores: ArrayLike) -> float:
+    """Compute the share of pairs of a present and an absent class that are in the wrong order.
 
     Parameters
     ----------
@@ -224,12 +237,12 @@ def ranking_loss(y_true, scores):
     return _mean(n_wrong / np.maximum(present.sum(axis=1) * absent.sum(axis=1), 1))
 
 
-def average_precision(y_true, scores):
-    """Share of present classes among those ranked at least as high as a present class.
+def average_precision(y_true: LabelSets | ArrayLike, scores: ArrayLike) -> float:
+    """Compute the share of present classes among those ranked at least as high as a present one.
 
     Parameters
     ----------
-    y_true, scores
+    y_true, scores : array-like of shape (n_bags, n_classes)
         As for `ranking_loss`.
 
     Returns
@@ -253,12 +266,12 @@ def average_precision(y_true, scores):
     return _mean(np.where(present.any(axis=1), precision, 1.0))
 
 
-def one_error(y_true, scores):
-    """Share of bags whose highest score belongs to an absent class.
+def one_error(y_true: LabelSets | ArrayLike, scores: ArrayLike) -> float:
+    """Compute the share of bags whose highest score belongs to an absent class.
 
     Parameters
     ----------
-    y_true, scores
+    y_true, scores : array-like of shape (n_bags, n_classes)
         As for `ranking_loss`.
 
     Returns
@@ -277,12 +290,12 @@ def one_error(y_true, scores):
     return _mean(best_absent >= best_present)
 
 
-def coverage(y_true, scores):
-    """How far down the ranking the last present class stands, as a share of the classes.
+def coverage(y_true: LabelSets | ArrayLike, scores: ArrayLike) -> float:
+    """Measure how far down the ranking the last present class stands, as a share of the classes.
 
     Parameters
     ----------
-    y_true, scores
+    y_true, scores : array-like of shape (n_bags, n_classes)
         As for `ranking_loss`.
 
     Returns
@@ -305,12 +318,14 @@ def coverage(y_true, scores):
     return _mean((rank[counted] - 1) / known.sum(axis=1)[counted])
 
 
-def bag_measures(y_true, y_pred, scores):
-    """All five measures of bag label prediction.
+def bag_measures(
+    y_true: LabelSets | ArrayLike, y_pred: LabelSets | ArrayLike, scores: ArrayLike
+) -> dict[str, float]:
+    """Compute all five measures of bag label prediction.
 
     Parameters
     ----------
-    y_true, y_pred, scores
+    y_true, y_pred, scores : array-like of shape (n_bags, n_classes)
         As for `hamming_loss` and `ranking_loss`.
 
     Returns

@@ -4,18 +4,20 @@ Scorers are what scikit-learn's ``scoring`` arguments take. Those of instances r
 ``instance_labels`` of the test bags, which no estimator sees.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.model_selection import BaseCrossValidator, check_cv, cross_validate
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 
-from unbag.bags import Bags
-from unbag.labels import LabelSets
+from unbag.bags import Bags, BagsLike
+from unbag.labels import LabelSets, LabelSetsLike
 from unbag.metrics import (
     average_precision,
     bag_measures,
@@ -27,8 +29,8 @@ from unbag.metrics import (
 )
 
 
-def inductive_accuracy(estimator, X, y=None):
-    """Share of instances labelled rightly by an estimator that does not see their bags' labels.
+def inductive_accuracy(estimator: Any, X: Bags, y: object = None) -> float:
+    """Compute the share of instances labelled rightly without seeing the labels of their bags.
 
     Parameters
     ----------
@@ -36,7 +38,8 @@ def inductive_accuracy(estimator, X, y=None):
         It has ``predict_instances``, or is a pipeline or a search that ends in one that has.
     X : Bags
         With ``instance_labels``.
-    y : ignored
+    y : object
+        Ignored.
 
     Returns
     -------
@@ -56,12 +59,12 @@ def inductive_accuracy(estimator, X, y=None):
     return instance_accuracy(labels_true, model.predict_instances(X))
 
 
-def transductive_accuracy(estimator, X, y):
-    """Share of instances labelled rightly by an estimator that is told the labels of their bags.
+def transductive_accuracy(estimator: Any, X: Bags, y: LabelSetsLike) -> float:
+    """Compute the share of instances labelled rightly where the labels of their bags are known.
 
     Parameters
     ----------
-    estimator, X
+    estimator, X : fitted estimator and Bags
         As for `inductive_accuracy`, with ``annotate`` in place of ``predict_instances``.
     y : label sets of the bags
         As in ``fit``.
@@ -108,18 +111,18 @@ class BagScorer:
     -0.25
     """
 
-    measure: Callable
-    method: str
-    sign: int = 1
+    measure: Callable[[LabelSets, np.ndarray], float]
+    method: Literal["predict", "decision_function"]
+    sign: Literal[1, -1] = 1
 
-    def __call__(self, estimator, X, y):
+    def __call__(self, estimator: Any, X: BagsLike, y: LabelSetsLike) -> float:
         """Score the answer for some bags against their label sets."""
         answer = getattr(estimator, self.method)(X)
         return self.sign * self.measure(_aligned(y, estimator.classes_), answer)
 
 
 #: All scorers by name: pick one, or give all of them to a search, with one name as ``refit``.
-SCORERS = {
+SCORERS: dict[str, Callable[..., float]] = {
     "inductive_accuracy": inductive_accuracy,
     "transductive_accuracy": transductive_accuracy,
     "neg_hamming_loss": BagScorer(hamming_loss, "predict", sign=-1),
@@ -130,7 +133,7 @@ SCORERS = {
 }
 
 
-def all_measures(estimator, X, y):
+def all_measures(estimator: Any, X: BagsLike, y: LabelSetsLike) -> dict[str, float]:
     """Measure a fitted estimator in every way that it and the data allow.
 
     Parameters
@@ -199,7 +202,13 @@ class MultilabelStratifiedKFold(BaseCrossValidator):
     [[1, 2], [0, 3]]
     """
 
-    def __init__(self, n_splits=10, *, shuffle=True, random_state=None):
+    def __init__(
+        self,
+        n_splits: int = 10,
+        *,
+        shuffle: bool = True,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
         if not isinstance(n_splits, Integral) or n_splits < 2:
             raise ValueError(f"n_splits must be an integer of at least 2, not {n_splits!r}.")
         if not shuffle and random_state is not None:
@@ -208,11 +217,23 @@ class MultilabelStratifiedKFold(BaseCrossValidator):
         self.shuffle = shuffle
         self.random_state = random_state
 
-    def get_n_splits(self, X=None, y=None, groups=None):
-        """Return the number of folds; the arguments are there for compatibility."""
+    def get_n_splits(self, X: object = None, y: object = None, groups: object = None) -> int:
+        """Return the number of folds.
+
+        Parameters
+        ----------
+        X, y, groups : object
+            Not looked at; there for compatibility.
+
+        Returns
+        -------
+        int
+        """
         return self.n_splits
 
-    def split(self, X, y, groups=None):
+    def split(
+        self, X: BagsLike, y: LabelSetsLike, groups: ArrayLike | None = None
+    ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         """Yield the positions of the training bags and of the test bags of each fold.
 
         Parameters
@@ -253,8 +274,16 @@ class MultilabelStratifiedKFold(BaseCrossValidator):
 
 
 def cross_validate_bags(
-    estimator, X, y, *, groups=None, cv=10, scoring=all_measures, n_jobs=None, random_state=None
-):
+    estimator: Any,
+    X: Bags,
+    y: LabelSetsLike,
+    *,
+    groups: ArrayLike | None = None,
+    cv: int | Iterable[tuple[ArrayLike, ArrayLike]] | Any = 10,
+    scoring: Callable[..., Any] | Mapping[str, Callable[..., Any]] = all_measures,
+    n_jobs: int | None = None,
+    random_state: int | np.random.RandomState | None = None,
+) -> dict[str, np.ndarray]:
     """Cross-validate an estimator over bags, one row of results per fold.
 
     Parameters
@@ -296,8 +325,8 @@ def cross_validate_bags(
     array([-0.5, -0.5])
     """
     y = LabelSets.parse(y)
-    if isinstance(cv, Integral):
-        cv = MultilabelStratifiedKFold(cv, random_state=random_state)
+    if isinstance(cv, int | np.integer):
+        cv = MultilabelStratifiedKFold(int(cv), random_state=random_state)
     splits = list(check_cv(cv).split(X, y, groups))
     scores = cross_validate(
         estimator, X, y, cv=splits, scoring=scoring, n_jobs=n_jobs, error_score="raise"
@@ -310,8 +339,8 @@ def cross_validate_bags(
     }
 
 
-def fold_summary(folds):
-    """Mean and standard deviation of each measure over the folds.
+def fold_summary(folds: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
+    """Compute the mean and the standard deviation of each measure over the folds.
 
     Parameters
     ----------

@@ -5,18 +5,26 @@
 """
 
 import math
+from collections.abc import Collection
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from unbag._finite import first_nonfinite
-from unbag.bags import Bags, bag_of
+from unbag.bags import Bags, BagsLike, bag_of
 
 
 def validate_bags(
-    estimator, X, *, reset: bool, accept_sparse: bool = True, ensure_all_finite: bool = True
+    estimator: Any,
+    X: BagsLike,
+    *,
+    reset: bool,
+    accept_sparse: bool = True,
+    ensure_all_finite: bool = True,
 ) -> Bags:
     """Return X as Bags whose features the estimator can take; raise the error that says why not.
 
@@ -42,7 +50,7 @@ def validate_bags(
             )
         _check_columns(estimator, X, reset)
     else:
-        X = validate_data(
+        features = validate_data(
             estimator,
             X,
             reset=reset,
@@ -50,7 +58,7 @@ def validate_bags(
             dtype=[np.float64, np.float32],
             ensure_all_finite=False,
         )
-        X = Bags(X, np.arange(X.shape[0] + 1))
+        X = Bags(features, np.arange(features.shape[0] + 1))
     if ensure_all_finite:
         check_finite(X)
     return X
@@ -82,13 +90,13 @@ def _check_columns(estimator, bags, reset):
     if bags.n_features != estimator.n_features_in_:
         expected = f"{type(estimator).__name__} is expecting {estimator.n_features_in_}"
         raise ValueError(f"X has {bags.n_features} features, but {expected} features as input.")
-    seen = getattr(estimator, "feature_names_in_", names)
+    seen: Any = getattr(estimator, "feature_names_in_", names)
     if names is not None and (differ := np.flatnonzero(names != seen)).size:
         column = differ[0]
         raise ValueError(f"Column {column} is {names[column]}, but in fit it was {seen[column]}.")
 
 
-def bag_weights(sample_weight, bags):
+def bag_weights(sample_weight: ArrayLike | None, bags: Bags) -> NDArray[np.float64] | None:
     """Return the weights of bags as floats, none of them negative."""
     if sample_weight is None:
         return None
@@ -106,7 +114,7 @@ def bag_weights(sample_weight, bags):
     return weight
 
 
-def check_numbers(model, **ranges):
+def check_numbers(model: object, **ranges: tuple[float, float]) -> None:
     """Raise an error that names the first parameter that is not a number of its range.
 
     Parameters
@@ -116,12 +124,12 @@ def check_numbers(model, **ranges):
         Per parameter, the range it must lie in, both ends included but for infinity.
     """
     for name, (low, high) in ranges.items():
-        value = getattr(model, name)
-        if not isinstance(value, Real) or not low <= value <= high or value == np.inf:
+        value: Any = getattr(model, name)
+        if not isinstance(value, Real) or not low <= float(value) <= high or value == np.inf:
             raise ValueError(f"{name} must be a number from {low} to {high}; got {value!r}.")
 
 
-def check_positive_integers(model, *names):
+def check_positive_integers(model: object, *names: str) -> None:
     """Raise an error that names the first parameter that is not a positive integer."""
     for name in names:
         value = getattr(model, name)
@@ -129,7 +137,7 @@ def check_positive_integers(model, *names):
             raise ValueError(f"{name} must be a positive integer; got {value!r}.")
 
 
-def check_choices(model, **choices):
+def check_choices(model: object, **choices: Collection[Any]) -> None:
     """Raise an error that names the first parameter that is not one of its choices."""
     for name, allowed in choices.items():
         value = getattr(model, name)

@@ -290,7 +290,7 @@ def test_data_sets(run, tmp_path):
 def test_compare_on_a_table_of_ones_own(words, run, tmp_path):
     code, out, errors = run(
         "compare", words, *ROLES[:4], "--instance-labels", "letter", "--carry", "note", "--quick",
-        "--methods", "unbag,dummy", "--jobs", "1", "--out", tmp_path / "results",
+        "--methods", "unbag,dummy", "--jobs", "1", "-o", tmp_path / "results",
     )  # fmt: skip
     assert code == 0, errors
     assert "compared" in out

@@ -57,7 +57,7 @@ def test_a_module_that_does_not_load_is_no_missing_extra(monkeypatch, tmp_path):
 
 
 def test_experiments_say_before_they_start_that_figures_need_an_extra(no_extras, run, tmp_path):
-    code, _, errors = run("reproduce", "datasets", "--out", tmp_path / "results")
+    code, _, errors = run("reproduce", "datasets", "-o", tmp_path / "results")
     assert (code, errors) == (1, f"unbag: error: {MISSING['matplotlib']}\n")
     assert not list(tmp_path.iterdir())
 

@@ -10,7 +10,7 @@ COMMITTED = Path(__file__).parents[2] / "docs" / "results"
 
 def test_a_cell_is_made_anew(run):
     code, out, errors = run(
-        "reproduce", "cell", "transductive", "letter-frost", "dummy", "--out", COMMITTED
+        "reproduce", "cell", "transductive", "letter-frost", "dummy", "-o", COMMITTED
     )
     assert code == 0, errors
     assert out.count("+0.0e+00") == 2
@@ -24,7 +24,7 @@ def test_a_cell_that_differs_fails(run, tmp_path):
     ours = line.split(",")[4]
     table.write_text(text.replace(f",{ours},", f",{float(ours) + 1},"))
     code, out, errors = run(
-        "reproduce", "cell", "transductive", "letter-frost", "dummy", "--out", tmp_path
+        "reproduce", "cell", "transductive", "letter-frost", "dummy", "-o", tmp_path
     )
     assert code == 1
     assert "-1.0e+00" in out
@@ -54,7 +54,7 @@ def test_the_page_of_committed_results_and_the_readme(run, tmp_path, monkeypatch
     empty = "<!-- results -->\n<!-- end of results -->\n"
     readme.write_text(empty)
     monkeypatch.chdir(tmp_path)
-    code, _, errors = run("reproduce", "page", "--out", "docs/results", "--page", "mine.md")
+    code, _, errors = run("reproduce", "page", "-o", "docs/results", "--page", "mine.md")
     assert (code, readme.read_text()) == (0, empty), errors
     assert (tmp_path / "mine.md").exists()
     code, _, errors = run("reproduce", "page")

@@ -72,7 +72,7 @@ def test_a_killed_run_goes_on(tmp_path):
     """Killed without warning, with several processes; then Ctrl-C; then to the end."""
     command = [
         sys.executable, "-m", "unbag.cli", "reproduce", "stability", "--quick", "--jobs", "2",
-        "--out", str(tmp_path),
+        "-o", str(tmp_path),
     ]  # fmt: skip
     folder = tmp_path / "stability"
 

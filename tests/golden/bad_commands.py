@@ -64,7 +64,7 @@ COMMANDS = {
     "unknown experiment": (None, ("reproduce", "tabel")),
     "quick and full": (None, ("reproduce", "datasets", "--quick", "--full")),
     "experiment without data": (None, ("reproduce", "datasets", "--data", "hja")),
-    "page of nothing": (None, ("reproduce", "page", "--out", "results", "--page", "page.md")),
+    "page of nothing": (None, ("reproduce", "page", "-o", "results", "--page", "page.md")),
     "unknown data set": (None, ("data", "fetch", "nightingales")),
     "unknown format": (LINES, ("data", "convert", "words.csv", "words.xyz", *ROLES)),
     "nothing to convert": (None, ("data", "convert", "absent.csv", "words.npz")),

@@ -246,14 +246,14 @@ def outline(tree):
 def experiments(folder):
     """Comparisons and the cheaper ones of the paper's tables."""
     write_words(folder / "words.csv")
-    quick = ("--quick", "--jobs", "1", "--out", "results")
+    quick = ("--quick", "--jobs", "1", "-o", "results")
     frost = ("--data", "letter-frost", *quick)
     return {
         "list": run(folder, "reproduce", "list"),
         "datasets": run(folder, "reproduce", "datasets", *frost),
         "transductive": run(folder, "reproduce", "transductive", *frost),
         "inductive": run(folder, "reproduce", "inductive", *frost),
-        "page": run(folder, "reproduce", "page", "--out", "results", "--page", "page.md"),
+        "page": run(folder, "reproduce", "page", "-o", "results", "--page", "page.md"),
         "stability": outline(run(folder, "reproduce", "stability", *quick)),
         "compare": run(
             folder, "compare", "words.csv", *BAG_AND_LABELS, "--instance-labels", "letter",
@@ -266,4 +266,4 @@ def experiments(folder):
 @in_folder
 def demo(folder):
     """Digits read from bags of digits."""
-    return run(folder, "demo", "--out", "pictures")
+    return run(folder, "demo", "-o", "pictures")

@@ -1,38 +1,52 @@
 """``unbag data``: the data sets, and files of bags in other formats."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from unbag import datasets, io
+from unbag.bags import Bags
+from unbag.labels import LabelSets
+
 from . import options as o
-from .terminal import messages, print_json, print_table, progress
+from .terminal import messages, print_table, progress
 
-app = typer.Typer(help="The data sets, and files of bags in other formats.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(help="A data set, as `unbag data list` names it.")]
+
+@app.callback()
+def data() -> None:
+    """Name, fetch and describe the data sets, and convert files of bags to other formats.
+
+    Example: unbag data list
+    """
 
 
 @app.command("list")
-def list_sets(as_json: o.Json = False):
-    """Name all data sets, and say which are on this machine."""
-    from unbag import datasets
+def list_sets(as_json: o.Json = False) -> None:
+    """Name all data sets, and say which are on this machine.
 
+    Example: unbag data list
+    """
     found = {name: datasets.is_available(name) for name in datasets.names()}
-    if as_json:
-        print_json(found)
-        return
-    for name, is_here in found.items():
+    messages.result(found)
+    for name, is_here in () if as_json else found.items():
         typer.echo(f"{name:16}{'here' if is_here else 'not here: unbag data fetch ' + name}")
 
 
 @app.command()
-def fetch(name: Name):
-    """Fetch a data set, or say where it is published and what to put where."""
-    from unbag import datasets
+def fetch(
+    name: Annotated[str, typer.Argument(help="A data set, as `unbag data list` names it.")],
+    as_json: o.Json = False,
+) -> None:
+    """Fetch a data set, or say where it is published and what to put where.
 
+    Example: unbag data fetch hja-union
+    """
     check_name(name)
     data = datasets.load(name, download_if_missing=True)
+    messages.result({"name": name, "bags": len(data.bags), "instances": data.bags.n_instances})
     messages.note(f"{data}")
 
 
@@ -42,80 +56,62 @@ def describe(
         str | None, typer.Argument(help="One data set; by default a table of all.")
     ] = None,
     as_json: o.Json = False,
-):
-    """Tell the sizes of data sets; of one, its source, licence and citation too."""
-    from unbag import datasets
+) -> None:
+    """Give the sizes of data sets; of one, its source, licence and citation too.
 
+    Example: unbag data describe letter-frost
+    """
     if name is not None:
         check_name(name)
-        data = datasets.load(name)
-        if as_json:
-            print_json({"name": name, "description": data.description})
-        else:
-            typer.echo(data.description)
+        description = datasets.load(name).description
+        messages.result({"name": name, "description": description})
+        if not as_json:
+            typer.echo(description)
         return
     table = datasets.describe()
-    if as_json:
-        print_json(table)
-        return
+    messages.result(table)
     rows = [
         [f"{value:.1f}" if isinstance(value, float) else f"{value}" for value in row]
         for row in zip(*table.values(), strict=True)
     ]
-    print_table("Data sets on this machine", [key.replace("_", " ") for key in table], rows)
+    if not as_json:
+        print_table("Data sets on this machine", [key.replace("_", " ") for key in table], rows)
 
 
 @app.command()
+@o.with_roles(*o.OF_TABLES)
 def convert(
     source: Annotated[Path, typer.Argument(help="The file to read, or the name of a data set.")],
     target: Annotated[Path, typer.Argument(help="The file to write; its suffix is the format.")],
-    bag: o.Bag = None,
-    labels: o.Labels = None,
-    label_table: o.LabelTable = None,
-    features: o.Features = None,
-    instance_labels: Annotated[
-        str | None,
-        typer.Option(help="The column of instance labels.", rich_help_panel=o.ROLES),
-    ] = None,
-    carry: o.Carry = None,
-    delimiter: o.Delimiter = None,
-    roles: o.RolesFile = None,
-    verbose: o.Verbose = False,
-):
-    """Write bags in another format: CSV, Parquet, Feather, MIML ARFF, MATLAB, npz."""
-    from unbag import datasets
-    from unbag import io as files
+    as_json: o.Json = False,
+    **given: Any,
+) -> None:
+    """Write bags in another format: CSV, Parquet, Feather, MIML ARFF, MATLAB, npz.
 
+    Example: unbag data convert letter-frost words.csv
+    """
     if not source.exists() and str(source) in datasets.names():
-        write_data_set(datasets.load(str(source)), target)
+        bags = write_data_set(datasets.load(str(source)), target)
     else:
-        wanted = o.given_roles(
-            roles, bag=bag, labels=labels, label_table=label_table, features=features,
-            instance_labels=instance_labels, carry=carry, delimiter=delimiter,
-        )  # fmt: skip
         with progress("converting") as report:
-            files.convert(source, target, wanted, progress=report)
+            bags = io.convert(source, target, io.Roles.from_options(**given), progress=report).bags
+    messages.result({"output": str(target), "bags": len(bags), "instances": bags.n_instances})
     messages.note(f"Written to {target}.")
 
 
-def write_data_set(data, target):
-    """Write a data set that the package knows to a file of its own."""
-    from unbag.bags import Bags
-    from unbag.io import write_bags
-    from unbag.labels import LabelSets
-
+def write_data_set(data: Any, target: Path) -> Bags:
+    """Write a data set that the package knows to a file of its own, and return its bags."""
     names = data.class_names.astype(object)
     bags = Bags(
         data.bags.X, data.bags.offsets, ids=data.bags.ids, feature_names=data.feature_names,
         instance_labels=[names[c] if c >= 0 else None for c in data.instance_labels],
     )  # fmt: skip
-    write_bags(target, bags, LabelSets(data.y, data.class_names))
+    io.write_bags(target, bags, LabelSets(data.y, data.class_names))
+    return bags
 
 
-def check_name(name):
+def check_name(name: str) -> None:
     """Refuse a name that no data set has."""
-    from unbag import datasets
-
     if name not in datasets.names():
         known = ", ".join(datasets.names())
         raise typer.BadParameter(f"there is no data set {name!r}; there are {known}")

@@ -1,7 +1,7 @@
 """The commands under one name, and how all of them fail: one line, a code, nothing half-written.
 
 Exit codes: 0 for success, 1 for data that cannot be used, 2 for a command that cannot be
-understood, 130 for Ctrl-C.
+understood, 130 for Ctrl-C. In Python's development mode (``-X dev``), errors keep their trace.
 """
 
 import sys
@@ -13,24 +13,24 @@ import typer
 from unbag._extras import MissingExtraError
 from unbag._version import __version__
 
-from . import answers, comparisons, data, fitting, reports
+from . import data
+from .annotate import annotate, predict
+from .compare import compare, demo, reproduce
+from .evaluate import evaluate, report
+from .fit import fit
 from .terminal import messages
 
 app = typer.Typer(
-    help="Label single instances from labels given to whole bags.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (
-    fitting.fit, answers.predict, answers.annotate, answers.evaluate, reports.report,
-    comparisons.compare, comparisons.reproduce, reports.demo,
-):  # fmt: skip
+for command in (fit, predict, annotate, evaluate, report, compare, reproduce, demo):
     app.command()(command)
 app.add_typer(data.app, name="data")
 
 
-def show_version(wanted):
+def show_version(wanted: bool) -> None:
     """Print the version and leave."""
     if wanted:
         typer.echo(f"unbag {__version__}")
@@ -43,11 +43,15 @@ def unbag(
         bool,
         typer.Option("--version", callback=show_version, is_eager=True, help="Print the version."),
     ] = False,
-):
-    """Label single instances from labels given to whole bags."""
+) -> None:
+    """Label single instances from labels given to whole bags.
+
+    Example: unbag data convert letter-frost words.csv, then unbag fit words.csv -o words.unbag,
+    then unbag annotate words.unbag words.csv -o annotated.csv
+    """
 
 
-def main(arguments=None):
+def main(arguments: list[str] | None = None) -> None:
     """Run a command as a program: errors become one line on stderr and an exit code.
 
     Parameters
@@ -70,7 +74,7 @@ def main(arguments=None):
         except (
             ValueError, OSError, TypeError, AttributeError, RuntimeError, MissingExtraError,
         ) as error:  # fmt: skip
-            if "-v" in arguments or "--verbose" in arguments:
+            if sys.flags.dev_mode:
                 raise
             messages.say(f"unbag: error: {error}")
             code = 1

@@ -1,13 +1,15 @@
 """A table as a model needs it: with the columns it was fitted on, and its classes."""
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
-from unbag.io import DataError, Roles, read
-from unbag.io.errors import missing_column
-from unbag.io.files import BAG_FILES, existing_file, suffix_of
-from unbag.io.sources import open_table
+import numpy as np
+
+from unbag.io import BagTable, DataError, Roles
+from unbag.io.files import missing_column
+from unbag.io.reading import Source, open_source
 from unbag.labels import LabelSets
-from unbag.models import load, read_header
 
 from .terminal import progress
 
@@ -15,33 +17,52 @@ from .terminal import progress
 REMEMBERED = ("bag", "labels", "unknown", "delimiter", "carry", "media", "start", "end")
 
 
-def load_model(path):
-    """Load a model, and the roles of the columns that it was fitted to.
+def load_and_read(
+    model: Path, table: Path, given: dict[str, Any], *, use_labels: bool = True
+) -> tuple[Any, dict[str, Any], BagTable, LabelSets | None]:
+    """Load a model and read a table for it.
+
+    Parameters
+    ----------
+    model, table : Path
+    given : dict
+        Roles as options, for `Roles.from_options`.
+    use_labels : bool
+        Whether to look for bag labels at all.
 
     Returns
     -------
     model : estimator or BagPipeline
-    roles : Roles
-        With the model's features, if they have names.
+    header : dict
+        Of its file.
+    table : BagTable
+    labels : LabelSets or None
+        In the classes of the model; None if the table has none, or they are not wanted.
     """
-    model = load(path)
-    info = read_header(path).get("info") or {}
-    remembered = {
-        name: info["roles"][name] for name in REMEMBERED if info.get("roles", {}).get(name)
-    }
-    features = feature_names(model)
-    return model, Roles(**remembered, features=features)
+    from unbag.models import load_with_header
+
+    fitted, header = load_with_header(model)
+    with open_source(table) as source:
+        wanted = Roles.from_options(**given)
+        roles = roles_for_model(fitted, header, source, wanted, use_labels=use_labels)
+        return fitted, header, *read_for_model(fitted, source, roles, use_labels=use_labels)
 
 
-def over(remembered, given, path, *, use_labels=True):
+def roles_for_model(
+    model: Any, header: dict[str, Any], source: Source, given: Roles, *, use_labels: bool = True
+) -> Roles:
     """Put roles that a command names over those that a model remembers, for one table.
 
     Parameters
     ----------
-    remembered, given : Roles
-        What was only carried through when the model was fitted may have a role now.
-    path : Path
+    model : estimator or BagPipeline
+        Its features are those of the table, if they have names.
+    header : dict
+        Of its file.
+    source : Source
         The table. What a command names must be in it; what is remembered need not.
+    given : Roles
+        What was only carried through when the model was fitted may have a role now.
     use_labels : bool
         Whether bag labels are wanted; if not, their columns are carried through unread.
 
@@ -49,15 +70,20 @@ def over(remembered, given, path, *, use_labels=True):
     -------
     Roles
     """
-    present = peek_columns(path)
+    known = (header.get("info") or {}).get("roles", {})
+    remembered = Roles(
+        **{name: known[name] for name in REMEMBERED if known.get(name)},
+        features=feature_names(model),
+    )
+    present = source.columns
     for role in ("labels", "unknown", "media", "start", "end"):
-        named = getattr(given, role)
-        if present and named is not None and named not in present:
-            raise missing_column(path, named, present, role)
+        column = getattr(given, role)
+        if present and column is not None and column not in present:
+            raise missing_column(source.path, column, present, role)
         if present and getattr(remembered, role) not in present:
             remembered = replace(remembered, **{role: None})
-    named = {column for _, column in given.columns()}
-    carried = tuple(column for column in remembered.carry if column not in named)
+    taken = {column for _, column in given.columns()}
+    carried = tuple(column for column in remembered.carry if column not in taken)
     roles = replace(remembered, carry=carried).merged(given)
     if not use_labels:
         unread = {roles.labels, roles.unknown, "labels"} - {None}
@@ -67,19 +93,21 @@ def over(remembered, given, path, *, use_labels=True):
     return roles
 
 
-def feature_names(model):
+def feature_names(model: Any) -> tuple[str, ...] | None:
     """Return the names of the features that a model expects, or None."""
     found = getattr(model, "feature_names_in_", None)
     return None if found is None else tuple(str(name) for name in found)
 
 
-def read_for_model(model, path, roles, *, use_labels=True):
+def read_for_model(
+    model: Any, source: Source, roles: Roles, *, use_labels: bool = True
+) -> tuple[BagTable, LabelSets | None]:
     """Read a table and align its labels with the classes of a model.
 
     Parameters
     ----------
     model : estimator or BagPipeline
-    path : Path
+    source : Source
     roles : Roles
     use_labels : bool
         Whether to look for bag labels at all.
@@ -91,37 +119,31 @@ def read_for_model(model, path, roles, *, use_labels=True):
         None if the table has none, or they are not wanted.
     """
     with progress("reading") as report:
-        table = read(path, roles, need_labels=False, progress=report)
+        table = source.read(roles, need_labels=False, progress=report)
     expected = feature_names(model)
     found = table.bags.feature_names
     if expected is not None and found is not None and tuple(map(str, found)) != expected:
         missing = [name for name in expected if name not in set(map(str, found))]
         what = f"it lacks {', '.join(missing)}" if missing else "their order differs"
-        raise DataError(f"{path} has not the features that the model was fitted on: {what}.")
+        raise DataError(f"{table.path} has not the features that the model was fitted on: {what}.")
     if table.labels is None or not use_labels:
         return table, None
     return table, aligned(table, model.classes_)
 
 
-def peek_columns(path):
-    """List the columns of a table; nothing for formats without."""
-    if suffix_of(path) in BAG_FILES:
-        return []
-    return open_table(existing_file(path)).columns
-
-
-def aligned(table, classes):
+def aligned(table: BagTable, classes: np.ndarray) -> LabelSets:
     """Return the label sets of a table in the classes of a model; a strange label is named."""
-    known = set(map(str, classes))
-    for column, label in enumerate(table.labels.classes):
-        if str(label) not in known and (present := table.labels.required[:, column]).any():
-            bag = table.bags.ids[int(present.argmax())]
+    # By their text, as files have it; the classes of a model may be numbers.
+    column_of = {str(label): column for column, label in enumerate(classes)}
+    indicator = np.zeros((len(table.bags), len(classes)), table.labels.indicator.dtype)
+    for states, label in zip(table.labels.indicator.T, table.labels.classes, strict=True):
+        if str(label) in column_of:
+            indicator[:, column_of[str(label)]] = states
+        elif (states == 1).any():
+            bag = table.bags.ids[(states == 1).argmax()]
             raise DataError(
                 f"{table.path}: bag {bag} has the label {str(label)!r}, which the model was never "
-                f"shown; it knows {', '.join(sorted(known))}. Correct the label, fit again with "
-                "it, or use --ignore-labels."
+                f"shown; it knows {', '.join(sorted(column_of))}. Correct the label, fit again "
+                "with it, or use --ignore-labels."
             )
-    # By their text, as files have it; the classes of a model may be numbers.
-    as_text = LabelSets(table.labels.indicator, [str(label) for label in table.labels.classes])
-    found = as_text.reindex([str(label) for label in classes])
-    return LabelSets(found.indicator, classes)
+    return LabelSets(indicator, classes)

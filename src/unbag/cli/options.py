@@ -1,92 +1,84 @@
-"""Options that several commands share, and the roles of columns that they name."""
+"""Options that several commands share: each is declared here, and nowhere else."""
 
+from collections.abc import Callable
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from unbag.io import Roles
+from .terminal import messages
 
 ROLES = "Roles of columns"
 
 Model = Annotated[Path, typer.Argument(help="A model file, as fit writes it.")]
 Data = Annotated[Path, typer.Argument(help="CSV, TSV, Parquet, Feather, MIML ARFF, MATLAB or npz.")]
-Bag = Annotated[
-    str | None, typer.Option(help="The column that names the bag.", rich_help_panel=ROLES)
-]
-Labels = Annotated[
-    str | None,
-    typer.Option(help="The column of bag labels, such as wren|thrush.", rich_help_panel=ROLES),
-]
-TrueInstanceLabels = Annotated[
-    str | None,
-    typer.Option(help="The column of true instance labels.", rich_help_panel=ROLES),
-]
-Unknown = Annotated[
-    str | None,
-    typer.Option(help="A column of labels not known to be there.", rich_help_panel=ROLES),
-]
-LabelTable = Annotated[
-    Path | None,
-    typer.Option(help="A second table, bag,label, instead of --labels.", rich_help_panel=ROLES),
-]
-Features = Annotated[
-    str | None,
-    typer.Option(
-        help="Feature columns, separated by commas; else every numeric column without a role.",
-        rich_help_panel=ROLES,
-    ),
-]
-Carry = Annotated[
-    str | None,
-    typer.Option(help="Numeric columns that are no features.", rich_help_panel=ROLES),
-]
-InstanceId = Annotated[
-    str | None, typer.Option(help="A column that names each instance.", rich_help_panel=ROLES)
-]
-Delimiter = Annotated[
-    str | None, typer.Option(help="Between labels in a cell; usually |.", rich_help_panel=ROLES)
-]
-RolesFile = Annotated[
-    Path | None,
-    typer.Option("--roles", help="A TOML file that names the roles.", rich_help_panel=ROLES),
+IgnoreLabels = Annotated[
+    bool, typer.Option("--ignore-labels", help="Do not use bag labels, even if there are any.")
 ]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Say what would be read, and how; write nothing.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Results as JSON, for machines.")]
-Verbose = Annotated[
-    bool, typer.Option("--verbose", "-v", help="More words; errors with their trace.")
+Json = Annotated[
+    bool,
+    typer.Option("--json", callback=messages.choose_json, help="The result as JSON, for machines."),
 ]
 
 
-def names(text):
-    """Split a list of column names at its commas.
-
-    Examples
-    --------
-    >>> names("pitch, length")
-    ('pitch', 'length')
-    """
-    return None if text is None else tuple(name.strip() for name in text.split(",") if name.strip())
+def written(what: str) -> typer.models.OptionInfo:
+    """Declare the option that says where a command writes."""
+    return typer.Option("--output", "-o", help=what)
 
 
-def given_roles(roles_file=None, **given):
-    """Put together the roles of a TOML file and of options; options win.
+def _role(kind, what, *names):
+    return Annotated[kind | None, typer.Option(*names, help=what, rich_help_panel=ROLES)]
+
+
+#: The options that say which column plays which role, by the roles' names.
+ROLE_OPTIONS = {
+    "bag": _role(str, "The column that names the bag."),
+    "labels": _role(str, "The column of bag labels, such as wren|thrush."),
+    "unknown": _role(str, "A column of labels not known to be there."),
+    "label_table": _role(Path, "A second table, bag,label, instead of --labels."),
+    "features": _role(
+        str, "Feature columns, separated by commas; else every numeric column without a role."
+    ),
+    "instance_labels": _role(
+        str, "The column of known instance labels; fit also takes a corrected output of annotate."
+    ),
+    "instance_id": _role(str, "A column that names each instance."),
+    "carry": _role(str, "Numeric columns that are no features."),
+    "media": _role(str, "The column of pictures or recordings."),
+    "delimiter": _role(str, "Between labels in a cell; usually |."),
+    "roles": _role(Path, "A TOML file that names the roles.", "--roles"),
+}
+#: Those of commands that read a table as it is, and of commands that know it from a model.
+OF_TABLES = tuple(role for role in ROLE_OPTIONS if role != "media")
+OF_MODELS = ("bag", "labels", "label_table", "delimiter", "roles")
+
+
+def with_roles(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a command the options of some roles.
 
     Parameters
     ----------
-    roles_file : Path, optional
-    **given
-        Roles by name, None where an option was not used.
-
-    Returns
-    -------
-    Roles
+    *names : str
+        Of `ROLE_OPTIONS`. The command gets them as keywords, for `Roles.from_options`, and None
+        where an option was not used.
     """
-    from_file = Roles() if roles_file is None else Roles.from_toml(roles_file)
-    for name in ("features", "carry"):
-        if name in given:
-            given[name] = names(given[name])
-    chosen = {name: value for name, value in given.items() if value is not None}
-    return from_file.merged(Roles(**chosen))
+    roles = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=ROLE_OPTIONS[name])
+        for name in names
+    ]
+
+    def declare(command):
+        declared = signature(command).parameters.values()
+        own = [
+            each.replace(kind=Parameter.KEYWORD_ONLY) for each in declared if each.name != "given"
+        ]
+        needed = [each for each in own if each.default is Parameter.empty]
+        others = [each for each in own if each.default is not Parameter.empty]
+        command.__signature__ = signature(command).replace(parameters=[*needed, *roles, *others])
+        return command
+
+    return declare

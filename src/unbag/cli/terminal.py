@@ -1,7 +1,11 @@
-"""What a person sees while a command runs: lines on stderr, progress, tables on stdout."""
+"""What a person sees while a command runs, on stderr, and its result, on stdout."""
 
 import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
 
 import typer
 from rich.console import Console
@@ -9,37 +13,60 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.table import Table
 from rich.text import Text
 
+from unbag.io import Peek
+
 
 class Messages:
-    """Lines for people, on stderr, so that stdout stays clean for results."""
+    """Lines for people, on stderr, so that stdout stays clean for results.
+
+    Attributes
+    ----------
+    as_json : bool
+        Whether the result is wanted for machines: then people are told of what is wrong only.
+    """
 
     def __init__(self):
-        self.quiet = False
+        self.as_json = False
 
     @property
-    def console(self):
+    def console(self) -> Console:
         """A console on stderr; made anew, since tests and pipes exchange it."""
         return Console(stderr=True, highlight=False, soft_wrap=True)
 
-    def say(self, text):
+    def choose_json(self, wanted: bool) -> bool:
+        """Take note of the option ``--json``."""
+        self.as_json = wanted
+        return wanted
+
+    def say(self, text: str) -> None:
         """Print a line, as it is."""
         self.console.print(text, markup=False)
 
-    def note(self, text):
+    def note(self, text: str) -> None:
         """Print a line, unless only results are wanted."""
-        if not self.quiet:
+        if not self.as_json:
             self.say(text)
 
-    def warn(self, text):
+    def warn(self, text: object) -> None:
         """Print a warning."""
         self.say(f"unbag: warning: {text}")
+
+    def result(self, value: object) -> None:
+        """Print a result for machines, if they are asked for, on stdout."""
+        if self.as_json:
+            typer.echo(json.dumps(value, indent=2, default=_json_value, allow_nan=False))
 
 
 messages = Messages()
 
 
+def _json_value(value):
+    """Write numbers of numpy as numbers, and everything else that JSON does not know as text."""
+    return value.item() if hasattr(value, "item") else str(value)
+
+
 @contextmanager
-def progress(title):
+def progress(title: str) -> Iterator[Callable[..., None]]:
     """Show how far a long piece of work has got.
 
     Yields
@@ -52,18 +79,18 @@ def progress(title):
         TimeElapsedColumn(), TextColumn("left:"), TimeRemainingColumn(),
     )  # fmt: skip
     console = messages.console
-    unseen = messages.quiet or not console.is_terminal
-    with Progress(*columns, console=console, disable=unseen, transient=True) as shown:
-        bar = shown.add_task(title, total=None)
-        yield lambda done, total=None: shown.update(bar, completed=done, total=total)
+    hidden = messages.as_json or not console.is_terminal
+    with Progress(*columns, console=console, disable=hidden, transient=True) as bars:
+        bar = bars.add_task(title, total=None)
+        yield lambda done, total=None: bars.update(bar, completed=done, total=total)
 
 
-def print_json(value):
-    """Print a result for machines, on stdout."""
-    typer.echo(json.dumps(value, indent=2, default=str, allow_nan=False))
-
-
-def print_table(title, header, rows, notes=()):
+def print_table(
+    title: str,
+    header: Sequence[object],
+    rows: Iterable[Sequence[object]],
+    notes: Sequence[str] = (),
+) -> None:
     """Print a table for people, on stdout."""
     # As text: names of people's classes and files may look like markup.
     caption = Text("\n".join(notes)) if notes else None
@@ -73,3 +100,26 @@ def print_table(title, header, rows, notes=()):
     for row in rows:
         table.add_row(*(Text(str(entry)) for entry in row))
     Console().print(table)
+
+
+def show_plan(plan: Peek, output: Path) -> None:
+    """Say how a table would be read, and what would be written."""
+    roles: dict[str, Any] = {} if plan.roles is None else asdict(plan.roles)
+    messages.result(
+        {"path": plan.path, "format": plan.format, "rows": plan.n_rows, "roles": roles,
+         "one_row_per_bag": plan.is_wide, "output": output}
+    )  # fmt: skip
+    if messages.as_json:
+        return
+    typer.echo(f"{plan.path}: {plan.format}" + (", one row per bag" if plan.is_wide else ""))
+    if plan.n_rows is not None:
+        typer.echo(f"rows: {plan.n_rows:,}")
+    for role, value in roles.items():
+        if value:
+            names = ", ".join(map(str, value)) if isinstance(value, tuple) else value
+            typer.echo(f"{role}: {names}")
+    if plan.roles is not None:
+        with_role = {column for _, column in plan.roles.columns()}
+        others = [name for name in plan.columns if name not in with_role]
+        typer.echo(f"carried through: {', '.join(others) or 'nothing'}")
+    typer.echo(f"would write: {output}")

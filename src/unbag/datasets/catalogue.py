@@ -1,22 +1,27 @@
 """All data sets by name: which there are, which are on this machine, and how big they are."""
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import numpy as np
+
+from unbag._random import Seed
 
 from .dataset import Dataset
 from .digits import load_digit_bags
 from .hja import HJA, HJA_UNION, fetch_hja, fetch_hja_union
-from .home import find_local
+from .home import DataHome, Source, find_local
 from .letters import load_letter_carroll, load_letter_frost
 from .msrcv2 import MSRCV2, fetch_msrcv2
 from .salads import SALADS, fetch_50salads
 from .voc12 import VOC12, fetch_voc12
 
-_LOADERS = {
+_LOADERS: dict[str, Callable[..., Dataset]] = {
     "letter-carroll": load_letter_carroll,
     "letter-frost": load_letter_frost,
     "digits": load_digit_bags,
 }
-_FETCHERS = {
+_FETCHERS: dict[str, tuple[Source, Callable[..., Dataset]]] = {
     "hja-union": (HJA_UNION, fetch_hja_union),
     "hja": (HJA, fetch_hja),
     "msrcv2": (MSRCV2, fetch_msrcv2),
@@ -31,7 +36,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def names():
+def names() -> list[str]:
     """Return the names of all data sets, those that ship with the package first.
 
     Returns
@@ -46,7 +51,7 @@ def names():
     return [*_LOADERS, *_FETCHERS]
 
 
-def is_available(name, data_home=None):
+def is_available(name: str, data_home: DataHome = None) -> bool:
     """Return whether a data set is on this machine.
 
     Parameters
@@ -69,7 +74,12 @@ def is_available(name, data_home=None):
     return name in _LOADERS or find_local(_FETCHERS[name][0], data_home) is not None
 
 
-def load(name, random_state=0, data_home=None, download_if_missing=False):
+def load(
+    name: str,
+    random_state: Seed = 0,
+    data_home: DataHome = None,
+    download_if_missing: bool = False,
+) -> Dataset:
     """Read a data set by its name.
 
     Parameters
@@ -98,7 +108,9 @@ def load(name, random_state=0, data_home=None, download_if_missing=False):
     return _FETCHERS[name][1](data_home=data_home, download_if_missing=download_if_missing)
 
 
-def describe(names=None, data_home=None):
+def describe(
+    names: Sequence[str | Dataset] | None = None, data_home: DataHome = None
+) -> dict[str, list[Any]]:
     """Measure how big the data sets on this machine are: the paper's table, as columns.
 
     Parameters

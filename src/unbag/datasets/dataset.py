@@ -1,8 +1,12 @@
 """What every loader returns."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from unbag.bags import Bags, offsets_of
 
@@ -50,7 +54,7 @@ class Dataset:
     class_names: np.ndarray
     description: str
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "y", np.asarray(self.y, dtype=np.int8))
         object.__setattr__(self, "class_names", np.asarray(self.class_names, dtype=str))
         expected = len(self.bags), self.class_names.size
@@ -61,16 +65,16 @@ class Dataset:
             )
 
     @property
-    def instance_labels(self):
+    def instance_labels(self) -> np.ndarray:
         """The true class of every instance, of shape (n_instances,)."""
         return self.bags.instance_labels
 
     @property
-    def feature_names(self):
+    def feature_names(self) -> np.ndarray:
         """Names of the features, of shape (n_features,)."""
         return self.bags.feature_names
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         bags = self.bags
         return (
             f"Dataset({self.name!r}: {len(bags)} bags, {bags.n_instances} instances, "
@@ -78,7 +82,7 @@ class Dataset:
         )
 
 
-def union_of(instance_labels, offsets, n_classes):
+def union_of(instance_labels: np.ndarray, offsets: np.ndarray, n_classes: int) -> NDArray[np.int8]:
     """Find which classes occur among the instances of each bag.
 
     Parameters
@@ -106,7 +110,13 @@ def union_of(instance_labels, offsets, n_classes):
     return y
 
 
-def arrays_of(X, instance_labels, bag_of_instance, class_names, **others):
+def arrays_of(
+    X: ArrayLike,
+    instance_labels: ArrayLike,
+    bag_of_instance: ArrayLike,
+    class_names: Sequence[str],
+    **others: Any,
+) -> dict[str, Any]:
     """Put instances into the layout of ``.npz`` files: bag after bag, with the unions of labels.
 
     Parameters
@@ -118,7 +128,7 @@ def arrays_of(X, instance_labels, bag_of_instance, class_names, **others):
         Instances of a bag need not be neighbours; they keep their order.
     class_names : sequence of str
     **others
-        Further arrays of the layout, as `unbag.datasets.home.read_npz` lists them. As many bags
+        Further arrays of the layout, as `unbag.io.read_npz` lists them. As many bags
         as there are `ids`, if these are given.
 
     Returns
@@ -145,12 +155,12 @@ def arrays_of(X, instance_labels, bag_of_instance, class_names, **others):
     }
 
 
-def numbered_lines(path):
+def numbered_lines(path: Path) -> list[tuple[int, str]]:
     """Return the lines of a file that are not blank, stripped, each with its number."""
     lines = enumerate(path.read_text().splitlines(), start=1)
     return [(number, line.strip()) for number, line in lines if line.strip()]
 
 
-def unexpected_line(path, number, line, expected):
+def unexpected_line(path: Path, number: int, line: str, expected: str) -> ValueError:
     """Return an error about a line of a file that holds something else than it should."""
     return ValueError(f"{path}, line {number}: expected {expected}, not {line[:60]!r}.")

@@ -4,7 +4,7 @@ from numbers import Integral
 
 import numpy as np
 
-from unbag._random import generator
+from unbag._random import Seed, generator
 from unbag.bags import Bags
 
 from .dataset import Dataset, union_of
@@ -23,7 +23,7 @@ Cite: E. Alpaydin and C. Kaynak (1998).
 """
 
 
-def load_digit_bags(random_state=0, min_size=2, max_size=5):
+def load_digit_bags(random_state: Seed = 0, min_size: int = 2, max_size: int = 5) -> Dataset:
     """Deal scikit-learn's images of digits into bags: 512 of them unless told otherwise.
 
     Parameters
@@ -66,5 +66,5 @@ def load_digit_bags(random_state=0, min_size=2, max_size=5):
     description = _DESCRIPTION.format(
         n_bags=len(bags), n_instances=n_instances, min_size=min_size, max_size=max_size
     )
-    class_names = [str(digit) for digit in range(10)]
+    class_names = np.array([str(digit) for digit in range(10)])
     return Dataset("digits", bags, union_of(labels, offsets, 10), class_names, description)

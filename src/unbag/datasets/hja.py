@@ -1,9 +1,11 @@
 """HJA birdsong: syllables in recordings from a forest, and the birds heard in each recording."""
 
+from pathlib import Path
+
 import numpy as np
 
-from .dataset import arrays_of, numbered_lines, unexpected_line
-from .home import Source, fetch
+from .dataset import Dataset, arrays_of, numbered_lines, unexpected_line
+from .home import Arrays, DataHome, Source, fetch
 
 SPECIES = (
     "BRCR", "WIWR", "PSFL", "RBNU", "DEJU", "OSFL", "HETH",
@@ -57,7 +59,7 @@ HJA_UNION = Source(
 )
 
 
-def fetch_hja(data_home=None, download_if_missing=True):
+def fetch_hja(data_home: DataHome = None, download_if_missing: bool = True) -> Dataset:
     """Read HJA birdsong with the bag labels as published, which may name birds without a syllable.
 
     Parameters
@@ -83,7 +85,7 @@ def fetch_hja(data_home=None, download_if_missing=True):
     return fetch(HJA, convert_hja, data_home, download_if_missing)
 
 
-def fetch_hja_union(data_home=None, download_if_missing=True):
+def fetch_hja_union(data_home: DataHome = None, download_if_missing: bool = True) -> Dataset:
     """Read HJA birdsong with each bag labelled by the union of its instances' labels.
 
     Parameters
@@ -102,13 +104,13 @@ def fetch_hja_union(data_home=None, download_if_missing=True):
     return fetch(HJA_UNION, convert_hja_union, data_home, download_if_missing)
 
 
-def convert_hja(folder):
+def convert_hja(folder: Path) -> Arrays:
     """Turn the published files into arrays; see `fetch_hja` for what the files hold."""
     arrays, y = _read_published(folder)
     return {**arrays, "bag_labels": y}
 
 
-def convert_hja_union(folder):
+def convert_hja_union(folder: Path) -> Arrays:
     """Turn the published files into arrays, and take each bag's labels from its instances."""
     return _read_published(folder)[0]
 

@@ -8,20 +8,26 @@ that the environment variable ``UNBAG_DATA`` names and then the user's cache. Th
 import os
 import sys
 import warnings
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from unbag.io.errors import DataError, listed
+from unbag.io.files import DataError, listed
 from unbag.io.npz import bags_of, read_arrays, write_arrays
 
 from .dataset import Dataset, union_of
 
 # How often a failed download is tried again; pooch waits a little longer each time.
 RETRIES = 2
+
+DataHome: TypeAlias = str | os.PathLike[str] | None
+# The content of an ``.npz`` file, by name.
+Arrays: TypeAlias = dict[str, Any]
 
 
 class DatasetNotFoundError(FileNotFoundError):
@@ -55,14 +61,14 @@ class Source:
     name: str
     file: str
     folder: str
-    published: tuple
+    published: tuple[str, ...]
     page: str
     description: str
-    urls: dict = field(default_factory=dict)
+    urls: Mapping[str, tuple[str, str | None]] = field(default_factory=dict)
     is_union: bool = True
 
 
-def data_homes(data_home=None):
+def data_homes(data_home: DataHome = None) -> list[Path]:
     """Return the folders in which data sets are looked for, in this order.
 
     Parameters
@@ -89,7 +95,7 @@ def data_homes(data_home=None):
     return [*homes, user_cache_path("unbag", appauthor=False) / "data"]
 
 
-def find_local(source, data_home=None):
+def find_local(source: Source, data_home: DataHome = None) -> Path | None:
     """Find the ``.npz`` file or the folder of published files; None if neither is there."""
     homes = data_homes(data_home)
     files = (home / source.file for home in homes)
@@ -99,7 +105,12 @@ def find_local(source, data_home=None):
     return next(iter(there), None)
 
 
-def fetch(source, convert, data_home=None, download_if_missing=True):
+def fetch(
+    source: Source,
+    convert: Callable[[Path], Arrays],
+    data_home: DataHome = None,
+    download_if_missing: bool = True,
+) -> Dataset:
     """Read a data set from the data home; convert or download it first where that is needed.
 
     Parameters
@@ -142,7 +153,7 @@ def fetch(source, convert, data_home=None, download_if_missing=True):
     return dataset
 
 
-def read_dataset(path, source):
+def read_dataset(path: Path, source: Source) -> Dataset:
     """Read a data set from its ``.npz`` file, and check that it is whole.
 
     Parameters
@@ -162,7 +173,7 @@ def read_dataset(path, source):
     return dataset_of(arrays, source, path)
 
 
-def dataset_of(arrays, source, path):
+def dataset_of(arrays: Arrays, source: Source, path: Path) -> Dataset:
     """Make a Dataset of the arrays of the ``.npz`` layout; errors name `path` and what is wrong.
 
     Of a data set everything is known: what each instance is, and what each bag contains.

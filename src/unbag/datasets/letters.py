@@ -5,7 +5,7 @@ from importlib.resources import as_file, files
 
 import numpy as np
 
-from unbag._random import generator
+from unbag._random import Seed, generator
 from unbag.bags import Bags, offsets_of
 from unbag.io.npz import read_arrays
 
@@ -31,7 +31,7 @@ classifiers", Machine Learning 6(2), 161-182.
 """
 
 
-def load_letter_carroll(random_state=0):
+def load_letter_carroll(random_state: Seed = 0) -> Dataset:
     """Read the letters in the words of "Jabberwocky": 166 bags, 24 classes.
 
     Parameters
@@ -56,7 +56,7 @@ def load_letter_carroll(random_state=0):
     return _letters("letter-carroll", "Letter Carroll", '"Jabberwocky"', random_state)
 
 
-def load_letter_frost(random_state=0):
+def load_letter_frost(random_state: Seed = 0) -> Dataset:
     """Read the letters in the words of "The Road Not Taken": 144 bags, 24 classes.
 
     Parameters
@@ -82,7 +82,7 @@ def load_letter_frost(random_state=0):
 
 
 def _letters(name, title, poem, random_state):
-    folder = files(__package__) / "data"
+    folder = files("unbag.datasets") / "data"
     words = json.loads((folder / "letter_words.json").read_text())[name.replace("-", "_")]
     with as_file(folder / "letter_recognition.npz") as path:
         images = read_arrays(path)

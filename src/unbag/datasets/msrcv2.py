@@ -1,10 +1,12 @@
 """MSRC v2: segments of photographs, and the things seen in each photograph."""
 
+from pathlib import Path
+
 import numpy as np
 from scipy import sparse
 
-from .dataset import arrays_of
-from .home import Source, fetch
+from .dataset import Dataset, arrays_of
+from .home import Arrays, DataHome, Source, fetch
 
 CLASSES = (
     "building", "grass", "tree", "cow", "horse", "sheep", "sky", "mountain",
@@ -34,7 +36,7 @@ for MIML instance annotation", KDD.
 )
 
 
-def fetch_msrcv2(data_home=None, download_if_missing=True):
+def fetch_msrcv2(data_home: DataHome = None, download_if_missing: bool = True) -> Dataset:
     """Read the segments of MSRC v2, and what each photograph shows.
 
     Parameters
@@ -63,7 +65,7 @@ def fetch_msrcv2(data_home=None, download_if_missing=True):
     return fetch(MSRCV2, convert_msrcv2, data_home, download_if_missing)
 
 
-def convert_msrcv2(folder):
+def convert_msrcv2(folder: Path) -> Arrays:
     """Turn the published file into arrays; see `fetch_msrcv2` for what the file holds."""
     from unbag.io.mat import load_variables
 

@@ -1,11 +1,12 @@
 """50 Salads: what accelerometers on kitchen tools feel while people make salad."""
 
 from datetime import datetime
+from pathlib import Path
 
 import numpy as np
 
-from .dataset import arrays_of, numbered_lines, unexpected_line
-from .home import Source, fetch
+from .dataset import Dataset, arrays_of, numbered_lines, unexpected_line
+from .home import Arrays, DataHome, Source, fetch
 
 # Annotations such as "cut_tomato_core": verb, object, and phase of the activity.
 VERBS = ("add", "cut", "mix", "peel", "place", "serve")
@@ -42,7 +43,7 @@ recognizing food preparation activities", UbiComp.
 )
 
 
-def fetch_50salads(data_home=None, download_if_missing=True):
+def fetch_50salads(data_home: DataHome = None, download_if_missing: bool = True) -> Dataset:
     """Read what accelerometers on kitchen tools felt, and what the cook was doing.
 
     Parameters
@@ -76,7 +77,7 @@ def fetch_50salads(data_home=None, download_if_missing=True):
     return fetch(SALADS, convert_salads, data_home, download_if_missing)
 
 
-def convert_salads(folder):
+def convert_salads(folder: Path) -> Arrays:
     """Turn the published files into arrays; see `fetch_50salads` for how."""
     annotations = sorted(folder.rglob("*-activityAnnotation.txt"))
     recordings = {}
@@ -113,7 +114,7 @@ def convert_salads(folder):
     return arrays_of(X, labels, bag_of_instance, VERBS, **others)
 
 
-def window_features(samples, start, stop):
+def window_features(samples: np.ndarray | None, start: float, stop: float) -> np.ndarray:
     """Describe what one accelerometer felt in a window of time.
 
     Parameters

@@ -4,24 +4,24 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from unbag._random import generator
+from unbag._random import Seed, generator
 from unbag.bags import Bags, offsets_of
 
 from .dataset import Dataset, union_of
 
 
 def make_bags(
-    n_bags=100,
+    n_bags: int = 100,
     *,
-    n_features=10,
-    n_classes=5,
-    bag_size=(3, 8),
-    labels_per_bag=2,
-    separability=3.0,
-    background=0.0,
-    label_noise=0.0,
-    random_state=None,
-):
+    n_features: int = 10,
+    n_classes: int = 5,
+    bag_size: int | tuple[int, int] = (3, 8),
+    labels_per_bag: int | tuple[int, int] = 2,
+    separability: float = 3.0,
+    background: float = 0.0,
+    label_noise: float = 0.0,
+    random_state: Seed = None,
+) -> Dataset:
     """Draw bags of Gaussian instances, as hard to tell apart as you like.
 
     Parameters
@@ -117,7 +117,7 @@ def make_bags(
 
     feature_names = np.array([f"x{column}" for column in range(n_features)])
     bags = Bags(X, offsets, instance_labels=labels, feature_names=feature_names)
-    class_names = [f"class {column}" for column in range(n_classes)]
+    class_names = np.array([f"class {column}" for column in range(n_classes)])
     description = (
         f"Synthetic: {n_bags} bags, {labels.size} instances, {n_features} features, {n_classes} "
         f"Gaussian classes {separability} standard deviations apart; {n_background} instances "

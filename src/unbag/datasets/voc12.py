@@ -4,13 +4,14 @@ import os
 import shutil
 import tarfile
 import tempfile
+from pathlib import Path
 
 import numpy as np
 
 from unbag._extras import require
 
-from .dataset import arrays_of
-from .home import Source, fetch, find_local
+from .dataset import Dataset, arrays_of
+from .home import Arrays, DataHome, Source, fetch, find_local
 
 # In the order of the numbers 1 to 20 in the published outlines.
 CLASSES = (
@@ -56,7 +57,7 @@ Visual Object Classes (VOC) challenge", International Journal of Computer Vision
 )
 
 
-def fetch_voc12(data_home=None, download_if_missing=True):
+def fetch_voc12(data_home: DataHome = None, download_if_missing: bool = True) -> Dataset:
     """Read the outlined objects of PASCAL VOC 2012, in photographs that show at least two kinds.
 
     Parameters
@@ -86,7 +87,7 @@ def fetch_voc12(data_home=None, download_if_missing=True):
     return fetch(VOC12, convert_voc12, data_home, download_if_missing)
 
 
-def convert_voc12(folder):
+def convert_voc12(folder: Path) -> Arrays:
     """Turn the published photographs into arrays; see `fetch_voc12` for how."""
     listed = next(folder.rglob(LIST), None)
     if listed is None:
@@ -117,7 +118,11 @@ def convert_voc12(folder):
     return arrays_of(X, labels, bag_of_instance, CLASSES, **others)
 
 
-def segment_features(photograph, mask, gradients=None):
+def segment_features(
+    photograph: np.ndarray,
+    mask: np.ndarray,
+    gradients: tuple[np.ndarray, np.ndarray] | None = None,
+) -> np.ndarray:
     """Colours, edges, place and shape of one segment of a photograph.
 
     Parameters

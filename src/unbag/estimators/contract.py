@@ -9,20 +9,27 @@ four bases, each built on the one before:
 - `UnionClassifier` conditions them on the label set of the bag, exactly.
 """
 
+import os
+from typing import TYPE_CHECKING, Any, TypeAlias
+
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from unbag.bags import Bags
-from unbag.labels import LabelSets
+from unbag.bags import Bags, BagsLike
+from unbag.labels import LabelSets, LabelSetsLike
 from unbag.models import save
 from unbag.validation import validate_bags
 
+# Where scikit-learn's estimators take their random numbers from.
+RandomState: TypeAlias = int | np.random.RandomState | None
+
 # What the models of bags alone lack, and why.
-INSTANCE_METHODS = {
+INSTANCE_METHODS: dict[str, str] = {
     "predict_instances": "it scores whole bags, not their instances",
     "annotate": "it scores whole bags, not their instances",
     "predict_instances_proba": "its scores of instances are no probabilities",
@@ -43,17 +50,26 @@ class BagClassifier(ClassifierMixin, BaseEstimator):
 
     _accepts_sparse = False
 
-    def __getattr__(self, name):
-        model = type(self).__name__
-        if name in INSTANCE_METHODS:
+    classes_: np.ndarray
+    single_label_: bool
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+
+    # Type checkers shall know that a model lacks a method, and not why.
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):
+            model = type(self).__name__
+            why = INSTANCE_METHODS.get(name)
+            if why is None:
+                why = f"{model!r} object has no attribute {name!r}"
+                raise AttributeError(why, name=name, obj=self)
             # Of the models that score instances, none lacks the first two.
-            why = INSTANCE_METHODS[name]
             if not hasattr(type(self), "predict_instances"):
                 why = INSTANCE_METHODS["predict_instances"]
             raise AttributeError(f"{model} has no {name}: {why}.", name=name, obj=self)
-        raise AttributeError(f"{model!r} object has no attribute {name!r}", name=name, obj=self)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self._accepts_sparse
         # scikit-learn's multilabel checks write an indicator as nested lists, which here are
@@ -118,7 +134,7 @@ class BagClassifier(ClassifierMixin, BaseEstimator):
 
     # What goes out.
 
-    def predict(self, X):
+    def predict(self, X: BagsLike) -> np.ndarray:
         """Predict which classes occur in each bag.
 
         Parameters
@@ -138,7 +154,7 @@ class BagClassifier(ClassifierMixin, BaseEstimator):
         sets[bags.sizes == 0] = 0
         return sets
 
-    def decision_function(self, X):
+    def decision_function(self, X: BagsLike) -> np.ndarray:
         """Score how confident the model is that each class occurs in each bag.
 
         Parameters
@@ -159,7 +175,7 @@ class BagClassifier(ClassifierMixin, BaseEstimator):
     def _decision(self, bags):
         return self._bag_scores(bags)
 
-    def score(self, X, y, sample_weight=None):
+    def score(self, X: BagsLike, y: LabelSetsLike, sample_weight: ArrayLike | None = None) -> float:
         """Compute the share of bags whose label set is predicted without an error.
 
         Parameters
@@ -178,9 +194,10 @@ class BagClassifier(ClassifierMixin, BaseEstimator):
             predicted = predicted[:, None] == self.classes_
         labels = self._read_labels(y, len(predicted))
         right = ((predicted == labels.indicator) | labels.optional).all(axis=1)
-        return float(np.average(right, weights=sample_weight))
+        weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        return float(np.average(right, weights=weight))
 
-    def save(self, path, *, info=None):
+    def save(self, path: str | os.PathLike[str], *, info: dict[str, Any] | None = None) -> None:
         """Write the fitted model to a file that `unbag.load` reads; it holds no code.
 
         Parameters
@@ -194,7 +211,7 @@ class BagClassifier(ClassifierMixin, BaseEstimator):
         save(self, path, info)
 
 
-def as_labels(y):
+def as_labels(y: LabelSetsLike) -> LabelSetsLike:
     """Return y as it is, but arrays as arrays, and a column of labels as a 1-D one."""
     if isinstance(y, LabelSets) or sparse.issparse(y) or hasattr(type(y), "columns"):
         return y
@@ -205,14 +222,14 @@ def as_labels(y):
     return y
 
 
-def is_one_label_each(y):
+def is_one_label_each(y: LabelSetsLike) -> bool:
     """Return whether y is a 1-D sequence of labels, rather than of label sets."""
     if isinstance(y, np.ndarray):
         return y.ndim == 1 and (y.dtype != object or all(map(np.isscalar, y)))
     return isinstance(y, list | tuple) and all(map(np.isscalar, y))
 
 
-def per_bag(combine, values, bags, empty):
+def per_bag(combine: np.ufunc, values: np.ndarray, bags: Bags, empty: float) -> np.ndarray:
     """Combine the rows of each bag by a ufunc; an empty bag gets `empty`."""
     result = np.full((len(bags), values.shape[1]), empty)
     filled = bags.sizes > 0

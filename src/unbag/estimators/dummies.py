@@ -4,23 +4,26 @@ A class counts by the share of training bags that have it. That, and not the num
 instances, is all that bag labels tell.
 """
 
+from typing import Any, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from unbag._transaction import all_or_nothing
 from unbag.validation import bag_weights
 
-from .contract import BagClassifier
+from .contract import BagClassifier, BagsLike, LabelSetsLike, RandomState
 from .instances import InstanceClassifier
 
 
-class _BagFrequencies:
+class _BagFrequencies(BagClassifier):
     """Learns how frequent classes are, and nothing else."""
 
-    def __init__(self, random_state=None):
+    def __init__(self, random_state: RandomState = None) -> None:
         self.random_state = random_state
 
     @all_or_nothing
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: BagsLike, y: LabelSetsLike, sample_weight: ArrayLike | None = None) -> Self:
         """Count the bags of each class.
 
         Parameters
@@ -37,12 +40,13 @@ class _BagFrequencies:
         self
         """
         bags, labels = self._read_training(X, y)
-        weight = np.ones(len(bags)) if sample_weight is None else bag_weights(sample_weight, bags)
+        given = bag_weights(sample_weight, bags)
+        weight = np.ones(len(bags)) if given is None else given
         known = weight @ ~labels.optional
-        self.frequency_ = weight @ labels.required / np.where(known > 0, known, 1.0)
+        self.frequency_: np.ndarray = weight @ labels.required / np.where(known > 0, known, 1.0)
         return self
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True
         return tags
@@ -83,7 +87,7 @@ class DummyInstances(_BagFrequencies, InstanceClassifier):
         return np.tile(self.frequency_, (X.shape[0], 1))
 
 
-class DummyBags(_BagFrequencies, BagClassifier):
+class DummyBags(_BagFrequencies):
     """Give every bag the same classes, and each class its frequency as the score.
 
     The classes are those of more than half of the training bags, which has the least Hamming

@@ -7,20 +7,21 @@ inference.
 import warnings
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
 from unbag.bags import bag_of
 from unbag.union import IntractableBagWarning, UnionProblem, infer, most_likely_labels
 from unbag.union.policy import allow_every_bag_an_answer
 
-from .contract import BagClassifier, per_bag
+from .contract import BagClassifier, BagsLike, LabelSetsLike, per_bag
 
 # The label of an instance that belongs to none of the classes; -1 among signed numbers, unless that
 # is one of the classes itself.
 BACKGROUND = None
 
 
-def is_background(labels) -> np.ndarray:
+def is_background(labels: ArrayLike) -> NDArray[np.bool_]:
     """Find the instances that belong to none of the classes.
 
     Parameters
@@ -91,13 +92,13 @@ class InstanceClassifier(BagClassifier):
             return self.classes_[columns]
         if self.classes_.dtype.kind in "if" and -1 not in self.classes_:
             return np.append(self.classes_, -1)[columns]
-        return np.append(self.classes_.astype(object), BACKGROUND)[columns]
+        return np.array([*self.classes_.tolist(), BACKGROUND], dtype=object)[columns]
 
     def _label_scores(self, bags):
         """Return what the labels of instances are chosen by."""
         return self._instance_scores(bags.X)
 
-    def predict_instances(self, X):
+    def predict_instances(self, X: BagsLike) -> np.ndarray:
         """Predict the likeliest class of each instance, bag labels not known.
 
         Parameters
@@ -111,7 +112,14 @@ class InstanceClassifier(BagClassifier):
         """
         return self._label_values(self._label_scores(self._read_bags(X)).argmax(axis=1))
 
-    def annotate(self, X, y, instance_labels=None, *, joint=False):
+    def annotate(
+        self,
+        X: BagsLike,
+        y: LabelSetsLike,
+        instance_labels: ArrayLike | None = None,
+        *,
+        joint: bool = False,
+    ) -> np.ndarray:
         """Predict the label of each instance, the labels of its bag known.
 
         Parameters
@@ -183,7 +191,7 @@ class ProbabilisticClassifier(InstanceClassifier):
     def _label_scores(self, bags):
         return self._instance_log_proba(bags.X)
 
-    def predict_instances_proba(self, X):
+    def predict_instances_proba(self, X: BagsLike) -> NDArray[np.float64]:
         """Predict the probability of each class for each instance, bag labels not known.
 
         Parameters
@@ -196,7 +204,9 @@ class ProbabilisticClassifier(InstanceClassifier):
         """
         return np.exp(self._label_scores(self._read_bags(X)))
 
-    def annotate_proba(self, X, y, instance_labels=None):
+    def annotate_proba(
+        self, X: BagsLike, y: LabelSetsLike, instance_labels: ArrayLike | None = None
+    ) -> NDArray[np.float64]:
         """Predict the probability of each class for each instance, the labels of its bag known.
 
         Parameters
@@ -215,11 +225,11 @@ class ProbabilisticClassifier(InstanceClassifier):
         """
         return self._conditioned(*self._annotation_problem(X, y, instance_labels))
 
-    def _conditioned(self, log_prior, problem):
+    def _conditioned(self, scores, problem):
         """Share the probability of each instance out among the labels of its bag."""
-        return softmax(super()._conditioned(log_prior, problem), axis=1)
+        return softmax(super()._conditioned(scores, problem), axis=1)
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: BagsLike) -> NDArray[np.float64]:
         """Predict the probability that each class occurs in each bag.
 
         Parameters
@@ -253,10 +263,10 @@ class UnionClassifier(ProbabilisticClassifier):
     Each label of a bag must be that of some instance, and no instance has another.
     """
 
-    def _conditioned(self, log_prior, problem):
+    def _conditioned(self, scores, problem):
         """Infer; relax bags of too many labels, if `on_intractable` says so."""
         policy = getattr(self, "on_intractable", "raise")
-        result = problem.infer(log_prior, on_intractable=policy)
+        result = problem.infer(scores, on_intractable=policy)
         relaxed_bags = result.relaxed.any(axis=1).nonzero()[0]
         if len(relaxed_bags):
             warnings.warn(
@@ -268,7 +278,7 @@ class UnionClassifier(ProbabilisticClassifier):
             )
         return result.posterior
 
-    def log_likelihood(self, X, y):
+    def log_likelihood(self, X: BagsLike, y: LabelSetsLike) -> NDArray[np.float64]:
         """Compute the log-probability of each bag's label set.
 
         Parameters

@@ -7,9 +7,12 @@ multinomial logistic regression.
 
 import sys
 import warnings
+from collections.abc import Callable
 from contextlib import contextmanager
+from typing import Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -19,35 +22,30 @@ from unbag.fitting import (
     SCALINGS,
     NonFiniteObjectiveError,
     Progress,
+    Scaling,
     Stream,
     Training,
     fit_em,
     fit_lbfgs,
     fit_stochastic,
-    log_softmax,
     thread_map,
 )
 from unbag.labels import LabelSets
 from unbag.preprocessing import is_whitened
 from unbag.union import (
-    ImpossibleBagError,
-    ImpossibleBagWarning,
     IntractableBagError,
     IntractableBagWarning,
     UnionProblem,
 )
-from unbag.union.dispatch import METHODS
-from unbag.union.policy import describe_impossible, name_bags, settle_impossible
+from unbag.union.dispatch import METHODS, Method
+from unbag.union.policy import OnIntractable, name_bags
 from unbag.validation import bag_weights, check_choices, check_numbers, check_positive_integers
 
-from .contract import as_labels, is_one_label_each
-from .instances import UnionClassifier
-
-# Instances whose features are converted to float64 together.
-SCORED_AT_ONCE = 8192
+from .contract import BagsLike, LabelSetsLike, RandomState, as_labels, is_one_label_each
+from .linear import LinearUnionClassifier, settled_label_sets
 
 
-class ORLogisticRegression(UnionClassifier):
+class ORLogisticRegression(LinearUnionClassifier):
     """Learn to label instances from the label sets of their bags.
 
     Parameters
@@ -130,40 +128,44 @@ class ORLogisticRegression(UnionClassifier):
 
     def __init__(
         self,
-        alpha=1.0,
+        alpha: float = 1.0,
         *,
-        solver="lbfgs",
-        max_iter=100,
-        tol=1e-7,
-        scaling="standard",
-        background=False,
-        prune=0.0,
-        sample_fraction=0.2,
-        on_impossible="relax",
-        on_intractable="relax",
-        inference="auto",
-        warm_start=False,
-        callback=None,
-        random_state=None,
-        n_jobs=None,
-        verbose=0,
-    ):
+        solver: Literal["lbfgs", "em", "stochastic"] = "lbfgs",
+        max_iter: int = 100,
+        tol: float = 1e-7,
+        scaling: Scaling = "standard",
+        background: bool = False,
+        prune: float = 0.0,
+        sample_fraction: float = 0.2,
+        on_impossible: Literal["relax", "drop", "raise"] = "relax",
+        on_intractable: OnIntractable = "relax",
+        inference: Method = "auto",
+        warm_start: bool = False,
+        callback: Callable[[int, float], object] | None = None,
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
         self.alpha = alpha
         self.solver = solver
         self.max_iter = max_iter
         self.tol = tol
-        self.scaling = scaling
+        self.scaling: Scaling = scaling
         self.background = background
         self.prune = prune
         self.sample_fraction = sample_fraction
-        self.on_impossible = on_impossible
+        self.on_impossible: Literal["relax", "drop", "raise"] = on_impossible
         self.on_intractable = on_intractable
-        self.inference = inference
+        self.inference: Method = inference
         self.warm_start = warm_start
         self.callback = callback
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+
+    coef_: np.ndarray
+    intercept_: np.ndarray
+    converged_: bool
 
     _accepts_sparse = True
     # While a model is fitted again, its parameters count, not its last coefficients.
@@ -176,7 +178,13 @@ class ORLogisticRegression(UnionClassifier):
         return len(self.coef_) > len(self.classes_)
 
     @all_or_nothing
-    def fit(self, X, y, instance_labels=None, sample_weight=None):
+    def fit(
+        self,
+        X: BagsLike,
+        y: LabelSetsLike,
+        instance_labels: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Fit the model to bags and their label sets.
 
         Parameters
@@ -236,7 +244,14 @@ class ORLogisticRegression(UnionClassifier):
         return training.scale.weights(coef, intercept)
 
     @all_or_nothing
-    def partial_fit(self, X, y, classes=None, instance_labels=None, sample_weight=None):
+    def partial_fit(
+        self,
+        X: BagsLike,
+        y: LabelSetsLike,
+        classes: ArrayLike | None = None,
+        instance_labels: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Take one step towards bags that come in a stream.
 
         Parameters
@@ -262,10 +277,10 @@ class ORLogisticRegression(UnionClassifier):
         if stream is None:
             if classes is None:
                 raise ValueError("classes must be passed on the first call to partial_fit.")
-            self.single_label_ = is_one_label_each(as_labels(y))
+            self.single_label_: bool = is_one_label_each(as_labels(y))
             # The columns of an indicator are in the order of the classes as they are given.
             classes = np.unique(classes) if self.single_label_ else classes
-            self.classes_ = LabelSets(np.zeros((0, len(classes))), classes).classes
+            self.classes_: np.ndarray = LabelSets(np.zeros((0, np.size(classes))), classes).classes
         elif classes is not None and not np.array_equal(np.sort(classes), np.sort(self.classes_)):
             raise ValueError(
                 f"`classes={classes}` is not the same as on last call to partial_fit, was: "
@@ -317,27 +332,12 @@ class ORLogisticRegression(UnionClassifier):
 
     def _possible_label_sets(self, bags, labels, pinned):
         """Return label sets that can be, as a UnionProblem, and which bags to use."""
-        unfilled = np.flatnonzero((bags.sizes == 0) & (labels.cardinality > 0))
-        if len(unfilled):
-            b = unfilled[0]
-            raise ValueError(
-                f"Bag {bags.ids[b]} has the labels {sorted(map(str, labels[int(b)]))} but no "
-                "instances: give it instances, or take away its labels."
-            )
         problem = UnionProblem(bags.offsets, self._union_y(labels), pinned)
-        try:
-            settled = settle_impossible(problem, self.on_impossible)
-        except ImpossibleBagError as error:
-            raise error.with_ids(bags.ids) from None
-        self.relaxed_ = {
+        settled = settled_label_sets(bags, labels, problem, self.on_impossible)
+        self.relaxed_: dict[object, np.ndarray] = {
             bags.ids[b].item(): self._label_values(settled.relaxed[b].nonzero()[0])
             for b in (settled.impossible & ~settled.dropped).nonzero()[0]
         }
-        if settled.impossible.any():
-            found = describe_impossible(bags.ids[settled.impossible], len(bags))
-            relax = self.on_impossible == "relax"
-            action = "were taken as optional, empty ones left out" if relax else "were left out"
-            warnings.warn(f"{found} They {action}.", ImpossibleBagWarning, stacklevel=5)
         return settled.problem, ~settled.dropped
 
     def _affordable(self, problem, bags, used):
@@ -420,27 +420,12 @@ class ORLogisticRegression(UnionClassifier):
                 stacklevel=6,
             )
         self.coef_, self.intercept_ = training.scale.coefficients(progress.weights)
-        self.history_ = np.array(progress.history)
-        self.n_iter_ = max(len(progress.history), 1)
-        self.log_likelihood_ = progress.history[-1] if progress.history else -np.inf
+        self.history_: np.ndarray = np.array(progress.history)
+        self.n_iter_: int = max(len(progress.history), 1)
+        self.log_likelihood_: float = progress.history[-1] if progress.history else -np.inf
 
     def _watch(self, iteration, log_likelihood):
         if self.verbose:
             line = f"\riteration {iteration}/{self.max_iter}  log-likelihood {log_likelihood:.6g} "
             print(line, end="", file=sys.stderr, flush=True)
         return self.callback is not None and self.callback(iteration, log_likelihood)
-
-    def _instance_scores(self, X):
-        # In float64 even for features in float32: far from the origin, products and intercepts
-        # are large, and the scores are what is left of them.
-        scores = np.empty((X.shape[0], len(self.coef_)))
-        for start in range(0, X.shape[0], SCORED_AT_ONCE):
-            rows = slice(start, start + SCORED_AT_ONCE)
-            scores[rows] = X[rows].astype(np.float64, copy=False) @ self.coef_.T
-        return scores + self.intercept_
-
-    def _instance_log_proba(self, X):
-        return log_softmax(self._instance_scores(X))[0]
-
-    def __sklearn_is_fitted__(self):
-        return hasattr(self, "coef_")

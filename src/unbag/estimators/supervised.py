@@ -1,16 +1,21 @@
 """Logistic regression that is told the label of every instance: the upper bound."""
 
+from typing import Any, Literal, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from unbag._transaction import all_or_nothing
 from unbag.bags import Bags
+from unbag.fitting import Scaling
 from unbag.validation import bag_weights, check_choices
 
-from .instances import UnionClassifier
+from .contract import BagsLike, LabelSetsLike, RandomState
+from .linear import LinearUnionClassifier
 from .or_logistic import ORLogisticRegression
 
 
-class SupervisedLogisticRegression(UnionClassifier):
+class SupervisedLogisticRegression(LinearUnionClassifier):
     """Learn from labelled instances, as an upper bound for what bag labels can teach.
 
     The model is that of `ORLogisticRegression`: multinomial logistic regression for instances,
@@ -56,23 +61,29 @@ class SupervisedLogisticRegression(UnionClassifier):
 
     def __init__(
         self,
-        alpha=1.0,
+        alpha: float = 1.0,
         *,
-        solver="lbfgs",
-        max_iter=100,
-        tol=1e-7,
-        scaling="standard",
-        random_state=None,
-    ):
+        solver: Literal["lbfgs", "em"] = "lbfgs",
+        max_iter: int = 100,
+        tol: float = 1e-7,
+        scaling: Scaling = "standard",
+        random_state: RandomState = None,
+    ) -> None:
         self.alpha = alpha
-        self.solver = solver
+        self.solver: Literal["lbfgs", "em"] = solver
         self.max_iter = max_iter
         self.tol = tol
-        self.scaling = scaling
+        self.scaling: Scaling = scaling
         self.random_state = random_state
 
     @all_or_nothing
-    def fit(self, X, y, instance_labels=None, sample_weight=None):
+    def fit(
+        self,
+        X: BagsLike,
+        y: LabelSetsLike,
+        instance_labels: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Fit the model to labelled instances.
 
         Parameters
@@ -111,11 +122,13 @@ class SupervisedLogisticRegression(UnionClassifier):
             one_hot.astype(np.int8),
             sample_weight=None if weight is None else np.repeat(weight, bags.sizes)[known],
         )
-        self.coef_, self.intercept_ = classifier.coef_, classifier.intercept_
-        self.n_iter_, self.log_likelihood_ = classifier.n_iter_, classifier.log_likelihood_
+        self.coef_: np.ndarray = classifier.coef_
+        self.intercept_: np.ndarray = classifier.intercept_
+        self.n_iter_: int = classifier.n_iter_
+        self.log_likelihood_: float = classifier.log_likelihood_
         return self
 
-    def _instance_columns(self, instance_labels, bags, labels):
+    def _instance_columns(self, instance_labels, bags, labels) -> Any:
         """Return the column of each instance's label, -1 where it is not known."""
         if instance_labels is None:
             instance_labels = bags.instance_labels
@@ -127,7 +140,3 @@ class SupervisedLogisticRegression(UnionClassifier):
             "SupervisedLogisticRegression learns from the labels of instances: give "
             "instance_labels to fit, or to Bags."
         )
-
-    # The same model, learnt otherwise.
-    _instance_scores = ORLogisticRegression._instance_scores
-    _instance_log_proba = ORLogisticRegression._instance_log_proba

@@ -6,11 +6,11 @@ fit: threads, a loop over files, a cluster.
 
 from .objective import NonFiniteObjectiveError, Objective, Progress, UncertifiedWarning
 from .parts import Part, make_parts
-from .scaling import SCALINGS, Scale
+from .scaling import SCALINGS, Scale, Scaling
 from .softmax import log_softmax
 from .solvers import fit_em, fit_lbfgs, fit_stochastic
 from .statistics import Moments, Statistics
-from .threads import thread_map
+from .threads import one_blas_thread, thread_map
 from .training import Stream, Training
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "Part",
     "Progress",
     "Scale",
+    "Scaling",
     "Statistics",
     "Stream",
     "Training",
@@ -30,5 +31,6 @@ __all__ = [
     "fit_stochastic",
     "log_softmax",
     "make_parts",
+    "one_blas_thread",
     "thread_map",
 ]

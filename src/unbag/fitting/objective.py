@@ -12,15 +12,18 @@ Value and gradient are sums over parts of the bags. Whoever can map and add can 
 
 import operator
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import methodcaller
+from typing import Any
 
 import numpy as np
 
-from unbag.union import IntractableBagError
+from unbag.union.policy import IntractableBagError, OnIntractable
 
-from .parts import Ray
+from .parts import Part, Ray
+from .scaling import Scale
 from .statistics import Statistics
 
 
@@ -48,11 +51,22 @@ class Progress:
     """
 
     weights: np.ndarray
-    watch: object = None
-    history: list = field(default_factory=list)
+    watch: Callable[[int, float], object] | None = None
+    history: list[float] = field(default_factory=list)
 
-    def completed(self, weights, log_likelihood) -> bool:
-        """Note a completed iteration; return whether to stop."""
+    def completed(self, weights: np.ndarray, log_likelihood: float) -> bool:
+        """Note a completed iteration.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n_classes, n_features + 1)
+        log_likelihood : float
+
+        Returns
+        -------
+        bool
+            Whether to stop.
+        """
         self.weights = weights
         self.history.append(float(log_likelihood))
         return self.watch is not None and bool(self.watch(len(self.history), self.history[-1]))
@@ -83,17 +97,25 @@ class Objective:
         For each bag whose labels were relaxed, the columns of these.
     """
 
-    def __init__(self, parts, *, alpha=0.0, scale=None, map=map, on_intractable="raise"):
+    def __init__(
+        self,
+        parts: Sequence[Part],
+        *,
+        alpha: float = 0.0,
+        scale: Scale | None = None,
+        map: Callable[..., Any] = map,
+        on_intractable: OnIntractable = "raise",
+    ) -> None:
         self.parts = parts
         self.alpha = alpha
         self.scale = scale
         self.on_intractable = on_intractable
-        self.relaxed = {}
+        self.relaxed: dict[int, np.ndarray] = {}
         self._map = map
         # The weights of the last E-step and the ray of the last search, each as given and as the
         # parts know it, so that these recognise it.
-        self._origin = None, None
-        self._search = None
+        self._origin: tuple[Any, Any] = None, None
+        self._search: Any = None
 
     def _ask(self, question, *arguments, **options):
         """Put a question to every part, and give the answers in their order."""
@@ -102,8 +124,16 @@ class Objective:
     def _part_weights(self, W):
         return W if self.scale is None else self.scale.part_weights(W)
 
-    def statistics(self, W) -> Statistics:
+    def statistics(self, W: np.ndarray) -> Statistics:
         """Compute the objective and its gradient at W.
+
+        Parameters
+        ----------
+        W : ndarray of shape (n_classes, n_features + 1)
+
+        Returns
+        -------
+        Statistics
 
         Raises
         ------
@@ -112,7 +142,7 @@ class Objective:
         """
         return self._penalised(W, self._ask("statistics", self._part_weights(W)))
 
-    def expectation(self, W, ray: Ray | None = None, step: float = 0.0) -> Statistics:
+    def expectation(self, W: np.ndarray, ray: Ray | None = None, step: float = 0.0) -> Statistics:
         """Do what `statistics` does, and let the parts keep what a search from W needs.
 
         Parameters
@@ -121,6 +151,10 @@ class Objective:
             Not to be changed afterwards.
         ray, step : Ray and float, optional
             The last search, and the step that led to W.
+
+        Returns
+        -------
+        Statistics
         """
         last = None if ray is None else self._part_ray(ray)
         self._origin = W, self._part_weights(W)
@@ -154,11 +188,20 @@ class Objective:
             raise NonFiniteObjectiveError(f"The objective or its gradient is not finite: {value}.")
         return replace(total, value=value, gradient=gradient)
 
-    def penalty(self, W) -> float:
-        """Compute what is taken off the likelihood for large weights."""
+    def penalty(self, W: np.ndarray) -> float:
+        """Compute what is taken off the likelihood for large weights.
+
+        Parameters
+        ----------
+        W : ndarray of shape (n_classes, n_features + 1)
+
+        Returns
+        -------
+        float
+        """
         return 0.5 * self.alpha * float(np.sum(W[:, :-1] ** 2))
 
-    def lower_bounds(self, ray: Ray, steps) -> np.ndarray:
+    def lower_bounds(self, ray: Ray, steps: Sequence[float]) -> np.ndarray:
         """Compute EM's surrogate: expected log-prior of the labels as inferred at the origin.
 
         It lies below the objective by a constant and touches it there, so raising it raises
@@ -178,10 +221,15 @@ class Objective:
         answers = self._ask("lower_bounds", self._part_ray(ray), steps)
         return reduce(operator.add, answers) - penalties
 
-    def relax(self, W, error: IntractableBagError):
+    def relax(self, W: np.ndarray, error: IntractableBagError) -> None:
         """Relax labels of the bags that an error is about, as certain as they are at W.
 
         Raises the error when that is not wanted, or was done to one of these bags before.
+
+        Parameters
+        ----------
+        W : ndarray of shape (n_classes, n_features + 1)
+        error : IntractableBagError
         """
         if self.on_intractable == "raise" or any(bag in self.relaxed for bag in error.bags):
             raise error

@@ -14,13 +14,15 @@ instance: the same residual as in logistic regression, with the posterior in the
 label.
 """
 
-from typing import NamedTuple
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from unbag.bags import offsets_of
+from unbag.bags import Bags, Features, offsets_of
 from unbag.union import UnionProblem
+from unbag.union.dispatch import Method
 from unbag.union.layout import add_packed, dot_packed
 from unbag.union.policy import surest_labels
 
@@ -46,7 +48,17 @@ class Ray(NamedTuple):
     direction: np.ndarray
 
     def at(self, step: float) -> np.ndarray:
-        """Return the weights after a step."""
+        """Return the weights after a step.
+
+        Parameters
+        ----------
+        step : float
+            In multiples of the direction.
+
+        Returns
+        -------
+        ndarray of shape (n_classes, n_features + 1)
+        """
         return self.origin + step * self.direction
 
 
@@ -71,23 +83,34 @@ class Part:
         As in `unbag.union.infer`.
     """
 
-    def __init__(self, X, rows, bags, problem, bag_weight=None, centre=None, method="auto"):
+    def __init__(
+        self,
+        X: Features,
+        rows: slice | np.ndarray,
+        bags: np.ndarray,
+        problem: UnionProblem,
+        bag_weight: np.ndarray | None = None,
+        centre: np.ndarray | None = None,
+        method: Method = "auto",
+    ) -> None:
         self.X = X
         self.rows = rows
         self.bags = bags
-        self.problem = problem
+        self.problem: UnionProblem = problem
         self.bag_weight = bag_weight
         self.centre = centre
-        self.method = method
+        self.method: Method = method
         sizes = np.diff(problem.offsets)
-        self.row_weight = None if bag_weight is None else np.repeat(bag_weight, sizes)
-        self.weight = float(sizes.sum() if bag_weight is None else sizes @ bag_weight)
-        self._e_step = None
-        self._ray = None
+        repeated = None if bag_weight is None else np.repeat(bag_weight, sizes)
+        self.row_weight: np.ndarray | None = repeated
+        self.weight: float = float(sizes.sum() if bag_weight is None else sizes @ bag_weight)
+        # Weights, logits and posteriors of the last E-step; direction and logits of a search.
+        self._e_step: Any = None
+        self._ray: Any = None
 
     # Features.
 
-    def features(self):
+    def features(self) -> Features:
         """Return the features of this part, centred; a view of them where that is possible."""
         if sparse.issparse(self.X):
             return csr_rows(self.X, self.rows)
@@ -95,7 +118,17 @@ class Part:
         return X if self.centre is None else X - self.centre
 
     def moments(self, weighted: bool) -> Moments:
-        """Compute mean and spread of the features as they are, by the weights of bags or not."""
+        """Compute mean and spread of the features as they are.
+
+        Parameters
+        ----------
+        weighted : bool
+            Whether instances count by the weights of their bags.
+
+        Returns
+        -------
+        Moments
+        """
         X = csr_rows(self.X, self.rows) if sparse.issparse(self.X) else self.X[self.rows]
         weight = self.row_weight if weighted else None
         total = float(X.shape[0] if weight is None else weight.sum())
@@ -105,8 +138,17 @@ class Part:
 
     # The question of every solver.
 
-    def statistics(self, W) -> Statistics:
-        """Compute the likelihood and its gradient at W."""
+    def statistics(self, W: np.ndarray) -> Statistics:
+        """Compute the likelihood and its gradient at W.
+
+        Parameters
+        ----------
+        W : ndarray of shape (n_classes, n_features + 1)
+
+        Returns
+        -------
+        Statistics
+        """
         X = self.features()
         with np.errstate(**UNHEARD):
             return self._infer(X, logits_at(W, X))[0]
@@ -140,7 +182,7 @@ class Part:
 
     # What expectation maximisation asks besides.
 
-    def expectation(self, W, ray: Ray | None = None, step: float = 0.0) -> Statistics:
+    def expectation(self, W: np.ndarray, ray: Ray | None = None, step: float = 0.0) -> Statistics:
         """Compute `statistics`, and keep logits and posteriors for the search that follows.
 
         Parameters
@@ -149,6 +191,10 @@ class Part:
         ray, step : Ray and float, optional
             The last search, and the step that led to W: then no product with the features is
             needed for the logits.
+
+        Returns
+        -------
+        Statistics
         """
         X = self.features()
         if ray is not None and self._knows(ray):
@@ -161,7 +207,7 @@ class Part:
         self._e_step, self._ray = (W, logits, posterior), None
         return statistics
 
-    def lower_bounds(self, ray: Ray, steps) -> np.ndarray:
+    def lower_bounds(self, ray: Ray, steps: Sequence[float]) -> np.ndarray:
         """Compute the expected log-prior of the labels, as inferred at the ray's origin.
 
         Parameters
@@ -174,7 +220,7 @@ class Part:
         -------
         ndarray of shape (len(steps),)
         """
-        if self._e_step is None or not is_same(self._e_step[0], ray.origin):
+        if not self._is_at(ray.origin):
             self.expectation(ray.origin)
         if not self._knows(ray):
             self._ray = (ray.direction, logits_at(ray.direction, self.features()))
@@ -187,14 +233,14 @@ class Part:
 
     def _knows(self, ray):
         """Whether the last E-step and the last search were made along this ray."""
-        return (
-            self._e_step is not None
-            and self._ray is not None
-            and is_same(self._e_step[0], ray.origin)
-            and is_same(self._ray[0], ray.direction)
-        )
+        searched = self._ray is not None and is_same(self._ray[0], ray.direction)
+        return searched and self._is_at(ray.origin)
 
-    def relax(self, W, bags) -> dict[int, np.ndarray]:
+    def _is_at(self, W):
+        """Whether the last E-step was made at W."""
+        return self._e_step is not None and is_same(self._e_step[0], W)
+
+    def relax(self, W: np.ndarray, bags: Collection[int]) -> dict[int, np.ndarray]:
         """Take labels as optional that most surely occur at W, in bags that are intractable.
 
         Parameters
@@ -218,19 +264,19 @@ class Part:
         return {int(self.bags[b]): labels[b].nonzero()[0] for b in own}
 
 
-def is_same(one, other):
+def is_same(one: np.ndarray, other: np.ndarray) -> bool:
     """Whether two arrays are one and the same, or a copy from another process."""
     return one is other or np.array_equal(one, other)
 
 
-def logits_at(W, X) -> np.ndarray:
+def logits_at(W: np.ndarray, X: Features) -> np.ndarray:
     """Score the classes of each instance; float64 of shape (n_instances, n_classes)."""
     logits = np.asarray(X @ W[:, :-1].astype(X.dtype, copy=False).T, dtype=np.float64)
     logits += W[:, -1]
     return logits
 
 
-def csr_rows(X, rows):
+def csr_rows(X: Any, rows: slice | np.ndarray) -> Any:
     """Return rows of a CSR matrix; those of a slice share its memory."""
     if not isinstance(rows, slice):
         return X[rows]
@@ -240,7 +286,9 @@ def csr_rows(X, rows):
     return sparse.csr_matrix(arrays, shape=(rows.stop - rows.start, X.shape[1]), copy=False)
 
 
-def dense_moments(X, weight, total):
+def dense_moments(
+    X: np.ndarray, weight: np.ndarray | None, total: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return mean, sum of squared differences from it, minimum and maximum of columns."""
     if not total > 0:
         mean = np.zeros(X.shape[1])
@@ -254,7 +302,9 @@ def dense_moments(X, weight, total):
     return mean, squares, low, X.max(axis=0, initial=-np.inf).astype(np.float64)
 
 
-def sparse_moments(X, weight, total):
+def sparse_moments(
+    X: Any, weight: np.ndarray | None, total: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Do what `dense_moments` does for a CSR matrix, which is never made dense."""
     n_rows, n_columns = X.shape
     per_entry = np.repeat(np.ones(n_rows) if weight is None else weight, np.diff(X.indptr))
@@ -274,8 +324,14 @@ def sparse_moments(X, weight, total):
 
 
 def make_parts(
-    bags, problem, chosen=None, bag_weight=None, centre=None, method="auto", gather=False
-):
+    bags: Bags,
+    problem: UnionProblem,
+    chosen: np.ndarray | None = None,
+    bag_weight: np.ndarray | None = None,
+    centre: np.ndarray | None = None,
+    method: Method = "auto",
+    gather: bool = False,
+) -> list[Part]:
     """Cut bags into parts; the cuts depend on the bags alone, and so do sums over parts.
 
     Parameters

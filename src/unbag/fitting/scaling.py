@@ -12,12 +12,14 @@ features, and are turned into weights of the features as they are, and gradients
 """
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from .statistics import Moments
 
-SCALINGS = ("standard", "minmax", None)
+Scaling: TypeAlias = Literal["standard", "minmax"] | None
+SCALINGS: tuple[Scaling, ...] = ("standard", "minmax", None)
 # A shift of r deviations that goes into the intercept costs log2(r) bits of each logit: up to
 # three are given away.
 TOLERABLE_SHIFT = 8.0
@@ -40,11 +42,20 @@ class Scale:
 
     @classmethod
     def none(cls, n_features: int) -> "Scale":
-        """Return the scale that leaves features as they are."""
+        """Return the scale that leaves features as they are.
+
+        Parameters
+        ----------
+        n_features : int
+
+        Returns
+        -------
+        Scale
+        """
         return cls(np.zeros(n_features), np.ones(n_features))
 
     @classmethod
-    def learn(cls, scaling: str, moments: Moments, dtype, is_sparse: bool) -> "Scale":
+    def learn(cls, scaling: Scaling, moments: Moments, dtype: np.dtype, is_sparse: bool) -> "Scale":
         """Choose shift and scale by the moments of the training instances.
 
         Parameters
@@ -55,6 +66,10 @@ class Scale:
             Of the features.
         is_sparse : bool
             Sparse features are not shifted, so that they stay sparse.
+
+        Returns
+        -------
+        Scale
         """
         if scaling == "minmax":
             shift, scale = moments.low, moments.high - moments.low
@@ -75,22 +90,60 @@ class Scale:
         """What the intercept has to take up."""
         return self.shift if self.centre is None else self.shift - self.centre
 
-    def part_weights(self, W) -> np.ndarray:
-        """Turn weights of scaled features into those that parts apply to theirs."""
+    def part_weights(self, W: np.ndarray) -> np.ndarray:
+        """Turn weights of scaled features into those that parts apply to theirs.
+
+        Parameters
+        ----------
+        W : ndarray of shape (n_classes, n_features + 1)
+
+        Returns
+        -------
+        ndarray of shape (n_classes, n_features + 1)
+        """
         coef = W[:, :-1] / self.scale
         return np.column_stack([coef, W[:, -1] - coef @ self.remaining_shift])
 
-    def scaled_gradient(self, gradient) -> np.ndarray:
-        """Turn a gradient with respect to the weights of parts into that of `W`, in place."""
+    def scaled_gradient(self, gradient: np.ndarray) -> np.ndarray:
+        """Turn a gradient with respect to the weights of parts into that of `W`, in place.
+
+        Parameters
+        ----------
+        gradient : ndarray of shape (n_classes, n_features + 1)
+
+        Returns
+        -------
+        ndarray of shape (n_classes, n_features + 1)
+        """
         gradient[:, :-1] -= np.outer(gradient[:, -1], self.remaining_shift)
         gradient[:, :-1] /= self.scale
         return gradient
 
-    def coefficients(self, W) -> tuple[np.ndarray, np.ndarray]:
-        """Return coefficients and intercepts on the features as they are."""
+    def coefficients(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return coefficients and intercepts on the features as they are.
+
+        Parameters
+        ----------
+        W : ndarray of shape (n_classes, n_features + 1)
+
+        Returns
+        -------
+        coef : ndarray of shape (n_classes, n_features)
+        intercept : ndarray of shape (n_classes,)
+        """
         coef = W[:, :-1] / self.scale
         return coef, W[:, -1] - coef @ self.shift
 
-    def weights(self, coef, intercept) -> np.ndarray:
-        """Return the weights of scaled features that have these coefficients."""
+    def weights(self, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
+        """Return the weights of scaled features that have these coefficients.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (n_classes, n_features)
+        intercept : ndarray of shape (n_classes,)
+
+        Returns
+        -------
+        ndarray of shape (n_classes, n_features + 1)
+        """
         return np.column_stack([coef * self.scale, intercept + coef @ self.shift])

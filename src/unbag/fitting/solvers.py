@@ -6,20 +6,25 @@ that backtracking finds. The likelihood never falls. `fit_lbfgs` climbs the same
 directly, `fit_stochastic` by steps of EM on samples of the bags.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.optimize import minimize
 
 from unbag.union import IntractableBagError
 
-from .objective import NonFiniteObjectiveError
+from .objective import NonFiniteObjectiveError, Objective, Progress
 from .parts import Ray
+from .statistics import Statistics
 
 # A step must gain at least this part of what the gradient promises; else it is halved.
 SUFFICIENT = 0.3
 SHORTER = 0.5
 
 
-def fit_em(objective, W, *, max_iter, tol, progress) -> bool:
+def fit_em(
+    objective: Objective, W: np.ndarray, *, max_iter: int, tol: float, progress: Progress
+) -> bool:
     """Climb the objective by generalised EM.
 
     Parameters
@@ -50,7 +55,9 @@ def fit_em(objective, W, *, max_iter, tol, progress) -> bool:
     return False
 
 
-def fit_stochastic(sample, W, *, max_iter, progress) -> bool:
+def fit_stochastic(
+    sample: Callable[[], Objective], W: np.ndarray, *, max_iter: int, progress: Progress
+) -> bool:
     """Climb by gradient steps, each on another sample of the bags.
 
     Parameters
@@ -78,7 +85,9 @@ def fit_stochastic(sample, W, *, max_iter, progress) -> bool:
     return False
 
 
-def e_step(objective, W, ray=None, step=0.0):
+def e_step(
+    objective: Objective, W: np.ndarray, ray: Ray | None = None, step: float = 0.0
+) -> Statistics:
     """Infer the labels at W; labels of bags that are intractable there are relaxed first."""
     while True:
         try:
@@ -88,7 +97,9 @@ def e_step(objective, W, ray=None, step=0.0):
             ray = None
 
 
-def gradient_step(objective, W, here, step, look_back=True):
+def gradient_step(
+    objective: Objective, W: np.ndarray, here: Statistics, step: float, look_back: bool = True
+) -> tuple[np.ndarray, float, Statistics]:
     """Raise EM's lower bound by a step along the gradient, found by backtracking.
 
     Parameters
@@ -129,11 +140,23 @@ def gradient_step(objective, W, here, step, look_back=True):
     return W, step, here
 
 
-def fit_lbfgs(objective, W, *, max_iter, tol, progress) -> bool:
-    """Climb the objective by L-BFGS; parameters and returned value of `fit_em`.
+def fit_lbfgs(
+    objective: Objective, W: np.ndarray, *, max_iter: int, tol: float, progress: Progress
+) -> bool:
+    """Climb the objective by L-BFGS.
 
     Where bags turn out to be intractable, their labels are relaxed at the last completed
     iteration, and the climb begins again from there: another objective, another history.
+
+    Parameters
+    ----------
+    objective, W, max_iter, tol, progress
+        As in `fit_em`.
+
+    Returns
+    -------
+    bool
+        Whether it converged or was stopped within `max_iter` iterations.
     """
     while True:
         try:
@@ -143,7 +166,9 @@ def fit_lbfgs(objective, W, *, max_iter, tol, progress) -> bool:
             objective.relax(W, error)
 
 
-def climb(objective, W, max_iter, tol, progress):
+def climb(
+    objective: Objective, W: np.ndarray, max_iter: int, tol: float, progress: Progress
+) -> bool:
     """Run L-BFGS on one objective; return whether it converged or was stopped."""
     shape = W.shape
 

@@ -30,8 +30,8 @@ class Statistics:
     value: float
     gradient: np.ndarray
     weight: float
-    intractable: tuple = ()
-    uncertified: tuple = ()
+    intractable: tuple[tuple[int, int, int], ...] = ()
+    uncertified: tuple[int, ...] = ()
 
     def __add__(self, other: "Statistics") -> "Statistics":
         return Statistics(

@@ -5,8 +5,10 @@ BLAS's own threads would wait for each other, spinning, on the cores that these 
 cores that made a small fit twenty times slower.
 """
 
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
+from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
@@ -17,18 +19,18 @@ WORTHWHILE = 1e7
 
 
 @cache
-def controller():
+def controller() -> Any:
     """Find the BLAS libraries, once: it takes a few milliseconds."""
     return ThreadpoolController()
 
 
-def one_blas_thread():
+def one_blas_thread() -> AbstractContextManager[object]:
     """Return a context in which matrix products run on the thread that asks for them."""
     return controller().limit(limits=1, user_api="blas")
 
 
 @contextmanager
-def thread_map(n_jobs, n_multiplications):
+def thread_map(n_jobs: int | None, n_multiplications: float) -> Iterator[Callable[..., Any]]:
     """Give a `map` that runs on several threads where the work repays them.
 
     Parameters

@@ -1,14 +1,20 @@
 """The bags of a fit: scaled, and turned into objectives over all or some of them."""
 
 import operator
+from collections.abc import Callable
 from functools import reduce
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from unbag.bags import Bags
+from unbag.union import UnionProblem
+from unbag.union.dispatch import Method
+
 from .objective import NonFiniteObjectiveError, Objective, Progress
 from .parts import make_parts
-from .scaling import Scale
+from .scaling import Scale, Scaling
 from .solvers import e_step
 
 
@@ -46,19 +52,28 @@ class Training:
     """
 
     def __init__(
-        self, bags, problem, used, weight=None, *, scale=None, scaling="standard", method="auto",
-        map=map, **options,
-    ):  # fmt: skip
+        self,
+        bags: Bags,
+        problem: UnionProblem,
+        used: np.ndarray,
+        weight: np.ndarray | None = None,
+        *,
+        scale: Scale | None = None,
+        scaling: Scaling = "standard",
+        method: Method = "auto",
+        map: Callable[..., Any] = map,
+        **options: Any,
+    ) -> None:
         self.bags = bags
-        self.problem = problem
-        self.chosen = np.flatnonzero(used)
+        self.problem: UnionProblem = problem
+        self.chosen: np.ndarray = np.flatnonzero(used)
         self.weight = weight
-        self.method = method
+        self.method: Method = method
         self.options = options
         self.map = map
-        self.relaxed = {}
-        self.shape = problem.y.shape[1], bags.n_features + 1
-        self.scale = self._learnt_scale(scaling) if scale is None else scale
+        self.relaxed: dict[int, np.ndarray] = {}
+        self.shape: tuple[int, int] = problem.y.shape[1], bags.n_features + 1
+        self.scale: Scale = self._learnt_scale(scaling) if scale is None else scale
 
     def _learnt_scale(self, scaling):
         """Learn the scale of features from the parts, one after the other."""
@@ -98,8 +113,19 @@ class Training:
         """Return the objective over all bags."""
         return self._objective(self.chosen)
 
-    def sample(self, fraction, rng) -> Objective:
-        """Return the objective over a random sample of the bags."""
+    def sample(self, fraction: float, rng: np.random.RandomState) -> Objective:
+        """Return the objective over a random sample of the bags.
+
+        Parameters
+        ----------
+        fraction : float
+            Share of the bags to draw; at least one is.
+        rng : RandomState
+
+        Returns
+        -------
+        Objective
+        """
         size = max(1, round(fraction * len(self.chosen)))
         places = np.sort(rng.choice(len(self.chosen), size, replace=False))
         objective = self._objective(self.chosen[places], gather=True)
@@ -133,17 +159,27 @@ class Stream:
         Where to start; by default at zero.
     """
 
-    RATE = 0.3
+    RATE: float = 0.3
 
-    def __init__(self, scale, weights=None):
+    def __init__(self, scale: Scale, weights: np.ndarray | None = None) -> None:
         self.scale = scale
-        self.weights = weights
-        self.squares = 0.0
-        self.n_bags = 0
-        self.history = []
+        self.weights: np.ndarray | None = weights
+        self.squares: np.ndarray | float = 0.0
+        self.n_bags: int = 0
+        self.history: list[float] = []
 
-    def advance(self, training) -> Progress:
-        """Take an AdaGrad step along the gradient of a batch."""
+    def advance(self, training: Training) -> Progress:
+        """Take an AdaGrad step along the gradient of a batch.
+
+        Parameters
+        ----------
+        training : Training
+            The batch.
+
+        Returns
+        -------
+        Progress
+        """
         objective = training.objective()
         if self.weights is None:
             self.weights = np.zeros(training.shape)

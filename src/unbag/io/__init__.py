@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from .bag_table import BagTable
-from .errors import DataError
+from .files import DataError
 from .reading import Peek, peek, read, read_table
 from .roles import Roles
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 # Loaded when first asked for: they need pyarrow or scipy.io.
 _LAZY = {
-    "convert": "conversion",
+    "convert": "writing",
     "read_arff": "arff",
     "read_mat": "mat",
     "read_npz": "npz",
     "write_arff": "arff",
-    "write_audacity": "annotations",
-    "write_bags": "conversion",
+    "write_audacity": "selections",
+    "write_bags": "writing",
     "write_mat": "mat",
     "write_npz": "npz",
-    "write_raven": "annotations",
+    "write_raven": "selections",
 }
 
 __all__ = [
@@ -55,11 +55,11 @@ __all__ = [
 ]
 
 
-def __getattr__(name):
+def __getattr__(name: str):
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f".{_LAZY[name]}", __name__), name)
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted(__all__)

@@ -14,16 +14,17 @@ import numpy as np
 from unbag.bags import Bags
 from unbag.labels import LabelSets
 
-from .bag_arrays import bag_table, checked_bags, feature_names, instance_label_texts
-from .errors import DataError, listed, shown
-from .files import existing_file, unreadable, writing
+from .arrays import bag_table, checked_bags, feature_names, instance_label_texts
+from .bag_table import BagTable
+from .files import DataError, PathLike, existing_file, listed, shortened, unreadable, writing
 from .roles import USUAL
 
 NUMERIC = {"numeric", "real", "integer"}
 INSTANCE_LABEL = USUAL["instance_labels"]
 STATES = {"1": 1, "0": 0, "?": -1}
 ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
-PLAIN = re.compile(r"[^\s,{}'\"%\\?][^\s,{}'\"%\\]*")
+IN_QUOTES = re.compile(r"""[ \t]*('[^'\\]*(?:\\.[^'\\]*)*'|"[^"\\]*(?:\\.[^"\\]*)*")""", re.DOTALL)
+NEEDS_NO_QUOTES = re.compile(r"[^\s,{}'\"%\\?][^\s,{}'\"%\\]*")
 
 
 @dataclass
@@ -37,7 +38,7 @@ class Header:
     n_lines: int = 0
 
 
-def read_arff(path, xml=None):
+def read_arff(path: PathLike, xml: PathLike | None = None) -> BagTable:
     """Read bags from a MIML ARFF file.
 
     Parameters
@@ -97,7 +98,7 @@ def _read_header(path, lines):
                 (header.before if header.bag is None else header.after).append((name, kind))
         elif keyword != "@relation":
             raise DataError(
-                f"{path}, line {number}: {shown(line)} is neither @relation nor @attribute nor "
+                f"{path}, line {number}: {shortened(line)} is neither @relation nor @attribute nor "
                 "@data. Is it an ARFF file?"
             )
     if not header.n_lines:
@@ -201,7 +202,7 @@ def _read_data(path, lines, header, at_id, at_bag, at_labels, classes, known):
             raise DataError(f"{where} has {len(cells)} values for {n_cells} attributes.")
         name = cells[at_id] if at_id is not None else len(ids)
         if line_of.setdefault(name, number) != number:
-            raise DataError(f"{where}: bag {shown(name)} is in line {line_of[name]} already.")
+            raise DataError(f"{where}: bag {shortened(name)} is in line {line_of[name]} already.")
         ids.append(name)
         rows = [row for row in cells[at_bag].split("\n") if row.strip()]
         if known is not None:
@@ -224,7 +225,9 @@ def _read_data(path, lines, header, at_id, at_bag, at_labels, classes, known):
 
 def _state(where, value, name):
     if value not in STATES:
-        raise DataError(f"{where}: the label {name!r} is {shown(value)}, but should be 0, 1 or ?.")
+        raise DataError(
+            f"{where}: the label {name!r} is {shortened(value)}, but should be 0, 1 or ?."
+        )
     return STATES[value]
 
 
@@ -251,7 +254,7 @@ def _check_number(where, text):
     try:
         float(text)
     except ValueError as error:
-        raise DataError(f"{where}: {shown(text)} is not a number.") from error
+        raise DataError(f"{where}: {shortened(text)} is not a number.") from error
 
 
 def _without_labels(where, rows, known, instance_labels):
@@ -270,7 +273,7 @@ def _without_labels(where, rows, known, instance_labels):
     return numeric
 
 
-def split_line(line):
+def split_line(line: str) -> list[str]:
     r"""Split a line at its commas, and take off quotes and backslashes.
 
     Examples
@@ -288,34 +291,19 @@ def split_line(line):
 
 
 def _token(text, start, ends):
-    """Read a value from `start` to one of the characters `ends`; give it and where it ended."""
-    while start < len(text) and text[start] in " \t" and text[start] not in ends:
-        start += 1
-    if start < len(text) and text[start] in "'\"":
-        quote = text[start]
-        stop = start + 1
-        while (stop := text.find(quote, stop)) >= 0 and _escaped(text, stop, start):
-            stop += 1
-        if stop < 0:
-            raise ValueError(f"a quote is opened but never closed: {shown(text[start:])}")
-        value = _unescaped(text[start + 1 : stop])
-        rest = stop + 1
-        while rest < len(text) and text[rest] not in ends:
-            if not text[rest].isspace():
-                raise ValueError(f"text follows a closing quote: {shown(text[stop:])}")
-            rest += 1
-        return value, rest
-    stop = start
-    while stop < len(text) and text[stop] not in ends:
-        stop += 1
-    return _unescaped(text[start:stop].strip()), stop
-
-
-def _escaped(text, position, start):
-    backslashes = 0
-    while position - backslashes - 1 > start and text[position - backslashes - 1] == "\\":
-        backslashes += 1
-    return backslashes % 2 == 1
+    """Read a value from `start` to one of the characters `ends`; return it and where it ended."""
+    found = IN_QUOTES.match(text, start)
+    after = found.end() if found else start
+    places = [text.find(end, after) for end in ends]
+    stop = min((place for place in places if place >= 0), default=len(text))
+    rest = text[after:stop].strip()
+    if found:
+        if rest:
+            raise ValueError(f"text follows a closing quote: {shortened(text[after - 1 :])}")
+        return _unescaped(found[1][1:-1]), stop
+    if rest.startswith(("'", '"')):
+        raise ValueError(f"a quote is opened but never closed: {shortened(text[start:].lstrip())}")
+    return _unescaped(rest), stop
 
 
 def _unescaped(text):
@@ -327,7 +315,14 @@ def _unescaped(text):
 # Writing.
 
 
-def write_arff(path, bags, labels, *, relation="bags", instance_labels=True):
+def write_arff(
+    path: PathLike,
+    bags: Bags,
+    labels: LabelSets,
+    *,
+    relation: str = "bags",
+    instance_labels: bool = True,
+) -> None:
     """Write bags as a MIML ARFF file; the inverse of `read_arff`.
 
     Parameters
@@ -372,7 +367,7 @@ def write_arff(path, bags, labels, *, relation="bags", instance_labels=True):
 
 
 def _quoted(text):
-    return text if PLAIN.fullmatch(text) else f"'{_backslashed(text)}'"
+    return text if NEEDS_NO_QUOTES.fullmatch(text) else f"'{_backslashed(text)}'"
 
 
 def _backslashed(text):

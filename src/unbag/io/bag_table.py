@@ -1,17 +1,23 @@
 """BagTable: bags and labels as read from a file, with the way back to the file's rows."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from unbag.bags import Bags
 from unbag.labels import LabelSets
 
-from .errors import DataError, missing_column
+from .files import DataError, PathLike, missing_column
 from .roles import Roles
 
 CHUNK_BYTES = 8 << 20
+
+#: Called with the rows done so far and with their total, None while that is not known.
+Progress = Callable[[int, int | None], object]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,24 +40,31 @@ class BagTable:
         The row of the file that holds each instance, counted from 0.
     n_rows : int
         Rows of the file. As many as instances, except where a row is a bag.
-    source : object or None
-        The opened file, if it is a table.
+    source : TableFile or None
+        The file, closed, if it is a table: each further pass opens it once.
     """
 
     path: Path
     roles: Roles
     bags: Bags
     labels: LabelSets | None
-    rows: np.ndarray
+    rows: NDArray[np.intp]
     n_rows: int
-    source: object = None
+    source: Any = None
 
     @property
-    def is_wide(self):
+    def is_wide(self) -> bool:
         """Whether the file has one row per bag."""
         return self.source is not None and self.source.is_wide(self.roles)
 
-    def write(self, path, columns, *, progress=None, chunk_bytes=CHUNK_BYTES):
+    def write(
+        self,
+        path: PathLike,
+        columns: Mapping[str, ArrayLike],
+        *,
+        progress: Progress | None = None,
+        chunk_bytes: int = CHUNK_BYTES,
+    ) -> None:
         """Write the rows of the file again, as they came, with more columns.
 
         Every row comes out, in the order of the file and with all its columns untouched; CSV cells
@@ -77,7 +90,7 @@ class BagTable:
 
         write_rows(self, path, columns, progress, chunk_bytes)
 
-    def column(self, name):
+    def column(self, name: str) -> NDArray[Any]:
         """Read a column of the file, in the order of ``bags.X``.
 
         Parameters
@@ -107,7 +120,7 @@ class BagTable:
             return _array(values)
         return _array(whole.to_pylist())[self.rows]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         classes = "no labels" if self.labels is None else f"{self.labels.classes.size} classes"
         return f"BagTable({str(self.path)!r}: {self.bags!r}, {classes})"
 

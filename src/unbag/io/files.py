@@ -1,51 +1,52 @@
 """Which format a file has, and what is said of files that cannot be read or written."""
 
+import errno
+import os
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
+from typing import BinaryIO
 
-from unbag._files import atomic_write
+from unbag._files import atomic_write, check_writable
 
-from .errors import DataError
+PathLike = str | os.PathLike[str]
 
 DELIMITED = (".csv", ".tsv", ".txt")
 PARQUET = (".parquet", ".pq")
 FEATHER = (".feather", ".arrow", ".ipc")
+TABLES = (*DELIMITED, *PARQUET, *FEATHER)
 BAG_FILES = (".arff", ".mat", ".npz")
-ALL = (*DELIMITED, *PARQUET, *FEATHER, *BAG_FILES)
+ALL = (*TABLES, *BAG_FILES)
+
+# Longer values are cut in messages.
+LONGEST_VALUE = 60
 
 
-def suffix_of(path):
-    """Suffix that tells the format of a file, in lower case and without ``.gz``.
+class DataError(ValueError):
+    """A file cannot be read or written; the message says where, why, and what to do."""
+
+
+def suffix_of(path: PathLike) -> str:
+    """Return the suffix that tells the format of a file, in lower case and without ``.gz``.
 
     Examples
     --------
     >>> suffix_of("words.CSV"), suffix_of("words.csv.gz"), suffix_of("words")
     ('.csv', '.csv', '')
     """
-    name = Path(path).name.lower().removesuffix(".gz")
-    return Path(name).suffix
+    return Path(Path(path).name.lower().removesuffix(".gz")).suffix
 
 
-def is_gzipped(path):
-    """Tell from its name whether a text file is compressed."""
+def is_gzipped(path: PathLike) -> bool:
+    """Return whether a text file is compressed, as its name says."""
     return Path(path).name.lower().endswith(".gz")
 
 
-def unknown_format(path, suffixes=ALL):
-    """Make the error for a file name that tells no format."""
-    return DataError(f"{path}: the name must end in one of {', '.join(suffixes)} to tell a format.")
+def existing_file(path: PathLike) -> Path:
+    """Return the path of a regular file that can be read; raise the error that says why not.
 
-
-def existing_file(path):
-    """Return the path of a regular file that can be read; raise the error that tells why not.
-
-    Parameters
-    ----------
-    path : str or path
-
-    Returns
-    -------
-    Path
+    The file is not opened.
     """
     path = Path(path)
     try:
@@ -56,24 +57,15 @@ def existing_file(path):
         if not path.is_file():
             # Readers go over a file more than once, which a pipe does not allow.
             raise DataError(f"{path} is no regular file: save what it holds in one first.")
-        with path.open("rb"):
-            return path
+        if not os.access(path, os.R_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
         raise unreadable(path, error) from error
-
-
-def unreadable(path, error):
-    """Make a DataError of an error of the operating system in reading."""
-    return DataError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.")
-
-
-def unwritable(path, error):
-    """Make a DataError of an error of the operating system in writing."""
-    return DataError(f"{path} cannot be written: {error.strerror or error}.")
+    return path
 
 
 @contextmanager
-def writing(path):
+def writing(path: PathLike) -> Iterator[BinaryIO]:
     """Open a file for writing as `atomic_write` does; what goes wrong is a DataError.
 
     Parameters
@@ -89,3 +81,107 @@ def writing(path):
             yield file
     except OSError as error:
         raise unwritable(path, error) from error
+
+
+def check_output(path: Path, *inputs: Path) -> None:
+    """Raise early the error of what could not, or must not, be written late.
+
+    Parameters
+    ----------
+    path : Path
+        What is to be written.
+    *inputs : Path
+        What is read, and must not be replaced by something else.
+    """
+    try:
+        check_writable(path)
+    except OSError as error:
+        raise unwritable(path, error) from error
+    for each in inputs:
+        if path.exists() and each.exists() and path.samefile(each):
+            raise DataError(f"{path} is what is read: name another file to write.")
+
+
+# What is said.
+
+
+def unknown_format(path: PathLike, suffixes: Iterable[str] = ALL) -> DataError:
+    """Make the error for a file name that tells no format."""
+    return DataError(f"{path}: the name must end in one of {', '.join(suffixes)} to tell a format.")
+
+
+def unreadable(path: PathLike, error: Exception) -> DataError:
+    """Make a DataError of an error of the operating system in reading."""
+    return DataError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.")
+
+
+def unwritable(path: PathLike, error: OSError) -> DataError:
+    """Make a DataError of an error of the operating system in writing."""
+    return DataError(f"{path} cannot be written: {error.strerror or error}.")
+
+
+def changed(path: PathLike) -> DataError:
+    """Make the error for a file that is no longer what it was when it was opened."""
+    return DataError(f"{path} has changed while it was read: start again.")
+
+
+def no_rows(path: PathLike) -> DataError:
+    """Make the error for a table of columns without rows."""
+    return DataError(f"{path} has columns but no rows: add one per instance.")
+
+
+def missing_column(path: PathLike, name: str, columns: Iterable[str], role: str) -> DataError:
+    """Make the error for a column that is not there: names the ones that are, and a near one."""
+    near = suggestion(name, columns)
+    return DataError(f"{path} has no column {name!r} for {role}; it has {listed(columns)}.{near}")
+
+
+def check_distinct(path: PathLike, columns: list[str]) -> None:
+    """Raise an error if two columns of a table have the same name."""
+    if len(set(columns)) < len(columns):
+        twice = next(name for name in columns if columns.count(name) > 1)
+        raise DataError(f"{path} has two columns named {twice!r}: rename one.")
+
+
+def shortened(value: object) -> str:
+    """Write a value so that it fits into a message.
+
+    Examples
+    --------
+    >>> shortened("wren")
+    "'wren'"
+    >>> len(shortened("w" * 1000))
+    60
+    """
+    text = repr(value)
+    return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 4]}...{text[-1]}"
+
+
+def listed(names: Iterable[object]) -> str:
+    """Join names for a message, and cut a long list.
+
+    Examples
+    --------
+    >>> listed(["bag", "tags"])
+    'bag, tags'
+    >>> listed([f"x{column}" for column in range(64)])
+    'x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11 and 52 more'
+    """
+    names = [str(name) for name in names]
+    more = f" and {len(names) - 12} more" if len(names) > 12 else ""
+    return ", ".join(names[:12]) + more
+
+
+def suggestion(name: str, names: Iterable[str]) -> str:
+    """Propose the name that was probably meant, as a sentence to append; empty if none is near.
+
+    Examples
+    --------
+    >>> suggestion("labels", ["Label", "word"])
+    " Did you mean 'Label'?"
+    >>> suggestion("labels", ["word"])
+    ''
+    """
+    by_lower = {str(each).lower(): each for each in names}
+    near = get_close_matches(str(name).lower(), by_lower, n=1)
+    return f" Did you mean {by_lower[near[0]]!r}?" if near else ""

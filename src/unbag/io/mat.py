@@ -1,6 +1,8 @@
 """MATLAB files of bags: a cell array with one matrix per bag, and a matrix of targets."""
 
 import zlib
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -8,9 +10,9 @@ from scipy import sparse
 from unbag.bags import Bags
 from unbag.labels import LabelSets
 
-from .bag_arrays import bag_table, checked_bags, feature_names, instance_label_codes
-from .errors import DataError, listed
-from .files import existing_file, unreadable, writing
+from .arrays import bag_table, checked_bags, feature_names, instance_label_codes
+from .bag_table import BagTable
+from .files import DataError, PathLike, existing_file, listed, unreadable, writing
 
 # What people call the same thing; the first is what is written.
 NAMES = {
@@ -25,7 +27,7 @@ NAMES = {
 ALL_NAMES = [name for names in NAMES.values() for name in names]
 
 
-def read_mat(path):
+def read_mat(path: PathLike) -> BagTable:
     """Read bags from a MATLAB file.
 
     Parameters
@@ -68,7 +70,7 @@ def read_mat(path):
     return bag_table(path, checked_bags(path, bags, labels), labels)
 
 
-def load_variables(path, names):
+def load_variables(path: Path, names: list[str]) -> dict[str, Any]:
     """Read variables from a MATLAB file.
 
     Parameters
@@ -87,23 +89,23 @@ def load_variables(path, names):
 
     try:
         with path.open("rb") as file:
-            head = file.read(128)
+            if b"MATLAB 7.3" in file.read(128):
+                raise DataError(
+                    f"{path} is in MATLAB's format 7.3, which is HDF5: load it in MATLAB and save "
+                    "its variables with the option '-v7'."
+                )
+            file.seek(0)
+            try:
+                return loadmat(file, variable_names=names, chars_as_strings=True, spmatrix=False)
+            except (
+                # What loadmat raises on files of other kinds, and on files damaged at random.
+                MatReadError, OSError, ValueError, TypeError, LookupError, ArithmeticError,
+                NameError, NotImplementedError, zlib.error,
+            ) as error:  # fmt: skip
+                message = f"{path} cannot be read: it is no MATLAB file, or a damaged one."
+                raise DataError(message) from error
     except OSError as error:
         raise unreadable(path, error) from error
-    if b"MATLAB 7.3" in head:
-        raise DataError(
-            f"{path} is in MATLAB's format 7.3, which is HDF5: load it in MATLAB and save its "
-            "variables with the option '-v7'."
-        )
-    try:
-        return loadmat(path, variable_names=names, chars_as_strings=True, spmatrix=False)
-    except (
-        # What loadmat raises on files of other kinds, and on files damaged at random.
-        MatReadError, OSError, ValueError, TypeError, LookupError, ArithmeticError, NameError,
-        NotImplementedError, zlib.error,
-    ) as error:  # fmt: skip
-        message = f"{path} cannot be read: it is no MATLAB file, or a damaged one."
-        raise DataError(message) from error
 
 
 def _found(content, what):
@@ -212,7 +214,7 @@ def _instance_labels(path, content, bags, names):
     return np.array([None, *names], dtype=object)[codes]
 
 
-def write_mat(path, bags, labels):
+def write_mat(path: PathLike, bags: Bags, labels: LabelSets) -> None:
     """Write bags as a MATLAB file of version 7; the inverse of `read_mat`.
 
     Parameters

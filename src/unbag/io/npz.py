@@ -2,21 +2,23 @@
 
 import zipfile
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from unbag.bags import Bags
 from unbag.labels import LabelSets
 
-from .bag_arrays import bag_table, checked_bags, feature_names, instance_label_codes
-from .errors import DataError, listed
-from .files import existing_file, writing
+from .arrays import bag_table, checked_bags, feature_names, instance_label_codes
+from .bag_table import BagTable
+from .files import DataError, PathLike, existing_file, listed, writing
 
 REQUIRED = ("X", "offsets", "bag_labels", "class_names")
 
 
-def read_npz(path):
+def read_npz(path: PathLike) -> BagTable:
     """Read bags from the arrays of an ``.npz`` file.
 
     Parameters
@@ -41,7 +43,7 @@ def read_npz(path):
     return bag_table(path, bags, labels)
 
 
-def read_arrays(path):
+def read_arrays(path: PathLike) -> dict[str, Any]:
     """Read all arrays of an ``.npz`` file; pickled objects are refused.
 
     Parameters
@@ -63,7 +65,7 @@ def read_arrays(path):
         raise DataError(f"{path} is no .npz file, or a damaged one: {error}.") from error
 
 
-def bags_of(path, arrays):
+def bags_of(path: PathLike, arrays: Mapping[str, Any]) -> tuple[Bags, LabelSets]:
     """Make bags of arrays laid out as in `read_npz`; errors name the file and what is wrong.
 
     Parameters
@@ -102,7 +104,7 @@ def bags_of(path, arrays):
     return checked_bags(path, bags, labels), labels
 
 
-def write_npz(path, bags, labels):
+def write_npz(path: PathLike, bags: Bags, labels: LabelSets) -> None:
     """Write bags as arrays; the inverse of `read_npz`.
 
     Parameters
@@ -126,7 +128,7 @@ def write_npz(path, bags, labels):
     write_arrays(path, arrays)
 
 
-def write_arrays(path, arrays):
+def write_arrays(path: PathLike, arrays: Mapping[str, Any]) -> None:
     """Write arrays as an ``.npz`` file; the inverse of `read_arrays`."""
     with writing(path) as file:
         np.savez_compressed(file, **arrays)

@@ -1,15 +1,76 @@
-"""Reading bags from any file that may hold them, and a look at it before that."""
+"""Reading bags from any file that may hold them.
 
+A file is opened once. What is opened knows its columns and finds their roles; then it goes over its
+rows twice, from the same open file: for bags and labels, and for features.
+"""
+
+import os
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+from typing import Any, Self
 
-from .bag_table import CHUNK_BYTES
-from .files import BAG_FILES, DELIMITED, FEATHER, existing_file, suffix_of, unknown_format
+import numpy as np
+
+from unbag.bags import Bags
+
+from .bag_table import CHUNK_BYTES, BagTable, Progress
+from .files import (
+    ALL,
+    BAG_FILES,
+    DELIMITED,
+    TABLES,
+    PathLike,
+    changed,
+    existing_file,
+    suffix_of,
+    unknown_format,
+    unreadable,
+)
 from .roles import Roles
-from .sources import open_table
+
+BAG_FORMATS = {".arff": "MIML ARFF", ".mat": "MATLAB bags", ".npz": "npz arrays"}
 
 
-def read_table(path, roles=None, *, need_labels=True, progress=None, chunk_bytes=CHUNK_BYTES):
+def read(
+    path: PathLike,
+    roles: Roles | None = None,
+    *,
+    need_labels: bool = True,
+    progress: Progress | None = None,
+    chunk_bytes: int = CHUNK_BYTES,
+) -> BagTable:
+    """Read bags from a file of any format; its suffix tells which.
+
+    Parameters
+    ----------
+    path : str or path
+        A table (see `read_table`), or ``.arff``, ``.mat`` or ``.npz``.
+    roles : Roles, optional
+        Which column of a table is what; the other formats know by themselves.
+    need_labels, progress, chunk_bytes
+        As in `read_table`.
+
+    Returns
+    -------
+    BagTable
+    """
+    with open_source(path) as source:
+        return source.read(
+            roles, need_labels=need_labels, progress=progress, chunk_bytes=chunk_bytes
+        )
+
+
+def read_table(
+    path: PathLike,
+    roles: Roles | None = None,
+    *,
+    need_labels: bool = True,
+    progress: Progress | None = None,
+    chunk_bytes: int = CHUNK_BYTES,
+) -> BagTable:
     r"""Read bags from a table: CSV, TSV, Parquet, Feather or Arrow.
 
     A row is an instance, and the rows of a bag may lie anywhere in the file; bags come in the
@@ -51,52 +112,58 @@ def read_table(path, roles=None, *, need_labels=True, progress=None, chunk_bytes
     True
     >>> folder.cleanup()
     """
-    source = open_table(path)
-    roles, is_wide = _resolved(source, roles, need_labels)
-    if is_wide:
-        from .wide_tables import read_wide
-
-        return read_wide(source, roles, progress, chunk_bytes)
-    from .long_tables import read_long
-
-    return read_long(source, roles, progress, chunk_bytes)
+    with open_source(path, TABLES) as source:
+        return source.read(
+            roles, need_labels=need_labels, progress=progress, chunk_bytes=chunk_bytes
+        )
 
 
-def read(path, roles=None, *, need_labels=True, progress=None, chunk_bytes=CHUNK_BYTES):
-    """Read bags from a file of any format; its suffix tells which.
+def peek(path: PathLike, roles: Roles | None = None, *, need_labels: bool = True) -> "Peek":
+    """Find out how a file would be read, from its header and its first rows.
 
     Parameters
     ----------
     path : str or path
-        A table (see `read_table`), or ``.arff``, ``.mat`` or ``.npz``.
     roles : Roles, optional
-        Which column of a table is what; the other formats know by themselves.
-    need_labels, progress, chunk_bytes
+    need_labels : bool, default=True
         As in `read_table`.
 
     Returns
     -------
-    BagTable
+    Peek
+    """
+    with open_source(path) as source:
+        return source.peek(roles, need_labels=need_labels)
+
+
+def open_source(path: PathLike, suffixes: Collection[str] = ALL) -> "Source":
+    """Open a file of bags, without reading its rows.
+
+    Parameters
+    ----------
+    path : str or path
+        Its suffix tells the format.
+    suffixes : collection of str
+        Those that are taken.
+
+    Returns
+    -------
+    Source
+        To be closed: use it in a ``with`` block.
     """
     path = existing_file(path)
     suffix = suffix_of(path)
-    if suffix == ".arff":
-        from .arff import read_arff
+    if suffix not in suffixes:
+        raise unknown_format(path, suffixes)
+    if suffix in BAG_FILES:
+        return BagFile(path)
+    if suffix in DELIMITED:
+        from .csv import DelimitedFile
 
-        return read_arff(path)
-    if suffix == ".mat":
-        from .mat import read_mat
+        return DelimitedFile(path)
+    from .arrow import ArrowFile
 
-        return read_mat(path)
-    if suffix == ".npz":
-        from .npz import read_npz
-
-        return read_npz(path)
-    if not suffix:
-        raise unknown_format(path)
-    return read_table(
-        path, roles, need_labels=need_labels, progress=progress, chunk_bytes=chunk_bytes
-    )
+    return ArrowFile(path)
 
 
 @dataclass(frozen=True)
@@ -120,45 +187,189 @@ class Peek:
 
     path: Path
     format: str
-    columns: list
+    columns: list[str]
     roles: Roles | None
     n_rows: int | None
     is_wide: bool
 
 
-def peek(path, roles=None, *, need_labels=True):
-    """Tell how a file would be read, from its header and its first rows.
+class Source:
+    """A file of bags that was found; it is closed at the end of its ``with`` block.
 
     Parameters
     ----------
     path : str or path
-    roles : Roles, optional
-    need_labels : bool, default=True
-        As in `read_table`.
 
-    Returns
-    -------
-    Peek
+    Attributes
+    ----------
+    columns : list of str
+        Empty where the format has none.
     """
-    path = existing_file(path)
-    suffix = suffix_of(path)
-    if suffix in BAG_FILES:
-        what = {".arff": "MIML ARFF", ".mat": "MATLAB bags", ".npz": "npz arrays"}[suffix]
-        return Peek(path, what, [], None, None, False)
-    source = open_table(path)
-    roles, is_wide = _resolved(source, roles, need_labels)
-    if suffix in DELIMITED:
-        from .delimited import DELIMITER_NAMES
 
-        what = f"text separated by {DELIMITER_NAMES[source.delimiter]}s"
-    else:
-        what = "Feather" if suffix in FEATHER else "Parquet"
-    return Peek(path, what, list(source.columns), roles, source.n_rows, is_wide)
+    def __init__(self, path: PathLike):
+        self.path = existing_file(path)
+        self.columns: list[str] = []
+
+    def close(self) -> None:
+        """Close the file, if it is open."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
 
 
-def _resolved(source, roles, need_labels):
-    roles = Roles() if roles is None else roles
-    is_wide = source.is_wide(roles)
-    # Explicit features need no look at the cells.
-    numbers = () if roles.features is not None else source.numbers(is_wide)
-    return roles.resolved(source.path, source.columns, numbers, need_labels), is_wide
+class BagFile(Source):
+    """A file that knows its bags and labels by itself, and is read in one go."""
+
+    def peek(self, roles: Roles | None = None, *, need_labels: bool = True) -> Peek:
+        """Return what the suffix tells; roles are of no use here."""
+        return Peek(self.path, BAG_FORMATS[suffix_of(self.path)], [], None, None, False)
+
+    def read(self, roles: Roles | None = None, **_) -> BagTable:
+        """Read the bags; roles are of no use here."""
+        name = suffix_of(self.path).removeprefix(".")
+        module = import_module(f".{name}", __package__)
+        return getattr(module, f"read_{name}")(self.path)
+
+
+class TableFile(Source):
+    """A table of named columns, whose rows are read in passes.
+
+    It is open from the beginning, and every pass starts at the first row again: one at a time.
+    Where it was closed, a pass opens it for itself.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Attributes
+    ----------
+    format : str
+        In words.
+    n_rows : int or None
+        None where nobody knows before having read them.
+    compression : str
+        Codec of a Parquet file that is written after this one.
+    """
+
+    format: str
+    n_rows: int | None = None
+    compression = "snappy"
+    # What the operating system and libraries raise where a file cannot be read.
+    errors: tuple[type[Exception], ...] = (OSError,)
+
+    def __init__(self, path: PathLike):
+        super().__init__(path)
+        self._file = None
+        self._state = self._state_now()
+        try:
+            self._file = self._open()
+            self._read_header()
+        except self.errors as error:
+            self.close()
+            raise self._explained(error) from error
+        except BaseException:
+            self.close()
+            raise
+
+    def _state_now(self):
+        try:
+            status = os.stat(self.path)
+        except OSError as error:
+            raise unreadable(self.path, error) from error
+        return status.st_ino, status.st_size, status.st_mtime_ns
+
+    def _explained(self, error):
+        return unreadable(self.path, error)
+
+    def close(self) -> None:
+        """Close the file, if it is open."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    @contextmanager
+    def opened(self) -> Iterator[Any]:
+        """Give the file at its beginning, for one pass."""
+        if self._state_now() != self._state:
+            raise changed(self.path)
+        is_closed = self._file is None
+        try:
+            if is_closed:
+                self._file = self._open()
+            self._file.seek(0)
+            yield self._file
+        except self.errors as error:
+            raise self._explained(error) from error
+        finally:
+            if is_closed:
+                self.close()
+
+    def resolved(self, roles: Roles | None, need_labels: bool = True) -> Roles:
+        """Fill in the roles that were left out, from the columns and the first rows."""
+        roles = Roles() if roles is None else roles
+        # Explicit features need no look at the cells.
+        numbers = () if roles.features is not None else self.numbers(self.is_wide(roles))
+        return roles.resolved(self.path, self.columns, numbers, need_labels)
+
+    def peek(self, roles: Roles | None = None, *, need_labels: bool = True) -> Peek:
+        """Find out how the table would be read; see `peek`."""
+        roles = self.resolved(roles, need_labels)
+        is_wide = self.is_wide(roles)
+        return Peek(self.path, self.format, list(self.columns), roles, self.n_rows, is_wide)
+
+    def read(
+        self,
+        roles: Roles | None = None,
+        *,
+        need_labels: bool = True,
+        progress: Progress | None = None,
+        chunk_bytes: int = CHUNK_BYTES,
+    ) -> BagTable:
+        """Read the table in two passes; see `read_table`."""
+        roles = self.resolved(roles, need_labels)
+        if self.is_wide(roles):
+            from .wide import WideScan as Scan
+        else:
+            from .scan import Scan
+        scan = Scan(self, roles)
+        chunks = self.chunks(texts=scan.columns, chunk_bytes=chunk_bytes)
+        for first, table in counted(chunks, progress, self.n_rows):
+            scan.add(first, table)
+        rows, offsets = scan.finish()
+        listed_labels = None
+        if roles.label_table is not None:
+            from .label_table import read_label_table
+
+            with open_source(roles.label_table, TABLES) as second:
+                listed_labels = read_label_table(second, scan)
+        labels = scan.label_sets(listed_labels)
+        X = np.empty((rows.size, len(roles.features)), self.dtype(roles.features))
+        chunks = self.chunks(numbers=roles.features, chunk_bytes=chunk_bytes)
+        for first, table in counted(chunks, progress, scan.n_rows):
+            scan.put_features(X, first, table)
+        names = np.array(roles.features)
+        bags = Bags(X, offsets, np.array(scan.ids()), scan.instance_labels(), names)
+        return BagTable(self.path, roles, bags, labels, rows, scan.n_rows, self)
+
+
+def counted(
+    chunks: Iterable[tuple[int, Any]], progress: Progress | None, n_rows: int | None
+) -> Iterator[tuple[int, Any]]:
+    """Yield chunks of rows, and report how many rows are done after each.
+
+    Parameters
+    ----------
+    chunks : iterable of (int, pyarrow.Table)
+        The position of the first row, and some rows.
+    progress : callable or None
+        Called with the rows done so far and with their total.
+    n_rows : int or None
+        The total; None if nobody knows.
+    """
+    for first, table in chunks:
+        yield first, table
+        if progress is not None:
+            progress(first + table.num_rows, n_rows)

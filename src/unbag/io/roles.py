@@ -1,11 +1,22 @@
-"""Roles: which column of a table is the bag, which hold labels, and which are features."""
+"""Roles: which column of a table is the bag, which hold labels and how, which are features."""
 
 import tomllib
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Any, Self
 
-from .errors import DataError, listed, missing_column, suggestion
-from .files import existing_file, unreadable
+from unbag.labels import Unknown
+
+from .files import (
+    DataError,
+    PathLike,
+    existing_file,
+    listed,
+    missing_column,
+    suggestion,
+    unreadable,
+)
 
 # Columns of these names have these roles unless others are named for them.
 USUAL = {
@@ -21,6 +32,8 @@ NUMBER = "instance"
 
 ONE_COLUMN = ("bag", "labels", "unknown", "instance_labels", "instance_id", "media", "start", "end")
 MANY_COLUMNS = ("features", "carry")
+
+UNKNOWN_MARK = "?"
 
 
 @dataclass(frozen=True)
@@ -68,11 +81,11 @@ class Roles:
     bag: str | None = None
     labels: str | None = None
     unknown: str | None = None
-    label_table: Path | None = None
-    features: tuple | None = None
+    label_table: PathLike | None = None
+    features: Sequence[str] | None = None
     instance_labels: str | None = None
     instance_id: str | None = None
-    carry: tuple = ()
+    carry: Sequence[str] = ()
     delimiter: str | None = None
     media: str | None = None
     start: str | None = None
@@ -109,7 +122,7 @@ class Roles:
             role_of[column] = role
 
     @classmethod
-    def from_toml(cls, path):
+    def from_toml(cls, path: PathLike) -> Self:
         """Read roles from a TOML file: one line per role, on top or under ``[roles]``.
 
         Parameters
@@ -144,7 +157,34 @@ class Roles:
         except (DataError, TypeError) as error:
             raise DataError(f"{path}: {error}") from error
 
-    def merged(self, other):
+    @classmethod
+    def from_options(cls, roles: PathLike | None = None, **given: Any) -> Self:
+        """Make roles of what a person has typed, and of a TOML file; what is typed wins.
+
+        Parameters
+        ----------
+        roles : str or path, optional
+            The file, as in `from_toml`.
+        **given
+            Roles by name, None where nothing was typed; several columns are separated by commas.
+
+        Returns
+        -------
+        Roles
+
+        Examples
+        --------
+        >>> Roles.from_options(bag="night", features="pitch, length", labels=None).features
+        ('pitch', 'length')
+        """
+        typed = {role: value for role, value in given.items() if value is not None}
+        for role in MANY_COLUMNS:
+            if role in typed:
+                names = [name.strip() for name in typed[role].split(",")]
+                typed[role] = tuple(name for name in names if name)
+        return (cls() if roles is None else cls.from_toml(roles)).merged(cls(**typed))
+
+    def merged(self, other: "Roles | None") -> Self:
         """Return these roles, but those of `other` where it has any.
 
         Parameters
@@ -169,13 +209,19 @@ class Roles:
             given.setdefault("labels", None)
         return replace(self, **given)
 
-    def columns(self):
+    def columns(self) -> list[tuple[str, str]]:
         """List the pairs of role and column."""
         single = [(role, getattr(self, role)) for role in ONE_COLUMN]
         several = [(role, name) for role in MANY_COLUMNS for name in getattr(self, role) or ()]
         return [(role, name) for role, name in [*single, *several] if name is not None]
 
-    def resolved(self, path, columns, numbers, need_labels=True):
+    def resolved(
+        self,
+        path: PathLike,
+        columns: Sequence[str],
+        numbers: Collection[str],
+        need_labels: bool = True,
+    ) -> Self:
         """Fill in what was left out, and check that every column is there.
 
         Parameters
@@ -235,3 +281,86 @@ class Roles:
                 f"Its columns are {listed(columns)}."
             )
         return given
+
+
+# Labels as people write them into cells.
+
+
+def text_of(value: object) -> str:
+    """Write a label or a bag's name as text, whatever type the file gives it.
+
+    Examples
+    --------
+    >>> text_of(" wren "), text_of(3), text_of(3.0), text_of(None)
+    ('wren', '3', '3', '')
+    """
+    if value is None or value != value:
+        return ""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value).strip()
+
+
+def parse_cell(cell: object, delimiter: str, all_unknown: bool = False) -> frozenset[str | Unknown]:
+    """Read the label set that a cell holds.
+
+    Parameters
+    ----------
+    cell : str, number, list or None
+        Delimited text, a single label, or a list of labels.
+    delimiter : str
+    all_unknown : bool, default=False
+        Whether all labels of the cell are unknown, with or without a question mark.
+
+    Returns
+    -------
+    frozenset of str and Unknown
+
+    Examples
+    --------
+    >>> sorted(parse_cell("wren | thrush", "|"))
+    ['thrush', 'wren']
+    >>> parse_cell("?wren", "|")
+    frozenset({Unknown('wren')})
+    >>> parse_cell("", "|")
+    frozenset()
+    """
+    parts = cell if isinstance(cell, list) else text_of(cell).split(delimiter)
+    members = set()
+    for part in map(text_of, parts):
+        name = part.removeprefix(UNKNOWN_MARK).strip()
+        if name:
+            unknown = all_unknown or part.startswith(UNKNOWN_MARK)
+            members.add(Unknown(name) if unknown else name)
+        elif part:
+            raise ValueError("a question mark without a label")
+    both = next((name for name in members if Unknown(name) in members), None)
+    if both is not None:
+        raise ValueError(f"the label {both!r} both as present and as unknown")
+    return frozenset(members)
+
+
+def write_cell(labels: Collection[str | Unknown], delimiter: str) -> str:
+    """Write a label set as a cell, sorted; the inverse of `parse_cell`.
+
+    Parameters
+    ----------
+    labels : collection of str and Unknown
+    delimiter : str
+
+    Examples
+    --------
+    >>> write_cell({"wren", "owl", Unknown("thrush")}, "|")
+    'owl|?thrush|wren'
+    """
+    pairs = sorted(
+        (str(each.label), UNKNOWN_MARK) if isinstance(each, Unknown) else (str(each), "")
+        for each in labels
+    )
+    for name, _ in pairs:
+        if delimiter in name or name.startswith(UNKNOWN_MARK) or name != name.strip() or not name:
+            raise DataError(
+                f"The label {name!r} cannot be written into a cell of labels separated by "
+                f"{delimiter!r}: rename it, or choose another delimiter."
+            )
+    return delimiter.join(mark + name for name, mark in pairs)

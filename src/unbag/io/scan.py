@@ -1,32 +1,47 @@
 """The first pass over a table: its bags and labels, checked, with no feature read.
 
 Values are numbered as they appear, chunk by chunk, so that a row costs a few bytes whatever the
-length of its bag's name and labels.
+length of its bag's name and labels. Then the place of every row among the bags is known, and the
+second pass puts its features there at once: memory holds the features and one chunk.
 """
+
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import DTypeLike, NDArray
 from pyarrow import types
 
+from unbag._finite import first_nonfinite
+from unbag.bags import offsets_of
 from unbag.labels import LabelSets, Unknown
 
-from .errors import DataError, no_rows, shown
-from .label_cells import parse_cell, read_label_table, text_of
+from .files import DataError, changed, no_rows, shortened
+from .roles import Roles, parse_cell, text_of
 
 
 class Scan:
-    """What the first pass collects.
+    """What is known of the rows of a table that has one row per instance.
 
     Parameters
     ----------
-    source : DelimitedFile or ArrowFile
+    source : TableFile
     roles : Roles
         Resolved.
+
+    Attributes
+    ----------
+    columns : list of str
+        What the first pass reads.
+    n_rows : int
+        Once the first pass is finished.
     """
 
-    def __init__(self, source, roles):
+    def __init__(self, source: Any, roles: Roles):
         self.source, self.roles = source, roles
+        source.check_types(roles)
         self.code_of_bag = {}
         self.first_row_of_bag = []
         self.bag_codes = []
@@ -34,37 +49,19 @@ class Scan:
         self.code_of_label = {}
         self.instance_ids = []
         given = [(roles.labels, False), (roles.unknown, True)]
-        self.per_bag = [PerBag(self, name, unknown) for name, unknown in given if name is not None]
+        self.label_columns = [
+            LabelColumn(self, name, unknown) for name, unknown in given if name is not None
+        ]
         names = [roles.bag, roles.labels, roles.unknown, roles.instance_labels, roles.instance_id]
         self.columns = [name for name in names if name is not None]
 
-    def read(self, progress, chunk_bytes):
-        """Take in the whole table.
-
-        Parameters
-        ----------
-        progress : callable or None
-            Called with the rows read so far and with their total, None while that is unknown.
-        chunk_bytes : int
-        """
-        done = 0
-        for first, table in self.source.chunks(texts=self.columns, chunk_bytes=chunk_bytes):
-            self.add(first, table)
-            done += table.num_rows
-            if progress is not None:
-                progress(done, self.source.n_rows)
-        self.finish()
-
-    def add(self, first, table):
+    def add(self, first: int, table: pa.Table) -> None:
         """Take in a chunk whose first row is at position `first`."""
-        codes = self._add_bags(first, plain(table.column(self.roles.bag)))
-        for column in self.per_bag:
-            column.add(first, codes, plain(table.column(column.name)))
+        self._add_bags(first, table)
         if self.roles.instance_labels is not None:
-            values, indices = numbered(plain(table.column(self.roles.instance_labels)))
-            self.label_codes.append(self.numbers_of_labels(values)[indices])
+            self._add_instance_labels(table.column(self.roles.instance_labels))
         if self.roles.instance_id is not None:
-            ids = plain(table.column(self.roles.instance_id))
+            ids = without_categories(table.column(self.roles.instance_id))
             missing = np.flatnonzero(is_missing(ids))
             if missing.size:
                 raise DataError(
@@ -73,14 +70,16 @@ class Scan:
                 )
             self.instance_ids.append(ids)
 
-    def _add_bags(self, first, column):
+    def _add_bags(self, first, table):
+        """Take in names and labels of bags; return the code of each row's bag."""
+        column = without_categories(table.column(self.roles.bag))
         missing = np.flatnonzero(is_missing(column))
         if missing.size:
             raise DataError(
                 f"{self.at(first + missing[0], self.roles.bag)}: the row names no bag: fill it in, "
                 "or remove the row."
             )
-        values, indices = numbered(column)
+        values, indices = factorized(column)
         n_known = len(self.code_of_bag)
         codes = [self.code_of_bag.setdefault(value, len(self.code_of_bag)) for value in values]
         codes = np.array(codes, np.int32)[indices]
@@ -88,69 +87,103 @@ class Scan:
         _, firsts = np.unique(codes[new], return_index=True)
         self.first_row_of_bag.extend((first + new[firsts]).tolist())
         self.bag_codes.append(codes)
+        for labels in self.label_columns:
+            labels.add(first, codes, without_categories(table.column(labels.name)))
         return codes
 
-    def numbers_of_labels(self, values):
-        """Numbers of instance labels; -1 where the label is not known."""
-        names = [text_of(value) for value in values]
-        numbers = [
+    def _add_instance_labels(self, column):
+        values, indices = factorized(without_categories(column))
+        codes = [
             self.code_of_label.setdefault(name, len(self.code_of_label)) if name else -1
-            for name in names
+            for name in map(text_of, values)
         ]
-        return np.array(numbers, np.int32)
+        self.label_codes.append(np.array(codes, np.int32)[indices])
 
-    def at(self, row, column):
+    def at(self, row: int, column: str) -> str:
         """Name a cell."""
         return f"{self.source.path}, {self.source.place(int(row))}, column {column!r}"
 
-    def finish(self):
-        """Check what only the whole table can tell."""
+    def finish(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Check what only the whole table can tell, and lay out the instances.
+
+        Returns
+        -------
+        rows : ndarray of int of shape (n_instances,)
+            The row of each instance, bag after bag.
+        offsets : ndarray of int of shape (n_bags + 1,)
+        """
         if not self.bag_codes:
             raise no_rows(self.source.path)
         if self.instance_ids:
             self._check_instance_ids()
-        self.bag_of_row = np.concatenate(self.bag_codes)
+        bag_of_row = np.concatenate(self.bag_codes)
+        self.rows = np.argsort(bag_of_row, kind="stable")
+        self.n_rows = bag_of_row.size
+        self.place_of_row = np.empty(self.n_rows, np.intp)
+        self.place_of_row[self.rows] = np.arange(self.n_rows)
+        return self.rows, offsets_of(np.bincount(bag_of_row))
 
     def _check_instance_ids(self):
         joined = pa.chunked_array([part for ids in self.instance_ids for part in ids.chunks])
         self.instance_ids = []
         if pc.count_distinct(joined).as_py() == len(joined):
             return
-        _, indices = numbered(joined)
+        _, indices = factorized(joined)
         _, firsts = np.unique(indices, return_index=True)
         again = np.setdiff1d(np.arange(indices.size), firsts)[0]
         before = np.flatnonzero(indices == indices[again])[0]
         raise DataError(
-            f"{self.at(again, self.roles.instance_id)}: {shown(joined[again].as_py())} is also the "
-            f"id of {self.source.place(int(before))}: every instance needs its own."
+            f"{self.at(again, self.roles.instance_id)}: {shortened(joined[again].as_py())} is also "
+            f"the id of {self.source.place(int(before))}: every instance needs its own."
         )
 
-    def ids(self):
-        """Names of the bags, in the order in which they appear."""
+    def put_features(self, X: NDArray[Any], first: int, table: pa.Table) -> None:
+        """Put a chunk of features where they belong.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_instances, n_features)
+            Written to.
+        first : int
+            Position of the chunk's first row.
+        table : pyarrow.Table
+        """
+        if first + table.num_rows > self.n_rows:
+            raise changed(self.source.path)
+        chunk = np.empty((table.num_rows, X.shape[1]), X.dtype)
+        for position, name in enumerate(self.roles.features):
+            chunk[:, position] = float_array(table.column(name), X.dtype)
+        found = first_nonfinite(chunk)
+        if found is not None:
+            name = self.roles.features[found.column]
+            value = table.column(name)[found.row].as_py()
+            raise self.source.bad_number(first + found.row, name, value)
+        X[self.place_of_row[first : first + len(chunk)]] = chunk
+
+    def ids(self) -> list[Any]:
+        """Return the names of the bags, in the order in which they appear."""
         return list(self.code_of_bag)
 
-    def instance_labels(self, order):
-        """Known labels of the instances, None where there is none, in the given order of rows."""
+    def instance_labels(self) -> NDArray[np.object_] | None:
+        """Return the known labels of the instances, None where there is none."""
         if self.roles.instance_labels is None:
             return None
-        return named(np.concatenate(self.label_codes)[order], list(self.code_of_label))
+        codes = np.concatenate(self.label_codes)[self.rows]
+        return np.array([*self.code_of_label, None], dtype=object)[codes]
 
-    def label_sets(self):
-        """Label sets of the bags; None if the table has no labels."""
+    def label_sets(self, listed_labels: Sequence[set] | None) -> LabelSets | None:
+        """Return the label sets of the bags; None if the table has no labels.
+
+        Parameters
+        ----------
+        listed_labels : list of set, or None
+            Those of a second table, if there is one.
+        """
         roles = self.roles
-        parts = [column.sets() for column in self.per_bag]
-        if roles.label_table is not None:
-            from .sources import open_table
-
-            rows = dict(zip(map(text_of, self.ids()), self.first_row_of_bag, strict=True))
-            parts.append(
-                read_label_table(
-                    open_table(roles.label_table),
-                    self.ids(),
-                    lambda bag: f"{self.source.path}, {self.source.place(rows[bag])}",
-                )
-            )
-        if roles.labels is None and roles.label_table is None:
+        parts = [column.sets() for column in self.label_columns]
+        if listed_labels is not None:
+            parts.append(listed_labels)
+        elif roles.labels is None:
             return None
         sets = [set().union(*members) for members in zip(*parts, strict=True)]
         for bag, members in enumerate(sets):
@@ -158,23 +191,31 @@ class Scan:
             if both:
                 raise DataError(
                     f"{self.at(self.first_row_of_bag[bag], roles.unknown)}: the label "
-                    f"{shown(both[0])} is also among those that are present: decide for one."
+                    f"{shortened(both[0])} is also among those that are present: decide for one."
                 )
         return LabelSets.parse(sets)
 
 
-class PerBag:
-    """A column of labels that must say the same in all rows of a bag."""
+class LabelColumn:
+    """A column of labels that must say the same in all rows of a bag.
 
-    def __init__(self, scan, name, all_unknown):
+    Parameters
+    ----------
+    scan : Scan
+    name : str
+    all_unknown : bool
+        Whether its labels are not known to be present.
+    """
+
+    def __init__(self, scan: Scan, name: str, all_unknown: bool):
         self.scan, self.name, self.all_unknown = scan, name, all_unknown
         self.code_of_set = {}
         self.code_of_cell = {}
         self.code_of_bag = np.empty(0, np.int32)
 
-    def add(self, first, bags, column):
+    def add(self, first: int, bags: NDArray[np.int32], column: pa.ChunkedArray) -> None:
         """Take in the cells of a chunk, whose rows belong to `bags`."""
-        values, indices = numbered(column)
+        values, indices = factorized(column)
         numbers = []
         for value in values:
             key = tuple(value) if isinstance(value, list) else value
@@ -197,35 +238,37 @@ class PerBag:
         except ValueError as error:
             row = first + np.flatnonzero(indices == values.index(value))[0]
             where = self.scan.at(row, self.name)
-            raise DataError(f"{where}: {shown(value)} has {error}.") from error
+            raise DataError(f"{where}: {shortened(value)} has {error}.") from error
         return self.code_of_set.setdefault(members, len(self.code_of_set))
 
     def _complain(self, row, bag, value):
         earlier = self.scan.first_row_of_bag[bag]
-        name = list(self.scan.code_of_bag)[bag]
         known = list(self.code_of_set)[self.code_of_bag[bag]]
         before = self.scan.roles.delimiter.join(
             f"?{member.label}" if isinstance(member, Unknown) else member
             for member in sorted(known, key=str)
         )
         raise DataError(
-            f"{self.scan.at(row, self.name)}: bag {shown(name)} has {shown(value)} here but "
-            f"{shown(before)} in {self.scan.source.place(earlier)}: all rows of a bag need the "
-            "same labels."
+            f"{self.scan.at(row, self.name)}: bag {shortened(self.scan.ids()[bag])} has "
+            f"{shortened(value)} here but {shortened(before)} in "
+            f"{self.scan.source.place(earlier)}: all rows of a bag need the same labels."
         )
 
-    def sets(self):
-        """Label set of each bag."""
+    def sets(self) -> list[frozenset[str | Unknown]]:
+        """Return the label set of each bag."""
         known = list(self.code_of_set)
         return [known[code] for code in self.code_of_bag]
 
 
-def plain(column):
+# Columns.
+
+
+def without_categories(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Spell out a column of categories."""
     return column.cast(column.type.value_type) if types.is_dictionary(column.type) else column
 
 
-def numbered(column):
+def factorized(column: pa.ChunkedArray) -> tuple[list[Any], NDArray[np.integer]]:
     """Give numbers to the values of a column, as they appear.
 
     Returns
@@ -236,7 +279,7 @@ def numbered(column):
 
     Examples
     --------
-    >>> values, indices = numbered(pa.chunked_array([["b", "a", "b", None]]))
+    >>> values, indices = factorized(pa.chunked_array([["b", "a", "b", None]]))
     >>> values, indices.tolist()
     (['b', 'a', None], [0, 1, 0, 2])
     """
@@ -251,20 +294,24 @@ def numbered(column):
     return encoded.dictionary.to_pylist(), encoded.indices.to_numpy(zero_copy_only=False)
 
 
-def named(codes, names):
-    """Names of codes, as an array of objects; None for -1.
-
-    Examples
-    --------
-    >>> named(np.array([0, -1]), ["wren"]).tolist()
-    ['wren', None]
-    """
-    return np.array([*names, None], dtype=object)[codes]
-
-
-def is_missing(column):
-    """Mask of the rows that hold nothing: null, NaN or blank text."""
+def is_missing(column: pa.ChunkedArray) -> NDArray[np.bool_]:
+    """Find the rows that hold nothing: null, NaN or blank text."""
     missing = pc.is_null(column, nan_is_null=types.is_floating(column.type)).to_numpy()
     if types.is_string(column.type) or types.is_large_string(column.type):
         missing = missing | pc.equal(pc.utf8_trim_whitespace(column), "").fill_null(True).to_numpy()
     return missing
+
+
+def float_array(column: pa.Array | pa.ChunkedArray, dtype: DTypeLike) -> NDArray[np.floating]:
+    """Copy a column of numbers into a numpy array; a missing value becomes NaN.
+
+    Examples
+    --------
+    >>> float_array(pa.array([1, None, 3]), "float64").tolist()
+    [1.0, nan, 3.0]
+    """
+    kind = pa.from_numpy_dtype(dtype)
+    if column.type != kind:
+        column = pc.cast(column, kind, safe=False)
+    chunked = isinstance(column, pa.ChunkedArray)
+    return column.to_numpy() if chunked else column.to_numpy(zero_copy_only=False)

@@ -1,27 +1,136 @@
-"""Writing the rows of a table again, in their order, with more columns."""
+"""Writing bags in any format, and the rows of a table again, in their order, with more columns."""
 
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import ArrayLike
 from pyarrow import csv, ipc, parquet, types
 
-from .bag_arrays import OWN_COLUMNS, long_chunks
-from .delimited import DelimitedFile
-from .errors import DataError, listed
-from .files import DELIMITED, FEATHER, PARQUET, suffix_of, unknown_format, writing
-from .text_writing import compressed, in_file_order, write_text
+from unbag.bags import Bags
+from unbag.labels import LabelSets
+
+from .arff import write_arff
+from .arrays import OWN_COLUMNS, long_chunks
+from .bag_table import CHUNK_BYTES, BagTable, Progress
+from .csv import DelimitedFile
+from .csv_writing import compressed, in_file_order, write_text
+from .files import (
+    ALL,
+    DELIMITED,
+    FEATHER,
+    PARQUET,
+    TABLES,
+    DataError,
+    PathLike,
+    changed,
+    listed,
+    suffix_of,
+    unknown_format,
+    writing,
+)
+from .mat import write_mat
+from .npz import write_npz
+from .reading import counted, read
+from .roles import Roles, write_cell
+
+WRITERS = {".arff": write_arff, ".mat": write_mat, ".npz": write_npz}
 
 # A row group has so many rows, or so many bytes; small ones make Parquet files slow to read.
 GROUP_ROWS = 1 << 17
 GROUP_BYTES = 32 << 20
 
 
-def write_rows(table, path, columns, progress, chunk_bytes):
+def convert(
+    source: PathLike,
+    target: PathLike,
+    roles: Roles | None = None,
+    *,
+    progress: Progress | None = None,
+    chunk_bytes: int = CHUNK_BYTES,
+) -> BagTable:
+    """Write the bags of a file in another format, with nothing lost.
+
+    Parameters
+    ----------
+    source : str or path
+        Any file that `read` takes.
+    target : str or path
+        Its suffix tells the format. From table to table, all columns are kept. From a table to
+        ``.arff``, ``.mat`` or ``.npz`` go bags, labels and instance labels. From one of those, a
+        long table has the usual names of columns, so that `read` needs no roles for it.
+    roles : Roles, optional
+        Which column of a table is what; its delimiter is used in writing too.
+    progress, chunk_bytes
+        As in `read_table`.
+
+    Returns
+    -------
+    BagTable
+        What was read from `source`.
+
+    Notes
+    -----
+    Names of bags become text in ARFF and in CSV. Tables forget classes that no bag has. A long
+    table cannot hold an empty bag, and that is an error.
+    """
+    if suffix_of(target) not in ALL:
+        raise unknown_format(target)
+    table = read(source, roles, progress=progress, chunk_bytes=chunk_bytes)
+    unfolds = table.is_wide and suffix_of(target) in DELIMITED
+    if table.source is None or suffix_of(target) in WRITERS or unfolds:
+        write_bags(target, table.bags, table.labels, (roles and roles.delimiter) or "|")
+    else:
+        table.write(target, _labels_of_rows(table), chunk_bytes=chunk_bytes)
+    return table
+
+
+def write_bags(path: PathLike, bags: Bags, labels: LabelSets | None, delimiter: str = "|") -> None:
+    """Write bags and label sets as a file of any format; its suffix tells which.
+
+    Parameters
+    ----------
+    path : str or path
+        ``.arff``, ``.mat``, ``.npz``; or a long table, which cannot hold an empty bag.
+    bags : Bags
+    labels : LabelSets
+    delimiter : str, default="|"
+        What separates labels in a cell of a table.
+    """
+    if suffix_of(path) in WRITERS:
+        WRITERS[suffix_of(path)](path, bags, labels)
+        return
+    if suffix_of(path) not in ALL:
+        raise unknown_format(path)
+    empty = np.flatnonzero(bags.sizes == 0)
+    if empty.size:
+        raise DataError(
+            f"Bag {bags.ids[empty[0]]} has no instances, and {path} cannot hold it, since a row "
+            "is an instance: choose .arff, .mat or .npz."
+        )
+    chunks = long_chunks(bags, labels, delimiter, numbered=False)
+    write_tables(path, (chunk for _, chunk in chunks))
+
+
+def _labels_of_rows(table):
+    """Make a column of labels that come from a second table; nothing if they are a column."""
+    if table.roles.label_table is None:
+        return {}
+    cells = [write_cell(labels, table.roles.delimiter) for labels in table.labels]
+    return {"labels": np.repeat(np.array(cells, dtype=object), table.bags.sizes)}
+
+
+def write_rows(
+    table: BagTable,
+    path: PathLike,
+    columns: Mapping[str, ArrayLike],
+    progress: Progress | None,
+    chunk_bytes: int,
+) -> None:
     """Write all rows of a BagTable's file with more columns; see `BagTable.write`."""
-    if suffix_of(path) not in (*DELIMITED, *PARQUET, *FEATHER):
-        raise unknown_format(path, (*DELIMITED, *PARQUET, *FEATHER))
+    if suffix_of(path) not in TABLES:
+        raise unknown_format(path, TABLES)
     columns = _checked(table, columns)
     delimited = suffix_of(path) in DELIMITED
     if isinstance(table.source, DelimitedFile) and delimited:
@@ -31,11 +140,12 @@ def write_rows(table, path, columns, progress, chunk_bytes):
         raise DataError(
             f"{path}: a table with list columns cannot be written as text: choose .parquet."
         )
-    chunks = _with_columns(table, columns, chunk_bytes)
-    write_tables(path, chunks, progress, table.n_rows, compression_of(table.source))
+    chunks = counted(_with_columns(table, columns, chunk_bytes), progress, table.n_rows)
+    compression = "snappy" if table.source is None else table.source.compression
+    write_tables(path, (chunk for _, chunk in chunks), compression)
 
 
-def write_tables(path, chunks, progress=None, n_rows=None, compression="snappy"):
+def write_tables(path: PathLike, chunks: Iterable[pa.Table], compression: str = "snappy") -> None:
     """Write pyarrow tables of one schema, one after the other, as one file.
 
     Parameters
@@ -43,101 +153,70 @@ def write_tables(path, chunks, progress=None, n_rows=None, compression="snappy")
     path : str or path
         Its suffix tells the format.
     chunks : iterable of pyarrow.Table
-    progress : callable, optional
-    n_rows : int, optional
-        The total that `progress` is told.
     compression : str
         Of Parquet.
     """
     chunks = iter(chunks)
     first = next(chunks)
-    done = 0
+    schema = storable(path, first.schema)
     try:
-        with writing(path) as file, _sink(path, file, first.schema, compression) as write:
-            for chunk in chain([first], chunks):
-                write(chunk)
-                done += chunk.num_rows
-                if progress is not None:
-                    progress(done, n_rows)
+        with (
+            writing(path) as file,
+            compressed(path, file) as out,
+            _writer(path, out, schema, compression) as writer,
+        ):
+            for chunk in row_groups(path, chain([first], chunks)):
+                writer.write_table(chunk if chunk.schema == schema else chunk.cast(schema))
+                # Not held while the next row group is collected.
+                del chunk
     except pa.ArrowException as error:
         raise DataError(f"{path} cannot be written: {error}.") from error
 
 
-@contextmanager
-def _sink(path, file, schema, compression):
-    """Open a writer of tables for the format that the name tells."""
-    suffix = suffix_of(path)
-    if suffix in PARQUET:
-        with parquet.ParquetWriter(file, schema, compression=compression) as writer:
-            group = RowGroup(writer)
-            yield group.add
-            group.write()
-    elif suffix in FEATHER:
-        schema = _plain(schema)
-        options = ipc.IpcWriteOptions(compression="lz4")
-        with ipc.new_file(file, schema, options=options) as writer:
-            yield lambda table: writer.write_table(table.cast(schema))
-    else:
-        schema = _plain(schema, as_text=True)
-        nested = [field.name for field in schema if types.is_nested(field.type)]
-        if nested:
-            raise DataError(
-                f"{path}: lists cannot be written as text, and {listed(nested)} has them: choose "
-                ".parquet."
-            )
-        options = csv.WriteOptions(
-            delimiter="\t" if suffix == ".tsv" else ",", quoting_style="needed"
-        )
-        with (
-            compressed(path, file) as out,
-            csv.CSVWriter(out, schema, write_options=options) as writer,
-        ):
-            yield lambda table: writer.write_table(table.cast(schema))
-
-
-class RowGroup:
-    """Tables on their way into a Parquet file, until they are enough for a row group."""
-
-    def __init__(self, writer):
-        self.writer, self.tables = writer, []
-
-    def add(self, table):
-        """Take in a table."""
-        self.tables.append(table)
-        rows = sum(each.num_rows for each in self.tables)
-        if rows >= GROUP_ROWS or sum(each.nbytes for each in self.tables) >= GROUP_BYTES:
-            self.write()
-
-    def write(self):
-        """Write what there is."""
-        if self.tables:
-            self.writer.write_table(pa.concat_tables(self.tables))
-            self.tables = []
-
-
-def _plain(schema, as_text=False):
-    """Spell out what the format cannot keep short, with the same values.
+def storable(path: PathLike, schema: pa.Schema) -> pa.Schema:
+    """Return the types that a format keeps, with the same values.
 
     A Feather file keeps only one list of categories, and text has none. The short decimals of a
     number of single precision give another number when they are read in double precision.
     """
-    for index, field in enumerate(schema):
+    suffix = suffix_of(path)
+    for index, field in enumerate(() if suffix in PARQUET else schema):
         if types.is_dictionary(field.type):
             schema = schema.set(index, field.with_type(field.type.value_type))
-        elif as_text and types.is_floating(field.type):
+        elif suffix in DELIMITED and types.is_floating(field.type):
             schema = schema.set(index, field.with_type(pa.float64()))
+    nested = [field.name for field in schema if types.is_nested(field.type)]
+    if nested and suffix in DELIMITED:
+        raise DataError(
+            f"{path}: lists cannot be written as text, and {listed(nested)} has them: choose "
+            ".parquet."
+        )
     return schema
 
 
-def compression_of(source):
-    """Codec of a Parquet file, for the one that is written after it; snappy for other files."""
-    if getattr(source, "is_parquet", False):
-        with source._open() as file:
-            metadata = parquet.read_metadata(file)
-        if metadata.num_row_groups and metadata.num_columns:
-            codec = metadata.row_group(0).column(0).compression
-            return "none" if codec == "UNCOMPRESSED" else codec
-    return "snappy"
+def _writer(path, file, schema, compression):
+    """Open a writer of tables for the format that the name tells."""
+    suffix = suffix_of(path)
+    if suffix in PARQUET:
+        return parquet.ParquetWriter(file, schema, compression=compression)
+    if suffix in FEATHER:
+        return ipc.new_file(file, schema, options=ipc.IpcWriteOptions(compression="lz4"))
+    delimiter = "\t" if suffix == ".tsv" else ","
+    options = csv.WriteOptions(delimiter=delimiter, quoting_style="needed")
+    return csv.CSVWriter(file, schema, write_options=options)
+
+
+def row_groups(path: PathLike, chunks: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Join tables until they are enough for a row group, where the format has such."""
+    tables, enough = [], 1 if suffix_of(path) not in PARQUET else GROUP_ROWS
+    for table in chunks:
+        tables.append(table)
+        n_bytes = sum(each.nbytes for each in tables)
+        if sum(each.num_rows for each in tables) >= enough or n_bytes >= GROUP_BYTES:
+            yield pa.concat_tables(tables)
+            tables = []
+    if tables:
+        yield pa.concat_tables(tables)
 
 
 # New columns.
@@ -159,7 +238,7 @@ def _checked(table, columns):
     return checked
 
 
-def arrow_array(name, values, size):
+def arrow_array(name: str, values: ArrayLike, size: int) -> pa.Array:
     """Make a pyarrow array of a new column.
 
     Parameters
@@ -191,7 +270,7 @@ def arrow_array(name, values, size):
 
 
 def _with_columns(table, columns, chunk_bytes):
-    """Yield the rows of the file as pyarrow tables, with the new columns."""
+    """Yield the rows of the file with the new columns: the first row's position, and a table."""
     if table.source is None:
         chunks = long_chunks(table.bags, table.labels, table.roles.delimiter)
     elif isinstance(table.source, DelimitedFile):
@@ -216,9 +295,9 @@ def _with_columns(table, columns, chunk_bytes):
             else:
                 chunk = chunk.append_column(name, part)
         n_rows += chunk.num_rows
-        yield chunk.replace_schema_metadata(metadata)
+        yield first, chunk.replace_schema_metadata(metadata)
     if n_rows != table.n_rows:
-        raise DataError(f"{table.path} has changed while it was read: start again.")
+        raise changed(table.path)
 
 
 def _lists(table, column, first, n_rows):

@@ -57,6 +57,22 @@ def load(path: str | os.PathLike) -> BaseEstimator:
     >>> again.predict_instances([[[0.5], [8.5]]]).tolist()
     ['a', 'b']
     """
+    return load_with_header(path)[0]
+
+
+def load_with_header(path: str | os.PathLike) -> tuple[BaseEstimator, dict]:
+    """Read a model as `load` does, and what is said of it in its file.
+
+    Parameters
+    ----------
+    path : str or path-like
+
+    Returns
+    -------
+    model : estimator
+    header : dict
+        As `unbag.models.read_header` returns it, but without the arrays.
+    """
     header, arrays = container.read(path)
     decoder = Decoder(arrays)
     try:
@@ -71,7 +87,8 @@ def load(path: str | os.PathLike) -> BaseEstimator:
     except ERRORS_OF_WRONG_VALUES as error:
         what = f"{type(error).__name__}: {error}"
         raise _unsound(path, header, f"its values do not fit together ({what})") from None
-    return model
+    del header["model"]
+    return model, header
 
 
 def _unsound(path, header, why):

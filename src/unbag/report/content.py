@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from unbag._version import __version__
-from unbag.annotations import annotate, class_names
+from unbag.annotations import annotate, class_names, known_labels
 from unbag.metrics import calibration
 
 from .charts import calibration_chart, histogram, line_chart, number
@@ -60,7 +60,7 @@ def content(model, bags, labels=None, *, media=None, title="Report", settings=No
         "truth_known": truth is not None,
         "confidence": confidence_chart(answers),
         "calibration": calibration_part(model, bags, labels, truth),
-        "class_names": [shown(name) for name in class_names(model)],
+        "class_names": [class_text(name) for name in class_names(model)],
         "bags": described,
         "media": shown_media.sources,
         "impossible": [str(bags.ids[b]) for b in np.flatnonzero(answers.impossible)],
@@ -70,20 +70,9 @@ def content(model, bags, labels=None, *, media=None, title="Report", settings=No
     }
 
 
-def shown(name):
+def class_text(name: object) -> str:
     """Write a class as text; the background has no name of its own."""
     return UNKNOWN_CLASS if name is None else str(name)
-
-
-def known_labels(bags):
-    """Return the known labels of instances as text, and where they are known; or None."""
-    if bags.instance_labels is None:
-        return None
-    values = np.asarray(bags.instance_labels, dtype=object)
-    known = np.array([value is not None and value == value and value != "" for value in values])
-    return (
-        (np.array([str(value) for value in values], dtype=object), known) if known.any() else None
-    )
 
 
 def summary(bags, labels, answers, truth):
@@ -109,7 +98,7 @@ def summary(bags, labels, answers, truth):
 
 def answer_texts(answers):
     """Return the chosen labels as text."""
-    return np.array([shown(label) for label in answers.label], dtype=object)
+    return np.array([class_text(label) for label in answers.label], dtype=object)
 
 
 def co_occurrence(labels):
@@ -150,7 +139,7 @@ def class_rows(model, bags, labels, answers, truth):
     chosen = answer_texts(answers)
     rows = []
     for name in class_names(model):
-        text = shown(name)
+        text = class_text(name)
         own = chosen == text
         row = {
             "name": text,
@@ -193,7 +182,7 @@ def calibration_part(model, bags, labels, truth):
         if labels is None
         else model.annotate_proba(bags, labels)
     )
-    names = np.array([shown(name) for name in class_names(model)], dtype=object)
+    names = np.array([class_text(name) for name in class_names(model)], dtype=object)
     found = calibration(truth[0][known], proba[known], names)
     title = f"Calibration: expected error {found.ece:.3f}"
     chart = calibration_chart(found.confidence, found.accuracy, found.counts, title=title)
@@ -205,7 +194,7 @@ def ambiguous_bags(model, bags, labels, answers, truth, media):
     bag_of_instance = np.repeat(np.arange(len(bags)), bags.sizes)
     mistakes = np.bincount(bag_of_instance, 1.0 - answers.probability, minlength=len(bags))
     order = np.lexsort((-mistakes, ~answers.impossible))
-    names = np.array([shown(name) for name in class_names(model)], dtype=object)
+    names = np.array([class_text(name) for name in class_names(model)], dtype=object)
     described = []
     for b in order[:MOST_BAGS]:
         one = bags[[b]]

@@ -11,9 +11,8 @@ import math
 
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
-from unbag._compile import kernel
+from unbag._compile import intrinsic, kernel
 
 EPS = 2.0**-52
 TINY = 1e-300

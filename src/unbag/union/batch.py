@@ -21,6 +21,7 @@ from unbag._compile import kernel
 
 from .arithmetic import EPS, TINY, add_exactly
 from .assignment import is_possible
+from .layout import Layout
 
 # What `Batch.served` says of a bag that no kernel has served: the methods' codes are
 # from zero on, and "none" comes behind them.
@@ -84,7 +85,7 @@ class Batch(NamedTuple):
     served: np.ndarray
 
 
-def new_batch(bags, layout):
+def new_batch(bags: np.ndarray, layout: Layout) -> Batch:
     """Make room for the given bags."""
     n_free = layout.n_free[bags]
     n_labels = layout.n_required[bags]
@@ -125,7 +126,7 @@ def labels_part(flat, batch, m):
     return part(flat, batch.share_offsets, m).reshape((batch.n_labels[m], n_instances))
 
 
-def read_batch(bags, layout, log_prior):
+def read_batch(bags: np.ndarray, layout: Layout, log_prior: np.ndarray) -> Batch:
     """Read the priors of the given bags; mark the impossible ones.
 
     Returns

@@ -1,10 +1,11 @@
 """Which kernel serves which bag: the cheapest one that certifies its answer."""
 
 import math
+from typing import Literal, TypeAlias
 
 import numpy as np
 
-from unbag._compile import kernel
+from unbag._compile import Kernel, kernel
 
 from .adaptive import adaptive, estimate_sets, first_threshold, missing_weights
 from .arithmetic import EPS
@@ -12,6 +13,7 @@ from .batch import (
     IMPOSSIBLE,
     INTRACTABLE,
     UNDECIDED,
+    Batch,
     bag_log_likelihood,
     final_bound,
     labels_part,
@@ -23,9 +25,11 @@ from .batch import (
 from .chain import band_states, chain, chain_bound
 from .dense import dense, dense_few, dense_room, dense_two
 from .inclusion import bound
+from .layout import Layout
 from .paper import fast_compiled, forward_compiled
 
-METHODS = ("adaptive", "dense", "chain", "forward", "fast")
+Method: TypeAlias = Literal["auto", "adaptive", "dense", "chain", "forward", "fast"]
+METHODS: tuple[Method, ...] = ("adaptive", "dense", "chain", "forward", "fast")
 ADAPTIVE, DENSE, CHAIN, FORWARD, FAST = range(len(METHODS))
 assert len(METHODS) == IMPOSSIBLE
 
@@ -47,7 +51,9 @@ CHAIN_COST = 4.0
 READING_COST = 4
 
 
-def solve(bags, layout, log_prior, method, tolerance):
+def solve(
+    bags: np.ndarray, layout: Layout, log_prior: np.ndarray, method: Method, tolerance: float
+) -> Batch:
     """Infer the labels of some bags.
 
     Parameters
@@ -101,7 +107,9 @@ def fall_back(layout, log_prior, batch, chosen, tolerance):
                 batch.served[m] = CHAIN
 
 
-def estimated_costs(layout, log_prior, method, tolerance):
+def estimated_costs(
+    layout: Layout, log_prior: np.ndarray, method: Method, tolerance: float
+) -> np.ndarray:
     """Estimate what each bag will take.
 
     What "auto" makes of a bag of many labels depends on its priors. They are read once
@@ -287,7 +295,7 @@ def run_fast(layout, log_prior, batch, chosen, tolerance):
         batch.log_z[m, 0] = log_of(z)
 
 
-RUNNERS = {
+RUNNERS: dict[int, Kernel] = {
     ADAPTIVE: run_adaptive,
     DENSE: run_dense,
     CHAIN: run_chain,

@@ -1,18 +1,22 @@
 """The waist of the package: everything above asks `infer`, everything below serves it."""
 
+from numpy.typing import ArrayLike
+
+from .dispatch import Method
+from .policy import OnImpossible, OnIntractable
 from .problem import Inference, UnionProblem
 
 
 def infer(
-    log_prior,
-    offsets,
-    y,
+    log_prior: ArrayLike,
+    offsets: ArrayLike,
+    y: ArrayLike,
     *,
-    method: str = "auto",
+    method: Method = "auto",
     tolerance: float = 1e-9,
-    instance_labels=None,
-    on_impossible: str = "keep",
-    on_intractable: str = "raise",
+    instance_labels: ArrayLike | None = None,
+    on_impossible: OnImpossible = "keep",
+    on_intractable: OnIntractable = "raise",
     n_jobs: int | None = None,
 ) -> Inference:
     """Condition the instance labels of bags on the label sets of the bags.

@@ -8,9 +8,10 @@ always does.
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from unbag._compile import kernel
-from unbag._random import generator
+from unbag._random import Seed, generator
 
 from .assignment import cheapest_cover, is_possible
 from .batch import IMPOSSIBLE, INTRACTABLE, labels_part, part
@@ -22,7 +23,13 @@ from .problem import UnionProblem
 from .threads import batches
 
 
-def most_likely_labels(log_prior, offsets, y, *, instance_labels=None):
+def most_likely_labels(
+    log_prior: ArrayLike,
+    offsets: ArrayLike,
+    y: ArrayLike,
+    *,
+    instance_labels: ArrayLike | None = None,
+) -> NDArray[np.int64]:
     """Find the jointly most likely labelling of each bag that covers its label set.
 
     Parameters
@@ -106,7 +113,15 @@ def cover(log_prior, rows, required, labels):
     return True
 
 
-def sample_labels(log_prior, offsets, y, *, size, random_state=None, instance_labels=None):
+def sample_labels(
+    log_prior: ArrayLike,
+    offsets: ArrayLike,
+    y: ArrayLike,
+    *,
+    size: int,
+    random_state: Seed = None,
+    instance_labels: ArrayLike | None = None,
+) -> NDArray[np.int64]:
     """Draw labellings of each bag, given its label set.
 
     Exact and independent draws from the joint posterior of all instances of a bag,

@@ -8,6 +8,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from unbag._compile import kernel
 from unbag.bags import bag_of
@@ -50,25 +51,25 @@ class Layout(NamedTuple):
     pinned: np.ndarray
 
     @property
-    def n_bags(self):
+    def n_bags(self) -> int:
         """Number of bags."""
         return len(self.n_required)
 
     @property
-    def n_instances(self):
+    def n_instances(self) -> int:
         """Number of instances in all bags."""
         return int(self.offsets[-1])
 
-    def allowed(self, b):
+    def allowed(self, b: int) -> NDArray[np.int64]:
         """Return the columns of the classes that bag `b` allows, required ones first."""
         return self.columns[self.column_offsets[b] : self.column_offsets[b + 1]]
 
-    def required(self, b):
+    def required(self, b: int) -> NDArray[np.int64]:
         """Return the columns of the classes that bag `b` requires of its free instances."""
         return self.allowed(b)[: self.n_required[b]]
 
 
-def checked_offsets(offsets):
+def checked_offsets(offsets: ArrayLike) -> NDArray[np.int64]:
     """Return `offsets` as int64, or say which bag they get wrong."""
     offsets = np.asarray(offsets)
     if offsets.ndim != 1 or len(offsets) == 0 or offsets.dtype.kind not in "iu":
@@ -88,7 +89,7 @@ def checked_offsets(offsets):
     return offsets
 
 
-def checked_label_sets(y, n_bags):
+def checked_label_sets(y: ArrayLike, n_bags: int) -> NDArray[np.int8]:
     """Return `y` as int8, or say which bag and class hold something else."""
     y = np.asarray(y)
     if y.ndim != 2 or y.shape[0] != n_bags:
@@ -108,7 +109,9 @@ def checked_label_sets(y, n_bags):
     return y.astype(np.int8, order="C", copy=False)
 
 
-def checked_pins(instance_labels, offsets, y):
+def checked_pins(
+    instance_labels: ArrayLike | None, offsets: np.ndarray, y: np.ndarray
+) -> NDArray[np.int64]:
     """Return the pinned classes as int64, or say which instance has one it cannot have."""
     if instance_labels is None:
         return np.empty(0, dtype=np.int64)
@@ -145,7 +148,7 @@ def checked_pins(instance_labels, offsets, y):
     return labels
 
 
-def checked_log_prior(log_prior, layout):
+def checked_log_prior(log_prior: ArrayLike, layout: Layout) -> NDArray[np.float64]:
     """Return `log_prior` as float64, or say which instance holds what cannot be."""
     log_prior = np.asarray(log_prior)
     shape = (layout.n_instances, layout.n_classes)

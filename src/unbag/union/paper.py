@@ -25,6 +25,7 @@ import math
 from itertools import combinations
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from unbag._compile import kernel
 
@@ -32,8 +33,18 @@ from .arithmetic import EPS, trailing_zeros
 from .chain import states_by_cardinality
 
 
-def ordered_power_set(n_labels, with_empty=False):
+def ordered_power_set(n_labels: int, with_empty: bool = False) -> list[frozenset[int]]:
     """List the subsets of the labels by cardinality, then lexicographically.
+
+    Parameters
+    ----------
+    n_labels : int
+    with_empty : bool, default=False
+        Whether to begin with the empty set.
+
+    Returns
+    -------
+    list of frozenset
 
     Examples
     --------
@@ -48,13 +59,24 @@ def ordered_power_set(n_labels, with_empty=False):
     ]
 
 
-def as_priors(prior, slack):
-    """Return priors and slack, which is zero where there is none, as arrays of floats."""
+def as_priors(prior: ArrayLike, slack: ArrayLike | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return priors and slack as arrays of floats.
+
+    Parameters
+    ----------
+    prior : array-like of shape (n_instances, n_labels)
+    slack : array-like of shape (n_instances,) or None
+        Zeros where it is None.
+
+    Returns
+    -------
+    prior, slack : ndarrays
+    """
     prior = np.asarray(prior, dtype=float)
     return prior, np.zeros(len(prior)) if slack is None else np.asarray(slack, dtype=float)
 
 
-def union_probabilities(prior, slack):
+def union_probabilities(prior: np.ndarray, slack: np.ndarray) -> dict[frozenset[int], float]:
     """Compute the probability of every union of the instances' labels (Proposition 1).
 
     Parameters
@@ -82,7 +104,7 @@ def union_probabilities(prior, slack):
     return union
 
 
-def forward(prior, slack=None):
+def forward(prior: ArrayLike, slack: ArrayLike | None = None) -> NDArray[np.float64]:
     """Condition the labels of a bag on its label set, by Algorithm 1.
 
     For each instance, the union of all *other* instances' labels is computed from
@@ -125,14 +147,23 @@ def forward(prior, slack=None):
     return joint
 
 
-def fast(prior, slack=None):
+def fast(prior: ArrayLike, slack: ArrayLike | None = None) -> NDArray[np.float64]:
     """Condition the labels of a bag on its label set, by Algorithm 2 (FAST).
 
     The union u of all instances is computed once. Taking instance i out of it again
     means solving u = A v, where A says how one more instance turns a union into
     another. In the order of `ordered_power_set`, A is lower triangular.
 
-    Parameters and returned value are those of `forward`.
+    Parameters
+    ----------
+    prior : array-like of shape (n_instances, n_labels)
+    slack : array-like of shape (n_instances,), optional
+        As in `forward`.
+
+    Returns
+    -------
+    joint : ndarray of shape (n_instances, n_labels + 1)
+        As in `forward`.
 
     Notes
     -----
@@ -148,7 +179,7 @@ def fast(prior, slack=None):
     """
     prior, slack = as_priors(prior, slack)
     n_instances, n_labels = prior.shape
-    power_set = ordered_power_set(n_labels, with_empty=slack.any())
+    power_set = ordered_power_set(n_labels, with_empty=bool(slack.any()))
     full = frozenset(range(n_labels))
     u = union_probabilities(prior, slack)
     joint = np.empty((n_instances, n_labels + 1))

@@ -12,15 +12,21 @@ has too many required labels for any exact kernel. Both are decided here and now
 ========= ==============================================================================
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
 from .dispatch import MOST_LABELS
+from .layout import Layout
 
-ON_IMPOSSIBLE = ("keep", "relax", "raise")
-ON_INTRACTABLE = ("raise", "relax")
+if TYPE_CHECKING:
+    from .problem import UnionProblem
+
+OnImpossible: TypeAlias = Literal["keep", "relax", "raise"]
+OnIntractable: TypeAlias = Literal["raise", "relax"]
+ON_IMPOSSIBLE: tuple[OnImpossible, ...] = ("keep", "relax", "raise")
+ON_INTRACTABLE: tuple[OnIntractable, ...] = ("raise", "relax")
 # Required labels that an intractable bag keeps. Solvers ask again at every iteration, so the bag
 # must become quick, not only possible.
 RELAXED_TO = 16
@@ -31,12 +37,18 @@ NAMED_BAGS = 5
 class _BagError(ValueError):
     """An error about some bags, which it names; unpickled from the same arguments."""
 
-    def __init__(self, bags: Sequence, *facts):
+    def __init__(self, bags: Sequence[Any], *facts: object) -> None:
         super().__init__(bags, *facts)
-        self.bags = list(bags)
+        self.bags: list[Any] = list(bags)
 
-    def with_ids(self, ids) -> "_BagError":
-        """Return the same error, with the ids of the bags in the stead of their places."""
+    def with_ids(self, ids: np.ndarray) -> Self:
+        """Return the same error, with the ids of the bags in the stead of their places.
+
+        Parameters
+        ----------
+        ids : ndarray of shape (n_bags,)
+            Of all bags.
+        """
         return type(self)([ids[b] for b in self.bags], *self.args[1:])
 
 
@@ -55,7 +67,10 @@ class ImpossibleBagError(_BagError):
     bags : list
     """
 
-    def __str__(self):
+    def __init__(self, bags: Sequence[Any], n_bags: int) -> None:
+        super().__init__(bags, n_bags)
+
+    def __str__(self) -> str:
         return (
             f"{describe_impossible(self.bags, self.args[1])} Correct them, or choose what is done "
             "with them by on_impossible."
@@ -77,7 +92,12 @@ class IntractableBagError(_BagError):
     bags : list
     """
 
-    def __str__(self):
+    def __init__(
+        self, bags: Sequence[Any], n_required: Sequence[int], n_free: Sequence[int]
+    ) -> None:
+        super().__init__(bags, n_required, n_free)
+
+    def __str__(self) -> str:
         bags, n_required, n_free = self.args
         more = f" There are {len(bags)} such bags: {name_bags(bags)}." if len(bags) > 1 else ""
         return (
@@ -113,13 +133,15 @@ class Settled(NamedTuple):
         Required labels that were taken as optional.
     """
 
-    problem: object
+    problem: "UnionProblem"
     impossible: np.ndarray
     dropped: np.ndarray
     relaxed: np.ndarray
 
 
-def settle_impossible(problem, on_impossible: str) -> Settled:
+def settle_impossible(
+    problem: "UnionProblem", on_impossible: Literal["relax", "drop", "raise"]
+) -> Settled:
     """Decide on the bags of a fit that are impossible whatever the priors.
 
     Parameters
@@ -141,11 +163,15 @@ def settle_impossible(problem, on_impossible: str) -> Settled:
     return Settled(problem.relaxed(relaxed), impossible, dropped, relaxed)
 
 
-def allow_every_bag_an_answer(problem):
+def allow_every_bag_an_answer(problem: "UnionProblem") -> "UnionProblem":
     """Relax the bags that are impossible whatever the priors, so that each can be annotated.
 
     Where nothing is allowed at all, everything is: an annotator who asks for the labels of a bag
     with an empty label set gets those that its instances look like.
+
+    Parameters
+    ----------
+    problem : UnionProblem
 
     Returns
     -------
@@ -158,7 +184,9 @@ def allow_every_bag_an_answer(problem):
     return problem.relaxed(((problem.y == 1) | nothing) & impossible[:, None])
 
 
-def surest_labels(problem, log_prior, bags) -> np.ndarray:
+def surest_labels(
+    problem: "UnionProblem", log_prior: np.ndarray, bags: Collection[int]
+) -> np.ndarray:
     """Find the required labels of bags that most surely occur anyway, all but `RELAXED_TO`.
 
     Parameters
@@ -185,22 +213,51 @@ def surest_labels(problem, log_prior, bags) -> np.ndarray:
     return surest
 
 
-def refuse_intractable(layout, bags):
-    """Raise an error that names all the bags that no kernel could hold, if there are any."""
+def refuse_intractable(layout: Layout, bags: Sequence[int] | np.ndarray) -> None:
+    """Raise an error that names all the bags that no kernel could hold, if there are any.
+
+    Parameters
+    ----------
+    layout : Layout
+        Of all bags.
+    bags : sequence of int
+        The places of these.
+    """
     if len(bags):
         bags = np.sort(bags)
         n_required, n_free = layout.n_required[bags].tolist(), layout.n_free[bags].tolist()
         raise IntractableBagError(bags.tolist(), n_required, n_free)
 
 
-def describe_impossible(bags, n_bags: int) -> str:
-    """Say which of all bags have label sets that cannot be."""
+def describe_impossible(bags: Sequence[Any] | np.ndarray, n_bags: int) -> str:
+    """Say which of all bags have label sets that cannot be.
+
+    Parameters
+    ----------
+    bags : sequence of int or str
+        Their places, or their ids.
+    n_bags : int
+        How many bags there are in all.
+
+    Returns
+    -------
+    str
+    """
     return (
         f"{len(bags)} of {n_bags} bags have label sets that no labelling of their instances can "
         f"produce (too few instances, or no label at all): {name_bags(bags)}."
     )
 
 
-def name_bags(bags) -> str:
-    """List the first few of some bags."""
+def name_bags(bags: Sequence[Any] | np.ndarray) -> str:
+    """List the first few of some bags.
+
+    Parameters
+    ----------
+    bags : sequence of int or str
+
+    Returns
+    -------
+    str
+    """
     return ", ".join(map(str, bags[:NAMED_BAGS])) + (", ..." if len(bags) > NAMED_BAGS else "")

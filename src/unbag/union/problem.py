@@ -8,9 +8,10 @@ every iteration.
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from .batch import IMPOSSIBLE, INTRACTABLE, write_answers
-from .dispatch import METHODS, estimated_costs, solve
+from .dispatch import METHODS, Method, estimated_costs, solve
 from .layout import (
     Layout,
     add_packed,
@@ -24,12 +25,14 @@ from .policy import (
     ON_IMPOSSIBLE,
     ON_INTRACTABLE,
     ImpossibleBagError,
+    OnImpossible,
+    OnIntractable,
     refuse_intractable,
     surest_labels,
 )
 from .threads import WORTHWHILE, batches, job_count, pool_map
 
-NAMES = np.array([*METHODS, "none"])
+NAMES: np.ndarray = np.array([*METHODS, "none"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,15 +133,18 @@ class UnionProblem:
     [0.1 0.9]
     """
 
-    def __init__(self, offsets, y, instance_labels=None):
-        self.offsets = checked_offsets(offsets)
-        self.y = checked_label_sets(y, len(self.offsets) - 1)
+    def __init__(
+        self, offsets: ArrayLike, y: ArrayLike, instance_labels: ArrayLike | None = None
+    ) -> None:
+        self.offsets: NDArray[np.int64] = checked_offsets(offsets)
+        self.y: NDArray[np.int8] = checked_label_sets(y, len(self.offsets) - 1)
         pinned = checked_pins(instance_labels, self.offsets, self.y)
-        self.instance_labels = pinned if len(pinned) else None
+        self.instance_labels: NDArray[np.int64] | None = pinned if len(pinned) else None
         packed = pack(self.offsets, self.y, pinned)
-        self.layout = Layout(self.y.shape[1], self.offsets, *packed, pinned)
+        fields = self.y.shape[1], self.offsets, *packed, pinned
+        self.layout: Layout = Layout._make(fields)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         n_bags, n_classes = self.y.shape
         return f"UnionProblem({n_bags} bags, {self.n_instances} instances, {n_classes} classes)"
 
@@ -174,7 +180,7 @@ class UnionProblem:
             allowed[known, self.instance_labels[known]] = True
         return allowed
 
-    def relaxed(self, labels) -> "UnionProblem":
+    def relaxed(self, labels: np.ndarray) -> "UnionProblem":
         """Return the problem in which some labels are optional.
 
         Parameters
@@ -187,12 +193,12 @@ class UnionProblem:
 
     def infer(
         self,
-        log_prior,
+        log_prior: ArrayLike,
         *,
-        method: str = "auto",
+        method: Method = "auto",
         tolerance: float = 1e-9,
-        on_impossible: str = "keep",
-        on_intractable: str = "raise",
+        on_impossible: OnImpossible = "keep",
+        on_intractable: OnIntractable = "raise",
         n_jobs: int | None = None,
     ) -> Inference:
         """Condition the instance labels on the label sets; see `unbag.union.infer`.
@@ -242,7 +248,14 @@ class UnionProblem:
             relaxed=relaxed,
         )
 
-    def answer(self, log_prior, *, method="auto", tolerance=1e-9, n_jobs=None) -> PackedInference:
+    def answer(
+        self,
+        log_prior: np.ndarray,
+        *,
+        method: Method = "auto",
+        tolerance: float = 1e-9,
+        n_jobs: int | None = None,
+    ) -> PackedInference:
         """Infer, and leave the posterior packed and every bag as it is.
 
         Parameters

@@ -4,13 +4,16 @@ Kernels release the GIL and call no BLAS, so plain Python threads do. They end w
 call: no pool is left spinning against BLAS's, and forked workers inherit nothing.
 """
 
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
+from typing import Any
 
 import joblib
-import numba
 import numpy as np
+
+from unbag._compile import settings
 
 # What it takes to start and join threads, and the least share of work that repays it:
 # about three milliseconds, in units of one instance times one set of labels.
@@ -34,18 +37,18 @@ def job_count(n_jobs: int | None) -> int:
 
 
 @cache
-def core_count():
+def core_count() -> int:
     """Count the cores of this process; workers of joblib are told theirs by numba's limit."""
-    return min(joblib.cpu_count(), numba.config.NUMBA_NUM_THREADS)
+    return min(joblib.cpu_count(), settings.NUMBA_NUM_THREADS)
 
 
-def batches(bags, cost, n_threads):
+def batches(bags: np.ndarray, cost: np.ndarray | None, n_threads: int) -> list[np.ndarray]:
     """Cut bags into batches: even ones for one thread, big bags first for several.
 
     Parameters
     ----------
     bags : ndarray of int
-    cost : ndarray of shape (n_bags,)
+    cost : ndarray of shape (n_bags,) or None
         Work that each of these bags will take; not looked at for one thread.
     n_threads : int
 
@@ -54,7 +57,7 @@ def batches(bags, cost, n_threads):
     list of ndarrays of int
         Every bag in exactly one of them.
     """
-    if n_threads == 1:
+    if n_threads == 1 or cost is None:
         return [bags[first : first + BATCH_BAGS] for first in range(0, len(bags), BATCH_BAGS)]
     order = np.argsort(-cost, kind="stable")
     cumulative = np.cumsum(cost[order])
@@ -65,7 +68,7 @@ def batches(bags, cost, n_threads):
 
 
 @contextmanager
-def pool_map(n_threads):
+def pool_map(n_threads: int) -> Iterator[Callable[..., Any]]:
     """Give a `map` that runs on so many threads, for as long as the context lasts.
 
     Yields

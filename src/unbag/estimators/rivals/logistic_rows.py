@@ -19,7 +19,7 @@ CUT, MOST_CUTS = 0.2, 40
 RESIDUAL, CG_STEPS = 0.1, 40
 # Curvature that even a flat direction is taken to have.
 LEAST_CURVATURE = 1e-12
-TINY = np.finfo(np.float64).tiny
+TINY: float = np.finfo(np.float64).tiny
 
 
 class LogisticRows:
@@ -37,13 +37,13 @@ class LogisticRows:
         the next, because fresh memory costs more than what is done with it.
     """
 
-    def __init__(self, X, penalty, n_rows):
+    def __init__(self, X: np.ndarray, penalty: np.ndarray, n_rows: int) -> None:
         self.X = X
         self.penalty = penalty
         self._squares = X**2
         self._room = np.empty((6, n_rows, len(X)))
 
-    def minimised(self, weights, positive, whole):
+    def minimised(self, weights: np.ndarray, positive: np.ndarray, whole: np.ndarray) -> np.ndarray:
         """Bring each row close to the minimum of its loss, and none above where it was.
 
         Parameters
@@ -91,7 +91,13 @@ class LogisticRows:
             curvature = moved_up(curvature, unfinished)
         return weights
 
-    def loss(self, weights, positive, whole, room=None):
+    def loss(
+        self,
+        weights: np.ndarray,
+        positive: np.ndarray,
+        whole: np.ndarray,
+        room: np.ndarray | None = None,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the loss of each row, and its derivatives.
 
         Parameters
@@ -120,7 +126,7 @@ class LogisticRows:
         add_losses(logits, odds, log_odds, positive, whole, loss, curvature)
         return loss, odds @ self.X + weights * self.penalty, curvature
 
-    def newton_direction(self, curvature, gradient):
+    def newton_direction(self, curvature: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         """Solve for the Newton steps of all rows, by preconditioned conjugate gradients."""
         rows, direction = np.arange(len(gradient)), np.zeros_like(gradient)
         ridge = self.penalty + LEAST_CURVATURE
@@ -165,7 +171,7 @@ def add_losses(logits, odds, log_odds, positive, whole, loss, curvature):
         loss[k] += total
 
 
-def moved_up(array, rows):
+def moved_up(array: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Move some rows of an array to its top, in their order, and return these."""
     for place, row in enumerate(rows):
         if place != row:

@@ -1,10 +1,14 @@
 """LSB-CMM: a mixture of classes that learns from instances with several candidate labels."""
 
+from typing import Any, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from unbag._transaction import all_or_nothing
+from unbag.estimators.contract import BagsLike, LabelSetsLike, RandomState
 from unbag.estimators.instances import ProbabilisticClassifier
-from unbag.fitting.threads import one_blas_thread
+from unbag.fitting import Scaling, one_blas_thread
 from unbag.union import UnionProblem
 from unbag.validation import check_numbers, check_positive_integers
 
@@ -89,15 +93,15 @@ class LSBCMM(ProbabilisticClassifier):
 
     def __init__(
         self,
-        variance=10.0,
+        variance: float = 10.0,
         *,
-        n_components=None,
-        concentration=0.05,
-        max_iter=100,
-        tol=1e-4,
-        scaling="standard",
-        random_state=None,
-    ):
+        n_components: int | None = None,
+        concentration: float = 0.05,
+        max_iter: int = 100,
+        tol: float = 1e-4,
+        scaling: Scaling = "standard",
+        random_state: RandomState = None,
+    ) -> None:
         self.variance = variance
         self.n_components = n_components
         self.concentration = concentration
@@ -107,7 +111,7 @@ class LSBCMM(ProbabilisticClassifier):
         self.random_state = random_state
 
     @all_or_nothing
-    def fit(self, X, y, instance_labels=None):
+    def fit(self, X: BagsLike, y: LabelSetsLike, instance_labels: ArrayLike | None = None) -> Self:
         """Fit the model to bags and their label sets.
 
         Parameters
@@ -135,10 +139,10 @@ class LSBCMM(ProbabilisticClassifier):
             raise ValueError("No instance has a label to learn: all label sets are empty.")
         candidates = candidates[used]
         X = np.asarray(bags.X, dtype=np.float64)[used]
-        self.scaler_ = fitted_scaler(self, X)
+        self.scaler_: Any = fitted_scaler(self, X)
         n_components = self.n_components
         if n_components is None:
-            n_components = COMPONENTS_PER_CLASS * np.count_nonzero(candidates.any(axis=0))
+            n_components = COMPONENTS_PER_CLASS * int(candidates.any(axis=0).sum())
         with one_blas_thread():
             mixture = fit_mixture(
                 self.scaler_.transform(X),
@@ -149,12 +153,14 @@ class LSBCMM(ProbabilisticClassifier):
                 max_iter=self.max_iter,
                 tol=self.tol,
             )
-        self.stick_coef_, self.stick_intercept_ = mixture.coef, mixture.intercept
-        self.component_proba_ = mixture.dirichlet / mixture.dirichlet.sum(axis=1, keepdims=True)
-        self.history_ = mixture.history
-        self.lower_bound_ = float(mixture.history[-1])
-        self.n_iter_ = len(mixture.history)
-        self.converged_ = mixture.converged
+        self.stick_coef_: np.ndarray = mixture.coef
+        self.stick_intercept_: np.ndarray = mixture.intercept
+        dirichlet = mixture.dirichlet
+        self.component_proba_: np.ndarray = dirichlet / dirichlet.sum(axis=1, keepdims=True)
+        self.history_: np.ndarray = mixture.history
+        self.lower_bound_: float = float(mixture.history[-1])
+        self.n_iter_: int = len(mixture.history)
+        self.converged_: bool = mixture.converged
         return self
 
     def _check_parameters(self):

@@ -8,6 +8,7 @@ In kernels, `b` and `c` are bags, `i` and `j` instances of theirs, `f` is a feat
 """
 
 import math
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -15,7 +16,8 @@ from sklearn.utils import check_random_state
 from unbag._compile import kernel
 from unbag._finite import first_nonfinite
 from unbag.bags import Bags
-from unbag.estimators.contract import BagClassifier
+from unbag.estimators.contract import BagClassifier, BagsLike, LabelSetsLike, RandomState
+from unbag.fitting import Scaling
 from unbag.validation import check_numbers
 
 from .scaling import fitted_scaler
@@ -35,7 +37,13 @@ class MedoidClassifier(BagClassifier):
     (n_bags, n_classes), for distances to the medoids, of shape (n_bags, n_medoids).
     """
 
-    def _learn_medoids(self, X, y):
+    ratio: float
+    scaling: Scaling
+    random_state: RandomState
+
+    def _learn_medoids(
+        self, X: BagsLike, y: LabelSetsLike
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Choose the medoids, and return what is to be learnt from the distances to them.
 
         Returns
@@ -55,14 +63,14 @@ class MedoidClassifier(BagClassifier):
         known = ~labels.optional
         known[:, ~known.any(axis=0)] = True
         bags = bags[filled]
-        self._scaler = fitted_scaler(self, bags.X)
+        self._scaler: Any = fitted_scaler(self, bags.X)
         bags = self._scaled(bags)
         distances = hausdorff_distances(bags.X, bags.offsets)
         check_distances(distances)
         rng = check_random_state(self.random_state)
         medoids = k_medoids(distances, medoid_count(self.ratio, len(bags)), rng)
         self._medoids = bags[medoids]
-        self.medoid_indices_ = filled[medoids]
+        self.medoid_indices_: np.ndarray = filled[medoids]
         return distances[:, medoids], np.where(labels.required, 1.0, -1.0), known
 
     def _scaled(self, bags):
@@ -80,11 +88,11 @@ class MedoidClassifier(BagClassifier):
             scores[filled] = self._scores(distances)
         return scores
 
-    def __sklearn_is_fitted__(self):
+    def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "medoid_indices_")
 
 
-def medoid_count(ratio, n_bags):
+def medoid_count(ratio: float, n_bags: int) -> int:
     """Return how many medoids are that share of the bags: rounded down, but one at least.
 
     Examples
@@ -96,7 +104,7 @@ def medoid_count(ratio, n_bags):
     return max(1, math.floor(ratio * n_bags * (1 + 1e-12)))
 
 
-def check_distances(distances):
+def check_distances(distances: np.ndarray) -> None:
     """Raise an error if the squares of distances were too large for a float."""
     if first_nonfinite(distances) is not None:
         raise ValueError(
@@ -104,7 +112,12 @@ def check_distances(distances):
         )
 
 
-def hausdorff_distances(X, offsets, other_X=None, other_offsets=None):
+def hausdorff_distances(
+    X: np.ndarray,
+    offsets: np.ndarray,
+    other_X: np.ndarray | None = None,
+    other_offsets: np.ndarray | None = None,
+) -> np.ndarray:
     """Measure the maximal Hausdorff distance of every bag to every other.
 
     Parameters
@@ -201,7 +214,7 @@ def squared_hausdorff(X, offsets, other_X, other_offsets, symmetric):
     return result
 
 
-def k_medoids(distances, n_medoids, rng):
+def k_medoids(distances: np.ndarray, n_medoids: int, rng: np.random.RandomState) -> np.ndarray:
     """Choose bags that the others lie around.
 
     Clusters start at random. Then, in turn, every bag joins its nearest medoid and every
@@ -241,7 +254,7 @@ def k_medoids(distances, n_medoids, rng):
     return np.sort(medoids)
 
 
-def central_bags(distances, cluster):
+def central_bags(distances: np.ndarray, cluster: np.ndarray) -> np.ndarray:
     """Find the medoid of each cluster, the first among equals."""
     order = np.lexsort((distances_within(distances, cluster), cluster))
     return order[np.flatnonzero(np.diff(cluster[order], prepend=-1))]

@@ -1,11 +1,14 @@
 """MIMLfast: labels ranked in one space for all of them, by several concepts each."""
 
+from typing import Any, Self
+
 import numpy as np
 from sklearn.utils import check_random_state
 
 from unbag._transaction import all_or_nothing
-from unbag.estimators.contract import per_bag
+from unbag.estimators.contract import BagsLike, LabelSetsLike, RandomState, per_bag
 from unbag.estimators.instances import InstanceClassifier
+from unbag.fitting import Scaling
 from unbag.validation import check_numbers, check_positive_integers
 
 from .miml_fast_epochs import Contest, Schedule, random_ranker, train
@@ -89,18 +92,18 @@ class MIMLFast(InstanceClassifier):
 
     def __init__(
         self,
-        n_dimensions=100,
+        n_dimensions: int = 100,
         *,
-        n_concepts=5,
-        norm_bound=10.0,
-        learning_rate=5e-3,
-        decay=1e-5,
-        divisor=1.0,
-        n_epochs=30,
-        average_every=10,
-        scaling="standard",
-        random_state=None,
-    ):
+        n_concepts: int = 5,
+        norm_bound: float = 10.0,
+        learning_rate: float = 5e-3,
+        decay: float = 1e-5,
+        divisor: float = 1.0,
+        n_epochs: int = 30,
+        average_every: int = 10,
+        scaling: Scaling = "standard",
+        random_state: RandomState = None,
+    ) -> None:
         self.n_dimensions = n_dimensions
         self.n_concepts = n_concepts
         self.norm_bound = norm_bound
@@ -113,7 +116,7 @@ class MIMLFast(InstanceClassifier):
         self.random_state = random_state
 
     @all_or_nothing
-    def fit(self, X, y):
+    def fit(self, X: BagsLike, y: LabelSetsLike) -> Self:
         """Fit the model to bags and their label sets.
 
         Parameters
@@ -132,15 +135,15 @@ class MIMLFast(InstanceClassifier):
         bags, labels = self._read_training(X, y)
         if len(self.classes_) == 0:
             raise ValueError("There is nothing to rank: y has no class at all.")
-        X = bags.X.astype(np.float64, copy=False)
-        self.scaler_ = fitted_scaler(self, X)
-        scaled = np.ascontiguousarray(self.scaler_.transform(X) / self.divisor)
+        features = bags.X.astype(np.float64, copy=False)
+        self.scaler_: Any = fitted_scaler(self, features)
+        scaled = np.ascontiguousarray(self.scaler_.transform(features) / self.divisor)
         rivals = with_dummy(labels.forbidden)
         contest = Contest(
             scaled, bags.offsets, np.ascontiguousarray(np.nonzero(rivals)[1]),
             np.append(0, rivals.sum(axis=1).cumsum()),
         )  # fmt: skip
-        pairs = np.nonzero(with_dummy(labels.required) & (bags.sizes > 0)[:, None])
+        pair_bags, pair_labels = np.nonzero(with_dummy(labels.required) & (bags.sizes > 0)[:, None])
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         rng = np.random.default_rng(seed)
         start = random_ranker(
@@ -151,10 +154,13 @@ class MIMLFast(InstanceClassifier):
             float(self.norm_bound), float(self.learning_rate), float(self.decay),
             int(self.average_every),
         )  # fmt: skip
-        average, self.n_updates_ = train(contest, *pairs, start, schedule, self.n_epochs, rng)
-        self.projection_ = average.columns.T / self.divisor
-        self.concepts_ = average.concepts[:-1]
-        self.dummy_concepts_ = average.concepts[-1]
+        average, n_updates = train(
+            contest, pair_bags, pair_labels, start, schedule, self.n_epochs, rng
+        )
+        self.n_updates_: np.ndarray = n_updates
+        self.projection_: np.ndarray = average.columns.T / self.divisor
+        self.concepts_: np.ndarray = average.concepts[:-1]
+        self.dummy_concepts_: np.ndarray = average.concepts[-1]
         return self
 
     def _check_parameters(self):
@@ -186,6 +192,6 @@ class MIMLFast(InstanceClassifier):
         return sets.astype(int)
 
 
-def with_dummy(labels):
+def with_dummy(labels: np.ndarray) -> np.ndarray:
     """Append the dummy, which every bag has, to a mask of the labels of bags."""
     return np.hstack([labels, np.ones((len(labels), 1), dtype=bool)])

@@ -64,7 +64,14 @@ class Schedule(NamedTuple):
     average_every: int
 
 
-def random_ranker(n_features, n_labels, n_concepts, n_dimensions, norm, rng):
+def random_ranker(
+    n_features: int,
+    n_labels: int,
+    n_concepts: int,
+    n_dimensions: int,
+    norm: float,
+    rng: np.random.Generator,
+) -> Ranker:
     """Draw a ranker: every vector in a random direction, and of the same norm."""
 
     def directions(*shape):
@@ -75,7 +82,15 @@ def random_ranker(n_features, n_labels, n_concepts, n_dimensions, norm, rng):
     return Ranker(columns, directions(n_labels, n_concepts, n_dimensions))
 
 
-def train(contest, pair_bags, pair_labels, ranker, schedule, n_epochs, rng):
+def train(
+    contest: Contest,
+    pair_bags: np.ndarray,
+    pair_labels: np.ndarray,
+    ranker: Ranker,
+    schedule: Schedule,
+    n_epochs: int,
+    rng: np.random.Generator,
+) -> tuple[Ranker, np.ndarray]:
     """Improve a ranker in place, and average it over its way.
 
     Parameters

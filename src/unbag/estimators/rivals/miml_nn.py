@@ -1,10 +1,13 @@
 """MIMLNN: a linear layer over the distances of bags to typical bags."""
 
+from typing import Self
+
 import numpy as np
 from scipy.linalg import lstsq
 
 from unbag._transaction import all_or_nothing
-from unbag.fitting.threads import one_blas_thread
+from unbag.estimators.contract import BagsLike, LabelSetsLike, RandomState
+from unbag.fitting import Scaling, one_blas_thread
 from unbag.validation import check_numbers
 
 from .medoids import MedoidClassifier
@@ -63,14 +66,21 @@ class MIMLNN(MedoidClassifier):
            [1, 1]])
     """
 
-    def __init__(self, ratio=1.0, *, alpha=2.0, scaling="minmax", random_state=None):
+    def __init__(
+        self,
+        ratio: float = 1.0,
+        *,
+        alpha: float = 2.0,
+        scaling: Scaling = "minmax",
+        random_state: RandomState = None,
+    ) -> None:
         self.ratio = ratio
         self.alpha = alpha
-        self.scaling = scaling
+        self.scaling: Scaling = scaling
         self.random_state = random_state
 
     @all_or_nothing
-    def fit(self, X, y):
+    def fit(self, X: BagsLike, y: LabelSetsLike) -> Self:
         """Fit the model to bags and their label sets.
 
         Parameters
@@ -87,7 +97,7 @@ class MIMLNN(MedoidClassifier):
         """
         check_numbers(self, alpha=(0, np.inf))
         distances, target, known = self._learn_medoids(X, y)
-        self.coef_ = np.empty((len(self.classes_), distances.shape[1]))
+        self.coef_: np.ndarray = np.empty((len(self.classes_), distances.shape[1]))
         # Classes that are known in the same bags are solved for together.
         patterns, pattern_of_class = np.unique(known, axis=1, return_inverse=True)
         with one_blas_thread():
@@ -104,7 +114,7 @@ class MIMLNN(MedoidClassifier):
         return (scores >= 0).astype(int)
 
 
-def ridge(X, target, alpha):
+def ridge(X: np.ndarray, target: np.ndarray, alpha: float) -> np.ndarray:
     """Find the W of least ``||X W - target||**2 + alpha ||W||**2``.
 
     Parameters

@@ -1,11 +1,14 @@
 """MIMLSVM: support vector machines over the distances of bags to typical bags."""
 
+from typing import Literal, Self
+
 import numpy as np
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
 from unbag._transaction import all_or_nothing
-from unbag.fitting.threads import one_blas_thread
+from unbag.estimators.contract import BagsLike, LabelSetsLike, RandomState
+from unbag.fitting import Scaling, one_blas_thread
 from unbag.validation import check_numbers
 
 from .medoids import MedoidClassifier
@@ -69,15 +72,23 @@ class MIMLSVM(MedoidClassifier):
            [1, 1]])
     """
 
-    def __init__(self, ratio=1.0, *, gamma="scale", C=5.0, scaling="minmax", random_state=None):
+    def __init__(
+        self,
+        ratio: float = 1.0,
+        *,
+        gamma: float | Literal["scale"] = "scale",
+        C: float = 5.0,
+        scaling: Scaling = "minmax",
+        random_state: RandomState = None,
+    ) -> None:
         self.ratio = ratio
         self.gamma = gamma
         self.C = C
-        self.scaling = scaling
+        self.scaling: Scaling = scaling
         self.random_state = random_state
 
     @all_or_nothing
-    def fit(self, X, y):
+    def fit(self, X: BagsLike, y: LabelSetsLike) -> Self:
         """Fit the model to bags and their label sets.
 
         Parameters
@@ -101,8 +112,8 @@ class MIMLSVM(MedoidClassifier):
             self._gamma = 1.0 / spread if spread > 0 else 1.0
         with one_blas_thread():
             gram = rbf_kernel(distances, gamma=self._gamma)
-        self.dual_coef_ = np.zeros(target.T.shape)
-        self.intercept_ = np.zeros(len(self.classes_))
+        self.dual_coef_: np.ndarray = np.zeros(target.T.shape)
+        self.intercept_: np.ndarray = np.zeros(len(self.classes_))
         for c in range(len(self.classes_)):
             bags = np.flatnonzero(known[:, c])
             sides = np.unique(target[bags, c])

@@ -23,7 +23,18 @@ KEPT_NUMBERS = 2**26
 BLOCK_NUMBERS = 2**22
 
 
-def fit_rank_loss(X, offsets, y, *, alpha, n_phases, n_steps, first_step, hard, follow):
+def fit_rank_loss(
+    X: np.ndarray,
+    offsets: np.ndarray,
+    y: np.ndarray,
+    *,
+    alpha: float,
+    n_phases: int,
+    n_steps: int,
+    first_step: float | None,
+    hard: bool,
+    follow: bool,
+) -> tuple[np.ndarray, np.ndarray]:
     """Alternate between choosing support instances and descending with these frozen.
 
     Parameters
@@ -75,7 +86,7 @@ def fit_rank_loss(X, offsets, y, *, alpha, n_phases, n_steps, first_step, hard, 
     return W, objective
 
 
-def step_sizes(phase, n_steps, alpha, first_step):
+def step_sizes(phase: int, n_steps: int, alpha: float, first_step: float | None) -> np.ndarray:
     """Return the lengths of the steps of a phase.
 
     With a `first_step` they fall as ``first_step / (1 + alpha * first_step * t)``, t going on
@@ -88,7 +99,17 @@ def step_sizes(phase, n_steps, alpha, first_step):
     return first_step / (1 + alpha * first_step * (phase * n_steps + np.arange(n_steps)))
 
 
-def descend_by_features(W, scores, X, offsets, weights, y, alpha, steps, lacking=None):
+def descend_by_features(
+    W: np.ndarray,
+    scores: np.ndarray,
+    X: np.ndarray,
+    offsets: np.ndarray,
+    weights: np.ndarray,
+    y: np.ndarray,
+    alpha: float,
+    steps: np.ndarray,
+    lacking: np.ndarray | None = None,
+) -> np.ndarray:
     """Take sub-gradient steps with frozen support instances; return the best of all iterates.
 
     Where `lacking` marks classes of bags, the weights of these are not frozen: the support
@@ -115,7 +136,17 @@ def descend_by_features(W, scores, X, offsets, weights, y, alpha, steps, lacking
     return best
 
 
-def descend_by_bags(W, scores, X, offsets, weights, y, alpha, steps, lacking=None):
+def descend_by_bags(
+    W: np.ndarray,
+    scores: np.ndarray,
+    X: np.ndarray,
+    offsets: np.ndarray,
+    weights: np.ndarray,
+    y: np.ndarray,
+    alpha: float,
+    steps: np.ndarray,
+    lacking: np.ndarray | None = None,
+) -> np.ndarray:
     """Do the same as `descend_by_features`, but at a cost that does not grow with the features.
 
     An iterate is a multiple of the first one plus an amount of each support instance. Scores of
@@ -130,7 +161,7 @@ def descend_by_bags(W, scores, X, offsets, weights, y, alpha, steps, lacking=Non
     return kept * W + (weights * of_instance).T @ X
 
 
-def gram_matrices(X, offsets, weights):
+def gram_matrices(X: np.ndarray, offsets: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the inner products of the support instances of each class.
 
     Returns

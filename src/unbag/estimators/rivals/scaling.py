@@ -1,12 +1,15 @@
 """Features brought to one scale inside an estimator, as learnt from the training bags."""
 
+from typing import Any
+
+import numpy as np
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
 
 from unbag.fitting import SCALINGS
 from unbag.validation import check_choices
 
 
-def fitted_scaler(model, X):
+def fitted_scaler(model: Any, X: np.ndarray) -> Any:
     """Learn how to scale features, as the parameter `scaling` of a model says.
 
     Parameters
@@ -27,7 +30,7 @@ def fitted_scaler(model, X):
     return kinds[model.scaling]().fit(X)
 
 
-def affine_map(scaler):
+def affine_map(scaler: Any) -> tuple[np.ndarray | float, np.ndarray | float]:
     """Return the factor and the shift that a scaler applies to each feature, in this order."""
     if hasattr(scaler, "mean_"):
         return 1 / scaler.scale_, -scaler.mean_ / scaler.scale_

@@ -1,10 +1,13 @@
 """SIM: support instance machines, which rank classes by one instance of the bag for each."""
 
+from typing import Literal, Self
+
 import numpy as np
 
 from unbag._transaction import all_or_nothing
+from unbag.estimators.contract import BagsLike, LabelSetsLike, RandomState
 from unbag.estimators.instances import InstanceClassifier
-from unbag.fitting.threads import one_blas_thread
+from unbag.fitting import Scaling, one_blas_thread
 from unbag.validation import check_choices, check_numbers, check_positive_integers
 
 from .rank_loss import fit_rank_loss
@@ -93,16 +96,16 @@ class SIM(InstanceClassifier):
 
     def __init__(
         self,
-        alpha=1e-3,
+        alpha: float = 1e-3,
         *,
-        aggregation="softmax",
-        solver="alternating",
-        n_phases=10,
-        n_steps=100,
-        eta0=100.0,
-        scaling="standard",
-        random_state=None,
-    ):
+        aggregation: Literal["softmax", "max"] = "softmax",
+        solver: Literal["alternating", "cccp"] = "alternating",
+        n_phases: int = 10,
+        n_steps: int = 100,
+        eta0: float | None = 100.0,
+        scaling: Scaling = "standard",
+        random_state: RandomState = None,
+    ) -> None:
         self.alpha = alpha
         self.aggregation = aggregation
         self.solver = solver
@@ -113,7 +116,7 @@ class SIM(InstanceClassifier):
         self.random_state = random_state
 
     @all_or_nothing
-    def fit(self, X, y):
+    def fit(self, X: BagsLike, y: LabelSetsLike) -> Self:
         """Fit the model to bags and their label sets.
 
         Parameters
@@ -138,10 +141,10 @@ class SIM(InstanceClassifier):
                 "There is nothing to rank: no bag with instances has one class and lacks another."
             )
         else:
-            self.coef_ = np.zeros((len(self.classes_), bags.n_features))
-            self.intercept_ = np.zeros(len(self.classes_))
-            self.objective_ = np.zeros(self.n_phases)
-        self.n_iter_ = self.n_phases
+            self.coef_: np.ndarray = np.zeros((len(self.classes_), bags.n_features))
+            self.intercept_: np.ndarray = np.zeros(len(self.classes_))
+            self.objective_: np.ndarray = np.zeros(self.n_phases)
+        self.n_iter_: int = self.n_phases
         return self
 
     def _fit(self, bags, y, ranking):
@@ -152,7 +155,7 @@ class SIM(InstanceClassifier):
         scaled[:, :-1] = scaler.transform(bags.X.astype(np.float64, copy=False))
         first_step = self.eta0
         if first_step is not None:
-            first_step = first_step * len(scaled) / np.vdot(scaled, scaled)
+            first_step = float(first_step * len(scaled) / np.vdot(scaled, scaled))
         with one_blas_thread():
             W, self.objective_ = fit_rank_loss(
                 scaled,

@@ -53,7 +53,16 @@ class Mixture:
     converged: bool
 
 
-def fit_mixture(X, allowed, *, n_components, variance, concentration, max_iter, tol):
+def fit_mixture(
+    X: np.ndarray,
+    allowed: np.ndarray,
+    *,
+    n_components: int,
+    variance: float,
+    concentration: float,
+    max_iter: int,
+    tol: float,
+) -> Mixture:
     """Learn a mixture by variational expectation maximisation.
 
     Parameters
@@ -103,7 +112,7 @@ def fit_mixture(X, allowed, *, n_components, variance, concentration, max_iter, 
     return Mixture(coef, weights[:, 0] - coef @ mean, dirichlet, np.array(history), converged)
 
 
-def stagnates(history, tol):
+def stagnates(history: list[float], tol: float) -> bool:
     """Return whether the bound has all but stopped to rise."""
     if len(history) <= 10:
         return False
@@ -111,7 +120,7 @@ def stagnates(history, tol):
     return bool(now - before < tol * abs(now))
 
 
-def principal_axes(X):
+def principal_axes(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return axes of shape (n_features, n_axes) along which X is uncorrelated, and its mean.
 
     Neither shift nor rotation changes the penalty, as the intercepts are free; but Hessians
@@ -122,7 +131,7 @@ def principal_axes(X):
     return axes[scale > 1e-13 * scale.max(initial=0.0)].T, mean
 
 
-def seeded_components(allowed, n_components):
+def seeded_components(allowed: np.ndarray, n_components: int) -> np.ndarray:
     """Return Dirichlet parameters that give each component one class to begin with.
 
     The classes that occur take turns, the most frequent first: an order that does not depend
@@ -157,7 +166,7 @@ class Sets:
     labels: np.ndarray
 
 
-def label_sets(allowed):
+def label_sets(allowed: np.ndarray) -> tuple[np.ndarray, Sets]:
     """Return an order of instances by their label sets, and these Sets."""
     keys, place, sizes = np.unique(
         np.packbits(allowed, axis=1), axis=0, return_inverse=True, return_counts=True
@@ -167,7 +176,7 @@ def label_sets(allowed):
     return order, Sets(sizes, distinct.sum(axis=1, dtype=np.intp), np.nonzero(distinct)[1])
 
 
-def starts_of(sizes):
+def starts_of(sizes: np.ndarray) -> np.ndarray:
     """Return where each of some neighbouring runs starts."""
     return np.cumsum(sizes) - sizes
 
@@ -175,7 +184,7 @@ def starts_of(sizes):
 # The E-step
 
 
-def log_sticks(logits, out=None):
+def log_sticks(logits: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """Return the log-probabilities of the components, given the logits of their sticks.
 
     Parameters
@@ -218,12 +227,14 @@ def break_sticks(logits, log_phi):
             log_phi[last, i] += log_passed
 
 
-def expected_log_proba(dirichlet):
+def expected_log_proba(dirichlet: np.ndarray) -> np.ndarray:
     """Return the expected logarithms of probabilities that are believed to be Dirichlet."""
     return digamma(dirichlet) - digamma(dirichlet.sum(axis=1, keepdims=True))
 
 
-def label_given_set(log_phi, expected, sets):
+def label_given_set(
+    log_phi: np.ndarray, expected: np.ndarray, sets: Sets
+) -> tuple[np.ndarray, np.ndarray, float]:
     """Infer component and label of each instance, its label set known.
 
     Parameters
@@ -280,7 +291,7 @@ def add_set_weights(share, log_weight, sizes, highest):
                 i += 1
 
 
-def dirichlet_divergence(dirichlet, concentration):
+def dirichlet_divergence(dirichlet: np.ndarray, concentration: float) -> float:
     """Return the Kullback-Leibler divergence of beliefs from their symmetric prior, summed."""
     n_components, n_classes = dirichlet.shape
     gain = gammaln(dirichlet.sum(axis=1)).sum() - gammaln(dirichlet).sum()
@@ -305,13 +316,13 @@ class Sticks:
     n_components : int
     """
 
-    def __init__(self, X, penalty, n_components):
+    def __init__(self, X: np.ndarray, penalty: np.ndarray, n_components: int) -> None:
         self.X = X
         self._n_rows = max(1, min(n_components - 1, CHUNK // len(X)))
         self._regressions = LogisticRows(X, penalty, self._n_rows)
         self._room = np.empty((n_components - 1, len(X)))
 
-    def improved(self, weights, share):
+    def improved(self, weights: np.ndarray, share: np.ndarray) -> np.ndarray:
         """Return weights close to the optimum of each stick, none of them below where it was."""
         weights = weights.copy()
         reaching, later = self._room, share[-1]
@@ -324,6 +335,6 @@ class Sticks:
             )
         return weights
 
-    def log_proba(self, weights, out):
+    def log_proba(self, weights: np.ndarray, out: np.ndarray) -> np.ndarray:
         """Fill `out` with `log_phi`, and return it."""
         return log_sticks(np.matmul(weights, self.X.T, out=self._room), out)

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unbag.io.records import are_lines_records, cell_text, quoted, raw_cells, whole_records
+from unbag.io.csv import are_lines_records, cell_text, raw_cells, whole_records
+from unbag.io.csv_writing import quoted
 
 TEXT = st.text(st.sampled_from("ab\",;\t \n\r'é?"), max_size=6)
 TABLE = st.integers(1, 4).flatmap(

@@ -1,15 +1,20 @@
 """Bags that come from no table, or go into one: a long table with the usual names of columns."""
 
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from unbag._finite import first_nonfinite
-from unbag.bags import bag_of
+from unbag.bags import Bags, bag_of
+from unbag.labels import LabelSets
 
 from .bag_table import BagTable
-from .errors import DataError
-from .label_cells import write_cell
-from .roles import NUMBER, USUAL, Roles
+from .files import DataError, PathLike
+from .roles import NUMBER, USUAL, Roles, write_cell
 
 # Rows of a chunk.
 CHUNK_ROWS = 1 << 14
@@ -17,19 +22,7 @@ CHUNK_ROWS = 1 << 14
 OWN_COLUMNS = (USUAL["bag"], NUMBER, USUAL["labels"], USUAL["instance_labels"])
 
 
-def feature_names(bags):
-    """Names of the features; x0, x1, ... where they have none.
-
-    Returns
-    -------
-    list of str
-    """
-    if bags.feature_names is None:
-        return [f"x{column}" for column in range(bags.n_features)]
-    return [str(name) for name in bags.feature_names]
-
-
-def checked_bags(path, bags, labels):
+def checked_bags(path: PathLike, bags: Bags, labels: LabelSets) -> Bags:
     """Check bags from a file that is no table; errors name the file and the bag.
 
     Parameters
@@ -56,13 +49,27 @@ def checked_bags(path, bags, labels):
     return bags if bags.feature_names is not None else bags.with_features(bags.X, np.array(names))
 
 
-def bag_table(path, bags, labels):
+def bag_table(path: Path, bags: Bags, labels: LabelSets) -> BagTable:
     """Make a BagTable of bags from a file that is no table; see `checked_bags`."""
     roles = Roles(features=feature_names(bags), delimiter="|")
     return BagTable(path, roles, bags, labels, np.arange(bags.n_instances), bags.n_instances)
 
 
-def long_chunks(bags, labels, delimiter="|", numbered=True):
+def feature_names(bags: Bags) -> list[str]:
+    """Return the names of the features; x0, x1, ... where they have none.
+
+    Returns
+    -------
+    list of str
+    """
+    if bags.feature_names is None:
+        return [f"x{column}" for column in range(bags.n_features)]
+    return [str(name) for name in bags.feature_names]
+
+
+def long_chunks(
+    bags: Bags, labels: LabelSets | None, delimiter: str = "|", numbered: bool = True
+) -> Iterator[tuple[int, Any]]:
     """Yield bags as a long table, in pairs of the first row's position and a pyarrow table.
 
     Parameters
@@ -111,8 +118,8 @@ def long_chunks(bags, labels, delimiter="|", numbered=True):
         yield first, pa.table(columns)
 
 
-def instance_label_texts(bags, labels):
-    """Known labels of instances as text, None where the label is not known.
+def instance_label_texts(bags: Bags, labels: LabelSets | None) -> list[str | None] | None:
+    """Return known labels of instances as text, None where the label is not known.
 
     Parameters
     ----------
@@ -145,8 +152,8 @@ def instance_label_texts(bags, labels):
     return [names[value] if value >= 0 else None for value in known.tolist()]
 
 
-def instance_label_codes(bags, labels, what):
-    """Known labels of instances as columns of `labels`, -1 where the label is not known.
+def instance_label_codes(bags: Bags, labels: LabelSets, what: str) -> NDArray[np.int64]:
+    """Return known labels of instances as columns of `labels`, -1 where the label is not known.
 
     Parameters
     ----------
@@ -173,8 +180,8 @@ def instance_label_codes(bags, labels, what):
     return np.array([column_of[text] for text in texts], dtype=np.int64)
 
 
-def is_unknown(label):
-    """Tell whether an instance label says that the label is not known: None, NaN or empty.
+def is_unknown(label: object) -> bool:
+    """Return whether an instance label says that the label is not known: None, NaN or empty.
 
     Examples
     --------

@@ -1,22 +1,32 @@
-"""Annotations for people who listen: Raven selection tables and Audacity label files."""
+"""Selections for people who listen: Raven selection tables and Audacity label files."""
 
+import math
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from unbag._finite import first_nonfinite
-
-from .bag_arrays import is_unknown
-from .errors import DataError, shown
-from .files import writing
+from .arrays import is_unknown
+from .bag_table import BagTable
+from .files import DataError, PathLike, shortened, writing
 
 RAVEN = ("Selection", "View", "Channel", "Begin Time (s)", "End Time (s)")
 
 
 def write_raven(
-    path, table, labels, *, start=None, end=None, low=None, high=None, media=None, more=None
-):
+    path: PathLike,
+    table: BagTable,
+    labels: ArrayLike,
+    *,
+    start: str | None = None,
+    end: str | None = None,
+    low: str | None = None,
+    high: str | None = None,
+    media: str | None = None,
+    more: Mapping[str, ArrayLike] | None = None,
+) -> list[Path]:
     """Write annotated instances as selection tables that Raven opens.
 
     Parameters
@@ -64,7 +74,17 @@ def write_raven(
     return _write_groups(path, spans, lines, ".Table.1.selections.txt")
 
 
-def write_audacity(path, table, labels, *, start=None, end=None, low=None, high=None, media=None):
+def write_audacity(
+    path: PathLike,
+    table: BagTable,
+    labels: ArrayLike,
+    *,
+    start: str | None = None,
+    end: str | None = None,
+    low: str | None = None,
+    high: str | None = None,
+    media: str | None = None,
+) -> list[Path]:
     """Write annotated instances as label tracks that Audacity imports.
 
     Parameters
@@ -139,30 +159,17 @@ def _numbers(table, column, role):
             f"{table.path}: which column tells {role} of each instance, in seconds? Name it."
         )
     values = table.column(column)
-    try:
-        numbers = np.array(
-            [np.nan if value in (None, "") else float(value) for value in values], dtype=np.float64
-        )
-    except (TypeError, ValueError):
-        wrong = next(i for i, value in enumerate(values) if not _is_float(value))
-        raise DataError(
-            f"{_place(table, wrong)}, column {column!r}: {shown(values[wrong])} is not a number."
-        ) from None
-    found = first_nonfinite(numbers[:, None])
-    if found is not None:
-        raise DataError(
-            f"{_place(table, found.row)}, column {column!r}: {shown(values[found.row])} is not a "
-            "finite number."
-        )
+    numbers = np.empty(len(values))
+    for i, value in enumerate(values):
+        try:
+            numbers[i] = np.nan if value in (None, "") else float(value)
+            lacking = "" if math.isfinite(numbers[i]) else "finite number"
+        except (TypeError, ValueError):
+            lacking = "number"
+        if lacking:
+            where = f"{_place(table, i)}, column {column!r}"
+            raise DataError(f"{where}: {shortened(value)} is not a {lacking}.")
     return numbers
-
-
-def _is_float(value):
-    try:
-        float(value or 0)
-    except (TypeError, ValueError):
-        return False
-    return True
 
 
 def _place(table, instance):

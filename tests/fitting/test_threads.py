@@ -5,7 +5,7 @@ from threadpoolctl import threadpool_info
 from unbag.fitting.threads import one_blas_thread
 
 
-def test_blas_is_found_and_held_to_one_thread():
+def test_threads_is_found_and_held_to_one_thread():
     """A threadpoolctl that does not know NumPy's BLAS would limit nothing, and say nothing."""
     with one_blas_thread():
         threads = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]

@@ -1,20 +1,27 @@
 """Copying the records of delimited text with new cells, and not a letter of the old changed."""
 
 import gzip
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from .delimited import BOM
-from .errors import DataError
-from .files import is_gzipped, suffix_of, writing
-from .records import cell_text, quoted, raw_cells
+from .bag_table import BagTable, Progress
+from .csv import BOM, QUOTE, cell_text, raw_cells
+from .files import DELIMITED, PathLike, changed, is_gzipped, suffix_of, writing
 
 
-def write_text(table, path, columns, progress, chunk_bytes):
+def write_text(
+    table: BagTable,
+    path: PathLike,
+    columns: Mapping[str, pa.Array],
+    progress: Progress | None,
+    chunk_bytes: int,
+) -> None:
     """Write the records of a BagTable's file with more cells; see `BagTable.write`.
 
     Parameters
@@ -53,10 +60,10 @@ def write_text(table, path, columns, progress, chunk_bytes):
             if progress is not None:
                 progress(done, table.n_rows)
         if done != table.n_rows:
-            raise DataError(f"{table.path} has changed while it was read: start again.")
+            raise changed(table.path)
 
 
-def in_file_order(table, column):
+def in_file_order(table: BagTable, column: pa.Array) -> pa.Array:
     """Put a pyarrow array from the order of the bags into that of the file's rows."""
     place = np.empty(table.n_rows, np.int64)
     place[table.rows] = np.arange(table.n_rows)
@@ -64,21 +71,21 @@ def in_file_order(table, column):
 
 
 @contextmanager
-def compressed(path, file):
-    """Compress what is written if the name ends in ``.gz``."""
-    if not is_gzipped(path):
+def compressed(path: PathLike, file: BinaryIO) -> Iterator[BinaryIO]:
+    """Compress text if its name ends in ``.gz``."""
+    if is_gzipped(path) and suffix_of(path) in DELIMITED:
+        with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=6, mtime=0) as out:
+            yield out
+    else:
         yield file
-        return
-    with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=6, mtime=0) as out:
-        yield out
 
 
 def _delimiter(path, source):
     """Delimiter of the source, unless the names of the two files say otherwise."""
-    named = {".tsv": b"\t", ".csv": b","}.get(suffix_of(path))
-    if named is None or suffix_of(path) == suffix_of(source.path):
+    of_suffix = {".tsv": b"\t", ".csv": b","}.get(suffix_of(path))
+    if of_suffix is None or suffix_of(path) == suffix_of(source.path):
         return source.delimiter
-    return source.delimiter if named == b"," and source.delimiter == b";" else named
+    return source.delimiter if of_suffix == b"," and source.delimiter == b";" else of_suffix
 
 
 def _respelt(record, old, new):
@@ -93,6 +100,20 @@ def _replaced(records, delimiter, cells):
             parts[position] = values[row]
         result.append(delimiter.join(parts))
     return result
+
+
+def quoted(text: str, delimiter: bytes) -> bytes:
+    """Write a cell, with quotes only where it needs them.
+
+    Examples
+    --------
+    >>> quoted("a,b", b","), quoted("a b", b",")
+    (b'"a,b"', b'a b')
+    """
+    raw = text.encode("utf-8")
+    if delimiter in raw or any(sign in raw for sign in (QUOTE, b"\n", b"\r")):
+        return QUOTE + raw.replace(QUOTE, b'""') + QUOTE
+    return raw
 
 
 class _Cells:

@@ -1,0 +1,35 @@
+"""What a type checker sees: `unbag.__init__` loads most of it when it is first asked for."""
+
+from . import datasets as datasets
+from . import estimators as estimators
+from . import io as io
+from . import labels as labels
+from . import metrics as metrics
+from . import model_file as model_file
+from . import model_selection as model_selection
+from . import pipeline as pipeline
+from . import preprocessing as preprocessing
+from . import union as union
+from ._version import __version__ as __version__
+from .bags import Bags as Bags
+from .estimators import BACKGROUND as BACKGROUND
+from .estimators import LSBCMM as LSBCMM
+from .estimators import MIMLNN as MIMLNN
+from .estimators import MIMLSVM as MIMLSVM
+from .estimators import SIM as SIM
+from .estimators import DummyBags as DummyBags
+from .estimators import DummyInstances as DummyInstances
+from .estimators import MIMLFast as MIMLFast
+from .estimators import ORLogisticRegression as ORLogisticRegression
+from .estimators import SupervisedLogisticRegression as SupervisedLogisticRegression
+from .estimators import is_background as is_background
+from .labels import LabelSets as LabelSets
+from .labels import Unknown as Unknown
+from .loading import load as load
+from .model_selection import MultilabelStratifiedKFold as MultilabelStratifiedKFold
+from .model_selection import cross_validate_bags as cross_validate_bags
+from .pipeline import BagPipeline as BagPipeline
+from .pipeline import kernel_pipeline as kernel_pipeline
+from .preprocessing import BagContext as BagContext
+from .preprocessing import OnInstances as OnInstances
+from .preprocessing import RBFDictionary as RBFDictionary

@@ -1,0 +1,121 @@
+"""``unbag evaluate`` and ``unbag report``: how good a model is, in figures and pictures."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from unbag.annotations import class_names, known_labels, texts
+from unbag.io import BagTable, DataError
+from unbag.io.files import check_output
+from unbag.labels import LabelSets
+
+from . import options as o
+from .model_table import load_and_read
+from .terminal import messages, print_table
+
+
+@o.with_roles(*o.OF_MODELS, "instance_labels")
+def evaluate(
+    model: o.Model,
+    table: o.Data,
+    as_json: o.Json = False,
+    **given: Any,
+) -> None:
+    """Compare a model with the true labels of instances, and of bags.
+
+    Example: unbag evaluate words.unbag words.csv --instance-labels letter
+    """
+    fitted, _, data, labels = load_and_read(model, table, given)
+    measures = measured(fitted, data, labels)
+    messages.result(measures)
+    if as_json:
+        return
+    rows = [
+        (name.replace("_", " "), "" if value is None else f"{100 * value:.1f} %")
+        for name, value in measures.items()
+        if name not in ("instances", "per_class")
+    ]
+    print_table(f"{table}: {measures['instances']:,} labelled instances", ["measure", ""], rows)
+    classes = [(name, f"{100 * share:.1f} %") for name, share in measures["per_class"].items()]
+    if classes:
+        print_table("Instances labelled rightly, bag labels not known", ["class", ""], classes)
+
+
+def measured(fitted: Any, data: BagTable, labels: LabelSets | None) -> dict[str, Any]:
+    """Measure a model on instances whose labels are known, and on bags."""
+    from unbag.metrics import bag_measures, calibration, instance_accuracy_per_class
+
+    truth = known_labels(data.bags)
+    if truth is None and labels is None:
+        raise DataError(
+            f"{data.path} has neither labels of instances nor of bags to compare with: name "
+            "their columns by --instance-labels and --labels."
+        )
+    result = {"instances": 0, "per_class": {}}
+    if truth is not None and hasattr(fitted, "predict_instances"):
+        known = truth[1]
+        true = truth[0][known]
+        predicted = texts(fitted.predict_instances(data.bags))[known]
+        result["instances"] = len(true)
+        result["inductive_accuracy"] = float(np.mean(predicted == true))
+        if labels is not None:
+            annotated = texts(fitted.annotate(data.bags, labels))[known]
+            result["transductive_accuracy"] = float(np.mean(annotated == true))
+        classes = sorted(set(true.tolist()))
+        shares = instance_accuracy_per_class(true, predicted, classes)
+        result["per_class"] = dict(zip(classes, map(float, shares), strict=True))
+        if hasattr(fitted, "predict_instances_proba"):
+            proba = fitted.predict_instances_proba(data.bags)[known]
+            found = calibration(true, proba, texts(class_names(fitted)))
+            result["calibration_error"] = float(found.ece)
+    if labels is not None:
+        scores = fitted.decision_function(data.bags)
+        # Where no bag has both kinds of classes, there is nothing to rank.
+        result |= {
+            name: float(value) if np.isfinite(value) else None
+            for name, value in bag_measures(labels, fitted.predict(data.bags), scores).items()
+        }
+    return result
+
+
+@o.with_roles(*o.OF_MODELS, "instance_labels", "media")
+def report(
+    model: o.Model,
+    table: o.Data,
+    output: Annotated[Path, o.written("The HTML file to write.")],
+    ignore_labels: o.IgnoreLabels = False,
+    title: Annotated[str | None, typer.Option(help="Of the page.")] = None,
+    as_json: o.Json = False,
+    **given: Any,
+) -> None:
+    """Write one HTML file that shows what a model makes of a table; it opens without a network.
+
+    Example: unbag report words.unbag words.csv -o report.html
+    """
+    from unbag.report import write_report
+
+    check_output(output, model, table)
+    fitted, header, data, labels = load_and_read(model, table, given, use_labels=not ignore_labels)
+    column = data.roles.media
+    write_report(
+        output, fitted, data.bags, labels,
+        media=None if column is None else located(data.column(column), data.path.parent),
+        title=title or f"{table.name}, annotated",
+        settings={
+            "model file": model.name, "table": table.name,
+            "fitted to": (header.get("info") or {}).get("source", "unknown"),
+            "written by": f"unbag {header['versions']['unbag']}" if "versions" in header else "",
+        },
+    )  # fmt: skip
+    messages.result(
+        {"output": str(output), "bags": len(data.bags), "instances": data.bags.n_instances,
+         "bag_labels_used": labels is not None}
+    )  # fmt: skip
+    messages.note(f"Written to {output}: open it in a browser.")
+
+
+def located(values: np.ndarray, folder: Path) -> list[str | None]:
+    """Return the paths of media files, which are relative to the table."""
+    return [None if value is None or value == "" else str(folder / str(value)) for value in values]

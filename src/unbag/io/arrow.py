@@ -1,0 +1,214 @@
+"""Parquet, Feather and Arrow files: read in batches of rows, several times if need be."""
+
+import os
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import ipc, parquet, types
+
+from .bag_table import CHUNK_BYTES
+from .files import PARQUET, DataError, check_distinct, shortened, suffix_of
+from .reading import TableFile
+from .roles import Roles
+
+MOST_ROWS = 1 << 17
+
+
+class ArrowFile(TableFile):
+    """A table of typed columns: one row per instance, or one row per bag with list columns.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Attributes
+    ----------
+    columns : list of str
+    schema : pyarrow.Schema
+    n_rows : int
+    """
+
+    errors = (OSError, pa.ArrowException)
+
+    def _open(self):
+        return pa.OSFile(str(self.path))
+
+    def _read_header(self):
+        self.is_parquet = suffix_of(self.path) in PARQUET
+        self.format = "Parquet" if self.is_parquet else "Feather"
+        n_bytes = os.path.getsize(self.path)
+        if not n_bytes:
+            raise DataError(f"{self.path} is empty: it needs a row per instance.")
+        if self.is_parquet:
+            opened = parquet.ParquetFile(self._file)
+            self.schema, self._metadata = opened.schema_arrow, opened.metadata
+            self.n_rows = self._metadata.num_rows
+            groups = [self._metadata.row_group(i) for i in range(opened.num_row_groups)]
+            n_bytes = sum(group.total_byte_size for group in groups)
+            if groups and self._metadata.num_columns:
+                codec = groups[0].column(0).compression
+                self.compression = "none" if codec == "UNCOMPRESSED" else codec
+        else:
+            self.schema = _feather_reader(self._file).schema
+            self.n_rows = sum(batch.num_rows for batch in _feather_batches(self._file, [0]))
+            # Compressed files take about a third of the room of what they hold.
+            n_bytes *= 3
+        self.row_bytes = n_bytes // max(self.n_rows, 1)
+        self.columns = self.schema.names
+        check_distinct(self.path, self.columns)
+
+    def _explained(self, error):
+        if not isinstance(error, pa.ArrowInvalid):
+            return super()._explained(error)
+        reason = str(error).splitlines()[0].rstrip(".")
+        return DataError(f"{self.path} is no {self.format} file, or a damaged one: {reason}.")
+
+    def _batches(self, columns, rows):
+        with self.opened() as file:
+            if self.is_parquet:
+                # Without a buffer of its own, a whole column of a row group would be read at once.
+                opened = parquet.ParquetFile(
+                    file, metadata=self._metadata, buffer_size=1 << 16, pre_buffer=False
+                )
+                batches = opened.iter_batches(batch_size=rows, columns=columns)
+            else:
+                batches = _feather_batches(file, [self.columns.index(name) for name in columns])
+            for batch in batches:
+                for start in range(0, batch.num_rows, rows):
+                    yield batch.select(columns).slice(start, rows)
+
+    def check_types(self, roles: Roles) -> None:
+        """Check the types of the columns that have a role."""
+        is_wide = self.is_wide(roles)
+        for name in roles.features:
+            kind = self.schema.field(name).type
+            if is_wide and not is_list_of_numbers(kind):
+                raise DataError(
+                    f"{self.path}, column {name!r} holds {kind}: in a table with list columns, a "
+                    "feature is a list of numbers. If rows are instances, carry the list columns."
+                )
+            if not is_wide and not is_number(kind):
+                raise DataError(
+                    f"{self.path}, column {name!r} holds {kind}: a feature is a number."
+                )
+        for role in ("bag",) if is_wide else ("bag", "instance_labels", "instance_id"):
+            name = getattr(roles, role)
+            if name is not None and types.is_nested(kind := self.schema.field(name).type):
+                raise DataError(f"{self.path}, column {name!r} holds {kind}: {role} is one value.")
+        name = roles.instance_labels
+        if is_wide and name is not None and not is_list(kind := self.schema.field(name).type):
+            raise DataError(
+                f"{self.path}, column {name!r} holds {kind}: in a table with list columns, labels "
+                "of instances are a list."
+            )
+
+    def is_wide(self, roles: Roles) -> bool:
+        """Return whether there are lists of numbers among the features, or what may be features."""
+        names = self.columns if roles.features is None else roles.features
+        kinds = {field.name: field.type for field in self.schema}
+        return any(
+            is_list_of_numbers(kinds[name])
+            for name in names
+            if name in kinds and name not in roles.carry
+        )
+
+    def chunks(
+        self,
+        texts: Sequence[str] = (),
+        numbers: Sequence[str] = (),
+        chunk_bytes: int = CHUNK_BYTES,
+    ) -> Iterator[tuple[int, pa.Table]]:
+        """Yield pairs of the first row's position and a pyarrow table of some columns.
+
+        Parameters
+        ----------
+        texts, numbers : sequence of str
+            Columns to be read as they are, and columns of numbers.
+        chunk_bytes : int
+            Bytes of a chunk if all its cells were numbers.
+        """
+        columns = list(dict.fromkeys([*texts, *numbers]))
+        rows = min(max(1, chunk_bytes // max(8 * len(columns), self.row_bytes)), MOST_ROWS)
+        first = 0
+        for batch in self._batches(columns, rows):
+            yield first, pa.Table.from_batches([batch])
+            first += batch.num_rows
+        if first != self.n_rows:
+            raise DataError(f"{self.path} should have {self.n_rows} rows but ends after {first}.")
+
+    def numbers(self, is_wide: bool = False) -> list[str]:
+        """Return the columns that hold numbers or booleans; in a wide table, lists of them."""
+        kind = is_list_of_numbers if is_wide else is_number
+        return [field.name for field in self.schema if kind(field.type)]
+
+    def dtype(self, columns: Sequence[str]) -> type[np.floating]:
+        """Return the precision of some columns of numbers: single only if all of them are."""
+        kinds = [self.schema.field(name).type for name in columns]
+        kinds = [kind.value_type if is_list(kind) else kind for kind in kinds]
+        return np.float32 if all(map(types.is_float32, kinds)) else np.float64
+
+    def place(self, row: int) -> str:
+        """Name a row, counted from 1."""
+        return f"row {row + 1}"
+
+    def bad_number(self, row: int, column: str, value: object = None) -> DataError:
+        """Make the error for a cell that should be a finite number."""
+        where = f"{self.path}, {self.place(row)}, column {column!r}"
+        if value is None:
+            return DataError(f"{where}: the value is missing; a feature needs one in every row.")
+        return DataError(
+            f"{where}: {shortened(value)} is not a finite number: correct it, or do not use the "
+            "column as a feature."
+        )
+
+
+def is_list(kind: pa.DataType) -> bool:
+    """Return whether a type is one of the list types.
+
+    Examples
+    --------
+    >>> is_list(pa.list_(pa.float64())), is_list(pa.float64())
+    (True, False)
+    """
+    return types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Return whether a type holds numbers or booleans.
+
+    Examples
+    --------
+    >>> is_number(pa.int8()), is_number(pa.bool_()), is_number(pa.string())
+    (True, True, False)
+    """
+    real = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
+    return real or types.is_boolean(kind)
+
+
+def is_list_of_numbers(kind: pa.DataType) -> bool:
+    """Return whether a type holds lists of numbers.
+
+    Examples
+    --------
+    >>> is_list_of_numbers(pa.list_(pa.int8())), is_list_of_numbers(pa.list_(pa.string()))
+    (True, False)
+    """
+    return is_list(kind) and is_number(kind.value_type)
+
+
+def _feather_reader(file, options=None):
+    file.seek(0)
+    is_file = file.read(6) == b"ARROW1"
+    file.seek(0)
+    return (ipc.open_file if is_file else ipc.open_stream)(file, options=options)
+
+
+def _feather_batches(file, indices):
+    """Yield the batches of a file or stream, with no more of their columns than asked for."""
+    reader = _feather_reader(file, ipc.IpcReadOptions(included_fields=indices))
+    if hasattr(reader, "num_record_batches"):
+        for index in range(reader.num_record_batches):
+            yield reader.get_batch(index)
+    else:
+        yield from reader

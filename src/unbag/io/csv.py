@@ -1,0 +1,367 @@
+"""Delimited text, such as CSV: read in blocks of whole records, several times if need be.
+
+A record ends at the end of a line, unless that lies within quotes. Quotes count only at the
+beginning of a cell, as in a spreadsheet: ``5" pipe`` is a cell like any other.
+"""
+
+import gzip
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv
+
+from .bag_table import CHUNK_BYTES
+from .files import DataError, changed, check_distinct, is_gzipped, no_rows, suffix_of
+from .reading import TableFile
+from .roles import Roles
+
+# A quoted cell that is longer than this was probably never meant to be opened.
+LONGEST_RECORD = 64 << 20
+# Rows by which columns of numbers are told from columns of text.
+SAMPLE_ROWS = 1000
+
+QUOTE = b'"'
+BOM = b"\xef\xbb\xbf"
+BLANK = (b"", b"\r")
+UTF16 = (b"\xff\xfe", b"\xfe\xff")
+FOREIGN = {b"PK\x03\x04": "a ZIP or Excel file", b"PAR1": "a Parquet file", b"ARROW1": "Feather"}
+DELIMITER_NAMES = {b",": "comma", b";": "semicolon", b"\t": "tab"}
+# A cell up to the quote that closes it; quotes within are doubled.
+IN_QUOTES = re.compile(rb'"[^"]*(?:""[^"]*)*')
+NUMBER = re.compile(r"[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t]*")
+MISSING = {"", "na", "n/a", "#n/a", "nan", "-nan", "null", "none", "inf", "-inf", "-"}
+
+
+class DelimitedFile(TableFile):
+    """A file of delimited text whose first record names the columns.
+
+    Parameters
+    ----------
+    path : str or path
+        The delimiter of ``.csv`` and ``.txt`` is the one of comma, semicolon and tab that gives
+        the header the most columns; that of ``.tsv`` is the tab. Compressed if it ends in ``.gz``.
+
+    Attributes
+    ----------
+    columns : list of str
+    delimiter : bytes
+    header : bytes
+        The first record as it stands.
+    line_end : bytes
+        As after the header.
+    has_mark : bool
+        Whether the file begins with a byte order mark.
+    """
+
+    errors = (OSError, EOFError, zlib.error)
+
+    def _open(self):
+        return gzip.open(self.path) if is_gzipped(self.path) else self.path.open("rb")
+
+    def _read_header(self):
+        head = self._file.read(4096)
+        for mark, what in FOREIGN.items():
+            if head.startswith(mark):
+                raise DataError(f"{self.path} is {what}, not text: name or save it rightly.")
+        if head.startswith(UTF16):
+            raise DataError(f"{self.path} is encoded in UTF-16: save it as UTF-8.")
+        if b"\0" in head:
+            raise DataError(f"{self.path} holds binary data, not text: is it the right file?")
+        self.has_mark = head.startswith(BOM)
+        # The header tells the delimiter, which hardly ever matters for where the header ends.
+        self.delimiter = b"," if suffix_of(self.path) != ".tsv" else b"\t"
+        first = self._first_record()
+        self.line_end = b"\r\n" if first.endswith(b"\r") else b"\n"
+        self.header = first.rstrip(b"\r")
+        self.delimiter = self._delimiter_of(self.header)
+        self.format = f"text separated by {DELIMITER_NAMES[self.delimiter]}s"
+        self.columns = [cell_text(raw) for raw in raw_cells(self.header, self.delimiter)]
+        check_distinct(self.path, self.columns)
+
+    def _first_record(self):
+        records = (record for block in self._records(1 << 16) for record in block)
+        for record in records:
+            if record not in BLANK:
+                self._check_encoding(record, [record], lambda _: "the header")
+                if b"\r" in record[:-1] and QUOTE not in record:
+                    raise DataError(
+                        f"{self.path}: lines end in carriage returns alone, as on old "
+                        "Macintoshes: save it with the usual line ends."
+                    )
+                return record
+        raise DataError(f"{self.path} is empty: it needs a header and a row per instance.")
+
+    @property
+    def _faults(self):
+        # Loaded only where something is wrong.
+        from . import csv_faults
+
+        return csv_faults
+
+    def _check_encoding(self, data, records, place):
+        try:
+            data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise self._faults.wrong_encoding(self.path, records, place) from error
+
+    def _delimiter_of(self, header):
+        widths = {each: len(raw_cells(header, each)) for each in DELIMITER_NAMES}
+        candidates = [b"\t"] if suffix_of(self.path) == ".tsv" else list(DELIMITER_NAMES)
+        best = max(candidates, key=widths.get)
+        if widths[best] == 1:
+            self._faults.check_single_column(self.path, header, widths)
+        return best
+
+    def _records(self, chunk_bytes):
+        """Yield lists of whole records, blank lines among them, the header first."""
+        pending = []
+        with self.opened() as file:
+            if self.has_mark:
+                file.read(len(BOM))
+            while data := file.read(chunk_bytes):
+                pending.append(data)
+                if b"\n" not in data:
+                    continue
+                text = b"".join(pending)
+                *lines, rest = text.split(b"\n")
+                if are_lines_records(text[: len(text) - len(rest)], self.delimiter):
+                    records, torn = lines, []
+                else:
+                    records, torn = whole_records(lines, self.delimiter)
+                pending = [b"\n".join([*torn, rest])]
+                if len(pending[0]) > LONGEST_RECORD:
+                    raise self._faults.unclosed_quote(self.path, pending[0])
+                if records:
+                    yield records
+        if rest := b"".join(pending):
+            records, torn = whole_records(rest.split(b"\n"), self.delimiter)
+            if torn:
+                raise self._faults.unclosed_quote(self.path, b"\n".join(torn))
+            yield records
+
+    def blocks(self, chunk_bytes: int = CHUNK_BYTES) -> Iterator[list[bytes]]:
+        """Yield lists of the records of rows: neither the header nor blank lines."""
+        header_seen = False
+        for records in self._records(chunk_bytes):
+            if any(blank in records for blank in BLANK):
+                records = [record for record in records if record not in BLANK]
+            if records and not header_seen:
+                header_seen = True
+                records = records[1:]
+            if records:
+                yield records
+
+    def chunks(
+        self,
+        texts: Sequence[str] = (),
+        numbers: Sequence[str] = (),
+        chunk_bytes: int = CHUNK_BYTES,
+    ) -> Iterator[tuple[int, pa.Table]]:
+        """Yield pairs of the first row's position and a pyarrow table of some columns.
+
+        Parameters
+        ----------
+        texts, numbers : sequence of str
+            Columns to be read as strings and as float64, where null is an empty cell.
+        chunk_bytes : int
+            Bytes of text in a chunk, roughly.
+        """
+        types = dict.fromkeys(texts, pa.string()) | dict.fromkeys(numbers, pa.float64())
+        convert = csv.ConvertOptions(
+            column_types=types, include_columns=list(types), null_values=[""]
+        )
+        first = 0
+        for records in self.blocks(chunk_bytes):
+            data = b"\n".join([*records, b""])
+            if texts and not data.isascii():
+                self._check_encoding(
+                    data, records, lambda row, first=first: self.place(first + row)
+                )
+            read = csv.ReadOptions(column_names=self.columns, block_size=len(data) + 1)
+            newlines = data.count(b"\n") > len(records)
+            parse = csv.ParseOptions(delimiter=self.delimiter.decode(), newlines_in_values=newlines)
+            try:
+                table = csv.read_csv(pa.BufferReader(data), read, parse, convert)
+            except pa.ArrowInvalid as error:
+                raise self._faults.bad_record(self, records, first, numbers, error) from error
+            if table.num_rows != len(records):
+                what = "a stray carriage return"
+                raise self._faults.bad_record(self, records, first, numbers, what)
+            yield first, table
+            first += len(records)
+
+    def is_wide(self, roles: Roles) -> bool:
+        """Return whether there are list columns: not in text."""
+        return False
+
+    def check_types(self, roles: Roles) -> None:
+        """Check the types of the columns that have a role: in text, cells have to be read."""
+
+    def dtype(self, columns: Sequence[str]) -> type[np.floating]:
+        """Return the precision of some columns of numbers: text has none."""
+        return np.float64
+
+    def numbers(self, is_wide: bool = False) -> list[str]:
+        """Return the columns of numbers: half of the filled cells of the first rows, or more."""
+        filled = [0] * len(self.columns)
+        numeric = [0] * len(self.columns)
+        seen = 0
+        for records in self.blocks(1 << 18):
+            for record in records[: SAMPLE_ROWS - seen]:
+                cells = raw_cells(record.rstrip(b"\r"), self.delimiter)
+                for column, raw in enumerate(cells[: len(self.columns)]):
+                    text = raw.decode("utf-8", "replace").strip('"')
+                    if text.strip().lower() not in MISSING:
+                        filled[column] += 1
+                        numeric[column] += NUMBER.fullmatch(text) is not None
+            seen += len(records)
+            if seen >= SAMPLE_ROWS:
+                break
+        if not seen:
+            raise no_rows(self.path)
+        counts = zip(self.columns, filled, numeric, strict=True)
+        return [name for name, total, count in counts if total and 2 * count >= total]
+
+    def place(self, row: int) -> str:
+        """Name a row as a spreadsheet does: the header is row 1, and blank lines count."""
+        line, data_rows = 0, -1
+        for records in self._records(CHUNK_BYTES):
+            for record in records:
+                line += 1
+                data_rows += record not in BLANK
+                if data_rows > row:
+                    return f"row {line}"
+        return f"row {row + 2}"
+
+    def cell(self, row: int, column: str) -> str:
+        """Return the text of a cell."""
+        position = self.columns.index(column)
+        for records in self.blocks():
+            if row < len(records):
+                return cell_text(raw_cells(records[row].rstrip(b"\r"), self.delimiter)[position])
+            row -= len(records)
+        raise changed(self.path)
+
+    def bad_number(self, row: int, column: str, value: object = None) -> DataError:
+        """Make the error for a cell that should be a finite number."""
+        return self._faults.bad_number(self, row, column, self.cell(row, column))
+
+
+def whole_records(lines: list[bytes], delimiter: bytes) -> tuple[list[bytes], list[bytes]]:
+    r"""Join the lines that a quoted cell has torn apart.
+
+    Parameters
+    ----------
+    lines : list of bytes
+        Without the line feeds at their ends.
+    delimiter : bytes
+
+    Returns
+    -------
+    records : list of bytes
+    rest : list of bytes
+        Lines of a record whose end has not come yet.
+
+    Examples
+    --------
+    >>> whole_records([b'a,"two', b'lines"', b"b,c"], b",")
+    ([b'a,"two\nlines"', b'b,c'], [])
+    """
+    if not any(QUOTE in line for line in lines):
+        return lines, []
+    records, rest = [], []
+    for line in lines:
+        if not rest:
+            if QUOTE in line and ends_quoted(line, delimiter):
+                rest = [line]
+            else:
+                records.append(line)
+            continue
+        rest.append(line)
+        if QUOTE in line and not ends_quoted(record := b"\n".join(rest), delimiter):
+            records.append(record)
+            rest = []
+    return records, rest
+
+
+def are_lines_records(text: bytes, delimiter: bytes) -> bool:
+    r"""Return whether quotes do nothing but enclose whole cells that lie within a line each.
+
+    Then every line is a record. So it is in most files that have quotes at all, and looking at
+    all of their bytes at once is much faster than at each line.
+
+    Parameters
+    ----------
+    text : bytes
+        Whole lines, from the beginning of a record on.
+    delimiter : bytes
+
+    Examples
+    --------
+    >>> are_lines_records(b'a,"b"\n', b","), are_lines_records(b'a,"b\nc"\n', b",")
+    (True, False)
+    """
+    data = np.frombuffer(text, np.uint8)
+    quotes = np.flatnonzero(data == QUOTE[0])
+    opening, closing = quotes[::2], quotes[1::2]
+    if opening.size != closing.size:
+        return False
+    # If every other quote opens a cell, then none of the others is doubled, and they close it.
+    before = data[opening[opening > 0] - 1]
+    if not np.isin(before, [delimiter[0], 10]).all():
+        return False
+    ends = np.flatnonzero(data == 10)
+    return np.array_equal(np.searchsorted(ends, opening), np.searchsorted(ends, closing))
+
+
+def ends_quoted(record: bytes, delimiter: bytes) -> bool:
+    """Return whether a quoted cell is still open where the bytes end.
+
+    Examples
+    --------
+    >>> ends_quoted(b'a,"b', b","), ends_quoted(b'a,"b"', b","), ends_quoted(b'5" pipe,b', b",")
+    (True, False, False)
+    """
+    return IN_QUOTES.fullmatch(raw_cells(record, delimiter)[-1]) is not None
+
+
+def raw_cells(record: bytes, delimiter: bytes) -> list[bytes]:
+    """Split a record into its cells, with the quotes that they have.
+
+    Examples
+    --------
+    >>> raw_cells(b'007,"a,b",', b",")
+    [b'007', b'"a,b"', b'']
+    """
+    if QUOTE not in record:
+        return record.split(delimiter)
+    pattern = rb'(?:^|%b)(%b(?:"[^%b]*)?|[^%b]*)'
+    return re.findall(pattern % (delimiter, IN_QUOTES.pattern, delimiter, delimiter), record)
+
+
+def cell_text(raw: bytes) -> str:
+    """Read the text of a cell.
+
+    Examples
+    --------
+    >>> cell_text(b'"a ""b"" c"'), cell_text(b"1.50")
+    ('a "b" c', '1.50')
+    """
+    if raw.startswith(QUOTE):
+        inside = IN_QUOTES.match(raw)[0]
+        raw = inside[1:].replace(b'""', QUOTE) + raw[len(inside) + 1 :]
+    return raw.decode("utf-8")
+
+
+def is_number(text: str) -> bool:
+    """Return whether a cell is read as a number.
+
+    Examples
+    --------
+    >>> is_number(" -1.5e3"), is_number("1,5"), is_number("0x10")
+    (True, False, False)
+    """
+    return NUMBER.fullmatch(text) is not None

@@ -1,0 +1,112 @@
+"""What is wrong with delimited text, and in which row and column a spreadsheet shows it."""
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from .csv import DELIMITER_NAMES, MISSING, DelimitedFile, cell_text, is_number, raw_cells
+from .files import DataError, PathLike, listed, shortened
+
+
+def check_single_column(path: PathLike, header: bytes, widths: Mapping[bytes, int]) -> None:
+    """Raise an error if a header of one column seems to be separated by something else."""
+    others = [name for each, name in DELIMITER_NAMES.items() if widths[each] > 1]
+    if others:
+        raise DataError(
+            f"{path} should be separated by tabs, but its header has a {others[0]}: name the file "
+            ".csv."
+        )
+    signs = [sign for sign in "|:^~ " if sign.encode() in header]
+    if signs:
+        raise DataError(
+            f"{path} has one column only, {shortened(header.decode())}: is it separated by "
+            f"{signs[0]!r}? Use comma, semicolon or tab."
+        )
+
+
+def unclosed_quote(path: PathLike, record: bytes) -> DataError:
+    """Make the error for a quote that no other one closes."""
+    start = record[:40].decode("utf-8", "replace")
+    return DataError(
+        f"{path}: a quote is opened but never closed in the row that begins with "
+        f"{shortened(start)}: close it, or double it if it belongs to the text."
+    )
+
+
+def wrong_encoding(
+    path: PathLike, records: Sequence[bytes], place: Callable[[int], str]
+) -> DataError:
+    """Make the error for records of which one is not encoded in UTF-8.
+
+    Parameters
+    ----------
+    path : str or path
+    records : list of bytes
+    place : callable
+        Names the place of a record, given its number among `records`.
+    """
+    for row, record in enumerate(records):
+        try:
+            record.decode("utf-8")
+        except UnicodeDecodeError as error:
+            wrong = record[max(error.start - 10, 0) : error.start + 10]
+            return DataError(
+                f"{path}, {place(row)}: {shortened(wrong)} is not encoded in UTF-8: save the file "
+                "as 'CSV UTF-8'."
+            )
+    raise ValueError("All of the records are encoded in UTF-8.")
+
+
+def bad_number(source: DelimitedFile, row: int, column: str, text: str) -> DataError:
+    """Make the error for a cell that should be a finite number."""
+    where = f"{source.path}, {source.place(row)}, column {column!r}"
+    if not text.strip():
+        return DataError(f"{where}: the cell is empty; a feature needs a number in every row.")
+    if re.fullmatch(r"\s*[+-]?\d+,\d+\s*", text):
+        return DataError(f"{where}: {shortened(text)} has a decimal comma: write a point instead.")
+    what = "finite number" if text.strip().lower() in MISSING or is_number(text) else "number"
+    return DataError(
+        f"{where}: {shortened(text)} is not a {what}: correct it, or do not use the column as a "
+        "feature."
+    )
+
+
+def bad_record(
+    source: DelimitedFile,
+    records: Sequence[bytes],
+    first: int,
+    numbers: Sequence[str],
+    error: object,
+) -> DataError:
+    """Find the first record that cannot be read, and make the error that names it.
+
+    Parameters
+    ----------
+    source : DelimitedFile
+    records : list of bytes
+    first : int
+        Position of the first of them among the rows.
+    numbers : sequence of str
+        The columns that should hold numbers.
+    error : object
+        What is said where no record seems to be wrong.
+    """
+    positions = [(source.columns.index(name), name) for name in numbers]
+    for row, record in enumerate(records, first):
+        cells = raw_cells(record.rstrip(b"\r"), source.delimiter)
+        if len(cells) != len(source.columns):
+            return DataError(
+                f"{source.path}, {source.place(row)} has {len(cells)} cells, but the header names "
+                f"{len(source.columns)} columns ({listed(source.columns)}): is a delimiter "
+                "missing, or a quote?"
+            )
+        for position, name in positions:
+            text = cell_text(cells[position])
+            if not is_number(text) or not math.isfinite(float(text)):
+                return bad_number(source, row, name, text)
+        if b"\r" in record[:-1]:
+            return DataError(
+                f"{source.path}, {source.place(row)} has a carriage return outside quotes: "
+                "remove it."
+            )
+    return DataError(f"{source.path}, near {source.place(first)}: {error}.")
