@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 from functools import wraps
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
-Method = TypeVar("Method", bound=Callable)
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def all_or_nothing(method: Method) -> Method:
@@ -15,7 +15,7 @@ def all_or_nothing(method: Method) -> Method:
     """
 
     @wraps(method)
-    def learn(self, *arguments, **options):
+    def learn(self: Any, *arguments: Any, **options: Any) -> Any:
         steps = [step for _, step in getattr(self, "steps", ()) if hasattr(step, "__dict__")]
         before = [(part, dict(vars(part))) for part in (self, *steps)]
         try:
@@ -26,4 +26,4 @@ def all_or_nothing(method: Method) -> Method:
                 vars(part).update(attributes)
             raise
 
-    return learn
+    return cast(Method, learn)

@@ -1,6 +1,7 @@
 """Multinomial logistic regression of instances in bags whose label sets are unions."""
 
 import warnings
+from typing import Literal
 
 import numpy as np
 
@@ -39,7 +40,10 @@ class LinearUnionClassifier(UnionClassifier):
 
 
 def settled_label_sets(
-    bags: Bags, labels: LabelSets, problem: UnionProblem, on_impossible: str
+    bags: Bags,
+    labels: LabelSets,
+    problem: UnionProblem,
+    on_impossible: Literal["relax", "drop", "raise"],
 ) -> Settled:
     """Decide on the bags of a fit whose label sets cannot be, and warn of them by their ids.
 

@@ -33,7 +33,7 @@ from .statistics import Moments, Statistics
 PART_WORK = 2e7
 PART_INSTANCES = 4096
 # What overflows is found in the sum of all parts, and is an error there.
-UNHEARD = {"over": "ignore", "invalid": "ignore"}
+UNHEARD: Any = {"over": "ignore", "invalid": "ignore"}
 
 
 class Ray(NamedTuple):

@@ -14,11 +14,11 @@ from .roles import Roles
 
 if TYPE_CHECKING:
     # What `_LAZY` loads, for type checkers and the documentation.
-    from .annotations import write_audacity, write_raven
     from .arff import read_arff, write_arff
-    from .conversion import convert, write_bags
     from .mat import read_mat, write_mat
     from .npz import read_npz, write_npz
+    from .selections import write_audacity, write_raven
+    from .writing import convert, write_bags
 
 # Loaded when first asked for: they need pyarrow or scipy.io.
 _LAZY = {
