@@ -20,8 +20,8 @@ from sklearn.preprocessing import StandardScaler
 
 from measure import alternate, machine, save
 from unbag import Bags, OnInstances, ORLogisticRegression, RBFDictionary
+from unbag._threads import one_blas_thread, thread_map
 from unbag.fitting import Objective, Progress, fit_em, fit_lbfgs, make_parts
-from unbag.fitting.threads import one_blas_thread, thread_map
 from unbag.model_selection import inductive_accuracy
 from unbag.union import UnionProblem
 

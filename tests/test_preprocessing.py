@@ -26,8 +26,8 @@ from unbag.preprocessing import (
     BagContext,
     OnInstances,
     RBFDictionary,
-    is_whitened,
 )
+from unbag.validation import is_whitened
 
 TRANSFORMERS = [OnInstances(StandardScaler()), BagContext(0.5), RBFDictionary()]
 each_transformer = pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from . import estimators as estimators
 from . import io as io
 from . import labels as labels
 from . import metrics as metrics
-from . import model_file as model_file
 from . import model_selection as model_selection
+from . import models as models
 from . import pipeline as pipeline
 from . import preprocessing as preprocessing
 from . import union as union
@@ -25,9 +25,9 @@ from .estimators import SupervisedLogisticRegression as SupervisedLogisticRegres
 from .estimators import is_background as is_background
 from .labels import LabelSets as LabelSets
 from .labels import Unknown as Unknown
-from .loading import load as load
 from .model_selection import MultilabelStratifiedKFold as MultilabelStratifiedKFold
 from .model_selection import cross_validate_bags as cross_validate_bags
+from .models import load as load
 from .pipeline import BagPipeline as BagPipeline
 from .pipeline import kernel_pipeline as kernel_pipeline
 from .preprocessing import BagContext as BagContext

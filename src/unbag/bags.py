@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from unbag._bag_parts import (
+from unbag._checks import (
     bag_name,
     checked_column,
     checked_features,

@@ -8,19 +8,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
 from ._extras import MissingExtraError, require
 from ._files import atomic_write
+from .bags import Bags
 from .datasets import load_digit_bags
 from .estimators import ORLogisticRegression
 
 IMAGE_SHAPE = (8, 8)
 
 
-def accuracies(bags, y, n_train):
-    """Fit on the first bags, and tell how many instances each way of labelling gets right.
+def accuracies(
+    bags: Bags, y: NDArray[np.integer], n_train: int
+) -> tuple[ORLogisticRegression, dict[str, float]]:
+    """Fit on the first bags, and count how many instances each way of labelling gets right.
 
     Returns
     -------
@@ -47,7 +51,9 @@ def accuracies(bags, y, n_train):
     }
 
 
-def draw(model, bags, y, path, n_bags=8):
+def draw(
+    model: ORLogisticRegression, bags: Bags, y: NDArray[np.integer], path: Path, n_bags: int = 8
+) -> None:
     """Draw some bags, each digit with the label and probability that were inferred for it."""
     require("matplotlib").use("agg")
     from matplotlib import pyplot

@@ -11,11 +11,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.metaestimators import available_if
 
-from unbag._transaction import all_or_nothing
 from unbag.bags import Bags
 from unbag.labels import LabelSets
 from unbag.models import save
 from unbag.preprocessing import BagContext, OnInstances, RBFDictionary
+from unbag.validation import all_or_nothing
 
 
 def _asked_of_model(stub):

@@ -22,12 +22,10 @@ from sklearn.utils.validation import (
     check_random_state,
 )
 
-from unbag._transaction import all_or_nothing
 from unbag.bags import Bags
-from unbag.validation import check_finite, validate_bags
+from unbag.validation import WHITENED, all_or_nothing, check_finite, validate_bags
 
 BLOCK_ENTRIES = 2**23  # bounds the arrays held at once beside the result: 64 MiB each
-WHITENED = "whitened_rbf_"  # how names of whitened features begin
 
 
 class _BagTransformer(TransformerMixin, BaseEstimator):
@@ -270,24 +268,6 @@ class RBFDictionary(_BagTransformer):
             origin = dictionary.mean(axis=0)
             instances, dictionary = instances - origin, dictionary - origin
         return rbf_kernel(instances, dictionary, gamma=1 / self.delta_)
-
-
-def is_whitened(bags: Bags) -> bool:
-    """Return whether features come from a whitened dictionary, and must not be standardised.
-
-    Parameters
-    ----------
-    bags : Bags
-        The names of the features say so; where there are none the answer is False.
-
-    Examples
-    --------
-    >>> bags = Bags([[0.0], [2.0]], offsets=[0, 1, 2])
-    >>> is_whitened(bags), is_whitened(RBFDictionary().fit_transform(bags))
-    (False, True)
-    """
-    names = getattr(bags, "feature_names", None)
-    return names is not None and any(str(name).startswith(WHITENED) for name in names)
 
 
 def _dictionary_size(n_components, n_instances):

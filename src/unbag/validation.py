@@ -1,21 +1,27 @@
 """What comes into `fit`, `transform` and `predict`: bags, their weights, and parameters.
 
 `validate_bags` is scikit-learn's `validate_data` for bags. Constructor parameters are checked in
-``fit``, as scikit-learn wants them. Transformers and estimators share all of it.
+``fit``, as scikit-learn wants them; a fit that fails leaves everything as it was. Transformers and
+estimators share all of it.
 """
 
 import math
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from functools import wraps
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from unbag._finite import first_nonfinite
+from unbag._checks import first_nonfinite
 from unbag.bags import Bags, BagsLike, bag_of
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+# How names of whitened features begin.
+WHITENED = "whitened_rbf_"
 
 
 def validate_bags(
@@ -143,3 +149,43 @@ def check_choices(model: object, **choices: Collection[Any]) -> None:
         value = getattr(model, name)
         if value not in allowed:
             raise ValueError(f"{name} must be one of {allowed}; got {value!r}.")
+
+
+def is_whitened(bags: Bags) -> bool:
+    """Return whether features come from a whitened dictionary, and must not be standardised.
+
+    Parameters
+    ----------
+    bags : Bags
+        The names of the features say so; where there are none the answer is False.
+
+    Examples
+    --------
+    >>> bags = Bags([[0.0], [2.0]], offsets=[0, 1, 2])
+    >>> is_whitened(bags), is_whitened(bags.with_features(bags.X, ["whitened_rbf_0"]))
+    (False, True)
+    """
+    names = getattr(bags, "feature_names", None)
+    return names is not None and any(str(name).startswith(WHITENED) for name in names)
+
+
+def all_or_nothing(method: Method) -> Method:
+    """Make a method that learns restore the attributes of its estimator when it fails.
+
+    A model half of whose attributes are new would go on answering. Those of the steps of a
+    pipeline are restored too, since it fits them one after the other.
+    """
+
+    @wraps(method)
+    def learn(self: Any, *arguments: Any, **options: Any) -> Any:
+        steps = [step for _, step in getattr(self, "steps", ()) if hasattr(step, "__dict__")]
+        before = [(part, dict(vars(part))) for part in (self, *steps)]
+        try:
+            return method(self, *arguments, **options)
+        except BaseException:
+            for part, attributes in before:
+                vars(part).clear()
+                vars(part).update(attributes)
+            raise
+
+    return cast(Method, learn)

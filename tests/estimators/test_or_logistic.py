@@ -365,7 +365,7 @@ def test_same_seed_same_coefficients_on_any_number_of_threads(solver, colours, m
     options = {"solver": solver, "max_iter": 20, "random_state": 7}
     monkeypatch.setattr("unbag.fitting.parts.PART_WORK", 1.0)
     one = ORLogisticRegression(n_jobs=1, **options).fit(bags, y)
-    monkeypatch.setattr("unbag.fitting.threads.WORTHWHILE", 0.0)
+    monkeypatch.setattr("unbag._threads.FIT_WORTHWHILE", 0.0)
     two = ORLogisticRegression(n_jobs=2, **options).fit(bags, y)
     np.testing.assert_array_equal(one.coef_, two.coef_)
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax
 
+from unbag import _threads as threads_module
 from unbag.union import IntractableBagError, infer, most_likely_labels, sample_labels
-from unbag.union import threads as threads_module
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_threads_change_nothing(bags, monkeypatch):
     )
     infer(*bags, n_jobs=3)
     assert not started, "small problems must not pay for threads"
-    monkeypatch.setattr("unbag.union.problem.WORTHWHILE", 0.0)
+    monkeypatch.setattr("unbag.union.problem.INFERENCE_WORTHWHILE", 0.0)
     several = infer(*bags, n_jobs=3)
     assert started
     for name in ("posterior", "log_likelihood", "error_bound", "method"):
@@ -96,7 +96,7 @@ def test_threads_change_nothing(bags, monkeypatch):
 
 
 def test_threads_pass_errors_on(monkeypatch):
-    monkeypatch.setattr("unbag.union.problem.WORTHWHILE", 0.0)
+    monkeypatch.setattr("unbag.union.problem.INFERENCE_WORTHWHILE", 0.0)
     log_prior = np.zeros((60, 30))
     with pytest.raises(IntractableBagError, match="bag 1 has 30 required labels"):
         infer(log_prior, [0, 30, 60], [[1] + [0] * 29, [1] * 30], n_jobs=2)

@@ -115,7 +115,7 @@ def test_what_a_pinned_instance_shows_need_not_be_relaxed(rng):
 
 @pytest.mark.parametrize("n_jobs", [1, 2, -1])
 def test_policies_do_not_depend_on_threads(rng, monkeypatch, n_jobs):
-    monkeypatch.setattr("unbag.union.problem.WORTHWHILE", 0.0)
+    monkeypatch.setattr("unbag.union.problem.INFERENCE_WORTHWHILE", 0.0)
     bags = crowded(rng, 2)
     expected = infer(*bags, on_intractable="relax", n_jobs=1)
     result = infer(*bags, on_intractable="relax", n_jobs=n_jobs)

@@ -9,8 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from unbag._transaction import all_or_nothing
-from unbag.validation import bag_weights
+from unbag.validation import all_or_nothing, bag_weights
 
 from .contract import BagClassifier, BagsLike, LabelSetsLike, RandomState
 from .instances import InstanceClassifier

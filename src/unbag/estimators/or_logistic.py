@@ -17,7 +17,6 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from unbag._transaction import all_or_nothing
 from unbag.fitting import (
     SCALINGS,
     NonFiniteObjectiveError,
@@ -31,7 +30,6 @@ from unbag.fitting import (
     thread_map,
 )
 from unbag.labels import LabelSets
-from unbag.preprocessing import is_whitened
 from unbag.union import (
     IntractableBagError,
     IntractableBagWarning,
@@ -39,10 +37,17 @@ from unbag.union import (
 )
 from unbag.union.dispatch import METHODS, Method
 from unbag.union.policy import OnIntractable, name_bags
-from unbag.validation import bag_weights, check_choices, check_numbers, check_positive_integers
+from unbag.validation import (
+    all_or_nothing,
+    bag_weights,
+    check_choices,
+    check_numbers,
+    check_positive_integers,
+    is_whitened,
+)
 
 from .contract import BagsLike, LabelSetsLike, RandomState, as_labels, is_one_label_each
-from .linear import LinearUnionClassifier, settled_label_sets
+from .instances import LinearUnionClassifier, settled_label_sets
 
 
 class ORLogisticRegression(LinearUnionClassifier):
@@ -333,6 +338,9 @@ class ORLogisticRegression(LinearUnionClassifier):
     def _possible_label_sets(self, bags, labels, pinned):
         """Return label sets that can be, as a UnionProblem, and which bags to use."""
         problem = UnionProblem(bags.offsets, self._union_y(labels), pinned)
+        if not problem.impossible.any():
+            self.relaxed_ = {}
+            return problem, np.ones(len(bags), dtype=bool)
         settled = settled_label_sets(bags, labels, problem, self.on_impossible)
         self.relaxed_: dict[object, np.ndarray] = {
             bags.ids[b].item(): self._label_values(settled.relaxed[b].nonzero()[0])

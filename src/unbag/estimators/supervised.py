@@ -5,13 +5,12 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from unbag._transaction import all_or_nothing
 from unbag.bags import Bags
 from unbag.fitting import Scaling
-from unbag.validation import bag_weights, check_choices
+from unbag.validation import all_or_nothing, bag_weights, check_choices
 
 from .contract import BagsLike, LabelSetsLike, RandomState
-from .linear import LinearUnionClassifier
+from .instances import LinearUnionClassifier
 from .or_logistic import ORLogisticRegression
 
 

@@ -15,7 +15,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from unbag.fitting.threads import one_blas_thread
+from unbag._threads import one_blas_thread
 
 from .ledger import Ledger
 from .unit import Unit, Values

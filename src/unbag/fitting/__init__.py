@@ -4,14 +4,13 @@ Value and gradient of the objective are sums over parts of the bags. Whoever can
 fit: threads, a loop over files, a cluster.
 """
 
-from .objective import NonFiniteObjectiveError, Objective, Progress, UncertifiedWarning
-from .parts import Part, make_parts
+from unbag._threads import one_blas_thread, thread_map
+
+from .objective import NonFiniteObjectiveError, Objective, Progress, Training, UncertifiedWarning
+from .parts import Part, log_softmax, make_parts
 from .scaling import SCALINGS, Scale, Scaling
-from .softmax import log_softmax
-from .solvers import fit_em, fit_lbfgs, fit_stochastic
+from .solvers import Stream, fit_em, fit_lbfgs, fit_stochastic
 from .statistics import Moments, Statistics
-from .threads import one_blas_thread, thread_map
-from .training import Stream, Training
 
 __all__ = [
     "SCALINGS",

@@ -20,20 +20,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from unbag._compile import kernel
 from unbag.bags import Bags, Features, offsets_of
 from unbag.union import UnionProblem
 from unbag.union.dispatch import Method
 from unbag.union.layout import add_packed, dot_packed
 from unbag.union.policy import surest_labels
 
-from .softmax import log_softmax
+from .scaling import feature_moments
 from .statistics import Moments, Statistics
 
 # Multiplications in one product of a part, and its most instances: small enough for the cache.
 PART_WORK = 2e7
 PART_INSTANCES = 4096
 # What overflows is found in the sum of all parts, and is an error there.
-UNHEARD = {"over": "ignore", "invalid": "ignore"}
+UNHEARD: Any = {"over": "ignore", "invalid": "ignore"}
 
 
 class Ray(NamedTuple):
@@ -130,11 +131,7 @@ class Part:
         Moments
         """
         X = csr_rows(self.X, self.rows) if sparse.issparse(self.X) else self.X[self.rows]
-        weight = self.row_weight if weighted else None
-        total = float(X.shape[0] if weight is None else weight.sum())
-        of_rows = sparse_moments if sparse.issparse(X) else dense_moments
-        with np.errstate(**UNHEARD):
-            return Moments(total, *of_rows(X, weight, total))
+        return feature_moments(X, self.row_weight if weighted else None)
 
     # The question of every solver.
 
@@ -276,6 +273,49 @@ def logits_at(W: np.ndarray, X: Features) -> np.ndarray:
     return logits
 
 
+def log_softmax(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Turn logits into log-probabilities and probabilities, row by row.
+
+    Parameters
+    ----------
+    logits : ndarray of float64 of shape (n_instances, n_classes)
+
+    Returns
+    -------
+    log_prior, prior : ndarrays of shape (n_instances, n_classes)
+    """
+    log_prior = np.empty(logits.shape)
+    subtract_largest(logits, log_prior)
+    # numpy's exponentials are vectorised, and several times faster.
+    prior = np.exp(log_prior)
+    normalise(log_prior, prior)
+    return log_prior, prior
+
+
+@kernel
+def subtract_largest(logits, log_prior):
+    """Bring the largest entry of each row to zero."""
+    for i in range(logits.shape[0]):
+        largest = -np.inf
+        for c in range(logits.shape[1]):
+            largest = max(largest, logits[i, c])
+        for c in range(logits.shape[1]):
+            log_prior[i, c] = logits[i, c] - largest
+
+
+@kernel
+def normalise(log_prior, prior):
+    """Divide each row by its sum."""
+    for i in range(prior.shape[0]):
+        total = 0.0
+        for c in range(prior.shape[1]):
+            total += prior[i, c]
+        log_total = np.log(total)
+        for c in range(prior.shape[1]):
+            log_prior[i, c] -= log_total
+            prior[i, c] /= total
+
+
 def csr_rows(X: Any, rows: slice | np.ndarray) -> Any:
     """Return rows of a CSR matrix; those of a slice share its memory."""
     if not isinstance(rows, slice):
@@ -284,43 +324,6 @@ def csr_rows(X: Any, rows: slice | np.ndarray) -> Any:
     first, last = starts[0], starts[-1]
     arrays = X.data[first:last], X.indices[first:last], starts - first
     return sparse.csr_matrix(arrays, shape=(rows.stop - rows.start, X.shape[1]), copy=False)
-
-
-def dense_moments(
-    X: np.ndarray, weight: np.ndarray | None, total: float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return mean, sum of squared differences from it, minimum and maximum of columns."""
-    if not total > 0:
-        mean = np.zeros(X.shape[1])
-    elif weight is None:
-        mean = X.mean(axis=0, dtype=np.float64)
-    else:
-        mean = weight @ X.astype(np.float64, copy=False) / total
-    difference = X - mean
-    squares = (np.ones(len(X)) if weight is None else weight) @ difference**2
-    low = X.min(axis=0, initial=np.inf).astype(np.float64)
-    return mean, squares, low, X.max(axis=0, initial=-np.inf).astype(np.float64)
-
-
-def sparse_moments(
-    X: Any, weight: np.ndarray | None, total: float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Do what `dense_moments` does for a CSR matrix, which is never made dense."""
-    n_rows, n_columns = X.shape
-    per_entry = np.repeat(np.ones(n_rows) if weight is None else weight, np.diff(X.indptr))
-    data = X.data.astype(np.float64, copy=False)
-
-    def column_sums(values):
-        return np.bincount(X.indices, weights=values, minlength=n_columns)
-
-    mean = column_sums(per_entry * data) / total if total > 0 else np.zeros(n_columns)
-    # What is not stored is zero, and differs from the mean by all of it.
-    unstored = np.maximum(total - column_sums(per_entry), 0.0)
-    squares = column_sums(per_entry * (data - mean[X.indices]) ** 2) + unstored * mean**2
-    if n_rows == 0:
-        return mean, squares, np.full(n_columns, np.inf), np.full(n_columns, -np.inf)
-    low, high = (np.float64(each.toarray()).ravel() for each in (X.min(axis=0), X.max(axis=0)))
-    return mean, squares, low, high
 
 
 def make_parts(

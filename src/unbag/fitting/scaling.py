@@ -12,9 +12,10 @@ features, and are turned into weights of the features as they are, and gradients
 """
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from scipy import sparse
 
 from .statistics import Moments
 
@@ -147,3 +148,60 @@ class Scale:
         ndarray of shape (n_classes, n_features + 1)
         """
         return np.column_stack([coef * self.scale, intercept + coef @ self.shift])
+
+
+def feature_moments(X: Any, weight: np.ndarray | None) -> Moments:
+    """Compute mean and spread of features over instances.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_instances, n_features)
+    weight : ndarray of shape (n_instances,) or None
+        What each instance counts.
+
+    Returns
+    -------
+    Moments
+    """
+    total = float(X.shape[0] if weight is None else weight.sum())
+    of_rows = sparse_moments if sparse.issparse(X) else dense_moments
+    # What overflows is found when the scale is learnt, and is an error there.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return Moments(total, *of_rows(X, weight, total))
+
+
+def dense_moments(
+    X: np.ndarray, weight: np.ndarray | None, total: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return mean, sum of squared differences from it, minimum and maximum of columns."""
+    if not total > 0:
+        mean = np.zeros(X.shape[1])
+    elif weight is None:
+        mean = X.mean(axis=0, dtype=np.float64)
+    else:
+        mean = weight @ X.astype(np.float64, copy=False) / total
+    difference = X - mean
+    squares = (np.ones(len(X)) if weight is None else weight) @ difference**2
+    low = X.min(axis=0, initial=np.inf).astype(np.float64)
+    return mean, squares, low, X.max(axis=0, initial=-np.inf).astype(np.float64)
+
+
+def sparse_moments(
+    X: Any, weight: np.ndarray | None, total: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Do what `dense_moments` does for a CSR matrix, which is never made dense."""
+    n_rows, n_columns = X.shape
+    per_entry = np.repeat(np.ones(n_rows) if weight is None else weight, np.diff(X.indptr))
+    data = X.data.astype(np.float64, copy=False)
+
+    def column_sums(values):
+        return np.bincount(X.indices, weights=values, minlength=n_columns)
+
+    mean = column_sums(per_entry * data) / total if total > 0 else np.zeros(n_columns)
+    # What is not stored is zero, and differs from the mean by all of it.
+    unstored = np.maximum(total - column_sums(per_entry), 0.0)
+    squares = column_sums(per_entry * (data - mean[X.indices]) ** 2) + unstored * mean**2
+    if n_rows == 0:
+        return mean, squares, np.full(n_columns, np.inf), np.full(n_columns, -np.inf)
+    low, high = (np.float64(each.toarray()).ravel() for each in (X.min(axis=0), X.max(axis=0)))
+    return mean, squares, low, high

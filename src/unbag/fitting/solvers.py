@@ -13,8 +13,9 @@ from scipy.optimize import minimize
 
 from unbag.union import IntractableBagError
 
-from .objective import NonFiniteObjectiveError, Objective, Progress
+from .objective import NonFiniteObjectiveError, Objective, Progress, Training
 from .parts import Ray
+from .scaling import Scale
 from .statistics import Statistics
 
 # A step must gain at least this part of what the gradient promises; else it is halved.
@@ -204,3 +205,56 @@ def climb(
         # The start was the optimum already.
         progress.completed(W, -result.fun + objective.penalty(W))
     return stopped or result.status == 0
+
+
+class Stream:
+    """What a fit to a stream of batches remembers from one to the next.
+
+    Parameters
+    ----------
+    scale : Scale
+        How features are scaled.
+    weights : ndarray of shape (n_classes, n_features + 1), optional
+        Where to start; by default at zero.
+    """
+
+    RATE: float = 0.3
+
+    def __init__(self, scale: Scale, weights: np.ndarray | None = None) -> None:
+        self.scale = scale
+        self.weights: np.ndarray | None = weights
+        self.squares: np.ndarray | float = 0.0
+        self.n_bags: int = 0
+        self.history: list[float] = []
+
+    def advance(self, training: Training) -> Progress:
+        """Take an AdaGrad step along the gradient of a batch.
+
+        Parameters
+        ----------
+        training : Training
+            The batch.
+
+        Returns
+        -------
+        Progress
+        """
+        objective = training.objective()
+        if self.weights is None:
+            self.weights = np.zeros(training.shape)
+        if self.weights.shape != training.shape:
+            raise ValueError(
+                f"The stream's weights have shape {self.weights.shape}, the batch needs "
+                f"{training.shape}: classes or features have changed."
+            )
+        n_bags = self.n_bags + len(training.chosen)
+        # The penalty is one for the whole stream: a batch bears its share of it.
+        objective.alpha *= len(training.chosen) / max(n_bags, 1)
+        here = e_step(objective, self.weights)
+        # From here on nothing fails, so that a batch counts wholly or not at all.
+        self.n_bags = n_bags
+        self.history.append(here.value + objective.penalty(self.weights))
+        gradient = here.gradient / max(here.weight, 1.0)
+        self.squares = self.squares + gradient**2
+        self.weights = self.weights + self.RATE * gradient / np.sqrt(self.squares + 1e-12)
+        return Progress(self.weights, history=self.history)

@@ -215,8 +215,8 @@ def _read_data(path, lines, header, at_id, at_bag, at_labels, classes, known):
     features = [name for place, (name, _) in enumerate(header.features) if place != known]
     try:
         bags = Bags.from_list(arrays, ids=ids)
-        told = None if known is None else np.array(instance_labels, dtype=object)
-        bags = Bags(bags.X, bags.offsets, bags.ids, told, features)
+        given = None if known is None else np.array(instance_labels, dtype=object)
+        bags = Bags(bags.X, bags.offsets, bags.ids, given, features)
         labels = LabelSets(np.array(states), classes)
     except ValueError as error:
         raise DataError(f"{path}: {error}") from error
@@ -358,9 +358,9 @@ def write_arff(
             X = X.toarray() if hasattr(X, "toarray") else X
             rows = [",".join(map(repr, row)) for row in X.astype(np.float64).tolist()]
             if known is not None:
-                told = known[bags.offsets[bag] : bags.offsets[bag + 1]]
-                told = ["?" if label is None else _quoted(label) for label in told]
-                rows = [f"{row},{label}" for row, label in zip(rows, told, strict=True)]
+                own = known[bags.offsets[bag] : bags.offsets[bag + 1]]
+                own = ["?" if label is None else _quoted(label) for label in own]
+                rows = [f"{row},{label}" for row, label in zip(rows, own, strict=True)]
             states = [values[state] for state in labels.indicator[bag].tolist()]
             inner = _backslashed("\n".join(rows))
             file.write(f'{_quoted(ids[bag])},"{inner}",{",".join(states)}\n'.encode())

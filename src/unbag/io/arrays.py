@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from unbag._finite import first_nonfinite
+from unbag._checks import first_nonfinite
 from unbag.bags import Bags, bag_of
 from unbag.labels import LabelSets
 

@@ -8,6 +8,7 @@ import gzip
 import re
 import zlib
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
 import numpy as np
 import pyarrow as pa
@@ -206,24 +207,21 @@ class DelimitedFile(TableFile):
 
     def numbers(self, is_wide: bool = False) -> list[str]:
         """Return the columns of numbers: half of the filled cells of the first rows, or more."""
-        filled = [0] * len(self.columns)
-        numeric = [0] * len(self.columns)
-        seen = 0
+        rows = []
         for records in self.blocks(1 << 18):
-            for record in records[: SAMPLE_ROWS - seen]:
-                cells = raw_cells(record.rstrip(b"\r"), self.delimiter)
-                for column, raw in enumerate(cells[: len(self.columns)]):
-                    text = raw.decode("utf-8", "replace").strip('"')
-                    if text.strip().lower() not in MISSING:
-                        filled[column] += 1
-                        numeric[column] += NUMBER.fullmatch(text) is not None
-            seen += len(records)
-            if seen >= SAMPLE_ROWS:
+            sample = records[: SAMPLE_ROWS - len(rows)]
+            rows += [raw_cells(record.rstrip(b"\r"), self.delimiter) for record in sample]
+            if len(rows) >= SAMPLE_ROWS:
                 break
-        if not seen:
+        if not rows:
             raise no_rows(self.path)
-        counts = zip(self.columns, filled, numeric, strict=True)
-        return [name for name, total, count in counts if total and 2 * count >= total]
+        found = []
+        for name, cells in zip(self.columns, zip_longest(*rows, fillvalue=b""), strict=False):
+            texts = [raw.decode("utf-8", "replace").strip('"') for raw in cells]
+            filled = [text for text in texts if text.strip().lower() not in MISSING]
+            if filled and 2 * sum(map(is_number, filled)) >= len(filled):
+                found.append(name)
+        return found
 
     def place(self, row: int) -> str:
         """Name a row as a spreadsheet does: the header is row 1, and blank lines count."""

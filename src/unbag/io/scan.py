@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import DTypeLike, NDArray
 from pyarrow import types
 
-from unbag._finite import first_nonfinite
+from unbag._checks import first_nonfinite
 from unbag.bags import offsets_of
 from unbag.labels import LabelSets, Unknown
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from unbag._finite import first_nonfinite
+from unbag._checks import first_nonfinite
 from unbag.bags import bag_of, offsets_of
 
 from .files import DataError

@@ -1,5 +1,58 @@
 """One HTML file that shows what a model makes of some bags; it opens without a network."""
 
-from .write import render, write_report
+from importlib.resources import files
+from typing import Any
+
+from unbag.bags import Bags
+from unbag.io.files import PathLike, writing
+from unbag.labels import LabelSets
+
+from .content import content
 
 __all__ = ["render", "write_report"]
+
+
+def render(model: Any, bags: Bags, labels: LabelSets | None = None, **options: Any) -> str:
+    """Write a report as text.
+
+    Parameters
+    ----------
+    model, bags, labels
+        As in `unbag.report.content.content`.
+    **options
+        ``media``, ``title`` and ``settings``, likewise.
+
+    Returns
+    -------
+    str
+        HTML, with styles and scripts inside.
+    """
+    import jinja2
+
+    here = files(__package__)
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    environment.filters["percent"] = lambda share: "" if share is None else f"{share:.1%}"
+    template = environment.from_string((here / "page.html.j2").read_text(encoding="utf-8"))
+    return template.render(
+        **content(model, bags, labels, **options),
+        style=(here / "page.css").read_text(encoding="utf-8"),
+        script=(here / "page.js").read_text(encoding="utf-8"),
+    )
+
+
+def write_report(
+    path: PathLike, model: Any, bags: Bags, labels: LabelSets | None = None, **options: Any
+) -> None:
+    """Write a report to a file; an old one there is replaced only by a complete new one.
+
+    Parameters
+    ----------
+    path : str or path
+    model, bags, labels, **options
+        As in `render`.
+    """
+    text = render(model, bags, labels, **options)
+    with writing(path) as file:
+        file.write(text.encode())

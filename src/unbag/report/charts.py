@@ -1,12 +1,13 @@
 """Small charts as SVG text, which follow the colours of the page they stand in."""
 
+from collections.abc import Sequence
 from html import escape
 
 WIDTH, HEIGHT = 420, 220
 LEFT, RIGHT, TOP, BOTTOM = 52, 12, 12, 40
 
 
-def number(value):
+def number(value: float) -> str:
     """Write a number with as few digits as it takes.
 
     Examples
@@ -28,22 +29,29 @@ class Frame:
         Read out to those who cannot see the chart.
     """
 
-    def __init__(self, x_range, y_range, x_label, y_label, title):
+    def __init__(
+        self,
+        x_range: tuple[float, float],
+        y_range: tuple[float, float],
+        x_label: str,
+        y_label: str,
+        title: str,
+    ):
         self.x_range, self.y_range = x_range, y_range
         self.labels, self.title = (x_label, y_label), title
         self.shapes = []
 
-    def x(self, value):
-        """Place of a value from left to right."""
+    def x(self, value: float) -> float:
+        """Return the place of a value from left to right."""
         low, high = self.x_range
         return LEFT + (WIDTH - LEFT - RIGHT) * (value - low) / ((high - low) or 1)
 
-    def y(self, value):
-        """Place of a value from top to bottom."""
+    def y(self, value: float) -> float:
+        """Return the place of a value from top to bottom."""
         low, high = self.y_range
         return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (value - low) / ((high - low) or 1)
 
-    def svg(self):
+    def svg(self) -> str:
         """Write the chart."""
         bottom, right = HEIGHT - BOTTOM, WIDTH - RIGHT
         parts = [
@@ -70,7 +78,7 @@ class Frame:
         return "".join([*parts, *self.shapes, "</svg>"])
 
 
-def line_chart(values, *, x_label, y_label, title):
+def line_chart(values: Sequence[float], *, x_label: str, y_label: str, title: str) -> str:
     """Draw values against their number, from 1 on.
 
     Parameters
@@ -91,7 +99,9 @@ def line_chart(values, *, x_label, y_label, title):
     return frame.svg()
 
 
-def histogram(counts, edges, *, x_label, y_label, title):
+def histogram(
+    counts: Sequence[int], edges: Sequence[float], *, x_label: str, y_label: str, title: str
+) -> str:
     """Draw counts as bars.
 
     Parameters
@@ -115,7 +125,9 @@ def histogram(counts, edges, *, x_label, y_label, title):
     return frame.svg()
 
 
-def calibration_chart(confidence, accuracy, counts, *, title):
+def calibration_chart(
+    confidence: Sequence[float], accuracy: Sequence[float], counts: Sequence[int], *, title: str
+) -> str:
     """Draw how often labels are right against how sure the model is; the diagonal is ideal.
 
     Parameters

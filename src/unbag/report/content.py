@@ -2,12 +2,17 @@
 
 import base64
 import mimetypes
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from unbag._version import __version__
-from unbag.annotations import annotate, class_names, known_labels
+from unbag.annotations import Annotations, annotate, class_names, known_labels
+from unbag.bags import Bags
+from unbag.labels import LabelSets
 from unbag.metrics import calibration
 
 from .charts import calibration_chart, histogram, line_chart, number
@@ -23,8 +28,19 @@ MOST_BARS, LEAST_BAR = 4, 0.005
 MOST_BYTES, MOST_BYTES_IN_ALL = 2_000_000, 50_000_000
 UNKNOWN_CLASS = "background"
 
+#: What `known_labels` returns: labels as text, and where they are known.
+Truth = tuple[NDArray[np.object_], NDArray[np.bool_]] | None
 
-def content(model, bags, labels=None, *, media=None, title="Report", settings=None):
+
+def content(
+    model: Any,
+    bags: Bags,
+    labels: LabelSets | None = None,
+    *,
+    media: Sequence[str | None] | None = None,
+    title: str = "Report",
+    settings: dict[str, str] | None = None,
+) -> dict[str, Any]:
     """Work out everything that a report shows.
 
     Parameters
@@ -56,7 +72,7 @@ def content(model, bags, labels=None, *, media=None, title="Report", settings=No
         "summary": summary(bags, labels, answers, truth),
         "co_occurrence": None if labels is None else co_occurrence(labels),
         "fit_curve": fit_curve(model),
-        "classes": class_rows(model, bags, labels, answers, truth),
+        "classes": class_rows(model, labels, answers, truth),
         "truth_known": truth is not None,
         "confidence": confidence_chart(answers),
         "calibration": calibration_part(model, bags, labels, truth),
@@ -75,7 +91,9 @@ def class_text(name: object) -> str:
     return UNKNOWN_CLASS if name is None else str(name)
 
 
-def summary(bags, labels, answers, truth):
+def summary(
+    bags: Bags, labels: LabelSets | None, answers: Annotations, truth: Truth
+) -> list[tuple[str, str]]:
     """List the facts at the top: what there is, and how sure the labels are."""
     facts = [
         ("bags", number(len(bags))),
@@ -96,12 +114,12 @@ def summary(bags, labels, answers, truth):
     return facts
 
 
-def answer_texts(answers):
+def answer_texts(answers: Annotations) -> NDArray[np.object_]:
     """Return the chosen labels as text."""
     return np.array([class_text(label) for label in answers.label], dtype=object)
 
 
-def co_occurrence(labels):
+def co_occurrence(labels: LabelSets) -> dict[str, Any]:
     """Count for each pair of classes the bags that have both; the most frequent classes only."""
     present = labels.required.astype(np.int64)
     together = present.T @ present
@@ -122,7 +140,7 @@ def co_occurrence(labels):
     }
 
 
-def fit_curve(model):
+def fit_curve(model: Any) -> str | None:
     """Draw the log-likelihood over iterations, where the model remembers it."""
     history = getattr(model.model, "history_", None)
     if history is None or not len(history):
@@ -134,7 +152,9 @@ def fit_curve(model):
     return line_chart(values, x_label="iteration", y_label="log-likelihood", title=title)
 
 
-def class_rows(model, bags, labels, answers, truth):
+def class_rows(
+    model: Any, labels: LabelSets | None, answers: Annotations, truth: Truth
+) -> list[dict[str, Any]]:
     """List each class with how often it occurs and how sure its labels are."""
     chosen = answer_texts(answers)
     rows = []
@@ -160,7 +180,7 @@ def class_rows(model, bags, labels, answers, truth):
     return rows
 
 
-def confidence_chart(answers):
+def confidence_chart(answers: Annotations) -> str | None:
     """Draw how many instances got their label with which probability."""
     if not len(answers.probability):
         return None
@@ -172,7 +192,9 @@ def confidence_chart(answers):
     )  # fmt: skip
 
 
-def calibration_part(model, bags, labels, truth):
+def calibration_part(
+    model: Any, bags: Bags, labels: LabelSets | None, truth: Truth
+) -> dict[str, str] | None:
     """Draw how far probabilities can be trusted, where the truth is known."""
     if truth is None:
         return None
@@ -189,7 +211,14 @@ def calibration_part(model, bags, labels, truth):
     return {"chart": chart, "ece": f"{found.ece:.3f}", "brier": f"{found.brier_score:.3f}"}
 
 
-def ambiguous_bags(model, bags, labels, answers, truth, media):
+def ambiguous_bags(
+    model: Any,
+    bags: Bags,
+    labels: LabelSets | None,
+    answers: Annotations,
+    truth: Truth,
+    media: "Media",
+) -> list[dict[str, Any]]:
     """Describe the bags whose labels are the least certain, by the mistakes to be expected."""
     bag_of_instance = np.repeat(np.arange(len(bags)), bags.sizes)
     mistakes = np.bincount(bag_of_instance, 1.0 - answers.probability, minlength=len(bags))
@@ -199,14 +228,14 @@ def ambiguous_bags(model, bags, labels, answers, truth, media):
     for b in order[:MOST_BAGS]:
         one = bags[[b]]
         if labels is None:
-            told, proba = None, model.predict_instances_proba(one)
+            present, proba = None, model.predict_instances_proba(one)
         else:
-            told, proba = bag_labels(labels, b), model.annotate_proba(one, labels[[b]])
+            present, proba = bag_labels(labels, b), model.annotate_proba(one, labels[[b]])
         first = bags.offsets[b]
         described.append(
             {
                 "id": str(bags.ids[b]),
-                "labels": told,
+                "labels": present,
                 "mistakes": float(mistakes[b]),
                 "impossible": bool(answers.impossible[b]),
                 "size": int(bags.sizes[b]),
@@ -221,14 +250,21 @@ def ambiguous_bags(model, bags, labels, answers, truth, media):
     return described
 
 
-def bag_labels(labels, b):
+def bag_labels(labels: LabelSets, b: int) -> list[str]:
     """List the labels of a bag, those that are unknown with a question mark."""
     required, optional = labels.required[b], labels.optional[b]
-    told = [str(name) for name in labels.classes[required]]
-    return told + [f"?{name}" for name in labels.classes[optional]]
+    present = [str(name) for name in labels.classes[required]]
+    return present + [f"?{name}" for name in labels.classes[optional]]
 
 
-def instance(i, proba, names, first, truth, media):
+def instance(
+    i: int,
+    proba: NDArray[np.floating],
+    names: NDArray[np.object_],
+    first: int,
+    truth: Truth,
+    media: "Media",
+) -> dict[str, Any]:
     """Describe one instance of a bag: its likeliest labels, and the truth where it is known."""
     order = np.argsort(-proba, kind="stable")[:MOST_BARS]
     true = truth[0][first + i] if truth is not None and truth[1][first + i] else None
@@ -252,13 +288,13 @@ class Media:
         Where the medium of each instance lies; empty where there is none.
     """
 
-    def __init__(self, paths):
+    def __init__(self, paths: Sequence[str | None] | None):
         self.paths = paths
         self.sources = []
         self.place_of = {}
         self.room = MOST_BYTES_IN_ALL
 
-    def show(self, i):
+    def show(self, i: int) -> dict[str, Any] | None:
         """Describe the medium of an instance.
 
         Returns
@@ -288,21 +324,21 @@ class Media:
         return f"data:{mimetypes.guess_type(path.name)[0]};base64,{content}"
 
 
-def is_file(path):
-    """Tell whether a file is there; a name that no file can have is none."""
+def is_file(path: Path) -> bool:
+    """Return whether a file is there; a name that no file can have is none."""
     try:
         return path.is_file()
     except (OSError, ValueError):
         return False
 
 
-def relaxed_bags(model):
+def relaxed_bags(model: Any) -> list[tuple[str, list[str]]]:
     """List the training bags whose labels were taken as optional, as the fit remembers them."""
     relaxed = getattr(model.model, "relaxed_", None) or {}
     return [(str(bag), [str(label) for label in labels]) for bag, labels in relaxed.items()]
 
 
-def parameters(model):
+def parameters(model: Any) -> list[tuple[str, list[tuple[str, str]]]]:
     """List the steps of a model with their parameters, as text."""
     steps = model.steps if hasattr(model, "steps") else [("model", model)]
     return [

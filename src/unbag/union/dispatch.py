@@ -9,23 +9,23 @@ from unbag._compile import Kernel, kernel
 
 from .adaptive import adaptive, estimate_sets, first_threshold, missing_weights
 from .arithmetic import EPS
-from .batch import (
+from .chain import band_states, chain, chain_bound
+from .dense import dense, dense_few, dense_room, dense_two
+from .inclusion import bound
+from .layout import (
     IMPOSSIBLE,
     INTRACTABLE,
     UNDECIDED,
     Batch,
+    Layout,
     bag_log_likelihood,
     final_bound,
+    gather,
     labels_part,
     likelihood_rounding,
     normalise,
     part,
-    read_batch,
 )
-from .chain import band_states, chain, chain_bound
-from .dense import dense, dense_few, dense_room, dense_two
-from .inclusion import bound
-from .layout import Layout
 from .paper import fast_compiled, forward_compiled
 
 Method: TypeAlias = Literal["auto", "adaptive", "dense", "chain", "forward", "fast"]
@@ -81,6 +81,51 @@ def solve(
             if method == "auto" and code != CHAIN:
                 fall_back(layout, log_prior, batch, chosen, tolerance)
     return batch
+
+
+def read_batch(bags: np.ndarray, layout: Layout, log_prior: np.ndarray) -> Batch:
+    """Read the priors of the given bags; mark the impossible ones.
+
+    Returns
+    -------
+    Batch
+        Still to be normalised.
+    """
+    batch = new_batch(bags, layout)
+    gather(layout, log_prior, batch)
+    # Exponentials in one go: numpy's are vectorised, and several times faster.
+    np.exp(batch.share, out=batch.share)
+    if len(batch.optional):
+        np.exp(batch.optional, out=batch.optional)
+    return batch
+
+
+def new_batch(bags: np.ndarray, layout: Layout) -> Batch:
+    """Make room for the given bags."""
+    n_free = layout.n_free[bags]
+    n_labels = layout.n_required[bags]
+    n_optional = layout.n_allowed[bags] - n_labels
+    offsets = np.zeros((3, len(bags) + 1), np.int64)
+    np.cumsum((n_free, n_free * n_labels, n_free * n_optional), axis=1, out=offsets[:, 1:])
+    n_rows, n_shares, n_parts = offsets[:, -1]
+    return Batch(
+        bags=bags,
+        n_labels=n_labels,
+        row_offsets=offsets[0],
+        share_offsets=offsets[1],
+        optional_offsets=offsets[2],
+        rows=np.empty(n_rows, np.int64),
+        top=np.empty(n_rows),
+        sums=np.empty(n_rows),
+        share=np.empty(n_shares),
+        slack=np.empty(n_rows),
+        optional=np.empty(n_parts),
+        posterior=np.empty(n_shares),
+        slack_posterior=np.empty(n_rows),
+        log_z=np.zeros((len(bags), 2)),
+        error_bound=np.zeros(len(bags)),
+        served=np.full(len(bags), UNDECIDED),
+    )
 
 
 @kernel

@@ -12,15 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from unbag._compile import kernel
 from unbag._random import Seed, generator
+from unbag._threads import batches
 
 from .assignment import cheapest_cover, is_possible
-from .batch import IMPOSSIBLE, INTRACTABLE, labels_part, part
 from .chain import alpha_segment, alpha_starts, lattice
 from .dispatch import MOST_LABELS, solve
-from .layout import checked_log_prior
+from .layout import IMPOSSIBLE, INTRACTABLE, labels_part, part
 from .policy import refuse_intractable
-from .problem import UnionProblem
-from .threads import batches
+from .problem import UnionProblem, checked_log_prior
 
 
 def most_likely_labels(
@@ -61,8 +60,8 @@ def most_likely_labels(
     >>> most_likely_labels(np.log([[0.9, 0.1], [0.6, 0.4]]), [0, 2], [[1, 1]])
     array([0, 1])
     """
-    layout = UnionProblem(offsets, y, instance_labels).layout
-    log_prior = checked_log_prior(log_prior, layout)
+    problem = UnionProblem(offsets, y, instance_labels)
+    layout, log_prior = problem.layout, checked_log_prior(log_prior, problem)
     labels = np.empty(layout.n_instances, np.int64)
     label_bags(layout, log_prior, labels)
     return labels
@@ -161,8 +160,8 @@ def sample_labels(
     """
     if not isinstance(size, (int, np.integer)) or isinstance(size, bool) or size < 0:
         raise ValueError(f"size must be a non-negative integer; got {size!r}.")
-    layout = UnionProblem(offsets, y, instance_labels).layout
-    log_prior = checked_log_prior(log_prior, layout)
+    problem = UnionProblem(offsets, y, instance_labels)
+    layout, log_prior = problem.layout, checked_log_prior(log_prior, problem)
     labels = np.empty((size, layout.n_instances), np.int64)
     rng = generator(random_state)
     solved = [

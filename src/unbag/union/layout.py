@@ -1,20 +1,36 @@
-"""The label sets of many bags, checked and packed for the kernels.
+"""How label sets and priors lie in memory for the kernels.
 
-Packed: each bag keeps only the columns that it allows, required ones first, so that
-a thousand classes do not mean a thousand columns of zeros.
+A `Layout` packs the label sets of many bags: each bag keeps only the columns that it allows,
+required ones first, so that a thousand classes do not mean a thousand columns of zeros.
+
+A `Batch` is some bags on their way through the kernels. `read_batch` of `unbag.union.dispatch`
+turns priors and label sets into what the kernels need, they answer, `write_answers` turns that
+into likelihoods and posteriors. In between, each bag is a `share` and a `slack` of its own, in
+arrays that all bags of the batch have in common.
+
+What all kernels need done happens here: pinned instances are taken out (they need no
+inference, and the labels that they show no other instance), rows are normalised over
+the labels that the bag allows, label sets that no labelling can produce are found
+out. Behind the kernels, each optional label gets its part of what its instance has
+left for all of them.
 """
 
 import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from unbag._compile import kernel
-from unbag.bags import bag_of
 
-# Log-priors beyond that are off by more than the posterior may be.
-LARGEST = 1e12
+from .arithmetic import EPS, TINY, add_exactly
+from .assignment import is_possible
+
+# What `Batch.served` says of a bag that no kernel has served: the methods' codes are
+# from zero on, and "none" comes behind them.
+UNDECIDED = -1
+INTRACTABLE = -2
+IMPOSSIBLE = 5
 
 
 class Layout(NamedTuple):
@@ -67,123 +83,6 @@ class Layout(NamedTuple):
     def required(self, b: int) -> NDArray[np.int64]:
         """Return the columns of the classes that bag `b` requires of its free instances."""
         return self.allowed(b)[: self.n_required[b]]
-
-
-def checked_offsets(offsets: ArrayLike) -> NDArray[np.int64]:
-    """Return `offsets` as int64, or say which bag they get wrong."""
-    offsets = np.asarray(offsets)
-    if offsets.ndim != 1 or len(offsets) == 0 or offsets.dtype.kind not in "iu":
-        raise ValueError(
-            "offsets must be a 1-D array of integers, one more than there are bags; got "
-            f"dtype {offsets.dtype} and shape {offsets.shape}."
-        )
-    offsets = np.ascontiguousarray(offsets, dtype=np.int64)
-    if offsets[0] != 0:
-        raise ValueError(f"offsets must start at 0; bag 0 starts at {offsets[0]}.")
-    descents = np.flatnonzero(offsets[1:] < offsets[:-1])
-    if len(descents):
-        b = descents[0]
-        raise ValueError(
-            f"offsets must not descend; bag {b} would run from {offsets[b]} to {offsets[b + 1]}."
-        )
-    return offsets
-
-
-def checked_label_sets(y: ArrayLike, n_bags: int) -> NDArray[np.int8]:
-    """Return `y` as int8, or say which bag and class hold something else."""
-    y = np.asarray(y)
-    if y.ndim != 2 or y.shape[0] != n_bags:
-        raise ValueError(
-            f"y must have one row per bag and one column per class: shape ({n_bags}, n_classes); "
-            f"got shape {y.shape}."
-        )
-    if y.dtype.kind not in "iufb":
-        raise ValueError(f"y must hold the numbers 1, 0 and -1; got dtype {y.dtype}.")
-    valid = (y == 1) | (y == 0) | (y == -1)
-    if not valid.all():
-        b, c = np.argwhere(~valid)[0]
-        raise ValueError(
-            f"y must hold 1 (present), 0 (absent) or -1 (unknown); bag {b}, class {c} "
-            f"holds {y[b, c]!r}."
-        )
-    return y.astype(np.int8, order="C", copy=False)
-
-
-def checked_pins(
-    instance_labels: ArrayLike | None, offsets: np.ndarray, y: np.ndarray
-) -> NDArray[np.int64]:
-    """Return the pinned classes as int64, or say which instance has one it cannot have."""
-    if instance_labels is None:
-        return np.empty(0, dtype=np.int64)
-    labels = np.asarray(instance_labels)
-    n_instances = offsets[-1]
-    if labels.size == 0:
-        labels = labels.astype(np.int64)
-    if labels.shape != (n_instances,) or labels.dtype.kind not in "iu":
-        raise ValueError(
-            f"instance_labels must hold one integer per instance (a column of y, or -1 where the "
-            f"label is not known): shape ({n_instances},); got dtype {labels.dtype} and shape "
-            f"{labels.shape}."
-        )
-    labels = np.ascontiguousarray(labels, dtype=np.int64)
-    outside = np.flatnonzero((labels < -1) | (labels >= y.shape[1]))
-    if len(outside):
-        i = outside[0]
-        raise ValueError(
-            f"instance_labels must be columns of y, 0 to {y.shape[1] - 1}, or -1; instance {i} "
-            f"in bag {bag_of(offsets, i)} holds {labels[i]}."
-        )
-    known = np.flatnonzero(labels >= 0)
-    if len(known) == 0:
-        return np.empty(0, dtype=np.int64)
-    bags = np.searchsorted(offsets, known, side="right") - 1
-    forbidden = np.flatnonzero(y[bags, labels[known]] == 0)
-    if len(forbidden):
-        i = known[forbidden[0]]
-        raise ValueError(
-            f"instance {i} in bag {bags[forbidden[0]]} is pinned to class {labels[i]}, which the "
-            f"bag's label set forbids; correct the instance label, or mark the class as present "
-            f"(1) or unknown (-1) in y."
-        )
-    return labels
-
-
-def checked_log_prior(log_prior: ArrayLike, layout: Layout) -> NDArray[np.float64]:
-    """Return `log_prior` as float64, or say which instance holds what cannot be."""
-    log_prior = np.asarray(log_prior)
-    shape = (layout.n_instances, layout.n_classes)
-    if log_prior.ndim == 2 and log_prior.shape[0] != shape[0]:
-        raise ValueError(
-            f"offsets must end at the number of instances, {log_prior.shape[0]}; the last bag, "
-            f"{layout.n_bags - 1}, ends at {shape[0]}."
-        )
-    if log_prior.shape != shape:
-        raise ValueError(
-            f"log_prior must have one row per instance and one column per class of y: shape "
-            f"{shape}; got shape {log_prior.shape}."
-        )
-    if log_prior.dtype.kind not in "fiub":
-        raise ValueError(f"log_prior must hold numbers; got dtype {log_prior.dtype}.")
-    log_prior = np.ascontiguousarray(log_prior, dtype=np.float64)
-    # The largest entry is NaN if any is.
-    largest = log_prior.max(initial=-math.inf)
-    if not largest < math.inf:
-        row = np.flatnonzero(~(log_prior < math.inf).all(axis=1))[0]
-        bad = log_prior[row][~(log_prior[row] < math.inf)][0]
-        raise ValueError(
-            f"log_prior must be finite or -inf; row {row}, in bag {bag_of(layout.offsets, row)}, "
-            f"holds {bad}."
-        )
-    if largest > LARGEST or log_prior.min(initial=0.0) < -LARGEST:
-        out = (np.abs(log_prior) > LARGEST) & (log_prior > -math.inf)
-        if out.any():
-            row, c = np.argwhere(out)[0]
-            raise ValueError(
-                f"log_prior must lie within {LARGEST:g} of zero, or doubles cannot tell such "
-                f"numbers apart; row {row}, in bag {bag_of(layout.offsets, row)}, holds "
-                f"{log_prior[row, c]:g}. Use -inf to exclude a class."
-            )
-    return log_prior
 
 
 @kernel
@@ -255,3 +154,233 @@ def dot_packed(layout, values, dense):
                     sums[b] += values[value + j] * dense[row, layout.columns[first + j]]
             value += n_allowed
     return sums
+
+
+class Batch(NamedTuple):
+    """Bags prepared for the kernels, and the kernels' answers.
+
+    With m bags in the batch, k required labels in a bag, and n instances in it that
+    are not pinned:
+
+    Attributes
+    ----------
+    bags : ndarray of int of shape (m,)
+        Which bags.
+    n_labels : ndarray of int of shape (m,)
+        Number of required labels of each.
+    row_offsets : ndarray of int of shape (m + 1,)
+        Where the instances of each bag lie in the arrays below.
+    share_offsets, optional_offsets : ndarrays of int of shape (m + 1,)
+        Where the (k, n) shares of each bag lie in `share` and `posterior`, and the
+        (n, n_optional) parts in `optional`.
+    rows : ndarray of int
+        Row of each instance in the priors.
+    top, sums : ndarrays
+        Largest log-prior of each instance, and the sum of all its priors divided by
+        the exponential of that.
+    share, slack : ndarrays
+        Priors as `unbag.union.inclusion` describes them, bag after bag.
+    optional : ndarray
+        Each optional label's prior, divided by the exponential of `top`.
+    posterior, slack_posterior : ndarrays
+        The kernels' answer, in the places of `share` and `slack`.
+    log_z : ndarray of shape (m, 2)
+        Log-likelihood, as a sum of two, relative to the product of ``exp(top) * sums``: the
+        chance of the label set given that no forbidden label occurs.
+    error_bound : ndarray of shape (m,)
+        Of the posterior, and of the likelihood relative to itself.
+    served : ndarray of int of shape (m,)
+        Kernel that answered, UNDECIDED, INTRACTABLE or IMPOSSIBLE.
+    """
+
+    bags: np.ndarray
+    n_labels: np.ndarray
+    row_offsets: np.ndarray
+    share_offsets: np.ndarray
+    optional_offsets: np.ndarray
+    rows: np.ndarray
+    top: np.ndarray
+    sums: np.ndarray
+    share: np.ndarray
+    slack: np.ndarray
+    optional: np.ndarray
+    posterior: np.ndarray
+    slack_posterior: np.ndarray
+    log_z: np.ndarray
+    error_bound: np.ndarray
+    served: np.ndarray
+
+
+@kernel
+def part(flat, offsets, m):
+    """View the entries of bag m in an array that all bags have in common."""
+    return flat[offsets[m] : offsets[m + 1]]
+
+
+@kernel
+def labels_part(flat, batch, m):
+    """View the entries of bag m in `share` or `posterior` as (n_labels, n_instances)."""
+    n_instances = batch.row_offsets[m + 1] - batch.row_offsets[m]
+    return part(flat, batch.share_offsets, m).reshape((batch.n_labels[m], n_instances))
+
+
+@kernel
+def gather(layout, log_prior, batch):
+    """Collect the log-priors of the labels that each bag allows, relative to the largest.
+
+    Impossible bags are marked, and left with zeros.
+    """
+    for m in range(batch.bags.shape[0]):
+        b = batch.bags[m]
+        possible = batch.n_labels[m] <= layout.n_free[b]
+        place = batch.row_offsets[m]
+        for row in range(layout.offsets[b], layout.offsets[b + 1]):
+            if layout.pinned.shape[0] == 0 or layout.pinned[row] < 0:
+                batch.rows[place] = row
+                place += 1
+            elif log_prior[row, layout.pinned[row]] == -math.inf:
+                possible = False
+
+        first = layout.column_offsets[b]
+        behind = layout.column_offsets[b + 1]
+        n_instances = layout.n_free[b]
+        some_excluded = False
+        optional = batch.optional_offsets[m]
+        for i in range(n_instances):
+            row = batch.rows[batch.row_offsets[m] + i]
+            top = -math.inf
+            for j in range(first, behind):
+                value = log_prior[row, layout.columns[j]]
+                top = value if value > top else top
+                some_excluded |= value == -math.inf
+            if top == -math.inf:
+                possible = False
+                top = 0.0
+            batch.top[batch.row_offsets[m] + i] = top
+            share = batch.share_offsets[m] + i
+            for j in range(first, first + batch.n_labels[m]):
+                batch.share[share] = difference(log_prior[row, layout.columns[j]], top)
+                share += n_instances
+            for j in range(first + batch.n_labels[m], behind):
+                batch.optional[optional] = difference(log_prior[row, layout.columns[j]], top)
+                optional += 1
+        if possible and some_excluded:
+            rows = part(batch.rows, batch.row_offsets, m)
+            possible = is_possible(
+                log_prior, rows, layout.columns[first : first + batch.n_labels[m]]
+            )
+        if not possible:
+            batch.served[m] = IMPOSSIBLE
+
+
+@kernel
+def difference(a, b):
+    """Subtract; -inf where the exponential of the difference would underflow."""
+    return a - b if a - b > -700.0 else -math.inf
+
+
+@kernel
+def normalise(batch):
+    """Turn priors relative to the largest into shares, which with the slack sum to one."""
+    for m in range(batch.bags.shape[0]):
+        n_instances = batch.row_offsets[m + 1] - batch.row_offsets[m]
+        n_labels = batch.n_labels[m]
+        optional = batch.optional_offsets[m]
+        n_optional = (batch.optional_offsets[m + 1] - optional) // max(n_instances, 1)
+        for i in range(n_instances):
+            # Compensated, so that its rounding does not grow with the number of classes.
+            slack = 0.0
+            correction = 0.0
+            for j in range(optional, optional + n_optional):
+                slack, correction = add_exactly(slack, correction, batch.optional[j])
+            slack += correction
+            optional += n_optional
+            total = slack
+            share = batch.share_offsets[m] + i
+            for k in range(n_labels):
+                total += batch.share[share + k * n_instances]
+            scale = 1.0 / total
+            for k in range(n_labels):
+                batch.share[share + k * n_instances] *= scale
+            place = batch.row_offsets[m] + i
+            batch.slack[place] = slack * scale
+            batch.sums[place] = total
+
+
+@kernel
+def write_answers(layout, log_prior, batch, values, log_likelihood, error_bound):
+    """Turn the kernels' answers into likelihoods and packed posteriors."""
+    for m in range(batch.bags.shape[0]):
+        b = batch.bags[m]
+        if batch.served[m] == IMPOSSIBLE or batch.served[m] == INTRACTABLE:
+            log_likelihood[b] = -math.inf
+            error_bound[b] = 0.0 if batch.served[m] == IMPOSSIBLE else math.inf
+            for value in range(layout.value_offsets[b], layout.value_offsets[b + 1]):
+                values[value] = 0.0
+            continue
+        start = layout.offsets[b]
+        first = layout.column_offsets[b]
+        n_allowed = layout.column_offsets[b + 1] - first
+        n_labels = batch.n_labels[m]
+        n_instances = layout.n_free[b]
+        if layout.pinned.shape[0] > 0:
+            for row in range(start, layout.offsets[b + 1]):
+                pin = layout.pinned[row]
+                if pin >= 0:
+                    value = layout.value_offsets[b] + (row - start) * n_allowed
+                    for j in range(n_allowed):
+                        values[value + j] = 1.0 if layout.columns[first + j] == pin else 0.0
+
+        optional = batch.optional_offsets[m]
+        for i in range(n_instances):
+            place = batch.row_offsets[m] + i
+            value = layout.value_offsets[b] + (batch.rows[place] - start) * n_allowed
+            answer = batch.share_offsets[m] + i
+            for k in range(n_labels):
+                values[value + k] = batch.posterior[answer + k * n_instances]
+            if n_labels < n_allowed:
+                slack = batch.slack[place] * batch.sums[place]
+                scale = batch.slack_posterior[place] / max(slack, TINY)
+                for j in range(n_labels, n_allowed):
+                    values[value + j] = batch.optional[optional] * scale
+                    optional += 1
+        log_likelihood[b] = bag_log_likelihood(layout, log_prior, batch, m)
+        error_bound[b] = final_bound(batch, m, batch.error_bound[m], log_likelihood[b])
+
+
+@kernel
+def bag_log_likelihood(layout, log_prior, batch, m):
+    """Compute the log-likelihood of bag m from what its kernel has answered."""
+    b = batch.bags[m]
+    total, correction = batch.log_z[m, 0], batch.log_z[m, 1]
+    if layout.pinned.shape[0] > 0:
+        for row in range(layout.offsets[b], layout.offsets[b + 1]):
+            pin = layout.pinned[row]
+            if pin >= 0:
+                total, correction = add_exactly(total, correction, log_prior[row, pin])
+    product = 1.0
+    for place in range(batch.row_offsets[m], batch.row_offsets[m + 1]):
+        total, correction = add_exactly(total, correction, batch.top[place])
+        product *= batch.sums[place]
+        if product > 1e200:
+            total, correction = add_exactly(total, correction, math.log(product))
+            product = 1.0
+    total, correction = add_exactly(total, correction, math.log(product))
+    return total + correction
+
+
+@kernel
+def likelihood_rounding(batch, m):
+    """Bound the rounding of bag m's log-likelihood outside its kernel.
+
+    The instances' own sums cancel from the posterior, but not from the likelihood.
+    """
+    n_instances = batch.row_offsets[m + 1] - batch.row_offsets[m]
+    return n_instances * (0.5 * batch.n_labels[m] + 5.0) * EPS
+
+
+@kernel
+def final_bound(batch, m, kernels, log_likelihood):
+    """Bound the errors of bag m's posterior and likelihood, given its kernel's own bound."""
+    own = kernels + likelihood_rounding(batch, m)
+    return max(kernels, own / max(1.0, abs(log_likelihood)) + EPS)

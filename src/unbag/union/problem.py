@@ -5,22 +5,17 @@ instance classifier, it says what these label sets tell about each instance. Fit
 every iteration.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .batch import IMPOSSIBLE, INTRACTABLE, write_answers
+from unbag._threads import INFERENCE_WORTHWHILE, batches, job_count, pool_map
+from unbag.bags import bag_of
+
 from .dispatch import METHODS, Method, estimated_costs, solve
-from .layout import (
-    Layout,
-    add_packed,
-    checked_label_sets,
-    checked_log_prior,
-    checked_offsets,
-    checked_pins,
-    pack,
-)
+from .layout import IMPOSSIBLE, INTRACTABLE, Layout, add_packed, pack, write_answers
 from .policy import (
     ON_IMPOSSIBLE,
     ON_INTRACTABLE,
@@ -30,8 +25,9 @@ from .policy import (
     refuse_intractable,
     surest_labels,
 )
-from .threads import WORTHWHILE, batches, job_count, pool_map
 
+# Log-priors beyond that are off by more than the posterior may be.
+LARGEST = 1e12
 NAMES: np.ndarray = np.array([*METHODS, "none"])
 
 
@@ -156,7 +152,7 @@ class UnionProblem:
     @property
     def n_instances(self) -> int:
         """Number of instances in all bags."""
-        return self.layout.n_instances
+        return int(self.offsets[-1])
 
     @property
     def impossible(self) -> np.ndarray:
@@ -219,7 +215,7 @@ class UnionProblem:
         ):
             if choice not in choices:
                 raise ValueError(f"{name} must be one of {choices}; got {choice!r}.")
-        log_prior = checked_log_prior(log_prior, self.layout)
+        log_prior = checked_log_prior(log_prior, self)
         options = method, tolerance, n_jobs
         problem, relaxed = self, np.zeros(self.y.shape, dtype=bool)
         answer = self.answer(log_prior, method=method, tolerance=tolerance, n_jobs=n_jobs)
@@ -292,7 +288,7 @@ class UnionProblem:
         n_threads, cost = job_count(n_jobs), None
         if n_threads > 1 and len(bags) > 1:
             cost = estimated_costs(self.layout, log_prior, method, tolerance)[bags]
-        if cost is None or cost.sum() < n_threads * WORTHWHILE:
+        if cost is None or cost.sum() < n_threads * INFERENCE_WORTHWHILE:
             n_threads = 1
 
         def work(bags):
@@ -303,3 +299,120 @@ class UnionProblem:
 
         with pool_map(n_threads) as run:
             list(run(work, batches(bags, cost, n_threads)))
+
+
+def checked_offsets(offsets: ArrayLike) -> NDArray[np.int64]:
+    """Return `offsets` as int64, or say which bag they get wrong."""
+    offsets = np.asarray(offsets)
+    if offsets.ndim != 1 or len(offsets) == 0 or offsets.dtype.kind not in "iu":
+        raise ValueError(
+            "offsets must be a 1-D array of integers, one more than there are bags; got "
+            f"dtype {offsets.dtype} and shape {offsets.shape}."
+        )
+    offsets = np.ascontiguousarray(offsets, dtype=np.int64)
+    if offsets[0] != 0:
+        raise ValueError(f"offsets must start at 0; bag 0 starts at {offsets[0]}.")
+    descents = np.flatnonzero(offsets[1:] < offsets[:-1])
+    if len(descents):
+        b = descents[0]
+        raise ValueError(
+            f"offsets must not descend; bag {b} would run from {offsets[b]} to {offsets[b + 1]}."
+        )
+    return offsets
+
+
+def checked_label_sets(y: ArrayLike, n_bags: int) -> NDArray[np.int8]:
+    """Return `y` as int8, or say which bag and class hold something else."""
+    y = np.asarray(y)
+    if y.ndim != 2 or y.shape[0] != n_bags:
+        raise ValueError(
+            f"y must have one row per bag and one column per class: shape ({n_bags}, n_classes); "
+            f"got shape {y.shape}."
+        )
+    if y.dtype.kind not in "iufb":
+        raise ValueError(f"y must hold the numbers 1, 0 and -1; got dtype {y.dtype}.")
+    valid = (y == 1) | (y == 0) | (y == -1)
+    if not valid.all():
+        b, c = np.argwhere(~valid)[0]
+        raise ValueError(
+            f"y must hold 1 (present), 0 (absent) or -1 (unknown); bag {b}, class {c} "
+            f"holds {y[b, c]!r}."
+        )
+    return y.astype(np.int8, order="C", copy=False)
+
+
+def checked_pins(
+    instance_labels: ArrayLike | None, offsets: np.ndarray, y: np.ndarray
+) -> NDArray[np.int64]:
+    """Return the pinned classes as int64, or say which instance has one it cannot have."""
+    if instance_labels is None:
+        return np.empty(0, dtype=np.int64)
+    labels = np.asarray(instance_labels)
+    n_instances = offsets[-1]
+    if labels.size == 0:
+        labels = labels.astype(np.int64)
+    if labels.shape != (n_instances,) or labels.dtype.kind not in "iu":
+        raise ValueError(
+            f"instance_labels must hold one integer per instance (a column of y, or -1 where the "
+            f"label is not known): shape ({n_instances},); got dtype {labels.dtype} and shape "
+            f"{labels.shape}."
+        )
+    labels = np.ascontiguousarray(labels, dtype=np.int64)
+    outside = np.flatnonzero((labels < -1) | (labels >= y.shape[1]))
+    if len(outside):
+        i = outside[0]
+        raise ValueError(
+            f"instance_labels must be columns of y, 0 to {y.shape[1] - 1}, or -1; instance {i} "
+            f"in bag {bag_of(offsets, i)} holds {labels[i]}."
+        )
+    known = np.flatnonzero(labels >= 0)
+    if len(known) == 0:
+        return np.empty(0, dtype=np.int64)
+    bags = np.searchsorted(offsets, known, side="right") - 1
+    forbidden = np.flatnonzero(y[bags, labels[known]] == 0)
+    if len(forbidden):
+        i = known[forbidden[0]]
+        raise ValueError(
+            f"instance {i} in bag {bags[forbidden[0]]} is pinned to class {labels[i]}, which the "
+            f"bag's label set forbids; correct the instance label, or mark the class as present "
+            f"(1) or unknown (-1) in y."
+        )
+    return labels
+
+
+def checked_log_prior(log_prior: ArrayLike, problem: UnionProblem) -> NDArray[np.float64]:
+    """Return `log_prior` as float64, or say which instance holds what cannot be."""
+    log_prior = np.asarray(log_prior)
+    shape = (problem.n_instances, problem.y.shape[1])
+    if log_prior.ndim == 2 and log_prior.shape[0] != shape[0]:
+        raise ValueError(
+            f"offsets must end at the number of instances, {log_prior.shape[0]}; the last bag, "
+            f"{problem.n_bags - 1}, ends at {shape[0]}."
+        )
+    if log_prior.shape != shape:
+        raise ValueError(
+            f"log_prior must have one row per instance and one column per class of y: shape "
+            f"{shape}; got shape {log_prior.shape}."
+        )
+    if log_prior.dtype.kind not in "fiub":
+        raise ValueError(f"log_prior must hold numbers; got dtype {log_prior.dtype}.")
+    log_prior = np.ascontiguousarray(log_prior, dtype=np.float64)
+    # The largest entry is NaN if any is.
+    largest = log_prior.max(initial=-math.inf)
+    if not largest < math.inf:
+        row = np.flatnonzero(~(log_prior < math.inf).all(axis=1))[0]
+        bad = log_prior[row][~(log_prior[row] < math.inf)][0]
+        raise ValueError(
+            f"log_prior must be finite or -inf; row {row}, in bag {bag_of(problem.offsets, row)}, "
+            f"holds {bad}."
+        )
+    if largest > LARGEST or log_prior.min(initial=0.0) < -LARGEST:
+        out = (np.abs(log_prior) > LARGEST) & (log_prior > -math.inf)
+        if out.any():
+            row, c = np.argwhere(out)[0]
+            raise ValueError(
+                f"log_prior must lie within {LARGEST:g} of zero, or doubles cannot tell such "
+                f"numbers apart; row {row}, in bag {bag_of(problem.offsets, row)}, holds "
+                f"{log_prior[row, c]:g}. Use -inf to exclude a class."
+            )
+    return log_prior

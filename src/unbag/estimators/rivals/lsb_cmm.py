@@ -5,12 +5,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from unbag._transaction import all_or_nothing
 from unbag.estimators.contract import BagsLike, LabelSetsLike, RandomState
 from unbag.estimators.instances import ProbabilisticClassifier
 from unbag.fitting import Scaling, one_blas_thread
 from unbag.union import UnionProblem
-from unbag.validation import check_numbers, check_positive_integers
+from unbag.validation import all_or_nothing, check_numbers, check_positive_integers
 
 from .scaling import fitted_scaler
 from .stick_breaking import fit_mixture, log_sticks

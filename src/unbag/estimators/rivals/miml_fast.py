@@ -5,11 +5,10 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils import check_random_state
 
-from unbag._transaction import all_or_nothing
 from unbag.estimators.contract import BagsLike, LabelSetsLike, RandomState, per_bag
 from unbag.estimators.instances import InstanceClassifier
 from unbag.fitting import Scaling
-from unbag.validation import check_numbers, check_positive_integers
+from unbag.validation import all_or_nothing, check_numbers, check_positive_integers
 
 from .miml_fast_epochs import Contest, Schedule, random_ranker, train
 from .scaling import fitted_scaler

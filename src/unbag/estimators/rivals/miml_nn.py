@@ -5,10 +5,9 @@ from typing import Self
 import numpy as np
 from scipy.linalg import lstsq
 
-from unbag._transaction import all_or_nothing
 from unbag.estimators.contract import BagsLike, LabelSetsLike, RandomState
 from unbag.fitting import Scaling, one_blas_thread
-from unbag.validation import check_numbers
+from unbag.validation import all_or_nothing, check_numbers
 
 from .medoids import MedoidClassifier
 

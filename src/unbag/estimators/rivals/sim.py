@@ -4,11 +4,10 @@ from typing import Literal, Self
 
 import numpy as np
 
-from unbag._transaction import all_or_nothing
 from unbag.estimators.contract import BagsLike, LabelSetsLike, RandomState
 from unbag.estimators.instances import InstanceClassifier
 from unbag.fitting import Scaling, one_blas_thread
-from unbag.validation import check_choices, check_numbers, check_positive_integers
+from unbag.validation import all_or_nothing, check_choices, check_numbers, check_positive_integers
 
 from .rank_loss import fit_rank_loss
 from .scaling import affine_map, fitted_scaler

@@ -1,23 +1,30 @@
-"""Sharing bags out among threads, when the work repays them.
+"""Threads for inference and for fits, where the work repays them.
 
 Kernels release the GIL and call no BLAS, so plain Python threads do. They end with the
-call: no pool is left spinning against BLAS's, and forked workers inherit nothing.
+call, or with the fit: no pool is left spinning against BLAS's, and forked workers inherit nothing.
+
+A fit shares its work out by parts of the bags, each on one thread from features to gradient.
+BLAS's own threads would wait for each other, spinning, on the cores that these need: on two
+cores that made a small fit twenty times slower.
 """
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from typing import Any
 
 import joblib
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from unbag._compile import settings
 
 # What it takes to start and join threads, and the least share of work that repays it:
 # about three milliseconds, in units of one instance times one set of labels.
-WORTHWHILE = 1_000_000.0
+INFERENCE_WORTHWHILE = 1_000_000.0
+# Multiplications in one product over all parts of a fit from which threads repay themselves.
+FIT_WORTHWHILE = 1e7
 # Bags that go through the kernels together: few enough to stay in the cache.
 BATCH_BAGS = 2048
 
@@ -82,3 +89,38 @@ def pool_map(n_threads: int) -> Iterator[Callable[..., Any]]:
     else:
         with ThreadPoolExecutor(n_threads, thread_name_prefix="unbag") as pool:
             yield pool.map
+
+
+@cache
+def controller() -> Any:
+    """Find the BLAS libraries, once: it takes a few milliseconds."""
+    return ThreadpoolController()
+
+
+def one_blas_thread() -> AbstractContextManager[object]:
+    """Return a context in which matrix products run on the thread that asks for them."""
+    return controller().limit(limits=1, user_api="blas")
+
+
+@contextmanager
+def thread_map(n_jobs: int | None, n_multiplications: float) -> Iterator[Callable[..., Any]]:
+    """Give a `map` that runs on several threads where the work repays them.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        As in `unbag.union.infer`.
+    n_multiplications : float
+        In one product over all parts.
+
+    Yields
+    ------
+    callable
+        As Python's own `map`: results come in the order of the parts, so that sums do not
+        depend on the number of threads.
+    """
+    n_threads = job_count(n_jobs)
+    if n_multiplications < FIT_WORTHWHILE:
+        n_threads = 1
+    with one_blas_thread(), pool_map(n_threads) as run:
+        yield run

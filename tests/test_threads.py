@@ -2,7 +2,7 @@
 
 from threadpoolctl import threadpool_info
 
-from unbag.fitting.threads import one_blas_thread
+from unbag._threads import one_blas_thread
 
 
 def test_threads_is_found_and_held_to_one_thread():
