@@ -2,7 +2,8 @@
 
 The sources name no host. Whoever publishes a release sets ``UNBAG_REPOSITORY_URL``, as the release
 workflow does; then the package has addresses, and the links of its README lead there. Without it,
-there are no addresses, and the README stays as it is.
+there are no addresses, and the README stays as it is. Whatever an sdist says is kept by the wheels
+made from it.
 """
 
 import os

@@ -1,7 +1,6 @@
 """What a release contains, and what it says of itself."""
 
-import json
-import os
+import importlib.util
 import re
 import subprocess
 import sys
@@ -9,6 +8,7 @@ import tarfile
 import tomllib
 from pathlib import Path
 
+import pytest
 from trove_classifiers import classifiers
 
 import unbag
@@ -20,16 +20,16 @@ PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
 ADDRESS = "https://example.org/birds/unbag"
 
 
-def hatchling(*arguments, **environment):
-    done = subprocess.run(
-        [sys.executable, "-m", "hatchling", *arguments], cwd=REPOSITORY, check=True, text=True,
-        capture_output=True, env={**os.environ, "UNBAG_REPOSITORY_URL": "", **environment},
-    )  # fmt: skip
-    return done.stdout
-
-
-def metadata(**environment):
-    return json.loads(hatchling("metadata", **environment))
+def metadata(address):
+    """README and addresses of a build, in which the repository has an address or none ("")."""
+    spec = importlib.util.spec_from_file_location("hatch_build", REPOSITORY / "hatch_build.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    built = {"version": unbag.__version__}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UNBAG_REPOSITORY_URL", address)
+        module.RepositoryMetadata(str(REPOSITORY), {}).update(built)
+    return built
 
 
 def links(markdown):
@@ -44,13 +44,13 @@ def test_links_of_the_readme_lead_to_files():
 
 
 def test_a_build_that_knows_no_host_names_none():
-    built = metadata()
-    assert "urls" not in built
+    built = metadata("")
+    assert not built["urls"]
     assert built["readme"]["text"] == README
 
 
 def test_a_build_that_knows_its_host_has_no_relative_link():
-    built = metadata(UNBAG_REPOSITORY_URL=f"{ADDRESS}/")
+    built = metadata(f"{ADDRESS}/")
     assert built["urls"]["Source"] == ADDRESS
     assert all(address.startswith(ADDRESS) for address in built["urls"].values())
     text = built["readme"]["text"]
@@ -96,10 +96,15 @@ def test_extras_that_errors_name_exist():
 
 
 def test_the_sdist_holds_what_its_tests_need(tmp_path):
-    hatchling("build", "--target", "sdist", "--directory", str(tmp_path))
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "--target", "sdist", "--directory", tmp_path],
+        cwd=REPOSITORY, check=True, capture_output=True,
+    )  # fmt: skip
     (archive,) = tmp_path.iterdir()
     with tarfile.open(archive) as tar:
         held = {name.partition("/")[2] for name in tar.getnames()}
+        folder = tar.getnames()[0].partition("/")[0]
+        assert README.split("![")[0] in tar.extractfile(f"{folder}/PKG-INFO").read().decode()
     folders = ("src", "tests", "docs", "benchmarks", ".ci", ".github")
     there = {
         path.relative_to(REPOSITORY).as_posix()
