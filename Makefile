@@ -15,7 +15,7 @@ help:
 	@echo "make test       run linters, import rules, tests, and the examples in the documentation"
 	@echo "make test-slow  run the tests that take longest, with every extra installed"
 	@echo "make test-all   run the tests on Python 3.11, 3.12 and 3.13, where this machine has them,"
-	@echo "                and on 3.11 with the oldest libraries allowed"
+	@echo "                and on 3.11 with the oldest libraries allowed; with a new seed, or UNBAG_SEED"
 	@echo "make golden     compare what the package answers with what was recorded"
 	@echo "make bench      time kernels and fits, print tables, and write benchmarks/results/"
 	@echo "make docs       build the documentation's site into build/site, warnings being errors"

@@ -2,15 +2,17 @@
 
 import ast
 import inspect
+import re
 import subprocess
 import sys
+import tomllib
 from graphlib import CycleError, TopologicalSorter
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import unbag
-import unbag.union
 
 SOURCES = Path(unbag.__file__).parent
 REPOSITORY = Path(__file__).parents[1]
@@ -22,18 +24,16 @@ LAYERS = (
     {"bags", "labels"},
     {"io"},
     {"union", "metrics", "datasets"},
-    {"validation", "preprocessing", "model_selection", "fitting", "frames"},
+    {"validation", "preprocessing", "model_selection", "fitting"},
     {"models"},
     {"pipeline"},
     {"estimators"},
-    {"torch"},
-    {"annotations", "tuning", "checking", "export", "costs", "dask", "out_of_core",
-     "extract"},
-    {"report", "review", "experiments", "demo"},
+    {"annotations"},
+    {"report", "experiments", "demo"},
     {"cli"},
 )  # fmt: skip
 LAYER_OF = {part: level for level, parts in enumerate(LAYERS) for part in parts}
-HEAVY = {"torch", "dask", "pyarrow", "matplotlib", "pandas", "polars"}
+HEAVY = {"torch", "dask", "pyarrow", "matplotlib", "pandas", "polars", "sklearn"}
 
 
 def imported_parts(file, text):
@@ -105,6 +105,14 @@ def test_imports_point_downwards(file):
     assert not wrong_imports(file, modules()[file])
 
 
+def test_layers_hold_what_there_is_and_are_those_of_the_architecture():
+    assert set(LAYER_OF) == set(map(own_part, modules()))
+    table = (REPOSITORY / "ARCHITECTURE.md").read_text(encoding="utf-8").partition("## Layers")[2]
+    rows = re.findall(r"^\| (`.+?) \|", table.partition("\n## ")[0], re.MULTILINE)
+    named = [set(re.findall("`(.+?)`", row)) for row in rows]
+    assert named[::-1] == [parts - {"_version"} for parts in LAYERS]
+
+
 def test_no_part_imports_itself_through_others():
     assert circle(modules()) is None
 
@@ -158,7 +166,7 @@ def test_circles_are_caught():
 @pytest.mark.parametrize("file", modules())
 def test_files_stay_readable(file):
     assert len(modules()[file].splitlines()) <= 450
-    assert Path(file).stem not in {"utils", "helpers", "common"}
+    assert not {"utils", "helpers", "common"} & set(Path(file).with_suffix("").parts)
 
 
 def test_import_loads_nothing_heavy():
@@ -169,25 +177,145 @@ def test_import_loads_nothing_heavy():
     assert not loaded & HEAVY
 
 
+PUBLIC_MODULES = (
+    "unbag", "unbag.datasets", "unbag.io", "unbag.labels", "unbag.metrics",
+    "unbag.model_selection", "unbag.pipeline", "unbag.preprocessing", "unbag.union",
+)  # fmt: skip
+
+
+def public_names(module):
+    """What a module offers: what it lists, or what it defines itself."""
+    own = [name for name, thing in vars(module).items()
+           if getattr(thing, "__module__", None) == module.__name__]  # fmt: skip
+    return [name for name in getattr(module, "__all__", own) if not name.startswith("_")]
+
+
 def public_callables():
-    for module in (unbag, unbag.union, unbag.labels):
-        for name in getattr(module, "__all__", ()):
+    """Yield all that can be called, methods of classes included, each once."""
+    seen = set()
+    for module_name in PUBLIC_MODULES:
+        module = import_module(module_name)
+        for name in public_names(module):
             thing = getattr(module, name)
-            if callable(thing):
-                yield pytest.param(thing, id=f"{module.__name__}.{name}")
+            if not callable(thing) or thing in seen:
+                continue
+            seen.add(thing)
+            yield pytest.param(thing, id=f"{module_name}.{name}")
+            for method_name, method in methods(thing):
+                yield pytest.param(method, id=f"{module_name}.{name}.{method_name}")
+
+
+def methods(thing):
+    """Yield names and functions of the public methods of a class that this package defines."""
+    if not isinstance(thing, type):
+        return
+    for name in dir(thing):
+        method = inspect.getattr_static(thing, name)
+        method = getattr(method, "__func__", method)
+        is_own = inspect.isfunction(method) and method.__module__.startswith("unbag.")
+        if is_own and not name.startswith("_"):
+            yield name, getattr(thing, name)
+
+
+def described(documentation, section):
+    """Names that a section of a numpydoc docstring describes."""
+    lines = iter(documentation.splitlines())
+    for line in lines:
+        if line == section and next(lines, "") == "-" * len(section):
+            break
+    names = []
+    for line in lines:
+        if re.fullmatch("-+", line):
+            return names[:-1]
+        if line and not line.startswith(" "):
+            names += [name.strip(" *") for name in line.partition(" : ")[0].split(",")]
+    return names
+
+
+def parameters(thing):
+    """Names of the parameters that a caller gives."""
+    return [name for name in inspect.signature(thing).parameters if name != "self"]
+
+
+def is_exception(thing):
+    return isinstance(thing, type) and issubclass(thing, Exception)
+
+
+def misdescribed(thing):
+    """Parameters that a docstring leaves out, or describes although there are no such."""
+    documentation = inspect.getdoc(thing) or ""
+    taken, names = set(parameters(thing)), set(described(documentation, "Parameters"))
+    if isinstance(thing, type) and not names:
+        # Of records, which only the package makes, the attributes are described.
+        names = taken & set(described(documentation, "Attributes"))
+    return taken ^ names
 
 
 @pytest.mark.parametrize("thing", list(public_callables()))
-def test_docstrings_name_every_parameter(thing):
-    documentation = inspect.getdoc(thing)
-    assert documentation, "no docstring"
-    if isinstance(thing, type) and issubclass(thing, Exception):
-        return
-    for name in inspect.signature(thing).parameters:
-        assert name in documentation, f"parameter {name} is not documented"
+def test_docstrings_describe_every_parameter(thing):
+    assert inspect.getdoc(thing), "no docstring"
+    assert is_exception(thing) or not misdescribed(thing)
+
+
+def test_a_wrong_docstring_is_caught():
+    def answer(only, y, *, z=None):
+        """Say why: it holds y and z, and only them.
+
+        Parameters
+        ----------
+        only, z : int
+            Neither y : nor others.
+        more : int
+
+        Returns
+        -------
+        y : int
+        """
+
+    assert misdescribed(answer) == {"y", "more"}
+    assert described(inspect.getdoc(answer), "Returns") == ["y"]
+    assert described(inspect.getdoc(answer), "Attributes") == []
 
 
 def test_the_version_is_stated_once():
-    changelog = (REPOSITORY / "CHANGELOG.md").read_text()
-    assert "## [Unreleased]" in changelog
-    assert unbag.__version__.startswith(("0.", "1."))
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
+    assert "version" in project["project"]["dynamic"]
+    stated = (REPOSITORY / project["tool"]["hatch"]["version"]["path"]).read_text(encoding="utf-8")
+    assert stated == f'__version__ = "{unbag.__version__}"\n'
+
+
+def misplaced_version(version, changelog):
+    """Say what is wrong with the sections of a changelog, given the package's version."""
+    sections = re.findall(r"^## \[(.+)\]", changelog, re.MULTILINE)
+    number = re.fullmatch(r"(\d+\.\d+\.\d+)(\.dev0)?", version)
+    if number is None:
+        return f"{version} is no semantic version"
+    if sections[:1] != ["Unreleased"]:
+        return "what is to come is not the first section"
+    if number[2] and number[1] in sections:
+        return f"{number[1]} has been released: {version} should be a later one"
+    if not number[2] and sections[1:2] != [version]:
+        return f"{version} has no section after what is to come"
+    return None
+
+
+def test_the_changelog_knows_the_version():
+    changelog = (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert misplaced_version(unbag.__version__, changelog) is None
+
+
+@pytest.mark.parametrize(
+    ("version", "sections", "fault"),
+    [
+        ("0.1.0.dev0", ["Unreleased"], None),
+        ("0.2.0.dev0", ["Unreleased", "0.1.0"], None),
+        ("0.2.0", ["Unreleased", "0.2.0", "0.1.0"], None),
+        ("0.1", ["Unreleased"], "no semantic version"),
+        ("0.1.0.dev0", ["0.1.0"], "to come"),
+        ("0.1.0.dev0", ["Unreleased", "0.1.0"], "has been released"),
+        ("0.2.0", ["Unreleased", "0.1.0"], "no section"),
+    ],
+)
+def test_a_misplaced_version_is_caught(version, sections, fault):
+    found = misplaced_version(version, "".join(f"## [{name}] - then\n\n" for name in sections))
+    assert found is None if fault is None else fault in found

@@ -45,12 +45,32 @@ class _BagTransformer(TransformerMixin, BaseEstimator):
 
     @all_or_nothing
     def fit(self, X: Bags | ArrayLike, y: object = None) -> Self:
-        """Learn from Bags, or an array of shape (n_instances, n_features); `y` is ignored."""
+        """Learn from bags.
+
+        Parameters
+        ----------
+        X : Bags or array-like of shape (n_instances, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
         self._learn(self._checked_bags(X, reset=True))
         return self
 
     def transform(self, X: Bags | ArrayLike) -> Bags | np.ndarray | sparse.spmatrix:
-        """Give Bags, or an array of shape (n_instances, n_features), its new features."""
+        """Give every instance its new features.
+
+        Parameters
+        ----------
+        X : Bags or array-like of shape (n_instances, n_features)
+
+        Returns
+        -------
+        Bags, or array of shape (n_instances, n_features_out)
+            As X is.
+        """
         check_is_fitted(self)
         features = self._features(self._checked_bags(X, reset=False))
         if isinstance(X, Bags):
@@ -58,7 +78,17 @@ class _BagTransformer(TransformerMixin, BaseEstimator):
         return features
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
-        """Return names of the new features; `input_features` may name those that go in."""
+        """Return names of the new features.
+
+        Parameters
+        ----------
+        input_features : array-like of str of shape (n_features,), optional
+            Names of the features that go in.
+
+        Returns
+        -------
+        ndarray of str of shape (n_features_out,)
+        """
         check_is_fitted(self)
         return self._names(_check_feature_names_in(self, input_features))
 
@@ -99,7 +129,17 @@ class OnInstances(_BagTransformer):
         return get_tags(self.transformer)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
-        """Return the names that the transformer gives, where it gives any."""
+        """Return the names that the transformer gives, where it gives any.
+
+        Parameters
+        ----------
+        input_features : array-like of str of shape (n_features,), optional
+            Names of the features that go in.
+
+        Returns
+        -------
+        ndarray of str of shape (n_features_out,)
+        """
         check_is_fitted(self)
         return self.transformer_.get_feature_names_out(
             _check_feature_names_in(self, input_features)

@@ -11,6 +11,7 @@ from toy_bags import make_colours
 from unbag import Bags, ORLogisticRegression
 from unbag.fitting import Objective, Progress, Training, fit_em, fit_lbfgs, make_parts
 from unbag.fitting.parts import Ray
+from unbag.fitting.scaling import Scale
 from unbag.fitting.statistics import Moments
 from unbag.union import IntractableBagError, UnionProblem
 
@@ -164,6 +165,34 @@ def test_scaling_is_that_of_scaled_features(scaling, colours):
         expected.predict_instances_proba(bags.with_features(X)),
         atol=1e-9,
     )
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sparse_features_get_the_scale_of_dense_ones(dtype, rng):
+    """The last three columns are constant: nothing, a number no double holds, a large number."""
+    X = rng.normal(loc=3.0, size=(200, 3)) * (rng.random((200, 3)) < 0.3) * [1.0, 1e-4, 1e4]
+    X = np.column_stack([X, np.zeros(200), np.full(200, 0.1), np.full(200, 1e6)]).astype(dtype)
+    scales = []
+    for features in (X, sparse.csr_matrix(X)):
+        parts = parts_of(Bags(features, 5 * np.arange(41)), np.ones((40, 1), dtype=int), 4)
+        moments = sum((part.moments(False) for part in parts[1:]), parts[0].moments(False))
+        scales.append(Scale.learn("standard", moments, np.dtype(dtype), sparse.issparse(features)))
+    dense, scattered = scales
+    np.testing.assert_allclose(scattered.scale[:3], X[:, :3].std(axis=0, dtype=float), rtol=1e-9)
+    assert scattered.scale[3:].tolist() == [1.0, 1.0, 1.0]
+    np.testing.assert_allclose(scattered.scale, dense.scale, rtol=1e-12)
+    assert not scattered.shift.any(), "zeros would not stay zeros"
+
+
+def test_sparse_features_are_standardised_in_a_fit(colours):
+    bags, y = colours
+    X = np.column_stack([bags.X * [1e3, 1e-3], np.full(bags.n_instances, 0.1)])
+    deviations = np.append(X[:, :2].std(axis=0), 1.0)
+    options = {"tol": 1e-12, "max_iter": 300}
+    model = ORLogisticRegression(**options).fit(Bags(sparse.csr_matrix(X), bags.offsets), y)
+    expected = ORLogisticRegression(**options, scaling=None)
+    expected.fit(bags.with_features(X / deviations), y)
+    np.testing.assert_allclose(model.coef_ * deviations, expected.coef_, atol=1e-6)
 
 
 def test_sparse_features_cannot_be_scaled_to_a_range(colours):

@@ -10,7 +10,7 @@ import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from unbag import Unknown
@@ -21,6 +21,7 @@ CHUNKS = (1, 40, 1 << 20)
 # Whatever people put into cells; a lone surrogate is no text.
 ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
 NAMES = st.text(st.sampled_from('ab "é,;|\n'), min_size=1, max_size=3).filter(str.strip)
+LONE_CARRIAGE_RETURN = ([(";", "\r", 0.0)], ",", "\n", csv.QUOTE_MINIMAL)
 
 
 @st.composite
@@ -49,10 +50,17 @@ def tables(draw):
 
 
 def written(rows, delimiter, line_end, quoting, header=("word", "note", "x")):
+    return "".join(
+        written_row(row, delimiter, quoting) + line_end for row in [header, *rows]
+    ).encode()
+
+
+def written_row(row, delimiter, quoting):
     out = io.StringIO()
-    writer = csv.writer(out, delimiter=delimiter, lineterminator=line_end, quoting=quoting)
-    writer.writerows([header, *rows])
-    return out.getvalue().encode()
+    # Older versions of csv put a carriage return into quotes only if it is in the line end, and
+    # so write what no reader can tell from the end of a line.
+    csv.writer(out, delimiter=delimiter, lineterminator="\r\n", quoting=quoting).writerow(row)
+    return out.getvalue().removesuffix("\r\n")
 
 
 def cells(content, delimiter):
@@ -66,6 +74,7 @@ def folder(tmp_path_factory):
 
 @settings(max_examples=60)
 @given(tables(), st.sampled_from(CHUNKS))
+@example(LONE_CARRIAGE_RETURN, 1)
 def test_csv_comes_back_to_the_letter(folder, table, chunk_bytes):
     rows, delimiter, line_end, quoting = table
     path = folder / "in.csv"
@@ -104,6 +113,7 @@ def test_csv_comes_back_to_the_letter(folder, table, chunk_bytes):
 
 @settings(max_examples=25)
 @given(tables(), st.sampled_from(CHUNKS), st.sampled_from(["t.tsv", "t.csv.gz", "t.parquet"]))
+@example(LONE_CARRIAGE_RETURN, 1, "t.tsv")
 def test_any_format_carries_the_same_cells(folder, table, chunk_bytes, name):
     rows, *style = table
     (folder / "in.csv").write_bytes(written(rows, *style))

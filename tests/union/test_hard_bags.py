@@ -1,11 +1,14 @@
 """Bags on which the published algorithm breaks, and others at the edge of doubles."""
 
+import math
+
 import numpy as np
 import pytest
 from scipy.special import logsumexp
 
 from oracle import enumerate_bag, errors, recursion_bag
 from unbag.union import infer
+from unbag.union.chain import Lattice, alpha_starts, states_by_cardinality
 from unbag.union.paper import fast
 
 # Labels, instances, scale of the logits.
@@ -173,3 +176,22 @@ def test_chain_is_computed_in_segments_when_it_is_large(rng):
     np.testing.assert_allclose(again.posterior, result.posterior[shuffled], rtol=0, atol=1e-11)
     np.testing.assert_allclose(result.posterior.sum(axis=1), 1)
     assert (result.posterior.sum(axis=0) >= 1 - 1e-9).all()
+
+
+@pytest.mark.parametrize(
+    ("n_instances", "segment"), [(1, 1), (64, 64), (65, 9)], ids=["tiny", "all kept", "too large"]
+)
+def test_alpha_is_kept_as_long_as_it_takes_32_megabytes(n_instances, segment):
+    """Those of 16 labels and 64 instances take them to the byte."""
+    n_labels = 16 if n_instances > 1 else 1
+    step = np.full((n_instances, n_labels), 1 / n_labels)
+    states, layers = states_by_cardinality(n_labels)
+    steps = Lattice(states, layers, step, step, np.zeros(n_instances))
+    starts, instances_of_a_segment, log_z = alpha_starts(steps)
+    assert instances_of_a_segment == segment
+    assert starts.shape == (-(-n_instances // segment), 2**n_labels)
+    covers = sum(
+        (-1) ** (n_labels - k) * math.comb(n_labels, k) * k**n_instances
+        for k in range(n_labels + 1)
+    )
+    assert log_z == pytest.approx(math.log(covers) - n_instances * math.log(n_labels), abs=1e-12)

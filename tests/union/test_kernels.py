@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from oracle import enumerate_bag, errors, recursion_bag
 from strategies import cases
 from unbag.union import infer
+from unbag.union.arithmetic import EPS
+from unbag.union.inclusion import bound
 
 EXACT = ("auto", "chain")
 BOUNDED = ("adaptive", "dense", "forward", "fast")
@@ -130,3 +132,23 @@ def test_medium_bags_agree_with_the_recursion(method, rng):
             assert bound <= 1e-9
         if bound < np.inf:
             assert max(errors(result, recursion_bag(log_prior, y))) <= bound
+
+
+def test_the_certificate_counts_every_rounding():
+    """4 instances, 3 labels: half of F(S) outside the full set, and terms added five times."""
+    counted = (4 * (3 + 7) + 70) * 0.5 + (5 + 24) * (1 + 0.5)
+    assert bound(4, 3, 5, 0.5, 0.0, 1.0) == pytest.approx(EPS * counted, rel=1e-12, abs=0)
+    assert bound(4, 3, 5, 0.5, 1e-3, 1.0) == pytest.approx(1.0001e-3, rel=1e-9, abs=0)
+
+
+@pytest.mark.parametrize("n_labels", [1, 3, 12])
+def test_the_certificate_worsens_with_whatever_may_err(n_labels):
+    known = {"n_instances": 100, "n_labels": n_labels, "n_additions": 50}
+    known |= {"others": 0.5, "pruned": 1e-12, "z": 0.5}
+    here = bound(*known.values())
+    assert 0 < here < 1
+    for name in known:
+        worse = known | {name: 0.5 * known[name] if name == "z" else 2 * known[name]}
+        assert bound(*worse.values()) > here, name
+    assert bound(*(known | {"z": 0.0}).values()) == np.inf
+    assert bound(*(known | {"z": 1e-12}).values()) == np.inf
