@@ -11,12 +11,12 @@ from xml.etree import ElementTree
 
 import numpy as np
 
+from unbag._files import DataError, PathLike, existing_file, listed, shortened, unreadable, writing
 from unbag.bags import Bags
 from unbag.labels import LabelSets
 
 from .arrays import bag_table, checked_bags, feature_names, instance_label_texts
 from .bag_table import BagTable
-from .files import DataError, PathLike, existing_file, listed, shortened, unreadable, writing
 from .roles import USUAL
 
 NUMERIC = {"numeric", "real", "integer"}

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from unbag._files import DataError, PathLike
 from unbag._finite import first_nonfinite
 from unbag.bags import Bags, bag_of
 from unbag.labels import LabelSets
 
 from .bag_table import BagTable
-from .files import DataError, PathLike
 from .roles import NUMBER, USUAL, Roles, write_cell
 
 # Rows of a chunk.

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from unbag._files import DataError, PathLike, missing_column
 from unbag.bags import Bags
 from unbag.labels import LabelSets
 
-from .files import DataError, PathLike, missing_column
 from .roles import Roles
 
 CHUNK_BYTES = 8 << 20

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from unbag._files import DataError, PathLike, existing_file, listed, unreadable, writing
 from unbag.bags import Bags
 from unbag.labels import LabelSets
 
 from .arrays import bag_table, checked_bags, feature_names, instance_label_codes
 from .bag_table import BagTable
-from .files import DataError, PathLike, existing_file, listed, unreadable, writing
 
 # What people call the same thing; the first is what is written.
 NAMES = {

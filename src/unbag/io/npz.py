@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from unbag._files import DataError, PathLike, existing_file, listed, writing
 from unbag.bags import Bags
 from unbag.labels import LabelSets
 
 from .arrays import bag_table, checked_bags, feature_names, instance_label_codes
 from .bag_table import BagTable
-from .files import DataError, PathLike, existing_file, listed, writing
 
 REQUIRED = ("X", "offsets", "bag_labels", "class_names")
 

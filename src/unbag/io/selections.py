@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
+from unbag._files import DataError, PathLike, shortened, writing
+
 from .arrays import is_unknown
 from .bag_table import BagTable
-from .files import DataError, PathLike, shortened, writing
 
 RAVEN = ("Selection", "View", "Channel", "Begin Time (s)", "End Time (s)")
 

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from unbag._files import DataError
 from unbag._finite import first_nonfinite
 from unbag.bags import bag_of, offsets_of
 
-from .files import DataError
 from .roles import Roles
 from .scan import Scan, float_array
 
