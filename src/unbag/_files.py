@@ -4,12 +4,13 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
+Found = TypeVar("Found")
 PathLike = str | os.PathLike[str]
 
 DELIMITED = (".csv", ".tsv", ".txt")
@@ -25,6 +26,37 @@ LONGEST_VALUE = 60
 
 class DataError(ValueError):
     """A file cannot be read or written; the message says where, why, and what to do."""
+
+
+def check(condition: object, message: str) -> None:
+    """Raise a DataError unless a condition holds."""
+    if not condition:
+        raise DataError(message)
+
+
+def refuse(found: Iterable[Found], message: Callable[[Found], str]) -> None:
+    """Raise a DataError about the first of the things that should not be there, if there is one.
+
+    Examples
+    --------
+    >>> refuse([], "There is {} in the bag.".format)
+    >>> refuse(["a stone", "a leaf"], "There is {} in the bag.".format)
+    Traceback (most recent call last):
+    unbag._files.DataError: There is a stone in the bag.
+    """
+    for each in found:
+        raise DataError(message(each))
+
+
+@contextmanager
+def faults_at(where: object) -> Iterator[None]:
+    """Let the errors of values that were read name where they stand."""
+    try:
+        yield
+    except DataError:
+        raise
+    except ValueError as error:
+        raise DataError(f"{where}: {error}") from error
 
 
 def suffix_of(path: PathLike) -> str:
@@ -50,13 +82,10 @@ def existing_file(path: PathLike) -> Path:
     """
     path = Path(path)
     try:
-        if path.is_dir():
-            raise DataError(f"{path} is a folder: name a file in it.")
-        if not path.exists():
-            raise DataError(f"{path} does not exist: check the name and the folder.")
-        if not path.is_file():
-            # Readers go over a file more than once, which a pipe does not allow.
-            raise DataError(f"{path} is no regular file: save what it holds in one first.")
+        check(not path.is_dir(), f"{path} is a folder: name a file in it.")
+        check(path.exists(), f"{path} does not exist: check the name and the folder.")
+        # Readers go over a file more than once, which a pipe does not allow.
+        check(path.is_file(), f"{path} is no regular file: save what it holds in one first.")
         if not os.access(path, os.R_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
@@ -171,11 +200,11 @@ def check_output(path: Path, *inputs: Path) -> None:
     except OSError as error:
         raise unwritable(path, error) from error
     for each in inputs:
-        if path.exists() and each.exists() and path.samefile(each):
-            raise DataError(f"{path} is what is read: name another file to write.")
+        is_same = path.exists() and each.exists() and path.samefile(each)
+        check(not is_same, f"{path} is what is read: name another file to write.")
 
 
-def _checked_target(path):
+def _checked_target(path: PathLike) -> tuple[Path, int | None]:
     """Return the file behind a path, and its mode; None if it is not there yet."""
     target = Path(os.path.realpath(os.fsdecode(path)))
     folder = target.parent
@@ -194,12 +223,12 @@ def _checked_target(path):
     return target, mode
 
 
-def _unwritable(path, number, reason):
+def _unwritable(path: PathLike, number: int, reason: str) -> OSError:
     return OSError(number, reason, os.fsdecode(path))
 
 
 @contextmanager
-def _errors_name(path, written):
+def _errors_name(path: PathLike, written: Path) -> Iterator[None]:
     """Let errors in writing name the path that was asked for."""
     try:
         yield
@@ -210,7 +239,7 @@ def _errors_name(path, written):
         raise _unwritable(path, error.errno, error.strerror) from error
 
 
-def _sync_folder(folder):
+def _sync_folder(folder: Path) -> None:
     """Put the names of the files in a folder on disk, where the system can be asked for that."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
