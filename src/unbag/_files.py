@@ -1,17 +1,103 @@
-"""Files that are written whole or not at all: every file that unbag writes is written here."""
+"""Files: which format a name tells, what is wrong with one, and writing it whole or not at all."""
 
 import errno
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from difflib import get_close_matches
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
+
+Found = TypeVar("Found")
+PathLike = str | os.PathLike[str]
+
+DELIMITED = (".csv", ".tsv", ".txt")
+PARQUET = (".parquet", ".pq")
+FEATHER = (".feather", ".arrow", ".ipc")
+TABLES = (*DELIMITED, *PARQUET, *FEATHER)
+BAG_FILES = (".arff", ".mat", ".npz")
+ALL = (*TABLES, *BAG_FILES)
+
+# Longer values are cut in messages.
+LONGEST_VALUE = 60
+
+
+class DataError(ValueError):
+    """A file cannot be read or written; the message says where, why, and what to do."""
+
+
+def check(condition: object, message: str) -> None:
+    """Raise a DataError unless a condition holds."""
+    if not condition:
+        raise DataError(message)
+
+
+def refuse(found: Iterable[Found], message: Callable[[Found], str]) -> None:
+    """Raise a DataError about the first of the things that should not be there, if there is one.
+
+    Examples
+    --------
+    >>> refuse([], "There is {} in the bag.".format)
+    >>> refuse(["a stone", "a leaf"], "There is {} in the bag.".format)
+    Traceback (most recent call last):
+    unbag._files.DataError: There is a stone in the bag.
+    """
+    for each in found:
+        raise DataError(message(each))
 
 
 @contextmanager
-def atomic_write(path: str | os.PathLike) -> Iterator[BinaryIO]:
+def faults_at(where: object) -> Iterator[None]:
+    """Let the errors of values that were read name where they stand."""
+    try:
+        yield
+    except DataError:
+        raise
+    except ValueError as error:
+        raise DataError(f"{where}: {error}") from error
+
+
+def suffix_of(path: PathLike) -> str:
+    """Return the suffix that tells the format of a file, in lower case and without ``.gz``.
+
+    Examples
+    --------
+    >>> suffix_of("words.CSV"), suffix_of("words.csv.gz"), suffix_of("words")
+    ('.csv', '.csv', '')
+    """
+    return Path(Path(path).name.lower().removesuffix(".gz")).suffix
+
+
+def is_gzipped(path: PathLike) -> bool:
+    """Return whether a text file is compressed, as its name says."""
+    return Path(path).name.lower().endswith(".gz")
+
+
+def existing_file(path: PathLike) -> Path:
+    """Return the path of a regular file that can be read; raise the error that says why not.
+
+    The file is not opened.
+    """
+    path = Path(path)
+    try:
+        check(not path.is_dir(), f"{path} is a folder: name a file in it.")
+        check(path.exists(), f"{path} does not exist: check the name and the folder.")
+        # Readers go over a file more than once, which a pipe does not allow.
+        check(path.is_file(), f"{path} is no regular file: save what it holds in one first.")
+        if not os.access(path, os.R_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as error:
+        raise unreadable(path, error) from error
+    return path
+
+
+# Writing.
+
+
+@contextmanager
+def atomic_write(path: PathLike) -> Iterator[BinaryIO]:
     """Open a file that takes the place of an old one only when it is complete and on disk.
 
     What is written goes to a file ``.unbag-*.part`` in the same folder. It gets its name when the
@@ -69,18 +155,56 @@ def atomic_write(path: str | os.PathLike) -> Iterator[BinaryIO]:
     _sync_folder(target.parent)
 
 
-def write_text(path: str | os.PathLike, text: str) -> None:
+def write_text(path: PathLike, text: str) -> None:
     """Write a file of text in UTF-8, whole or not at all; see `atomic_write`."""
     with atomic_write(path) as file:
         file.write(text.encode())
 
 
-def check_writable(path: str | os.PathLike) -> None:
+def check_writable(path: PathLike) -> None:
     """Raise the OSError that `atomic_write` would raise, before there is anything to write."""
     _checked_target(path)
 
 
-def _checked_target(path):
+@contextmanager
+def writing(path: PathLike) -> Iterator[BinaryIO]:
+    """Open a file for writing as `atomic_write` does; what goes wrong is a DataError.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Yields
+    ------
+    binary file
+    """
+    try:
+        with atomic_write(path) as file:
+            yield file
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+
+def check_output(path: Path, *inputs: Path) -> None:
+    """Raise early the error of what could not, or must not, be written late.
+
+    Parameters
+    ----------
+    path : Path
+        What is to be written.
+    *inputs : Path
+        What is read, and must not be replaced by something else.
+    """
+    try:
+        check_writable(path)
+    except OSError as error:
+        raise unwritable(path, error) from error
+    for each in inputs:
+        is_same = path.exists() and each.exists() and path.samefile(each)
+        check(not is_same, f"{path} is what is read: name another file to write.")
+
+
+def _checked_target(path: PathLike) -> tuple[Path, int | None]:
     """Return the file behind a path, and its mode; None if it is not there yet."""
     target = Path(os.path.realpath(os.fsdecode(path)))
     folder = target.parent
@@ -99,12 +223,12 @@ def _checked_target(path):
     return target, mode
 
 
-def _unwritable(path, number, reason):
+def _unwritable(path: PathLike, number: int, reason: str) -> OSError:
     return OSError(number, reason, os.fsdecode(path))
 
 
 @contextmanager
-def _errors_name(path, written):
+def _errors_name(path: PathLike, written: Path) -> Iterator[None]:
     """Let errors in writing name the path that was asked for."""
     try:
         yield
@@ -115,7 +239,7 @@ def _errors_name(path, written):
         raise _unwritable(path, error.errno, error.strerror) from error
 
 
-def _sync_folder(folder):
+def _sync_folder(folder: Path) -> None:
     """Put the names of the files in a folder on disk, where the system can be asked for that."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
@@ -123,3 +247,88 @@ def _sync_folder(folder):
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+# What is said.
+
+
+def unknown_format(path: PathLike, suffixes: Iterable[str] = ALL) -> DataError:
+    """Make the error for a file name that tells no format."""
+    return DataError(f"{path}: the name must end in one of {', '.join(suffixes)} to tell a format.")
+
+
+def unreadable(path: PathLike, error: Exception) -> DataError:
+    """Make a DataError of an error of the operating system in reading."""
+    return DataError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.")
+
+
+def unwritable(path: PathLike, error: OSError) -> DataError:
+    """Make a DataError of an error of the operating system in writing."""
+    return DataError(f"{path} cannot be written: {error.strerror or error}.")
+
+
+def changed(path: PathLike) -> DataError:
+    """Make the error for a file that is no longer what it was when it was opened."""
+    return DataError(f"{path} has changed while it was read: start again.")
+
+
+def no_rows(path: PathLike) -> DataError:
+    """Make the error for a table of columns without rows."""
+    return DataError(f"{path} has columns but no rows: add one per instance.")
+
+
+def missing_column(path: PathLike, name: str, columns: Iterable[str], role: str) -> DataError:
+    """Make the error for a column that is not there: names the ones that are, and a near one."""
+    near = suggestion(name, columns)
+    return DataError(f"{path} has no column {name!r} for {role}; it has {listed(columns)}.{near}")
+
+
+def check_distinct(path: PathLike, columns: list[str]) -> None:
+    """Raise an error if two columns of a table have the same name."""
+    if len(set(columns)) < len(columns):
+        twice = next(name for name in columns if columns.count(name) > 1)
+        raise DataError(f"{path} has two columns named {twice!r}: rename one.")
+
+
+def shortened(value: object) -> str:
+    """Write a value so that it fits into a message.
+
+    Examples
+    --------
+    >>> shortened("wren")
+    "'wren'"
+    >>> len(shortened("w" * 1000))
+    60
+    """
+    text = repr(value)
+    return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 4]}...{text[-1]}"
+
+
+def listed(names: Iterable[object]) -> str:
+    """Join names for a message, and cut a long list.
+
+    Examples
+    --------
+    >>> listed(["bag", "tags"])
+    'bag, tags'
+    >>> listed([f"x{column}" for column in range(64)])
+    'x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11 and 52 more'
+    """
+    names = [str(name) for name in names]
+    more = f" and {len(names) - 12} more" if len(names) > 12 else ""
+    return ", ".join(names[:12]) + more
+
+
+def suggestion(name: str, names: Iterable[str]) -> str:
+    """Propose the name that was probably meant, as a sentence to append; empty if none is near.
+
+    Examples
+    --------
+    >>> suggestion("labels", ["Label", "word"])
+    " Did you mean 'Label'?"
+    >>> suggestion("labels", ["word"])
+    ''
+    """
+    by_lower = {str(each).lower(): each for each in names}
+    near = get_close_matches(str(name).lower(), by_lower, n=1)
+    return f" Did you mean {by_lower[near[0]]!r}?" if near else ""

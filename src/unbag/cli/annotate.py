@@ -8,9 +8,9 @@ import numpy as np
 import typer
 
 from unbag import annotations, io
+from unbag._files import TABLES, check_output, suffix_of, unknown_format
 from unbag.annotations import KNOWN_LABEL, REVIEW_SHARE, Annotations
 from unbag.io import BagTable, DataError, Roles
-from unbag.io.files import TABLES, check_output, suffix_of, unknown_format
 from unbag.io.reading import open_source
 
 from . import options as o

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from unbag._files import check_output
 from unbag.annotations import class_names, known_labels, texts
 from unbag.io import BagTable, DataError
-from unbag.io.files import check_output
 from unbag.labels import LabelSets
 
 from . import options as o

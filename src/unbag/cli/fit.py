@@ -8,10 +8,10 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from unbag._files import check_output
 from unbag.annotations import COLUMNS, KNOWN_LABEL
 from unbag.bags import Bags
 from unbag.io import BagTable, DataError, Roles, read
-from unbag.io.files import check_output
 from unbag.io.reading import open_source
 from unbag.io.roles import text_of
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from unbag._files import missing_column
 from unbag.io import BagTable, DataError, Roles
-from unbag.io.files import missing_column
 from unbag.io.reading import Source, open_source
 from unbag.labels import LabelSets
 

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from unbag.io.files import DataError, listed
+from unbag._files import DataError, listed
 from unbag.io.npz import bags_of, read_arrays, write_arrays
 
 from .dataset import Dataset, union_of

@@ -7,8 +7,9 @@ of the file back in their order, untouched, with new columns. Files are written 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from unbag._files import DataError
+
 from .bag_table import BagTable
-from .files import DataError
 from .reading import Peek, peek, read, read_table
 from .roles import Roles
 

@@ -6,20 +6,32 @@ quotes within.
 """
 
 import re
-from dataclasses import dataclass, field
+from typing import NamedTuple
 from xml.etree import ElementTree
 
 import numpy as np
 
+from unbag._files import (
+    DataError,
+    PathLike,
+    check,
+    existing_file,
+    faults_at,
+    listed,
+    refuse,
+    shortened,
+    unreadable,
+    writing,
+)
 from unbag.bags import Bags
 from unbag.labels import LabelSets
 
-from .arrays import bag_table, checked_bags, feature_names, instance_label_texts
+from .arrays import bag_table, checked_bags, dense, feature_names, instance_label_texts
 from .bag_table import BagTable
-from .files import DataError, PathLike, existing_file, listed, shortened, unreadable, writing
 from .roles import USUAL
 
 NUMERIC = {"numeric", "real", "integer"}
+BINARY = ("{0,1}", "{1,0}")
 INSTANCE_LABEL = USUAL["instance_labels"]
 STATES = {"1": 1, "0": 0, "?": -1}
 ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
@@ -27,15 +39,13 @@ IN_QUOTES = re.compile(r"""[ \t]*('[^'\\]*(?:\\.[^'\\]*)*'|"[^"\\]*(?:\\.[^"\\]*
 NEEDS_NO_QUOTES = re.compile(r"[^\s,{}'\"%\\?][^\s,{}'\"%\\]*")
 
 
-@dataclass
-class Header:
-    """What the header of an ARFF file declares, in order."""
+class Header(NamedTuple):
+    """What the header of an ARFF file declares: names and types, in order."""
 
-    before: list = field(default_factory=list)
-    bag: str | None = None
-    features: list = field(default_factory=list)
-    after: list = field(default_factory=list)
-    n_lines: int = 0
+    outer: list[tuple[str, str]]
+    at_bag: int
+    inner: list[tuple[str, str]]
+    n_lines: int
 
 
 def read_arff(path: PathLike, xml: PathLike | None = None) -> BagTable:
@@ -59,195 +69,174 @@ def read_arff(path: PathLike, xml: PathLike | None = None) -> BagTable:
     """
     path = existing_file(path)
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
     except OSError as error:
         raise unreadable(path, error) from error
     except UnicodeDecodeError as error:
         raise DataError(f"{path} is not encoded in UTF-8: save it so.") from error
-    lines = text.split("\n")
     header = _read_header(path, lines)
-    columns = _columns(path, header, _listed_labels(path, xml))
-    return _read_data(path, lines, header, *columns)
+    return _read_data(path, lines, header, *_columns(path, header, _listed_labels(path, xml)))
 
 
 # The header.
 
 
 def _read_header(path, lines):
-    header, inside = Header(), False
-    for number, line in enumerate(lines, 1):
-        line = line.strip()
-        if not line or line.startswith("%"):
-            continue
-        keyword, _, rest = line.partition(" ") if " " in line else line.partition("\t")
+    outer, at_bag, inner, inside = [], None, [], False
+    for number, line in enumerate(map(str.strip, lines), 1):
+        where = f"{path}, line {number}"
+        keyword, rest, *_ = *line.split(None, 1), "", ""
         keyword = keyword.lower()
         if keyword == "@data":
-            header.n_lines = number
-            break
-        if keyword == "@end":
-            inside = False
-        elif keyword == "@attribute":
-            name, kind = _attribute(path, number, rest)
-            if kind.lower() == "relational":
-                if header.bag is not None:
-                    raise DataError(f"{path}, line {number}: a second relational attribute.")
-                header.bag, inside = name, True
-            elif inside:
-                header.features.append((name, kind))
-            else:
-                (header.before if header.bag is None else header.after).append((name, kind))
-        elif keyword != "@relation":
-            raise DataError(
-                f"{path}, line {number}: {shortened(line)} is neither @relation nor @attribute nor "
-                "@data. Is it an ARFF file?"
+            check(
+                at_bag is not None,
+                f"{path} has no relational attribute, which holds the instances of a bag: it is "
+                "no MIML file.",
             )
-    if not header.n_lines:
-        raise DataError(f"{path} has no line @data: it is no ARFF file, or a cut one.")
-    if header.bag is None:
-        raise DataError(
-            f"{path} has no relational attribute, which holds the instances of a bag: it is no "
-            "MIML file."
-        )
-    return header
+            return Header(outer, at_bag, inner, number)
+        if keyword == "@attribute":
+            name, kind = _attribute(where, rest)
+            is_bag = kind.lower() == "relational"
+            if is_bag:
+                check(at_bag is None, f"{where}: a second relational attribute.")
+                at_bag = len(outer)
+            (inner if inside else outer).append((name, kind))
+            inside = inside or is_bag
+        elif keyword == "@end":
+            inside = False
+        elif keyword not in ("", "@relation") and not line.startswith("%"):
+            raise DataError(
+                f"{where}: {shortened(line)} is neither @relation nor @attribute nor @data. Is it "
+                "an ARFF file?"
+            )
+    raise DataError(f"{path} has no line @data: it is no ARFF file, or a cut one.")
 
 
-def _attribute(path, number, rest):
-    try:
-        name, end = _token(rest.strip() + " ", 0, " \t")
-    except ValueError as error:
-        raise DataError(f"{path}, line {number}: {error}.") from error
-    kind = rest.strip()[end:].strip()
-    if not name or not kind:
-        raise DataError(f"{path}, line {number}: an attribute needs a name and a type.")
+def _attribute(where, text):
+    with faults_at(where):
+        name, end = _token(text + " ", 0, " \t")
+    kind = text[end:].strip()
+    check(name and kind, f"{where}: an attribute needs a name and a type.")
     return name, kind
 
 
 def _listed_labels(path, xml):
     """Names in the file of labels; None if there is none."""
-    if xml is None:
-        xml = path.with_suffix(".xml")
-        if not xml.is_file():
-            return None
+    if xml is None and not (xml := path.with_suffix(".xml")).is_file():
+        return None
     xml = existing_file(xml)
     try:
         content = xml.read_bytes()
-        if b"<!DOCTYPE" in content:
-            # Definitions can make a small file swell without end.
-            raise DataError(f"{xml} defines a document type: remove that.")
+        # Definitions can make a small file swell without end.
+        check(b"<!DOCTYPE" not in content, f"{xml} defines a document type: remove that.")
         root = ElementTree.fromstring(content)
     except OSError as error:
         raise unreadable(xml, error) from error
     except ElementTree.ParseError as error:
         raise DataError(f"{xml} is no XML file: {error}.") from error
     names = [each.get("name") for each in root.iter() if each.tag.rpartition("}")[2] == "label"]
-    if not names or None in names:
-        raise DataError(f'{xml} lists no labels: write <label name="..."></label> for each.')
+    check(
+        names and None not in names,
+        f'{xml} lists no labels: write <label name="..."></label> for each.',
+    )
     return names
 
 
 def _columns(path, header, names):
-    """Positions of id, bag and labels within a line, and of the instance label within the bag."""
-    outer = [name for name, _ in [*header.before, (header.bag, ""), *header.after]]
-    at_bag = len(header.before)
-    binary = [
-        name for name, kind in header.after if re.sub(r"[\s'\"]", "", kind) in ("{0,1}", "{1,0}")
-    ]
+    """Positions of id and labels within a line, and of the instance label within the bag."""
+    outer = [name for name, _ in header.outer]
     if names is None:
-        others = [name for name, _ in header.after if name not in binary]
-        if others:
-            raise DataError(
-                f"{path}: the attribute {others[0]!r} is no label, since its type is not {{0,1}}: "
-                "remove it, or list the labels in an XML file."
-            )
-        names = binary
-    missing = [name for name in names if name not in outer]
-    if missing:
-        raise DataError(f"{path} has no attribute for the label {missing[0]!r} of the XML file.")
-    if not names:
-        raise DataError(f"{path} has no labels: attributes of type {{0,1}} after the bag.")
-    id_names = [name for name, _ in header.before if name not in names]
-    if len(id_names) > 1:
-        raise DataError(f"{path}: one attribute names the bag, not {listed(id_names)}.")
-    labels = [position for position, name in enumerate(outer) if name in names]
-    known = None
-    for position, (name, kind) in enumerate(header.features):
-        if name == INSTANCE_LABEL and kind.lower() not in NUMERIC:
-            known = position
-        elif kind.lower() not in NUMERIC:
-            raise DataError(f"{path}: the feature {name!r} is {kind}; it must be numeric.")
-    if len(header.features) == (known is not None):
-        raise DataError(f"{path}: the bag has no numeric attributes, so there are no features.")
-    at_id = outer.index(id_names[0]) if id_names else None
-    return at_id, at_bag, labels, [outer[position] for position in labels], known
+        after = header.outer[header.at_bag + 1 :]
+        names = [name for name, kind in after if re.sub(r"[\s'\"]", "", kind) in BINARY]
+        refuse(
+            (name for name, _ in after if name not in names),
+            lambda name: (
+                f"{path}: the attribute {name!r} is no label, since its type is not "
+                "{0,1}: remove it, or list the labels in an XML file."
+            ),
+        )
+    refuse(
+        (name for name in names if name not in outer),
+        lambda name: f"{path} has no attribute for the label {name!r} of the XML file.",
+    )
+    check(names, f"{path} has no labels: attributes of type {{0,1}} after the bag.")
+    ids = [place for place, name in enumerate(outer[: header.at_bag]) if name not in names]
+    check(
+        len(ids) < 2,
+        f"{path}: one attribute names the bag, not {listed(outer[place] for place in ids)}.",
+    )
+    texts = {name: kind for name, kind in header.inner if kind.lower() not in NUMERIC}
+    refuse(
+        (name for name in texts if name != INSTANCE_LABEL),
+        lambda name: f"{path}: the feature {name!r} is {texts[name]}; it must be numeric.",
+    )
+    check(
+        len(header.inner) > len(texts),
+        f"{path}: the bag has no numeric attributes, so there are no features.",
+    )
+    known = [place for place, (name, _) in enumerate(header.inner) if name in texts]
+    labels = [place for place, name in enumerate(outer) if name in names]
+    return next(iter(ids), None), labels, next(iter(known), None)
 
 
 # The data.
 
 
-def _read_data(path, lines, header, at_id, at_bag, at_labels, classes, known):
-    n_cells = len(header.before) + 1 + len(header.after)
-    ids, arrays, states, instance_labels, line_of = [], [], [], [], {}
-    for number, line in enumerate(lines[header.n_lines :], header.n_lines + 1):
-        line = line.strip()
+def _read_data(path, lines, header, at_id, at_labels, known):
+    features = [name for place, (name, _) in enumerate(header.inner) if place != known]
+    classes = [header.outer[place][0] for place in at_labels]
+    line_of, arrays, states, instance_labels = {}, [], [], []
+    for number, line in enumerate(map(str.strip, lines[header.n_lines :]), header.n_lines + 1):
         if not line or line.startswith("%"):
             continue
         where = f"{path}, line {number}"
-        if line.startswith("{"):
-            raise DataError(f"{where}: sparse data are not supported: write all values.")
-        try:
+        check(line[0] != "{", f"{where}: sparse data are not supported: write all values.")
+        with faults_at(where):
             cells = split_line(line)
-        except ValueError as error:
-            raise DataError(f"{where}: {error}.") from error
-        if len(cells) != n_cells:
-            raise DataError(f"{where} has {len(cells)} values for {n_cells} attributes.")
-        name = cells[at_id] if at_id is not None else len(ids)
-        if line_of.setdefault(name, number) != number:
-            raise DataError(f"{where}: bag {shortened(name)} is in line {line_of[name]} already.")
-        ids.append(name)
-        rows = [row for row in cells[at_bag].split("\n") if row.strip()]
+        check(
+            len(cells) == len(header.outer),
+            f"{where} has {len(cells)} values for {len(header.outer)} attributes.",
+        )
+        bag = cells[at_id] if at_id is not None else len(line_of)
+        earlier = line_of.setdefault(bag, number)
+        check(earlier == number, f"{where}: bag {shortened(bag)} is in line {earlier} already.")
+        rows = [row for row in cells[header.at_bag].split("\n") if row.strip()]
         if known is not None:
             rows = _without_labels(where, rows, known, instance_labels)
-        arrays.append(_numbers(where, rows, header, known))
-        states.append([_state(where, cells[at], name) for at, name in
-                       zip(at_labels, classes, strict=True)])  # fmt: skip
-    if not ids:
-        raise DataError(f"{path} has no data: a line for each bag after @data.")
-    features = [name for place, (name, _) in enumerate(header.features) if place != known]
-    try:
-        bags = Bags.from_list(arrays, ids=ids)
+        arrays.append(_numbers(where, rows, features))
+        found = [cells[place] for place in at_labels]
+        refuse(
+            (pair for pair in zip(classes, found, strict=True) if pair[1] not in STATES),
+            lambda pair, where=where: (
+                f"{where}: the label {pair[0]!r} is {shortened(pair[1])}, but should be 0, 1 or ?."
+            ),
+        )
+        states.append([STATES[state] for state in found])
+    check(arrays, f"{path} has no data: a line for each bag after @data.")
+    with faults_at(path):
+        bags = Bags.from_list(arrays, ids=list(line_of))
         given = None if known is None else np.array(instance_labels, dtype=object)
         bags = Bags(bags.X, bags.offsets, bags.ids, given, features)
         labels = LabelSets(np.array(states), classes)
-    except ValueError as error:
-        raise DataError(f"{path}: {error}") from error
-    return bag_table(path, checked_bags(path, bags, labels), labels)
+        return bag_table(path, checked_bags(path, bags, labels), labels)
 
 
-def _state(where, value, name):
-    if value not in STATES:
-        raise DataError(
-            f"{where}: the label {name!r} is {shortened(value)}, but should be 0, 1 or ?."
-        )
-    return STATES[value]
-
-
-def _numbers(where, rows, header, known):
-    width = len(header.features) - (known is not None)
+def _numbers(where, rows, features):
     for instance, row in enumerate(rows, 1):
-        if row.count(",") != width - 1:
-            raise DataError(
-                f"{where}, instance {instance} has {row.count(',') + 1} values for {width} "
-                "numeric attributes."
-            )
+        n_values = row.count(",") + 1
+        check(
+            n_values == len(features),
+            f"{where}, instance {instance} has {n_values} values for {len(features)} numeric "
+            "attributes.",
+        )
     try:
         values = np.array(",".join(rows).split(",") if rows else [], dtype=np.float64)
     except ValueError:
-        names = [name for place, (name, _) in enumerate(header.features) if place != known]
         for instance, row in enumerate(rows, 1):
-            for name, text in zip(names, row.split(","), strict=True):
+            for name, text in zip(features, row.split(","), strict=True):
                 _check_number(f"{where}, instance {instance}, feature {name!r}", text)
         raise
-    return values.reshape(len(rows), width)
+    return values.reshape(len(rows), len(features))
 
 
 def _check_number(where, text):
@@ -259,18 +248,13 @@ def _check_number(where, text):
 
 def _without_labels(where, rows, known, instance_labels):
     """Take the labels of the instances out of their rows, and append them to a list."""
-    numeric = []
-    for row in rows:
-        try:
-            cells = split_line(row)
-        except ValueError as error:
-            raise DataError(f"{where}: {error}.") from error
-        if len(cells) <= known:
-            raise DataError(f"{where}: an instance has no {INSTANCE_LABEL}.")
+    with faults_at(where):
+        instances = [split_line(row) for row in rows]
+    for cells in instances:
+        check(len(cells) > known, f"{where}: an instance has no {INSTANCE_LABEL}.")
         label = cells.pop(known)
         instance_labels.append(None if label in ("", "?") else label)
-        numeric.append(",".join(cells))
-    return numeric
+    return [",".join(cells) for cells in instances]
 
 
 def split_line(line: str) -> list[str]:
@@ -299,16 +283,14 @@ def _token(text, start, ends):
     rest = text[after:stop].strip()
     if found:
         if rest:
-            raise ValueError(f"text follows a closing quote: {shortened(text[after - 1 :])}")
+            raise ValueError(f"text follows a closing quote: {shortened(text[after - 1 :])}.")
         return _unescaped(found[1][1:-1]), stop
     if rest.startswith(("'", '"')):
-        raise ValueError(f"a quote is opened but never closed: {shortened(text[start:].lstrip())}")
+        raise ValueError(f"a quote is opened but never closed: {shortened(text[start:].lstrip())}.")
     return _unescaped(rest), stop
 
 
 def _unescaped(text):
-    if "\\" not in text:
-        return text
     return re.sub(r"\\(.)", lambda match: ESCAPED.get(match[1], match[1]), text, flags=re.DOTALL)
 
 
@@ -339,12 +321,16 @@ def write_arff(
     """
     names = feature_names(bags)
     known = instance_label_texts(bags, labels) if instance_labels else None
-    if known is not None and INSTANCE_LABEL in names:
-        raise DataError(f"The feature {INSTANCE_LABEL!r} has the name of the labels: rename it.")
+    check(
+        known is None or INSTANCE_LABEL not in names,
+        f"The feature {INSTANCE_LABEL!r} has the name of the labels: rename it.",
+    )
     ids = [str(name) for name in bags.ids]
-    if len(set(ids)) < len(ids):
-        raise DataError(f"{path}: two bags have the same name: give them different ids.")
-    values = {1: "1", 0: "0", -1: "?"}
+    check(
+        len(set(ids)) == len(ids),
+        f"{path}: two bags have the same name: give them different ids.",
+    )
+    mark_of = {state: mark for mark, state in STATES.items()}
     with writing(path) as file:
         header = [f"@relation {_quoted(relation)}", "",
                   f"@attribute bagid {{{','.join(map(_quoted, ids))}}}",
@@ -355,13 +341,12 @@ def write_arff(
         header += [f"@attribute {_quoted(str(name))} {{0,1}}" for name in labels.classes]
         file.write("\n".join([*header, "", "@data", ""]).encode())
         for bag, X in enumerate(bags):
-            X = X.toarray() if hasattr(X, "toarray") else X
-            rows = [",".join(map(repr, row)) for row in X.astype(np.float64).tolist()]
+            rows = [",".join(map(repr, row)) for row in dense(X).astype(np.float64).tolist()]
             if known is not None:
                 own = known[bags.offsets[bag] : bags.offsets[bag + 1]]
                 own = ["?" if label is None else _quoted(label) for label in own]
                 rows = [f"{row},{label}" for row, label in zip(rows, own, strict=True)]
-            states = [values[state] for state in labels.indicator[bag].tolist()]
+            states = [mark_of[state] for state in labels.indicator[bag].tolist()]
             inner = _backslashed("\n".join(rows))
             file.write(f'{_quoted(ids[bag])},"{inner}",{",".join(states)}\n'.encode())
 

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from unbag._checks import first_nonfinite
+from unbag._files import DataError, PathLike, check, refuse
 from unbag.bags import Bags, bag_of
 from unbag.labels import LabelSets
 
 from .bag_table import BagTable
-from .files import DataError, PathLike
 from .roles import NUMBER, USUAL, Roles, write_cell
 
 # Rows of a chunk.
@@ -36,8 +36,7 @@ def checked_bags(path: PathLike, bags: Bags, labels: LabelSets) -> Bags:
     Bags
         The same, with names of the features.
     """
-    if len(labels) != len(bags):
-        raise DataError(f"{path} has {len(labels)} label sets for {len(bags)} bags.")
+    check(len(labels) == len(bags), f"{path} has {len(labels)} label sets for {len(bags)} bags.")
     names = feature_names(bags)
     found = first_nonfinite(bags.X)
     if found is not None:
@@ -53,6 +52,11 @@ def bag_table(path: Path, bags: Bags, labels: LabelSets) -> BagTable:
     """Make a BagTable of bags from a file that is no table; see `checked_bags`."""
     roles = Roles(features=feature_names(bags), delimiter="|")
     return BagTable(path, roles, bags, labels, np.arange(bags.n_instances), bags.n_instances)
+
+
+def dense(X: Any) -> NDArray[Any]:
+    """Return a sparse matrix as an array, and anything else as it is."""
+    return X.toarray() if sparse.issparse(X) else X
 
 
 def feature_names(bags: Bags) -> list[str]:
@@ -90,11 +94,12 @@ def long_chunks(
 
     names = feature_names(bags)
     known = instance_label_texts(bags, labels)
-    for name in names:
-        if name in OWN_COLUMNS or names.count(name) > 1:
-            raise DataError(
-                f"The feature {name!r} has the name of another column of the table: rename it."
-            )
+    refuse(
+        (name for name in names if name in OWN_COLUMNS or names.count(name) > 1),
+        lambda name: (
+            f"The feature {name!r} has the name of another column of the table: rename it."
+        ),
+    )
     bag, number, cells_of, label = OWN_COLUMNS
     bag_of_row = np.repeat(np.arange(len(bags)), bags.sizes)
     ids = pa.array(bags.ids)
@@ -112,8 +117,7 @@ def long_chunks(
             columns[cells_of] = cells.take(part)
         if known is not None:
             columns[label] = pa.array(known[rows], pa.string())
-        X = bags.X[rows]
-        X = X.toarray() if sparse.issparse(X) else X
+        X = dense(bags.X[rows])
         columns |= {name: X[:, column] for column, name in enumerate(names)}
         yield first, pa.table(columns)
 
@@ -147,8 +151,10 @@ def instance_label_texts(bags: Bags, labels: LabelSets | None) -> list[str | Non
     names = labels.classes.tolist() if labels is not None else None
     if names is None or not isinstance(next(iter(names), ""), str):
         return [None if value == -1 else str(value) for value in known.tolist()]
-    if known.size and not -1 <= known.min() <= known.max() < len(names):
-        raise DataError(f"Instance labels must be columns from 0 to {len(names) - 1}, or -1.")
+    check(
+        not known.size or -1 <= known.min() <= known.max() < len(names),
+        f"Instance labels must be columns from 0 to {len(names) - 1}, or -1.",
+    )
     return [names[value] if value >= 0 else None for value in known.tolist()]
 
 
@@ -169,14 +175,15 @@ def instance_label_codes(bags: Bags, labels: LabelSets, what: str) -> NDArray[np
     texts = instance_label_texts(bags, labels)
     if texts is None:
         return np.full(bags.n_instances, -1)
-    column_of = {str(name): column for column, name in enumerate(labels.classes)}
+    column_of: dict[str | None, int] = {str(name): c for c, name in enumerate(labels.classes)}
     column_of[None] = -1
-    wrong = next((text for text in texts if text not in column_of), None)
-    if wrong is not None:
-        raise DataError(
-            f"The instance label {wrong!r} is not among the classes of the bags, and {what} has no "
-            "place for others: remove it, or choose another format."
-        )
+    refuse(
+        (text for text in texts if text not in column_of),
+        lambda text: (
+            f"The instance label {text!r} is not among the classes of the bags, and "
+            f"{what} has no place for others: remove it, or choose another format."
+        ),
+    )
     return np.array([column_of[text] for text in texts], dtype=np.int64)
 
 

@@ -7,8 +7,9 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import ipc, parquet, types
 
+from unbag._files import PARQUET, DataError, check_distinct, shortened, suffix_of
+
 from .bag_table import CHUNK_BYTES
-from .files import PARQUET, DataError, check_distinct, shortened, suffix_of
 from .reading import TableFile
 from .roles import Roles
 

@@ -1,6 +1,6 @@
 """BagTable: bags and labels as read from a file, with the way back to the file's rows."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from unbag._files import PathLike, check, missing_column
 from unbag.bags import Bags
 from unbag.labels import LabelSets
 
-from .files import DataError, PathLike, missing_column
 from .roles import Roles
 
 CHUNK_BYTES = 8 << 20
@@ -103,8 +103,7 @@ class BagTable:
             Text as objects, None where there is no value; numbers as the file has them. All cells
             of a text file are text.
         """
-        if self.source is None:
-            raise DataError(f"{self.path} has no columns besides its features.")
+        check(self.source is not None, f"{self.path} has no columns besides its features.")
         if name not in self.source.columns:
             raise missing_column(self.path, name, self.source.columns, "this")
         import pyarrow as pa
@@ -114,10 +113,11 @@ class BagTable:
         whole = pa.chunked_array([chunk for part in parts for chunk in part.chunks])
         if self.is_wide and pa.types.is_nested(whole.type):
             lengths = pc.list_value_length(whole).fill_null(0).to_numpy()
-            if not np.array_equal(lengths, np.bincount(self.rows, minlength=self.n_rows)):
-                raise DataError(f"{self.path}, column {name!r}: not one entry per instance.")
-            values = pc.list_flatten(whole).to_pylist()
-            return _array(values)
+            check(
+                np.array_equal(lengths, np.bincount(self.rows, minlength=self.n_rows)),
+                f"{self.path}, column {name!r}: not one entry per instance.",
+            )
+            return _array(pc.list_flatten(whole).to_pylist())
         return _array(whole.to_pylist())[self.rows]
 
     def __repr__(self) -> str:
@@ -125,9 +125,14 @@ class BagTable:
         return f"BagTable({str(self.path)!r}: {self.bags!r}, {classes})"
 
 
-def _array(values):
-    if any(value is None or isinstance(value, str) for value in values):
-        result = np.empty(len(values), dtype=object)
-        result[:] = values
-        return result
-    return np.array(values)
+def object_array(values: Sequence[Any]) -> NDArray[np.object_]:
+    """Put values of any kind, arrays too, into an array as they are."""
+    result = np.empty(len(values), dtype=object)
+    for place, value in enumerate(values):
+        result[place] = value
+    return result
+
+
+def _array(values: list[Any]) -> NDArray[Any]:
+    is_text = any(value is None or isinstance(value, str) for value in values)
+    return object_array(values) if is_text else np.array(values)

@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
+from unbag._files import DataError, changed, check_distinct, is_gzipped, no_rows, suffix_of
+
 from .bag_table import CHUNK_BYTES
-from .files import DataError, changed, check_distinct, is_gzipped, no_rows, suffix_of
 from .reading import TableFile
 from .roles import Roles
 

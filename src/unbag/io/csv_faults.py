@@ -4,8 +4,9 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 
+from unbag._files import DataError, PathLike, listed, shortened
+
 from .csv import DELIMITER_NAMES, MISSING, DelimitedFile, cell_text, is_number, raw_cells
-from .files import DataError, PathLike, listed, shortened
 
 
 def check_single_column(path: PathLike, header: bytes, widths: Mapping[bytes, int]) -> None:

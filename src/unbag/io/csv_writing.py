@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
+from unbag._files import DELIMITED, PathLike, changed, is_gzipped, suffix_of, writing
+
 from .bag_table import BagTable, Progress
 from .csv import BOM, QUOTE, cell_text, raw_cells
-from .files import DELIMITED, PathLike, changed, is_gzipped, suffix_of, writing
 
 
 def write_text(

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
+from unbag._files import DataError, missing_column, shortened, suggestion
 from unbag.labels import Unknown
 
-from .files import DataError, missing_column, shortened, suggestion
 from .roles import parse_cell, text_of
 
 # What the column `state` may say; an empty cell means present.

@@ -7,12 +7,22 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from unbag._files import (
+    DataError,
+    PathLike,
+    check,
+    existing_file,
+    faults_at,
+    listed,
+    refuse,
+    unreadable,
+    writing,
+)
 from unbag.bags import Bags
 from unbag.labels import LabelSets
 
-from .arrays import bag_table, checked_bags, feature_names, instance_label_codes
-from .bag_table import BagTable
-from .files import DataError, PathLike, existing_file, listed, unreadable, writing
+from .arrays import bag_table, checked_bags, dense, feature_names, instance_label_codes
+from .bag_table import BagTable, object_array
 
 # What people call the same thing; the first is what is written.
 NAMES = {
@@ -51,23 +61,18 @@ def read_mat(path: PathLike) -> BagTable:
     """
     path = existing_file(path)
     content = load_variables(path, ALL_NAMES)
-    cells = _cells(path, content, "bags")
-    arrays = _bag_matrices(path, cells)
+    arrays = _bag_matrices(path, _cells(path, content, "bags"))
     indicator = _indicator(path, content, len(arrays))
     n_classes = indicator.shape[1]
     names = _texts(path, content, "class_name", n_classes)
     names = names or [str(column + 1) for column in range(n_classes)]
-    try:
+    with faults_at(path):
         labels = LabelSets(indicator, names)
         bags = Bags.from_list(arrays, ids=_ids(path, content, len(arrays)))
         known = _instance_labels(path, content, bags, names)
         features = _texts(path, content, "feature_name", bags.n_features)
         bags = Bags(bags.X, bags.offsets, bags.ids, known, features or None)
-    except DataError:
-        raise
-    except ValueError as error:
-        raise DataError(f"{path}: {error}") from error
-    return bag_table(path, checked_bags(path, bags, labels), labels)
+        return bag_table(path, checked_bags(path, bags, labels), labels)
 
 
 def load_variables(path: Path, names: list[str]) -> dict[str, Any]:
@@ -89,11 +94,11 @@ def load_variables(path: Path, names: list[str]) -> dict[str, Any]:
 
     try:
         with path.open("rb") as file:
-            if b"MATLAB 7.3" in file.read(128):
-                raise DataError(
-                    f"{path} is in MATLAB's format 7.3, which is HDF5: load it in MATLAB and save "
-                    "its variables with the option '-v7'."
-                )
+            check(
+                b"MATLAB 7.3" not in file.read(128),
+                f"{path} is in MATLAB's format 7.3, which is HDF5: load it in MATLAB and save its "
+                "variables with the option '-v7'.",
+            )
             file.seek(0)
             try:
                 return loadmat(file, variable_names=names, chars_as_strings=True, spmatrix=False)
@@ -102,8 +107,9 @@ def load_variables(path: Path, names: list[str]) -> dict[str, Any]:
                 MatReadError, OSError, ValueError, TypeError, LookupError, ArithmeticError,
                 NameError, NotImplementedError, zlib.error,
             ) as error:  # fmt: skip
-                message = f"{path} cannot be read: it is no MATLAB file, or a damaged one."
-                raise DataError(message) from error
+                raise DataError(
+                    f"{path} cannot be read: it is no MATLAB file, or a damaged one."
+                ) from error
     except OSError as error:
         raise unreadable(path, error) from error
 
@@ -120,64 +126,61 @@ def _variables(path):
     return listed(f"{name} {shape} {kind}" for name, shape, kind in whosmat(path))
 
 
+def _needed(path, content, what, is_cells):
+    value = _found(content, what)
+    if value is None or (value.dtype == object) != is_cells:
+        kind, names = "cell array" if is_cells else "matrix", " or ".join(NAMES[what])
+        raise DataError(f"{path} has no {kind} {names}; it has {_variables(path)}.")
+    return value
+
+
 def _cells(path, content, what):
-    cells = _found(content, what)
-    if cells is None or cells.dtype != object:
-        raise DataError(
-            f"{path} has no cell array {' or '.join(NAMES[what])}; it has {_variables(path)}."
-        )
+    cells = _needed(path, content, what, is_cells=True)
     return [cells[place] for place in np.ndindex(cells.shape)]
 
 
 def _bag_matrices(path, cells):
     arrays = []
     for bag, cell in enumerate(cells):
-        if not sparse.issparse(cell) and (cell.dtype.kind not in "biuf" or cell.ndim != 2):
-            raise DataError(f"{path}: bag {bag + 1} is no matrix of numbers.")
+        check(
+            sparse.issparse(cell) or (cell.dtype.kind in "biuf" and cell.ndim == 2),
+            f"{path}: bag {bag + 1} is no matrix of numbers.",
+        )
         # Not an integer matrix: numbers of any kind become float64, single stays single.
         arrays.append(cell if cell.dtype == np.float32 else cell.astype(np.float64))
     filled = [array.shape for array in arrays if min(array.shape)]
-    if not filled:
-        raise DataError(f"{path}: all bags are empty, so there are no features.")
+    check(filled, f"{path}: all bags are empty, so there are no features.")
     widths, heights = {width for _, width in filled}, {height for height, _ in filled}
     if len(widths) > 1:
-        if len(heights) > 1:
-            bag = next(b for b, a in enumerate(arrays) if a.shape[1] != filled[0][1])
-            raise DataError(
-                f"{path}: bag {bag + 1} has {arrays[bag].shape[1]} columns, but others have "
-                f"{filled[0][1]}: all instances need the same features."
-            )
+        refuse(
+            (b for b, a in enumerate(arrays) if len(heights) > 1 and a.shape[1] != filled[0][1]),
+            lambda bag: (
+                f"{path}: bag {bag + 1} has {arrays[bag].shape[1]} columns, but others "
+                f"have {filled[0][1]}: all instances need the same features."
+            ),
+        )
         arrays, widths = [array.T for array in arrays], heights
     (width,) = widths
     return [array if min(array.shape) else np.empty((0, width)) for array in arrays]
 
 
 def _indicator(path, content, n_bags):
-    targets = _found(content, "targets")
-    if targets is None or targets.dtype == object:
-        names = " or ".join(NAMES["targets"])
-        raise DataError(f"{path} has no matrix {names}; it has {_variables(path)}.")
-    unknown = _found(content, "unknown")
-    targets, unknown = (
-        each.toarray() if sparse.issparse(each) else each for each in (targets, unknown)
+    targets = dense(_needed(path, content, "targets", is_cells=False))
+    unknown = dense(_found(content, "unknown"))
+    check(
+        targets.ndim == 2 and n_bags in targets.shape,
+        f"{path}: targets have shape {targets.shape}, but there are {n_bags} bags: give one column "
+        "per bag.",
     )
-    if targets.ndim != 2 or n_bags not in targets.shape:
-        raise DataError(
-            f"{path}: targets have shape {targets.shape}, but there are {n_bags} bags: give one "
-            "column per bag."
-        )
-    if not np.isin(targets, [-1, 0, 1]).all():
-        wrong = targets[~np.isin(targets, [-1, 0, 1])][0]
-        raise DataError(f"{path}: targets must be 1 and -1, or 1 and 0, but one is {wrong}.")
-    targets = targets.astype(np.int8)
-    signed = (targets == -1).any() or unknown is not None
-    indicator = np.where(targets == 1, 1, 0)
-    if signed:
-        indicator[targets == 0] = -1
-    if unknown is not None:
-        if unknown.shape != targets.shape:
-            raise DataError(f"{path}: unknown must have the shape of the targets.")
-        indicator = np.where(unknown != 0, -1, np.where(targets == 1, 1, 0))
+    refuse(
+        targets[~np.isin(targets, [-1, 0, 1])],
+        lambda wrong: f"{path}: targets must be 1 and -1, or 1 and 0, but one is {wrong}.",
+    )
+    if unknown is None:
+        # Where absent labels are -1, those that are not known are 0.
+        unknown = (targets == 0) & (targets == -1).any()
+    check(unknown.shape == targets.shape, f"{path}: unknown must have the shape of the targets.")
+    indicator = np.where(unknown != 0, -1, np.where(targets == 1, 1, 0))
     return indicator.T if targets.shape[1] == n_bags else indicator
 
 
@@ -187,8 +190,7 @@ def _texts(path, content, what, size):
     if value is None:
         return []
     texts = [str(np.ravel(each)[0]) if np.size(each) else "" for each in np.ravel(value)]
-    if len(texts) != size:
-        raise DataError(f"{path} has {len(texts)} {what}s, but {size} are needed.")
+    check(len(texts) == size, f"{path} has {len(texts)} {what}s, but {size} are needed.")
     # The rows of a character matrix are filled up with spaces.
     return texts if value.dtype == object else [text.rstrip() for text in texts]
 
@@ -205,12 +207,15 @@ def _instance_labels(path, content, bags, names):
     if _found(content, "instance_labels") is None:
         return None
     cells = _cells(path, content, "instance_labels")
-    sizes = [np.size(cell) for cell in cells]
-    if sizes != bags.sizes.tolist():
-        raise DataError(f"{path}: instance_labels need one vector per bag, one entry per instance.")
+    check(
+        [np.size(cell) for cell in cells] == bags.sizes.tolist(),
+        f"{path}: instance_labels need one vector per bag, one entry per instance.",
+    )
     codes = np.concatenate([np.ravel(cell) for cell in cells]).astype(np.int64)
-    if codes.size and not 0 <= codes.min() <= codes.max() <= len(names):
-        raise DataError(f"{path}: instance_labels must lie between 0 and {len(names)}.")
+    check(
+        not codes.size or 0 <= codes.min() <= codes.max() <= len(names),
+        f"{path}: instance_labels must lie between 0 and {len(names)}.",
+    )
     return np.array([None, *names], dtype=object)[codes]
 
 
@@ -246,7 +251,4 @@ def write_mat(path: PathLike, bags: Bags, labels: LabelSets) -> None:
 
 
 def _cell_array(values):
-    cells = np.empty((len(values), 1), dtype=object)
-    for index, value in enumerate(values):
-        cells[index, 0] = value
-    return cells
+    return object_array(values)[:, None]

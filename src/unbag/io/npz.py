@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from unbag._files import DataError, PathLike, check, existing_file, faults_at, listed, writing
 from unbag.bags import Bags
 from unbag.labels import LabelSets
 
 from .arrays import bag_table, checked_bags, feature_names, instance_label_codes
 from .bag_table import BagTable
-from .files import DataError, PathLike, existing_file, listed, writing
 
 REQUIRED = ("X", "offsets", "bag_labels", "class_names")
 
@@ -81,27 +81,23 @@ def bags_of(path: PathLike, arrays: Mapping[str, Any]) -> tuple[Bags, LabelSets]
         of `labels`, -1 where the label is not known.
     labels : LabelSets
     """
-    missing = [key for key in REQUIRED if key not in arrays]
-    if missing:
-        raise DataError(f"{path} has no array {listed(missing)}; it has {listed(arrays)}.")
+    missing = listed(key for key in REQUIRED if key not in arrays)
+    check(not missing, f"{path} has no array {missing}; it has {listed(arrays)}.")
     names = [str(name) for name in np.ravel(arrays["class_names"])]
     known = arrays.get("instance_labels")
-    if known is not None and (
-        known.dtype.kind not in "iu"
-        or (known.size and not -1 <= known.min() <= known.max() < len(names))
-    ):
-        raise DataError(
+    if known is not None:
+        is_whole = known.dtype.kind in "iu"
+        check(
+            is_whole and (not known.size or -1 <= known.min() <= known.max() < len(names)),
             f"{path}: instance_labels must be integers from -1 (not known) to {len(names) - 1}, "
-            f"since there are {len(names)} classes."
+            f"since there are {len(names)} classes.",
         )
-    try:
+    with faults_at(path):
         bags = Bags(
             arrays["X"], arrays["offsets"], arrays.get("ids"), known, arrays.get("feature_names")
         )
         labels = LabelSets(arrays["bag_labels"], names)
-    except ValueError as error:
-        raise DataError(f"{path}: {error}") from error
-    return checked_bags(path, bags, labels), labels
+        return checked_bags(path, bags, labels), labels
 
 
 def write_npz(path: PathLike, bags: Bags, labels: LabelSets) -> None:
@@ -114,8 +110,10 @@ def write_npz(path: PathLike, bags: Bags, labels: LabelSets) -> None:
         Dense. Its instance labels must be classes of `labels`, or not known.
     labels : LabelSets
     """
-    if hasattr(bags.X, "tocsr"):
-        raise DataError(f"{path}: sparse features cannot be written as .npz: use X.toarray().")
+    check(
+        not hasattr(bags.X, "tocsr"),
+        f"{path}: sparse features cannot be written as .npz: use X.toarray().",
+    )
     arrays = {
         "X": bags.X,
         "instance_labels": instance_label_codes(bags, labels, ".npz"),

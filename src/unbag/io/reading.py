@@ -14,10 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from unbag.bags import Bags
-
-from .bag_table import CHUNK_BYTES, BagTable, Progress
-from .files import (
+from unbag._files import (
     ALL,
     BAG_FILES,
     DELIMITED,
@@ -29,6 +26,9 @@ from .files import (
     unknown_format,
     unreadable,
 )
+from unbag.bags import Bags
+
+from .bag_table import CHUNK_BYTES, BagTable, Progress
 from .roles import Roles
 
 BAG_FORMATS = {".arff": "MIML ARFF", ".mat": "MATLAB bags", ".npz": "npz arrays"}

@@ -6,9 +6,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Self
 
-from unbag.labels import Unknown
-
-from .files import (
+from unbag._files import (
     DataError,
     PathLike,
     existing_file,
@@ -17,6 +15,7 @@ from .files import (
     suggestion,
     unreadable,
 )
+from unbag.labels import Unknown
 
 # Columns of these names have these roles unless others are named for them.
 USUAL = {

@@ -15,10 +15,10 @@ from numpy.typing import DTypeLike, NDArray
 from pyarrow import types
 
 from unbag._checks import first_nonfinite
+from unbag._files import DataError, changed, no_rows, shortened
 from unbag.bags import offsets_of
 from unbag.labels import LabelSets, Unknown
 
-from .files import DataError, changed, no_rows, shortened
 from .roles import Roles, parse_cell, text_of
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
+from unbag._files import DataError, PathLike, check, refuse, shortened, writing
+
 from .arrays import is_unknown
 from .bag_table import BagTable
-from .files import DataError, PathLike, shortened, writing
 
 RAVEN = ("Selection", "View", "Channel", "Begin Time (s)", "End Time (s)")
 
@@ -55,18 +56,19 @@ def write_raven(
     spans = _Spans(table, labels, start, end, low, high, media)
     more = {name: np.asarray(values) for name, values in (more or {}).items()}
     for name, values in more.items():
-        if values.shape != spans.shape:
-            raise DataError(f"The column {name!r} has shape {values.shape}, not {spans.shape}.")
-    frequencies = [] if spans.low is None else ["Low Freq (Hz)", "High Freq (Hz)"]
+        check(
+            values.shape == spans.shape,
+            f"The column {name!r} has shape {values.shape}, not {spans.shape}.",
+        )
+    frequencies = ["Low Freq (Hz)", "High Freq (Hz)"][: len(spans.band)]
     header = [*RAVEN, *frequencies, "Begin File", *map(_line, more), "Annotation"]
 
     def lines(group, instances):
         yield header
         for selection, i in enumerate(instances, 1):
-            band = [] if spans.low is None else [_number(spans.low[i]), _number(spans.high[i])]
             yield [
                 str(selection), "Spectrogram 1", "1",
-                _number(spans.start[i]), _number(spans.end[i]), *band,
+                *(_number(values[i]) for values in (spans.start, spans.end, *spans.band)),
                 _line(Path(str(group)).name),
                 *(_line(values[i]) for values in more.values()), spans.labels[i],
             ]  # fmt: skip
@@ -113,8 +115,8 @@ def write_audacity(
     def lines(_, instances):
         for i in instances:
             yield [_number(spans.start[i]), _number(spans.end[i]), spans.labels[i]]
-            if spans.low is not None:
-                yield ["\\", _number(spans.low[i]), _number(spans.high[i])]
+            if spans.band:
+                yield ["\\", *(_number(values[i]) for values in spans.band)]
 
     return _write_groups(path, spans, lines, ".txt")
 
@@ -125,22 +127,20 @@ class _Spans:
     def __init__(self, table, labels, start, end, low, high, media):
         labels = np.asarray(labels, dtype=object)
         self.shape = (table.bags.n_instances,)
-        if labels.shape != self.shape:
-            raise DataError(f"labels have shape {labels.shape}, not {self.shape}.")
+        check(labels.shape == self.shape, f"labels have shape {labels.shape}, not {self.shape}.")
         self.labels = [None if is_unknown(label) else _line(label) for label in labels]
         self.start = _numbers(table, start or table.roles.start, "start")
         self.end = _numbers(table, end or table.roles.end, "end")
-        wrong = np.flatnonzero(self.end < self.start)
-        if wrong.size:
-            i = wrong[0]
-            raise DataError(
-                f"{_place(table, i)}: the instance ends at {self.end[i]}, before it starts at "
-                f"{self.start[i]}: exchange the two."
-            )
-        if (low is None) != (high is None):
-            raise DataError("Name both columns of frequencies, or none.")
-        self.low = None if low is None else _numbers(table, low, "the lowest frequency")
-        self.high = None if low is None else _numbers(table, high, "the highest frequency")
+        refuse(
+            np.flatnonzero(self.end < self.start),
+            lambda i: (
+                f"{_place(table, i)}: the instance ends at {self.end[i]}, before it starts "
+                f"at {self.start[i]}: exchange the two."
+            ),
+        )
+        check((low is None) == (high is None), "Name both columns of frequencies, or none.")
+        columns = {} if low is None else {low: "the lowest frequency", high: "the highest one"}
+        self.band = [_numbers(table, column, role) for column, role in columns.items()]
         media = media or table.roles.media
         bag_of_instance = np.repeat(table.bags.ids, table.bags.sizes)
         group_of = bag_of_instance if media is None else table.column(media)
@@ -154,10 +154,10 @@ class _Spans:
 
 
 def _numbers(table, column, role):
-    if column is None:
-        raise DataError(
-            f"{table.path}: which column tells {role} of each instance, in seconds? Name it."
-        )
+    check(
+        column is not None,
+        f"{table.path}: which column tells {role} of each instance, in seconds? Name it.",
+    )
     values = table.column(column)
     numbers = np.empty(len(values))
     for i, value in enumerate(values):
@@ -178,19 +178,18 @@ def _place(table, instance):
 
 def _write_groups(path, spans, lines, suffix):
     path = Path(path)
+    files = [path]
     if len(spans.groups) > 1 or path.is_dir():
-        if path.suffix == ".txt" or path.is_file():
-            raise DataError(
-                f"{path}: there are {len(spans.groups)} recordings, and each needs a file of its "
-                "own: name a folder."
-            )
+        check(
+            path.suffix != ".txt" and not path.is_file(),
+            f"{path}: there are {len(spans.groups)} recordings, and each needs a file of its own: "
+            "name a folder.",
+        )
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise DataError(f"{path} cannot be made: {error.strerror}.") from error
         files = _file_names(path, spans.groups, suffix)
-    else:
-        files = [path]
     for file_path, (group, instances) in zip(files, spans.groups.items(), strict=True):
         with writing(file_path) as file:
             for cells in lines(group, instances):

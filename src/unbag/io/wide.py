@@ -8,9 +8,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from unbag._checks import first_nonfinite
+from unbag._files import DataError
 from unbag.bags import bag_of, offsets_of
 
-from .files import DataError
 from .roles import Roles
 from .scan import Scan, float_array
 

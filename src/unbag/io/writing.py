@@ -8,15 +8,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike
 from pyarrow import csv, ipc, parquet, types
 
-from unbag.bags import Bags
-from unbag.labels import LabelSets
-
-from .arff import write_arff
-from .arrays import OWN_COLUMNS, long_chunks
-from .bag_table import CHUNK_BYTES, BagTable, Progress
-from .csv import DelimitedFile
-from .csv_writing import compressed, in_file_order, write_text
-from .files import (
+from unbag._files import (
     ALL,
     DELIMITED,
     FEATHER,
@@ -30,6 +22,14 @@ from .files import (
     unknown_format,
     writing,
 )
+from unbag.bags import Bags
+from unbag.labels import LabelSets
+
+from .arff import write_arff
+from .arrays import OWN_COLUMNS, long_chunks
+from .bag_table import CHUNK_BYTES, BagTable, Progress
+from .csv import DelimitedFile
+from .csv_writing import compressed, in_file_order, write_text
 from .mat import write_mat
 from .npz import write_npz
 from .reading import counted, read

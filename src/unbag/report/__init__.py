@@ -3,8 +3,8 @@
 from importlib.resources import files
 from typing import Any
 
+from unbag._files import PathLike, writing
 from unbag.bags import Bags
-from unbag.io.files import PathLike, writing
 from unbag.labels import LabelSets
 
 from .content import content
