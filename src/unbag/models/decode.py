@@ -13,9 +13,8 @@ from sklearn.base import BaseEstimator
 from unbag.bags import Bags
 
 from . import container
-from .container import ModelFileError, one_line
-from .encode import first_learnt
-from .kinds import KINDS
+from .container import first_learnt, one_line
+from .kinds import KINDS, ModelFileError
 
 # Beyond this many features a model is not tried out, as the one instance would be too large.
 MOST_FEATURES = 10**7
