@@ -19,7 +19,7 @@ REPOSITORY = Path(__file__).parents[1]
 # its own layer where no circle comes of it.
 LAYERS = (
     {"_version", "_files", "_random", "_compile", "_finite", "_transaction", "_extras",
-     "_bag_parts"},
+     "_bag_parts", "_scikit_learn"},
     {"bags", "labels"},
     {"io"},
     {"union", "metrics", "datasets"},

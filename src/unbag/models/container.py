@@ -18,15 +18,16 @@ import json
 import os
 import platform
 import stat
+from typing import Any
 
 import numpy as np
 import scipy
 import sklearn
 from safetensors import SafetensorError, safe_open
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from unbag._files import atomic_write
+from unbag._scikit_learn import BaseEstimator
 from unbag._version import __version__
 
 from .kinds import (
@@ -64,7 +65,7 @@ GIVE_A_MODEL = "Give a file that model.save(path) wrote."
 SAVE_AGAIN = "Save the model again, or get the file afresh."
 
 
-def save(model: BaseEstimator, path: str | os.PathLike, info: dict | None = None) -> None:
+def save(model: Any, path: str | os.PathLike[str], info: dict[str, Any] | None = None) -> None:
     """Write a fitted model to a file that `unbag.load` reads.
 
     Parameters
@@ -126,7 +127,9 @@ def save(model: BaseEstimator, path: str | os.PathLike, info: dict | None = None
     write(path, header, encoder.arrays)
 
 
-def write(path: str | os.PathLike, header: dict, arrays: dict[str, np.ndarray]) -> None:
+def write(
+    path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, np.ndarray]
+) -> None:
     """Write a header and arrays to a file; the old one stays until the new one is complete.
 
     Parameters
@@ -142,7 +145,7 @@ def write(path: str | os.PathLike, header: dict, arrays: dict[str, np.ndarray]) 
         name: np.asarray(array, array.dtype.newbyteorder("<"), order="C")
         for name, array in arrays.items()
     }
-    table = {"__metadata__": {"unbag": text, "checksum": _checksum(text, arrays)}}
+    table: dict[str, Any] = {"__metadata__": {"unbag": text, "checksum": _checksum(text, arrays)}}
     # The widest numbers first, so that all of them are aligned.
     names = sorted(arrays, key=lambda name: -arrays[name].itemsize)
     end = 0
@@ -163,7 +166,7 @@ def write(path: str | os.PathLike, header: dict, arrays: dict[str, np.ndarray]) 
             file.write(_bytes(arrays[name]))
 
 
-def read_header(path: str | os.PathLike) -> dict:
+def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return what a model file says of its model, without reading its arrays.
 
     Parameters
@@ -204,7 +207,7 @@ def read_header(path: str | os.PathLike) -> dict:
     }}  # fmt: skip
 
 
-def read(path: str | os.PathLike) -> tuple[dict, dict[str, np.ndarray]]:
+def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Read a file that `write` wrote.
 
     Parameters
@@ -330,7 +333,7 @@ def _looks_like(start):
 
 def _bytes(array):
     """Return the memory of an array in C order, of any shape."""
-    return array.reshape(-1).view(np.uint8)
+    return array.reshape(-1).view(np.uint8).data
 
 
 def _checksum(text, arrays):
@@ -342,12 +345,12 @@ def _checksum(text, arrays):
     return digest.hexdigest()
 
 
-def steps_of(model: BaseEstimator) -> list[tuple[str, BaseEstimator | str | None]]:
+def steps_of(model: Any) -> list[tuple[str, Any]]:
     """Return the named steps of a pipeline, or a model as its only one."""
     return getattr(model, "steps", [("model", model)])
 
 
-def first_learnt(model: BaseEstimator, name: str):
+def first_learnt(model: Any, name: str) -> Any:
     """Return an attribute of the first step that has learnt it; those that pass on have not."""
     return next(
         (getattr(part, name) for _, part in steps_of(model) if name in _attributes(part)), None

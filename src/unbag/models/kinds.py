@@ -29,8 +29,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator
 
+from unbag._scikit_learn import BaseEstimator
 from unbag.bags import Bags
 
 # Parameters that say nothing about a fitted model, and are not to come from a file: who watches a
@@ -64,9 +64,9 @@ class Range(NamedTuple):
 
     def check(self, value: Any, name: str) -> None:
         """Raise an error if there is a number outside, or NaN, in a value called `name`."""
+        numbers = value.data if sparse.issparse(value) else value
         for item in value if isinstance(value, list | tuple) else ():
             self.check(item, name)
-        numbers = value.data if sparse.issparse(value) else value
         if not isinstance(numbers, np.ndarray | np.generic | float | int):
             return
         numbers = np.asarray(numbers)
