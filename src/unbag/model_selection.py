@@ -12,10 +12,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.model_selection import BaseCrossValidator, check_cv, cross_validate
-from sklearn.pipeline import Pipeline
+from sklearn.model_selection import check_cv, cross_validate
 from sklearn.utils import check_random_state
 
+from unbag._scikit_learn import BaseCrossValidator, Pipeline
 from unbag.bags import Bags, BagsLike
 from unbag.labels import LabelSets, LabelSetsLike
 from unbag.metrics import (

@@ -1,34 +1,24 @@
 """Pipelines that answer for instances as well as for bags."""
 
 import os
-from functools import wraps
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, clone
-from sklearn.pipeline import Pipeline
+from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.metaestimators import available_if
 
-from unbag.bags import Bags
-from unbag.labels import LabelSets
+from unbag._scikit_learn import Pipeline
+from unbag.bags import BagsLike
+from unbag.labels import LabelSetsLike
 from unbag.models import save
 from unbag.preprocessing import BagContext, OnInstances, RBFDictionary
 from unbag.validation import all_or_nothing
 
 
-def _asked_of_model(stub):
-    """Fill in a method of a pipeline: transform `X`, then ask the model, where it can answer."""
-
-    @wraps(stub)
-    def ask(self, X, *labels, **options):
-        for _, transformer in self.steps[:-1]:
-            if transformer not in (None, "passthrough"):
-                X = transformer.transform(X)
-        return getattr(self.model, stub.__name__)(X, *labels, **options)
-
-    return available_if(lambda self: hasattr(self.model, stub.__name__))(ask)
+def _where_model_has(method):
+    """Let a pipeline have a method where its model has it."""
+    return available_if(lambda pipeline: hasattr(pipeline.model, method))
 
 
 class BagPipeline(Pipeline):
@@ -59,12 +49,12 @@ class BagPipeline(Pipeline):
     """
 
     @property
-    def model(self) -> BaseEstimator:
+    def model(self) -> Any:
         """The last step; a model that is no pipeline is its own `model`."""
         return self.steps[-1][1]
 
     @all_or_nothing
-    def fit(self, X: Bags | ArrayLike, y: object = None, **params) -> Self:
+    def fit(self, X: BagsLike, y: object = None, **params: Any) -> Self:
         """Fit the transformers and the model; when one of them fails, all stay as they were.
 
         Parameters
@@ -80,31 +70,32 @@ class BagPipeline(Pipeline):
         """
         return super().fit(X, y, **params)
 
-    @_asked_of_model
-    def predict_instances(self, X: Bags | ArrayLike, **options) -> np.ndarray:
+    @_where_model_has("predict_instances")
+    def predict_instances(self, X: BagsLike, **options: Any) -> np.ndarray:
         """Label each instance; the label sets of the bags are unknown."""
+        return self._ask_model("predict_instances", X, **options)
 
-    @_asked_of_model
-    def predict_instances_proba(self, X: Bags | ArrayLike, **options) -> np.ndarray:
+    @_where_model_has("predict_instances_proba")
+    def predict_instances_proba(self, X: BagsLike, **options: Any) -> np.ndarray:
         """Predict class probabilities of each instance; the label sets of the bags are unknown."""
+        return self._ask_model("predict_instances_proba", X, **options)
 
-    @_asked_of_model
-    def annotate(self, X: Bags | ArrayLike, y: LabelSets | ArrayLike, **options) -> np.ndarray:
+    @_where_model_has("annotate")
+    def annotate(self, X: BagsLike, y: LabelSetsLike, **options: Any) -> np.ndarray:
         """Label each instance, given the label sets `y` of the bags."""
+        return self._ask_model("annotate", X, y, **options)
 
-    @_asked_of_model
-    def annotate_proba(
-        self, X: Bags | ArrayLike, y: LabelSets | ArrayLike, **options
-    ) -> np.ndarray:
+    @_where_model_has("annotate_proba")
+    def annotate_proba(self, X: BagsLike, y: LabelSetsLike, **options: Any) -> np.ndarray:
         """Predict class probabilities of each instance, given the label sets `y` of the bags."""
+        return self._ask_model("annotate_proba", X, y, **options)
 
-    @_asked_of_model
-    def log_likelihood(
-        self, X: Bags | ArrayLike, y: LabelSets | ArrayLike, **options
-    ) -> np.ndarray:
+    @_where_model_has("log_likelihood")
+    def log_likelihood(self, X: BagsLike, y: LabelSetsLike, **options: Any) -> np.ndarray:
         """Compute the log-probability of the label set `y` of each bag."""
+        return self._ask_model("log_likelihood", X, y, **options)
 
-    def save(self, path: str | os.PathLike, *, info: dict | None = None) -> None:
+    def save(self, path: str | os.PathLike[str], *, info: dict[str, Any] | None = None) -> None:
         """Write the fitted pipeline to a file that `unbag.load` reads; it holds no code.
 
         Parameters
@@ -117,9 +108,15 @@ class BagPipeline(Pipeline):
         """
         save(self, path, info)
 
+    def _ask_model(self, method, X, *labels, **options):
+        for _, transformer in self.steps[:-1]:
+            if transformer not in (None, "passthrough"):
+                X = transformer.transform(X)
+        return getattr(self.model, method)(X, *labels, **options)
+
 
 def kernel_pipeline(
-    estimator: BaseEstimator,
+    estimator: Any,
     *,
     context: float = 0.0,
     scale: float = 1.0,

@@ -7,13 +7,14 @@ features have names, `feature_names_in_` say what ``fit`` saw.
 Symbols: x an instance; D the dictionary, some training instances; K the kernel, delta its width.
 """
 
+from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import linalg, sparse
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import clone
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils.sparsefuncs import mean_variance_axis, min_max_axis
 from sklearn.utils.validation import (
@@ -22,6 +23,7 @@ from sklearn.utils.validation import (
     check_random_state,
 )
 
+from unbag._scikit_learn import BaseEstimator, TransformerMixin
 from unbag.bags import Bags
 from unbag.validation import WHITENED, all_or_nothing, check_finite, validate_bags
 
@@ -32,12 +34,15 @@ class _BagTransformer(TransformerMixin, BaseEstimator):
     """The contract of this module; a subclass says what to learn, and the features and names."""
 
     _needs_finite = True
+    _learn: Callable[[Bags], None]
+    _features: Callable[[Bags], Any]
+    _names: Callable[[Any], Any]
 
-    def __init_subclass__(cls, **options):
+    def __init_subclass__(cls, **options: Any) -> None:
         # Else scikit-learn's `set_config` could ask for data frames, and there are none of bags.
         super().__init_subclass__(auto_wrap_output_keys=None, **options)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
@@ -59,7 +64,7 @@ class _BagTransformer(TransformerMixin, BaseEstimator):
         self._learn(self._checked_bags(X, reset=True))
         return self
 
-    def transform(self, X: Bags | ArrayLike) -> Bags | np.ndarray | sparse.spmatrix:
+    def transform(self, X: Bags | ArrayLike) -> Any:
         """Give every instance its new features.
 
         Parameters
@@ -120,10 +125,12 @@ class OnInstances(_BagTransformer):
 
     _needs_finite = False
 
-    def __init__(self, transformer: BaseEstimator):
+    transformer_: Any
+
+    def __init__(self, transformer: Any) -> None:
         self.transformer = transformer
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         from sklearn.utils import get_tags  # asked for only by scikit-learn that has it
 
         return get_tags(self.transformer)
@@ -187,7 +194,7 @@ class BagContext(_BagTransformer):
            [3., 1.]])
     """
 
-    def __init__(self, weight: float = 1.0):
+    def __init__(self, weight: float = 1.0) -> None:
         self.weight = weight
 
     def _learn(self, bags):
@@ -259,13 +266,17 @@ class RBFDictionary(_BagTransformer):
     (2.0, array([[1.   , 0.135]]))
     """
 
+    delta_: float
+    dictionary_: Any
+    whitener_: np.ndarray | None
+
     def __init__(
         self,
         scale: float = 1.0,
         n_components: float | int = 1.0,
         whiten: bool = True,
         random_state: int | np.random.RandomState | None = None,
-    ):
+    ) -> None:
         self.scale = scale
         self.n_components = n_components
         self.whiten = whiten
@@ -312,10 +323,10 @@ class RBFDictionary(_BagTransformer):
 
 def _dictionary_size(n_components, n_instances):
     if isinstance(n_components, Integral):
-        if not isinstance(n_components, bool) and n_components >= 1:
+        if not isinstance(n_components, bool) and int(n_components) >= 1:
             return min(int(n_components), n_instances)
-    elif isinstance(n_components, Real) and 0 < n_components <= 1:
-        return max(1, round(n_components * n_instances))
+    elif isinstance(n_components, Real) and 0 < float(n_components) <= 1:
+        return max(1, round(float(n_components) * n_instances))
     raise ValueError(
         f"n_components must be a float in (0, 1] or an int from 1 on, not {n_components!r}."
     )

@@ -5,8 +5,8 @@
 hold what is listed in one table (`unbag.models.kinds`).
 """
 
-from .container import ModelFileError, read_header
+from .container import read_header, save
 from .decode import load, load_with_header
-from .encode import save
+from .kinds import ModelFileError
 
 __all__ = ["ModelFileError", "load", "load_with_header", "read_header", "save"]

@@ -9,19 +9,36 @@ The layout is that of safetensors, so that other programs can open the arrays to
 - the arrays one after the other, in C order, little-endian.
 
 The checksum finds damage, not malice: whoever edits a file can compute a new one. So what is
-read is trusted no further than its form has been checked. This module knows headers and arrays;
-`unbag.models.kinds` says how a model becomes these.
+read is trusted no further than its form has been checked. `save` makes the header of a model;
+`unbag.models.kinds` says how what the model has learnt becomes JSON and arrays.
 """
 
 import hashlib
 import json
 import os
+import platform
 import stat
+from typing import Any
 
 import numpy as np
+import scipy
+import sklearn
 from safetensors import SafetensorError, safe_open
+from sklearn.utils.validation import check_is_fitted
 
 from unbag._files import atomic_write
+from unbag._scikit_learn import BaseEstimator
+from unbag._version import __version__
+
+from .kinds import (
+    DROPPED,
+    DTYPES,
+    Encoder,
+    ModelFileError,
+    OutOfRangeError,
+    described_type,
+    is_json,
+)
 
 # The number goes up when an older release could not read the files of this one any more. Those of
 # a release go on being read: `tests/keep_models.py` keeps some of each format. Format 1 was never
@@ -30,11 +47,6 @@ FORMAT = 2
 OLDEST_FORMAT = 2
 # The longest table: the names of half a million features. Far more would be no header of ours.
 LONGEST_TABLE = 2**25
-DTYPES = {
-    "bool": "BOOL", "float16": "F16", "float32": "F32", "float64": "F64",
-    "int8": "I8", "int16": "I16", "int32": "I32", "int64": "I64",
-    "uint8": "U8", "uint16": "U16", "uint32": "U32", "uint64": "U64",
-}  # fmt: skip
 # What every header has, and the type of each.
 HEADER = {
     "format": int, "kind": str, "versions": dict, "features": dict, "classes": list | None,
@@ -53,11 +65,71 @@ GIVE_A_MODEL = "Give a file that model.save(path) wrote."
 SAVE_AGAIN = "Save the model again, or get the file afresh."
 
 
-class ModelFileError(ValueError):
-    """A model that cannot be written to a file, or a file that is no model, or not a sound one."""
+def save(model: Any, path: str | os.PathLike[str], info: dict[str, Any] | None = None) -> None:
+    """Write a fitted model to a file that `unbag.load` reads.
+
+    Parameters
+    ----------
+    model : estimator
+        A model, transformer or BagPipeline of this library.
+    path : str or path-like
+        An old file there is replaced when the new one is complete, and else stays as it was.
+    info : dict, optional
+        Facts to keep with the model, of what JSON can hold, such as the roles of the columns of
+        the table that it was fitted to; `unbag.models.read_header` gives them back.
+
+    Raises
+    ------
+    ModelFileError
+        When the model holds something that a model file cannot, or numbers that are not finite
+        where they should be; nothing is written then.
+    """
+    if type(model).__module__.partition(".")[0] != "unbag":
+        raise ModelFileError(f"The model is {described_type(model)}: save a model of unbag.")
+    check_is_fitted(model)
+    encoder = Encoder()
+    try:
+        tree = encoder.encode(model, "")
+    except OutOfRangeError as error:
+        raise ModelFileError(
+            f"The model cannot be saved: {error}. Scale the features down, and fit it again."
+        ) from None
+    steps = steps_of(model)
+    last = steps[-1][1]
+    header = {
+        "format": FORMAT,
+        "kind": type(model).__name__,
+        "versions": {
+            "unbag": __version__,
+            "scikit-learn": sklearn.__version__,
+            "numpy": np.__version__,
+            "scipy": scipy.__version__,
+            "python": platform.python_version(),
+        },
+        "features": {
+            "count": first_learnt(model, "n_features_in_"),
+            "names": _readable(first_learnt(model, "feature_names_in_")),
+        },
+        "classes": _readable(getattr(last, "classes_", None)),
+        "steps": [
+            {"name": name, "class": type(part).__name__, "parameters": _parameters(part)}
+            for name, part in steps
+        ],
+        "training": {
+            name: _readable(value)
+            for name, value in _attributes(last).items()
+            if _is_statistic(name, value)
+        },
+        "notes": encoder.notes,
+        "info": _checked_info(info),
+        "model": tree,
+    }
+    write(path, header, encoder.arrays)
 
 
-def write(path: str | os.PathLike, header: dict, arrays: dict[str, np.ndarray]) -> None:
+def write(
+    path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, np.ndarray]
+) -> None:
     """Write a header and arrays to a file; the old one stays until the new one is complete.
 
     Parameters
@@ -73,7 +145,7 @@ def write(path: str | os.PathLike, header: dict, arrays: dict[str, np.ndarray]) 
         name: np.asarray(array, array.dtype.newbyteorder("<"), order="C")
         for name, array in arrays.items()
     }
-    table = {"__metadata__": {"unbag": text, "checksum": _checksum(text, arrays)}}
+    table: dict[str, Any] = {"__metadata__": {"unbag": text, "checksum": _checksum(text, arrays)}}
     # The widest numbers first, so that all of them are aligned.
     names = sorted(arrays, key=lambda name: -arrays[name].itemsize)
     end = 0
@@ -94,7 +166,7 @@ def write(path: str | os.PathLike, header: dict, arrays: dict[str, np.ndarray]) 
             file.write(_bytes(arrays[name]))
 
 
-def read_header(path: str | os.PathLike) -> dict:
+def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return what a model file says of its model, without reading its arrays.
 
     Parameters
@@ -135,7 +207,7 @@ def read_header(path: str | os.PathLike) -> dict:
     }}  # fmt: skip
 
 
-def read(path: str | os.PathLike) -> tuple[dict, dict[str, np.ndarray]]:
+def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Read a file that `write` wrote.
 
     Parameters
@@ -261,7 +333,7 @@ def _looks_like(start):
 
 def _bytes(array):
     """Return the memory of an array in C order, of any shape."""
-    return array.reshape(-1).view(np.uint8)
+    return array.reshape(-1).view(np.uint8).data
 
 
 def _checksum(text, arrays):
@@ -271,3 +343,53 @@ def _checksum(text, arrays):
         digest.update(f"\n{name!a} {DTYPES[array.dtype.name]} {array.shape}\n".encode())
         digest.update(_bytes(array))
     return digest.hexdigest()
+
+
+def steps_of(model: Any) -> list[tuple[str, Any]]:
+    """Return the named steps of a pipeline, or a model as its only one."""
+    return getattr(model, "steps", [("model", model)])
+
+
+def first_learnt(model: Any, name: str) -> Any:
+    """Return an attribute of the first step that has learnt it; those that pass on have not."""
+    return next(
+        (getattr(part, name) for _, part in steps_of(model) if name in _attributes(part)), None
+    )
+
+
+def _attributes(part):
+    return vars(part) if isinstance(part, BaseEstimator) else {}
+
+
+def _is_statistic(name, value):
+    """Return whether a learnt attribute says how the fit went: a number, or the curve."""
+    is_number = isinstance(value, bool | int | float | np.bool_ | np.number)
+    is_learnt = name.endswith("_") and name not in ("n_features_in_", "single_label_")
+    return name == "history_" or (is_number and is_learnt and not name.startswith("_"))
+
+
+def _parameters(part):
+    parameters = part.get_params(deep=False) if isinstance(part, BaseEstimator) else {}
+    return {name: _readable(value) for name, value in parameters.items() if name not in DROPPED}
+
+
+def _readable(value):
+    """Return a value as JSON to read: what is no number, name or list of these is described."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [_readable(item) for item in value]
+    return value if is_json(value) else " ".join(repr(value).split())
+
+
+def _checked_info(info):
+    info = {} if info is None else info
+    try:
+        decoded = json.loads(json.dumps(info, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise ModelFileError(f"info must be a dict of what JSON can hold: {error}.") from None
+    if decoded != info or not isinstance(decoded, dict):
+        raise ModelFileError(
+            "info must be a dict of what JSON can hold: lists instead of tuples, names for keys."
+        )
+    return decoded

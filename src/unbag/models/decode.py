@@ -6,16 +6,16 @@ listed there.
 
 import os
 import warnings
+from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
+from unbag._scikit_learn import BaseEstimator
 from unbag.bags import Bags
 
 from . import container
-from .container import ModelFileError, one_line
-from .encode import first_learnt
-from .kinds import KINDS
+from .container import first_learnt, one_line
+from .kinds import KINDS, ModelFileError
 
 # Beyond this many features a model is not tried out, as the one instance would be too large.
 MOST_FEATURES = 10**7
@@ -26,7 +26,7 @@ ERRORS_OF_WRONG_VALUES = (
 )  # fmt: skip
 
 
-def load(path: str | os.PathLike) -> BaseEstimator:
+def load(path: str | os.PathLike[str]) -> Any:
     """Read a model that ``model.save(path)`` wrote.
 
     Parameters
@@ -60,7 +60,7 @@ def load(path: str | os.PathLike) -> BaseEstimator:
     return load_with_header(path)[0]
 
 
-def load_with_header(path: str | os.PathLike) -> tuple[BaseEstimator, dict]:
+def load_with_header(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
     """Read a model as `load` does, and what is said of it in its file.
 
     Parameters
@@ -135,11 +135,11 @@ class Decoder:
         The arrays that were asked for, by name and order.
     """
 
-    def __init__(self, arrays: dict[str, np.ndarray]):
-        self.used = {}
+    def __init__(self, arrays: dict[str, np.ndarray]) -> None:
+        self.used: dict[tuple[str, str], np.ndarray] = {}
         self._arrays = arrays
 
-    def decode(self, node):
+    def decode(self, node: Any) -> Any:
         """Return what a piece of a header stands for."""
         if isinstance(node, list):
             return [self.decode(item) for item in node]

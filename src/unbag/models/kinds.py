@@ -24,21 +24,31 @@ as what it learns is public, finite and of these kinds.
 import math
 from collections.abc import Callable
 from importlib import import_module
-from inspect import getattr_static, isfunction, signature
-from typing import NamedTuple
+from inspect import getattr_static, signature
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
+from unbag._scikit_learn import BaseEstimator
 from unbag.bags import Bags
-
-from .container import DTYPES, ModelFileError
 
 # Parameters that say nothing about a fitted model, and are not to come from a file: who watches a
 # fit, and a folder of pickles.
 DROPPED = {"callback", "memory"}
+ARRAYS = (np.ndarray, np.memmap)
 # An array of strings takes the width of the longest for each of them.
 LARGEST_STRINGS = 2**28
+# The types of numbers in arrays, as NumPy and as safetensors name them.
+DTYPES = {
+    "bool": "BOOL", "float16": "F16", "float32": "F32", "float64": "F64",
+    "int8": "I8", "int16": "I16", "int32": "I32", "int64": "I64",
+    "uint8": "U8", "uint16": "U16", "uint32": "U32", "uint64": "U64",
+}  # fmt: skip
+
+
+class ModelFileError(ValueError):
+    """A model that cannot be written to a file, or a file that is no model, or not a sound one."""
 
 
 class OutOfRangeError(ModelFileError):
@@ -52,12 +62,11 @@ class Range(NamedTuple):
     highest: float
     description: str
 
-    def check(self, value, name: str) -> None:
+    def check(self, value: Any, name: str) -> None:
         """Raise an error if there is a number outside, or NaN, in a value called `name`."""
-        if isinstance(value, list | tuple):
-            for item in value:
-                self.check(item, name)
         numbers = value.data if sparse.issparse(value) else value
+        for item in value if isinstance(value, list | tuple) else ():
+            self.check(item, name)
         if not isinstance(numbers, np.ndarray | np.generic | float | int):
             return
         numbers = np.asarray(numbers)
@@ -94,9 +103,12 @@ class Kind:
         is written.
     """
 
-    def __init__(self, name: str, holds: Callable[[object], bool]):
-        self.name = name
-        self.holds = holds
+    encode: Callable[..., dict[str, Any]]
+    decode: Callable[..., Any]
+
+    def __init__(self, name: str, holds: Callable[[Any], bool]) -> None:
+        self.name: str = name
+        self.holds: Callable[[Any], bool] = holds
 
 
 class _Float(Kind):
@@ -132,7 +144,7 @@ class _Scalar(Kind):
     def encode(self, value, place, encoder):
         dtype = "str" if type(value) is np.str_ else value.dtype.name
         if dtype != "str" and dtype not in DTYPES:
-            raise unfit(place, f"is of the type {value.dtype}")
+            raise _unfit(place, f"is of the type {value.dtype}")
         return {"dtype": dtype, "value": encoder.encode(value.item(), place)}
 
     def decode(self, decoder, dtype, value):
@@ -147,7 +159,7 @@ class _Scalar(Kind):
 class _Strings(Kind):
     def encode(self, value, place, encoder):
         if value.nbytes > LARGEST_STRINGS:
-            raise unfit(place, f"holds strings of {value.nbytes:,} bytes")
+            raise _unfit(place, f"holds strings of {value.nbytes:,} bytes")
         return {
             "width": value.dtype.itemsize // 4,
             "shape": list(value.shape),
@@ -155,11 +167,10 @@ class _Strings(Kind):
         }
 
     def decode(self, decoder, width, shape, items):
-        longest = max((len(item) for item in items if isinstance(item, str)), default=0)
-        if not longest <= width or 4 * width * len(items) > LARGEST_STRINGS:
-            raise ModelFileError(f"{len(items)} names cannot have a width of {width}")
         if not all(isinstance(item, str) for item in items):
             raise ModelFileError("an array of names holds something else")
+        if not max(map(len, items), default=0) <= width or 4 * width * len(items) > LARGEST_STRINGS:
+            raise ModelFileError(f"{len(items)} names cannot have a width of {width}")
         return np.array(items, dtype=f"<U{int(width)}").reshape(_checked_shape(shape, len(items)))
 
 
@@ -175,7 +186,7 @@ class _Objects(Kind):
 class _Array(Kind):
     def encode(self, value, place, encoder):
         if value.dtype.name not in DTYPES:
-            raise unfit(place, f"is an array of {value.dtype}")
+            raise _unfit(place, f"is an array of {value.dtype}")
         # Products may differ in the last digit by the order in memory, so it is kept.
         order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
         return {"name": encoder.put_aside(value, order, place), "order": order}
@@ -197,8 +208,8 @@ class _Sparse(Kind):
         return matrix
 
 
-class _Record(Kind):
-    """Objects of a listed class, by fields that all of them have.
+class _Listed(Kind):
+    """Objects of one class, which is imported when one of them is written or read.
 
     Parameters
     ----------
@@ -211,18 +222,17 @@ class _Record(Kind):
     """
 
     def __init__(self, name, module, private=None, **ranges):
-        super().__init__(name, self._is_listed)
+        super().__init__(name, lambda value: (
+            type(value).__name__ == name and type(value) is self.listed_class
+        ))  # fmt: skip
         self.module = module
         self.private = private or {}
         self.ranges = ranges
 
     @property
-    def listed_class(self) -> type:
+    def listed_class(self):
         """The class, imported now."""
         return getattr(import_module(self.module), self.name)
-
-    def _is_listed(self, value):
-        return type(value).__name__ == self.name and type(value) is self.listed_class
 
     def check(self, name, value):
         """Return a value that may be in the field `name`; else raise an error."""
@@ -230,21 +240,20 @@ class _Record(Kind):
             allowed.check(value, f"{name} of {self.name}")
         return value
 
+
+class _Record(_Listed):
+    """Objects by fields that all of them have."""
+
     def encode(self, value, place, encoder):
-        fields = {
-            name: self.check(name, getattr(value, self.private.get(name, name)))
-            for name in self.ranges
-        }
+        fields = {name: self.check(name, getattr(value, name)) for name in self.ranges}
         return encoder.encode_fields(fields, place)
 
     def decode(self, decoder, **fields):
         if fields.keys() != self.ranges.keys():
             raise ModelFileError(f"{self.name} has {sorted(self.ranges)}, not {sorted(fields)}")
         record = object.__new__(self.listed_class)
-        vars(record).update({
-            self.private.get(name, name): self.check(name, decoder.decode(field))
-            for name, field in fields.items()
-        })  # fmt: skip
+        for name, field in fields.items():
+            vars(record)[name] = self.check(name, decoder.decode(field))
         return record
 
 
@@ -259,7 +268,7 @@ class _Bags(_Record):
         return bags
 
 
-class _Part(_Record):
+class _Part(_Listed):
     """Models and transformers, by their parameters and what they have learnt."""
 
     def encode(self, value, place, encoder):
@@ -268,14 +277,14 @@ class _Part(_Record):
         state = {}
         for attribute in (name for name in vars(value) if name not in params):
             if attribute not in names and not is_public_learnt(type(value), attribute):
-                raise unfit(join(place, attribute), "is no learnt attribute")
+                raise _unfit(_join(place, attribute), "is no learnt attribute")
             name = names.get(attribute, attribute)
             state[name] = self.check(name, getattr(value, attribute))
         for name, given in params.items():
             is_generator = isinstance(given, np.random.RandomState | np.random.Generator)
             if is_generator or (name in DROPPED and given is not None):
                 kind = ", a random generator," if is_generator else ""
-                encoder.notes.append(f"{join(place, name)}{kind} was left out")
+                encoder.notes.append(f"{_join(place, name)}{kind} was left out")
                 params[name] = None
         return {
             "params": encoder.encode_fields(params, place),
@@ -283,8 +292,7 @@ class _Part(_Record):
         }
 
     def decode(self, decoder, params, state):
-        known = signature(self.listed_class).parameters.keys()
-        if unknown := sorted(params.keys() - known):
+        if unknown := sorted(params.keys() - signature(self.listed_class).parameters.keys()):
             raise ModelFileError(f"{self.name} has no parameter {unknown[0]!r}")
         # A parameter that is younger than the file has its default.
         part = self.listed_class(
@@ -297,23 +305,19 @@ class _Part(_Record):
         return part
 
 
-def _is_array(value):
-    return type(value) in (np.ndarray, np.memmap)
-
-
 _MEDOIDS = {"scaler": "_scaler", "medoids": "_medoids"}
 _OUTPUT = {"output_config": "_sklearn_output_config"}
-_CLASSIFIER = {"module": "unbag.estimators", "classes_": UNCHECKED}
-_SCALER = {"module": "sklearn.preprocessing", "private": _OUTPUT}
+_CLASSIFIER: dict[str, Any] = {"module": "unbag.estimators", "classes_": UNCHECKED}
+_SCALER: dict[str, Any] = {"module": "sklearn.preprocessing", "private": _OUTPUT}
 
-KINDS = {kind.name: kind for kind in (
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (
     _Float("float", lambda value: type(value) is float),
     _Tuple("tuple", lambda value: type(value) is tuple),
     _Dict("dict", lambda value: type(value) is dict),
     _Scalar("scalar", lambda value: isinstance(value, np.generic)),
-    _Strings("strings", lambda value: _is_array(value) and value.dtype.kind == "U"),
-    _Objects("objects", lambda value: _is_array(value) and value.dtype == object),
-    _Array("array", _is_array),
+    _Strings("strings", lambda value: type(value) in ARRAYS and value.dtype.kind == "U"),
+    _Objects("objects", lambda value: type(value) in ARRAYS and value.dtype == object),
+    _Array("array", lambda value: type(value) in ARRAYS),
     _Sparse("csr_matrix", lambda value: type(value) is sparse.csr_matrix),
     _Sparse("csr_array", lambda value: type(value) is sparse.csr_array),
     _Bags("Bags", "unbag.bags", X=FINITE, offsets=FINITE, ids=UNCHECKED,
@@ -352,6 +356,56 @@ KINDS = {kind.name: kind for kind in (
 )}  # fmt: skip
 
 
+class Encoder:
+    """Turns values into JSON, and puts arrays aside.
+
+    Attributes
+    ----------
+    arrays : dict from str to ndarray
+        By names that say where they were found, such as ``steps.model.coef_``.
+    notes : list of str
+        What was left out.
+    """
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, np.ndarray] = {}
+        self.notes: list[str] = []
+        self._names = {}
+
+    def encode(self, value: Any, place: str) -> Any:
+        """Return `value`, which was found at `place`, as JSON."""
+        if is_json(value):
+            return value
+        if type(value) is list:
+            return [self._encode_item(i, item, place) for i, item in enumerate(value)]
+        for kind in KINDS.values():
+            if kind.holds(value):
+                return {"is": kind.name, **kind.encode(value, place, self)}
+        raise _unfit(place, f"is {described_type(value)}")
+
+    def _encode_item(self, i, item, place):
+        # The steps of a pipeline are better known by their names.
+        is_step = type(item) is tuple and len(item) == 2 and isinstance(item[1], BaseEstimator)
+        if is_step and type(item[0]) is str:
+            return {"is": "tuple", "items": [item[0], self.encode(item[1], _join(place, item[0]))]}
+        return self.encode(item, f"{place}[{i}]")
+
+    def encode_fields(self, fields: dict[str, Any], place: str) -> dict[str, Any]:
+        """Return what was found at `place`, by its names, as JSON."""
+        return {name: self.encode(value, _join(place, name)) for name, value in fields.items()}
+
+    def put_aside(self, array: np.ndarray, order: str, place: str) -> str:
+        """Keep an array of numbers for the file, once, and return its name there."""
+        if id(array) not in self._names:
+            name = place
+            while name in self.arrays:
+                name += "'"
+            self.arrays[name] = np.asarray(array.T if order == "F" else array, order="C")
+            # The array is held on to, so that no other gets its id.
+            self._names[id(array)] = name, array
+        return self._names[id(array)][0]
+
+
 def is_public_learnt(listed_class: type, name: str) -> bool:
     """Return whether a name can be that of a public attribute which a class learns.
 
@@ -361,8 +415,7 @@ def is_public_learnt(listed_class: type, name: str) -> bool:
     >>> [is_public_learnt(PCA, name) for name in ("mean_", "_mean_", "__class__", "fit")]
     [True, False, False, False]
     """
-    of_class = getattr_static(listed_class, name, None)
-    hides_code = isfunction(of_class) or hasattr(of_class, "__get__")
+    hides_code = hasattr(getattr_static(listed_class, name, None), "__get__")
     is_public = name.isidentifier() and name.endswith("_") and not name.startswith("_")
     return is_public and not hides_code
 
@@ -373,12 +426,11 @@ def is_json(value: object) -> bool:
     return is_finite_float or value is None or type(value) in (bool, int, str)
 
 
-def join(place: str, name: str) -> str:
-    """Return the place of a field `name` within what is found at `place`."""
+def _join(place, name):
     return f"{place}.{name}" if place else str(name)
 
 
-def unfit(place: str, what: str) -> ModelFileError:
+def _unfit(place, what):
     """Return the error that what was found at `place` cannot be written, and what can be."""
     return ModelFileError(
         f"{place or 'The model'} {what}, which a model file cannot hold: it takes numbers, names, "
@@ -390,3 +442,9 @@ def _checked_shape(shape, size):
     if not all(type(n) is int and n >= 0 for n in shape) or math.prod(shape) != size:
         raise ModelFileError(f"{size} values cannot have the shape {shape}")
     return shape
+
+
+def described_type(value: object) -> str:
+    """Return the words that name the type of a value."""
+    name = f"{type(value).__module__}.{type(value).__qualname__}"
+    return f"of the type {name.removeprefix('builtins.')}"

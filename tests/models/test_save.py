@@ -22,8 +22,7 @@ from unbag import BagPipeline, Bags, OnInstances, ORLogisticRegression, kernel_p
 from unbag.models import ModelFileError, read_header
 from unbag.models.container import FORMAT
 from unbag.models.decode import Decoder
-from unbag.models.encode import Encoder
-from unbag.models.kinds import KINDS
+from unbag.models.kinds import KINDS, Encoder
 
 every_model = pytest.mark.parametrize("kind", MODELS.values(), ids=MODELS)
 
