@@ -20,8 +20,7 @@ from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 
 import unbag
-from toy_bags import make_colours
-from toy_models import MODELS, SCALERS, answers
+from toys import MODELS, SCALERS, answers, make_colours
 from unbag import BagContext, BagPipeline, Bags, OnInstances, ORLogisticRegression, RBFDictionary
 from unbag.models import save
 from unbag.models.container import FORMAT

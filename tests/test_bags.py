@@ -23,7 +23,7 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import _safe_indexing, check_array, indexable
 
-from toy import NearestMean, Shift
+from toys import NearestMean, Shift
 from unbag.bags import Bags, bag_key
 
 

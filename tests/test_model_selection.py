@@ -10,8 +10,7 @@ from scipy import sparse
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 
-from toy import Shift
-from toy_measures import BagsOnly, Thresholds
+from toys import BagsOnly, Shift, Thresholds
 from unbag.bags import Bags
 from unbag.labels import LabelSets, Unknown
 from unbag.model_selection import (

@@ -87,17 +87,20 @@ def test_context_and_kernel_beat_what_was_published(name, settings, alpha, least
     assert np.mean(reached) >= least
 
 
-@pytest.mark.parametrize("name", ["hja-union", "letter-carroll"])
 @pytest.mark.parametrize(
-    ("rival", "published"),
+    ("rival", "name", "reached", "published"),
     [
-        (SIM, {"hja-union": 62.7, "letter-carroll": 54.2}),
-        (MIMLFast, {"hja-union": 61.3, "letter-carroll": 56.1}),
-        (LSBCMM, {"hja-union": 72.0, "letter-carroll": 55.9}),
-        (SupervisedLogisticRegression, {"hja-union": 74.6, "letter-carroll": 70.5}),
+        (SIM, "hja-union", 58.9, 62.7),
+        (SIM, "letter-carroll", 55.6, 54.2),
+        (MIMLFast, "hja-union", 58.7, 61.3),
+        (MIMLFast, "letter-carroll", 56.2, 56.1),
+        (LSBCMM, "hja-union", 66.3, 72.0),
+        (LSBCMM, "letter-carroll", 61.0, 55.9),
+        (SupervisedLogisticRegression, "hja-union", 73.4, 74.6),
+        (SupervisedLogisticRegression, "letter-carroll", 70.7, 70.5),
     ],
 )
-def test_rivals_are_as_good_as_published_without_tuning(name, rival, published):
+def test_rivals_are_as_good_as_they_were_and_as_published(rival, name, reached, published):
     """With default parameters on raw features; the published ones were tuned on these folds."""
     bags, y = load(name)
     folds = list(FOLDS.split(bags))[:4]
@@ -105,5 +108,7 @@ def test_rivals_are_as_good_as_published_without_tuning(name, rival, published):
         rival(random_state=0), bags, y, cv=folds, scoring=inductive_accuracy, error_score="raise"
     )
     print(f"{name} {rival.__name__}: {100 * scores.mean():.1f} inductive")
+    # Folds and seeds are the same each time: what moves a figure is a change of the rival.
+    assert 100 * scores.mean() == pytest.approx(reached, abs=3.0)
     # Six points, and some for the noise of four folds.
-    assert 100 * scores.mean() > published[name] - 7.5
+    assert 100 * scores.mean() > published - 7.5

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from toy_words import ROLES, word_lines
+from toys import ROLES, word_lines
 from unbag.cli import main
 
 

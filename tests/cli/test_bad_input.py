@@ -6,7 +6,7 @@ import zipfile
 
 import pytest
 
-from toy_words import ROLES, word_lines
+from toys import ROLES, word_lines
 
 
 def fit(*options, table="words.csv", output="m.unbag"):

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import unbag
-from toy_words import ROLES, word_lines
+from toys import ROLES, word_lines
 from unbag.io import Roles, read
 from unbag.models import read_header
 

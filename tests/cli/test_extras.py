@@ -6,7 +6,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from toy_words import ROLES
+from toys import ROLES
 from unbag._extras import MISSING, MissingExtraError, require
 from unbag.datasets import fetch_voc12
 from unbag.demo import run as run_demo

@@ -7,7 +7,7 @@ import shlex
 import pytest
 import typer
 
-from toy_words import ROLES
+from toys import ROLES
 from unbag.cli import app
 
 

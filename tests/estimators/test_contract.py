@@ -11,10 +11,9 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import unbag
-from toy_bags import make_colours
+from toys import answers, make_colours
 from unbag import BagPipeline, Bags, LabelSets, OnInstances, kernel_pipeline
 from unbag.estimators.contract import INSTANCE_METHODS, BagClassifier
 from unbag.model_selection import SCORERS, cross_validate_bags
@@ -51,15 +50,6 @@ def instance_methods(model):
     return [name for name in INSTANCE_METHODS if hasattr(model, name)]
 
 
-def answers(model, bags, y):
-    """Everything a fitted model says, by method."""
-    said = {name: getattr(model, name)(bags) for name in ("predict", "decision_function")}
-    for name in instance_methods(model):
-        needs_labels = "y" in inspect.signature(getattr(model, name)).parameters
-        said[name] = getattr(model, name)(bags, y) if needs_labels else getattr(model, name)(bags)
-    return said
-
-
 def assert_same(first, second, **tolerances):
     assert first.keys() == second.keys()
     for name in first:
@@ -91,11 +81,6 @@ def test_every_estimator_is_public():
     for kind in ESTIMATORS:
         assert getattr(unbag, kind.__name__) is kind
         assert kind.__name__ in unbag.estimators.__all__
-
-
-@parametrize_with_checks([kind(random_state=0) for kind in ESTIMATORS])
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
 
 
 @every_estimator

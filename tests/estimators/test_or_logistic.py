@@ -13,19 +13,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import unbag
-from toy_bags import make_colours
+from toys import make_colours
 from unbag import Bags, LabelSets, ORLogisticRegression, RBFDictionary, Unknown
 from unbag.fitting import Training, UncertifiedWarning
 from unbag.model_selection import inductive_accuracy
 from unbag.union import UnionProblem
-
-
-@parametrize_with_checks([ORLogisticRegression(solver="em", max_iter=20)])
-def test_scikit_learn_contract_of_the_published_solver(estimator, check):
-    check(estimator)
 
 
 def digit_bags(rng, n_instances=1700):

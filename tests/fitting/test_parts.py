@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from toy_bags import make_colours
+from toys import make_colours
 from unbag import Bags, ORLogisticRegression
 from unbag.fitting import Objective, Progress, Training, fit_em, fit_lbfgs, make_parts
 from unbag.fitting.parts import Ray

@@ -12,7 +12,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from toy_words import ROLES, word_lines
+from toys import ROLES, word_lines
 from unbag.io import DataError, Roles, convert, read
 from unbag.io.reading import open_source
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from toy_models import fitted_pipeline
+from toys import fitted_pipeline
 
 
 @pytest.fixture

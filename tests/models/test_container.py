@@ -10,7 +10,7 @@ import safetensors.numpy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toy_models import assert_equal
+from toys import assert_equal
 from unbag.models import container
 from unbag.models.container import FORMAT
 

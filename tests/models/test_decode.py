@@ -16,7 +16,7 @@ import pytest
 import safetensors.numpy
 
 import unbag
-from toy_models import BAGS, Y
+from toys import BAGS, Y
 from unbag.models import ModelFileError, container, read_header
 from unbag.models.container import FORMAT
 

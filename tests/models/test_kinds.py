@@ -8,7 +8,7 @@ from scipy import sparse
 
 import unbag
 from keep_models import KEPT
-from toy_models import BAGS, Y, assert_equal
+from toys import BAGS, Y, assert_equal
 from unbag.models import ModelFileError, container
 from unbag.models.container import FORMAT
 from unbag.models.kinds import FINITE, NOT_NEGATIVE, POSITIVE, SHARE

@@ -17,7 +17,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, PolynomialFeatures
 
 import unbag
-from toy_models import BAGS, MODELS, SCALERS, Y, answers, assert_equal
+from toys import BAGS, MODELS, SCALERS, Y, answers, assert_equal
 from unbag import BagPipeline, Bags, OnInstances, ORLogisticRegression, kernel_pipeline
 from unbag.models import ModelFileError, read_header
 from unbag.models.container import FORMAT

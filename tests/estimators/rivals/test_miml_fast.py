@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from toy_bags import make_colours
+from toys import make_colours
 from unbag import Bags
 from unbag.estimators.rivals.miml_fast import MIMLFast
 from unbag.estimators.rivals.miml_fast_epochs import (
@@ -427,9 +426,3 @@ def test_nothing_to_learn_from_is_named(colours):
 def test_bad_parameters_are_named(name, value, colours):
     with pytest.raises(ValueError, match=f"{name} must be"):
         MIMLFast(**{name: value}).fit(*colours)
-
-
-# The defaults are checked along with all other estimators.
-@parametrize_with_checks([MIMLFast(20, n_concepts=1, average_every=1, random_state=0)])
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)

@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from toy_bags import make_colours
+from toys import make_colours
 from unbag.estimators.rivals.medoids import hausdorff_distances
 from unbag.estimators.rivals.miml_nn import MIMLNN, ridge
 

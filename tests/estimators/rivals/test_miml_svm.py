@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
-from toy_bags import make_colours
+from toys import make_colours
 from unbag.estimators.rivals.medoids import hausdorff_distances
 from unbag.estimators.rivals.miml_svm import MIMLSVM
 

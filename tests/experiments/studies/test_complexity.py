@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from toy_bags import make_colours
+from toys import make_colours
 from unbag import datasets
 from unbag.experiments import Plan, Unit, e_steps, published, reproduce
 from unbag.experiments.e_steps import best_time, count_steps, e_step, e_step_unit, step_counts

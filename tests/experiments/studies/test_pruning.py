@@ -3,7 +3,7 @@ import warnings
 import numpy as np
 import pytest
 
-from toy_bags import make_colours
+from toys import make_colours
 from unbag import datasets
 from unbag.experiments import Unit, e_steps, published, reproduce, timing
 from unbag.experiments.e_steps import cheapest_bags

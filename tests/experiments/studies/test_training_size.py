@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from toy_bags import make_colours
+from toys import make_colours
 from unbag.experiments import Plan, Unit, reproduce
 from unbag.experiments.runner import do
 from unbag.experiments.studies import training_size

@@ -3,7 +3,7 @@ import warnings
 import numpy as np
 import pytest
 
-from toy_bags import make_colours
+from toys import make_colours
 from unbag import ORLogisticRegression
 from unbag.experiments import Plan, Unit, reproduce
 from unbag.experiments.runner import do
