@@ -232,9 +232,10 @@ def ranking_loss(y_true: LabelSets | ArrayLike, scores: ArrayLike) -> float:
     >>> ranking_loss([[1, 0, 0, 1]], [[0.9, 0.2, 0.6, 0.4]])
     0.25
     """
-    present, absent, scores = _with_any(*_ranking(y_true, scores))
+    present, absent, scores = _ranking(y_true, scores)
     n_wrong = (_count_at_least(scores, absent) * present).sum(axis=1)
-    return _mean(n_wrong / np.maximum(present.sum(axis=1) * absent.sum(axis=1), 1))
+    share = n_wrong / np.maximum(present.sum(axis=1) * absent.sum(axis=1), 1)
+    return _mean(share[(present | absent).any(axis=1)])
 
 
 def average_precision(y_true: LabelSets | ArrayLike, scores: ArrayLike) -> float:
@@ -258,12 +259,13 @@ def average_precision(y_true: LabelSets | ArrayLike, scores: ArrayLike) -> float
     >>> round(average_precision([[1, 0, 0, 1]], [[0.9, 0.2, 0.6, 0.4]]), 4)
     0.8333
     """
-    present, absent, scores = _with_any(*_ranking(y_true, scores))
+    present, absent, scores = _ranking(y_true, scores)
     n_present = np.where(present, _count_at_least(scores, present), 0)
     # A present class counts itself; an unknown one may count nothing, and is zero above.
     rank = np.maximum(_count_at_least(scores, present | absent), 1)
     precision = (n_present / rank).sum(axis=1) / np.maximum(present.sum(axis=1), 1)
-    return _mean(np.where(present.any(axis=1), precision, 1.0))
+    known = (present | absent).any(axis=1)
+    return _mean(np.where(present.any(axis=1), precision, 1.0)[known])
 
 
 def one_error(y_true: LabelSets | ArrayLike, scores: ArrayLike) -> float:
@@ -284,10 +286,11 @@ def one_error(y_true: LabelSets | ArrayLike, scores: ArrayLike) -> float:
     >>> one_error([[1, 0], [0, 1]], [[0.9, 0.2], [0.9, 0.2]])
     0.5
     """
-    present, absent, scores = _with_pairs(*_ranking(y_true, scores))
+    present, absent, scores = _ranking(y_true, scores)
     best_present = np.where(present, scores, -np.inf).max(axis=1, initial=-np.inf)
     best_absent = np.where(absent, scores, -np.inf).max(axis=1, initial=-np.inf)
-    return _mean(best_absent >= best_present)
+    has_both = present.any(axis=1) & absent.any(axis=1)
+    return _mean((best_absent >= best_present)[has_both])
 
 
 def coverage(y_true: LabelSets | ArrayLike, scores: ArrayLike) -> float:
@@ -393,18 +396,6 @@ def _ranking(y_true, scores):
         bag, column = np.argwhere(np.isnan(scores))[0]
         raise ValueError(f"The score of bag {bag}, column {column} is NaN: it has no rank.")
     return truth == 1, truth == 0, scores
-
-
-def _with_any(present, absent, scores):
-    """Keep the bags of which some class is known."""
-    kept = (present | absent).any(axis=1)
-    return present[kept], absent[kept], scores[kept]
-
-
-def _with_pairs(present, absent, scores):
-    """Keep the bags that have both a present and an absent class."""
-    kept = present.any(axis=1) & absent.any(axis=1)
-    return present[kept], absent[kept], scores[kept]
 
 
 def _count_at_least(scores, counted):
