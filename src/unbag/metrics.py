@@ -154,8 +154,10 @@ def calibration(
     labels_true, classes = np.asarray(labels_true), np.asarray(classes)
     proba = np.asarray(proba, dtype=float)
     if proba.shape != (labels_true.size, classes.size) or not proba.size:
-        expected = f"{labels_true.size} instances and {classes.size} classes, at least one of each"
-        raise ValueError(f"proba has shape {proba.shape} but must have {expected}.")
+        raise ValueError(
+            f"proba has shape {proba.shape} but must have {labels_true.size} instances and "
+            f"{classes.size} classes, at least one of each."
+        )
     if not (np.allclose(proba.sum(axis=1), 1.0, atol=1e-5) and (proba >= 0).all()):
         raise ValueError("proba must hold probabilities: no negative ones, each row summing to 1.")
     _check_same_kind(labels_true, classes)
@@ -353,8 +355,10 @@ def _mean(values):
 def _matches(labels_true, labels_pred):
     labels_true, labels_pred = np.asarray(labels_true), np.asarray(labels_pred)
     if labels_true.ndim != 1 or labels_true.shape != labels_pred.shape:
-        shapes = f"labels_true has shape {labels_true.shape}, labels_pred {labels_pred.shape}"
-        raise ValueError(f"{shapes}: give both one label per instance.")
+        raise ValueError(
+            f"labels_true has shape {labels_true.shape}, labels_pred {labels_pred.shape}: give "
+            "both one label per instance."
+        )
     _check_same_kind(labels_true, labels_pred)
     return labels_true == labels_pred
 
