@@ -144,8 +144,9 @@ class LabelSets:
                 return cls(given, classes)
             given = given.tolist()
         if isinstance(given, str) or not hasattr(given, "__iter__"):
-            found = f"not {given!r}"
-            raise ValueError(f"Label sets are a list of sets or an indicator matrix, {found}.")
+            raise ValueError(
+                f"Label sets are a list of sets or an indicator matrix, not {given!r}."
+            )
         return cls._parse_sets(list(given), classes)
 
     @classmethod

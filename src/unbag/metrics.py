@@ -154,8 +154,10 @@ def calibration(
     labels_true, classes = np.asarray(labels_true), np.asarray(classes)
     proba = np.asarray(proba, dtype=float)
     if proba.shape != (labels_true.size, classes.size) or not proba.size:
-        expected = f"{labels_true.size} instances and {classes.size} classes, at least one of each"
-        raise ValueError(f"proba has shape {proba.shape} but must have {expected}.")
+        raise ValueError(
+            f"proba has shape {proba.shape} but must have {labels_true.size} instances and "
+            f"{classes.size} classes, at least one of each."
+        )
     if not (np.allclose(proba.sum(axis=1), 1.0, atol=1e-5) and (proba >= 0).all()):
         raise ValueError("proba must hold probabilities: no negative ones, each row summing to 1.")
     _check_same_kind(labels_true, classes)
@@ -232,9 +234,10 @@ def ranking_loss(y_true: LabelSets | ArrayLike, scores: ArrayLike) -> float:
     >>> ranking_loss([[1, 0, 0, 1]], [[0.9, 0.2, 0.6, 0.4]])
     0.25
     """
-    present, absent, scores = _with_any(*_ranking(y_true, scores))
+    present, absent, scores = _ranking(y_true, scores)
     n_wrong = (_count_at_least(scores, absent) * present).sum(axis=1)
-    return _mean(n_wrong / np.maximum(present.sum(axis=1) * absent.sum(axis=1), 1))
+    share = n_wrong / np.maximum(present.sum(axis=1) * absent.sum(axis=1), 1)
+    return _mean(share[(present | absent).any(axis=1)])
 
 
 def average_precision(y_true: LabelSets | ArrayLike, scores: ArrayLike) -> float:
@@ -258,12 +261,13 @@ def average_precision(y_true: LabelSets | ArrayLike, scores: ArrayLike) -> float
     >>> round(average_precision([[1, 0, 0, 1]], [[0.9, 0.2, 0.6, 0.4]]), 4)
     0.8333
     """
-    present, absent, scores = _with_any(*_ranking(y_true, scores))
+    present, absent, scores = _ranking(y_true, scores)
     n_present = np.where(present, _count_at_least(scores, present), 0)
     # A present class counts itself; an unknown one may count nothing, and is zero above.
     rank = np.maximum(_count_at_least(scores, present | absent), 1)
     precision = (n_present / rank).sum(axis=1) / np.maximum(present.sum(axis=1), 1)
-    return _mean(np.where(present.any(axis=1), precision, 1.0))
+    known = (present | absent).any(axis=1)
+    return _mean(np.where(present.any(axis=1), precision, 1.0)[known])
 
 
 def one_error(y_true: LabelSets | ArrayLike, scores: ArrayLike) -> float:
@@ -284,10 +288,11 @@ def one_error(y_true: LabelSets | ArrayLike, scores: ArrayLike) -> float:
     >>> one_error([[1, 0], [0, 1]], [[0.9, 0.2], [0.9, 0.2]])
     0.5
     """
-    present, absent, scores = _with_pairs(*_ranking(y_true, scores))
+    present, absent, scores = _ranking(y_true, scores)
     best_present = np.where(present, scores, -np.inf).max(axis=1, initial=-np.inf)
     best_absent = np.where(absent, scores, -np.inf).max(axis=1, initial=-np.inf)
-    return _mean(best_absent >= best_present)
+    has_both = present.any(axis=1) & absent.any(axis=1)
+    return _mean((best_absent >= best_present)[has_both])
 
 
 def coverage(y_true: LabelSets | ArrayLike, scores: ArrayLike) -> float:
@@ -350,8 +355,10 @@ def _mean(values):
 def _matches(labels_true, labels_pred):
     labels_true, labels_pred = np.asarray(labels_true), np.asarray(labels_pred)
     if labels_true.ndim != 1 or labels_true.shape != labels_pred.shape:
-        shapes = f"labels_true has shape {labels_true.shape}, labels_pred {labels_pred.shape}"
-        raise ValueError(f"{shapes}: give both one label per instance.")
+        raise ValueError(
+            f"labels_true has shape {labels_true.shape}, labels_pred {labels_pred.shape}: give "
+            "both one label per instance."
+        )
     _check_same_kind(labels_true, labels_pred)
     return labels_true == labels_pred
 
@@ -393,18 +400,6 @@ def _ranking(y_true, scores):
         bag, column = np.argwhere(np.isnan(scores))[0]
         raise ValueError(f"The score of bag {bag}, column {column} is NaN: it has no rank.")
     return truth == 1, truth == 0, scores
-
-
-def _with_any(present, absent, scores):
-    """Keep the bags of which some class is known."""
-    kept = (present | absent).any(axis=1)
-    return present[kept], absent[kept], scores[kept]
-
-
-def _with_pairs(present, absent, scores):
-    """Keep the bags that have both a present and an absent class."""
-    kept = present.any(axis=1) & absent.any(axis=1)
-    return present[kept], absent[kept], scores[kept]
 
 
 def _count_at_least(scores, counted):

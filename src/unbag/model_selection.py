@@ -387,8 +387,10 @@ def _aligned(y, classes):
     try:
         return LabelSets.parse(y, classes)
     except ValueError as error:
-        remedy = "y = LabelSets.parse(y) before splitting gives all folds the same classes."
-        raise ValueError(f"y does not fit the classes of the estimator. {error} {remedy}") from None
+        raise ValueError(
+            f"y does not fit the classes of the estimator. {error} y = LabelSets.parse(y) before "
+            "splitting gives all folds the same classes."
+        ) from None
 
 
 def _label_sets(y):

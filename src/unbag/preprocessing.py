@@ -61,7 +61,7 @@ class _BagTransformer(TransformerMixin, BaseEstimator):
         -------
         self
         """
-        self._learn(self._checked_bags(X, reset=True))
+        self._learn(validate_bags(self, X, reset=True, ensure_all_finite=self._needs_finite))
         return self
 
     def transform(self, X: Bags | ArrayLike) -> Any:
@@ -77,7 +77,8 @@ class _BagTransformer(TransformerMixin, BaseEstimator):
             As X is.
         """
         check_is_fitted(self)
-        features = self._features(self._checked_bags(X, reset=False))
+        bags = validate_bags(self, X, reset=False, ensure_all_finite=self._needs_finite)
+        features = self._features(bags)
         if isinstance(X, Bags):
             return X.with_features(features, self._names(X.feature_names))
         return features
@@ -96,9 +97,6 @@ class _BagTransformer(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         return self._names(_check_feature_names_in(self, input_features))
-
-    def _checked_bags(self, X, *, reset):
-        return validate_bags(self, X, reset=reset, ensure_all_finite=self._needs_finite)
 
 
 class OnInstances(_BagTransformer):
@@ -161,8 +159,10 @@ class OnInstances(_BagTransformer):
             return self.transformer_.transform(np.zeros((1, bags.n_features), bags.dtype))[:0]
         features = _called(self.transformer_.transform, bags)
         if features.shape[0] != bags.n_instances:
-            counts = f"{features.shape[0]} rows for {bags.n_instances} instances"
-            raise ValueError(f"{self.transformer_} gave {counts}: it must keep every instance.")
+            raise ValueError(
+                f"{self.transformer_} gave {features.shape[0]} rows for {bags.n_instances} "
+                "instances: it must keep every instance."
+            )
         return features
 
     def _names(self, names):
@@ -288,8 +288,10 @@ class RBFDictionary(_BagTransformer):
         n_dictionary = _dictionary_size(self.n_components, bags.n_instances)
         self.delta_ = float(self.scale * _mean_squared_distance(bags.X))
         if self.delta_ == 0:
-            equal = f"All training instances are equal (n_samples={bags.n_instances})"
-            raise ValueError(f"{equal}, so the kernel has no width: fit on some that differ.")
+            raise ValueError(
+                f"All training instances are equal (n_samples={bags.n_instances}), so the kernel "
+                "has no width: fit on some that differ."
+            )
         random = check_random_state(self.random_state)
         chosen = np.sort(random.choice(bags.n_instances, n_dictionary, replace=False))
         self.dictionary_ = bags.X[chosen]

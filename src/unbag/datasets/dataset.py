@@ -128,8 +128,8 @@ def arrays_of(
         Instances of a bag need not be neighbours; they keep their order.
     class_names : sequence of str
     **others
-        Further arrays of the layout, as `unbag.io.read_npz` lists them. As many bags
-        as there are `ids`, if these are given.
+        Further arrays of the layout, as `unbag.io.read_npz` lists them; ``bag_labels`` in place of
+        the unions. As many bags as there are `ids`, if these are given.
 
     Returns
     -------
@@ -155,9 +155,9 @@ def arrays_of(
     }
 
 
-def numbered_lines(path: Path) -> list[tuple[int, str]]:
-    """Return the lines of a file that are not blank, stripped, each with its number."""
-    lines = enumerate(path.read_text().splitlines(), start=1)
+def numbered_lines(path: Path, first: int = 1) -> list[tuple[int, str]]:
+    """Return the lines from `first` on that are not blank, stripped, each with its number."""
+    lines = enumerate(path.read_text().splitlines()[first - 1 :], start=first)
     return [(number, line.strip()) for number, line in lines if line.strip()]
 
 

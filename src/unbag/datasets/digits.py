@@ -66,5 +66,5 @@ def load_digit_bags(random_state: Seed = 0, min_size: int = 2, max_size: int = 5
     description = _DESCRIPTION.format(
         n_bags=len(bags), n_instances=n_instances, min_size=min_size, max_size=max_size
     )
-    class_names = np.array([str(digit) for digit in range(10)])
+    class_names = np.array(list("0123456789"))
     return Dataset("digits", bags, union_of(labels, offsets, 10), class_names, description)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .dataset import Dataset, arrays_of, numbered_lines, unexpected_line
+from .dataset import Dataset, arrays_of, numbered_lines, unexpected_line, union_of
 from .home import Arrays, DataHome, Source, fetch
 
 SPECIES = (
@@ -106,17 +106,6 @@ def fetch_hja_union(data_home: DataHome = None, download_if_missing: bool = True
 
 def convert_hja(folder: Path) -> Arrays:
     """Turn the published files into arrays; see `fetch_hja` for what the files hold."""
-    arrays, y = _read_published(folder)
-    return {**arrays, "bag_labels": y}
-
-
-def convert_hja_union(folder: Path) -> Arrays:
-    """Turn the published files into arrays, and take each bag's labels from its instances."""
-    return _read_published(folder)[0]
-
-
-def _read_published(folder):
-    """Return arrays with the unions of instance labels, and the bag labels as published."""
     paths = {name: next(folder.rglob(name)) for name in FILES}
     instances = _lines(paths[FEATURES], float)
     tags = _lines(paths[INSTANCE_LABELS], int)
@@ -160,20 +149,24 @@ def _read_published(folder):
             y[bag, species - 1] = 1
     X = np.array(X).reshape(-1, width - 1)
     ids = np.array([values[0] for _, values in sets])
-    return arrays_of(X, labels, bag_of_instance, SPECIES, ids=ids), y
+    return arrays_of(X, labels, bag_of_instance, SPECIES, ids=ids, bag_labels=y)
+
+
+def convert_hja_union(folder: Path) -> Arrays:
+    """Turn the published files into arrays, and take each bag's labels from its instances."""
+    arrays = convert_hja(folder)
+    union = union_of(arrays["instance_labels"], arrays["offsets"], len(SPECIES))
+    return {**arrays, "bag_labels": union}
 
 
 def _lines(path, kind):
     """Split every line after the headings into its values, and number it as editors do."""
     lines = []
-    for number, line in numbered_lines(path):
-        if number == 1:
-            continue
+    for number, line in numbered_lines(path, first=2):
         try:
             lines.append((number, [kind(value) for value in line.strip(",").split(",")]))
         except ValueError:
-            expected = "numbers with commas between them"
-            raise unexpected_line(path, number, line, expected) from None
+            raise unexpected_line(path, number, line, "numbers with commas between them") from None
     if not lines:
         raise ValueError(f"{path} has no lines after its headings.")
     return lines

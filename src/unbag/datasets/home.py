@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -98,11 +99,14 @@ def data_homes(data_home: DataHome = None) -> list[Path]:
 def find_local(source: Source, data_home: DataHome = None) -> Path | None:
     """Find the ``.npz`` file or the folder of published files; None if neither is there."""
     homes = data_homes(data_home)
-    files = (home / source.file for home in homes)
+    files = (home / source.file for home in homes if (home / source.file).is_file())
     folders = (home / source.folder for home in homes)
-    there = [file for file in files if file.is_file()]
-    there += [folder for folder in folders if _is_complete(folder, source.published)]
-    return next(iter(there), None)
+    complete = (
+        folder
+        for folder in folders
+        if all(any(folder.rglob(pattern)) for pattern in source.published)
+    )
+    return next(chain(files, complete), None)
 
 
 def fetch(
@@ -127,29 +131,24 @@ def fetch(
     -------
     Dataset
     """
-    place = find_local(source, data_home)
-    if place is None:
-        if not download_if_missing or not source.urls:
-            raise DatasetNotFoundError(_where_to_put(source, data_home))
-        place = _download(source, data_home)
-        try:
-            arrays = convert(place)
-        except ValueError:
-            # What a server sent in place of a file must not be taken for it next time.
-            for name in source.urls:
-                (place / name).unlink(missing_ok=True)
-            raise
-    elif place.is_file():
+    local = find_local(source, data_home)
+    if local is None and not (download_if_missing and source.urls):
+        raise DatasetNotFoundError(_where_to_put(source, data_home))
+    place = local or _download(source, data_home)
+    if place.is_file():
         return read_dataset(place, source)
-    else:
+    try:
         arrays = convert(place)
+    except ValueError:
+        # What a server sent in place of a file must not be taken for it next time.
+        for name in source.urls if local is None else ():
+            (place / name).unlink(missing_ok=True)
+        raise
     dataset = dataset_of(arrays, source, place)
     if "note" in arrays:
         warnings.warn(f"{source.name}: {arrays['note']}", stacklevel=3)
-    else:
-        home = _writable(data_home)
-        if home is not None:
-            write_arrays(home / source.file, arrays)
+    elif home := _writable(data_home):
+        write_arrays(home / source.file, arrays)
     return dataset
 
 
@@ -194,10 +193,8 @@ def dataset_of(arrays: Arrays, source: Source, path: Path) -> Dataset:
                 f"{path}: bag {bag} should have the labels of its instances and no others, but "
                 f"differs from them in class {class_names[column]}."
             )
-    description = source.description
-    if "note" in arrays:
-        description = f"{description}\nNote: {arrays['note']}\n"
-    return Dataset(source.name, bags, y, class_names, description)
+    note = f"\nNote: {arrays['note']}\n" if "note" in arrays else ""
+    return Dataset(source.name, bags, y, class_names, source.description + note)
 
 
 def _download(source, data_home):
@@ -218,10 +215,9 @@ def _download(source, data_home):
         urls={name: url for name, (url, _) in source.urls.items()},
         retry_if_failed=RETRIES,
     )
-    show = sys.stderr.isatty() and find_spec("tqdm") is not None
     try:
         for name in source.urls:
-            registry.fetch(name, progressbar=show)
+            registry.fetch(name, progressbar=sys.stderr.isatty() and bool(find_spec("tqdm")))
     except (OSError, ValueError) as error:
         # An empty folder would only look as if something had been fetched.
         with suppress(OSError):
@@ -242,21 +238,18 @@ def _writable(data_home):
     return None
 
 
-def _is_complete(folder, patterns):
-    return folder.is_dir() and all(any(folder.rglob(pattern)) for pattern in patterns)
-
-
 def _listed(data_home):
     return " or ".join(str(home) for home in data_homes(data_home))
 
 
 def _where_to_put(source, data_home):
-    home = data_homes(data_home)[0]
-    text = (
+    download = (
+        ", or let it be downloaded with download_if_missing=True."
+        if source.urls
+        else ". It cannot be downloaded from there by a program."
+    )
+    return (
         f"The data set {source.name} is not on this machine. It is published at {source.page}\n"
         f"Put {source.file} into {_listed(data_home)}, or the published files "
-        f"({', '.join(source.published)}) into {home / source.folder}"
+        f"({', '.join(source.published)}) into {data_homes(data_home)[0] / source.folder}{download}"
     )
-    if source.urls:
-        return f"{text}, or let it be downloaded with download_if_missing=True."
-    return f"{text}. It cannot be downloaded from there by a program."

@@ -86,18 +86,17 @@ def _letters(name, title, poem, random_state):
     words = json.loads((folder / "letter_words.json").read_text())[name.replace("-", "_")]
     with as_file(folder / "letter_recognition.npz") as path:
         images = read_arrays(path)
-    X, letter_of_row = images["X"], images["y"]
     class_names, labels = np.unique(list("".join(words)), return_inverse=True)
     rng = generator(random_state)
     rows = np.empty(labels.size, np.intp)
     # Every letter is drawn, whether the poem has it or not: so both poems take the same images.
-    for letter in np.unique(letter_of_row):
-        drawn = rng.permutation(np.flatnonzero(letter_of_row == letter))
+    for letter in np.unique(images["y"]):
+        drawn = rng.permutation(np.flatnonzero(images["y"] == letter))
         places = np.flatnonzero(class_names[labels] == letter)
         rows[places] = drawn[: places.size]
     offsets = offsets_of([len(word) for word in words])
     bags = Bags(
-        X[rows].astype(float),
+        images["X"][rows].astype(float),
         offsets,
         instance_labels=labels,
         feature_names=np.array(FEATURE_NAMES),
@@ -109,5 +108,6 @@ def _letters(name, title, poem, random_state):
         n_instances=labels.size,
         n_classes=class_names.size,
     )
-    y = union_of(labels, offsets, class_names.size)
-    return Dataset(name, bags, y, class_names, description)
+    return Dataset(
+        name, bags, union_of(labels, offsets, class_names.size), class_names, description
+    )

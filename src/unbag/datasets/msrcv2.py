@@ -72,8 +72,7 @@ def convert_msrcv2(folder: Path) -> Arrays:
     path = next(folder.rglob("MSRCv2.mat"))
     required = ["data", "target", "partial_target"]
     variables = load_variables(path, [*required, "bag_id"])
-    missing = [name for name in required if name not in variables]
-    if missing:
+    if missing := [name for name in required if name not in variables]:
         raise ValueError(f"{path} has no variable {', '.join(missing)}.")
     X = np.asarray(variables["data"], dtype=float)
     target, candidates = (_dense(variables[name]) for name in ("target", "partial_target"))
@@ -87,6 +86,7 @@ def convert_msrcv2(folder: Path) -> Arrays:
             f"{path}: instance {wrong[0]} must have one class in target, and that class in "
             "partial_target."
         )
+    labels = target.argmax(axis=0)
     if "bag_id" in variables:
         bag_id = np.asarray(variables["bag_id"]).ravel()
         if bag_id.size != len(X):
@@ -94,15 +94,13 @@ def convert_msrcv2(folder: Path) -> Arrays:
         _, first, bag_of_instance = np.unique(bag_id, return_index=True, return_inverse=True)
         # Bags come in the order in which they first appear.
         bag_of_instance = np.argsort(np.argsort(first))[bag_of_instance]
-        note = {}
-    else:
-        begins = np.any(candidates[:, 1:] != candidates[:, :-1], axis=0)
-        bag_of_instance = np.concatenate([[0], np.cumsum(begins)])
-        note = {
-            "note": "the published file does not say which segments are of one photograph, so "
-            "neighbours with the same labels were taken for one bag: these are not the paper's."
-        }
-    return arrays_of(X, target.argmax(axis=0), bag_of_instance, CLASSES, **note)
+        return arrays_of(X, labels, bag_of_instance, CLASSES)
+    begins = np.any(candidates[:, 1:] != candidates[:, :-1], axis=0)
+    note = (
+        "the published file does not say which segments are of one photograph, so neighbours with "
+        "the same labels were taken for one bag: these are not the paper's."
+    )
+    return arrays_of(X, labels, np.append(0, np.cumsum(begins)), CLASSES, note=note)
 
 
 def _dense(matrix):

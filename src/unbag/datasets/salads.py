@@ -79,16 +79,14 @@ def fetch_50salads(data_home: DataHome = None, download_if_missing: bool = True)
 
 def convert_salads(folder: Path) -> Arrays:
     """Turn the published files into arrays; see `fetch_50salads` for how."""
-    annotations = sorted(folder.rglob("*-activityAnnotation.txt"))
     recordings = {}
-    for path in annotations:
+    for path in sorted(folder.rglob("*-activityAnnotation.txt")):
         name = path.name.removesuffix("-activityAnnotation.txt")
-        others = [f"{name}-synchronization.txt", f"{name}-accelerometer.csv"]
+        others = (f"{name}-synchronization.txt", f"{name}-accelerometer.csv")
         paths = [next(folder.rglob(other), None) for other in others]
         # Two of the published recordings lack one of the files, and cannot be used.
-        if name not in recordings and all(paths):
-            recordings[name] = (_activities(path), *_synchronization(paths[0]), paths[1])
-    recordings = {name: parts for name, parts in recordings.items() if parts[0]}
+        if name not in recordings and all(paths) and (activities := _activities(path)):
+            recordings[name] = (activities, *_synchronization(paths[0]), paths[1])
     if not recordings:
         raise ValueError(
             f"{folder} has no recording with annotated activities, synchronization and "
@@ -96,30 +94,28 @@ def convert_salads(folder: Path) -> Arrays:
         )
     tools = sorted({tool for _, _, devices, _ in recordings.values() for tool in devices.values()})
     X, labels, bag_of_instance, ids = [], [], [], []
-    for name, (activities, offset_at, devices, path) in recordings.items():
-        samples = _samples(path, devices)
+    step = 1000.0 * WINDOW_SECONDS
+    for name, (activities, offsets, devices, path) in recordings.items():
+        samples = _samples(path, devices, tools)
         first = min(start for start, _, _ in activities)
         last = max(stop for _, stop, _ in activities)
-        step = 1000.0 * WINDOW_SECONDS
-        starts = np.arange(first, last, step)
-        for window, start in enumerate(starts):
-            clock = [time - offset_at(time) for time in (start, start + step)]
-            X.append(np.concatenate([window_features(samples.get(tool), *clock) for tool in tools]))
+        for window, start in enumerate(np.arange(first, last, step)):
+            clock = [time - np.interp(time, *offsets) for time in (start, start + step)]
+            X.append(np.concatenate([window_features(samples[tool], *clock) for tool in tools]))
             labels.append(_label(activities, start, start + step))
             if window % WINDOWS_PER_BAG == 0:
                 ids.append(f"{name} {window // WINDOWS_PER_BAG}")
             bag_of_instance.append(len(ids) - 1)
-    feature_names = np.array([f"{tool} {part}" for tool in tools for part in STATISTICS])
-    others = {"feature_names": feature_names, "ids": np.array(ids)}
-    return arrays_of(X, labels, bag_of_instance, VERBS, **others)
+    names = np.array([f"{tool} {part}" for tool in tools for part in STATISTICS])
+    return arrays_of(X, labels, bag_of_instance, VERBS, feature_names=names, ids=np.array(ids))
 
 
-def window_features(samples: np.ndarray | None, start: float, stop: float) -> np.ndarray:
+def window_features(samples: np.ndarray, start: float, stop: float) -> np.ndarray:
     """Describe what one accelerometer felt in a window of time.
 
     Parameters
     ----------
-    samples : ndarray of shape (n_samples, 4), optional
+    samples : ndarray of shape (n_samples, 4)
         Time in milliseconds, and acceleration along x, y and z, sorted by time.
     start, stop : float
         The window, in milliseconds.
@@ -136,8 +132,6 @@ def window_features(samples: np.ndarray | None, start: float, stop: float) -> np
     >>> window_features(samples, 0, 40).tolist()
     [2.0, 0.0, 0.0, 1.0, 0.0, 0.0, 1.0, 1.0]
     """
-    if samples is None:
-        return np.zeros(len(STATISTICS))
     begin, end = np.searchsorted(samples[:, 0], [start, stop])
     values = samples[begin:end, 1:]
     if not len(values):
@@ -174,7 +168,7 @@ def _activities(path):
 
 
 def _synchronization(path):
-    """Read how far the clocks are apart at any time of the video, and the tool of each device."""
+    """Read two times of the video, how far the clocks are apart then, and the tools of devices."""
     pairs = []
     for number, line in numbered_lines(path):
         try:
@@ -184,17 +178,12 @@ def _synchronization(path):
             raise unexpected_line(path, number, line, "two values and a comma") from None
     if len(pairs) < 3:
         raise ValueError(f"{path} ends before any device: it needs two times, and then devices.")
-    (time, offset), (later, later_offset) = sorted(pairs[:2])
-
-    def offset_at(moment):
-        return np.interp(moment, [time, later], [offset, later_offset])
-
-    return offset_at, dict(pairs[2:])
+    return np.transpose(sorted(pairs[:2])), dict(pairs[2:])
 
 
-def _samples(path, devices):
+def _samples(path, devices, tools):
     """Read the samples of each tool, of shape (n_samples, 4): milliseconds of the day; x, y, z."""
-    samples = {tool: [] for tool in devices.values()}
+    samples = {tool: [] for tool in tools}
     for number, line in numbered_lines(path):
         try:
             _, time, device, _, *acceleration = line.split(",")
@@ -208,4 +197,4 @@ def _samples(path, devices):
         midnight = moment.replace(hour=0, minute=0, second=0, microsecond=0)
         if tool is not None:
             samples[tool].append((1000 * (moment - midnight).total_seconds(), x, y, z))
-    return {tool: np.array(sorted(rows)) if rows else None for tool, rows in samples.items()}
+    return {tool: np.array(sorted(rows)).reshape(-1, 4) for tool, rows in samples.items()}

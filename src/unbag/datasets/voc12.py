@@ -1,7 +1,6 @@
 """Voc12: outlined objects in photographs, and the kinds of object in each photograph."""
 
 import os
-import shutil
 import tarfile
 import tempfile
 from pathlib import Path
@@ -114,8 +113,8 @@ def convert_voc12(folder: Path) -> Arrays:
         ids.append(name)
     if not ids:
         raise ValueError(f"{listed} lists no photograph with objects of two classes.")
-    others = {"feature_names": np.array(FEATURE_NAMES), "ids": np.array(ids)}
-    return arrays_of(X, labels, bag_of_instance, CLASSES, **others)
+    names = np.array(FEATURE_NAMES)
+    return arrays_of(X, labels, bag_of_instance, CLASSES, feature_names=names, ids=np.array(ids))
 
 
 def segment_features(
@@ -195,16 +194,15 @@ def _pixels(path, modes):
 
 def _unpack(archive):
     """Unpack what is needed next to the archive; a folder is there as a whole or not at all."""
-    root = "VOCdevkit/VOC2012"
-    wanted = ("ImageSets/Segmentation", "JPEGImages", "SegmentationClass", "SegmentationObject")
-    wanted = tuple(f"{root}/{folder}/" for folder in wanted)
-    temporary = tempfile.mkdtemp(dir=archive.parent, prefix=".unpacking-")
-    try:
-        with tarfile.open(archive) as tar:
-            members = [member for member in tar if member.name.startswith(wanted)]
-            tar.extractall(temporary, members, filter="data")
-        os.replace(os.path.join(temporary, "VOCdevkit"), archive.parent / "VOCdevkit")
-    except (tarfile.TarError, OSError) as error:
-        raise ValueError(f"{archive} cannot be unpacked ({error}): fetch it again.") from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    folders = ("ImageSets/Segmentation", "JPEGImages", "SegmentationClass", "SegmentationObject")
+    wanted = tuple(f"VOCdevkit/VOC2012/{folder}/" for folder in folders)
+    with tempfile.TemporaryDirectory(
+        dir=archive.parent, prefix=".unpacking-", ignore_cleanup_errors=True
+    ) as temporary:
+        try:
+            with tarfile.open(archive) as tar:
+                members = [member for member in tar if member.name.startswith(wanted)]
+                tar.extractall(temporary, members, filter="data")
+            os.replace(os.path.join(temporary, "VOCdevkit"), archive.parent / "VOCdevkit")
+        except (tarfile.TarError, OSError) as error:
+            raise ValueError(f"{archive} cannot be unpacked ({error}): fetch it again.") from error

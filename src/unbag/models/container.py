@@ -94,8 +94,7 @@ def save(model: Any, path: str | os.PathLike[str], info: dict[str, Any] | None =
         raise ModelFileError(
             f"The model cannot be saved: {error}. Scale the features down, and fit it again."
         ) from None
-    steps = steps_of(model)
-    last = steps[-1][1]
+    last = steps_of(model)[-1][1]
     header = {
         "format": FORMAT,
         "kind": type(model).__name__,
@@ -113,7 +112,7 @@ def save(model: Any, path: str | os.PathLike[str], info: dict[str, Any] | None =
         "classes": _readable(getattr(last, "classes_", None)),
         "steps": [
             {"name": name, "class": type(part).__name__, "parameters": _parameters(part)}
-            for name, part in steps
+            for name, part in steps_of(model)
         ],
         "training": {
             name: _readable(value)
@@ -121,7 +120,7 @@ def save(model: Any, path: str | os.PathLike[str], info: dict[str, Any] | None =
             if _is_statistic(name, value)
         },
         "notes": encoder.notes,
-        "info": _checked_info(info),
+        "info": _checked_info({} if info is None else info),
         "model": tree,
     }
     write(path, header, encoder.arrays)
@@ -151,8 +150,11 @@ def write(
     end = 0
     for name in names:
         start, end = end, end + arrays[name].nbytes
-        dtype, shape = DTYPES[arrays[name].dtype.name], list(arrays[name].shape)
-        table[name] = {"dtype": dtype, "shape": shape, "data_offsets": [start, end]}
+        table[name] = {
+            "dtype": DTYPES[arrays[name].dtype.name],
+            "shape": list(arrays[name].shape),
+            "data_offsets": [start, end],
+        }
     packed = json.dumps(table).encode()
     packed += b" " * (-len(packed) % 8)
     if len(packed) > LONGEST_TABLE:
@@ -199,8 +201,7 @@ def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
     >>> header["kind"], header["classes"], header["arrays"]["frequency_"]
     ('DummyBags', ['tit', 'wren'], {'dtype': 'F64', 'shape': [2]})
     """
-    path = os.fsdecode(path)
-    header, table, _ = _checked_table(path)
+    header, table, _ = _checked_table(os.fsdecode(path))
     del header["model"]
     return {**header, "arrays": {
         name: {"dtype": entry["dtype"], "shape": entry["shape"]} for name, entry in table.items()
@@ -327,8 +328,8 @@ def one_line(text: object, longest: int = 300) -> str:
 def _looks_like(start):
     if not start:
         return ": it is empty"
-    kinds = [kind for beginning, kind in BEGINNINGS.items() if start.startswith(beginning)]
-    return f": it looks like {kinds[0]}" if kinds else ""
+    kinds = (kind for beginning, kind in BEGINNINGS.items() if start.startswith(beginning))
+    return next((f": it looks like {kind}" for kind in kinds), "")
 
 
 def _bytes(array):
@@ -369,8 +370,9 @@ def _is_statistic(name, value):
 
 
 def _parameters(part):
-    parameters = part.get_params(deep=False) if isinstance(part, BaseEstimator) else {}
-    return {name: _readable(value) for name, value in parameters.items() if name not in DROPPED}
+    """Return the parameters of a step to read; one that passes on has none."""
+    given = part.get_params(deep=False) if isinstance(part, BaseEstimator) else {}
+    return {name: _readable(value) for name, value in given.items() if name not in DROPPED}
 
 
 def _readable(value):
@@ -383,7 +385,6 @@ def _readable(value):
 
 
 def _checked_info(info):
-    info = {} if info is None else info
     try:
         decoded = json.loads(json.dumps(info, allow_nan=False))
     except (TypeError, ValueError) as error:

@@ -85,8 +85,8 @@ def load_with_header(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]
     except ModelFileError as error:
         raise _unsound(path, header, error) from None
     except ERRORS_OF_WRONG_VALUES as error:
-        what = f"{type(error).__name__}: {error}"
-        raise _unsound(path, header, f"its values do not fit together ({what})") from None
+        why = f"its values do not fit together ({type(error).__name__}: {error})"
+        raise _unsound(path, header, why) from None
     del header["model"]
     return model, header
 
@@ -109,16 +109,15 @@ def _try_out(model):
         return
     # Ones, because some scalers take positive numbers only.
     bags = Bags(np.ones((1, n_features)), [0, 1])
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        if not hasattr(model, "decision_function"):
-            model.transform(bags)
-            return
-        scores = model.decision_function(bags)
-        if np.ndim(model.classes_) != 1 or scores.shape not in ((1, len(model.classes_)), (1,)):
-            raise ModelFileError(
-                f"it gives scores of shape {scores.shape} for {len(model.classes_)} classes"
-            )
+    with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
+        scored = hasattr(model, "decision_function")
+        scores = model.decision_function(bags) if scored else model.transform(bags)
+    if scored and (
+        np.ndim(model.classes_) != 1 or scores.shape not in ((1, len(model.classes_)), (1,))
+    ):
+        raise ModelFileError(
+            f"it gives scores of shape {scores.shape} for {len(model.classes_)} classes"
+        )
 
 
 class Decoder:
