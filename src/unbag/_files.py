@@ -4,7 +4,7 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from pathlib import Path
@@ -252,9 +252,12 @@ def _sync_folder(folder: Path) -> None:
 # What is said.
 
 
-def unknown_format(path: PathLike, suffixes: Iterable[str] = ALL) -> DataError:
-    """Make the error for a file name that tells no format."""
-    return DataError(f"{path}: the name must end in one of {', '.join(suffixes)} to tell a format.")
+def check_format(path: PathLike, suffixes: Collection[str] = ALL) -> None:
+    """Raise an error unless the name of a file tells one of some formats."""
+    check(
+        suffix_of(path) in suffixes,
+        f"{path}: the name must end in one of {', '.join(suffixes)} to tell a format.",
+    )
 
 
 def unreadable(path: PathLike, error: Exception) -> DataError:
@@ -272,9 +275,9 @@ def changed(path: PathLike) -> DataError:
     return DataError(f"{path} has changed while it was read: start again.")
 
 
-def no_rows(path: PathLike) -> DataError:
-    """Make the error for a table of columns without rows."""
-    return DataError(f"{path} has columns but no rows: add one per instance.")
+def check_rows(path: PathLike, rows: object) -> None:
+    """Raise an error if a table of columns has no rows."""
+    check(rows, f"{path} has columns but no rows: add one per instance.")
 
 
 def missing_column(path: PathLike, name: str, columns: Iterable[str], role: str) -> DataError:

@@ -8,7 +8,7 @@ import numpy as np
 import typer
 
 from unbag import annotations, io
-from unbag._files import TABLES, check_output, suffix_of, unknown_format
+from unbag._files import TABLES, check_format, check_output
 from unbag.annotations import KNOWN_LABEL, REVIEW_SHARE, Annotations
 from unbag.io import BagTable, DataError, Roles
 from unbag.io.reading import open_source
@@ -146,8 +146,7 @@ def predict(
     from unbag.io.writing import write_tables
 
     check_output(output, model, table)
-    if suffix_of(output) not in TABLES:
-        raise unknown_format(output, TABLES)
+    check_format(output, TABLES)
     fitted, _, data, _ = load_and_read(model, table, given, use_labels=False)
     sets = fitted.predict(data.bags)
     # Not every model has probabilities.
