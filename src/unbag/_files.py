@@ -223,7 +223,7 @@ def _checked_target(path: PathLike) -> tuple[Path, int | None]:
     return target, mode
 
 
-def _unwritable(path: PathLike, number: int, reason: str) -> OSError:
+def _unwritable(path: PathLike, number: int, reason: str | None) -> OSError:
     return OSError(number, reason, os.fsdecode(path))
 
 

@@ -34,7 +34,6 @@ class ArrowFile(TableFile):
     schema: Any
     is_parquet: bool
     row_bytes: int
-    n_rows: int
     errors: tuple[type[Exception], ...] = (OSError, pa.ArrowException)
 
     def _open(self):
@@ -59,7 +58,7 @@ class ArrowFile(TableFile):
             self.n_rows = sum(batch.num_rows for batch in _feather_batches(self._file, [0]))
             # Compressed files take about a third of the room of what they hold.
             n_bytes *= 3
-        self.row_bytes = n_bytes // max(self.n_rows, 1)
+        self.row_bytes = n_bytes // (self.n_rows or 1)
         self.columns = self.schema.names
         check_distinct(self.path, self.columns)
 

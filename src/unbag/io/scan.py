@@ -97,7 +97,7 @@ class Scan:
         ]
         self.label_codes.append(np.array(codes, np.int32)[indices])
 
-    def at(self, row: int, column: str) -> str:
+    def at(self, row: int | np.integer, column: str) -> str:
         """Name a cell."""
         return f"{self.source.path}, {self.source.place(int(row))}, column {column!r}"
 
