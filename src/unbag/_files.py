@@ -270,9 +270,9 @@ def unwritable(path: PathLike, error: OSError) -> DataError:
     return DataError(f"{path} cannot be written: {error.strerror or error}.")
 
 
-def changed(path: PathLike) -> DataError:
-    """Make the error for a file that is no longer what it was when it was opened."""
-    return DataError(f"{path} has changed while it was read: start again.")
+def check_same(path: PathLike, is_same: object) -> None:
+    """Raise an error if a file is no longer what it was when it was opened."""
+    check(is_same, f"{path} has changed while it was read: start again.")
 
 
 def check_rows(path: PathLike, rows: object) -> None:
@@ -280,10 +280,11 @@ def check_rows(path: PathLike, rows: object) -> None:
     check(rows, f"{path} has columns but no rows: add one per instance.")
 
 
-def missing_column(path: PathLike, name: str, columns: Iterable[str], role: str) -> DataError:
-    """Make the error for a column that is not there: names the ones that are, and a near one."""
-    near = suggestion(name, columns)
-    return DataError(f"{path} has no column {name!r} for {role}; it has {listed(columns)}.{near}")
+def check_column(path: PathLike, name: str, columns: Collection[str], role: str) -> None:
+    """Raise an error if a column is not there: it names those that are, and a near one."""
+    if name not in columns:
+        found = f"{listed(columns)}.{suggestion(name, columns)}"
+        raise DataError(f"{path} has no column {name!r} for {role}; it has {found}")
 
 
 def check_distinct(path: PathLike, columns: list[str]) -> None:

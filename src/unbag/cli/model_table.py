@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from unbag._files import missing_column
+from unbag._files import check_column
 from unbag.io import BagTable, DataError, Roles
 from unbag.io.reading import Source, open_source
 from unbag.labels import LabelSets
@@ -78,8 +78,8 @@ def roles_for_model(
     present = source.columns
     for role in ("labels", "unknown", "media", "start", "end"):
         column = getattr(given, role)
-        if present and column is not None and column not in present:
-            raise missing_column(source.path, column, present, role)
+        if present and column is not None:
+            check_column(source.path, column, present, role)
         if present and getattr(remembered, role) not in present:
             remembered = replace(remembered, **{role: None})
     taken = {column for _, column in given.columns()}

@@ -32,34 +32,32 @@ class ArrowFile(TableFile):
     """
 
     schema: Any
-    is_parquet: bool
-    row_bytes: int
     errors: tuple[type[Exception], ...] = (OSError, pa.ArrowException)
 
     def _open(self):
         return pa.OSFile(str(self.path))
 
     def _read_header(self):
-        self.is_parquet = suffix_of(self.path) in PARQUET
-        self.format = "Parquet" if self.is_parquet else "Feather"
+        self.is_parquet: bool = suffix_of(self.path) in PARQUET
+        self.format: str = "Parquet" if self.is_parquet else "Feather"
         n_bytes = os.path.getsize(self.path)
         check(n_bytes, f"{self.path} is empty: it needs a row per instance.")
         if self.is_parquet:
             opened = parquet.ParquetFile(self._file)
             self.schema, self._metadata = opened.schema_arrow, opened.metadata
-            self.n_rows = self._metadata.num_rows
+            self.n_rows: int | None = self._metadata.num_rows
             groups = [self._metadata.row_group(i) for i in range(opened.num_row_groups)]
             n_bytes = sum(group.total_byte_size for group in groups)
             if groups and self._metadata.num_columns:
                 codec = groups[0].column(0).compression
-                self.compression = "none" if codec == "UNCOMPRESSED" else codec
+                self.compression: str = "none" if codec == "UNCOMPRESSED" else codec
         else:
             self.schema = _feather_reader(self._file).schema
             self.n_rows = sum(batch.num_rows for batch in _feather_batches(self._file, [0]))
             # Compressed files take about a third of the room of what they hold.
             n_bytes *= 3
-        self.row_bytes = n_bytes // (self.n_rows or 1)
-        self.columns = self.schema.names
+        self.row_bytes: int = n_bytes // (self.n_rows or 1)
+        self.columns: list[str] = self.schema.names
         check_distinct(self.path, self.columns)
 
     def _explained(self, error):

@@ -16,10 +16,10 @@ from pyarrow import csv
 
 from unbag._files import (
     DataError,
-    changed,
     check,
     check_distinct,
     check_rows,
+    check_same,
     is_gzipped,
     refuse,
     suffix_of,
@@ -66,10 +66,6 @@ class DelimitedFile(TableFile):
         Whether the file begins with a byte order mark.
     """
 
-    delimiter: bytes
-    header: bytes
-    line_end: bytes
-    has_mark: bool
     errors: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error)
 
     def _open(self):
@@ -86,15 +82,15 @@ class DelimitedFile(TableFile):
             b"\0" not in head,
             f"{self.path} holds binary data, not text: is it the right file?",
         )
-        self.has_mark = head.startswith(BOM)
+        self.has_mark: bool = head.startswith(BOM)
         # The header tells the delimiter, which hardly ever matters for where the header ends.
-        self.delimiter = b"," if suffix_of(self.path) != ".tsv" else b"\t"
+        self.delimiter: bytes = b"," if suffix_of(self.path) != ".tsv" else b"\t"
         first = self._first_record()
-        self.line_end = b"\r\n" if first.endswith(b"\r") else b"\n"
-        self.header = first.rstrip(b"\r")
+        self.line_end: bytes = b"\r\n" if first.endswith(b"\r") else b"\n"
+        self.header: bytes = first.rstrip(b"\r")
         self.delimiter = self._delimiter_of(self.header)
-        self.format = f"text separated by {DELIMITER_NAMES[self.delimiter]}s"
-        self.columns = [cell_text(raw) for raw in raw_cells(self.header, self.delimiter)]
+        self.format: str = f"text separated by {DELIMITER_NAMES[self.delimiter]}s"
+        self.columns: list[str] = [cell_text(raw) for raw in raw_cells(self.header, self.delimiter)]
         check_distinct(self.path, self.columns)
 
     def _first_record(self):
@@ -229,10 +225,10 @@ class DelimitedFile(TableFile):
 
     def cell(self, row: int, column: str) -> str:
         """Return the text of a cell."""
-        for record in islice(chain.from_iterable(self.blocks()), row, None):
-            cells = raw_cells(record.rstrip(b"\r"), self.delimiter)
-            return cell_text(cells[self.columns.index(column)])
-        raise changed(self.path)
+        record = next(islice(chain.from_iterable(self.blocks()), row, None), b"")
+        check_same(self.path, record)
+        cells = raw_cells(record.rstrip(b"\r"), self.delimiter)
+        return cell_text(cells[self.columns.index(column)])
 
     def bad_number(self, row: int, column: str, value: object = None) -> DataError:
         """Make the error for a cell that should be a finite number."""

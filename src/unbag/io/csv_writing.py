@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from unbag._files import DELIMITED, PathLike, changed, is_gzipped, suffix_of, writing
+from unbag._files import DELIMITED, PathLike, check_same, is_gzipped, suffix_of, writing
 
 from .bag_table import BagTable, Progress
 from .csv import BOM, QUOTE, cell_text, raw_cells
@@ -61,8 +61,7 @@ def write_text(
             done = rows.stop
             if progress is not None:
                 progress(done, table.n_rows)
-        if done != table.n_rows:
-            raise changed(table.path)
+        check_same(table.path, done == table.n_rows)
 
 
 def in_file_order(table: BagTable, column: pa.Array) -> pa.Array:

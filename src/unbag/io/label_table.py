@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from unbag._files import DataError, missing_column, refuse, shortened, suggestion
+from unbag._files import DataError, check_column, refuse, shortened, suggestion
 from unbag.labels import Unknown
 
 from .roles import parse_cell, text_of
@@ -33,8 +33,7 @@ def read_label_table(second: Any, scan: Any) -> list[frozenset[str | Unknown]]:
         One per bag, of str and Unknown.
     """
     for column in ("bag", "label"):
-        if column not in second.columns:
-            raise missing_column(second.path, column, second.columns, f"the {column}s of the bags")
+        check_column(second.path, column, second.columns, f"the {column}s of the bags")
     columns = [name for name in ("bag", "label", "state") if name in second.columns]
     names = [text_of(bag) for bag in scan.ids()]
     known = set(names)

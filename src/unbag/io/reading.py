@@ -22,8 +22,8 @@ from unbag._files import (
     TABLES,
     DataError,
     PathLike,
-    changed,
     check_format,
+    check_same,
     existing_file,
     suffix_of,
     unreadable,
@@ -345,8 +345,7 @@ class TableFile(Source):
     @contextmanager
     def opened(self) -> Iterator[Any]:
         """Give the file at its beginning, for one pass."""
-        if self._state_now() != self._state:
-            raise changed(self.path)
+        check_same(self.path, self._state_now() == self._state)
         is_closed = self._file is None
         try:
             if is_closed:

@@ -10,9 +10,9 @@ from unbag._files import (
     DataError,
     PathLike,
     check,
+    check_column,
     existing_file,
     listed,
-    missing_column,
     refuse,
     suggestion,
     unreadable,
@@ -264,8 +264,8 @@ class Roles:
                     given = replace(given, **{role: None})
         for role, column in given.columns():
             # To carry a column that is not there is no contradiction.
-            if column not in columns and role != "carry":
-                raise missing_column(path, column, columns, role)
+            if role != "carry":
+                check_column(path, column, columns, role)
         taken = {column for _, column in given.columns()}
         for role, column in USUAL.items():
             superseded = role == "labels" and given.label_table is not None

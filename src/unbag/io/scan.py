@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import DTypeLike, NDArray
 from pyarrow import types
 
-from unbag._files import DataError, changed, check_rows, refuse, shortened
+from unbag._files import DataError, check_rows, check_same, refuse, shortened
 from unbag._finite import first_nonfinite
 from unbag.bags import offsets_of
 from unbag.labels import LabelSets, Unknown
@@ -144,8 +144,7 @@ class Scan:
             Position of the chunk's first row.
         table : pyarrow.Table
         """
-        if first + table.num_rows > self.n_rows:
-            raise changed(self.source.path)
+        check_same(self.source.path, first + table.num_rows <= self.n_rows)
         chunk = np.empty((table.num_rows, X.shape[1]), X.dtype)
         for position, name in enumerate(self.roles.features):
             chunk[:, position] = float_array(table.column(name), X.dtype)

@@ -16,9 +16,9 @@ from unbag._files import (
     TABLES,
     DataError,
     PathLike,
-    changed,
     check,
     check_format,
+    check_same,
     listed,
     refuse,
     suffix_of,
@@ -294,8 +294,7 @@ def _with_columns(table, columns, chunk_bytes):
                 chunk = chunk.append_column(name, part)
         n_rows += chunk.num_rows
         yield first, chunk.replace_schema_metadata(metadata)
-    if n_rows != table.n_rows:
-        raise changed(table.path)
+    check_same(table.path, n_rows == table.n_rows)
 
 
 def _lists(table, column, first, n_rows):
