@@ -4,7 +4,7 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from pathlib import Path
@@ -223,7 +223,7 @@ def _checked_target(path: PathLike) -> tuple[Path, int | None]:
     return target, mode
 
 
-def _unwritable(path: PathLike, number: int, reason: str) -> OSError:
+def _unwritable(path: PathLike, number: int, reason: str | None) -> OSError:
     return OSError(number, reason, os.fsdecode(path))
 
 
@@ -252,9 +252,12 @@ def _sync_folder(folder: Path) -> None:
 # What is said.
 
 
-def unknown_format(path: PathLike, suffixes: Iterable[str] = ALL) -> DataError:
-    """Make the error for a file name that tells no format."""
-    return DataError(f"{path}: the name must end in one of {', '.join(suffixes)} to tell a format.")
+def check_format(path: PathLike, suffixes: Collection[str] = ALL) -> None:
+    """Raise an error unless the name of a file tells one of some formats."""
+    check(
+        suffix_of(path) in suffixes,
+        f"{path}: the name must end in one of {', '.join(suffixes)} to tell a format.",
+    )
 
 
 def unreadable(path: PathLike, error: Exception) -> DataError:
@@ -267,20 +270,21 @@ def unwritable(path: PathLike, error: OSError) -> DataError:
     return DataError(f"{path} cannot be written: {error.strerror or error}.")
 
 
-def changed(path: PathLike) -> DataError:
-    """Make the error for a file that is no longer what it was when it was opened."""
-    return DataError(f"{path} has changed while it was read: start again.")
+def check_same(path: PathLike, is_same: object) -> None:
+    """Raise an error if a file is no longer what it was when it was opened."""
+    check(is_same, f"{path} has changed while it was read: start again.")
 
 
-def no_rows(path: PathLike) -> DataError:
-    """Make the error for a table of columns without rows."""
-    return DataError(f"{path} has columns but no rows: add one per instance.")
+def check_rows(path: PathLike, rows: object) -> None:
+    """Raise an error if a table of columns has no rows."""
+    check(rows, f"{path} has columns but no rows: add one per instance.")
 
 
-def missing_column(path: PathLike, name: str, columns: Iterable[str], role: str) -> DataError:
-    """Make the error for a column that is not there: names the ones that are, and a near one."""
-    near = suggestion(name, columns)
-    return DataError(f"{path} has no column {name!r} for {role}; it has {listed(columns)}.{near}")
+def check_column(path: PathLike, name: str, columns: Collection[str], role: str) -> None:
+    """Raise an error if a column is not there: it names those that are, and a near one."""
+    if name not in columns:
+        found = f"{listed(columns)}.{suggestion(name, columns)}"
+        raise DataError(f"{path} has no column {name!r} for {role}; it has {found}")
 
 
 def check_distinct(path: PathLike, columns: list[str]) -> None:

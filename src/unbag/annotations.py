@@ -115,23 +115,21 @@ def annotate(
             y = np.hstack([y, np.full((len(y), 1), -1, dtype=y.dtype)])
         impossible = UnionProblem(bags.offsets, y).impossible
     for first, last in blocks(bags):
-        some = bags[first:last]
-        if labels is None:
-            proba = model.predict_instances_proba(some)
-        else:
-            proba = model.annotate_proba(some, labels[first:last])
+        proba = probabilities(
+            model, bags[first:last], None if labels is None else labels[first:last]
+        )
         rows = slice(bags.offsets[first], bags.offsets[last])
         order = np.argsort(-proba, axis=1, kind="stable")[:, :2]
         best[rows], second[rows] = order[:, 0], order[:, -1]
-        at = np.arange(len(proba))
-        probability[rows] = proba[at, order[:, 0]]
-        second_probability[rows] = proba[at, order[:, -1]] if proba.shape[1] > 1 else 0.0
+        highest = np.take_along_axis(proba, order, axis=1)
+        probability[rows] = highest[:, 0]
+        second_probability[rows] = highest[:, 1] if proba.shape[1] > 1 else 0.0
         entropy[rows] = entr(proba).sum(axis=1) / np.log(2)
         if progress is not None:
             progress(int(bags.offsets[last]), n_instances)
     names = class_names(model)
-    second_label = names[second] if n_instances else names[:0]
-    second_label = np.where(second_probability > 0, second_label, None)
+    second_label = names[second]
+    second_label[~(second_probability > 0)] = None
     return Annotations(
         label=names[best],
         probability=probability,
@@ -143,10 +141,16 @@ def annotate(
     )
 
 
+def probabilities(model: Any, bags: Bags, labels: LabelSets | None) -> NDArray[Any]:
+    """Return the probabilities of the instances' classes, with bag labels where there are any."""
+    if labels is None:
+        return model.predict_instances_proba(bags)
+    return model.annotate_proba(bags, labels)
+
+
 def class_names(model: Any) -> NDArray[np.object_]:
     """Return the classes of the model's instance columns, as objects; None for the background."""
-    names = model.classes_.astype(object)
-    return np.append(names, None) if has_background(model) else names
+    return np.array(model.classes_.tolist() + [None] * has_background(model), dtype=object)
 
 
 def has_background(model: Any) -> bool:
@@ -156,7 +160,7 @@ def has_background(model: Any) -> bool:
 
 def blocks(bags: Bags) -> list[tuple[int, int]]:
     """Cut bags into runs of about `BLOCK` instances each."""
-    cuts = np.flatnonzero(np.diff(bags.offsets[1:] // BLOCK)) + 1
+    cuts = (np.flatnonzero(np.diff(bags.offsets[1:] // BLOCK)) + 1).tolist()
     return list(zip([0, *cuts], [*cuts, len(bags)], strict=True)) if len(bags) else []
 
 

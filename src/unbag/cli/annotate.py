@@ -8,9 +8,9 @@ import numpy as np
 import typer
 
 from unbag import annotations, io
-from unbag._files import TABLES, check_output, suffix_of, unknown_format
+from unbag._files import TABLES, check, check_format, check_output
 from unbag.annotations import KNOWN_LABEL, REVIEW_SHARE, Annotations
-from unbag.io import BagTable, DataError, Roles
+from unbag.io import BagTable, Roles
 from unbag.io.reading import open_source
 
 from . import options as o
@@ -56,11 +56,11 @@ def annotate(
             return
         check_output(output, model)
         data, labels = read_for_model(fitted, source, wanted, use_labels=use_labels)
-    if (raven or audacity) and not (data.roles.start and data.roles.end):
-        raise DataError(
-            f"{table} has no columns start and end, which Raven and Audacity need: name them in a "
-            "TOML file by --roles."
-        )
+    check(
+        not (raven or audacity) or (data.roles.start and data.roles.end),
+        f"{table} has no columns start and end, which Raven and Audacity need: name them in a TOML "
+        "file by --roles.",
+    )
     times.append(perf_counter())
     with progress("annotating") as report:
         answers = annotations.annotate(
@@ -146,8 +146,7 @@ def predict(
     from unbag.io.writing import write_tables
 
     check_output(output, model, table)
-    if suffix_of(output) not in TABLES:
-        raise unknown_format(output, TABLES)
+    check_format(output, TABLES)
     fitted, _, data, _ = load_and_read(model, table, given, use_labels=False)
     sets = fitted.predict(data.bags)
     # Not every model has probabilities.

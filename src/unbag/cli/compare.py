@@ -121,7 +121,8 @@ def remake_cell(cell: list[str], folder: Path | None) -> None:
         raise typer.BadParameter(
             "'cell' needs an experiment, a data set, a method, and maybe a fold"
         )
-    made = remake_cells(*cell[:3], *map(int, cell[3:]), out=folder or COMMITTED)
+    experiment, data, method, *fold = cell
+    made = remake_cells(experiment, data, method, *map(int, fold), out=folder or COMMITTED)
     messages.result([asdict(each) for each in made])
     rows = [
         [f"{each.table}: {each.measure}", f"{each.recorded:.6f}", f"{each.now:.6f}",

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from unbag import datasets, io
@@ -12,7 +13,7 @@ from unbag.labels import LabelSets
 from . import options as o
 from .terminal import messages, print_table, progress
 
-app = typer.Typer(no_args_is_help=True)
+app: typer.Typer = typer.Typer(no_args_is_help=True)
 
 
 @app.callback()
@@ -101,10 +102,10 @@ def convert(
 
 def write_data_set(data: Any, target: Path) -> Bags:
     """Write a data set that the package knows to a file of its own, and return its bags."""
-    names = data.class_names.astype(object)
+    names = np.array([*data.class_names.tolist(), None], dtype=object)
     bags = Bags(
         data.bags.X, data.bags.offsets, ids=data.bags.ids, feature_names=data.feature_names,
-        instance_labels=[names[c] if c >= 0 else None for c in data.instance_labels],
+        instance_labels=names[data.instance_labels],
     )  # fmt: skip
     io.write_bags(target, bags, LabelSets(data.y, data.class_names))
     return bags

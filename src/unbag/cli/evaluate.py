@@ -6,9 +6,9 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from unbag._files import check_output
+from unbag._files import check, check_output
 from unbag.annotations import class_names, known_labels, texts
-from unbag.io import BagTable, DataError
+from unbag.io import BagTable
 from unbag.labels import LabelSets
 
 from . import options as o
@@ -48,11 +48,11 @@ def measured(fitted: Any, data: BagTable, labels: LabelSets | None) -> dict[str,
     from unbag.metrics import bag_measures, calibration, instance_accuracy_per_class
 
     truth = known_labels(data.bags)
-    if truth is None and labels is None:
-        raise DataError(
-            f"{data.path} has neither labels of instances nor of bags to compare with: name "
-            "their columns by --instance-labels and --labels."
-        )
+    check(
+        truth is not None or labels is not None,
+        f"{data.path} has neither labels of instances nor of bags to compare with: name their "
+        "columns by --instance-labels and --labels.",
+    )
     result = {"instances": 0, "per_class": {}}
     if truth is not None and hasattr(fitted, "predict_instances"):
         known = truth[1]

@@ -7,11 +7,12 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
+from numpy.typing import NDArray
 
-from unbag._files import check_output
+from unbag._files import check, check_output, refuse
 from unbag.annotations import COLUMNS, KNOWN_LABEL
 from unbag.bags import Bags
-from unbag.io import BagTable, DataError, Roles, read
+from unbag.io import BagTable, Roles, read
 from unbag.io.reading import open_source
 from unbag.io.roles import text_of
 
@@ -93,15 +94,22 @@ def fit(
 
 def refuse_unsplit(data: BagTable) -> None:
     """Refuse labels that seem to be separated by something else than the delimiter."""
-    names, delimiter = {str(name) for name in data.labels.classes}, data.roles.delimiter
+    delimiter = data.roles.delimiter
+    names = set() if data.labels is None else {str(name) for name in data.labels.classes}
     for mark in ";,/+":
-        for name in names if mark != delimiter else ():
-            parts = [part.strip() for part in name.split(mark)]
-            if len(parts) > 1 and all(part in names for part in parts):
-                raise DataError(
-                    f"{data.path}: the label {name!r} looks like several, separated by {mark!r} "
-                    f"rather than {delimiter!r}: use --delimiter {mark!r}."
-                )
+        refuse(
+            (
+                name
+                for name in names
+                if mark != delimiter
+                and mark in name
+                and names.issuperset(map(str.strip, name.split(mark)))
+            ),
+            lambda name, mark=mark: (
+                f"{data.path}: the label {name!r} looks like several, "
+                f"separated by {mark!r} rather than {delimiter!r}: use --delimiter {mark!r}."
+            ),
+        )
 
 
 def build(
@@ -136,7 +144,7 @@ def build(
     return model
 
 
-def fit_options(model: Any, known: Sequence[Any] | None) -> dict[str, Any]:
+def fit_options(model: Any, known: NDArray[Any] | None) -> dict[str, Any]:
     """Name the argument of known labels as the model, or its pipeline, wants it."""
     if known is None:
         return {}
@@ -145,10 +153,11 @@ def fit_options(model: Any, known: Sequence[Any] | None) -> dict[str, Any]:
 
 def facts(data: BagTable) -> dict[str, Any]:
     """Return what a model file remembers of the table."""
-    remembered = {}
-    for name, value in asdict(data.roles).items():
-        if value and name not in ("features", "label_table"):
-            remembered[name] = list(value) if isinstance(value, tuple) else value
+    remembered = {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in asdict(data.roles).items()
+        if value and name not in ("features", "label_table")
+    }
     return {
         "source": data.path.name,
         "bags": len(data.bags),
@@ -157,7 +166,7 @@ def facts(data: BagTable) -> dict[str, Any]:
     }
 
 
-def summarise(model: Any, data: BagTable, known: Sequence[Any] | None, output: Path) -> None:
+def summarise(model: Any, data: BagTable, known: NDArray[Any] | None, output: Path) -> None:
     """Say what was learnt from what."""
     fitted = model.model
     result = {
@@ -201,36 +210,36 @@ def corrected_labels(path: Path, data: BagTable) -> np.ndarray:
         bag=data.roles.bag, instance_id=data.roles.instance_id, features=data.roles.features
     )
     corrected = read(path, wanted, need_labels=False)
-    columns = corrected.source.columns if corrected.source is not None else ()
-    if KNOWN_LABEL not in columns:
-        raise DataError(
-            f"{path} has no column {KNOWN_LABEL}: fill in that column of annotate's output where "
-            "you know the label, and leave it empty elsewhere."
-        )
+    check(
+        corrected.source is not None and KNOWN_LABEL in corrected.source.columns,
+        f"{path} has no column {KNOWN_LABEL}: fill in that column of annotate's output where you "
+        "know the label, and leave it empty elsewhere.",
+    )
     known = [text_of(value) or None for value in corrected.column(KNOWN_LABEL).tolist()]
     if data.roles.instance_id is not None:
-        known = by_id(known, path, corrected, data)
-    elif not are_same(corrected, data):
-        raise DataError(
-            f"{path} has other rows than {data.path}, or in another order: keep the order of "
-            "the rows, or name a column of ids by --instance-id."
+        known = by_id(known, path, corrected, data, data.roles.instance_id)
+    else:
+        check(
+            are_same(corrected, data),
+            f"{path} has other rows than {data.path}, or in another order: keep the order of the "
+            "rows, or name a column of ids by --instance-id.",
         )
     return np.array(known, dtype=object)
 
 
 def by_id(
-    known: Sequence[str | None], path: Path, corrected: BagTable, data: BagTable
+    known: Sequence[str | None], path: Path, corrected: BagTable, data: BagTable, column: str
 ) -> list[str | None]:
-    """Bring known labels into the order of the table that is fitted."""
-    column = data.roles.instance_id
+    """Bring known labels into the order of the table that is fitted, by a column of ids."""
     label_of = dict(zip(map(text_of, corrected.column(column).tolist()), known, strict=True))
     ids = [text_of(value) for value in data.column(column).tolist()]
-    strange = sorted(label_of.keys() - set(ids))
-    if strange:
-        raise DataError(
-            f"{path} has the {column} {strange[0]!r}, which {data.path} does not have: correct "
-            "the id, or leave out the row."
-        )
+    refuse(
+        sorted(label_of.keys() - set(ids)),
+        lambda strange: (
+            f"{path} has the {column} {strange!r}, which {data.path} does not have: "
+            "correct the id, or leave out the row."
+        ),
+    )
     return [label_of.get(each) for each in ids]
 
 

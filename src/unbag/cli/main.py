@@ -20,13 +20,13 @@ from .evaluate import evaluate, report
 from .fit import fit
 from .terminal import messages
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (fit, predict, annotate, evaluate, report, compare, reproduce, demo):
-    app.command()(command)
+for _command in (fit, predict, annotate, evaluate, report, compare, reproduce, demo):
+    app.command()(_command)
 app.add_typer(data.app, name="data")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from unbag._files import missing_column
+from unbag._files import check_column
 from unbag.io import BagTable, DataError, Roles
 from unbag.io.reading import Source, open_source
 from unbag.labels import LabelSets
@@ -78,8 +78,8 @@ def roles_for_model(
     present = source.columns
     for role in ("labels", "unknown", "media", "start", "end"):
         column = getattr(given, role)
-        if present and column is not None and column not in present:
-            raise missing_column(source.path, column, present, role)
+        if present and column is not None:
+            check_column(source.path, column, present, role)
         if present and getattr(remembered, role) not in present:
             remembered = replace(remembered, **{role: None})
     taken = {column for _, column in given.columns()}
@@ -128,15 +128,15 @@ def read_for_model(
         raise DataError(f"{table.path} has not the features that the model was fitted on: {what}.")
     if table.labels is None or not use_labels:
         return table, None
-    return table, aligned(table, model.classes_)
+    return table, aligned(table, table.labels, model.classes_)
 
 
-def aligned(table: BagTable, classes: np.ndarray) -> LabelSets:
+def aligned(table: BagTable, labels: LabelSets, classes: np.ndarray) -> LabelSets:
     """Return the label sets of a table in the classes of a model; a strange label is named."""
     # By their text, as files have it; the classes of a model may be numbers.
     column_of = {str(label): column for column, label in enumerate(classes)}
-    indicator = np.zeros((len(table.bags), len(classes)), table.labels.indicator.dtype)
-    for states, label in zip(table.labels.indicator.T, table.labels.classes, strict=True):
+    indicator = np.zeros((len(table.bags), len(classes)), labels.indicator.dtype)
+    for states, label in zip(labels.indicator.T, labels.classes, strict=True):
         if str(label) in column_of:
             indicator[:, column_of[str(label)]] = states
         elif (states == 1).any():

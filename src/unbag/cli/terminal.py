@@ -25,8 +25,7 @@ class Messages:
         Whether the result is wanted for machines: then people are told of what is wrong only.
     """
 
-    def __init__(self):
-        self.as_json = False
+    as_json: bool = False
 
     @property
     def console(self) -> Console:
@@ -57,7 +56,7 @@ class Messages:
             typer.echo(json.dumps(value, indent=2, default=_json_value, allow_nan=False))
 
 
-messages = Messages()
+messages: Messages = Messages()
 
 
 def _json_value(value):

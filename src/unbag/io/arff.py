@@ -88,11 +88,11 @@ def _read_header(path, lines):
         keyword, rest, *_ = *line.split(None, 1), "", ""
         keyword = keyword.lower()
         if keyword == "@data":
-            check(
-                at_bag is not None,
-                f"{path} has no relational attribute, which holds the instances of a bag: it is "
-                "no MIML file.",
-            )
+            if at_bag is None:
+                raise DataError(
+                    f"{path} has no relational attribute, which holds the instances of a bag: it "
+                    "is no MIML file."
+                )
             return Header(outer, at_bag, inner, number)
         if keyword == "@attribute":
             name, kind = _attribute(where, rest)

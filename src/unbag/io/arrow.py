@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import ipc, parquet, types
 
-from unbag._files import PARQUET, DataError, check_distinct, shortened, suffix_of
+from unbag._files import PARQUET, DataError, check, check_distinct, refuse, shortened, suffix_of
 
 from .bag_table import CHUNK_BYTES
 from .reading import TableFile
@@ -30,33 +31,33 @@ class ArrowFile(TableFile):
     n_rows : int
     """
 
-    errors = (OSError, pa.ArrowException)
+    schema: Any
+    errors: tuple[type[Exception], ...] = (OSError, pa.ArrowException)
 
     def _open(self):
         return pa.OSFile(str(self.path))
 
     def _read_header(self):
-        self.is_parquet = suffix_of(self.path) in PARQUET
-        self.format = "Parquet" if self.is_parquet else "Feather"
+        self.is_parquet: bool = suffix_of(self.path) in PARQUET
+        self.format: str = "Parquet" if self.is_parquet else "Feather"
         n_bytes = os.path.getsize(self.path)
-        if not n_bytes:
-            raise DataError(f"{self.path} is empty: it needs a row per instance.")
+        check(n_bytes, f"{self.path} is empty: it needs a row per instance.")
         if self.is_parquet:
             opened = parquet.ParquetFile(self._file)
             self.schema, self._metadata = opened.schema_arrow, opened.metadata
-            self.n_rows = self._metadata.num_rows
+            self.n_rows: int | None = self._metadata.num_rows
             groups = [self._metadata.row_group(i) for i in range(opened.num_row_groups)]
             n_bytes = sum(group.total_byte_size for group in groups)
             if groups and self._metadata.num_columns:
                 codec = groups[0].column(0).compression
-                self.compression = "none" if codec == "UNCOMPRESSED" else codec
+                self.compression: str = "none" if codec == "UNCOMPRESSED" else codec
         else:
             self.schema = _feather_reader(self._file).schema
             self.n_rows = sum(batch.num_rows for batch in _feather_batches(self._file, [0]))
             # Compressed files take about a third of the room of what they hold.
             n_bytes *= 3
-        self.row_bytes = n_bytes // max(self.n_rows, 1)
-        self.columns = self.schema.names
+        self.row_bytes: int = n_bytes // (self.n_rows or 1)
+        self.columns: list[str] = self.schema.names
         check_distinct(self.path, self.columns)
 
     def _explained(self, error):
@@ -81,28 +82,30 @@ class ArrowFile(TableFile):
 
     def check_types(self, roles: Roles) -> None:
         """Check the types of the columns that have a role."""
-        is_wide = self.is_wide(roles)
-        for name in roles.features:
-            kind = self.schema.field(name).type
-            if is_wide and not is_list_of_numbers(kind):
-                raise DataError(
-                    f"{self.path}, column {name!r} holds {kind}: in a table with list columns, a "
-                    "feature is a list of numbers. If rows are instances, carry the list columns."
-                )
-            if not is_wide and not is_number(kind):
-                raise DataError(
-                    f"{self.path}, column {name!r} holds {kind}: a feature is a number."
-                )
-        for role in ("bag",) if is_wide else ("bag", "instance_labels", "instance_id"):
-            name = getattr(roles, role)
-            if name is not None and types.is_nested(kind := self.schema.field(name).type):
-                raise DataError(f"{self.path}, column {name!r} holds {kind}: {role} is one value.")
-        name = roles.instance_labels
-        if is_wide and name is not None and not is_list(kind := self.schema.field(name).type):
-            raise DataError(
-                f"{self.path}, column {name!r} holds {kind}: in a table with list columns, labels "
-                "of instances are a list."
+        if self.is_wide(roles):
+            self._check_type(
+                roles.features,
+                is_list_of_numbers,
+                "in a table with list columns, a feature is a "
+                "list of numbers. If rows are instances, carry the list columns.",
             )
+            self._check_type([roles.bag], is_single, "bag is one value.")
+            self._check_type(
+                [roles.instance_labels],
+                is_list,
+                "in a table with list columns, labels of instances are a list.",
+            )
+            return
+        self._check_type(roles.features, is_number, "a feature is a number.")
+        for role in ("bag", "instance_labels", "instance_id"):
+            self._check_type([getattr(roles, role)], is_single, f"{role} is one value.")
+
+    def _check_type(self, names, is_right, rule):
+        kinds = {name: self.schema.field(name).type for name in names if name is not None}
+        refuse(
+            (name for name, kind in kinds.items() if not is_right(kind)),
+            lambda name: f"{self.path}, column {name!r} holds {kinds[name]}: {rule}",
+        )
 
     def is_wide(self, roles: Roles) -> bool:
         """Return whether there are lists of numbers among the features, or what may be features."""
@@ -135,8 +138,10 @@ class ArrowFile(TableFile):
         for batch in self._batches(columns, rows):
             yield first, pa.Table.from_batches([batch])
             first += batch.num_rows
-        if first != self.n_rows:
-            raise DataError(f"{self.path} should have {self.n_rows} rows but ends after {first}.")
+        check(
+            first == self.n_rows,
+            f"{self.path} should have {self.n_rows} rows but ends after {first}.",
+        )
 
     def numbers(self, is_wide: bool = False) -> list[str]:
         """Return the columns that hold numbers or booleans; in a wide table, lists of them."""
@@ -173,6 +178,11 @@ def is_list(kind: pa.DataType) -> bool:
     (True, False)
     """
     return types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+
+
+def is_single(kind: pa.DataType) -> bool:
+    """Return whether a type holds one value, and not several."""
+    return not types.is_nested(kind)
 
 
 def is_number(kind: pa.DataType) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unbag._files import PathLike, check, missing_column
+from unbag._files import PathLike, check, check_column
 from unbag.bags import Bags
 from unbag.labels import LabelSets
 
@@ -104,8 +104,7 @@ class BagTable:
             of a text file are text.
         """
         check(self.source is not None, f"{self.path} has no columns besides its features.")
-        if name not in self.source.columns:
-            raise missing_column(self.path, name, self.source.columns, "this")
+        check_column(self.path, name, self.source.columns, "this")
         import pyarrow as pa
         import pyarrow.compute as pc
 

@@ -8,17 +8,25 @@ import gzip
 import re
 import zlib
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
+from itertools import chain, islice, zip_longest
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
-from unbag._files import DataError, changed, check_distinct, is_gzipped, no_rows, suffix_of
+from unbag._files import (
+    DataError,
+    check,
+    check_distinct,
+    check_rows,
+    check_same,
+    is_gzipped,
+    refuse,
+    suffix_of,
+)
 
 from .bag_table import CHUNK_BYTES
 from .reading import TableFile
-from .roles import Roles
 
 # A quoted cell that is longer than this was probably never meant to be opened.
 LONGEST_RECORD = 64 << 20
@@ -58,41 +66,42 @@ class DelimitedFile(TableFile):
         Whether the file begins with a byte order mark.
     """
 
-    errors = (OSError, EOFError, zlib.error)
+    errors: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error)
 
     def _open(self):
         return gzip.open(self.path) if is_gzipped(self.path) else self.path.open("rb")
 
     def _read_header(self):
         head = self._file.read(4096)
-        for mark, what in FOREIGN.items():
-            if head.startswith(mark):
-                raise DataError(f"{self.path} is {what}, not text: name or save it rightly.")
-        if head.startswith(UTF16):
-            raise DataError(f"{self.path} is encoded in UTF-16: save it as UTF-8.")
-        if b"\0" in head:
-            raise DataError(f"{self.path} holds binary data, not text: is it the right file?")
-        self.has_mark = head.startswith(BOM)
+        refuse(
+            (what for mark, what in FOREIGN.items() if head.startswith(mark)),
+            lambda what: f"{self.path} is {what}, not text: name or save it rightly.",
+        )
+        check(not head.startswith(UTF16), f"{self.path} is encoded in UTF-16: save it as UTF-8.")
+        check(
+            b"\0" not in head,
+            f"{self.path} holds binary data, not text: is it the right file?",
+        )
+        self.has_mark: bool = head.startswith(BOM)
         # The header tells the delimiter, which hardly ever matters for where the header ends.
-        self.delimiter = b"," if suffix_of(self.path) != ".tsv" else b"\t"
+        self.delimiter: bytes = b"," if suffix_of(self.path) != ".tsv" else b"\t"
         first = self._first_record()
-        self.line_end = b"\r\n" if first.endswith(b"\r") else b"\n"
-        self.header = first.rstrip(b"\r")
+        self.line_end: bytes = b"\r\n" if first.endswith(b"\r") else b"\n"
+        self.header: bytes = first.rstrip(b"\r")
         self.delimiter = self._delimiter_of(self.header)
-        self.format = f"text separated by {DELIMITER_NAMES[self.delimiter]}s"
-        self.columns = [cell_text(raw) for raw in raw_cells(self.header, self.delimiter)]
+        self.format: str = f"text separated by {DELIMITER_NAMES[self.delimiter]}s"
+        self.columns: list[str] = [cell_text(raw) for raw in raw_cells(self.header, self.delimiter)]
         check_distinct(self.path, self.columns)
 
     def _first_record(self):
-        records = (record for block in self._records(1 << 16) for record in block)
-        for record in records:
+        for record in chain.from_iterable(self._records(1 << 16)):
             if record not in BLANK:
                 self._check_encoding(record, [record], lambda _: "the header")
-                if b"\r" in record[:-1] and QUOTE not in record:
-                    raise DataError(
-                        f"{self.path}: lines end in carriage returns alone, as on old "
-                        "Macintoshes: save it with the usual line ends."
-                    )
+                check(
+                    b"\r" not in record[:-1] or QUOTE in record,
+                    f"{self.path}: lines end in carriage returns alone, as on old Macintoshes: "
+                    "save it with the usual line ends.",
+                )
                 return record
         raise DataError(f"{self.path} is empty: it needs a header and a row per instance.")
 
@@ -112,7 +121,7 @@ class DelimitedFile(TableFile):
     def _delimiter_of(self, header):
         widths = {each: len(raw_cells(header, each)) for each in DELIMITER_NAMES}
         candidates = [b"\t"] if suffix_of(self.path) == ".tsv" else list(DELIMITER_NAMES)
-        best = max(candidates, key=widths.get)
+        best = max(candidates, key=widths.__getitem__)
         if widths[best] == 1:
             self._faults.check_single_column(self.path, header, widths)
         return best
@@ -146,15 +155,13 @@ class DelimitedFile(TableFile):
 
     def blocks(self, chunk_bytes: int = CHUNK_BYTES) -> Iterator[list[bytes]]:
         """Yield lists of the records of rows: neither the header nor blank lines."""
-        header_seen = False
+        n_headers = 1
         for records in self._records(chunk_bytes):
             if any(blank in records for blank in BLANK):
                 records = [record for record in records if record not in BLANK]
-            if records and not header_seen:
-                header_seen = True
-                records = records[1:]
-            if records:
-                yield records
+            if len(records) > n_headers:
+                yield records[n_headers:]
+            n_headers = 0 if records else n_headers
 
     def chunks(
         self,
@@ -187,35 +194,18 @@ class DelimitedFile(TableFile):
             parse = csv.ParseOptions(delimiter=self.delimiter.decode(), newlines_in_values=newlines)
             try:
                 table = csv.read_csv(pa.BufferReader(data), read, parse, convert)
+                if table.num_rows != len(records):
+                    raise pa.ArrowInvalid("a stray carriage return")
             except pa.ArrowInvalid as error:
                 raise self._faults.bad_record(self, records, first, numbers, error) from error
-            if table.num_rows != len(records):
-                what = "a stray carriage return"
-                raise self._faults.bad_record(self, records, first, numbers, what)
             yield first, table
             first += len(records)
 
-    def is_wide(self, roles: Roles) -> bool:
-        """Return whether there are list columns: not in text."""
-        return False
-
-    def check_types(self, roles: Roles) -> None:
-        """Check the types of the columns that have a role: in text, cells have to be read."""
-
-    def dtype(self, columns: Sequence[str]) -> type[np.floating]:
-        """Return the precision of some columns of numbers: text has none."""
-        return np.float64
-
     def numbers(self, is_wide: bool = False) -> list[str]:
         """Return the columns of numbers: half of the filled cells of the first rows, or more."""
-        rows = []
-        for records in self.blocks(1 << 18):
-            sample = records[: SAMPLE_ROWS - len(rows)]
-            rows += [raw_cells(record.rstrip(b"\r"), self.delimiter) for record in sample]
-            if len(rows) >= SAMPLE_ROWS:
-                break
-        if not rows:
-            raise no_rows(self.path)
+        sample = islice(chain.from_iterable(self.blocks(1 << 18)), SAMPLE_ROWS)
+        rows = [raw_cells(record.rstrip(b"\r"), self.delimiter) for record in sample]
+        check_rows(self.path, rows)
         found = []
         for name, cells in zip(self.columns, zip_longest(*rows, fillvalue=b""), strict=False):
             texts = [raw.decode("utf-8", "replace").strip('"') for raw in cells]
@@ -226,23 +216,19 @@ class DelimitedFile(TableFile):
 
     def place(self, row: int) -> str:
         """Name a row as a spreadsheet does: the header is row 1, and blank lines count."""
-        line, data_rows = 0, -1
-        for records in self._records(CHUNK_BYTES):
-            for record in records:
-                line += 1
-                data_rows += record not in BLANK
-                if data_rows > row:
-                    return f"row {line}"
+        data_rows = -1
+        for line, record in enumerate(chain.from_iterable(self._records(CHUNK_BYTES)), 1):
+            data_rows += record not in BLANK
+            if data_rows > row:
+                return f"row {line}"
         return f"row {row + 2}"
 
     def cell(self, row: int, column: str) -> str:
         """Return the text of a cell."""
-        position = self.columns.index(column)
-        for records in self.blocks():
-            if row < len(records):
-                return cell_text(raw_cells(records[row].rstrip(b"\r"), self.delimiter)[position])
-            row -= len(records)
-        raise changed(self.path)
+        record = next(islice(chain.from_iterable(self.blocks()), row, None), b"")
+        check_same(self.path, record)
+        cells = raw_cells(record.rstrip(b"\r"), self.delimiter)
+        return cell_text(cells[self.columns.index(column)])
 
     def bad_number(self, row: int, column: str, value: object = None) -> DataError:
         """Make the error for a cell that should be a finite number."""
@@ -349,9 +335,8 @@ def cell_text(raw: bytes) -> str:
     >>> cell_text(b'"a ""b"" c"'), cell_text(b"1.50")
     ('a "b" c', '1.50')
     """
-    if raw.startswith(QUOTE):
-        inside = IN_QUOTES.match(raw)[0]
-        raw = inside[1:].replace(b'""', QUOTE) + raw[len(inside) + 1 :]
+    if inside := IN_QUOTES.match(raw):
+        raw = inside[0][1:].replace(b'""', QUOTE) + raw[inside.end() + 1 :]
     return raw.decode("utf-8")
 
 

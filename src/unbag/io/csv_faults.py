@@ -4,25 +4,26 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from unbag._files import DataError, PathLike, listed, shortened
+from unbag._files import DataError, PathLike, listed, refuse, shortened
 
 from .csv import DELIMITER_NAMES, MISSING, DelimitedFile, cell_text, is_number, raw_cells
 
 
 def check_single_column(path: PathLike, header: bytes, widths: Mapping[bytes, int]) -> None:
     """Raise an error if a header of one column seems to be separated by something else."""
-    others = [name for each, name in DELIMITER_NAMES.items() if widths[each] > 1]
-    if others:
-        raise DataError(
-            f"{path} should be separated by tabs, but its header has a {others[0]}: name the file "
-            ".csv."
-        )
-    signs = [sign for sign in "|:^~ " if sign.encode() in header]
-    if signs:
-        raise DataError(
-            f"{path} has one column only, {shortened(header.decode())}: is it separated by "
-            f"{signs[0]!r}? Use comma, semicolon or tab."
-        )
+    refuse(
+        (name for each, name in DELIMITER_NAMES.items() if widths[each] > 1),
+        lambda name: (
+            f"{path} should be separated by tabs, but its header has a {name}: name the file .csv."
+        ),
+    )
+    refuse(
+        (sign for sign in "|:^~ " if sign.encode() in header),
+        lambda sign: (
+            f"{path} has one column only, {shortened(header.decode())}: is it separated "
+            f"by {sign!r}? Use comma, semicolon or tab."
+        ),
+    )
 
 
 def unclosed_quote(path: PathLike, record: bytes) -> DataError:

@@ -3,17 +3,18 @@
 import gzip
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from unbag._files import DELIMITED, PathLike, changed, is_gzipped, suffix_of, writing
+from unbag._files import DELIMITED, PathLike, check_same, is_gzipped, suffix_of, writing
 
 from .bag_table import BagTable, Progress
 from .csv import BOM, QUOTE, cell_text, raw_cells
+from .scan import inverse_of
 
 
 def write_text(
@@ -60,15 +61,12 @@ def write_text(
             done = rows.stop
             if progress is not None:
                 progress(done, table.n_rows)
-        if done != table.n_rows:
-            raise changed(table.path)
+        check_same(table.path, done == table.n_rows)
 
 
 def in_file_order(table: BagTable, column: pa.Array) -> pa.Array:
     """Put a pyarrow array from the order of the bags into that of the file's rows."""
-    place = np.empty(table.n_rows, np.int64)
-    place[table.rows] = np.arange(table.n_rows)
-    return column.take(pa.array(place))
+    return column.take(pa.array(inverse_of(table.rows)))
 
 
 @contextmanager
@@ -76,7 +74,7 @@ def compressed(path: PathLike, file: BinaryIO) -> Iterator[BinaryIO]:
     """Compress text if its name ends in ``.gz``."""
     if is_gzipped(path) and suffix_of(path) in DELIMITED:
         with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=6, mtime=0) as out:
-            yield out
+            yield cast(BinaryIO, out)
     else:
         yield file
 
@@ -112,7 +110,7 @@ def quoted(text: str, delimiter: bytes) -> bytes:
     (b'"a,b"', b'a b')
     """
     raw = text.encode("utf-8")
-    if delimiter in raw or any(sign in raw for sign in (QUOTE, b"\n", b"\r")):
+    if any(sign in raw for sign in (delimiter, QUOTE, b"\n", b"\r")):
         return QUOTE + raw.replace(QUOTE, b'""') + QUOTE
     return raw
 
@@ -121,17 +119,15 @@ class _Cells:
     """The cells of a new column as bytes, some rows at a time; empty where there is no value."""
 
     def __init__(self, column, delimiter):
-        self.values = None
+        self.values, self.column = None, column
         if types.is_string(column.type) or types.is_large_string(column.type):
             # Labels repeat, so each is quoted once.
             encoded = column.dictionary_encode(null_encoding="encode")
-            texts = [text or "" for text in encoded.dictionary.to_pylist()]
-            self.values = np.array([quoted(text, delimiter) for text in texts], dtype=object)
+            texts = encoded.dictionary.to_pylist()
+            self.values = np.array([quoted(text or "", delimiter) for text in texts], dtype=object)
             self.column = encoded.indices.to_numpy(zero_copy_only=False)
         elif types.is_floating(column.type):
             self.column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
-        else:
-            self.column = column
 
     def __getitem__(self, rows):
         part = self.column[rows]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from unbag._files import DataError, missing_column, shortened, suggestion
+from unbag._files import DataError, check_column, refuse, shortened, suggestion
 from unbag.labels import Unknown
 
 from .roles import parse_cell, text_of
@@ -16,7 +16,7 @@ STATES = {
 }  # fmt: skip
 
 
-def read_label_table(second: Any, scan: Any) -> list[set[str | Unknown]]:
+def read_label_table(second: Any, scan: Any) -> list[frozenset[str | Unknown]]:
     """Read the label set of each bag from a table with one row per label.
 
     Parameters
@@ -29,60 +29,54 @@ def read_label_table(second: Any, scan: Any) -> list[set[str | Unknown]]:
 
     Returns
     -------
-    list of set
+    list of frozenset
         One per bag, of str and Unknown.
     """
     for column in ("bag", "label"):
-        if column not in second.columns:
-            raise missing_column(second.path, column, second.columns, f"the {column}s of the bags")
+        check_column(second.path, column, second.columns, f"the {column}s of the bags")
     columns = [name for name in ("bag", "label", "state") if name in second.columns]
-    sets = {text_of(bag): None for bag in scan.ids()}
-    others = set()
+    names = [text_of(bag) for bag in scan.ids()]
+    known = set(names)
+    sets: dict[str, set[str | Unknown]] = {}
     for first, table in second.chunks(texts=columns):
         cells = [table.column(name).to_pylist() for name in columns]
         for row, (bag, label, *state) in enumerate(zip(*cells, strict=True), first):
             bag = text_of(bag)
             if not bag:
                 raise DataError(f"{second.path}, {second.place(row)} names no bag: fill it in.")
-            member = _member(second, row, label, state)
-            if bag not in sets:
-                others.add(bag)
-                continue
-            members = sets[bag] = sets[bag] or set()
-            if member is not None:
+            members = sets.setdefault(bag, set())
+            for member in _members(second, row, label, state):
                 other = member.label if isinstance(member, Unknown) else Unknown(member)
-                if other in members:
+                if other in members and bag in known:
                     raise DataError(
                         f"{second.path}, {second.place(row)}: bag {bag!r} has the label "
                         f"{shortened(text_of(label))} both as present and as unknown: decide for "
                         "one."
                     )
                 members.add(member)
-    for bag, row in zip(map(text_of, scan.ids()), scan.first_row_of_bag, strict=True):
-        if sets[bag] is None:
-            raise DataError(
-                f"Bag {bag!r} ({scan.source.path}, {scan.source.place(row)}) has no row in "
-                f"{second.path}: add one, with an empty label if there is none."
-                f"{suggestion(bag, sorted(others))}"
-            )
-    return [sets[text_of(bag)] for bag in scan.ids()]
+    refuse(
+        (pair for pair in zip(names, scan.first_row_of_bag, strict=True) if pair[0] not in sets),
+        lambda pair: (
+            f"Bag {pair[0]!r} ({scan.source.path}, {scan.source.place(pair[1])}) has no "
+            f"row in {second.path}: add one, with an empty label if there is none."
+            f"{suggestion(pair[0], sorted(sets.keys() - known))}"
+        ),
+    )
+    return [frozenset(sets[name]) for name in names]
 
 
-def _member(second: Any, row: int, label: object, state: Sequence[object]) -> str | Unknown | None:
-    """Return the label of one row; None if it is absent or empty."""
+def _members(
+    second: Any, row: int, label: object, state: Sequence[object]
+) -> frozenset[str | Unknown]:
+    """Return the label of one row; nothing if it is absent or empty."""
     try:
-        found = parse_cell([label], "")
+        word = text_of(state[0]).lower() if state else ""
+        found = parse_cell([label], "", all_unknown=STATES.get(word) == "unknown")
     except ValueError as error:
         raise DataError(f"{second.path}, {second.place(row)}: {error}.") from error
-    word = text_of(state[0]).lower() if state else ""
     if word not in STATES:
         raise DataError(
             f"{second.path}, {second.place(row)}, column 'state': {shortened(state[0])} should be "
             "present, unknown or absent."
         )
-    if not found or STATES[word] == "absent":
-        return None
-    (member,) = found
-    if STATES[word] == "unknown" and not isinstance(member, Unknown):
-        return Unknown(member)
-    return member
+    return frozenset() if STATES[word] == "absent" else found

@@ -5,12 +5,13 @@ rows twice, from the same open file: for bags and labels, and for features.
 """
 
 import os
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
+from abc import abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -19,11 +20,12 @@ from unbag._files import (
     BAG_FILES,
     DELIMITED,
     TABLES,
+    DataError,
     PathLike,
-    changed,
+    check_format,
+    check_same,
     existing_file,
     suffix_of,
-    unknown_format,
     unreadable,
 )
 from unbag.bags import Bags
@@ -152,9 +154,8 @@ def open_source(path: PathLike, suffixes: Collection[str] = ALL) -> "Source":
         To be closed: use it in a ``with`` block.
     """
     path = existing_file(path)
+    check_format(path, suffixes)
     suffix = suffix_of(path)
-    if suffix not in suffixes:
-        raise unknown_format(path, suffixes)
     if suffix in BAG_FILES:
         return BagFile(path)
     if suffix in DELIMITED:
@@ -193,7 +194,7 @@ class Peek:
     is_wide: bool
 
 
-class Source:
+class Source(AbstractContextManager["Source"]):
     """A file of bags that was found; it is closed at the end of its ``with`` block.
 
     Parameters
@@ -207,31 +208,39 @@ class Source:
     """
 
     def __init__(self, path: PathLike):
-        self.path = existing_file(path)
+        self.path: Path = Path(path)
         self.columns: list[str] = []
 
-    def close(self) -> None:
-        """Close the file, if it is open."""
+    @abstractmethod
+    def peek(self, roles: Roles | None = None, *, need_labels: bool = True) -> Peek:
+        """Find out how the file would be read; see `peek`."""
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_) -> None:
-        self.close()
+    @abstractmethod
+    def read(
+        self,
+        roles: Roles | None = None,
+        *,
+        need_labels: bool = True,
+        progress: Progress | None = None,
+        chunk_bytes: int = CHUNK_BYTES,
+    ) -> BagTable:
+        """Read the bags; see `read`."""
 
 
 class BagFile(Source):
     """A file that knows its bags and labels by itself, and is read in one go."""
 
+    def __exit__(self, *_: object) -> None:
+        """Do nothing: the file is open only while it is read."""
+
     def peek(self, roles: Roles | None = None, *, need_labels: bool = True) -> Peek:
         """Return what the suffix tells; roles are of no use here."""
         return Peek(self.path, BAG_FORMATS[suffix_of(self.path)], [], None, None, False)
 
-    def read(self, roles: Roles | None = None, **_) -> BagTable:
+    def read(self, roles: Roles | None = None, **_: object) -> BagTable:
         """Read the bags; roles are of no use here."""
         name = suffix_of(self.path).removeprefix(".")
-        module = import_module(f".{name}", __package__)
-        return getattr(module, f"read_{name}")(self.path)
+        return getattr(import_module(f".{name}", __package__), f"read_{name}")(self.path)
 
 
 class TableFile(Source):
@@ -256,13 +265,13 @@ class TableFile(Source):
 
     format: str
     n_rows: int | None = None
-    compression = "snappy"
+    compression: str = "snappy"
     # What the operating system and libraries raise where a file cannot be read.
     errors: tuple[type[Exception], ...] = (OSError,)
 
     def __init__(self, path: PathLike):
         super().__init__(path)
-        self._file = None
+        self._file: Any = None
         self._state = self._state_now()
         try:
             self._file = self._open()
@@ -273,6 +282,46 @@ class TableFile(Source):
         except BaseException:
             self.close()
             raise
+
+    @abstractmethod
+    def _open(self) -> Any:
+        """Open the file."""
+
+    @abstractmethod
+    def _read_header(self) -> None:
+        """Find out about the columns."""
+
+    @abstractmethod
+    def chunks(
+        self,
+        texts: Sequence[str] = (),
+        numbers: Sequence[str] = (),
+        chunk_bytes: int = CHUNK_BYTES,
+    ) -> Iterator[tuple[int, Any]]:
+        """Yield pairs of the first row's position and a pyarrow table of some columns."""
+
+    @abstractmethod
+    def numbers(self, is_wide: bool = False) -> list[str]:
+        """Return the columns that hold numbers."""
+
+    @abstractmethod
+    def place(self, row: int) -> str:
+        """Name a row."""
+
+    @abstractmethod
+    def bad_number(self, row: int, column: str, value: object = None) -> DataError:
+        """Make the error for a cell that should be a finite number."""
+
+    def is_wide(self, roles: Roles) -> bool:
+        """Return whether a row is a bag: text has no lists."""
+        return False
+
+    def check_types(self, roles: Roles) -> None:
+        """Check the types of the columns that have a role: in text, cells have to be read."""
+
+    def dtype(self, columns: Sequence[str]) -> type[np.floating]:
+        """Return the precision of some columns of numbers: text has none."""
+        return np.float64
 
     def _state_now(self):
         try:
@@ -290,11 +339,13 @@ class TableFile(Source):
             self._file.close()
             self._file = None
 
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     @contextmanager
     def opened(self) -> Iterator[Any]:
         """Give the file at its beginning, for one pass."""
-        if self._state_now() != self._state:
-            raise changed(self.path)
+        check_same(self.path, self._state_now() == self._state)
         is_closed = self._file is None
         try:
             if is_closed:
@@ -346,12 +397,12 @@ class TableFile(Source):
             with open_source(roles.label_table, TABLES) as second:
                 listed_labels = read_label_table(second, scan)
         labels = scan.label_sets(listed_labels)
-        X = np.empty((rows.size, len(roles.features)), self.dtype(roles.features))
-        chunks = self.chunks(numbers=roles.features, chunk_bytes=chunk_bytes)
+        features = roles.features or ()
+        X = np.empty((rows.size, len(features)), self.dtype(features))
+        chunks = self.chunks(numbers=features, chunk_bytes=chunk_bytes)
         for first, table in counted(chunks, progress, scan.n_rows):
             scan.put_features(X, first, table)
-        names = np.array(roles.features)
-        bags = Bags(X, offsets, np.array(scan.ids()), scan.instance_labels(), names)
+        bags = Bags(X, offsets, np.array(scan.ids()), scan.instance_labels(), np.array(features))
         return BagTable(self.path, roles, bags, labels, rows, scan.n_rows, self)
 
 

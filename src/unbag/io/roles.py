@@ -9,9 +9,11 @@ from typing import Any, Self
 from unbag._files import (
     DataError,
     PathLike,
+    check,
+    check_column,
     existing_file,
     listed,
-    missing_column,
+    refuse,
     suggestion,
     unreadable,
 )
@@ -90,34 +92,38 @@ class Roles:
     start: str | None = None
     end: str | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in (*ONE_COLUMN, "delimiter"):
             value = getattr(self, name)
-            if value is not None and not isinstance(value, str):
-                raise DataError(f"The role {name} must be one name, not {value!r}.")
+            check(
+                value is None or isinstance(value, str),
+                f"The role {name} must be one name, not {value!r}.",
+            )
         for name in MANY_COLUMNS:
             value = getattr(self, name)
             if value is not None:
-                if isinstance(value, str) or not all(isinstance(each, str) for each in value):
-                    raise DataError(f"The role {name} must be a list of names, not {value!r}.")
+                check(
+                    not isinstance(value, str) and all(isinstance(each, str) for each in value),
+                    f"The role {name} must be a list of names, not {value!r}.",
+                )
                 object.__setattr__(self, name, tuple(value))
-        if self.delimiter == "":
-            raise DataError("The delimiter of labels must not be empty: the usual one is '|'.")
+        check(
+            self.delimiter != "", "The delimiter of labels must not be empty: the usual one is '|'."
+        )
         if self.label_table is not None:
             object.__setattr__(self, "label_table", Path(self.label_table))
-            if self.labels is not None:
-                raise DataError(
-                    f"Labels come from the column {self.labels!r} or from {self.label_table}, "
-                    "not from both: leave out one."
-                )
+            check(
+                self.labels is None,
+                f"Labels come from the column {self.labels!r} or from {self.label_table}, not from "
+                "both: leave out one.",
+            )
         role_of = {}
         for role, column in self.columns():
-            if role_of.get(column) == role:
-                raise DataError(f"Column {column!r} is named twice for {role}: name it once.")
-            if column in role_of:
-                raise DataError(
-                    f"Column {column!r} cannot be both {role_of[column]} and {role}: choose one."
-                )
+            other = role_of.get(column)
+            check(other != role, f"Column {column!r} is named twice for {role}: name it once.")
+            check(
+                other is None, f"Column {column!r} cannot be both {other} and {role}: choose one."
+            )
             role_of[column] = role
 
     @classmethod
@@ -143,13 +149,19 @@ class Roles:
             raise DataError(f"{path} is no TOML file: {error}.") from error
         content = content.get("roles", content)
         names = [field.name for field in fields(cls)]
-        for key in content if isinstance(content, dict) else ["roles"]:
-            if key not in names:
-                near = suggestion(key, names)
-                raise DataError(f"{path}: there is no role {key!r}, only {listed(names)}.{near}")
+        refuse(
+            (
+                key
+                for key in (content if isinstance(content, dict) else ["roles"])
+                if key not in names
+            ),
+            lambda key: (
+                f"{path}: there is no role {key!r}, only {listed(names)}.{suggestion(key, names)}"
+            ),
+        )
         if "label_table" in content:
-            if not isinstance(content["label_table"], str):
-                raise DataError(f"{path}: label_table must be the name of a file.")
+            is_name = isinstance(content["label_table"], str)
+            check(is_name, f"{path}: label_table must be the name of a file.")
             content["label_table"] = path.parent / content["label_table"]
         try:
             return cls(**content)
@@ -179,8 +191,7 @@ class Roles:
         typed = {role: value for role, value in given.items() if value is not None}
         for role in MANY_COLUMNS:
             if role in typed:
-                names = [name.strip() for name in typed[role].split(",")]
-                typed[role] = tuple(name for name in names if name)
+                typed[role] = tuple(filter(None, map(str.strip, typed[role].split(","))))
         return (cls() if roles is None else cls.from_toml(roles)).merged(cls(**typed))
 
     def merged(self, other: "Roles | None") -> Self:
@@ -253,32 +264,32 @@ class Roles:
                     given = replace(given, **{role: None})
         for role, column in given.columns():
             # To carry a column that is not there is no contradiction.
-            if column not in columns and role != "carry":
-                raise missing_column(path, column, columns, role)
+            if role != "carry":
+                check_column(path, column, columns, role)
         taken = {column for _, column in given.columns()}
         for role, column in USUAL.items():
             superseded = role == "labels" and given.label_table is not None
             free = getattr(given, role) is None and column in columns and column not in taken
             if free and not superseded:
                 given = replace(given, **{role: column})
-        if given.bag is None:
-            raise DataError(
-                f"{path}: which column names the bag of each row? Name one of {listed(columns)}."
-            )
-        if need_labels and given.labels is None and given.label_table is None:
-            raise DataError(
-                f"{path} has no labels: name the column that holds those of the bag, or a second "
-                f"table with columns bag and label. Its columns are {listed(columns)}."
-            )
+        check(
+            given.bag is not None,
+            f"{path}: which column names the bag of each row? Name one of {listed(columns)}.",
+        )
+        check(
+            not need_labels or given.labels is not None or given.label_table is not None,
+            f"{path} has no labels: name the column that holds those of the bag, or a second table "
+            f"with columns bag and label. Its columns are {listed(columns)}.",
+        )
         if given.features is None:
             taken = {column for _, column in given.columns()} | {NUMBER}
             found = [name for name in columns if name in numbers and name not in taken]
             given = replace(given, features=[name for name in found if name.strip()])
-        if not given.features:
-            raise DataError(
-                f"{path} has no column of numbers left to be a feature: add one, or name them. "
-                f"Its columns are {listed(columns)}."
-            )
+        check(
+            given.features,
+            f"{path} has no column of numbers left to be a feature: add one, or name them. Its "
+            f"columns are {listed(columns)}.",
+        )
         return given
 
 
@@ -333,9 +344,9 @@ def parse_cell(cell: object, delimiter: str, all_unknown: bool = False) -> froze
             members.add(Unknown(name) if unknown else name)
         elif part:
             raise ValueError("a question mark without a label")
-    both = next((name for name in members if Unknown(name) in members), None)
-    if both is not None:
-        raise ValueError(f"the label {both!r} both as present and as unknown")
+    for name in members:
+        if Unknown(name) in members:
+            raise ValueError(f"the label {name!r} both as present and as unknown")
     return frozenset(members)
 
 
@@ -357,9 +368,9 @@ def write_cell(labels: Collection[str | Unknown], delimiter: str) -> str:
         for each in labels
     )
     for name, _ in pairs:
-        if delimiter in name or name.startswith(UNKNOWN_MARK) or name != name.strip() or not name:
-            raise DataError(
-                f"The label {name!r} cannot be written into a cell of labels separated by "
-                f"{delimiter!r}: rename it, or choose another delimiter."
-            )
+        check(
+            name and name == name.strip() and name[0] != UNKNOWN_MARK and delimiter not in name,
+            f"The label {name!r} cannot be written into a cell of labels separated by "
+            f"{delimiter!r}: rename it, or choose another delimiter.",
+        )
     return delimiter.join(mark + name for name, mark in pairs)

@@ -5,7 +5,6 @@ length of its bag's name and labels. Then the place of every row among the bags 
 second pass puts its features there at once: memory holds the features and one chunk.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,12 +13,12 @@ import pyarrow.compute as pc
 from numpy.typing import DTypeLike, NDArray
 from pyarrow import types
 
+from unbag._files import DataError, check_rows, check_same, refuse, shortened
 from unbag._checks import first_nonfinite
-from unbag._files import DataError, changed, no_rows, shortened
 from unbag.bags import offsets_of
 from unbag.labels import LabelSets, Unknown
 
-from .roles import Roles, parse_cell, text_of
+from .roles import Roles, parse_cell, text_of, write_cell
 
 
 class Scan:
@@ -40,20 +39,22 @@ class Scan:
     """
 
     def __init__(self, source: Any, roles: Roles):
-        self.source, self.roles = source, roles
         source.check_types(roles)
-        self.code_of_bag = {}
-        self.first_row_of_bag = []
-        self.bag_codes = []
-        self.label_codes = []
-        self.code_of_label = {}
-        self.instance_ids = []
+        self.source: Any = source
+        # Those that are resolved have a bag, features and a delimiter.
+        self.roles: Any = roles
+        self.code_of_bag: dict[Any, int] = {}
+        self.first_row_of_bag: list[int] = []
+        self.bag_codes: list[NDArray[np.int32]] = []
+        self.label_codes: list[NDArray[np.int32]] = []
+        self.code_of_label: dict[str, int] = {}
+        self.instance_ids: list[Any] = []
         given = [(roles.labels, False), (roles.unknown, True)]
-        self.label_columns = [
+        self.label_columns: list[LabelColumn] = [
             LabelColumn(self, name, unknown) for name, unknown in given if name is not None
         ]
         names = [roles.bag, roles.labels, roles.unknown, roles.instance_labels, roles.instance_id]
-        self.columns = [name for name in names if name is not None]
+        self.columns: list[str] = [name for name in names if name is not None]
 
     def add(self, first: int, table: pa.Table) -> None:
         """Take in a chunk whose first row is at position `first`."""
@@ -61,25 +62,13 @@ class Scan:
         if self.roles.instance_labels is not None:
             self._add_instance_labels(table.column(self.roles.instance_labels))
         if self.roles.instance_id is not None:
-            ids = without_categories(table.column(self.roles.instance_id))
-            missing = np.flatnonzero(is_missing(ids))
-            if missing.size:
-                raise DataError(
-                    f"{self.at(first + missing[0], self.roles.instance_id)}: the instance has no "
-                    "id: fill it in, or do without this column."
-                )
-            self.instance_ids.append(ids)
+            fault = "the instance has no id: fill it in, or do without this column."
+            self.instance_ids.append(self._filled(first, table, self.roles.instance_id, fault))
 
     def _add_bags(self, first, table):
         """Take in names and labels of bags; return the code of each row's bag."""
-        column = without_categories(table.column(self.roles.bag))
-        missing = np.flatnonzero(is_missing(column))
-        if missing.size:
-            raise DataError(
-                f"{self.at(first + missing[0], self.roles.bag)}: the row names no bag: fill it in, "
-                "or remove the row."
-            )
-        values, indices = factorized(column)
+        fault = "the row names no bag: fill it in, or remove the row."
+        values, indices = factorized(self._filled(first, table, self.roles.bag, fault))
         n_known = len(self.code_of_bag)
         codes = [self.code_of_bag.setdefault(value, len(self.code_of_bag)) for value in values]
         codes = np.array(codes, np.int32)[indices]
@@ -91,6 +80,15 @@ class Scan:
             labels.add(first, codes, without_categories(table.column(labels.name)))
         return codes
 
+    def _filled(self, first, table, name, fault):
+        """Return a column of a chunk that must hold something in every row."""
+        column = without_categories(table.column(name))
+        refuse(
+            np.flatnonzero(is_missing(column)),
+            lambda row: f"{self.at(first + row, name)}: {fault}",
+        )
+        return column
+
     def _add_instance_labels(self, column):
         values, indices = factorized(without_categories(column))
         codes = [
@@ -99,7 +97,7 @@ class Scan:
         ]
         self.label_codes.append(np.array(codes, np.int32)[indices])
 
-    def at(self, row: int, column: str) -> str:
+    def at(self, row: int | np.integer, column: str) -> str:
         """Name a cell."""
         return f"{self.source.path}, {self.source.place(int(row))}, column {column!r}"
 
@@ -112,15 +110,13 @@ class Scan:
             The row of each instance, bag after bag.
         offsets : ndarray of int of shape (n_bags + 1,)
         """
-        if not self.bag_codes:
-            raise no_rows(self.source.path)
+        check_rows(self.source.path, self.bag_codes)
         if self.instance_ids:
             self._check_instance_ids()
         bag_of_row = np.concatenate(self.bag_codes)
-        self.rows = np.argsort(bag_of_row, kind="stable")
-        self.n_rows = bag_of_row.size
-        self.place_of_row = np.empty(self.n_rows, np.intp)
-        self.place_of_row[self.rows] = np.arange(self.n_rows)
+        self.n_rows: int = bag_of_row.size
+        self.rows: NDArray[np.intp] = np.argsort(bag_of_row, kind="stable")
+        self.place_of_row: NDArray[np.intp] = inverse_of(self.rows)
         return self.rows, offsets_of(np.bincount(bag_of_row))
 
     def _check_instance_ids(self):
@@ -148,8 +144,7 @@ class Scan:
             Position of the chunk's first row.
         table : pyarrow.Table
         """
-        if first + table.num_rows > self.n_rows:
-            raise changed(self.source.path)
+        check_same(self.source.path, first + table.num_rows <= self.n_rows)
         chunk = np.empty((table.num_rows, X.shape[1]), X.dtype)
         for position, name in enumerate(self.roles.features):
             chunk[:, position] = float_array(table.column(name), X.dtype)
@@ -171,28 +166,28 @@ class Scan:
         codes = np.concatenate(self.label_codes)[self.rows]
         return np.array([*self.code_of_label, None], dtype=object)[codes]
 
-    def label_sets(self, listed_labels: Sequence[set] | None) -> LabelSets | None:
+    def label_sets(self, listed_labels: list[frozenset[str | Unknown]] | None) -> LabelSets | None:
         """Return the label sets of the bags; None if the table has no labels.
 
         Parameters
         ----------
-        listed_labels : list of set, or None
+        listed_labels : list of frozenset, or None
             Those of a second table, if there is one.
         """
-        roles = self.roles
+        if listed_labels is None and self.roles.labels is None:
+            return None
         parts = [column.sets() for column in self.label_columns]
         if listed_labels is not None:
             parts.append(listed_labels)
-        elif roles.labels is None:
-            return None
-        sets = [set().union(*members) for members in zip(*parts, strict=True)]
-        for bag, members in enumerate(sets):
-            both = [name for name in members if Unknown(name) in members]
-            if both:
-                raise DataError(
-                    f"{self.at(self.first_row_of_bag[bag], roles.unknown)}: the label "
-                    f"{shortened(both[0])} is also among those that are present: decide for one."
-                )
+        sets = [frozenset().union(*members) for members in zip(*parts, strict=True)]
+        for row, members in zip(self.first_row_of_bag, sets, strict=True):
+            refuse(
+                (name for name in members if Unknown(name) in members),
+                lambda name, row=row: (
+                    f"{self.at(row, self.roles.unknown)}: the label "
+                    f"{shortened(name)} is also among those that are present: decide for one."
+                ),
+            )
         return LabelSets.parse(sets)
 
 
@@ -208,20 +203,16 @@ class LabelColumn:
     """
 
     def __init__(self, scan: Scan, name: str, all_unknown: bool):
-        self.scan, self.name, self.all_unknown = scan, name, all_unknown
-        self.code_of_set = {}
-        self.code_of_cell = {}
-        self.code_of_bag = np.empty(0, np.int32)
+        self.scan: Scan = scan
+        self.name: str = name
+        self.all_unknown: bool = all_unknown
+        self.code_of_set: dict[frozenset[str | Unknown], int] = {}
+        self.code_of_bag: NDArray[np.int32] = np.empty(0, np.int32)
 
     def add(self, first: int, bags: NDArray[np.int32], column: pa.ChunkedArray) -> None:
         """Take in the cells of a chunk, whose rows belong to `bags`."""
         values, indices = factorized(column)
-        numbers = []
-        for value in values:
-            key = tuple(value) if isinstance(value, list) else value
-            if key not in self.code_of_cell:
-                self.code_of_cell[key] = self._code_of_cell(value, first, values, indices)
-            numbers.append(self.code_of_cell[key])
+        numbers = [self._code_of_cell(value, first, values, indices) for value in values]
         codes = np.array(numbers, np.int32)[indices]
         missing = len(self.scan.code_of_bag) - self.code_of_bag.size
         self.code_of_bag = np.append(self.code_of_bag, np.full(missing, -1, np.int32))
@@ -236,18 +227,13 @@ class LabelColumn:
         try:
             members = parse_cell(value, self.scan.roles.delimiter, self.all_unknown)
         except ValueError as error:
-            row = first + np.flatnonzero(indices == values.index(value))[0]
-            where = self.scan.at(row, self.name)
+            where = self.scan.at(first + np.argmax(indices == values.index(value)), self.name)
             raise DataError(f"{where}: {shortened(value)} has {error}.") from error
         return self.code_of_set.setdefault(members, len(self.code_of_set))
 
     def _complain(self, row, bag, value):
         earlier = self.scan.first_row_of_bag[bag]
-        known = list(self.code_of_set)[self.code_of_bag[bag]]
-        before = self.scan.roles.delimiter.join(
-            f"?{member.label}" if isinstance(member, Unknown) else member
-            for member in sorted(known, key=str)
-        )
+        before = write_cell(self.sets()[bag], self.scan.roles.delimiter)
         raise DataError(
             f"{self.scan.at(row, self.name)}: bag {shortened(self.scan.ids()[bag])} has "
             f"{shortened(value)} here but {shortened(before)} in "
@@ -261,6 +247,19 @@ class LabelColumn:
 
 
 # Columns.
+
+
+def inverse_of(order: NDArray[np.integer]) -> NDArray[np.intp]:
+    """Return the place that each number has in an order of all of them.
+
+    Examples
+    --------
+    >>> inverse_of(np.array([2, 0, 1])).tolist()
+    [1, 2, 0]
+    """
+    place = np.empty(order.size, np.intp)
+    place[order] = np.arange(order.size)
+    return place
 
 
 def without_categories(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -139,8 +139,7 @@ class _Spans:
             ),
         )
         check((low is None) == (high is None), "Name both columns of frequencies, or none.")
-        columns = {} if low is None else {low: "the lowest frequency", high: "the highest one"}
-        self.band = [_numbers(table, column, role) for column, role in columns.items()]
+        self.band = [_numbers(table, each, "the band") for each in (low, high) if each is not None]
         media = media or table.roles.media
         bag_of_instance = np.repeat(table.bags.ids, table.bags.sizes)
         group_of = bag_of_instance if media is None else table.column(media)

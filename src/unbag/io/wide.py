@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from unbag._files import DataError, refuse
 from unbag._checks import first_nonfinite
-from unbag._files import DataError
 from unbag.bags import bag_of, offsets_of
 
 from .roles import Roles
@@ -20,21 +20,21 @@ class WideScan(Scan):
 
     def __init__(self, source: Any, roles: Roles):
         super().__init__(source, roles)
-        self.sizes = []
-        self.columns = list(dict.fromkeys([*self.columns, roles.features[0]]))
+        self.sizes: list[NDArray[np.intp]] = []
+        self.columns: list[str] = list(dict.fromkeys([*self.columns, self.roles.features[0]]))
 
     def add(self, first: int, table: pa.Table) -> None:
         """Take in a chunk whose first row is at position `first`."""
         n_known = len(self.code_of_bag)
         codes = self._add_bags(first, table)
-        again = np.flatnonzero(codes != np.arange(n_known, n_known + codes.size))
-        if again.size:
-            row = first + again[0]
-            earlier = self.source.place(self.first_row_of_bag[codes[again[0]]])
-            raise DataError(
-                f"{self.at(row, self.roles.bag)}: the bag has a row already, {earlier}: a table "
-                "with list columns has one row per bag."
-            )
+        refuse(
+            np.flatnonzero(codes != np.arange(n_known, n_known + codes.size)),
+            lambda row: (
+                f"{self.at(first + row, self.roles.bag)}: the bag has a row already, "
+                f"{self.source.place(self.first_row_of_bag[codes[row]])}: a table with list "
+                "columns has one row per bag."
+            ),
+        )
         sizes = self._list_sizes(first, self.roles.features[0], table)
         self.sizes.append(sizes)
         if self.roles.instance_labels is not None:
@@ -52,9 +52,9 @@ class WideScan(Scan):
         """
         super().finish()
         sizes = np.concatenate(self.sizes)
-        self.offsets = offsets_of(sizes)
+        self.offsets: NDArray[np.intp] = offsets_of(sizes)
         # Labels of instances stand in the order of the bags already.
-        self.rows = np.arange(self.offsets[-1])
+        self.rows: NDArray[np.intp] = np.arange(self.offsets[-1])
         return np.repeat(np.arange(sizes.size), sizes), self.offsets
 
     def put_features(self, X: NDArray[Any], first: int, table: pa.Table) -> None:
@@ -77,22 +77,23 @@ class WideScan(Scan):
     def _list_sizes(self, first, name, table):
         """Return the lengths of the lists of a column, which must all be there."""
         column = table.column(name)
-        missing = np.flatnonzero(column.is_null().to_numpy())
-        if missing.size:
-            raise DataError(
-                f"{self.at(first + missing[0], name)}: the list is missing: an empty bag has an "
+        refuse(
+            np.flatnonzero(column.is_null().to_numpy()),
+            lambda row: (
+                f"{self.at(first + row, name)}: the list is missing: an empty bag has an "
                 "empty list."
-            )
+            ),
+        )
         return pc.list_value_length(column).to_numpy().astype(np.intp)
 
     def _check_sizes(self, first, name, table, sizes):
         """Check that the lists of a column are as long as those of the first feature."""
         found = self._list_sizes(first, name, table)
-        differ = np.flatnonzero(found != sizes)
-        if differ.size:
-            row = differ[0]
-            raise DataError(
-                f"{self.at(first + row, name)}: the list has {found[row]} entries, but that of "
-                f"{self.roles.features[0]!r} has {sizes[row]}: a bag has as many as it has "
+        refuse(
+            np.flatnonzero(found != sizes),
+            lambda row: (
+                f"{self.at(first + row, name)}: the list has {found[row]} entries, but "
+                f"that of {self.roles.features[0]!r} has {sizes[row]}: a bag has as many as it has "
                 "instances."
-            )
+            ),
+        )

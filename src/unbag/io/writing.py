@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -9,17 +10,18 @@ from numpy.typing import ArrayLike
 from pyarrow import csv, ipc, parquet, types
 
 from unbag._files import (
-    ALL,
     DELIMITED,
     FEATHER,
     PARQUET,
     TABLES,
     DataError,
     PathLike,
-    changed,
+    check,
+    check_format,
+    check_same,
     listed,
+    refuse,
     suffix_of,
-    unknown_format,
     writing,
 )
 from unbag.bags import Bags
@@ -75,8 +77,7 @@ def convert(
     Names of bags become text in ARFF and in CSV. Tables forget classes that no bag has. A long
     table cannot hold an empty bag, and that is an error.
     """
-    if suffix_of(target) not in ALL:
-        raise unknown_format(target)
+    check_format(target)
     table = read(source, roles, progress=progress, chunk_bytes=chunk_bytes)
     unfolds = table.is_wide and suffix_of(target) in DELIMITED
     if table.source is None or suffix_of(target) in WRITERS or unfolds:
@@ -101,14 +102,14 @@ def write_bags(path: PathLike, bags: Bags, labels: LabelSets | None, delimiter: 
     if suffix_of(path) in WRITERS:
         WRITERS[suffix_of(path)](path, bags, labels)
         return
-    if suffix_of(path) not in ALL:
-        raise unknown_format(path)
-    empty = np.flatnonzero(bags.sizes == 0)
-    if empty.size:
-        raise DataError(
-            f"Bag {bags.ids[empty[0]]} has no instances, and {path} cannot hold it, since a row "
-            "is an instance: choose .arff, .mat or .npz."
-        )
+    check_format(path)
+    refuse(
+        bags.ids[bags.sizes == 0],
+        lambda bag: (
+            f"Bag {bag} has no instances, and {path} cannot hold it, since a row is an "
+            "instance: choose .arff, .mat or .npz."
+        ),
+    )
     chunks = long_chunks(bags, labels, delimiter, numbered=False)
     write_tables(path, (chunk for _, chunk in chunks))
 
@@ -129,17 +130,16 @@ def write_rows(
     chunk_bytes: int,
 ) -> None:
     """Write all rows of a BagTable's file with more columns; see `BagTable.write`."""
-    if suffix_of(path) not in TABLES:
-        raise unknown_format(path, TABLES)
+    check_format(path, TABLES)
     columns = _checked(table, columns)
     delimited = suffix_of(path) in DELIMITED
     if isinstance(table.source, DelimitedFile) and delimited:
         write_text(table, path, columns, progress, chunk_bytes)
         return
-    if table.is_wide and delimited:
-        raise DataError(
-            f"{path}: a table with list columns cannot be written as text: choose .parquet."
-        )
+    check(
+        not (table.is_wide and delimited),
+        f"{path}: a table with list columns cannot be written as text: choose .parquet.",
+    )
     chunks = counted(_with_columns(table, columns, chunk_bytes), progress, table.n_rows)
     compression = "snappy" if table.source is None else table.source.compression
     write_tables(path, (chunk for _, chunk in chunks), compression)
@@ -186,11 +186,10 @@ def storable(path: PathLike, schema: pa.Schema) -> pa.Schema:
         elif suffix in DELIMITED and types.is_floating(field.type):
             schema = schema.set(index, field.with_type(pa.float64()))
     nested = [field.name for field in schema if types.is_nested(field.type)]
-    if nested and suffix in DELIMITED:
-        raise DataError(
-            f"{path}: lists cannot be written as text, and {listed(nested)} has them: choose "
-            ".parquet."
-        )
+    check(
+        not nested or suffix not in DELIMITED,
+        f"{path}: lists cannot be written as text, and {listed(nested)} has them: choose .parquet.",
+    )
     return schema
 
 
@@ -229,11 +228,11 @@ def _checked(table, columns):
         role_of |= dict.fromkeys(OWN_COLUMNS, "a column")
     checked = {}
     for name, values in columns.items():
-        if name in role_of:
-            raise DataError(
-                f"The new column {name!r} would overwrite the one that is {role_of[name]} of "
-                f"{table.path}: choose another name."
-            )
+        check(
+            name not in role_of,
+            f"The new column {name!r} would overwrite the one that is {role_of.get(name)} of "
+            f"{table.path}: choose another name.",
+        )
         checked[name] = arrow_array(name, values, table.bags.n_instances)
     return checked
 
@@ -253,17 +252,16 @@ def arrow_array(name: str, values: ArrayLike, size: int) -> pa.Array:
     >>> arrow_array("label", np.array(["wren", None], dtype=object), 2).to_pylist()
     ['wren', None]
     """
-    values = np.asarray(values)
-    if values.shape != (size,):
-        raise DataError(
-            f"The new column {name!r} has shape {values.shape}, but there are {size} instances."
-        )
-    if values.dtype.kind == "O":
-        values = values.tolist()
-        if any(isinstance(value, str) for value in values):
-            values = [value if value is None else str(value) for value in values]
+    given = np.asarray(values)
+    check(
+        given.shape == (size,),
+        f"The new column {name!r} has shape {given.shape}, but there are {size} instances.",
+    )
+    cells: Any = given.tolist() if given.dtype.kind == "O" else given
+    if given.dtype.kind == "O" and any(isinstance(cell, str) for cell in cells):
+        cells = [cell if cell is None else str(cell) for cell in cells]
     try:
-        array = pa.array(values)
+        array = pa.array(cells)
     except (pa.ArrowException, TypeError) as error:
         raise DataError(f"The new column {name!r} cannot be written: {error}.") from error
     return array.cast(pa.string()) if types.is_null(array.type) else array
@@ -296,8 +294,7 @@ def _with_columns(table, columns, chunk_bytes):
                 chunk = chunk.append_column(name, part)
         n_rows += chunk.num_rows
         yield first, chunk.replace_schema_metadata(metadata)
-    if n_rows != table.n_rows:
-        raise changed(table.path)
+    check_same(table.path, n_rows == table.n_rows)
 
 
 def _lists(table, column, first, n_rows):

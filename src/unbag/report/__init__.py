@@ -29,7 +29,7 @@ def render(model: Any, bags: Bags, labels: LabelSets | None = None, **options: A
     """
     import jinja2
 
-    here = files(__package__)
+    here = files("unbag.report")
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )

@@ -37,9 +37,11 @@ class Frame:
         y_label: str,
         title: str,
     ):
-        self.x_range, self.y_range = x_range, y_range
-        self.labels, self.title = (x_label, y_label), title
-        self.shapes = []
+        self.x_range: tuple[float, float] = x_range
+        self.y_range: tuple[float, float] = y_range
+        self.labels: tuple[str, str] = (x_label, y_label)
+        self.title: str = title
+        self.shapes: list[str] = []
 
     def x(self, value: float) -> float:
         """Return the place of a value from left to right."""

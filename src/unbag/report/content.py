@@ -10,7 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unbag._version import __version__
-from unbag.annotations import Annotations, annotate, class_names, known_labels
+from unbag.annotations import (
+    Annotations,
+    annotate,
+    class_names,
+    known_labels,
+    probabilities,
+)
 from unbag.bags import Bags
 from unbag.labels import LabelSets
 from unbag.metrics import calibration
@@ -143,9 +149,7 @@ def co_occurrence(labels: LabelSets) -> dict[str, Any]:
 def fit_curve(model: Any) -> str | None:
     """Draw the log-likelihood over iterations, where the model remembers it."""
     history = getattr(model.model, "history_", None)
-    if history is None or not len(history):
-        return None
-    values = [float(value) for value in history if np.isfinite(value)]
+    values = [float(value) for value in ([] if history is None else history) if np.isfinite(value)]
     if not values:
         return None
     title = f"Log-likelihood over {len(values)} iterations, ending at {number(values[-1])}"
@@ -199,15 +203,12 @@ def calibration_part(
     if truth is None:
         return None
     known = truth[1]
-    proba = (
-        model.predict_instances_proba(bags)
-        if labels is None
-        else model.annotate_proba(bags, labels)
-    )
+    proba = probabilities(model, bags, labels)
     names = np.array([class_text(name) for name in class_names(model)], dtype=object)
     found = calibration(truth[0][known], proba[known], names)
     title = f"Calibration: expected error {found.ece:.3f}"
-    chart = calibration_chart(found.confidence, found.accuracy, found.counts, title=title)
+    bins = (found.confidence.tolist(), found.accuracy.tolist(), found.counts.tolist())
+    chart = calibration_chart(*bins, title=title)
     return {"chart": chart, "ece": f"{found.ece:.3f}", "brier": f"{found.brier_score:.3f}"}
 
 
@@ -227,15 +228,12 @@ def ambiguous_bags(
     described = []
     for b in order[:MOST_BAGS]:
         one = bags[[b]]
-        if labels is None:
-            present, proba = None, model.predict_instances_proba(one)
-        else:
-            present, proba = bag_labels(labels, b), model.annotate_proba(one, labels[[b]])
-        first = bags.offsets[b]
+        proba = probabilities(model, one, None if labels is None else labels[[b]])
+        first = int(bags.offsets[b])
         described.append(
             {
                 "id": str(bags.ids[b]),
-                "labels": present,
+                "labels": None if labels is None else bag_labels(labels, b),
                 "mistakes": float(mistakes[b]),
                 "impossible": bool(answers.impossible[b]),
                 "size": int(bags.sizes[b]),
@@ -289,10 +287,10 @@ class Media:
     """
 
     def __init__(self, paths: Sequence[str | None] | None):
-        self.paths = paths
-        self.sources = []
-        self.place_of = {}
-        self.room = MOST_BYTES_IN_ALL
+        self.paths: Sequence[str | None] | None = paths
+        self.sources: list[str] = []
+        self.place_of: dict[Path, int] = {}
+        self.room: int = MOST_BYTES_IN_ALL
 
     def show(self, i: int) -> dict[str, Any] | None:
         """Describe the medium of an instance.
