@@ -8,6 +8,10 @@ from rich.console import Console
 
 from unbag import datasets
 
+from .figures import Figure
+from .tables import Table
+from .unit import Unit
+
 #: The paper's data sets, in its order.
 PAPER_DATA = (
     "hja", "hja-union", "msrcv2", "letter-carroll", "letter-frost", "voc12", "50salads",
@@ -80,8 +84,8 @@ class Study:
 
     name: str
     title: str
-    units: Callable
-    present: Callable
+    units: Callable[..., list[Unit]]
+    present: Callable[..., list[Table | Figure]]
     timed: bool = False
     data: tuple[str, ...] = PAPER_DATA
     remarks: str = ""
