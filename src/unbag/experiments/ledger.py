@@ -49,15 +49,15 @@ class Ledger:
         Whether what other sources made counts as done.
     """
 
-    def __init__(self, out: str | os.PathLike, experiment: str, *, use_stale: bool = True):
-        self.folder = Path(out) / experiment
-        self.use_stale = use_stale
+    def __init__(self, out: str | os.PathLike[str], experiment: str, *, use_stale: bool = True):
+        self.folder: Path = Path(out) / experiment
+        self.use_stale: bool = use_stale
         self._records: dict[str, Values] = {}
         # Its own records last: they may have been made anew.
         for folder in sorted(Path(out).glob("*/"), key=lambda path: path == self.folder):
             self._read(folder)
 
-    def _read(self, folder):
+    def _read(self, folder: Path) -> None:
         self._records |= {
             key: record
             for key, record in read_records(folder).items()
@@ -163,7 +163,7 @@ def compress(folder: Path) -> None:
 
 
 @contextmanager
-def _locked(folder):
+def _locked(folder: Path) -> Iterator[None]:
     """Lock a folder for this process; the lock ends with it, however it ends."""
     if fcntl is None:
         yield

@@ -71,14 +71,14 @@ def levels(
     return {"full": full, "standard": standard, "quick": standard if quick is None else quick}
 
 
-def published_model(random_state: int, **setting) -> ORLogisticRegression:
+def published_model(random_state: int, **setting: Any) -> ORLogisticRegression:
     """Build the paper's model, as published: EM, 50 steps, no penalty."""
     return ORLogisticRegression(
         0.0, solver="em", max_iter=50, tol=0.0, random_state=random_state, **setting
     )
 
 
-def published_bound(random_state: int, **setting) -> SupervisedLogisticRegression:
+def published_bound(random_state: int, **setting: Any) -> SupervisedLogisticRegression:
     """Build its bound, which learns from instance labels: the same steps, as many, no penalty."""
     return SupervisedLogisticRegression(
         0.0, solver="em", max_iter=50, tol=0.0, random_state=random_state, **setting
@@ -86,7 +86,7 @@ def published_bound(random_state: int, **setting) -> SupervisedLogisticRegressio
 
 
 def of_distances(
-    kind: Callable[..., Any], random_state: int, unit_length: bool, **setting
+    kind: Callable[..., Any], random_state: int, unit_length: bool, **setting: Any
 ) -> BagPipeline:
     """Build a method that measures distances between instances, on features from zero to one.
 

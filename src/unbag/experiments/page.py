@@ -39,7 +39,9 @@ README_DATA = {
 README_TABLE = re.compile(r"(<!-- results -->\n).*?(<!-- end of results -->)", re.DOTALL)
 
 
-def write_page(out: str | os.PathLike = COMMITTED, page: str | os.PathLike = PAGE) -> list[str]:
+def write_page(
+    out: str | os.PathLike[str] = COMMITTED, page: str | os.PathLike[str] = PAGE
+) -> list[str]:
     """Write a page of what the experiments have left in an output folder.
 
     Parameters
@@ -128,7 +130,7 @@ def readme_table(out: Path) -> str:
 
 
 def write_readme(
-    out: str | os.PathLike = COMMITTED, readme: str | os.PathLike = "README.md"
+    out: str | os.PathLike[str] = COMMITTED, readme: str | os.PathLike[str] = "README.md"
 ) -> bool:
     """Write the table of results into a README, between the comments that mark its place.
 

@@ -95,8 +95,7 @@ class Study:
 def available(names: Sequence[str], console: Console | None = None) -> tuple[str, ...]:
     """Leave out the data sets that are not on this machine, with a line about each."""
     found = tuple(name for name in names if datasets.is_available(name))
-    if console is not None:
-        for name in names:
-            if name not in found:
-                console.print(f"[yellow]{name} is not on this machine: left out.[/yellow]")
+    for name in names:
+        if name not in found and console is not None:
+            console.print(f"[yellow]{name} is not on this machine: left out.[/yellow]")
     return found
