@@ -5,10 +5,12 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
-from unbag.experiments import STUDIES, Plan, find_study, reproduce, runner
+from unbag.experiments import STUDIES, Plan, Unit, find_study, reproduce, runner
 from unbag.experiments.ledger import COMPRESSED, LINES, read_records
 
 
@@ -120,3 +122,14 @@ def test_tables_say_so_if_other_sources_made_their_results(tmp_path, monkeypatch
     assert "other sources of the package" in stale.notes[-1]
     anew, *_ = reproduce("stability", redo_stale=True, **quick)
     assert anew.to_markdown() == fresh.to_markdown()
+
+
+def test_fits_that_end_at_their_last_iteration_do_not_warn_and_others_do():
+    def warns_of(category):
+        return lambda unit: warnings.warn("worried", category, stacklevel=1) or {"worried": True}
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert runner.do(Unit(warns_of(ConvergenceWarning))) == {"worried": True}
+        with pytest.raises(UserWarning, match="worried"):
+            runner.do(Unit(warns_of(UserWarning)))

@@ -17,20 +17,29 @@ from .comparison import (
 )
 from .data import load, load_fold, split
 from .figures import STYLES, Figure, comparison_figure, curve_figure, panels
-from .ledger import Ledger
+from .ledger import Ledger, Results
 from .methods import BOUNDS, METHODS, NOTHING, Method, grid, levels
 from .plan import Plan, Study
 from .published import published, published_figure
 from .reproduce import reproduce
 from .studies import STUDIES, find_study
-from .tables import SIGNIFICANT, Table, beside, cell, comparison_table, difference
-from .unit import Results, Unit, Values
+from .tables import (
+    SIGNIFICANT,
+    Table,
+    beside,
+    cell,
+    comparison_table,
+    difference,
+    record_cell,
+    spread,
+)
+from .unit import Unit, Values
 
 __all__ = [
     "BAG_MEASURES", "BOUNDS", "METHODS", "NOTHING", "SIGNIFICANT", "STUDIES", "STYLES",
     "Comparison", "Figure", "Ledger", "Method", "Plan", "Results", "Study", "Table", "Unit",
     "Values", "beside", "best_setting", "cell", "comparison_figure", "comparison_table",
     "curve_figure", "difference", "find_study", "fit_and_measure", "fold", "grid", "levels",
-    "load", "load_fold", "mean_over_draws", "panels", "published", "published_figure", "reproduce",
-    "some_methods", "split", "whole", "words",
+    "load", "load_fold", "mean_over_draws", "panels", "published", "published_figure",
+    "record_cell", "reproduce", "some_methods", "split", "spread", "whole", "words",
 ]  # fmt: skip

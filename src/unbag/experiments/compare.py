@@ -16,7 +16,6 @@ from .plan import Plan
 from .reproduce import write
 from .runner import run
 from .tables import Table, comparison_table
-from .unit import Results
 
 #: What is compared with and without instance labels, and what needs them.
 ALWAYS = ("mlr", "unbag", "sim", "mimlfast", "lsbcmm", "mimlsvm", "mimlnn")
@@ -73,25 +72,17 @@ def compare(
     ledger = Ledger(out, "compare")
     with ledger.writing():
         run(comparison.units(plan), ledger, n_jobs=n_jobs, console=console, title="compare")
-    tables = [method_table(plan, ledger, comparison, path.name)]
-    write(tables, Path(out) / "compare", plan)
-    return tables
-
-
-def method_table(plan: Plan, ledger: Results, comparison: Comparison, title: str) -> Table:
-    """Make the table: a row for each method, a column for each measure."""
-    (name,) = plan.data
     records = [
         record
         for measure in HIGHER_IS_BETTER
         for record in comparison.records(
-            plan, ledger, name, measure, tuned_by="hamming_loss", outside=BOUNDS,
-            labels={"data": title},
+            plan, ledger, plan.data[0], measure, tuned_by="hamming_loss", outside=BOUNDS,
+            labels={"data": path.name},
         )
     ]  # fmt: skip
-    return comparison_table(
+    compared_table = comparison_table(
         "compare",
-        f"{title}: methods compared (%)",
+        f"{path.name}: methods compared (%)",
         records,
         [
             "Accuracies and average precision are better high, the others low. Each method is at "
@@ -103,3 +94,5 @@ def method_table(plan: Plan, ledger: Results, comparison: Comparison, title: str
         column=lambda record: words(record["measure"]),
         rows=[method.title for method in comparison.methods.values()],
     )
+    write([compared_table], Path(out) / "compare", plan)
+    return [compared_table]

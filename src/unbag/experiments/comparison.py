@@ -7,15 +7,17 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from unbag.bags import Bags
 from unbag.model_selection import all_measures
 
 from .data import load, load_fold
+from .ledger import Results
 from .methods import METHODS, OUTSIDE, Method
 from .plan import Plan
 from .tables import best_methods, difference
-from .unit import Results, Unit, Values
+from .unit import NONE, Unit, Values
 
 #: Measures of bag label sets, and whether more is better.
 BAG_MEASURES = {
@@ -58,14 +60,13 @@ def fit_and_measure(
     start = perf_counter()
     model.fit(train, y_train)
     seconds = perf_counter() - start
-    measures = measure(model, test, y_test)
-    return {**{name: 100.0 * float(each) for name, each in measures.items()}, "seconds": seconds}
+    found = measure(model, test, y_test).items()
+    return {**{name: 100.0 * float(each) for name, each in found}, "seconds": seconds}
 
 
 def fold(unit: Unit) -> dict[str, float]:
     """Fit to the training bags of a fold, and measure on its test bags."""
-    model = METHODS[unit.method].build(random_state=unit.seed, **unit.setting)
-    return fit_and_measure(model, *load_fold(unit))
+    return fit_and_measure(METHODS[unit.method].model(unit), *load_fold(unit))
 
 
 def whole(unit: Unit) -> dict[str, float]:
@@ -76,12 +77,11 @@ def whole(unit: Unit) -> dict[str, float]:
     dict of str to float
         As `fold`.
     """
-    model = METHODS[unit.method].build(random_state=unit.seed, **unit.setting)
     bags, y = load(unit.data, unit.draw)
-    return fit_and_measure(model, bags, y, bags, y)
+    return fit_and_measure(METHODS[unit.method].model(unit), bags, y, bags, y)
 
 
-def best_setting(scores: np.ndarray, *, higher_is_better: bool = True) -> int:
+def best_setting(scores: ArrayLike, *, higher_is_better: bool = True) -> int:
     """Choose after the fact, as the paper does: the setting of the best mean over folds.
 
     Parameters
@@ -99,8 +99,7 @@ def best_setting(scores: np.ndarray, *, higher_is_better: bool = True) -> int:
     >>> best_setting([[60, 70], [66, 68]])
     1
     """
-    means = np.mean(scores, axis=1)
-    return int(np.argmax(means if higher_is_better else -means))
+    return int(np.argmax((1 if higher_is_better else -1) * np.asarray(scores).mean(axis=1)))
 
 
 def mean_over_draws(results: Results, units: Sequence[Sequence[Unit]], measure: str) -> np.ndarray:
@@ -127,14 +126,13 @@ class Comparison:
         Whether the task is done for each fold; else once.
     """
 
-    task: Callable[[Unit], dict]
+    task: Callable[[Unit], Values]
     methods: dict[str, Method]
     cross_validated: bool = True
 
-    def units_of(self, plan: Plan, name: str, method: str, setting: dict) -> list[list[Unit]]:
+    def units_of(self, plan: Plan, name: str, method: str, setting: Values) -> list[list[Unit]]:
         """Return the units of one setting on one data set: for each fold, a list over draws."""
-        folds = range(plan.n_folds) if self.cross_validated else [None]
-        n_folds = plan.n_folds if self.cross_validated else None
+        n_folds = plan.n_folds if self.cross_validated else NONE
         return [
             [
                 Unit(
@@ -143,7 +141,7 @@ class Comparison:
                 )
                 for draw in plan.draws(name)
             ]
-            for fold in folds
+            for fold in (range(n_folds) if self.cross_validated else [NONE])
         ]  # fmt: skip
 
     def units(self, plan: Plan, ledger: object = None) -> list[Unit]:
@@ -165,7 +163,7 @@ class Comparison:
         results: Results,
         name: str,
         method: str,
-        setting: dict,
+        setting: Values,
         measure: str,
     ) -> np.ndarray:
         """Return a measure of one setting, averaged over draws; shape (n_folds,)."""
@@ -185,7 +183,7 @@ class Comparison:
         measure: str,
         *,
         tuned_by: str,
-        published: Callable[[str, str], dict] | None = None,
+        published: Callable[[str, str], Values] | None = None,
         outside: Collection[str] = OUTSIDE,
         labels: Mapping[str, str] = MappingProxyType({}),
     ) -> list[Values]:
@@ -221,21 +219,19 @@ class Comparison:
             {method: values for method, values in scores.items() if method not in outside},
             higher_is_better=HIGHER_IS_BETTER[measure],
         )
+        left_out = set() if self.cross_validated else {"std", "published_std"}
+        left_out |= {"published", "published_std", "difference"} if published is None else set()
         records = []
         for method, values in scores.items():
+            known = {} if published is None else published(name, method)
             record = {
                 "data": name, "method": self.methods[method].title, "measure": measure, **labels,
-                "ours": float(values.mean()),
+                "ours": float(values.mean()), "std": float(np.std(values, ddof=len(values) > 1)),
+                "published": known.get("mean"), "published_std": known.get("std"),
+                "difference": difference(float(values.mean()), known.get("mean")),
+                "bold": method in bold, "setting": chosen[method],
             }  # fmt: skip
-            if self.cross_validated:
-                record["std"] = float(values.std(ddof=1))
-            if published is not None:
-                figure = published(name, method)
-                record["published"] = figure.get("mean")
-                if self.cross_validated:
-                    record["published_std"] = figure.get("std")
-                record["difference"] = difference(record["ours"], record["published"])
-            records.append({**record, "bold": method in bold, "setting": chosen[method]})
+            records.append({key: each for key, each in record.items() if key not in left_out})
         return records
 
 

@@ -3,11 +3,13 @@
 Symbols: a bag has n instances and k labels; there are C classes and d features.
 """
 
-from collections.abc import Callable, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable
+from functools import lru_cache, partial
 from time import perf_counter, thread_time
+from typing import Any, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import log_softmax
 
 from unbag.estimators import ORLogisticRegression
@@ -25,7 +27,7 @@ LEAST_CALLS = 5
 
 
 def step_counts(
-    sizes: Sequence[int], cardinalities: Sequence[int], n_classes: int, n_features: int
+    sizes: Iterable[int], cardinalities: Iterable[int], n_classes: int, n_features: int
 ) -> dict[str, int]:
     """Count the steps of one E-step, as the paper does, and those of ours at most.
 
@@ -56,7 +58,7 @@ def step_counts(
     }
 
 
-def bag_costs(sizes: np.ndarray, cardinalities: np.ndarray) -> np.ndarray:
+def bag_costs(sizes: ArrayLike, cardinalities: ArrayLike) -> np.ndarray:
     """Compute n k 2^k of each bag, by which pruning sorts them; shape (n_bags,).
 
     Examples
@@ -67,7 +69,7 @@ def bag_costs(sizes: np.ndarray, cardinalities: np.ndarray) -> np.ndarray:
     return np.multiply(sizes, cardinalities) * 2.0 ** np.asarray(cardinalities)
 
 
-def cheapest_bags(sizes: np.ndarray, cardinalities: np.ndarray, kept_percent: int) -> np.ndarray:
+def cheapest_bags(sizes: ArrayLike, cardinalities: ArrayLike, kept_percent: int) -> np.ndarray:
     """Return the places of the bags that pruning keeps, in their order.
 
     Parameters
@@ -81,9 +83,8 @@ def cheapest_bags(sizes: np.ndarray, cardinalities: np.ndarray, kept_percent: in
     >>> cheapest_bags([1, 9, 2, 1, 4], [1, 2, 1, 4, 1], kept_percent=70).tolist()
     [0, 2, 4]
     """
-    costs = bag_costs(sizes, cardinalities)
-    n_kept = len(costs) * kept_percent // 100
-    return np.sort(np.argsort(costs, kind="stable")[:n_kept])
+    by_cost = np.argsort(bag_costs(sizes, cardinalities), kind="stable")
+    return np.sort(by_cost[: len(by_cost) * kept_percent // 100])
 
 
 def best_time(call: Callable[[], object]) -> float:
@@ -137,19 +138,17 @@ def e_step(unit: Unit) -> dict[str, float]:
     model = fitted_model(unit.data, unit.draw, unit.seed)
     kept = cheapest_bags(bags.sizes, y.sum(axis=1), unit.condition["kept_percent"])
     bags, y = bags[kept], y[kept]
-    n_instances = int(bags.n_instances)
-    if unit.method == "prior":
-        seconds = best_time(lambda: log_priors(model, bags.X))
-        return {"seconds": seconds, "uncertified": 0, "n_instances": n_instances}
-    warm_up()
-    problem = UnionProblem(bags.offsets, y)
-    log_prior = log_priors(model, bags.X)
-
-    def infer():
-        return problem.answer(log_prior, method=unit.method, n_jobs=1)
-
-    uncertified = int(np.isinf(infer().error_bound).sum())
-    return {"seconds": best_time(infer), "uncertified": uncertified, "n_instances": n_instances}
+    call = partial(log_priors, model, bags.X)
+    uncertified = 0
+    if unit.method != "prior":
+        warm_up()
+        problem = UnionProblem(bags.offsets, y)
+        call = partial(problem.answer, call(), method=cast(Any, unit.method), n_jobs=1)
+        uncertified = int(np.isinf(call().error_bound).sum())
+    return {
+        "seconds": best_time(call), "uncertified": uncertified,
+        "n_instances": int(bags.n_instances),
+    }  # fmt: skip
 
 
 def count_unit(plan: Plan, name: str) -> Unit:

@@ -56,7 +56,7 @@ class Figure:
 
 def panels(
     n_panels: int, *, n_columns: int = 2, size: tuple[float, float] = (4.6, 3.4)
-) -> tuple[Any, list]:
+) -> tuple[Any, list[Any]]:
     """Make a figure of some panels, in rows.
 
     Returns
@@ -69,14 +69,13 @@ def panels(
     n_columns = min(n_columns, n_panels)
     n_rows = -(-n_panels // n_columns)
     canvas = Canvas(figsize=(size[0] * n_columns, size[1] * n_rows), layout="constrained")
-    axes = list(canvas.subplots(n_rows, n_columns, squeeze=False).ravel())
-    for unused in axes[n_panels:]:
-        unused.remove()
-    for axis in axes[:n_panels]:
+    # Not in the last places of the last row, where nothing is to be drawn.
+    axes = [canvas.add_subplot(n_rows, n_columns, place + 1) for place in range(n_panels)]
+    for axis in axes:
         axis.spines[["top", "right"]].set_visible(False)
         axis.grid(axis="y", color="#dddddd", linewidth=0.7)
         axis.set_axisbelow(True)
-    return canvas, axes[:n_panels]
+    return canvas, axes
 
 
 def _legend_below(figure, n_columns):
@@ -100,7 +99,7 @@ def curve_figure(
     x: str,
     x_label: str,
     y_label: str,
-    panel: str | Callable[[dict], str] = "data",
+    panel: str | Callable[[Values], str] = "data",
     y: str = "ours",
     logarithmic: bool = False,
     y_logarithmic: bool = False,
@@ -122,12 +121,11 @@ def curve_figure(
     marked : bool
         Whether logarithmic axes are marked by plain numbers: x at the points, y at 1, 2 and 5.
     """
-    lines = {}
+    lines: dict[str, dict[str, list[tuple[float, float]]]] = {}
     for record in records:
         where = panel(record) if callable(panel) else record[panel]
-        points = lines.setdefault(where, {}).setdefault(record[line], ([], []))
-        points[0].append(record[x])
-        points[1].append(record[y])
+        points = lines.setdefault(where, {}).setdefault(record[line], [])
+        points.append((record[x], record[y]))
 
     def draw():
         from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
@@ -135,17 +133,19 @@ def curve_figure(
         figure, axes = panels(len(lines))
         places = {}
         for axis, (heading, of_panel) in zip(axes, lines.items(), strict=True):
-            axis.set_title(heading)
-            for label, (horizontal, vertical) in of_panel.items():
+            for label, points in of_panel.items():
                 place = places.setdefault(label, len(places)) % len(STYLES)
-                style = dict(zip(("color", "marker", "linestyle"), STYLES[place], strict=True))
-                axis.plot(horizontal, vertical, label=label, markersize=5, **style)
-            axis.set_xlabel(x_label)
-            axis.set_ylabel(y_label)
-            if logarithmic:
-                axis.set_xscale("log")
-            if y_logarithmic:
-                axis.set_yscale("log")
+                colour, marker, dash = STYLES[place]
+                horizontal, vertical = zip(*points, strict=True)
+                axis.plot(
+                    horizontal, vertical, label=label, markersize=5, color=colour, marker=marker,
+                    linestyle=dash,
+                )  # fmt: skip
+            axis.set(
+                title=heading, xlabel=x_label, ylabel=y_label,
+                xscale="log" if logarithmic else "linear",
+                yscale="log" if y_logarithmic else "linear",
+            )  # fmt: skip
             if marked and logarithmic:
                 axis.set_xticks(horizontal, [str(each) for each in horizontal])
                 axis.set_xticks([], minor=True)
@@ -179,7 +179,7 @@ def comparison_figure(
     row, published : str
         The entries of a record that hold its row, and the published figure.
     """
-    groups = {}
+    groups: dict[str, list[Values]] = {}
     for record in records:
         groups.setdefault(record["data"], []).append(record)
 
@@ -187,7 +187,6 @@ def comparison_figure(
         n_rows = max(len(group) for group in groups.values())
         figure, axes = panels(len(groups), size=(4.6, 0.7 + 0.33 * n_rows))
         for axis, (data, group) in zip(axes, groups.items(), strict=True):
-            axis.set_title(data)
             for place, record in enumerate(group):
                 axis.errorbar(
                     record["ours"], place, xerr=record.get("std"), fmt="o", color=STYLES[0][0],
@@ -201,7 +200,7 @@ def comparison_figure(
             axis.set_yticks(range(len(group)), [record[row] for record in group])
             axis.invert_yaxis()
             axis.grid(axis="x", color="#dddddd", linewidth=0.7)
-            axis.set_xlabel(x_label)
+            axis.set(title=data, xlabel=x_label)
         _legend_below(figure, 2)
         return figure
 

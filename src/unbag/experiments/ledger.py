@@ -10,7 +10,7 @@ anew.
 import gzip
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -49,15 +49,15 @@ class Ledger:
         Whether what other sources made counts as done.
     """
 
-    def __init__(self, out: str | os.PathLike, experiment: str, *, use_stale: bool = True):
-        self.folder = Path(out) / experiment
-        self.use_stale = use_stale
-        self._records = {}
+    def __init__(self, out: str | os.PathLike[str], experiment: str, *, use_stale: bool = True):
+        self.folder: Path = Path(out) / experiment
+        self.use_stale: bool = use_stale
+        self._records: dict[str, Values] = {}
         # Its own records last: they may have been made anew.
-        for path in sorted(Path(out).glob("*/"), key=lambda path: path == self.folder):
-            self._read(path)
+        for folder in sorted(Path(out).glob("*/"), key=lambda path: path == self.folder):
+            self._read(folder)
 
-    def _read(self, folder):
+    def _read(self, folder: Path) -> None:
         self._records |= {
             key: record
             for key, record in read_records(folder).items()
@@ -107,16 +107,21 @@ class Ledger:
     def add(self, unit: Unit, result: Values) -> None:
         """Keep the result of a finished unit, within `writing`; it is on disk when this returns."""
         description = unit.describe()
-        record = {
-            "unit": description, "result": result, "sources": fingerprint(description["task"]),
-            "version": __version__,
-        }  # fmt: skip
-        line = json.dumps(record)
+        line = json.dumps(
+            {
+                "unit": description, "result": result, "sources": fingerprint(description["task"]),
+                "version": __version__,
+            }
+        )  # fmt: skip
         self._file.write(line.encode() + b"\n")
         self._file.flush()
         os.fsync(self._file.fileno())
         # As it will be read again, so that a resumed run ends in the same table.
         self._records[unit.key] = json.loads(line)
+
+
+#: What units of work gave: a ledger, or a plain dict.
+Results = Ledger | Mapping[Unit, Values]
 
 
 def read_records(folder: Path) -> dict[str, Values]:
@@ -150,16 +155,15 @@ def is_stale(record: Values) -> bool:
 
 def compress(folder: Path) -> None:
     """Move what the file of lines in a folder holds to the compressed file."""
-    lines = folder / LINES
     if records := read_records(folder):
         text = "".join(json.dumps(records[key]) + "\n" for key in sorted(records))
         with atomic_write(folder / COMPRESSED) as file:
             file.write(gzip.compress(text.encode(), mtime=0))
-    lines.unlink()
+    (folder / LINES).unlink()
 
 
 @contextmanager
-def _locked(folder):
+def _locked(folder: Path) -> Iterator[None]:
     """Lock a folder for this process; the lock ends with it, however it ends."""
     if fcntl is None:
         yield

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
+from typing import Any
 
 from sklearn.preprocessing import MinMaxScaler, Normalizer
 
@@ -25,7 +26,7 @@ from unbag.estimators import (
 from unbag.pipeline import BagPipeline
 from unbag.preprocessing import OnInstances
 
-from .unit import Values
+from .unit import Unit, Values
 
 
 @dataclass(frozen=True)
@@ -43,11 +44,15 @@ class Method:
     """
 
     title: str
-    build: Callable
+    build: Callable[..., Any]
     grids: dict[str, list[Values]]
 
+    def model(self, unit: Unit) -> Any:
+        """Build the estimator that a unit of work asks for."""
+        return self.build(random_state=unit.seed, **unit.setting)
 
-def grid(**values: list) -> list[Values]:
+
+def grid(**values: Sequence[Any]) -> list[Values]:
     """Return all combinations of values.
 
     Examples
@@ -59,38 +64,38 @@ def grid(**values: list) -> list[Values]:
 
 
 def levels(
-    full: Sequence, standard: Sequence | None = None, quick: Sequence | None = None
+    full: Sequence[Any], standard: Sequence[Any] | None = None, quick: Sequence[Any] | None = None
 ) -> Values:
     """Return what is tried at each level: where nothing is given, as at the level above."""
     standard = full if standard is None else standard
     return {"full": full, "standard": standard, "quick": standard if quick is None else quick}
 
 
-def published_model(random_state: int, **setting) -> ORLogisticRegression:
+def published_model(random_state: int, **setting: Any) -> ORLogisticRegression:
     """Build the paper's model, as published: EM, 50 steps, no penalty."""
     return ORLogisticRegression(
         0.0, solver="em", max_iter=50, tol=0.0, random_state=random_state, **setting
     )
 
 
-def published_bound(random_state: int, **setting) -> SupervisedLogisticRegression:
+def published_bound(random_state: int, **setting: Any) -> SupervisedLogisticRegression:
     """Build its bound, which learns from instance labels: the same steps, as many, no penalty."""
     return SupervisedLogisticRegression(
         0.0, solver="em", max_iter=50, tol=0.0, random_state=random_state, **setting
     )
 
 
-def of_distances(kind: type, random_state: int, unit_length: bool, **setting) -> BagPipeline:
+def of_distances(
+    kind: Callable[..., Any], random_state: int, unit_length: bool, **setting: Any
+) -> BagPipeline:
     """Build a method that measures distances between instances, on features from zero to one.
 
     Whether instances are brought to length one as well is a setting: the paper does not say how
     it scaled features, and these methods depend on it.
     """
     model = kind(random_state=random_state, scaling=None, **setting)
-    steps = [("scale", OnInstances(MinMaxScaler()))]
-    if unit_length:
-        steps.append(("length", OnInstances(Normalizer())))
-    return BagPipeline([*steps, ("model", model)])
+    length = [("length", OnInstances(Normalizer()))] if unit_length else []
+    return BagPipeline([("scale", OnInstances(MinMaxScaler())), *length, ("model", model)])
 
 
 NOTHING = levels([{}])

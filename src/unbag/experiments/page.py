@@ -39,7 +39,9 @@ README_DATA = {
 README_TABLE = re.compile(r"(<!-- results -->\n).*?(<!-- end of results -->)", re.DOTALL)
 
 
-def write_page(out: str | os.PathLike = COMMITTED, page: str | os.PathLike = PAGE) -> list[str]:
+def write_page(
+    out: str | os.PathLike[str] = COMMITTED, page: str | os.PathLike[str] = PAGE
+) -> list[str]:
     """Write a page of what the experiments have left in an output folder.
 
     Parameters
@@ -73,22 +75,24 @@ def section(study: Study, out: Path, link: Path) -> str:
     versions = ", ".join(f"{package} {about[package]}" for package in PACKAGES)
     options = "" if plan.level == "standard" else f" --{plan.level}"
     data = "".join(f" --data {each}" for each in plan.data)
+    quick = "**A first look, not a reproduction**: few folds, draws and settings."
+    figures = [
+        f"![{study.name}: {figure.stem}]({(link / figure.name).as_posix()})"
+        for figure in sorted(folder.glob("*.png"))
+    ]
+    tables = [(folder / f"{name}.md").read_text(encoding="utf-8") for name in about["tables"]]
+    remarks = [study.remarks, ""] if study.remarks else []
     parts = [
-        f"## {study.name}", "", f"{study.title[0].upper()}{study.title[1:]}.", "",
+        f"## {study.name}",
+        f"{study.title[0].upper()}{study.title[1:]}.",
         f"`unbag reproduce {study.name}{data}{options} --seed {plan.seed}` "
-        f"(Python {about['python']}; {versions})", "",
-    ]  # fmt: skip
-    if plan.level == "quick":
-        parts += ["**A first look, not a reproduction**: few folds, draws and settings.", ""]
-    if note := provenance(study, plan, out):
-        parts += [note, ""]
-    for figure in sorted(folder.glob("*.png")):
-        parts += [f"![{study.name}: {figure.stem}]({(link / figure.name).as_posix()})", ""]
-    for table in about["tables"]:
-        parts += [(folder / f"{table}.md").read_text(encoding="utf-8")]
-    if study.remarks:
-        parts += [study.remarks, ""]
-    return "\n".join(parts)
+        f"(Python {about['python']}; {versions})",
+        quick if plan.level == "quick" else "",
+        provenance(study, plan, out),
+        *figures,
+        "\n".join([*tables, *remarks]),
+    ]
+    return "\n\n".join(filter(None, parts))
 
 
 def provenance(study: Study, plan: Plan, out: Path) -> str:
@@ -97,14 +101,13 @@ def provenance(study: Study, plan: Plan, out: Path) -> str:
     units = study.units(plan, ledger)
     n_done = sum(unit in ledger for unit in units)
     kept = f"whose ledger has {n_done} of {len(units)} units of work"
-    gap = f"‡ From committed results {kept if n_done else 'without a ledger'}."
-    notes = [gap if n_done < len(units) else "", ledger.note_on_stale(units)]
-    return " ".join(filter(None, notes))
+    gap = f"‡ From committed results {kept if n_done else 'without a ledger'}. "
+    return f"{gap if n_done < len(units) else ''}{ledger.note_on_stale(units)}".strip()
 
 
 def readme_table(out: Path) -> str:
     """Write the README's table of instance accuracies, in Markdown."""
-    rows = {}
+    rows: dict[str, dict[str, str]] = {}
     for record in read_csv(out / "inductive" / "inductive-accuracy.csv"):
         known = f" ({float(record['published']):.1f})" if record["published"] else ""
         row = rows.setdefault(record["method"], {})
@@ -127,7 +130,7 @@ def readme_table(out: Path) -> str:
 
 
 def write_readme(
-    out: str | os.PathLike = COMMITTED, readme: str | os.PathLike = "README.md"
+    out: str | os.PathLike[str] = COMMITTED, readme: str | os.PathLike[str] = "README.md"
 ) -> bool:
     """Write the table of results into a README, between the comments that mark its place.
 
@@ -136,10 +139,10 @@ def write_readme(
     bool
         Whether there is such a README.
     """
-    out, readme = Path(out), Path(readme)
+    readme = Path(readme)
     text = readme.read_text(encoding="utf-8") if readme.exists() else ""
     if not README_TABLE.search(text):
         return False
-    table = readme_table(out)
+    table = readme_table(Path(out))
     write_text(readme, README_TABLE.sub(lambda found: f"{found[1]}{table}\n{found[2]}", text))
     return True

@@ -8,6 +8,10 @@ from rich.console import Console
 
 from unbag import datasets
 
+from .figures import Figure
+from .tables import Table
+from .unit import Unit
+
 #: The paper's data sets, in its order.
 PAPER_DATA = (
     "hja", "hja-union", "msrcv2", "letter-carroll", "letter-frost", "voc12", "50salads",
@@ -80,8 +84,8 @@ class Study:
 
     name: str
     title: str
-    units: Callable
-    present: Callable
+    units: Callable[..., list[Unit]]
+    present: Callable[..., list[Table | Figure]]
     timed: bool = False
     data: tuple[str, ...] = PAPER_DATA
     remarks: str = ""
@@ -91,8 +95,7 @@ class Study:
 def available(names: Sequence[str], console: Console | None = None) -> tuple[str, ...]:
     """Leave out the data sets that are not on this machine, with a line about each."""
     found = tuple(name for name in names if datasets.is_available(name))
-    if console is not None:
-        for name in names:
-            if name not in found:
-                console.print(f"[yellow]{name} is not on this machine: left out.[/yellow]")
+    for name in names:
+        if name not in found and console is not None:
+            console.print(f"[yellow]{name} is not on this machine: left out.[/yellow]")
     return found

@@ -1,7 +1,7 @@
 """The figures of the paper, as data."""
 
 import tomllib
-from functools import cache
+from functools import cache, reduce
 from importlib.resources import files
 
 from .unit import Values
@@ -21,7 +21,9 @@ def published() -> Values:
     >>> published()["inductive"]["accuracy"]["hja-union"]["mlr"]["mean"]
     72.3
     """
-    return tomllib.loads((files(__package__) / "published.toml").read_text(encoding="utf-8"))
+    return tomllib.loads(
+        (files("unbag.experiments") / "published.toml").read_text(encoding="utf-8")
+    )
 
 
 def published_figure(*path: str) -> Values:
@@ -42,7 +44,4 @@ def published_figure(*path: str) -> Values:
     >>> published_figure("kernel", "msrcv2", "lsbcmm")
     {}
     """
-    figure = published()
-    for key in path:
-        figure = figure.get(key, {})
-    return figure
+    return reduce(lambda figures, key: figures.get(key, {}), path, published())

@@ -23,6 +23,7 @@ from .plan import LEVELS, Plan, available
 from .runner import do, run
 from .studies import STUDIES, find_study
 from .tables import Table, read_csv
+from .unit import Values
 
 PACKAGES = ("unbag", "numpy", "scipy", "scikit-learn", "numba")
 #: The file beside the results that says how they were made.
@@ -85,17 +86,16 @@ def reproduce(
     with ledger.writing():
         while run(study.units(plan, ledger), ledger, n_jobs=n_jobs, console=console, title=name):
             pass
-    results = study.present(plan, ledger)
-    if note := ledger.note_on_stale(study.units(plan, ledger)):
-        results = [
-            each if isinstance(each, Figure) else replace(each, notes=[*each.notes, note])
-            for each in results
-        ]
+    stale = list(filter(None, [ledger.note_on_stale(study.units(plan, ledger))]))
+    results = [
+        each if isinstance(each, Figure) else replace(each, notes=[*each.notes, *stale])
+        for each in study.present(plan, ledger)
+    ]
     write(results, Path(out) / name, plan)
     return results
 
 
-def write(results: list[Table | Figure], folder: Path, plan: Plan) -> None:
+def write(results: Sequence[Table | Figure], folder: Path, plan: Plan) -> None:
     """Write tables as Markdown and CSV, figures as PNG and SVG, and how they were made."""
     folder.mkdir(parents=True, exist_ok=True)
     for each in results:
@@ -113,7 +113,7 @@ def write(results: list[Table | Figure], folder: Path, plan: Plan) -> None:
     write_text(folder / ABOUT, json.dumps(about, indent=2) + "\n")
 
 
-def read_plan(folder: Path) -> tuple[Plan, dict]:
+def read_plan(folder: Path) -> tuple[Plan, Values]:
     """Read how the results in a folder were made.
 
     Returns
@@ -124,7 +124,7 @@ def read_plan(folder: Path) -> tuple[Plan, dict]:
     """
     if not (folder / ABOUT).exists():
         raise ValueError(f"{folder} holds no finished experiment: make it by `unbag reproduce`.")
-    about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+    about: Values = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
     return Plan(tuple(about["data"]), about["level"], about["seed"]), about
 
 
@@ -188,26 +188,27 @@ def remake_cells(
     titles = {key: compared.title for key, compared in comparison.methods.items()}
     method = next((key for key, title in titles.items() if method in (key, title)), method)
     ledger, made, cells = Ledger(out, study), {}, []
-    for table in about["tables"]:
-        for record in read_csv(folder / f"{table}.csv"):
-            if (record["data"], record["method"]) != (data, titles.get(method)):
-                continue
-            units = comparison.units_of(
-                plan, data, method, ast.literal_eval(record["setting"])
-            )  # fmt: skip
-            measure = record["measure"].replace(" ", "_")
-            recorded = float(record["ours"])
-            if fold is not None:
-                units = [row for row in units if row[0].fold == fold]
-                if not all(unit in ledger for row in units for unit in row) or not units:
-                    raise ValueError(
-                        f"The ledger in {folder} has no fold {fold} of {method} on {data}: give no "
-                        "fold, to compare with the table."
-                    )
-                recorded = float(mean_over_draws(ledger, units, measure).mean())
-            made |= {unit: do(unit) for row in units for unit in row if unit not in made}
-            now = float(mean_over_draws(made, units, measure).mean())
-            cells.append(Cell(table, record["measure"], recorded, now))
+    recorded_cells = [
+        (table, record)
+        for table in about["tables"]
+        for record in read_csv(folder / f"{table}.csv")
+        if (record["data"], record["method"]) == (data, titles.get(method))
+    ]
+    for table, record in recorded_cells:
+        units = comparison.units_of(plan, data, method, ast.literal_eval(record["setting"]))
+        measure = record["measure"].replace(" ", "_")
+        recorded = float(record["ours"])
+        if fold is not None:
+            units = [row for row in units if row[0].fold == fold]
+            if not all(unit in ledger for row in units for unit in row) or not units:
+                raise ValueError(
+                    f"The ledger in {folder} has no fold {fold} of {method} on {data}: give no "
+                    "fold, to compare with the table."
+                )
+            recorded = float(mean_over_draws(ledger, units, measure).mean())
+        made |= {unit: do(unit) for row in units for unit in row if unit not in made}
+        now = float(mean_over_draws(made, units, measure).mean())
+        cells.append(Cell(table, record["measure"], recorded, now))
     if not cells:
         raise ValueError(
             f"The tables of {study} have nothing on {method} and {data}; they have "

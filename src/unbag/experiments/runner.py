@@ -1,6 +1,7 @@
 """Doing units of work, on several processes, with progress, and so that it can be stopped."""
 
 import signal
+import warnings
 from collections.abc import Iterable
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from multiprocessing import get_context
@@ -14,6 +15,7 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from sklearn.exceptions import ConvergenceWarning
 
 from unbag._threads import one_blas_thread
 
@@ -23,7 +25,9 @@ from .unit import Unit, Values
 
 def do(unit: Unit) -> Values:
     """Do one unit of work, on one thread, and return its result."""
-    with one_blas_thread():
+    with one_blas_thread(), warnings.catch_warnings():
+        # A number of iterations that is published, or the default, is meant to end fits.
+        warnings.simplefilter("ignore", ConvergenceWarning)
         return unit.task(unit)
 
 

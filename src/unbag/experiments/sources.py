@@ -43,5 +43,6 @@ def statements(file: Path) -> str:
     lines = source.splitlines()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Expr) and isinstance(getattr(node.value, "value", None), str):
-            lines[node.lineno - 1 : node.end_lineno] = [""] * (node.end_lineno - node.lineno + 1)
+            text = slice(node.lineno - 1, node.end_lineno)
+            lines[text] = [""] * len(lines[text])
     return "\n".join(line for line in lines if line.strip() and not line.strip().startswith("#"))

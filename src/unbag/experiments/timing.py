@@ -14,7 +14,7 @@ import numpy as np
 
 from unbag.bags import Bags
 from unbag.estimators import ORLogisticRegression
-from unbag.fitting import UncertifiedWarning
+from unbag.fitting import Scaling, UncertifiedWarning
 from unbag.model_selection import inductive_accuracy
 from unbag.pipeline import BagPipeline, kernel_pipeline
 from unbag.union import infer
@@ -22,13 +22,16 @@ from unbag.union.dispatch import METHODS as KERNELS
 
 from .data import load_fold
 from .figures import Figure, curve_figure
+from .ledger import Results
 from .methods import published_model
 from .plan import Plan
 from .tables import Table, beside, comparison_table, record_cell
-from .unit import Results, Unit, Values
+from .unit import Unit, Values
 
 #: A curve: its data set and its name, to a `summary` for each of its points.
-Curves = dict[tuple[str, str], list[dict[str, float]]]
+Curves = dict[tuple[str, str], list[Values]]
+#: Finds the published figure of a data set, a line and a percentage; None where there is none.
+Published = Callable[[str, str, int], float | None]
 
 #: How a fit infers: the published way, and ours.
 INFERENCES = {"fast": "FAST", "auto": "unbag"}
@@ -37,18 +40,18 @@ SHORTCUT_DATA = ("hja", "hja-union", "msrcv2", "letter-carroll", "letter-frost")
 
 
 def kernel_model(
-    random_state: int, n_components: float, n_iterations: int, scaling: str | None, **setting
+    random_state: int, n_components: float, n_iterations: int, scaling: Scaling, **setting: Any
 ) -> BagPipeline:
     """Build the kernel version of the paper's model, on a share of the instances."""
-    model = ORLogisticRegression(
-        0.0, solver="em", max_iter=n_iterations, tol=0.0, scaling=scaling, **setting
-    )
     return kernel_pipeline(
-        model, scale=1.0, n_components=n_components, whiten=False, random_state=random_state
-    )
+        ORLogisticRegression(
+            0.0, solver="em", max_iter=n_iterations, tol=0.0, scaling=scaling, **setting
+        ),
+        scale=1.0, n_components=n_components, whiten=False, random_state=random_state,
+    )  # fmt: skip
 
 
-MODELS = {
+MODELS: dict[str, Callable[..., Any]] = {
     "em": published_model,
     # Each iteration on a new sample of the bags.
     "stochastic": partial(ORLogisticRegression, 0.0, solver="stochastic", max_iter=50),
@@ -83,7 +86,7 @@ def counted_warnings() -> Iterator[dict[str, int]]:
     >>> counts
     {'uncertified': 1, 'other_warnings': 0}
     """
-    counts = {}
+    counts: dict[str, int] = {}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield counts
@@ -115,7 +118,7 @@ def point_units(
     plan: Plan,
     name: str,
     model: str,
-    setting: dict,
+    setting: Values,
     draws: Sequence[int] | None = None,
     folds: Sequence[int] | None = None,
 ) -> list[list[Unit]]:
@@ -132,17 +135,15 @@ def point_units(
     draws, folds : sequences of int, optional
         By default all that are planned.
     """
-    draws = plan.draws(name) if draws is None else draws
-    folds = range(plan.n_folds) if folds is None else folds
     return [
         [
             Unit(
                 timed_fold, name, draw, model, setting, fold=fold, n_folds=plan.n_folds,
                 seed=plan.seed,
             )
-            for fold in folds
+            for fold in (range(plan.n_folds) if folds is None else folds)
         ]
-        for draw in draws
+        for draw in (plan.draws(name) if draws is None else draws)
     ]  # fmt: skip
 
 
@@ -181,7 +182,7 @@ def curves_of(
     }
 
 
-def summary(results: Results, units: list[list[Unit]]) -> dict[str, float]:
+def summary(results: Results, units: list[list[Unit]]) -> Values:
     """Summarise the results of a point of a curve.
 
     Parameters
@@ -207,15 +208,16 @@ def summary(results: Results, units: list[list[Unit]]) -> dict[str, float]:
     >>> point["accuracy"], round(point["std"], 3), point["seconds"], point["other_warnings"]
     (71.0, 1.414, 2.0, 2)
     """
-    found = [[results[unit] for unit in row] for row in units]
-    accuracies = np.array([[each["inductive_accuracy"] for each in row] for row in found])
-    flat = [each for row in found for each in row]
+    accuracies, seconds, uncertified, others = (
+        np.array([[results[unit][entry] for unit in row] for row in units])
+        for entry in ("inductive_accuracy", "seconds", "uncertified", "other_warnings")
+    )
     return {
         "accuracy": float(accuracies.mean()),
         "std": float(accuracies.mean(axis=0).std(ddof=1)) if accuracies.shape[1] > 1 else None,
-        "seconds": float(np.median([each["seconds"] for each in flat])),
-        "uncertified": sum(each["uncertified"] for each in flat),
-        "other_warnings": sum(each["other_warnings"] for each in flat),
+        "seconds": float(np.median(seconds)),
+        "uncertified": int(uncertified.sum()),
+        "other_warnings": int(others.sum()),
     }
 
 
@@ -226,7 +228,7 @@ def curve_table(
     curves: Curves,
     percents: Sequence[int],
     notes: list[str],
-    published: Callable[[str, str, int], float | None] = lambda *_: None,
+    published: Published = lambda *_: None,
 ) -> Table:
     """Make a table of curves, one row each.
 
@@ -272,40 +274,32 @@ def curve_tables(
     *,
     accuracy_notes: list[str],
     time_notes: list[str],
-    published: Callable[[str, str, int], float | None] = lambda *_: None,
+    published: Published = lambda *_: None,
 ) -> tuple[Table, Table]:
     """Make the tables of the accuracy and of the time of fits over a share of something."""
-    accuracies = curve_table(
-        f"{study}-accuracy",
-        f"Instance accuracy (%) over the share of {over}",
-        "accuracy",
-        curves,
-        percents,
-        accuracy_notes,
-        published,
-    )
-    times = curve_table(
-        f"{study}-time",
-        f"Seconds per fit over the share of {over}",
-        "seconds",
-        curves,
-        percents,
-        time_notes,
-    )
-    return accuracies, times
+    return (
+        curve_table(
+            f"{study}-accuracy", f"Instance accuracy (%) over the share of {over}", "accuracy",
+            curves, percents, accuracy_notes, published,
+        ),
+        curve_table(
+            f"{study}-time", f"Seconds per fit over the share of {over}", "seconds", curves,
+            percents, time_notes,
+        ),
+    )  # fmt: skip
 
 
 def curve_figures(
     study: str,
     shortcut: str,
-    accuracies: list[dict],
-    times: list[dict],
+    accuracies: list[Values],
+    times: list[Values],
     *,
     x_label: str,
     logarithmic: bool,
 ) -> tuple[Figure, Figure]:
     """Make the figures of accuracies and times, from the records of such tables."""
-    axes = {"line": "line", "x": "percent", "x_label": x_label, "marked": True}
+    axes: Values = {"line": "line", "x": "percent", "x_label": x_label, "marked": True}
     return (
         curve_figure(
             f"{study}-accuracy", f"Accuracy with {shortcut}", accuracies,
@@ -318,7 +312,7 @@ def curve_figures(
     )  # fmt: skip
 
 
-def published_at(figures: dict, name: str) -> Any:
+def published_at(figures: Values, name: str) -> Any:
     """Find the published figure of a data set; for HJA union, that of HJA bird.
 
     Examples

@@ -1,13 +1,15 @@
 """The smallest piece of work, such as one method with one setting on one fold."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
 #: Plain values by name: the result of a unit of work, a setting, or a record of a table.
 Values = dict[str, Any]
+#: A number that a unit does not have.
+NONE = -1
 
 
 @dataclass(frozen=True)
@@ -43,21 +45,20 @@ class Unit:
     """
 
     task: Callable[["Unit"], Values]
-    data: str | None = None
-    draw: int | None = None
-    method: str | None = None
+    data: str = ""
+    draw: int = NONE
+    method: str = ""
     setting: Values = field(default_factory=dict)
     condition: Values = field(default_factory=dict)
-    fold: int | None = None
-    n_folds: int | None = None
-    seed: int | None = None
+    fold: int = NONE
+    n_folds: int = NONE
+    seed: int = NONE
 
     def describe(self) -> Values:
         """Return the unit as JSON can hold it, without what is not given."""
         given = {each.name: getattr(self, each.name) for each in fields(self)[1:]}
-        module = self.task.__module__.removeprefix(f"{__package__}.")
-        task = f"{module}.{self.task.__qualname__}"
-        return {"task": task, **{k: v for k, v in given.items() if v is not None and v != {}}}
+        task = f"{self.task.__module__}.{self.task.__qualname__}".removeprefix(f"{__package__}.")
+        return {"task": task, **{k: v for k, v in given.items() if v not in ("", NONE, {})}}
 
     @cached_property
     def key(self) -> str:
@@ -77,7 +78,3 @@ def key_of(description: Values) -> str:
     True
     """
     return json.dumps(description, sort_keys=True)
-
-
-#: What units of work gave: a ledger, or a plain dict.
-Results = Mapping[Unit, Values]

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from numpy.typing import DTypeLike, NDArray
 from pyarrow import types
 
-from unbag._files import DataError, check_rows, check_same, refuse, shortened
 from unbag._checks import first_nonfinite
+from unbag._files import DataError, check_rows, check_same, refuse, shortened
 from unbag.bags import offsets_of
 from unbag.labels import LabelSets, Unknown
 

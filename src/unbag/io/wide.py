@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from unbag._files import DataError, refuse
 from unbag._checks import first_nonfinite
+from unbag._files import DataError, refuse
 from unbag.bags import bag_of, offsets_of
 
 from .roles import Roles

@@ -37,9 +37,12 @@ def test_models_are_what_their_settings_say():
 
 
 def test_best_published_figures():
-    assert best_published("hja-union") == (72.8, 77.6)
-    assert best_published("letter-carroll") == (72.1, 79.5)
-    assert best_published("digits") == (None, None)
+    assert best_published("hja-union", "mlr") == 72.8
+    assert best_published("hja-union", "slr") == 77.6
+    assert best_published("letter-carroll", "mlr") == 72.1
+    assert best_published("letter-carroll", "slr") == 79.5
+    assert best_published("digits", "mlr") is None
+    assert best_published("digits", "slr") is None
 
 
 def test_end_to_end(tmp_path, monkeypatch):

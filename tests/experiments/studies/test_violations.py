@@ -10,11 +10,8 @@ from unbag.experiments.runner import do
 from unbag.experiments.studies import violations
 from unbag.experiments.studies.violations import (
     READINGS,
-    absent_as_unknown,
-    as_given,
     corrupted,
     corruption_rng,
-    given_as_optional,
     likeliest_class,
     violated_fold,
 )
@@ -77,9 +74,9 @@ def test_corruption_is_seeded_by_all_that_it_depends_on():
 
 def test_readings_say_what_they_mean():
     y = np.array([[1, 0]])
-    np.testing.assert_array_equal(as_given(y), [[1, 0]])
-    np.testing.assert_array_equal(given_as_optional(y), [[-1, 0]])
-    np.testing.assert_array_equal(absent_as_unknown(y), [[1, -1]])
+    np.testing.assert_array_equal(READINGS["required"].of(y), [[1, 0]])
+    np.testing.assert_array_equal(READINGS["optional"].of(y), [[-1, 0]])
+    np.testing.assert_array_equal(READINGS["unknown"].of(y), [[1, -1]])
 
 
 def test_the_background_is_never_the_answer(rng):

@@ -71,8 +71,7 @@ class LogisticRows:
             tried = start - direction
             loss, gradient, curvature = self.loss(tried, positive, whole)
             for _ in range(MOST_CUTS):
-                too_long = loss > start_loss - 1e-4 * length * slope
-                too_long = np.flatnonzero(too_long & worthwhile)
+                too_long = np.flatnonzero(worthwhile & (loss > start_loss - 1e-4 * length * slope))
                 if not len(too_long):
                     break
                 length[too_long] *= CUT
@@ -117,11 +116,7 @@ class LogisticRows:
         room = self._room[2:] if room is None else room
         logits, odds, log_odds, curvature = room[:, : len(weights)]
         np.matmul(weights, self.X.T, out=logits)
-        # From 0 to 1: those of the less probable side.
-        np.abs(logits, out=odds)
-        np.negative(odds, out=odds)
-        np.exp(odds, out=odds)
-        np.log1p(odds, out=log_odds)
+        np.log1p(lesser_odds(logits, out=odds), out=log_odds)
         loss = 0.5 * weights**2 @ self.penalty
         add_losses(logits, odds, log_odds, positive, whole, loss, curvature)
         return loss, odds @ self.X + weights * self.penalty, curvature
@@ -154,6 +149,13 @@ class LogisticRows:
                 search, size, goal = search[unsolved], size[unsolved], goal[unsolved]
                 curvature = moved_up(curvature, unsolved)
         return direction
+
+
+def lesser_odds(logits: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """Fill `out` with the odds of the less probable side, from 0 to 1, and return it."""
+    np.abs(logits, out=out)
+    np.negative(out, out=out)
+    return np.exp(out, out=out)
 
 
 @any_order

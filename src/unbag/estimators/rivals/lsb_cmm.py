@@ -129,7 +129,15 @@ class LSBCMM(ProbabilisticClassifier):
         -------
         self
         """
-        self._check_parameters()
+        check_numbers(
+            self,
+            variance=(SMALLEST, np.inf),
+            concentration=(SMALLEST, np.inf),
+            tol=(0, np.inf),
+        )
+        check_positive_integers(
+            self, "max_iter", *([] if self.n_components is None else ["n_components"])
+        )
         bags, labels = self._read_training(X, y)
         pinned = self._read_instance_labels(instance_labels, bags)
         candidates = UnionProblem(bags.offsets, labels.indicator, pinned).allowed_labels()
@@ -139,14 +147,12 @@ class LSBCMM(ProbabilisticClassifier):
         candidates = candidates[used]
         X = np.asarray(bags.X, dtype=np.float64)[used]
         self.scaler_: Any = fitted_scaler(self, X)
-        n_components = self.n_components
-        if n_components is None:
-            n_components = COMPONENTS_PER_CLASS * int(candidates.any(axis=0).sum())
+        n_default = COMPONENTS_PER_CLASS * int(candidates.any(axis=0).sum())
         with one_blas_thread():
             mixture = fit_mixture(
                 self.scaler_.transform(X),
                 candidates,
-                n_components=n_components,
+                n_components=n_default if self.n_components is None else self.n_components,
                 variance=self.variance,
                 concentration=self.concentration,
                 max_iter=self.max_iter,
@@ -161,17 +167,6 @@ class LSBCMM(ProbabilisticClassifier):
         self.n_iter_: int = len(mixture.history)
         self.converged_: bool = mixture.converged
         return self
-
-    def _check_parameters(self):
-        check_numbers(
-            self,
-            variance=(SMALLEST, np.inf),
-            concentration=(SMALLEST, np.inf),
-            tol=(0, np.inf),
-        )
-        if self.n_components is not None:
-            check_positive_integers(self, "n_components")
-        check_positive_integers(self, "max_iter")
 
     def _instance_log_proba(self, X):
         if not len(X):

@@ -59,10 +59,9 @@ class MedoidClassifier(BagClassifier):
         check_numbers(self, ratio=(0, 1))
         bags, labels = self._read_training(X, y)
         filled = np.flatnonzero(bags.sizes > 0)
-        labels = labels[filled]
+        bags, labels = bags[filled], labels[filled]
         known = ~labels.optional
         known[:, ~known.any(axis=0)] = True
-        bags = bags[filled]
         self._scaler: Any = fitted_scaler(self, bags.X)
         bags = self._scaled(bags)
         distances = hausdorff_distances(bags.X, bags.offsets)
@@ -82,8 +81,9 @@ class MedoidClassifier(BagClassifier):
         filled = bags.sizes > 0
         if filled.any():
             bags = self._scaled(bags[filled])
-            medoids = self._medoids
-            distances = hausdorff_distances(bags.X, bags.offsets, medoids.X, medoids.offsets)
+            distances = hausdorff_distances(
+                bags.X, bags.offsets, self._medoids.X, self._medoids.offsets
+            )
             check_distances(distances)
             scores[filled] = self._scores(distances)
         return scores
@@ -186,15 +186,11 @@ def squared_hausdorff(X, offsets, other_X, other_offsets, symmetric):
         while last < n_others and other_offsets[last + 1] - start <= width:
             last += 1
         n_columns = other_offsets[last] - start
-        for f in range(n_features):
-            for j in range(n_columns):
-                block[f, j] = other_X[start + j, f]
+        block[:, :n_columns] = other_X[start : start + n_columns].T
         for b in range(last if symmetric else n_bags):
-            for j in range(n_columns):
-                nearest[j] = np.inf
+            nearest[:n_columns] = np.inf
             for i in range(offsets[b], offsets[b + 1]):
-                for j in range(n_columns):
-                    distance[j] = 0.0
+                distance[:n_columns] = 0.0
                 for f in range(n_features):
                     value = X[i, f]
                     for j in range(n_columns):

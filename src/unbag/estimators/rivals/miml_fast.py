@@ -130,7 +130,12 @@ class MIMLFast(InstanceClassifier):
         -------
         self
         """
-        self._check_parameters()
+        check_positive_integers(self, "n_dimensions", "n_concepts", "n_epochs", "average_every")
+        numbers = ("norm_bound", "learning_rate", "decay", "divisor")
+        check_numbers(self, **dict.fromkeys(numbers, (0, np.inf)))
+        for name in ("norm_bound", "divisor"):
+            if getattr(self, name) == 0:
+                raise ValueError(f"{name} must be above 0.")
         bags, labels = self._read_training(X, y)
         if len(self.classes_) == 0:
             raise ValueError("There is nothing to rank: y has no class at all.")
@@ -143,8 +148,9 @@ class MIMLFast(InstanceClassifier):
             np.append(0, rivals.sum(axis=1).cumsum()),
         )  # fmt: skip
         pair_bags, pair_labels = np.nonzero(with_dummy(labels.required) & (bags.sizes > 0)[:, None])
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(
+            check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        )
         start = random_ranker(
             bags.n_features, rivals.shape[1], self.n_concepts, self.n_dimensions,
             self.norm_bound, rng,
@@ -162,14 +168,6 @@ class MIMLFast(InstanceClassifier):
         self.dummy_concepts_: np.ndarray = average.concepts[-1]
         return self
 
-    def _check_parameters(self):
-        check_positive_integers(self, "n_dimensions", "n_concepts", "n_epochs", "average_every")
-        for name in ("norm_bound", "learning_rate", "decay", "divisor"):
-            check_numbers(self, **{name: (0, np.inf)})
-        for name in ("norm_bound", "divisor"):
-            if getattr(self, name) == 0:
-                raise ValueError(f"{name} must be above 0.")
-
     def _instance_scores(self, X):
         return self._scores(X, self.concepts_)
 
@@ -177,8 +175,8 @@ class MIMLFast(InstanceClassifier):
         """Score instances for some classes, by the concepts of these."""
         scores = np.empty((len(X), len(concepts)))
         if len(X):
-            projected = self.scaler_.transform(X.astype(np.float64, copy=False))
-            projected = projected @ self.projection_.T
+            scaled = self.scaler_.transform(X.astype(np.float64, copy=False))
+            projected = scaled @ self.projection_.T
             # Class by class, so that no array holds the scores of all concepts.
             for c, of_class in enumerate(concepts):
                 scores[:, c] = (projected @ of_class.T).max(axis=1)

@@ -117,12 +117,11 @@ def train(
     n_summed = 0
     for epoch in range(n_epochs):
         order = rng.permutation(len(pair_bags))
-        counts = run_epoch(
+        history[epoch], n_added = run_epoch(
             contest, pair_bags[order], pair_labels[order], rng, ranker, total, schedule,
             history.sum(),
         )  # fmt: skip
-        history[epoch] = counts[0]
-        n_summed += counts[1]
+        n_summed += n_added
     if n_summed == 0:
         return ranker, history
     return Ranker(total.columns / n_summed, total.concepts / n_summed), history
@@ -157,9 +156,8 @@ def run_epoch(contest, pair_bags, pair_labels, rng, ranker, total, schedule, n_b
     for pair in range(len(pair_bags)):
         b, label = pair_bags[pair], pair_labels[pair]
         bag = X[offsets[b] : offsets[b + 1]]
-        n_rivals = rival_offsets[b + 1] - rival_offsets[b]
-        if label == n_labels - 1:
-            n_rivals -= 1
+        # The dummy, which comes last among the rivals, is none to itself.
+        n_rivals = rival_offsets[b + 1] - rival_offsets[b] - int(label == n_labels - 1)
         if n_rivals > 0:
             project(bag, columns, projected)
             score, i, k = best_match(projected, len(bag), concepts[label])
@@ -194,10 +192,7 @@ def run_epoch(contest, pair_bags, pair_labels, rng, ranker, total, schedule, n_b
 def project(bag, columns, projected):
     """Write ``bag @ columns`` into the first rows of `projected`."""
     n_features, n_dimensions = columns.shape
-    for i in range(len(bag)):
-        row = projected[i]
-        for d in range(n_dimensions):
-            row[d] = 0.0
+    projected[: len(bag)] = 0.0
     # Four features at once, for a quarter of the passes over the projected instances; each
     # column is fetched once for the whole bag.
     n_in_fours = n_features - n_features % 4
@@ -236,10 +231,7 @@ def best_match(projected, n_instances, concepts):
 @kernel
 def rank_loss(rank):
     """Return 1 + 1/2 + ... + 1/rank: what it costs a label to have so many rivals ahead."""
-    loss = 0.0
-    for place in range(1, rank + 1):
-        loss += 1.0 / place
-    return loss
+    return (1.0 / np.arange(1, rank + 1)).sum()
 
 
 @any_order
@@ -274,6 +266,4 @@ def move_concept(concept, direction, step, norm_bound):
 def shorten(vector, squares, norm_bound):
     """Shorten a vector, of this squared norm, to the bound."""
     if squares > norm_bound * norm_bound:
-        factor = norm_bound / np.sqrt(squares)
-        for d in range(len(vector)):
-            vector[d] *= factor
+        vector *= norm_bound / np.sqrt(squares)

@@ -102,7 +102,13 @@ class MIMLSVM(MedoidClassifier):
         -------
         self
         """
-        self._check_parameters()
+        check_numbers(self, C=(0, np.inf))
+        if self.C == 0:
+            raise ValueError("C must be more than 0: where errors cost nothing, none is avoided.")
+        if not isinstance(self.gamma, str):
+            check_numbers(self, gamma=(0, np.inf))
+        elif self.gamma != "scale":
+            raise ValueError(f"gamma must be a number or 'scale'; got {self.gamma!r}.")
         distances, target, known = self._learn_medoids(X, y)
         self._training_distances = distances
         self._gamma = self.gamma
@@ -119,20 +125,12 @@ class MIMLSVM(MedoidClassifier):
             if len(sides) == 1:
                 self.intercept_[c] = sides[0]
                 continue
-            machine = SVC(C=self.C, kernel="precomputed")
-            machine.fit(gram[np.ix_(bags, bags)], target[bags, c])
+            machine = SVC(C=self.C, kernel="precomputed").fit(
+                gram[np.ix_(bags, bags)], target[bags, c]
+            )
             self.dual_coef_[c, bags[machine.support_]] = machine.dual_coef_[0]
             self.intercept_[c] = machine.intercept_[0]
         return self
-
-    def _check_parameters(self):
-        check_numbers(self, C=(0, np.inf))
-        if self.C == 0:
-            raise ValueError("C must be more than 0: where errors cost nothing, none is avoided.")
-        if not isinstance(self.gamma, str):
-            check_numbers(self, gamma=(0, np.inf))
-        elif self.gamma != "scale":
-            raise ValueError(f"gamma must be a number or 'scale'; got {self.gamma!r}.")
 
     def _scores(self, distances):
         gram = rbf_kernel(distances, self._training_distances, gamma=self._gamma)

@@ -65,10 +65,8 @@ def fit_rank_loss(
     """
     n_bags, n_classes = y.shape
     n_features = X.shape[1]
-    if n_features > n_bags and not follow and n_classes * n_bags**2 <= KEPT_NUMBERS:
-        descend = descend_by_bags
-    else:
-        descend = descend_by_features
+    by_bags = n_features > n_bags and not follow and n_classes * n_bags**2 <= KEPT_NUMBERS
+    descend = descend_by_bags if by_bags else descend_by_features
     every = np.ones(y.shape, dtype=bool)
     lacking = (y == 0) if follow else None
     W = np.zeros((n_classes, n_features))
@@ -130,9 +128,7 @@ def descend_by_features(
             best, lowest = W, value
         W = (1 - step * alpha) * W - step * gradient
         # No optimum lies outside of this ball, as the hinges of a bag weigh 1 in all.
-        radius = np.sqrt(alpha * np.vdot(W, W))
-        if radius > 1:
-            W /= radius
+        W /= max(1.0, np.sqrt(alpha * np.vdot(W, W)))
     return best
 
 
@@ -200,9 +196,7 @@ def weigh_instances(scores, offsets, chosen, hard, weights):
         for c in range(scores.shape[1]):
             if not chosen[b, c]:
                 continue
-            highest = -np.inf
-            for i in range(first, last):
-                highest = max(highest, scores[i, c])
+            highest = scores[first:last, c].max()
             total = 0.0
             for i in range(first, last):
                 if hard:
@@ -210,8 +204,7 @@ def weigh_instances(scores, offsets, chosen, hard, weights):
                 else:
                     weights[i, c] = np.exp(scores[i, c] - highest)
                 total += weights[i, c]
-            for i in range(first, last):
-                weights[i, c] /= total
+            weights[first:last, c] /= total
 
 
 @kernel
@@ -221,8 +214,7 @@ def bag_scores(scores, offsets, weights):
     result = np.zeros((n_bags, n_classes))
     for b in range(n_bags):
         for i in range(offsets[b], offsets[b + 1]):
-            for c in range(n_classes):
-                result[b, c] += weights[i, c] * scores[i, c]
+            result[b] += weights[i] * scores[i]
     return result
 
 
@@ -244,8 +236,7 @@ def bag_loss(scores, y, pull):
                     loss += shortfall
                     pull[j] -= 1.0
                     pull[k] += 1.0
-    for c in range(n_classes):
-        pull[c] /= n_pairs
+    pull /= n_pairs
     return loss / n_pairs
 
 
@@ -292,10 +283,8 @@ def loss_and_gradient(W, X, offsets, weights, y, support, gradient):
     gradient[:] = 0.0
     total = 0.0
     for b in range(n_bags):
-        if len(support) > 0:
-            own = support[b]
-        else:
-            own = in_passing
+        own = support[b] if len(support) > 0 else in_passing
+        if len(support) == 0:
             rows = slice(offsets[b], offsets[b + 1])
             bag_support(X[rows], weights[rows], own)
         for c in range(n_classes):
@@ -346,13 +335,10 @@ def descend_in_span(gram, scores, y, squared_norm, alpha, steps, best):
         value = loss / n_bags + alpha / 2 * squared_norm
         if value < lowest:
             best_kept, lowest = kept, value
-            for b in range(n_bags):
-                for c in range(n_classes):
-                    best[b, c] = amounts[b, c]
+            best[:] = amounts
         shrink, along, across = 1.0 - step * alpha, 0.0, 0.0
         for c in range(n_classes):
-            for b in range(n_bags):
-                moved[b] = 0.0
+            moved[:] = 0.0
             for b in range(n_bags):
                 pull[b, c] *= step / n_bags
                 if pull[b, c] != 0.0:
@@ -364,13 +350,9 @@ def descend_in_span(gram, scores, y, squared_norm, alpha, steps, best):
                 scores[b, c] = shrink * scores[b, c] - moved[b]
         # Rounding may take what should be nothing below zero.
         squared_norm = max(0.0, shrink * (shrink * squared_norm - 2.0 * along) + across)
-        inside = 1.0
-        if alpha * squared_norm > 1.0:
-            inside = 1.0 / np.sqrt(alpha * squared_norm)
+        inside = 1.0 / max(1.0, np.sqrt(alpha * squared_norm))
         squared_norm *= inside * inside
         kept *= inside * shrink
-        for b in range(n_bags):
-            for c in range(n_classes):
-                scores[b, c] *= inside
-                amounts[b, c] = inside * (shrink * amounts[b, c] - pull[b, c])
+        scores *= inside
+        amounts = inside * (shrink * amounts - pull)
     return best_kept

@@ -26,7 +26,7 @@ from scipy.special import digamma, gammaln
 
 from unbag._compile import kernel
 
-from .logistic_rows import LogisticRows
+from .logistic_rows import LogisticRows, lesser_odds
 
 # Numbers in a matrix of components by instances that the M-step works on at a time.
 CHUNK = 2**19
@@ -206,11 +206,7 @@ def log_sticks(logits: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """
     if out is None:
         out = np.empty((logits.shape[0] + 1, logits.shape[1]))
-    log_odds = out[:-1]
-    np.abs(logits, out=log_odds)
-    np.negative(log_odds, out=log_odds)
-    np.exp(log_odds, out=log_odds)
-    np.log1p(log_odds, out=log_odds)
+    np.log1p(lesser_odds(logits, out=out[:-1]), out=out[:-1])
     break_sticks(logits, out)
     return out
 

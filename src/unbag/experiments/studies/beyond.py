@@ -22,6 +22,7 @@ from unbag.experiments import (
     Table,
     Unit,
     Values,
+    best_setting,
     cell,
     comparison_figure,
     comparison_table,
@@ -33,8 +34,10 @@ from unbag.experiments import (
     mean_over_draws,
     published,
     published_figure,
+    record_cell,
     some_methods,
     split,
+    spread,
     words,
 )
 from unbag.pipeline import BagPipeline, kernel_pipeline
@@ -43,24 +46,18 @@ from unbag.preprocessing import BagContext, OnInstances
 N_INNER = 2
 #: Instances in a dictionary; more cost more and give little.
 DICTIONARY = 600
-PENALTIES = [0.1, 1.0, 10.0]
-KERNEL_PENALTIES = [0.03, 0.1]
-WIDTHS = [0.5, 1.0]
-WEIGHTS = [0.5, 1.0]
-
-LINEAR = grid(context=[0.0], width=[None], background=[False], alpha=PENALTIES)
-CONTEXT = grid(context=WEIGHTS, width=[None], background=[False], alpha=PENALTIES)
-BACKGROUND = grid(context=[0.0], width=[None], background=[True], alpha=PENALTIES)
-KERNEL = grid(context=[0.0], width=WIDTHS, background=[False], alpha=KERNEL_PENALTIES)
-BOTH = grid(context=WEIGHTS, width=WIDTHS, background=[False], alpha=KERNEL_PENALTIES)
+#: What each part of a setting is chosen from: of a linear model, of a kernel, and with context.
+LINEAR = {"context": [0.0], "width": [None], "background": [False], "alpha": [0.1, 1.0, 10.0]}
+KERNEL = {"context": [0.0], "width": [0.5, 1.0], "background": [False], "alpha": [0.03, 0.1]}
+CONTEXT = {"context": [0.5, 1.0]}
 
 #: Row of the table to the settings to choose from.
 VARIANTS = {
-    "penalty": LINEAR,
-    "penalty, background": BACKGROUND,
-    "penalty, context": LINEAR + CONTEXT,
-    "penalty, kernel": KERNEL,
-    "penalty, context, kernel": KERNEL + BOTH,
+    "penalty": grid(**LINEAR),
+    "penalty, background": grid(**LINEAR | {"background": [True]}),
+    "penalty, context": grid(**LINEAR) + grid(**LINEAR | CONTEXT),
+    "penalty, kernel": grid(**KERNEL),
+    "penalty, context, kernel": grid(**KERNEL) + grid(**KERNEL | CONTEXT),
 }
 OURS = list(VARIANTS)[-1]
 #: The settings of `OURS`, fitted to instance labels.
@@ -86,21 +83,23 @@ def build(setting: Values, supervised: bool, seed: int) -> BagPipeline:
     -------
     BagPipeline
     """
-    if supervised:
-        model = SupervisedLogisticRegression(setting["alpha"], max_iter=60)
-    else:
-        model = ORLogisticRegression(
-            setting["alpha"], background=setting["background"], max_iter=60
-        )
-    if setting["width"] is None:
-        steps = [
-            ("scale", OnInstances(StandardScaler())), ("context", BagContext(setting["context"]))
-        ]  # fmt: skip
-        return BagPipeline([*steps, ("model", model.set_params(scaling=None))])
-    return kernel_pipeline(
-        model, context=setting["context"], scale=setting["width"], n_components=DICTIONARY,
-        random_state=seed,
-    )  # fmt: skip
+    model = (
+        SupervisedLogisticRegression(setting["alpha"], max_iter=60)
+        if supervised
+        else ORLogisticRegression(setting["alpha"], background=setting["background"], max_iter=60)
+    )
+    if setting["width"] is not None:
+        return kernel_pipeline(
+            model, context=setting["context"], scale=setting["width"], n_components=DICTIONARY,
+            random_state=seed,
+        )  # fmt: skip
+    return BagPipeline(
+        [
+            ("scale", OnInstances(StandardScaler())),
+            ("context", BagContext(setting["context"])),
+            ("model", model.set_params(scaling=None)),
+        ]
+    )
 
 
 def inner(unit: Unit) -> dict[str, float]:
@@ -123,30 +122,30 @@ def chosen(unit: Unit) -> dict[str, float]:
     return fit_and_measure(model, *load_fold(unit))
 
 
-def settings_of(plan: Plan, variant: str) -> list[Values]:
-    """Return the settings that a variant chooses from; in a first look, every third."""
-    return VARIANTS[variant][:: 3 if plan.level == "quick" else 1]
-
-
-def inner_units(plan: Plan, name: str, draw: int, fold: int, setting: dict) -> list[Unit]:
+def inner_units(plan: Plan, name: str, draw: int, fold: int, setting: Values) -> list[Unit]:
     """List the fits that say how well a setting does within the training bags of a fold."""
     return [
         Unit(
-            inner, name, draw, None, setting, {"inner_fold": inner_fold}, fold, plan.n_folds,
-            plan.seed,
+            inner, name, draw, setting=setting, condition={"inner_fold": inner_fold}, fold=fold,
+            n_folds=plan.n_folds, seed=plan.seed,
         )
         for inner_fold in range(N_INNER)
     ]  # fmt: skip
 
 
 def chosen_unit(
-    plan: Plan, name: str, draw: int, fold: int, setting: dict, supervised: bool
+    plan: Plan, name: str, draw: int, fold: int, setting: Values | None, supervised: bool
 ) -> Unit:
     """Return the fit of a chosen setting."""
     return Unit(
-        chosen, name, draw, None, setting, {"supervised": supervised}, fold, plan.n_folds,
-        plan.seed,
+        chosen, name, draw, setting=setting or {}, condition={"supervised": supervised}, fold=fold,
+        n_folds=plan.n_folds, seed=plan.seed,
     )  # fmt: skip
+
+
+def settings_of(plan: Plan, variant: str) -> list[Values]:
+    """Return the settings that a variant chooses from; in a first look, every third."""
+    return VARIANTS[variant][:: 3 if plan.level == "quick" else 1]
 
 
 def choice(
@@ -154,13 +153,12 @@ def choice(
 ) -> Values | None:
     """Return the setting that the inner folds choose; None as long as they are not done."""
     settings = settings_of(plan, variant)
-    means = []
-    for setting in settings:
-        of_setting = inner_units(plan, name, draw, fold, setting)
-        if not all(unit in ledger for unit in of_setting):
-            return None
-        means.append(np.mean([ledger[unit]["log_likelihood"] for unit in of_setting]))
-    return settings[int(np.argmax(means))]
+    fits = [inner_units(plan, name, draw, fold, setting) for setting in settings]
+    if not all(unit in ledger for units in fits for unit in units):
+        return None
+    return settings[
+        best_setting([[ledger[unit]["log_likelihood"] for unit in units] for units in fits])
+    ]
 
 
 def case_units(
@@ -190,61 +188,49 @@ def units(plan: Plan, ledger: Results) -> list[Unit]:
     return list(dict.fromkeys([*found, *PUBLISHED.units(plan)]))
 
 
-def scores(plan: Plan, ledger: Results, name: str, variant: str, measure: str) -> np.ndarray:
-    """Return a measure of the chosen settings per fold, averaged over draws."""
-    supervised = variant == BOUND
-
-    def unit(draw, fold):
-        setting = choice(plan, ledger, name, draw, fold, OURS if supervised else variant)
-        return chosen_unit(plan, name, draw, fold, setting, supervised)
-
+def scores(plan: Plan, ledger: Results, name: str, row: str, measure: str) -> np.ndarray:
+    """Return a measure of a row of the table per fold, averaged over draws."""
+    if row in AS_PUBLISHED:
+        return PUBLISHED.scores(plan, ledger, name, AS_PUBLISHED[row], {}, measure)
+    variant = OURS if row == BOUND else row
     units_of_folds = [
-        [unit(draw, fold) for draw in plan.draws(name)] for fold in range(plan.n_folds)
-    ]
+        [
+            chosen_unit(
+                plan, name, draw, fold, choice(plan, ledger, name, draw, fold, variant),
+                row == BOUND,
+            )
+            for draw in plan.draws(name)
+        ]
+        for fold in range(plan.n_folds)
+    ]  # fmt: skip
     return mean_over_draws(ledger, units_of_folds, measure)
 
 
-def best_published(name: str) -> tuple[float | None, float | None]:
-    """Return the best published accuracies: of the model, and of its bound."""
-    return tuple(
-        max(
-            (
-                figure["mean"]
-                for table in (("inductive", "accuracy"), ("kernel",))
-                if (figure := published_figure(*table, name, method))
-            ),
-            default=None,
-        )
-        for method in ("mlr", "slr")
-    )
+def best_published(name: str, method: str) -> float | None:
+    """Return the best published accuracy of the model, or of its bound, linear or kernel."""
+    figures = [
+        published_figure(*table, name, method) for table in (("inductive", "accuracy"), ("kernel",))
+    ]
+    return max((figure["mean"] for figure in figures if figure), default=None)
 
 
 def accuracy_table(plan: Plan, ledger: Results) -> Table:
     """Make the table of what each addition does to the inductive accuracy."""
     model, bound = AS_PUBLISHED
-
-    def accuracies(row, name):
-        of = plan, ledger, name
-        if row in AS_PUBLISHED:
-            return PUBLISHED.scores(*of, AS_PUBLISHED[row], {}, "inductive_accuracy")
-        return scores(*of, row, "inductive_accuracy")
-
     found = {
-        (row, name): accuracies(row, name)
+        (row, name): scores(plan, ledger, name, row, "inductive_accuracy")
         for row in (model, *VARIANTS, BOUND, bound)
         for name in plan.data
     }
-    records = [
-        {
-            "data": name, "variant": row, "measure": "inductive accuracy",
-            "ours": float(values.mean()), "std": float(values.std(ddof=1)),
-            "best_published": best_published(name)[row in (BOUND, bound)],
-            "difference": difference(
-                float(values.mean()), best_published(name)[row in (BOUND, bound)]
-            ),
-        }
-        for (row, name), values in found.items()
-    ]  # fmt: skip
+    records = []
+    for (row, name), values in found.items():
+        best = best_published(name, "slr" if row in (BOUND, bound) else "mlr")
+        records.append(
+            {
+                "data": name, "variant": row, "measure": "inductive accuracy", **spread(values),
+                "best_published": best, "difference": difference(float(values.mean()), best),
+            }
+        )  # fmt: skip
     short = [
         f"{name} {found[BOUND, name].mean() - found[OURS, name].mean():.1f}" for name in plan.data
     ]
@@ -266,42 +252,45 @@ def accuracy_table(plan: Plan, ledger: Results) -> Table:
     )
 
 
+def beside_best(values: np.ndarray, rivals: Values, measure: str) -> Values:
+    """Return the entries of a record that set a measure beside the best published method's."""
+    sign = 1 if BAG_MEASURES[measure] else -1
+    best = max(rivals, key=lambda method: sign * rivals[method][measure]["mean"])
+    figure, ours = rivals[best][measure], spread(values)
+    gain = ours["ours"] - figure["mean"]
+    p_value = ttest_ind_from_stats(
+        *ours.values(), len(values), figure["mean"], figure["std"], 10, equal_var=False
+    ).pvalue
+    verdict = "better" if sign * gain > 0 else "worse"
+    return {
+        **ours, "best_published_method": best, "best_published": figure["mean"],
+        "best_published_std": figure["std"], "difference": gain, "p_value": float(p_value),
+        "verdict": "tied" if p_value > SIGNIFICANT else verdict,
+    }  # fmt: skip
+
+
 def bag_table(plan: Plan, ledger: Results) -> Table:
     """Make the table of bag measures beside the best published method of each."""
-    records, body = [], []
-    for name in plan.data:
-        methods = published()["bag-level"].get(name, {})
-        rivals = {m: figures for m, figures in methods.items() if m not in ("slr", "dummy")}
-        if not rivals:
-            continue
-        for measure, higher in BAG_MEASURES.items():
-            values = scores(plan, ledger, name, OURS, measure)
-            sign = 1 if higher else -1
-            best = max(rivals, key=lambda m, k=measure, s=sign: s * rivals[m][k]["mean"])
-            figure = rivals[best][measure]
-            mean, std = float(values.mean()), float(values.std(ddof=1))
-            test = ttest_ind_from_stats(
-                mean, std, len(values), figure["mean"], figure["std"], 10, equal_var=False
-            )
-            verdict = "better" if sign * (mean - figure["mean"]) > 0 else "worse"
-            verdict = "tied" if test.pvalue > SIGNIFICANT else verdict
-            body.append(
-                [
-                    f"{name}, {words(measure)}",
-                    cell(mean, std),
-                    best,
-                    f"{figure['mean']:.1f}",
-                    verdict,
-                ]
-            )
-            records.append(
-                {
-                    "data": name, "measure": measure, "ours": mean, "std": std,
-                    "best_published_method": best, "best_published": figure["mean"],
-                    "best_published_std": figure["std"], "difference": mean - figure["mean"],
-                    "p_value": float(test.pvalue), "verdict": verdict,
-                }
-            )  # fmt: skip
+    rivals = {
+        name: {m: figures for m, figures in methods.items() if m not in ("slr", "dummy")}
+        for name, methods in published()["bag-level"].items()
+    }
+    records = [
+        {
+            "data": name, "measure": measure,
+            **beside_best(scores(plan, ledger, name, OURS, measure), rivals[name], measure),
+        }
+        for name in plan.data
+        if rivals.get(name)
+        for measure in BAG_MEASURES
+    ]  # fmt: skip
+    body = [
+        [
+            f"{each['data']}, {words(each['measure'])}", record_cell(each),
+            each["best_published_method"], f"{each['best_published']:.1f}", each["verdict"],
+        ]
+        for each in records
+    ]  # fmt: skip
     return Table(
         "beyond-bags",
         f"Measures of bag label sets (%), {OURS}",

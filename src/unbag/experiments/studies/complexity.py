@@ -48,19 +48,14 @@ TIMED = {
 }
 #: Colour and hatch of each bar, the same wherever it stands for the same method.
 BARS = {
-    COUNTED["forward"]: (0, ""),
-    COUNTED["substitution"]: (1, "//"),
-    COUNTED["prior"]: (7, ""),
-    COUNTED["dense"]: (3, "xx"),
-    COUNTED["adaptive_uniform"]: (6, "oo"),
-    COUNTED["adaptive_fitted"]: (5, "--"),
-    TIMED["prior"]: (7, ""),
-    TIMED["forward"]: (0, ""),
-    TIMED["fast"]: (1, "//"),
-    TIMED["chain"]: (2, ".."),
-    TIMED["dense"]: (3, "xx"),
-    TIMED["adaptive"]: (5, "--"),
-    TIMED["auto"]: (4, ""),
+    **dict.fromkeys(("forward: k 2ᵏ n²", "forward"), (0, "")),
+    **dict.fromkeys(("FAST: k 2ᵏ n", "FAST"), (1, "//")),
+    **dict.fromkeys(("priors: n C d", "priors"), (7, "")),
+    **dict.fromkeys(("dense: 2ᵏ n", "dense"), (3, "xx")),
+    **dict.fromkeys(("adaptive, fitted", "adaptive"), (5, "--")),
+    "adaptive, W = 0": (6, "oo"),
+    "chain": (2, ".."),
+    "auto": (4, ""),
 }
 
 
@@ -142,7 +137,7 @@ def visit_unit(plan: Plan, name: str, draw: int, fitted: bool) -> Unit:
     return Unit(count_visits, name, draw, condition={"fitted": fitted}, seed=plan.seed)
 
 
-def units(plan: Plan, ledger: object = None) -> list[Unit]:
+def units(plan: Plan, ledger: Results | None = None) -> list[Unit]:
     """List the counts of each data set, and a timed E-step for each draw and method."""
     return [
         unit
@@ -167,15 +162,16 @@ def counts_of(plan: Plan, ledger: Results, name: str) -> dict[str, float]:
     return {**ledger[count_unit(plan, name)], **means}
 
 
-def count_table(plan: Plan, counts: dict[str, dict]) -> Table:
+def count_table(plan: Plan, ledger: Results) -> Table:
     """Make the table of counted steps."""
     records = [
         {
-            "data": name, "steps": title,
+            "data": name, "steps": COUNTED[key],
             **beside(found[key], published_figure("complexity", name).get(key)),
         }
-        for name, found in counts.items()
-        for key, title in COUNTED.items()
+        for name in plan.data
+        for found in [counts_of(plan, ledger, name)]
+        for key in COUNTED
     ]  # fmt: skip
     return comparison_table(
         "complexity",
@@ -190,15 +186,12 @@ def count_table(plan: Plan, counts: dict[str, dict]) -> Table:
         ],
         row="data",
         column="steps",
-        write=count_cell,
+        write=lambda record: (
+            f"{record['ours']:,.0f}"
+            if record["published"] is None
+            else f"{record['ours']:,} ({record['difference']:+,})"
+        ),
     )
-
-
-def count_cell(record: Values) -> str:
-    """Write a count, and in brackets the difference to the published one."""
-    if record["published"] is None:
-        return f"{record['ours']:,.0f}"
-    return f"{record['ours']:,} ({record['difference']:+,})"
 
 
 def time_table(plan: Plan, ledger: Results) -> Table:
@@ -232,7 +225,7 @@ def time_table(plan: Plan, ledger: Results) -> Table:
     )  # fmt: skip
 
 
-def draw_bars(records_of_panels: dict[str, tuple[str, str, list[dict]]]) -> object:
+def draw_bars(records_of_panels: dict[str, tuple[str, str, list[Values]]]) -> object:
     """Draw grouped bars on logarithmic scales.
 
     Parameters
@@ -247,31 +240,28 @@ def draw_bars(records_of_panels: dict[str, tuple[str, str, list[dict]]]) -> obje
     """
     figure, axes = panels(len(records_of_panels), n_columns=1, size=(9.2, 3.6))
     for axis, (label, (bar, height, records)) in zip(axes, records_of_panels.items(), strict=True):
-        groups = {}
-        for record in records:
-            groups.setdefault(record["data"], {})[record[bar]] = record[height]
-        titles = list(next(iter(groups.values())))
+        titles, groups = (
+            list(dict.fromkeys(each[key] for each in records)) for key in (bar, "data")
+        )
         width = 0.85 / len(titles)
         for place, title in enumerate(titles):
             colour, hatch = BARS[title]
             axis.bar(
                 np.arange(len(groups)) + (place - (len(titles) - 1) / 2) * width,
-                [group[title] for group in groups.values()],
+                [record[height] for record in records if record[bar] == title],
                 width, label=title, color=STYLES[colour][0], hatch=hatch, edgecolor="white",
             )  # fmt: skip
+        axis.set(yscale="log", ylabel=label)
         smallest = min(record[height] for record in records)
-        axis.set_yscale("log")
         axis.set_ylim(bottom=10.0 ** np.floor(np.log10(smallest)))
-        axis.set_ylabel(label)
-        axis.set_xticks(range(len(groups)), list(groups))
+        axis.set_xticks(range(len(groups)), groups)
         axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
     return figure
 
 
 def present(plan: Plan, ledger: Results) -> list[Table | Figure]:
     """Make a table of counts, one of times, and a figure of both."""
-    counts = count_table(plan, {name: counts_of(plan, ledger, name) for name in plan.data})
-    times = time_table(plan, ledger)
+    counts, times = count_table(plan, ledger), time_table(plan, ledger)
     bars = {
         "steps": ("steps", "ours", counts.records),
         "milliseconds": ("method", "milliseconds", times.records),

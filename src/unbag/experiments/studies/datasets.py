@@ -34,8 +34,7 @@ def compared(ours: float, published: float | None, decimals: int) -> tuple[str, 
     text = f"{ours:.{decimals}f}"
     if published is None:
         return text, None
-    difference = round(float(text) - published, decimals)
-    return f"{text} ({published:.{decimals}f})", difference
+    return f"{text} ({published:.{decimals}f})", round(float(text) - published, decimals)
 
 
 def size_table(plan: Plan) -> Table:

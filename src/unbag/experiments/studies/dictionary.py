@@ -61,14 +61,12 @@ def trials(plan: Plan, name: str, both_ways: bool = False) -> tuple[range, range
     -------
     draws, folds : ranges
     """
-    draws, folds = plan.draws(name), range(plan.n_folds)
-    if plan.level == "full":
-        return draws, folds
+    draws = plan.draws(name)[: None if plan.level == "full" else 1]
     # As published, so that a plan can be made without having the data.
     n_instances = published_figure("datasets", name).get("instances", 0)
     if plan.level == "standard" and n_instances > LARGE:
-        folds = range(1 if both_ways else FEW_FOLDS)
-    return draws[:1], folds
+        return draws, range(1 if both_ways else FEW_FOLDS)
+    return draws, range(plan.n_folds)
 
 
 def units_at(
@@ -81,7 +79,7 @@ def units_at(
     return point_units(plan, name, "kernel", setting, *trials(plan, name, both_ways))
 
 
-def units(plan: Plan, ledger: object = None) -> list[Unit]:
+def units(plan: Plan, ledger: Results | None = None) -> list[Unit]:
     """List the fits at all shares, and at the largest one those with columns as they are."""
     percents = PERCENTS[plan.level]
     points = [*((percent, "standard", False) for percent in percents), (percents[-1], None, True)]
@@ -103,11 +101,6 @@ def columns_table(plan: Plan, ledger: Results, made: str) -> Table:
     """Make the table of the two ways to use kernel columns, at the largest share."""
     percent = PERCENTS[plan.level][-1]
     ways = {"standardised": "standard", "as they are": None}
-    found = {
-        (name, way): summary(ledger, units_at(plan, name, percent, scaling, both_ways=True))
-        for name in plan.data
-        for way, scaling in ways.items()
-    }
     records = [
         {
             "data": name, "columns": way, "percent": percent,
@@ -115,21 +108,22 @@ def columns_table(plan: Plan, ledger: Results, made: str) -> Table:
                 point["accuracy"], published_accuracy(name, LINE, percent), std=point["std"]
             ),
         }
-        for (name, way), point in found.items()
+        for name in plan.data
+        for way, scaling in ways.items()
+        for point in [summary(ledger, units_at(plan, name, percent, scaling, both_ways=True))]
     ]  # fmt: skip
     note = "Nothing was published at this share."
-    gaps = {
-        way: [abs(each["difference"]) for each in records
-              if each["columns"] == way and each["difference"] is not None]
-        for way in ways
-    }  # fmt: skip
-    if all(gaps.values()):
+    known = [each for each in records if each["difference"] is not None]
+    if known:
+        gaps = {
+            way: [abs(each["difference"]) for each in known if each["columns"] == way]
+            for way in ways
+        }
         means = {way: sum(values) / len(values) for way, values in gaps.items()}
-        closer = min(means, key=means.get)
-        listed = ", ".join(f"{means[way]:.1f} ({way})" for way in ways)
+        listed = ", ".join(f"{mean:.1f} ({way})" for way, mean in means.items())
         note = (
-            f"Mean distance to the published figures, in points: {listed}. So columns {closer} "
-            "come closer to the paper."
+            f"Mean distance to the published figures, in points: {listed}. So columns "
+            f"{min(means, key=means.__getitem__)} come closer to the paper."
         )
     return comparison_table(
         "dictionary-columns",

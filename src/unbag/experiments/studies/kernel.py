@@ -8,6 +8,7 @@ published.
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from sklearn.preprocessing import StandardScaler
 
@@ -64,7 +65,9 @@ def fold(unit: Unit) -> dict[str, float]:
     return fit_and_measure(model, *load_fold(unit))
 
 
-def kernel_version(method: str, build: Callable, **values: dict[str, list]) -> Method:
+def kernel_version(
+    method: str, build: Callable[..., Any], **values: dict[str, list[Any]]
+) -> Method:
     """Return a method whose settings are all widths with all of its values, level by level."""
     grids = {
         level: grid(s=widths, **{name: each[level] for name, each in values.items()})

@@ -4,7 +4,10 @@ Bags are left out of the fit by n k 2^k, for n instances and k labels: what the 
 costs. Ours costs less for just these bags, so there is less to gain.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from unbag.experiments import (
     Figure,
@@ -13,6 +16,7 @@ from unbag.experiments import (
     Study,
     Table,
     Unit,
+    Values,
     beside,
     comparison_table,
     levels,
@@ -48,7 +52,7 @@ GAINS = {
 NOTABLE = 1.25
 
 
-def cost_ratio(sizes: tuple[int, ...], cardinalities: tuple[int, ...], kept_percent: int) -> float:
+def cost_ratio(sizes: ArrayLike, cardinalities: ArrayLike, kept_percent: int) -> float:
     """Divide the cost of all bags by that of the bags that pruning keeps.
 
     Parameters
@@ -83,11 +87,8 @@ def pruned_cost(unit: Unit) -> dict[str, float]:
     """
     bags, y = load(unit.data, unit.draw)
     shape = bags.sizes, y.sum(axis=1), unit.condition["kept_percent"]
-    kept = cheapest_bags(*shape)
-    return {
-        "ratio": cost_ratio(*shape),
-        "instance_ratio": float(bags.n_instances / bags.sizes[kept].sum()),
-    }
+    n_kept = bags.sizes[cheapest_bags(*shape)].sum()
+    return {"ratio": cost_ratio(*shape), "instance_ratio": float(bags.n_instances / n_kept)}
 
 
 def cost_unit(plan: Plan, name: str) -> Unit:
@@ -95,7 +96,7 @@ def cost_unit(plan: Plan, name: str) -> Unit:
     return Unit(pruned_cost, name, plan.seed, condition={"kept_percent": 100 - TYPICAL})
 
 
-def units(plan: Plan, ledger: object = None) -> list[Unit]:
+def units(plan: Plan, ledger: Results | None = None) -> list[Unit]:
     """List counts, timed E-steps, and fits."""
     return [
         *(cost_unit(plan, name) for name in plan.data),
@@ -121,7 +122,7 @@ def gains_of(plan: Plan, ledger: Results, curves: Curves, name: str) -> dict[str
     counted = ledger[cost_unit(plan, name)]
     place = PERCENTS[plan.level].index(TYPICAL)
     gains = {"counted": counted["ratio"], "instances": counted["instance_ratio"]}
-    for inference in INFERENCES:
+    for inference, title in INFERENCES.items():
         everything, kept = (
             sum(
                 ledger[e_step_unit(plan, name, draw, inference, percent)]["seconds"]
@@ -129,9 +130,8 @@ def gains_of(plan: Plan, ledger: Results, curves: Curves, name: str) -> dict[str
             )
             for percent in (100, 100 - TYPICAL)
         )
-        gains[f"e_step_{inference}"] = everything / kept
-    for inference, title in INFERENCES.items():
         points = curves[name, title]
+        gains[f"e_step_{inference}"] = everything / kept
         gains[f"fit_{inference}"] = points[0]["seconds"] / points[place]["seconds"]
     return gains
 
@@ -142,7 +142,7 @@ def published_gain(name: str, gain: str) -> float | None:
     return None if table is None else published_at(published()["pruning"][table], name)
 
 
-def ratio_table(plan: Plan, gains: dict[str, dict], changes: dict[str, float]) -> Table:
+def ratio_table(plan: Plan, gains: dict[str, Values], changes: dict[str, float]) -> Table:
     """Make the table of what leaving out a fifth of the bags gains."""
     records = [
         {
@@ -167,7 +167,7 @@ def ratio_table(plan: Plan, gains: dict[str, dict], changes: dict[str, float]) -
     )
 
 
-def verdict(gains: dict[str, dict], changes: dict[str, float]) -> str:
+def verdict(gains: dict[str, Values], changes: dict[str, float]) -> str:
     """Return, from the results, where leaving bags out for the sake of inference still pays.
 
     A fit to fewer instances is faster whatever the inference. Only what is clearly more than that
@@ -192,25 +192,23 @@ def verdict(gains: dict[str, dict], changes: dict[str, float]) -> str:
     def listed(things):
         return ", ".join(things) or "none"
 
-    def clearly(key):
-        return {n: each for n, each in gains.items() if each[key] > NOTABLE * each["instances"]}
-
-    more = {
-        key: listed(f"{name} ({each[key]:.1f})" for name, each in clearly(key).items())
+    fast, auto = (
+        {n: each[key] for n, each in gains.items() if each[key] > NOTABLE * each["instances"]}
         for key in ("fit_fast", "fit_auto")
-    }
+    )
     fewer = listed(f"{each['instances']:.1f} ({name})" for name, each in gains.items())
-    pointless = listed(name for name in gains if name not in clearly("fit_auto"))
     return (
         f"Having fewer instances explains fits {fewer} times faster. Clearly more is gained with "
-        f"FAST on {more['fit_fast']}; with unbag on {more['fit_auto']}. So pruning no longer helps "
-        f"the inference of unbag on {pointless}. Accuracy changes by "
+        f"FAST on {listed(f'{name} ({gain:.1f})' for name, gain in fast.items())}; "
+        f"with unbag on {listed(f'{name} ({gain:.1f})' for name, gain in auto.items())}. So "
+        "pruning no longer helps the inference of unbag on "
+        f"{listed(name for name in gains if name not in auto)}. Accuracy changes by "
         f"{listed(f'{change:+.1f} ({name})' for name, change in changes.items())} points; "
         "the paper calls it hardly changed."
     )
 
 
-def extrapolated_times(percents: np.ndarray, seconds: np.ndarray) -> np.ndarray:
+def extrapolated_times(percents: Sequence[float], seconds: Sequence[float]) -> np.ndarray:
     """Extrapolate the time of fits as if all bags cost the same.
 
     As the paper does: by the line of least squares through the three points of the fewest bags.

@@ -34,13 +34,11 @@ def published_speed_up(name: str, line: str, percent: int) -> float | None:
     known = published()["sampling"]
     if line != INFERENCES["fast"]:
         return None
-    times = published_at(known["runtime"], name)
-    if times is not None:
+    if times := published_at(known["runtime"], name):
         seconds = dict(zip(times["sampled_percent"], times["seconds"], strict=True))
         return seconds[WHOLE] / seconds[percent] if percent in seconds else None
-    known_percent, factor = known["speedup"]["sampled_percent"], known["speedup"]["factor"]
-    is_known = name in known["datasets"] and percent == known_percent
-    return factor if is_known else None
+    speed_up = known["speedup"] if name in known["datasets"] else {}
+    return speed_up.get("factor") if speed_up.get("sampled_percent") == percent else None
 
 
 def with_speed_ups(curves: Curves, percents: tuple[int, ...]) -> Curves:

@@ -61,14 +61,8 @@ def covering_labellings(n_instances: int, n_labels: int) -> np.ndarray:
     >>> covering_labellings(2, 2).argmax(axis=2).tolist()
     [[0, 1], [1, 0]]
     """
-    labellings = np.array(
-        [
-            labelling
-            for labelling in product(range(n_labels), repeat=n_instances)
-            if len(set(labelling)) == n_labels
-        ]
-    )
-    return (labellings[:, :, None] == np.arange(n_labels)).astype(float)
+    labellings = product(range(n_labels), repeat=n_instances)
+    return np.eye(n_labels)[[each for each in labellings if len(set(each)) == n_labels]]
 
 
 def enumerated_posterior(log_prior: np.ndarray) -> np.ndarray:
@@ -141,16 +135,17 @@ def answer_random_bags(unit: Unit) -> dict[str, float]:
         unit.condition[key] for key in ("n_bags", "n_instances", "n_labels", "scale", "reference")
     )
     log_prior = draw_priors(n_bags, n_instances, n_labels, scale, unit.seed)
-    offsets = np.arange(n_bags + 1) * n_instances
-    y = np.ones((n_bags, n_labels), dtype=np.int8)
-    flat = log_prior.reshape(-1, n_labels)
+    bags = (
+        log_prior.reshape(-1, n_labels), np.arange(n_bags + 1) * n_instances,
+        np.ones((n_bags, n_labels), dtype=np.int8),
+    )  # fmt: skip
     if reference == "enumeration":
         expected = enumerated_posterior(log_prior)
     else:
-        expected = infer(flat, offsets, y, method=reference).posterior.reshape(log_prior.shape)
+        expected = infer(*bags, method=reference).posterior.reshape(log_prior.shape)
     result = {}
     for kernel in KERNELS:
-        answer = infer(flat, offsets, y, method=kernel)
+        answer = infer(*bags, method=kernel)
         error = np.abs(answer.posterior.reshape(log_prior.shape) - expected).max(axis=(1, 2))
         wrong, flagged = error > WRONG, answer.error_bound > WRONG
         result |= {
@@ -175,7 +170,7 @@ def shape_name(n_labels: int, n_instances: int) -> str:
     return f"{n_labels} labels, {n_instances} instances"
 
 
-def units(plan: Plan, ledger: object = None) -> list[Unit]:
+def units(plan: Plan, ledger: Results | None = None) -> list[Unit]:
     """List a unit for each shape and scale."""
     enumerated, larger = N_BAGS[plan.level]
     return [
@@ -229,14 +224,13 @@ def kernel_table(
     title: str,
     records: list[Values],
     notes: list[str],
-    write: Callable[[dict], str],
+    write: Callable[[Values], str],
 ) -> Table:
     """Make a table of one row per shape and round scale, and one column per kernel."""
-    selected = [record for record in records if record["scale"] in SCALES["quick"]]
     table = comparison_table(
         name,
         title,
-        selected,
+        [record for record in records if record["scale"] in SCALES["quick"]],
         notes,
         row=lambda record: (
             f"{shape_name(record['labels'], record['instances'])}, scale {record['scale']:g}"

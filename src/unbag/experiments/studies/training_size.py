@@ -5,6 +5,9 @@ LSB-CMM are reported, at each share, at the setting of the best mean. MLR and SL
 without a penalty, and with one, as the paper needed it on Voc12.
 """
 
+from collections.abc import Sequence
+from itertools import product
+
 import numpy as np
 
 from unbag.estimators import ORLogisticRegression, SupervisedLogisticRegression
@@ -30,6 +33,7 @@ from unbag.experiments import (
     load,
     published,
     published_figure,
+    spread,
 )
 from unbag.model_selection import inductive_accuracy
 
@@ -96,15 +100,14 @@ def fit_share(unit: Unit) -> dict[str, float]:
     """
     bags, y = load(unit.data, unit.draw)
     train, test = random_split(len(bags), unit.condition["percent"], unit.fold, unit.seed)
-    model = COMPARED[unit.method].build(random_state=unit.seed, **unit.setting)
     return fit_and_measure(
-        model, bags[train], y[train], bags[test], y[test],
+        COMPARED[unit.method].model(unit), bags[train], y[train], bags[test], y[test],
         lambda model, X, y: {"inductive_accuracy": inductive_accuracy(model, X)},
     )  # fmt: skip
 
 
 def share_unit(
-    plan: Plan, name: str, method: str, setting: dict, percent: float, repeat: int
+    plan: Plan, name: str, method: str, setting: Values, percent: float, repeat: int
 ) -> Unit:
     """Return the unit of work of one fit; the repeats take the draws of the letters in turn."""
     draws = plan.draws(name)
@@ -114,7 +117,7 @@ def share_unit(
     )  # fmt: skip
 
 
-def units(plan: Plan, ledger: object = None) -> list[Unit]:
+def units(plan: Plan, ledger: Results | None = None) -> list[Unit]:
     """List a unit for each repeat, data set, share, method and setting."""
     return [
         share_unit(plan, name, method, setting, percent, repeat)
@@ -129,43 +132,33 @@ def units(plan: Plan, ledger: object = None) -> list[Unit]:
 def size_records(plan: Plan, ledger: Results) -> list[Values]:
     """Return the accuracy of each data set, method and share, at the best setting."""
     records = []
-    for name in plan.data:
-        n_bags = len(load(name, plan.draws(name)[0])[0])
-        for method, compared in COMPARED.items():
-            settings = compared.grids[plan.level]
-            for percent in PERCENTS:
-                scores = [
-                    [
-                        ledger[share_unit(plan, name, method, setting, percent, repeat)][
-                            "inductive_accuracy"
-                        ]
-                        for repeat in range(REPEATS[plan.level])
-                    ]
-                    for setting in settings
-                ]
-                place = best_setting(scores)
-                records.append(
-                    {
-                        "data": name, "method": compared.title, "training_percent": percent,
-                        "training_bags": len(random_split(n_bags, percent, 0, plan.seed)[0]),
-                        "measure": "inductive accuracy", "ours": float(np.mean(scores[place])),
-                        "std": float(np.std(scores[place], ddof=1)), "setting": settings[place],
-                    }
-                )  # fmt: skip
+    for name, (method, compared), percent in product(plan.data, COMPARED.items(), PERCENTS):
+        settings = compared.grids[plan.level]
+        units_of_settings = [
+            [
+                share_unit(plan, name, method, setting, percent, repeat)
+                for repeat in range(REPEATS[plan.level])
+            ]
+            for setting in settings
+        ]
+        scores = [
+            [ledger[unit]["inductive_accuracy"] for unit in units] for units in units_of_settings
+        ]
+        place = best_setting(scores)
+        n_bags = len(load(name, plan.seed)[0])
+        records.append(
+            {
+                "data": name, "method": compared.title, "training_percent": percent,
+                "training_bags": len(random_split(n_bags, percent, 0, plan.seed)[0]),
+                "measure": "inductive accuracy", **spread(scores[place]),
+                "setting": settings[place],
+            }
+        )  # fmt: skip
     return records
 
 
-def curves_of(records: list[Values]) -> dict[str, dict[str, list[float]]]:
-    """Return the accuracies over `PERCENTS`, by data set and title of the method."""
-    curves = {}
-    for record in records:
-        curve = curves.setdefault(record["data"], {}).setdefault(record["method"], [])
-        curve.append(record["ours"])
-    return curves
-
-
 def share_needed(
-    percents: tuple[float, ...], accuracies: tuple[float, ...], target: float
+    percents: Sequence[float], accuracies: Sequence[float], target: float
 ) -> float | None:
     """Find the smallest share of bags at which a curve reaches an accuracy.
 
@@ -195,7 +188,7 @@ def share_needed(
 
 
 def last_not_above(
-    percents: tuple[float, ...], accuracies: tuple[float, ...], baseline: tuple[float, ...]
+    percents: Sequence[float], accuracies: Sequence[float], baseline: Sequence[float]
 ) -> float:
     """Find the largest share at which a method does not beat another; 0 if it always does.
 
@@ -204,12 +197,8 @@ def last_not_above(
     >>> last_not_above([1, 2, 5], [30.0, 40.0, 50.0], [35.0, 36.0, 36.0])
     1
     """
-    below = [
-        percent
-        for percent, accuracy, other in zip(percents, accuracies, baseline, strict=True)
-        if accuracy <= other
-    ]
-    return max(below, default=0)
+    curves = zip(percents, accuracies, baseline, strict=True)
+    return max((percent for percent, ours, other in curves if ours <= other), default=0)
 
 
 def readings(curves: dict[str, list[float]]) -> dict[tuple[str, str], float | None]:
@@ -227,23 +216,27 @@ def readings(curves: dict[str, list[float]]) -> dict[tuple[str, str], float | No
     """
     rivals = {"SIM": curves["SIM"][-1], "LSB-CMM": curves["LSB-CMM"][-1]}
     rivals["the better of the two"] = max(rivals.values())
-    found = {}
-    for method in ("MLR", "MLR with l2"):
-        for rival, target in rivals.items():
-            share = share_needed(PERCENTS, curves[method], target)
-            found[f"bags to be as accurate as {rival}, % of its bags", method] = (
-                None if share is None else 100.0 * share / LARGEST
-            )
-    for percent in (10, LARGEST):
-        place = PERCENTS.index(percent)
-        found[f"points below SLR at {percent} %", "MLR"] = (
-            curves["SLR"][place] - curves["MLR"][place]
+    needed = {
+        (f"bags to be as accurate as {rival}, % of its bags", method): (
+            None
+            if (share := share_needed(PERCENTS, curves[method], target)) is None
+            else 100.0 * share / LARGEST
         )
-    for method in ("MLR", "MLR with l2", "SLR", "SLR with l2"):
-        found["not above the dummy up to, % of bags", method] = float(
+        for method in ("MLR", "MLR with l2")
+        for rival, target in rivals.items()
+    }
+    behind = {
+        (f"points below SLR at {percent} %", "MLR"): above - ours
+        for percent, above, ours in zip(PERCENTS, curves["SLR"], curves["MLR"], strict=True)
+        if percent in (10, LARGEST)
+    }
+    no_better = {
+        ("not above the dummy up to, % of bags", method): float(
             last_not_above(PERCENTS, curves[method], curves["dummy"])
         )
-    return found
+        for method in ("MLR", "MLR with l2", "SLR", "SLR with l2")
+    }
+    return needed | behind | no_better
 
 
 def published_reading(name: str, what: str, method: str) -> float | None:
@@ -282,7 +275,11 @@ def size_table(plan: Plan, records: list[Values]) -> Table:
 
 def reading_table(plan: Plan, records: list[Values]) -> Table:
     """Make the table of what the paper's text says of the curves."""
-    found = {name: readings(curves) for name, curves in curves_of(records).items()}
+    curves: dict[str, dict[str, list[float]]] = {}
+    for record in records:
+        of_data = curves.setdefault(record["data"], {})
+        of_data.setdefault(record["method"], []).append(record["ours"])
+    found = {name: readings(of_data) for name, of_data in curves.items()}
     claims = [
         {
             "data": name, "method": method, "reading": what,

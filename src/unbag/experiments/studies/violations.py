@@ -10,9 +10,11 @@ at least not forbidden if the absent labels are *unknown*.
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain, product
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -28,12 +30,12 @@ from unbag.experiments import (
     Table,
     Unit,
     Values,
-    cell,
     comparison_table,
     curve_figure,
     levels,
     load_fold,
-    published_figure,
+    published,
+    spread,
 )
 from unbag.metrics import instance_accuracy
 from unbag.union import ImpossibleBagWarning, IntractableBagWarning
@@ -69,48 +71,19 @@ def corrupted(y: np.ndarray, kind: str, probability: float, rng: np.random.Gener
     hit = rng.random(y.shape) < probability
     if kind == "added":
         return np.where(hit, 1, y)
-    remaining = np.where(hit, 0, y)
     survivor = np.where(y == 1, rng.random(y.shape), -1.0).argmax(axis=1)
-    emptied = np.flatnonzero((y == 1).any(axis=1) & ~(remaining == 1).any(axis=1))
-    remaining[emptied, survivor[emptied]] = 1
-    return remaining
+    emptied = np.flatnonzero((y == 1).any(axis=1) & (hit | (y != 1)).all(axis=1))
+    hit[emptied, survivor[emptied]] = False
+    return np.where(hit, 0, y)
 
 
 def corruption_rng(unit: Unit) -> np.random.Generator:
     """Return the generator of one corruption: the same for all methods."""
     kind, probability = unit.condition["kind"], unit.condition["probability"]
-    entropy = [
-        unit.seed, crc32(f"{unit.data} {kind}".encode()), unit.draw, unit.fold,
-        round(1e6 * probability),
-    ]  # fmt: skip
-    return np.random.default_rng(entropy)
-
-
-def as_given(y: np.ndarray) -> np.ndarray:
-    """Require the given labels, and forbid the others."""
-    return y
-
-
-def given_as_optional(y: np.ndarray) -> np.ndarray:
-    """Allow the given labels, and forbid the others.
-
-    Examples
-    --------
-    >>> given_as_optional(np.array([1, 0]))
-    array([-1,  0])
-    """
-    return np.where(y == 1, -1, 0)
-
-
-def absent_as_unknown(y: np.ndarray) -> np.ndarray:
-    """Require the given labels, and allow the others.
-
-    Examples
-    --------
-    >>> absent_as_unknown(np.array([1, 0]))
-    array([ 1, -1])
-    """
-    return np.where(y == 1, 1, -1)
+    kind_of_data = crc32(f"{unit.data} {kind}".encode())
+    return np.random.default_rng(
+        [unit.seed, kind_of_data, unit.draw, unit.fold, round(1e6 * probability)]
+    )
 
 
 @dataclass(frozen=True)
@@ -122,23 +95,35 @@ class Reading:
     title : str
     build : callable
         Takes `random_state`; returns an estimator at its default setting.
-    read : callable
-        Takes an indicator of 0 and 1; returns one of 1, 0 and -1 (unknown).
+    given, absent : {1, 0, -1}
+        What labels that a bag is given, and those that it is not, are taken as: required,
+        forbidden, or allowed.
     """
 
     title: str
-    build: Callable
-    read: Callable = as_given
+    build: Callable[..., Any]
+    given: int = 1
+    absent: int = 0
+
+    def of(self, y: np.ndarray) -> np.ndarray:
+        """Return how an indicator of 0 and 1 is taken.
+
+        Examples
+        --------
+        >>> READINGS["optional"].of(np.array([1, 0])), READINGS["unknown"].of(np.array([1, 0]))
+        (array([-1,  0]), array([ 1, -1]))
+        """
+        return np.where(y == 1, self.given, self.absent)
 
 
 READINGS = {
     "required": Reading("MLR, labels required", ORLogisticRegression),
-    "optional": Reading("MLR, labels optional", ORLogisticRegression, given_as_optional),
+    "optional": Reading("MLR, labels optional", ORLogisticRegression, given=-1),
     # A class for the instances that no given label explains.
     "background": Reading(
         "MLR, with a background class", partial(ORLogisticRegression, background=True)
     ),
-    "unknown": Reading("MLR, absent labels unknown", ORLogisticRegression, absent_as_unknown),
+    "unknown": Reading("MLR, absent labels unknown", ORLogisticRegression, absent=-1),
     "sim": Reading("SIM", SIM),
     "mimlfast": Reading("MIMLfast", MIMLFast),
     "lsbcmm": Reading("LSB-CMM", LSBCMM),
@@ -152,7 +137,7 @@ BELOW = {
 EXPECTED_WARNINGS = (ImpossibleBagWarning, IntractableBagWarning)
 
 
-def likeliest_class(model: object, bags: Bags) -> np.ndarray:
+def likeliest_class(model: Any, bags: Bags) -> np.ndarray:
     """Predict the likeliest class of each instance, the background left aside.
 
     Every test instance belongs to a class, so the background would never be right.
@@ -179,7 +164,7 @@ def violated_fold(unit: Unit) -> dict[str, float]:
     with warnings.catch_warnings():
         for category in EXPECTED_WARNINGS:
             warnings.simplefilter("ignore", category)
-        model.fit(train, reading.read(y))
+        model.fit(train, reading.of(y))
     accuracy = instance_accuracy(test.instance_labels, likeliest_class(model, test))
     return {
         "inductive_accuracy": 100.0 * float(accuracy),
@@ -201,7 +186,7 @@ def fold_unit(
     )  # fmt: skip
 
 
-def units(plan: Plan, ledger: object = None) -> list[Unit]:
+def units(plan: Plan, ledger: Results | None = None) -> list[Unit]:
     """List a unit for each fold, data set, kind of corruption, probability and method."""
     return [
         fold_unit(plan, name, reading, kind, probability, fold)
@@ -217,44 +202,38 @@ def units(plan: Plan, ledger: object = None) -> list[Unit]:
 def violation_records(plan: Plan, ledger: Results, kind: str) -> list[Values]:
     """Return one record for each data set, method and probability of a kind of corruption."""
     records = []
-    for name in plan.data:
-        for reading, method in READINGS.items():
-            for probability in PROBABILITIES[plan.level]:
-                results = [
-                    ledger[fold_unit(plan, name, reading, kind, probability, fold)]
-                    for fold in range(plan.n_folds)
-                ]
-                accuracies = [result["inductive_accuracy"] for result in results]
-                records.append(
-                    {
-                        "data": name, "kind": kind, "probability": probability,
-                        "labels_per_bag": float(np.mean([result["labels"] for result in results])),
-                        "method": method.title, "measure": "inductive accuracy",
-                        "ours": float(np.mean(accuracies)),
-                        "std": float(np.std(accuracies, ddof=1)),
-                        "relaxed_percent": float(
-                            np.mean([result["relaxed"] for result in results])
-                        ),
-                    }
-                )  # fmt: skip
+    probabilities: Sequence[float] = PROBABILITIES[plan.level]
+    for name, reading, probability in product(plan.data, READINGS, probabilities):
+        accuracies, labels, relaxed = (
+            [
+                ledger[fold_unit(plan, name, reading, kind, probability, fold)][entry]
+                for fold in range(plan.n_folds)
+            ]
+            for entry in ("inductive_accuracy", "labels", "relaxed")
+        )
+        records.append(
+            {
+                "data": name, "kind": kind, "probability": probability,
+                "labels_per_bag": float(np.mean(labels)), "method": READINGS[reading].title,
+                "measure": "inductive accuracy", **spread(accuracies),
+                "relaxed_percent": float(np.mean(relaxed)),
+            }
+        )  # fmt: skip
     return records
 
 
 def violation_table(plan: Plan, kind: str, records: list[Values]) -> Table:
     """Make the table of one kind of corruption."""
-    displayed = []
-    for name in plan.data:
-        of_data = [record for record in records if record["data"] == name]
-        required = [each for each in of_data if each["method"] == READINGS["required"].title]
-        displayed += of_data + [
-            {**each, "method": row, "ours": each[key], "std": None}
-            for row, key in BELOW.items()
-            for each in required
-        ]
+    below = [
+        {**each, "method": row, "ours": each[key], "std": None}
+        for row, key in BELOW.items()
+        for each in records
+        if each["method"] == READINGS["required"].title
+    ]
     table = comparison_table(
         f"violations-{kind}",
         f"Instance accuracy (%) on clean test bags, labels {kind} in training with probability p",
-        displayed,
+        sorted([*records, *below], key=lambda record: plan.data.index(record["data"])),
         [
             "Mean and deviation over folds; the folds take the draws of the letters in turn; every "
             "method at its default setting. Bags are relaxed, their labels taken as optional, "
@@ -263,7 +242,6 @@ def violation_table(plan: Plan, kind: str, records: list[Values]) -> Table:
         ],
         row=lambda record: f"{record['data']}, {record['method']}",
         column=lambda record: f"p = {record['probability']:g}",
-        write=lambda record: cell(record["ours"], record["std"]),
     )
     return replace(table, records=records)
 
@@ -276,14 +254,11 @@ def published_losses() -> str:
     >>> published_losses()
     'MLR 3.2, SIM 0.8, MIMLfast 0.8, LSB-CMM 5.7'
     """
-    losses = {}
-    for method in ("mlr", "sim", "mimlfast", "lsbcmm"):
-        union, bird = (
-            published_figure("inductive", "accuracy", name, method)["mean"]
-            for name in ("hja-union", "hja")
-        )
-        losses[METHODS[method].title] = union - bird
-    return ", ".join(f"{title} {loss:.1f}" for title, loss in losses.items())
+    union, bird = (published()["inductive"]["accuracy"][name] for name in ("hja-union", "hja"))
+    return ", ".join(
+        f"{METHODS[method].title} {union[method]['mean'] - bird[method]['mean']:.1f}"
+        for method in ("mlr", "sim", "mimlfast", "lsbcmm")
+    )
 
 
 #: The only violation that the paper has figures of.
@@ -296,17 +271,10 @@ HJA_BIRD = (
 def present(plan: Plan, ledger: Results) -> list[Table | Figure]:
     """Make a table of each kind of corruption, and a figure of both."""
     records = {kind: violation_records(plan, ledger, kind) for kind in KINDS}
-    by_data = [
-        record
-        for name in plan.data
-        for kind in KINDS
-        for record in records[kind]
-        if record["data"] == name
-    ]
     figure = curve_figure(
         "violations",
         "Instance accuracy over the share of wrong bag labels",
-        by_data,
+        sorted(chain(*records.values()), key=lambda record: plan.data.index(record["data"])),
         panel=lambda record: f"{record['data']}, labels {record['kind']}",
         line="method",
         x="probability",
