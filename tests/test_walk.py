@@ -69,9 +69,6 @@ def files(tmp_path_factory):
     return walk(tmp_path_factory.mktemp("walk"))
 
 
-@pytest.mark.xfail(
-    strict=True, reason="estimators, fitting, union and models take 26 by themselves"
-)
 def test_a_walk_through_fit_is_short(files):
     assert len(files) <= MOST_FILES, files
 

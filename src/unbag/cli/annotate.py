@@ -14,8 +14,8 @@ from unbag.io import BagTable, Roles
 from unbag.io.reading import open_source
 
 from . import options as o
+from .main import messages, progress, show_plan
 from .model_table import load_and_read, read_for_model, roles_for_model
-from .terminal import messages, progress, show_plan
 
 
 @o.with_roles(*o.OF_MODELS)

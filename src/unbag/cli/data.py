@@ -11,7 +11,7 @@ from unbag.bags import Bags
 from unbag.labels import LabelSets
 
 from . import options as o
-from .terminal import messages, print_table, progress
+from .main import messages, print_table, progress
 
 app: typer.Typer = typer.Typer(no_args_is_help=True)
 

@@ -12,8 +12,8 @@ from unbag.io import BagTable
 from unbag.labels import LabelSets
 
 from . import options as o
+from .main import messages, print_table
 from .model_table import load_and_read
-from .terminal import messages, print_table
 
 
 @o.with_roles(*o.OF_MODELS, "instance_labels")

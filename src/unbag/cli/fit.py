@@ -17,7 +17,7 @@ from unbag.io.reading import open_source
 from unbag.io.roles import text_of
 
 from . import options as o
-from .terminal import messages, progress, show_plan
+from .main import messages, progress, show_plan
 
 MODEL = "The model"
 

@@ -11,7 +11,7 @@ from unbag.io import BagTable, DataError, Roles
 from unbag.io.reading import Source, open_source
 from unbag.labels import LabelSets
 
-from .terminal import progress
+from .main import progress
 
 #: Roles that a model file remembers for the tables to come.
 REMEMBERED = ("bag", "labels", "unknown", "delimiter", "carry", "media", "start", "end")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .terminal import messages
+from .main import messages
 
 ROLES = "Roles of columns"
 
