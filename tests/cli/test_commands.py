@@ -225,6 +225,16 @@ def test_columns_of_the_users_own_are_kept(words, run, tmp_path):
     assert "unbag_entropy" in rows_of(out)[0]
 
 
+def test_a_table_may_separate_labels_otherwise_than_the_model(words, model, run, tmp_path):
+    outs = [tmp_path / name for name in ("out.csv", "semicolons.csv")]
+    assert run("annotate", model, words, "-o", outs[0])[0] == 0
+    words.write_text(words.read_text().replace("|", ";"))
+    code, _, errors = run("annotate", model, words, "-o", outs[1], "--delimiter", ";")
+    assert code == 0, errors
+    expected, found = map(rows_of, outs)
+    assert [row["annotation"] for row in found] == [row["annotation"] for row in expected]
+
+
 def test_annotate_output_can_be_annotated_again(words, model, run, tmp_path):
     out, again = tmp_path / "out.csv", tmp_path / "again.csv"
     run("annotate", model, words, "-o", out)

@@ -231,6 +231,16 @@ def test_bag_answers_follow_from_instances(colours):
         np.testing.assert_array_equal(model.predict(bags)[b], union)
 
 
+def test_one_label_per_bag_in_training_does_not_forbid_several_later(colours):
+    """Classes compete for an instance, but not for a bag of several."""
+    bags, _ = colours
+    single = ORLogisticRegression().fit(bags.X, bags.instance_labels)
+    proba = single.predict_instances_proba(bags)
+    np.testing.assert_array_equal(single.predict_proba(bags.X), proba)
+    absent = np.multiply.reduceat(1 - proba, bags.offsets[:-1])
+    np.testing.assert_allclose(single.predict_proba(bags), 1 - absent, rtol=0, atol=1e-12)
+
+
 def test_an_impossible_bag_is_annotated_all_the_same(colours):
     model = ORLogisticRegression().fit(*colours)
     lonely = Bags([[0.0, 0.0]], [0, 1])

@@ -24,6 +24,17 @@ def test_bold_is_what_a_paired_test_cannot_tell_from_the_best(rng):
     assert best_methods(lower, higher_is_better=False) == {"best", "noisy"}
 
 
+@pytest.mark.parametrize(("lead", "is_bold"), [(1.8, True), (1.9, False)])
+def test_bold_ends_at_the_95_percent_of_the_paper(lead, is_bold):
+    """Four folds, worse by lead ± 1: t is 3.18, which a chance in twenty exceeds, at 1.84."""
+    best = np.array([70.0, 71.0, 72.0, 73.0])
+    other = best - lead + [1, -1, 1, -1]
+    assert (stats.ttest_rel(other, best).pvalue > 0.05) == is_bold
+    assert best_methods({"best": best, "other": other}) == {"best"} | (
+        {"other"} if is_bold else set()
+    )
+
+
 def test_bold_without_spread():
     scores = {"a": [5.0, 6.0], "b": [5.0, 6.0], "c": [4.0, 5.0]}
     assert best_methods(scores) == {"a", "b"}

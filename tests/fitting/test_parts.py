@@ -237,6 +237,27 @@ def test_labels_are_relaxed_once_and_noted(solver, rng):
     assert {bag: len(labels) for bag, labels in model.relaxed_.items()} == {0: 14}
 
 
+def test_iterations_before_a_relaxation_count(colours, monkeypatch):
+    """A bag that turns out to be intractable after three of five iterations."""
+    bags, y = colours
+    objective, start = Objective(parts_of(bags, y, 1), alpha=1.0), np.zeros((3, 3))
+    progress, relaxed_at, statistics = Progress(start), [], objective.statistics
+
+    def intractable_once(W):
+        if len(progress.history) == 3 and not relaxed_at:
+            raise IntractableBagError([0], [30], [30])
+        return statistics(W)
+
+    monkeypatch.setattr(objective, "statistics", intractable_once)
+    monkeypatch.setattr(objective, "relax", lambda W, error: relaxed_at.append(W))
+    fit_lbfgs(objective, start, max_iter=5, tol=0.0, progress=progress)
+    assert len(progress.history) == 5
+    expected = Progress(start)
+    fit_lbfgs(Objective(parts_of(bags, y, 1), alpha=1.0), start, max_iter=3, tol=0.0,
+              progress=expected)  # fmt: skip
+    np.testing.assert_array_equal(relaxed_at, [expected.weights])
+
+
 def test_labels_are_relaxed_between_iterations_only(rng):
     bags, y = crowded(rng)
     training = Training(bags, UnionProblem(bags.offsets, y), np.ones(31, bool), alpha=1.0)

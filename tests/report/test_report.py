@@ -14,6 +14,7 @@ from unbag.annotations import annotate
 from unbag.datasets import load_letter_frost
 from unbag.report import render, write_report
 from unbag.report.charts import calibration_chart, histogram, line_chart
+from unbag.report.content import Media, ambiguous_bags
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
@@ -66,6 +67,20 @@ def test_impossible_bags_are_flagged(letters):
     page = render(model, bags, LabelSets(impossible, labels.classes))
     assert "1 bags have label sets that no labelling" in page
     assert "impossible label set" in page
+
+
+def test_impossible_bags_come_first_then_the_least_certain(letters):
+    bags, labels, model = letters
+    few = bags[:6]
+    answers = annotate(model, few, labels[:6])
+    mistakes = np.add.reduceat(1 - answers.probability, few.offsets[:-1])
+    surest, *others = np.argsort(mistakes)
+    indicator = labels.indicator[:6].copy()
+    indicator[surest] = 1
+    impossible = LabelSets(indicator, labels.classes)
+    answers = annotate(model, few, impossible)
+    found = ambiguous_bags(model, few, impossible, answers, None, Media(None))
+    assert [bag["id"] for bag in found] == few.ids[[surest, *others[::-1]]].tolist()
 
 
 def test_a_model_without_probabilities_is_refused(letters):

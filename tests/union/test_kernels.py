@@ -152,3 +152,15 @@ def test_the_certificate_worsens_with_whatever_may_err(n_labels):
         assert bound(*worse.values()) > here, name
     assert bound(*(known | {"z": 0.0}).values()) == np.inf
     assert bound(*(known | {"z": 1e-12}).values()) == np.inf
+
+
+def test_sums_over_many_sets_are_trusted_less():
+    """Every instance is sure, so that nothing but the additions can err."""
+    bounds = []
+    for n_labels in (2, 5, 10):
+        log_prior = np.where(np.eye(n_labels), 0.0, -np.inf)
+        y = np.ones((1, n_labels), dtype=int)
+        result = infer(log_prior, [0, n_labels], y, method="dense")
+        np.testing.assert_array_equal(result.posterior, np.eye(n_labels))
+        bounds.append(result.error_bound[0])
+    assert EPS <= bounds[0] < bounds[1] < bounds[2]
