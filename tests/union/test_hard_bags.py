@@ -121,6 +121,18 @@ def test_infeasible_matching_with_enough_instances(method):
     assert result.method[0] == "none"
 
 
+@pytest.mark.parametrize("n_labels", [2, 3, 5])
+def test_labels_that_lack_one_instance_between_them(n_labels):
+    """Of two instances more than labels, the last ones can only have the optional label."""
+    for n_candidates, is_possible in ((n_labels - 1, False), (n_labels, True)):
+        log_prior = np.full((n_labels + 2, n_labels + 1), -np.inf)
+        log_prior[:n_candidates, :n_labels] = 0.0
+        log_prior[n_candidates:, n_labels] = 0.0
+        result = infer(log_prior, [0, n_labels + 2], [[1] * n_labels + [-1]])
+        assert np.isfinite(result.log_likelihood[0]) == is_possible
+        assert result.posterior.any() == is_possible
+
+
 def test_pinned_instance_shows_a_required_label():
     """Then no other instance is needed for it: the others stay as undecided as they were."""
     log_prior = np.log([[0.2, 0.8], [0.5, 0.5], [0.5, 0.5]])
