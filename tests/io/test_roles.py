@@ -53,3 +53,11 @@ def test_a_usual_name_that_has_another_role_is_not_taken():
     roles = Roles(bag="labels", features=["bag"])
     resolved = roles.resolved("t.csv", ["labels", "bag"], ["bag"], need_labels=False)
     assert resolved.labels is None
+
+
+def test_a_second_table_of_labels_supersedes_the_usual_column():
+    columns = ["night", "pitch", "labels"]
+    roles = Roles(bag="night", label_table="t.csv").resolved("a.csv", columns, ["pitch"])
+    assert roles.labels is None
+    assert roles.features == ("pitch",)
+    assert Roles(bag="night").resolved("a.csv", columns, ["pitch"]).labels == "labels"

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import logsumexp
 
 from oracle import enumerate_bag, errors, recursion_bag
-from unbag.union import infer
+from unbag.union import infer, most_likely_labels
 from unbag.union.chain import Lattice, alpha_starts, states_by_cardinality
 from unbag.union.paper import fast
 
@@ -119,6 +119,20 @@ def test_infeasible_matching_with_enough_instances(method):
     assert not result.posterior.any()
     assert result.error_bound[0] == 0
     assert result.method[0] == "none"
+
+
+@pytest.mark.parametrize("n_labels", [2, 3, 5])
+def test_labels_that_lack_one_instance_between_them(n_labels):
+    """Of two instances more than labels, the last ones can only have the optional label."""
+    for n_candidates, is_possible in ((n_labels - 1, False), (n_labels, True)):
+        log_prior = np.full((n_labels + 2, n_labels + 1), -np.inf)
+        log_prior[:n_candidates, :n_labels] = 0.0
+        log_prior[n_candidates:, n_labels] = 0.0
+        bag = log_prior, [0, n_labels + 2], [[1] * n_labels + [-1]]
+        result = infer(*bag)
+        assert np.isfinite(result.log_likelihood[0]) == is_possible
+        assert (result.method[0] != "none") == is_possible
+        assert (most_likely_labels(*bag) >= 0).all() == is_possible
 
 
 def test_pinned_instance_shows_a_required_label():

@@ -11,6 +11,7 @@ from oracle import enumerate_bag, errors, recursion_bag
 from strategies import cases
 from unbag.union import infer
 from unbag.union.arithmetic import EPS
+from unbag.union.dense import low_labels
 from unbag.union.inclusion import bound
 
 EXACT = ("auto", "chain")
@@ -164,3 +165,4 @@ def test_sums_over_many_sets_are_trusted_less():
         np.testing.assert_array_equal(result.posterior, np.eye(n_labels))
         bounds.append(result.error_bound[0])
     assert EPS <= bounds[0] < bounds[1] < bounds[2]
+    assert bounds[2] >= EPS * 2 ** low_labels(10), "these sets are summed one after the other"
