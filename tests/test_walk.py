@@ -76,7 +76,10 @@ def test_a_walk_through_fit_is_short(files):
 def test_the_walk_is_the_one_that_is_written_down(files):
     text = (REPOSITORY / "ARCHITECTURE.md").read_text()
     section = text.partition("\n## A walk\n")[2].partition("\n## ")[0]
-    assert re.findall(r"^\d+\. `(.+\.py)`", section, flags=re.MULTILINE) == files
+    written = re.findall(r"^\d+\. `(.+\.py)`", section, flags=re.MULTILINE)
+    # From Python 3.12 on, numba's kernels are no longer seen as calls.
+    is_kernel_only = {"union/layout.py"} if sys.version_info >= (3, 12) else set()
+    assert [name for name in written if name not in is_kernel_only] == files
 
 
 if __name__ == "__main__":

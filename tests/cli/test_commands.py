@@ -338,3 +338,17 @@ def test_an_interruption_leaves_the_old_file_or_the_new_one(command, words, mode
         whole = content == b"the old file" or len(content) > 5000
         assert whole
         assert not list(tmp_path.glob(".*part*"))
+
+
+def test_an_interrupted_fit_leaves_the_old_model(words, run, tmp_path, monkeypatch):
+    model = tmp_path / "m.unbag"
+    model.write_text("the old one")
+
+    def interrupt(self, iteration, log_likelihood):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("unbag.ORLogisticRegression._watch", interrupt)
+    code, _, errors = run("fit", words, "--bag", "word", "--labels", "tags", "-o", model)
+    assert code == 130, errors
+    assert model.read_text() == "the old one"
+    assert list(tmp_path.glob(".unbag-*")) == []

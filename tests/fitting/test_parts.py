@@ -274,3 +274,29 @@ def test_labels_are_relaxed_between_iterations_only(rng):
     assert np.isfinite(objective.statistics(W).value)
     with pytest.raises(IntractableBagError):
         objective.relax(W, caught.value)
+
+
+@pytest.mark.parametrize("scaling", ["standard", "minmax"])
+def test_bags_of_weight_zero_do_not_count_for_the_scale(scaling, colours):
+    bags, y = colours
+    X = bags.X.copy()
+    X[bags.offsets[3] : bags.offsets[4]] *= 50
+    weight = np.ones(len(bags))
+    weight[3] = 0
+    others = np.arange(len(bags)) != 3
+    options = {"scaling": scaling, "max_iter": 10, "tol": 0.0}
+    model = ORLogisticRegression(**options).fit(bags.with_features(X), y, sample_weight=weight)
+    expected = ORLogisticRegression(**options).fit(bags[others], y[others])
+    np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-9)
+
+
+@pytest.mark.parametrize("scaling", ["standard", "minmax"])
+def test_a_first_batch_without_labels_tells_the_scale_of_features(scaling, colours):
+    bags, y = colours
+    wide = bags.with_features(bags.X * [1.0, 1000.0])
+    model = ORLogisticRegression(scaling=scaling)
+    with pytest.warns(UserWarning, match="no labelling"):
+        model.partial_fit(wide[:20], 0 * y[:20], classes=[0, 1, 2])
+    for _ in range(20):
+        model.partial_fit(wide, y)
+    assert np.mean(model.predict_instances(wide) == bags.instance_labels) > 0.9

@@ -4,11 +4,14 @@ import gzip
 import io
 import os
 import re
+import subprocess
+import sys
 import warnings
 import zipfile
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 from scipy.io import savemat
@@ -359,3 +362,18 @@ def test_pickles_are_refused(tmp_path, inside):
         path.write_bytes(pickle.dumps(Bomb()))
     with pytest.raises(DataError, match=r"no \.npz file"):
         read(path)
+
+
+def test_a_damaged_offset_in_a_feather_file_is_not_followed(tmp_path):
+    """Arrow would read wherever it points, and end the process."""
+    path = tmp_path / "t.feather"
+    table = pa.table({"bag": ["first bag", "second bag"], "labels": ["a", "b"], "x": [1.0, 2.0]})
+    feather.write_feather(table, path, compression="uncompressed")
+    content = path.read_bytes()
+    offsets = np.array([0, 9, 19], dtype=np.int32).tobytes()
+    assert content.count(offsets) == 1
+    path.write_bytes(content.replace(offsets, np.array([0, 9, 2**30], np.int32).tobytes()))
+    code = f"import unbag.io as u; u.read({str(path)!r}, u.Roles(bag='bag', labels='labels'))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 1, done
+    assert "DataError" in done.stderr

@@ -233,7 +233,10 @@ EDITS = {
     "steps of number": (lambda h, a: h["model"]["params"].update(steps=5), "belongs to no part"),
     "features of text": (in_state(0, n_features_in_="x"), "do not fit together"),
     "too many features": (in_state(0, n_features_in_=9), "do not fit together"),
-    "deep": (lambda h, a: in_state(-2, delta_=nested(900))(h, a), "no JSON|do not fit together"),
+    "deep": (
+        lambda h, a: in_state(-2, delta_=nested(900))(h, a),
+        # How deep is too deep depends on Python.
+        "no JSON|do not fit together|must be finite"),
     "no number": (in_state(-2, delta_={"is": "float", "value": "1"}), "'1' is no number"),
     "code": (in_state(-2, delta_={"is": "code", "text": "1"}), "values of the kind 'code'"),
     "object scalar": (in_state(-2, delta_={**NUMBER, "dtype": "object"}), "of the type 'object'"),

@@ -294,3 +294,12 @@ def test_only_fitted_models_of_ours_are_written(path, monkeypatch):
     with pytest.raises(ModelFileError, match="shorten the names of features"):
         model.save(path)
     assert os.listdir(path.parent) == []
+
+
+def test_a_pipeline_within_a_pipeline(path):
+    inner = unbag.BagPipeline([("context", unbag.BagContext())])
+    model = unbag.BagPipeline([("inner", inner), ("model", ORLogisticRegression(max_iter=3))])
+    model.fit(BAGS, Y)
+    again = saved_and_loaded(model, path)
+    assert_equal(answers(again, BAGS), answers(model, BAGS))
+    assert read_header(path)["features"]["count"] == BAGS.n_features

@@ -166,3 +166,21 @@ def test_annotating_is_linear_in_intractable_bags(rng):
             times.append(perf_counter() - start)
         seconds[n_bags] = min(times)
     assert seconds[40] < 3 * seconds[20]
+
+
+def test_a_problem_does_not_change_with_the_arrays_it_was_made_of(rng):
+    offsets, y = np.array([0, 2, 4]), np.ones((2, 2), dtype=np.int8)
+    pinned = np.array([-1, 0, -1, -1])
+    problem = UnionProblem(offsets, y, pinned)
+    log_prior = rng.normal(size=(4, 2))
+    before = problem.infer(log_prior).posterior
+    offsets[1], y[:], pinned[:] = 5 * 10**8, 0, 1
+    np.testing.assert_array_equal(problem.infer(log_prior).posterior, before)
+
+
+def test_forbidden_classes_far_above_the_allowed_ones_do_no_harm(rng):
+    log_prior, offsets, y = crowded(rng, 1, n_labels=40)
+    y[1, :2] = 0
+    log_prior[:, 0] += 5000
+    with np.errstate(all="raise"):
+        assert infer(log_prior, offsets, y, on_intractable="relax").relaxed[1].sum() == 22

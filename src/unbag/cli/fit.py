@@ -1,5 +1,6 @@
 """``unbag fit``: from a table of bags, and perhaps of known instances, to a model file."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -86,7 +87,15 @@ def fit(
     )
     with progress("fitting") as report:
         model.model.set_params(callback=lambda done, _: report(done, max_iter))
-        model.fit(bags, data.labels, **fit_options(model, known))
+        from unbag.estimators.or_logistic import InterruptedFitWarning
+
+        with warnings.catch_warnings():
+            # In Python a fit keeps what it has reached; a command leaves what was there before.
+            warnings.simplefilter("error", InterruptedFitWarning)
+            try:
+                model.fit(bags, data.labels, **fit_options(model, known))
+            except InterruptedFitWarning:
+                raise KeyboardInterrupt from None
     model.model.set_params(callback=None)
     model.save(output, info=facts(data))
     summarise(model, data, known, output)

@@ -50,6 +50,10 @@ from .contract import BagsLike, LabelSetsLike, RandomState, as_labels, is_one_la
 from .instances import LinearUnionClassifier, settled_label_sets
 
 
+class InterruptedFitWarning(ConvergenceWarning):
+    """A fit was interrupted: the model is that of its last completed iteration."""
+
+
 class ORLogisticRegression(LinearUnionClassifier):
     """Learn to label instances from the label sets of their bags.
 
@@ -238,8 +242,8 @@ class ORLogisticRegression(LinearUnionClassifier):
         n_columns, n_features = training.shape[0], training.shape[1] - 1
         if len(coef) != n_columns or not np.array_equal(classes, self.classes_):
             raise ValueError(
-                f"warm_start needs the classes of the last fit, {list(classes)}; these are "
-                f"{list(self.classes_)}."
+                f"warm_start needs the classes of the last fit, {list(classes)}, and its "
+                f"background, if it had one; these are {list(self.classes_)}."
             )
         if coef.shape[1] != n_features:
             raise ValueError(
@@ -295,9 +299,11 @@ class ORLogisticRegression(LinearUnionClassifier):
         pinned = self._read_instance_labels(instance_labels, bags)
         weight = bag_weights(sample_weight, bags)
         problem, used = self._possible_label_sets(bags, labels, pinned)
-        scale = None if stream is None else stream.scale
-        with self._training(bags, problem, used, weight, scale) as training:
-            stream = Stream(training.scale) if stream is None else stream
+        if stream is None:
+            # All bags of the first batch tell the scale of features, even those not to be used.
+            with self._training(bags, problem, np.ones(len(bags), dtype=bool), weight) as whole:
+                stream = Stream(whole.scale)
+        with self._training(bags, problem, used, weight, stream.scale) as training:
             progress = stream.advance(training)
         self.converged_ = False
         self._finish(training, progress)
@@ -396,7 +402,7 @@ class ORLogisticRegression(LinearUnionClassifier):
             warnings.warn(
                 f"fit was interrupted: the model is that of the last completed iteration, "
                 f"{len(progress.history)}.",
-                ConvergenceWarning,
+                InterruptedFitWarning,
                 stacklevel=5,
             )
         else:

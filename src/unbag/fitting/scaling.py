@@ -163,6 +163,8 @@ def feature_moments(X: Any, weight: np.ndarray | None) -> Moments:
     -------
     Moments
     """
+    if weight is not None and (weight == 0).any():
+        X, weight = X[weight > 0], weight[weight > 0]
     total = float(X.shape[0] if weight is None else weight.sum())
     of_rows = sparse_moments if sparse.issparse(X) else dense_moments
     # What overflows is found when the scale is learnt, and is an error there.

@@ -353,9 +353,12 @@ def steps_of(model: Any) -> list[tuple[str, Any]]:
 
 def first_learnt(model: Any, name: str) -> Any:
     """Return an attribute of the first step that has learnt it; those that pass on have not."""
-    return next(
-        (getattr(part, name) for _, part in steps_of(model) if name in _attributes(part)), None
-    )
+    for _, part in steps_of(model):
+        # A pipeline within a pipeline has what its own steps have learnt.
+        found = first_learnt(part, name) if hasattr(part, "steps") else _attributes(part).get(name)
+        if found is not None:
+            return found
+    return None
 
 
 def _attributes(part):

@@ -49,7 +49,7 @@ class _BagError(ValueError):
         ids : ndarray of shape (n_bags,)
             Of all bags.
         """
-        return type(self)([ids[b] for b in self.bags], *self.args[1:])
+        return type(self)(np.asarray(ids)[self.bags].tolist(), *self.args[1:])
 
 
 class ImpossibleBagError(_BagError):
@@ -203,9 +203,10 @@ def surest_labels(
     surest = np.zeros(problem.y.shape, dtype=bool)
     for b in bags:
         allowed, required = problem.layout.allowed(b), problem.layout.required(b)
-        rows = log_prior[problem.offsets[b] : problem.offsets[b + 1]]
-        prior = np.exp(rows - rows[:, allowed].max(axis=1, keepdims=True))
-        share = prior[:, required] / prior[:, allowed].sum(axis=1, keepdims=True)
+        # The required labels come first among the allowed ones.
+        rows = log_prior[problem.offsets[b] : problem.offsets[b + 1], allowed]
+        prior = np.exp(rows - rows.max(axis=1, keepdims=True))
+        share = prior[:, : len(required)] / prior.sum(axis=1, keepdims=True)
         with np.errstate(divide="ignore"):
             log_missing = np.log1p(-np.minimum(share, 1.0)).sum(axis=0)
         order = np.argsort(log_missing, kind="stable")

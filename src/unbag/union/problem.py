@@ -132,9 +132,10 @@ class UnionProblem:
     def __init__(
         self, offsets: ArrayLike, y: ArrayLike, instance_labels: ArrayLike | None = None
     ) -> None:
-        self.offsets: NDArray[np.int64] = checked_offsets(offsets)
-        self.y: NDArray[np.int8] = checked_label_sets(y, len(self.offsets) - 1)
-        pinned = checked_pins(instance_labels, self.offsets, self.y)
+        # Copies: kernels trust what was checked, whatever becomes of the caller's arrays.
+        self.offsets: NDArray[np.int64] = checked_offsets(offsets).copy()
+        self.y: NDArray[np.int8] = checked_label_sets(y, len(self.offsets) - 1).copy()
+        pinned = checked_pins(instance_labels, self.offsets, self.y).copy()
         self.instance_labels: NDArray[np.int64] | None = pinned if len(pinned) else None
         packed = pack(self.offsets, self.y, pinned)
         fields = self.y.shape[1], self.offsets, *packed, pinned
