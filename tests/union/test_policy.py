@@ -151,7 +151,7 @@ def test_every_bag_can_be_annotated():
 
 @pytest.mark.slow
 def test_annotating_is_linear_in_intractable_bags(rng):
-    """As many bags again take about as long again; one by one they took four times as long."""
+    """As many bags again take about as long again; one by one, the time was quadratic."""
     X = rng.normal(size=(1200, 2))
     model = ORLogisticRegression(max_iter=1).fit(X[:90], np.arange(90) // 3)
     seconds = {}
