@@ -33,6 +33,14 @@ def make_colours(rng, n_bags=80, spread=0.6, n_classes=3, background=0.0, larges
     return Bags(X, offsets, instance_labels=np.where(known, labels, -1)), y
 
 
+#: A picture of one white pixel, and the shortest of sounds.
+PNG = bytes.fromhex(
+    "89504e470d0a1a0a0000000d49484452000000010000000108000000003a7e9b550000000a494441"
+    "54789c63f80f0001010100b138f6140000000049454e44ae426082"
+)
+WAV = b"RIFF\x24\0\0\0WAVEfmt \x10\0\0\0\1\0\1\0\x40\x1f\0\0\x80\x3e\0\0\2\0\x10\0data\0\0\0\0"
+
+
 #: Which column of `word_lines` is what, as options of a command.
 ROLES = ("--bag", "word", "--labels", "tags", "--carry", "letter,note")
 

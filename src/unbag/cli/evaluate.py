@@ -86,6 +86,14 @@ def report(
     table: o.Data,
     output: Annotated[Path, o.written("The HTML file to write.")],
     ignore_labels: o.IgnoreLabels = False,
+    media_root: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True,
+            file_okay=False,
+            help="The folder that --media are in; else that of the table.",
+        ),
+    ] = None,
     title: Annotated[str | None, typer.Option(help="Of the page.")] = None,
     as_json: o.Json = False,
     **given: Any,
@@ -101,7 +109,8 @@ def report(
     column = data.roles.media
     write_report(
         output, fitted, data.bags, labels,
-        media=None if column is None else located(data.column(column), data.path.parent),
+        media=None if column is None else data.column(column),
+        media_root=data.path.parent if media_root is None else media_root,
         title=title or f"{table.name}, annotated",
         settings={
             "model file": model.name, "table": table.name,
@@ -114,8 +123,3 @@ def report(
          "bag_labels_used": labels is not None}
     )  # fmt: skip
     messages.note(f"Written to {output}: open it in a browser.")
-
-
-def located(values: np.ndarray, folder: Path) -> list[str | None]:
-    """Return the paths of media files, which are relative to the table."""
-    return [None if value is None or value == "" else str(folder / str(value)) for value in values]

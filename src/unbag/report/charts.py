@@ -1,10 +1,17 @@
 """Small charts as SVG text, which follow the colours of the page they stand in."""
 
+import math
 from collections.abc import Sequence
 from html import escape
+from typing import NamedTuple
 
 WIDTH, HEIGHT = 420, 220
-LEFT, RIGHT, TOP, BOTTOM = 52, 12, 12, 40
+RIGHT, TOP, BOTTOM = 16, 12, 40
+#: Room for the name of the vertical axis, and for each character beside its ticks.
+NAME_WIDTH, CHARACTER_WIDTH, TICK_GAP = 22, 6.6, 6
+MOST_TICKS = 6
+#: Values beyond are written with an exponent.
+LARGEST_IN_FULL = 1e12
 
 
 def number(value: float) -> str:
@@ -18,65 +25,141 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.3g}"
 
 
+class Axis(NamedTuple):
+    """An axis: where it begins and ends, and its ticks at round numbers.
+
+    Parameters
+    ----------
+    name : str
+    low, high : float
+    ticks : list of float
+    texts : list of str
+        As many digits as tell the ticks apart.
+    """
+
+    name: str
+    low: float
+    high: float
+    ticks: list[float]
+    texts: list[str]
+
+    def share(self, value: float) -> float:
+        """Return where a value stands between the ends: 0 at the low one, 1 at the high one."""
+        return (value - self.low) / (self.high - self.low)
+
+
+def axis(
+    name: str, low: float, high: float, *, whole: bool = False, ends_at_ticks: bool = False
+) -> Axis:
+    """Choose ticks at round numbers.
+
+    Parameters
+    ----------
+    name : str
+    low, high : float
+        Of the values to be shown.
+    whole : bool
+        The values are counts: there are no ticks between them.
+    ends_at_ticks : bool
+        The axis is drawn out to the next ticks.
+
+    Returns
+    -------
+    Axis
+
+    Examples
+    --------
+    >>> axis("iteration", 1, 77, whole=True).texts
+    ['20', '40', '60']
+    >>> axis("log-likelihood", -935.2, -318.1, ends_at_ticks=True).texts
+    ['-1,000', '-800', '-600', '-400', '-200']
+    >>> axis("share", -318.124, -318.119, ends_at_ticks=True).texts[:2]
+    ['-318.124', '-318.123']
+    """
+    # Values that rounding alone tells apart have no ticks between them.
+    least = 1e-9 * max(abs(low), abs(high)) or 1e-9
+    if high - low < least:
+        margin = 0.1 * max(abs(low), abs(high)) or 1.0
+        low, high = low - margin, high + margin
+    step = round_step((high - low) / (MOST_TICKS - 1))
+    if whole:
+        step = max(step, 1.0)
+    first, last = low / step, high / step
+    first = math.floor(first + 1e-6) if ends_at_ticks else math.ceil(first - 1e-6)
+    last = math.ceil(last - 1e-6) if ends_at_ticks else math.floor(last + 1e-6)
+    ticks = [count * step for count in range(first, last + 1)]
+    if ends_at_ticks:
+        low, high = ticks[0], ticks[-1]
+    digits = max(0, -math.floor(math.log10(step) + 1e-6))
+    texts = [
+        f"{tick:,.{digits}f}" if abs(tick) < LARGEST_IN_FULL else f"{tick:.6g}" for tick in ticks
+    ]
+    return Axis(name, low, high, ticks, texts)
+
+
+def round_step(least: float) -> float:
+    """Return the smallest of ..., 0.1, 0.2, 0.5, 1, 2, 5, 10, ... that is not below a number.
+
+    Examples
+    --------
+    >>> round_step(0.13), round_step(20), round_step(123.4)
+    (0.2, 20.0, 200.0)
+    """
+    power = 10.0 ** math.floor(math.log10(least))
+    return next(step * power for step in (1, 2, 5, 10) if step * power >= least * (1 - 1e-9))
+
+
 class Frame:
     """Axes of a chart: from data to places on the picture.
 
     Parameters
     ----------
-    x_range, y_range : (float, float)
-    x_label, y_label : str
+    across, up : Axis
     title : str
         Read out to those who cannot see the chart.
     """
 
-    def __init__(
-        self,
-        x_range: tuple[float, float],
-        y_range: tuple[float, float],
-        x_label: str,
-        y_label: str,
-        title: str,
-    ):
-        self.x_range: tuple[float, float] = x_range
-        self.y_range: tuple[float, float] = y_range
-        self.labels: tuple[str, str] = (x_label, y_label)
+    def __init__(self, across: Axis, up: Axis, title: str):
+        self.across: Axis = across
+        self.up: Axis = up
         self.title: str = title
         self.shapes: list[str] = []
+        widest = max(map(len, up.texts), default=0)
+        self.left: float = NAME_WIDTH + CHARACTER_WIDTH * widest + TICK_GAP
 
     def x(self, value: float) -> float:
         """Return the place of a value from left to right."""
-        low, high = self.x_range
-        return LEFT + (WIDTH - LEFT - RIGHT) * (value - low) / ((high - low) or 1)
+        return self.left + (WIDTH - self.left - RIGHT) * self.across.share(value)
 
     def y(self, value: float) -> float:
         """Return the place of a value from top to bottom."""
-        low, high = self.y_range
-        return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (value - low) / ((high - low) or 1)
+        return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * self.up.share(value)
 
     def svg(self) -> str:
         """Write the chart."""
         bottom, right = HEIGHT - BOTTOM, WIDTH - RIGHT
         parts = [
-            f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(self.title)}">',
-            f'<path class="axis" d="M{LEFT} {TOP}V{bottom}H{right}"/>',
+            f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(self.title)}">'
         ]
-        for place in range(5):
-            share = place / 4
-            x = self.x_range[0] + share * (self.x_range[1] - self.x_range[0])
-            y = self.y_range[0] + share * (self.y_range[1] - self.y_range[0])
+        for tick, text in zip(self.up.ticks, self.up.texts, strict=True):
+            y = self.y(tick)
+            parts.append(f'<path class="grid" d="M{self.left:.1f} {y:.1f}H{right}"/>')
             parts.append(
-                f'<text x="{self.x(x):.1f}" y="{bottom + 15}" class="tick mid">{number(x)}</text>'
+                f'<text x="{self.left - TICK_GAP:.1f}" y="{y + 4:.1f}" class="tick end">'
+                f"{text}</text>"
             )
-            parts.append(
-                f'<text x="{LEFT - 6}" y="{self.y(y) + 4:.1f}" class="tick end">{number(y)}</text>'
-            )
-            if place:
-                parts.append(f'<path class="grid" d="M{LEFT} {self.y(y):.1f}H{right}"/>')
-        x_label, y_label = map(escape, self.labels)
-        middle = (LEFT + right) / 2
-        parts.append(f'<text x="{middle}" y="{HEIGHT - 6}" class="name mid">{x_label}</text>')
-        turned = f"translate(11 {(TOP + bottom) / 2}) rotate(-90)"
-        parts.append(f'<text transform="{turned}" class="name mid">{y_label}</text>')
+        for tick, text in zip(self.across.ticks, self.across.texts, strict=True):
+            x = self.x(tick)
+            parts.append(f'<path class="axis" d="M{x:.1f} {bottom}v4"/>')
+            parts.append(f'<text x="{x:.1f}" y="{bottom + 16}" class="tick mid">{text}</text>')
+        parts.append(f'<path class="axis" d="M{self.left:.1f} {TOP}V{bottom}H{right}"/>')
+        middle = (self.left + right) / 2
+        parts.append(
+            f'<text x="{middle:.1f}" y="{HEIGHT - 6}" class="name mid">'
+            f"{escape(self.across.name)}</text>"
+        )
+        turned = f"translate(12 {(TOP + bottom) / 2}) rotate(-90)"
+        parts.append(f'<text transform="{turned}" class="name mid">{escape(self.up.name)}</text>')
         return "".join([*parts, *self.shapes, "</svg>"])
 
 
@@ -92,8 +175,8 @@ def line_chart(values: Sequence[float], *, x_label: str, y_label: str, title: st
     -------
     str
     """
-    low, high = min(values), max(values)
-    frame = Frame((1, max(len(values), 2)), (low, high), x_label, y_label, title)
+    across = axis(x_label, 1, max(len(values), 2), whole=True)
+    frame = Frame(across, axis(y_label, min(values), max(values), ends_at_ticks=True), title)
     points = " ".join(
         f"{frame.x(place):.1f},{frame.y(value):.1f}" for place, value in enumerate(values, start=1)
     )
@@ -115,7 +198,8 @@ def histogram(
     -------
     str
     """
-    frame = Frame((edges[0], edges[-1]), (0, max(max(counts), 1)), x_label, y_label, title)
+    up = axis(y_label, 0, max(*counts, 1), whole=True, ends_at_ticks=True)
+    frame = Frame(axis(x_label, edges[0], edges[-1]), up, title)
     for count, left, right in zip(counts, edges[:-1], edges[1:], strict=True):
         x, width = frame.x(left) + 1, frame.x(right) - frame.x(left) - 2
         y = frame.y(count)
@@ -141,9 +225,10 @@ def calibration_chart(
     -------
     str
     """
-    frame = Frame((0, 1), (0, 1), "probability", "share that is right", title)
+    frame = Frame(axis("probability", 0, 1), axis("share that is right", 0, 1), title)
     frame.shapes.append(
-        f'<path class="ideal" d="M{frame.x(0)} {frame.y(0)}L{frame.x(1)} {frame.y(1)}"/>'
+        f'<path class="ideal" d="M{frame.x(0):.1f} {frame.y(0):.1f}'
+        f'L{frame.x(1):.1f} {frame.y(1):.1f}"/>'
     )
     largest = max(max(counts), 1)
     for x, y, count in zip(confidence, accuracy, counts, strict=True):

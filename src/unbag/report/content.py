@@ -1,14 +1,13 @@
 """What a report says, as plain values; the template only lays it out."""
 
-import base64
-import mimetypes
+import warnings
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from unbag._files import PathLike, check
 from unbag._version import __version__
 from unbag.annotations import (
     Annotations,
@@ -22,6 +21,7 @@ from unbag.labels import LabelSets
 from unbag.metrics import calibration
 
 from .charts import calibration_chart, histogram, line_chart, number
+from .media import OUTSIDE, Media
 
 #: So many bags are shown in full, and of each so many instances.
 MOST_BAGS, MOST_INSTANCES = 60, 40
@@ -29,9 +29,6 @@ MOST_BAGS, MOST_INSTANCES = 60, 40
 MOST_CLASSES = 30
 #: Labels of an instance that get a bar, and the least probability that is worth one.
 MOST_BARS, LEAST_BAR = 4, 0.005
-#: A picture or sound up to this size is put into the report, up to so much in all; beyond, it is
-#: linked.
-MOST_BYTES, MOST_BYTES_IN_ALL = 2_000_000, 50_000_000
 UNKNOWN_CLASS = "background"
 
 #: What `known_labels` returns: labels as text, and where they are known.
@@ -44,6 +41,7 @@ def content(
     labels: LabelSets | None = None,
     *,
     media: Sequence[str | None] | None = None,
+    media_root: PathLike = ".",
     title: str = "Report",
     settings: dict[str, str] | None = None,
 ) -> dict[str, Any]:
@@ -58,7 +56,10 @@ def content(
     labels : LabelSets, optional
         What the bags contain, as far as that is known.
     media : sequence of str of length n_instances, optional
-        A picture or recording of each instance; empty where there is none.
+        The file of a picture or recording of each instance; empty where there is none.
+    media_root : str or path
+        The folder that `media` are relative to, and must lie in: what a table names elsewhere is
+        not shown, nor what is no picture or sound.
     title : str
     settings : dict, optional
         How the model was made, for the last section.
@@ -66,18 +67,26 @@ def content(
     Returns
     -------
     dict
+
+    Warns
+    -----
+    UserWarning
+        Of media that cannot be shown, with the reasons.
     """
     answers = annotate(model, bags, labels)
     truth = known_labels(bags)
-    shown_media = Media(media)
+    check(
+        media is None or len(media) == bags.n_instances,
+        "media must have one entry for each instance.",
+    )
+    shown_media = Media(media, media_root)
     described = ambiguous_bags(model, bags, labels, answers, truth, shown_media)
+    warn_of_gaps(shown_media)
     return {
         "title": title,
         "version": __version__,
         "labels_known": labels is not None,
         "summary": summary(bags, labels, answers, truth),
-        "co_occurrence": None if labels is None else co_occurrence(labels),
-        "fit_curve": fit_curve(model),
         "classes": class_rows(model, labels, answers, truth),
         "truth_known": truth is not None,
         "confidence": confidence_chart(answers),
@@ -85,11 +94,18 @@ def content(
         "class_names": [class_text(name) for name in class_names(model)],
         "bags": described,
         "media": shown_media.sources,
+        "co_occurrence": None if labels is None else co_occurrence(labels),
+        "fit_curve": fit_curve(model),
         "impossible": [str(bags.ids[b]) for b in np.flatnonzero(answers.impossible)],
         "relaxed": relaxed_bags(model),
         "settings": settings or {},
         "parameters": parameters(model),
     }
+
+
+def percent(share: float | None) -> str:
+    """Write a share so that it is not torn apart at the end of a line; None is empty."""
+    return "" if share is None else f"{100 * share:.1f}\N{NO-BREAK SPACE}%"
 
 
 def class_text(name: object) -> str:
@@ -112,11 +128,13 @@ def summary(
         if labels.optional.any():
             facts.append(("unknown labels", number(int(labels.optional.sum()))))
     if bags.n_instances:
-        facts.append(("mean probability of labels", f"{answers.probability.mean():.1%}"))
+        facts.append(("mean probability of labels", percent(answers.probability.mean())))
     facts.append(("instances worth a look", number(int(answers.review.sum()))))
     if truth is not None:
         right = answer_texts(answers)[truth[1]] == truth[0][truth[1]]
-        facts.append(("labels that are right", f"{right.mean():.1%} of {number(right.size)} known"))
+        facts.append(
+            ("labels that are right", f"{percent(right.mean())} of {number(right.size)} known")
+        )
     return facts
 
 
@@ -218,7 +236,7 @@ def ambiguous_bags(
     labels: LabelSets | None,
     answers: Annotations,
     truth: Truth,
-    media: "Media",
+    media: Media,
 ) -> list[dict[str, Any]]:
     """Describe the bags whose labels are the least certain, by the mistakes to be expected."""
     bag_of_instance = np.repeat(np.arange(len(bags)), bags.sizes)
@@ -261,7 +279,7 @@ def instance(
     names: NDArray[np.object_],
     first: int,
     truth: Truth,
-    media: "Media",
+    media: Media,
 ) -> dict[str, Any]:
     """Describe one instance of a bag: its likeliest labels, and the truth where it is known."""
     order = np.argsort(-proba, kind="stable")[:MOST_BARS]
@@ -273,61 +291,19 @@ def instance(
         ],
         "truth": true,
         "wrong": true is not None and true != names[order[0]],
-        "media": media.show(first + i),
+        "media": media.of_instance(first + i),
     }
 
 
-class Media:
-    """Pictures and sounds of instances: each is put into the page once, as far as there is room.
-
-    Parameters
-    ----------
-    paths : sequence of str, or None
-        Where the medium of each instance lies; empty where there is none.
-    """
-
-    def __init__(self, paths: Sequence[str | None] | None):
-        self.paths: Sequence[str | None] | None = paths
-        self.sources: list[str] = []
-        self.place_of: dict[Path, int] = {}
-        self.room: int = MOST_BYTES_IN_ALL
-
-    def show(self, i: int) -> dict[str, Any] | None:
-        """Describe the medium of an instance.
-
-        Returns
-        -------
-        dict or None
-            ``kind``: image, audio or missing; ``place`` among `sources`; ``name``. Only what is
-            a picture or a sound on this machine is shown: a table from a stranger may name
-            anything.
-        """
-        if self.paths is None or not self.paths[i]:
-            return None
-        path = Path(str(self.paths[i]))
-        kind = (mimetypes.guess_type(path.name)[0] or "").partition("/")[0]
-        if kind not in ("image", "audio") or not is_file(path):
-            return {"kind": "missing", "place": None, "name": path.name}
-        if path not in self.place_of:
-            self.place_of[path] = len(self.sources)
-            self.sources.append(self._source(path))
-        return {"kind": kind, "place": self.place_of[path], "name": path.name}
-
-    def _source(self, path):
-        size = path.stat().st_size
-        if size > min(MOST_BYTES, self.room):
-            return path.resolve().as_uri()
-        self.room -= size
-        content = base64.b64encode(path.read_bytes()).decode()
-        return f"data:{mimetypes.guess_type(path.name)[0]};base64,{content}"
-
-
-def is_file(path: Path) -> bool:
-    """Return whether a file is there; a name that no file can have is none."""
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False
+def warn_of_gaps(media: Media) -> None:
+    """Warn of pictures and sounds that cannot be shown: how many, and why."""
+    gaps = media.gaps()
+    if gaps:
+        where = {OUTSIDE: f" {media.root} (media_root sets another)"}
+        reasons = ", ".join(
+            f"{number(count)} {reason}{where.get(reason, '')}" for reason, count in gaps.items()
+        )
+        warnings.warn(f"media that are not shown: {reasons}.", stacklevel=2)
 
 
 def relaxed_bags(model: Any) -> list[tuple[str, list[str]]]:

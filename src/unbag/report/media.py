@@ -1,0 +1,222 @@
+"""Pictures and sounds of instances: which files a report may show, and their bytes as text.
+
+A table may come from a stranger, and a report may be passed on. So a file that a cell names is
+shown only if it lies in the folder that the user gave, and its bytes are those of a picture or a
+sound. Everything else is a gap with its name and the reason.
+"""
+
+import base64
+import os
+import re
+import stat
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from unbag._files import PathLike
+
+#: The largest picture or sound that is put into a report, and the most bytes of them in all.
+MOST_BYTES, MOST_BYTES_IN_ALL = 5_000_000, 50_000_000
+#: Names of media are cut after so many characters.
+LONGEST_NAME = 80
+
+MISSING = "missing"
+OUTSIDE = "outside the media folder"
+IS_ADDRESS = "a web address: reports load nothing"
+NO_REGULAR_FILE = "no regular file"
+NO_MEDIUM = "not a picture or a sound"
+TOO_LARGE = f"larger than {MOST_BYTES // 1_000_000} MB"
+NO_ROOM = f"beyond the {MOST_BYTES_IN_ALL // 1_000_000} MB of media that a report holds"
+
+#: How files of each type begin. SVG is not among them, as it may hold scripts, nor is anything that
+#: text could begin with by chance.
+BEGINNINGS: dict[str, re.Pattern[bytes]] = {
+    mime_type: re.compile(beginning, re.DOTALL)
+    for mime_type, beginning in {
+        "image/png": rb"\x89PNG\r\n\x1a\n",
+        "image/jpeg": rb"\xff\xd8\xff",
+        "image/gif": rb"GIF8[79]a",
+        "image/webp": rb"RIFF....WEBP",
+        "image/bmp": rb"BM....\x00\x00\x00\x00",
+        "image/avif": rb"....ftypavi[fs]",
+        "audio/wav": rb"RIFF....WAVE",
+        "audio/flac": rb"fLaC\x00",
+        "audio/ogg": rb"OggS\x00",
+        # A tag, or the header of a frame of layer III.
+        "audio/mpeg": rb"ID3[\x02-\x04]|\xff[\xe2\xe3\xf2\xf3\xfa\xfb][\x10-\xef]",
+        "audio/aac": rb"\xff[\xf0\xf1\xf8\xf9][\x40-\xbf]",
+        "audio/mp4": rb"....ftypM4[AB] ",
+    }.items()
+}
+
+
+class NotShown(Exception):
+    """A medium cannot be shown; the message is the reason."""
+
+
+class Medium(NamedTuple):
+    """What a report shows of the medium of an instance.
+
+    Parameters
+    ----------
+    name : str
+        Of the file, without its folder.
+    kind : str
+        ``image``, ``audio`` or ``gap``.
+    place : int, optional
+        Among the `sources` of `Media`.
+    reason : str, optional
+        Of a gap.
+    """
+
+    name: str
+    kind: str
+    place: int | None = None
+    reason: str | None = None
+
+
+class Media:
+    """Pictures and sounds of instances: each is put into the page once, as far as there is room.
+
+    Parameters
+    ----------
+    paths : sequence of str, or None
+        Where the medium of each instance lies; empty where there is none. Relative to `root`.
+    root : path
+        The folder that media must lie in, links followed.
+    """
+
+    def __init__(self, paths: Sequence[str | None] | None, root: PathLike = "."):
+        self.paths: Sequence[str | None] | None = paths
+        self.root: str = os.path.realpath(root)
+        self.sources: list[str] = []
+        self.room: int = MOST_BYTES_IN_ALL
+        self._by_cell: dict[str, Medium] = {}
+        self._place_of_file: dict[str, tuple[str, int]] = {}
+
+    def of_instance(self, i: int) -> Medium | None:
+        """Describe the medium of an instance; None if it has none."""
+        if self.paths is None or not self.paths[i]:
+            return None
+        cell = str(self.paths[i])
+        if cell not in self._by_cell:
+            self._by_cell[cell] = self._medium(cell)
+        return self._by_cell[cell]
+
+    def gaps(self) -> Counter[str]:
+        """Count the names that could not be shown, by reason."""
+        return Counter(
+            medium.reason for medium in self._by_cell.values() if medium.reason is not None
+        )
+
+    def _medium(self, cell: str) -> Medium:
+        name = Path(cell).name or cell
+        name = name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
+        try:
+            path = located(self.root, cell)
+            if path not in self._place_of_file:
+                self._place_of_file[path] = self._embed(path)
+        except NotShown as gap:
+            return Medium(name, "gap", reason=str(gap))
+        kind, place = self._place_of_file[path]
+        return Medium(name, kind, place)
+
+    def _embed(self, path: str) -> tuple[str, int]:
+        """Put a file among the sources; return its kind and place."""
+        mime_type, content = read_medium(self.root, path, self.room)
+        self.room -= len(content)
+        self.sources.append(f"data:{mime_type};base64,{base64.b64encode(content).decode()}")
+        return mime_type.partition("/")[0], len(self.sources) - 1
+
+
+def located(root: str, cell: str) -> str:
+    """Return the path of the file that a cell names, links followed, if it is below a folder."""
+    if "://" in cell:
+        raise NotShown(IS_ADDRESS)
+    try:
+        path = os.path.realpath(os.path.join(root, cell))
+    except ValueError:  # No file can have such a name.
+        raise NotShown(MISSING) from None
+    if os.path.commonpath([root, path]) != root:
+        raise NotShown(OUTSIDE)
+    return path
+
+
+def read_medium(root: str, path: str, room: int) -> tuple[str, bytes]:
+    """Read a picture or a sound, as far as its bytes are one and there is room for them.
+
+    Parameters
+    ----------
+    root, path : str
+        A folder and a file below it, without links.
+    room : int
+        The most bytes that may be taken.
+
+    Returns
+    -------
+    mime_type : str
+    content : bytes
+    """
+    try:
+        descriptor = open_below(root, path)
+        try:
+            return _read_open(descriptor, room)
+        finally:
+            os.close(descriptor)
+    except FileNotFoundError:
+        raise NotShown(MISSING) from None
+    except OSError as error:
+        raise NotShown(f"cannot be read ({error.strerror})") from None
+
+
+def _read_open(descriptor: int, room: int) -> tuple[str, bytes]:
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        raise NotShown(NO_REGULAR_FILE)
+    with os.fdopen(descriptor, "rb", closefd=False) as file:
+        beginning = file.read(32)
+        mime_type = media_type(beginning)
+        if mime_type is None:
+            raise NotShown(NO_MEDIUM)
+        if status.st_size > MOST_BYTES:
+            raise NotShown(TOO_LARGE)
+        if status.st_size > room:
+            raise NotShown(NO_ROOM)
+        # No more than was announced, if the file is growing.
+        return mime_type, beginning + file.read(max(0, status.st_size - len(beginning)))
+
+
+def open_below(root: str, path: str) -> int:
+    """Open a file for reading, step by step from a folder, following no link on the way.
+
+    Links were followed when the path was found to be below the folder; one that is there now was
+    put there since, and may lead anywhere. A pipe that nobody writes to is opened without waiting.
+
+    Returns
+    -------
+    int
+        A file descriptor.
+    """
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    opened = os.open(root, flags | os.O_DIRECTORY)
+    for part in Path(path).relative_to(root).parts:
+        folder = opened
+        try:
+            opened = os.open(part, flags, dir_fd=folder)
+        finally:
+            os.close(folder)
+    return opened
+
+
+def media_type(beginning: bytes) -> str | None:
+    r"""Return the MIME type of a picture or a sound by its first bytes; None if it is neither.
+
+    Examples
+    --------
+    >>> media_type(b"\x89PNG\r\n\x1a\n..."), media_type(b"root:x:0:0:root")
+    ('image/png', None)
+    """
+    return next(
+        (mime_type for mime_type, begin in BEGINNINGS.items() if begin.match(beginning)), None
+    )
