@@ -1,5 +1,11 @@
-"""Draw the figures of the guide: ``python docs/make_figures.py``."""
+"""Draw the figures of the guide: ``python docs/make_figures.py``.
 
+The picture of the report needs Chromium, and is left as it is where there is none.
+"""
+
+import shutil
+import subprocess
+import tempfile
 from pathlib import Path
 
 import matplotlib
@@ -9,9 +15,10 @@ matplotlib.use("agg")
 import numpy as np
 from matplotlib import pyplot
 
-from unbag import Bags, ORLogisticRegression
-from unbag.datasets import load_digit_bags
+from unbag import Bags, LabelSets, ORLogisticRegression
+from unbag.datasets import load_digit_bags, load_letter_frost
 from unbag.metrics import calibration
+from unbag.report import render
 
 FIGURES = Path(__file__).parent / "figures"
 # Distinguishable without red and green (Okabe and Ito).
@@ -100,6 +107,32 @@ def how_sure():
     save(figure, "how_sure")
 
 
+def report():
+    """Take a picture of a report, from how sure labels are to the first bags."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        print("There is no Chromium: report.png is as it was.")
+        return
+    data = load_letter_frost()
+    names = data.class_names.astype(object)
+    bags = Bags(data.bags.X, data.bags.offsets, instance_labels=names[data.instance_labels])
+    labels = LabelSets(data.y, data.class_names)
+    page = render(ORLogisticRegression().fit(bags, labels), bags, labels)
+    # What stands above, and the bar of links that stays in sight, would be all that is seen.
+    cut = "<style>header, nav, #data, #classes { display: none; }</style></head>"
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "report.html")
+        path.write_text(page.replace("</head>", cut, 1))
+        subprocess.run(
+            [
+                chromium, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+                f"--user-data-dir={folder}/profile", "--window-size=885,960",
+                f"--screenshot={FIGURES / 'report.png'}", path.as_uri(),
+            ],
+            check=True, capture_output=True,
+        )  # fmt: skip
+
+
 def save(figure, name):
     figure.tight_layout()
     FIGURES.mkdir(exist_ok=True)
@@ -111,3 +144,4 @@ if __name__ == "__main__":
     from_bags_to_instances()
     fit_curve()
     how_sure()
+    report()

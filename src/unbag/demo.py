@@ -19,6 +19,7 @@ from .datasets import load_digit_bags
 from .estimators import ORLogisticRegression
 
 IMAGE_SHAPE = (8, 8)
+MISTAKE_COLOUR = "#b2182b"
 
 
 def accuracies(
@@ -51,6 +52,51 @@ def accuracies(
     }
 
 
+def bags_to_draw(has_mistake: NDArray[np.bool_], n_bags: int) -> NDArray[np.intp]:
+    """Choose the first bags; if none of them has a mistake, the first that has one comes last.
+
+    Parameters
+    ----------
+    has_mistake : ndarray of bool of shape (n_all,)
+        Whether some instance of a bag is labelled wrongly.
+    n_bags : int
+
+    Returns
+    -------
+    ndarray of int of shape (min(n_bags, n_all),)
+
+    Examples
+    --------
+    >>> bags_to_draw(np.array([False, False, False, False, True]), 3)
+    array([0, 1, 4])
+    """
+    chosen = np.arange(min(n_bags, len(has_mistake)))
+    if has_mistake.any() and not has_mistake[chosen].any():
+        chosen[-1] = np.flatnonzero(has_mistake)[0]
+    return chosen
+
+
+def caption(wrong: NDArray[np.bool_], wrong_in_all: NDArray[np.bool_]) -> str:
+    """Say what the picture shows, and how many mistakes there are in it and in all bags.
+
+    Parameters
+    ----------
+    wrong, wrong_in_all : ndarrays of bool
+        Of the digits that are drawn, and of all.
+
+    Examples
+    --------
+    >>> print(caption(np.array([False, True]), np.array([False, True, False])))
+    What each digit is, inferred from what is in its bag
+    (mistakes in red: 1 of these 2 digits; 1 of all 3)
+    """
+    mistakes = f"mistakes in red: {wrong.sum()} of" if wrong.any() else "no mistake in"
+    return (
+        "What each digit is, inferred from what is in its bag\n"
+        f"({mistakes} these {len(wrong)} digits; {wrong_in_all.sum()} of all {len(wrong_in_all)})"
+    )
+
+
 def draw(
     model: ORLogisticRegression, bags: Bags, y: NDArray[np.integer], path: Path, n_bags: int = 8
 ) -> None:
@@ -58,27 +104,30 @@ def draw(
     require("matplotlib").use("agg")
     from matplotlib import pyplot
 
-    bags, y = bags[:n_bags], y[:n_bags]
-    proba = model.annotate_proba(bags, y)
     labels = model.annotate(bags, y, joint=True)
-    figure, axes = pyplot.subplots(n_bags, bags.sizes.max(), figsize=(6.5, 1.05 * n_bags))
-    for b in range(n_bags):
+    proba = model.annotate_proba(bags, y)
+    wrong = labels != bags.instance_labels
+    chosen = bags_to_draw(np.add.reduceat(wrong, bags.offsets[:-1]) > 0, n_bags)
+    figure, axes = pyplot.subplots(
+        len(chosen), bags.sizes[chosen].max(), figsize=(6.5, 1.05 * len(chosen) + 0.5),
+        squeeze=False,
+    )  # fmt: skip
+    for b, row in zip(chosen, axes, strict=True):
         told = ", ".join(str(digit) for digit in np.flatnonzero(y[b]))
-        axes[b, 0].text(-6, 3.5, f"told: {{{told}}}", ha="right", va="center", fontsize=10)
-        for place, axis in enumerate(axes[b]):
+        row[0].text(-6, 3.5, f"told: {{{told}}}", ha="right", va="center", fontsize=10)
+        for axis in row:
             axis.axis("off")
-            if place < bags.sizes[b]:
-                i = bags.offsets[b] + place
-                right = labels[i] == bags.instance_labels[i]
-                axis.imshow(bags.X[i].reshape(IMAGE_SHAPE), cmap="gray_r")
-                axis.set_title(
-                    f"{labels[i]} ({proba[i, labels[i]]:.0%})",
-                    fontsize=9,
-                    color="black" if right else "#b2182b",
-                    pad=2,
-                )
-    figure.suptitle("What each digit is, inferred from what is in its bag (mistakes in red)")
-    figure.subplots_adjust(left=0.24, right=0.99, top=0.91, bottom=0.01, hspace=0.55, wspace=0.1)
+        for i, axis in zip(range(bags.offsets[b], bags.offsets[b + 1]), row, strict=False):
+            axis.imshow(bags.X[i].reshape(IMAGE_SHAPE), cmap="gray_r")
+            axis.set_title(
+                f"{labels[i]} ({proba[i, labels[i]]:.0%})",
+                fontsize=9,
+                color=MISTAKE_COLOUR if wrong[i] else "black",
+                pad=2,
+            )
+    drawn = np.concatenate([wrong[bags.offsets[b] : bags.offsets[b + 1]] for b in chosen])
+    figure.suptitle(caption(drawn, wrong), fontsize=11)
+    figure.subplots_adjust(left=0.27, right=0.99, top=0.89, bottom=0.03, hspace=0.55, wspace=0.1)
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as file:
         figure.savefig(file, format="png", dpi=130)
