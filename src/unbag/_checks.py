@@ -176,6 +176,18 @@ class _Table:
     """What tells one table from another: an object of its own."""
 
 
+def is_missing(value: object) -> bool:
+    """Return whether a value stands for none: None, NaN, or that of pandas.
+
+    Examples
+    --------
+    >>> is_missing(None), is_missing(float("nan")), is_missing("nan"), is_missing(0)
+    (True, True, False, False)
+    """
+    # pandas' missing value is not equal to anything, not even to a truth value.
+    return value is None or (not isinstance(value, str) and str(value) in ("nan", "<NA>"))
+
+
 # Entries that are looked at together: few, so that the search needs next to no memory.
 BLOCK_ENTRIES = 2**16
 
