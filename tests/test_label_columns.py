@@ -10,8 +10,8 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.preprocessing import StandardScaler
 
 from unbag import (
-    Bags,
     BagPipeline,
+    Bags,
     DummyBags,
     LabelSets,
     OnInstances,
@@ -283,7 +283,7 @@ def test_weights_are_aligned(estimator, bags):
     first = estimator.fit(bags, SETS, sample_weight=weight).decision_function(bags)
     second = estimator.fit(bags, SETS, sample_weight=series).decision_function(bags)
     np.testing.assert_array_equal(first, second)
-    with pytest.raises(ValueError, match="The index of sample_weight .*lacks 'noon'"):
+    with pytest.raises(ValueError, match=r"The index of sample_weight .*lacks 'noon'"):
         estimator.fit(bags, SETS, sample_weight=series.drop("noon"))
 
 

@@ -326,7 +326,7 @@ def cross_validate_bags(
     >>> cross_validate_bags(AlwaysWren(), bags, y, cv=2, scoring=scoring)["loss"]
     array([-0.5, -0.5])
     """
-    y = LabelSets.parse(as_labels(y, X, are_sets=True))
+    y = LabelSets.parse(as_labels(y, X))
     groups = in_bag_order(groups, X, "groups")
     if isinstance(cv, int | np.integer):
         cv = MultilabelStratifiedKFold(int(cv), random_state=random_state)
