@@ -202,8 +202,8 @@ class ORLogisticRegression(LinearUnionClassifier):
         X : Bags, list of 2-D arrays, or array-like of shape (n_bags, n_features)
             A 2-D array has one instance per bag.
         y : label sets
-            Sets of labels, an indicator of 1, 0 and -1 (unknown), `LabelSets`; or one label
-            per bag.
+            Sets of labels, strings such as "wren|owl", an indicator of 1, 0 and -1 (unknown),
+            `LabelSets`; or one label per bag. A pandas index of bag ids is looked up.
         instance_labels : array-like of shape (n_instances,), optional
             Labels of single instances, where they are known; None or -1 elsewhere.
         sample_weight : array-like of shape (n_bags,), optional
