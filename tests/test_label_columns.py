@@ -157,6 +157,15 @@ def test_rows_with_strings_of_labels_warn_and_stay_rows(as_rows, bags):
     assert fitted.predict(X).shape == (len(frame),)
 
 
+def test_a_warning_stands_on_the_line_that_asked(bags):
+    rows, labels = bags.X[:2], ["owl|wren", "owl"]
+    with pytest.warns(AmbiguousInputWarning) as in_fit:
+        model = ORLogisticRegression().fit(rows, labels)
+    with pytest.warns(AmbiguousInputWarning) as in_score:
+        model.score(rows, labels)
+    assert {each.filename for each in [*in_fit, *in_score]} == {__file__}
+
+
 def test_rows_go_by_position_whatever_their_index(bags):
     X = bags.X
     y = pd.Series(np.where(X[:, 0] > 0, "wren", "owl"), index=np.arange(len(X))[::-1])

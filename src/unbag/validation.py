@@ -6,6 +6,7 @@ estimators share all of it.
 """
 
 import math
+import sys
 import warnings
 from collections.abc import Callable, Collection
 from functools import wraps
@@ -129,6 +130,14 @@ class AmbiguousInputWarning(UserWarning):
     """What was given can be read in two ways; the message says how it was, and how to decide."""
 
 
+def _warn_of_guess(message):
+    """Warn on the line that called the package, however deep in it this is."""
+    depth, frame = 1, sys._getframe()
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("unbag."):
+        depth, frame = depth + 1, frame.f_back
+    warnings.warn(message, AmbiguousInputWarning, stacklevel=depth)
+
+
 def in_bag_order(values: Any, X: BagsLike, name: str) -> Any:
     """Return what a pandas object says of bags in their order, found by its index.
 
@@ -173,12 +182,10 @@ def in_bag_order(values: Any, X: BagsLike, name: str) -> Any:
                 f"{name}.groupby(level=0, sort=False).first()."
             )
         if counts_rows:
-            warnings.warn(
+            _warn_of_guess(
                 f"The index of {name} just counts, and these numbers are ids of the bags in "
                 f"another order: {name} was aligned with the bags by id. Give "
-                f"{name}.to_numpy() if it is in the order of the bags already.",
-                AmbiguousInputWarning,
-                stacklevel=7,
+                f"{name}.to_numpy() if it is in the order of the bags already."
             )
         return values.iloc[[row_of[bag] for bag in ids]]
     # As text, so that 1 and "1" are not taken for strangers.
@@ -264,9 +271,10 @@ def split_labels(y: Any, X: BagsLike, are_sets: bool = False) -> Any:
     >>> split_labels(["wren", "owl"], bags)
     ['wren', 'owl']
     """
-    if not isinstance(y, list | tuple) and not (isinstance(y, np.ndarray) and y.ndim == 1):
-        return y
-    cells = list(y) if isinstance(y, list | tuple) else y.tolist()
+    if isinstance(y, np.ndarray):
+        cells = y.tolist() if y.ndim == 1 and y.dtype.kind not in "biuf" else []
+    else:
+        cells = list(y) if isinstance(y, list | tuple) else []
     texts = [cell for cell in cells if isinstance(cell, str)]
     if not texts:
         return y
@@ -277,11 +285,9 @@ def split_labels(y: Any, X: BagsLike, are_sets: bool = False) -> Any:
     if _has_one_instance_per_bag(X):
         if have_separator:
             text = next(text for text in texts if DELIMITER in text)
-            warnings.warn(
+            _warn_of_guess(
                 f"X has one row per bag, so {text!r} was taken for one label. If rows are "
-                "instances of bags that have several labels, use Bags.from_table(table, bag=...).",
-                AmbiguousInputWarning,
-                stacklevel=7,
+                "instances of bags that have several labels, use Bags.from_table(table, bag=...)."
             )
         return y
     ids = X.ids if isinstance(X, Bags) else range(len(cells))
@@ -292,13 +298,16 @@ def split_labels(y: Any, X: BagsLike, are_sets: bool = False) -> Any:
                 "sets, with set() for a bag without labels."
             )
         return y
-    sets = []
+    # Many bags have the same labels, which are read once.
+    sets: dict[str, frozenset[Any]] = {}
+    cells = [cell if isinstance(cell, str) else "" for cell in cells]
     for b, cell in enumerate(cells):
         try:
-            sets.append(parse_cell(cell if isinstance(cell, str) else None, DELIMITER))
+            if cell not in sets:
+                sets[cell] = parse_cell(cell, DELIMITER)
         except ValueError as error:
             raise ValueError(f"Bag {ids[b]} has {error}.") from None
-    return sets
+    return [sets[cell] for cell in cells]
 
 
 def _has_one_instance_per_bag(X):

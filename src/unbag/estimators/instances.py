@@ -107,8 +107,8 @@ class InstanceClassifier(BagClassifier):
             b = bag_of(bags.offsets, i)
             raise ValueError(
                 f"Instance {i - bags.offsets[b]} of bag {bags.ids[b]} has the label "
-                f"{values[i]!r}, which is not among the classes; use None or -1 where it is not "
-                "known."
+                f"{values[i]!r}, which is not among the classes: correct it, or leave it out (None "
+                "or -1)."
             )
         if labels is not None:
             check_known_labels(columns, bags, labels)
