@@ -555,3 +555,28 @@ print(loaded & {"pandas", "polars", "pyarrow", "torch", "matplotlib", "narwhals"
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+# In a notebook
+
+
+def test_bags_show_their_counts_and_first_bags_in_a_notebook():
+    bags = make_bags([2, 0, 3, 1, 1, 4, 2])
+    page = bags._repr_html_()
+    assert "Bags(7 bags, 13 instances, 2 features, float64)" in page
+    assert "<td>rec2</td><td>3</td>" in page
+    assert "rec5" not in page
+    assert "and 2 more" in page
+    assert "<script" not in page
+
+
+def test_what_tables_hold_is_escaped_in_a_notebook():
+    bags = Bags([[1.0]], [0, 1], ids=["<script>a</script>"], feature_names=["<b>x</b>"])
+    page = bags._repr_html_()
+    assert "<script" not in page
+    assert "<b>" not in page
+    assert "&lt;script&gt;a" in page
+
+
+def test_empty_bags_show_in_a_notebook():
+    assert "Bags(1 bags, 0 instances" in Bags(np.zeros((0, 2)), [0, 0])._repr_html_()

@@ -18,7 +18,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, StandardScaler
 
 from toys import DropFirst, EveryMethod, NearestInstance
-from unbag import DummyInstances, preprocessing
+from unbag import DummyInstances, ORLogisticRegression, load, preprocessing
 from unbag.bags import Bags
 from unbag.pipeline import BagPipeline, kernel_pipeline
 from unbag.preprocessing import (
@@ -511,3 +511,52 @@ def test_transformers_work_in_a_plain_pipeline(rng):
     y = X[:, 0] * X[:, 1] > 0
     model = Pipeline([("kernel", RBFDictionary(0.5)), ("model", LogisticRegression(C=100))])
     assert model.fit(X, y).score(X, y) > 0.9
+
+
+@pytest.mark.parametrize("container", ["pandas", "polars"])
+@pytest.mark.parametrize(
+    "make", [lambda: OnInstances(StandardScaler()), BagContext, lambda: RBFDictionary(1.0)]
+)
+def test_set_output_makes_frames_of_arrays_and_leaves_bags(make, container):
+    frame = pd.DataFrame({"pitch": [1.0, 2.0, 4.0], "volume": [0.0, 1.0, 0.5]}, index=[7, 3, 5])
+    bags = Bags(frame.to_numpy(), [0, 2, 3], feature_names=frame.columns)
+    transformer = make().set_output(transform=container)
+    found = transformer.fit_transform(bags)
+    assert isinstance(found, Bags)
+    assert found.feature_names.tolist() == transformer.get_feature_names_out().tolist()
+    table = transformer.fit_transform(frame)
+    assert type(table).__module__.startswith(container)
+    assert list(table.columns) == transformer.get_feature_names_out().tolist()
+    np.testing.assert_allclose(table.to_numpy(), make().fit_transform(frame))
+    with config_context(transform_output=container):
+        assert isinstance(make().fit_transform(bags), Bags)
+        assert type(make().fit_transform(frame)).__module__.startswith(container)
+
+
+def test_set_output_reaches_the_steps_of_a_pipeline_and_a_model_file(tmp_path):
+    bags = Bags([[1.0], [2.0], [4.0]], [0, 2, 3], feature_names=["pitch"])
+    steps = [("scale", OnInstances(StandardScaler())), ("model", ORLogisticRegression())]
+    pipeline = BagPipeline(steps).set_output(transform="pandas").fit(bags, [{0, 1}, {1}])
+    pipeline.save(tmp_path / "m.unbag")
+    read = load(tmp_path / "m.unbag")
+    np.testing.assert_array_equal(read.predict_instances(bags), pipeline.predict_instances(bags))
+    assert isinstance(read[:-1].transform(pd.DataFrame({"pitch": [1.0]})), pd.DataFrame)
+
+
+@pytest.mark.parametrize("pipeline", [make_pipeline, lambda *steps: BagPipeline(list(steps))])
+def test_a_transformer_of_arrays_in_a_pipeline_of_bags_is_told_apart(pipeline):
+    bags = Bags([[1.0], [2.0], [4.0]], [0, 2, 3])
+    steps = StandardScaler(), ORLogisticRegression()
+    if pipeline is not make_pipeline:
+        steps = [("scale", steps[0]), ("model", steps[1])]
+    with pytest.raises(TypeError, match=r"OnInstances\(StandardScaler\(\)\)"):
+        pipeline(*steps).fit(bags, [{0, 1}, {1}])
+
+
+def test_transformers_and_models_show_their_parts_in_a_notebook():
+    pipeline = make_pipeline(OnInstances(StandardScaler()), ORLogisticRegression(alpha=0.5))
+    page = pipeline._repr_html_()
+    for part in ["OnInstances", "StandardScaler", "ORLogisticRegression", "0.5"]:
+        assert part in page
+    bags = Bags([[1.0], [2.0], [4.0]], [0, 2, 3])
+    assert "ORLogisticRegression" in pipeline.fit(bags, [{0, 1}, {1}])._repr_html_()

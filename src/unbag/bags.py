@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from unbag._checks import (
+    TableRows,
     bag_name,
     checked_column,
     checked_features,
@@ -22,6 +23,7 @@ from unbag._checks import (
     joined,
     stacked,
 )
+from unbag._notebook import bags_html
 
 # An array, or a CSR matrix: scipy says nothing of its types.
 Features: TypeAlias = np.ndarray | Any
@@ -49,6 +51,10 @@ class Bags:
         along and scorers read it; ``fit`` never does.
     feature_names : array-like of str of shape (n_features,), optional
         Names of the columns of `X`.
+    rows : array-like of int of shape (n_instances,), optional
+        The row of a table, counted from 0, that each instance stands in; by default the table is
+        `X`. `from_table` and ``unbag.io.read`` give it. Selections and transformers carry it
+        along, and `in_table_order` puts answers back by it.
 
     Notes
     -----
@@ -75,6 +81,7 @@ class Bags:
         ids: ArrayLike | None = None,
         instance_labels: ArrayLike | None = None,
         feature_names: ArrayLike | None = None,
+        rows: ArrayLike | None = None,
     ) -> None:
         self.X: Features = checked_features(X, "X")
         n_instances, n_features = self.X.shape
@@ -87,6 +94,7 @@ class Bags:
         self.feature_names: np.ndarray | Any = checked_column(
             feature_names, n_features, "feature_names"
         )
+        self._table_rows = TableRows.checked(rows, n_instances)
 
     @classmethod
     def from_list(
@@ -139,6 +147,7 @@ class Bags:
 
         Bags come in the order in which they first appear, and rows keep their order within a bag;
         the rows of a bag need not be neighbours. The names of the feature columns are kept.
+        Answers come in the order of the bags, not of the table: `in_table_order` puts them back.
 
         Parameters
         ----------
@@ -160,6 +169,10 @@ class Bags:
         >>> bags = Bags.from_table(table, bag="night")
         >>> bags.ids.tolist(), bags.X.ravel().tolist()
         (['a', 'b'], [3.0, 4.0, 5.0])
+        >>> bags.rows
+        array([0, 2, 1])
+        >>> bags.in_table_order(["low", "middle", "high"]).tolist()
+        ['low', 'high', 'middle']
         """
         import narwhals.stable.v2 as nw
         from narwhals.stable.v2.selectors import boolean, numeric
@@ -195,13 +208,14 @@ class Bags:
         offsets = offsets_of(np.bincount(bag_of_row))
         names = [str(column) for column in features]
         X = np.column_stack(columns)[rows]
-        return cls(X, offsets, list(positions), instance_labels, names)
+        return cls(X, offsets, list(positions), instance_labels, names, rows)
 
     @classmethod
     def concatenate(cls, parts: "Iterable[Bags]", ids: ArrayLike | None = None) -> Self:
         """Put the bags of several containers one after the other.
 
         Instance labels are kept where every part has them, names of features where all agree.
+        Parts of one table keep their `rows`; several tables count as stacked in their order.
 
         Parameters
         ----------
@@ -229,7 +243,9 @@ class Bags:
         names: Any = parts[0].feature_names
         agreed = all(np.array_equal(part.feature_names, names) for part in parts)
         offsets = offsets_of(np.concatenate([part.sizes for part in parts]))
-        return cls(X, offsets, ids, labels, names if agreed else None)
+        bags = cls(X, offsets, ids, labels, names if agreed else None)
+        rows = TableRows.concatenated([part._table_rows for part in parts])
+        return bags._replaced(_table_rows=rows)
 
     def with_features(
         self, X: ArrayLike | Features, feature_names: ArrayLike | None = None
@@ -254,6 +270,42 @@ class Bags:
             raise ValueError(f"X has {features.shape[0]} rows for {self.n_instances} instances.")
         names = checked_column(feature_names, features.shape[1], "feature_names")
         return self._replaced(X=features, feature_names=names)
+
+    def in_table_order(self, values: ArrayLike) -> np.ndarray:
+        """Put one answer per instance back into the order of the table's rows.
+
+        Parameters
+        ----------
+        values : array-like of shape (n_instances,) or (n_instances, n_columns)
+            In the order of `X`, as ``predict_instances``, ``annotate`` and their ``_proba`` forms
+            return them.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,) or (n_rows, n_columns)
+            Entry ``rows[i]`` is ``values[i]``: a new column of the table. An error if not every
+            row has one answer, as in a selection of the bags: ``table.iloc[bags.rows]`` are the
+            rows of a selection, in the order of its `X`.
+
+        Examples
+        --------
+        >>> bags = Bags([[3.0], [4.0], [5.0]], offsets=[0, 2, 3], rows=[0, 2, 1])
+        >>> bags.in_table_order(["low", "middle", "high"]).tolist()
+        ['low', 'high', 'middle']
+        """
+        answers = np.asarray(values)
+        if answers.shape[:1] != (self.n_instances,):
+            remedy = "np.repeat(values, bags.sizes, axis=0) gives every instance that of its bag"
+            raise ValueError(
+                f"values has shape {answers.shape} for {self.n_instances} instances: give one for "
+                f"each, in the order of bags.X{f'; {remedy}' if len(answers) == len(self) else ''}."
+            )
+        return self._table_rows.in_table_order(answers)
+
+    @property
+    def rows(self) -> NDArray[np.intp]:
+        """The row of the table that each instance stands in, of shape (n_instances,)."""
+        return self._table_rows.positions
 
     @property
     def n_instances(self) -> int:
@@ -311,15 +363,22 @@ class Bags:
             offsets=offsets,
             ids=self.ids[key],
             instance_labels=None if labels is None else labels[instances],
+            _table_rows=self._table_rows[instances],
         )
 
     def __array__(self, dtype: object = None, copy: object = None) -> NoReturn:
         # Without this, numpy would stack bags of equal size into a 3-D array, and reject others.
-        raise TypeError("Bags are no array: use bags.X for the instances of all bags together.")
+        raise TypeError(
+            "Bags are no array. In a pipeline, wrap a transformer of arrays, as in "
+            "OnInstances(StandardScaler()); elsewhere use bags.X, the instances of all bags."
+        )
 
     def __repr__(self) -> str:
         counts = f"{len(self)} bags, {self.n_instances} instances, {self.n_features} features"
         return f"Bags({counts}, {self.dtype}{', sparse' if sparse.issparse(self.X) else ''})"
+
+    def _repr_html_(self) -> str:
+        return bags_html(self)
 
     def _replaced(self, **attributes):
         """Copy with some attributes replaced by others that need no check."""

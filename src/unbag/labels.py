@@ -16,6 +16,9 @@ from scipy import sparse
 
 from unbag.bags import Position, Selection, bag_key
 
+# What separates labels that are written into one string, unless a table says otherwise.
+DELIMITER = "|"
+
 
 @dataclass(frozen=True, repr=False)
 class Unknown:
@@ -339,7 +342,10 @@ def _read_table(table):
     frame = nw.from_native(table).lazy().collect()
     for column, dtype in frame.schema.items():
         if not (dtype.is_numeric() or dtype == nw.Boolean):
-            raise ValueError(f"Column {column!r} holds {dtype}, where a class has 1, 0 and -1.")
+            raise ValueError(
+                f"Column {column!r} holds {dtype}, where a class has 1, 0 and -1: of a table that "
+                "has the labels of each bag in one column, give that column alone."
+            )
     columns = [column.cast(nw.Float64).to_numpy() for column in frame.iter_columns()]
     return np.column_stack(columns), frame.columns
 
@@ -358,6 +364,8 @@ def _check_sets(sets):
     for bag, labels in enumerate(sets):
         if isinstance(labels, str | bytes) or not isinstance(labels, Collection):
             remedy = "set() where there is none" if labels is None else f"{{{labels!r}}}"
+            if isinstance(labels, str) and DELIMITER in labels:
+                remedy = f"set({labels!r}.split({DELIMITER!r}))"
             raise ValueError(f"Bag {bag} has {labels!r} in place of a label set: write {remedy}.")
         for label in map(_label_of, labels):
             if not _is_label(label):

@@ -27,6 +27,7 @@ from unbag.metrics import (
     one_error,
     ranking_loss,
 )
+from unbag.validation import as_labels, in_bag_order
 
 
 def inductive_accuracy(estimator: Any, X: Bags, y: object = None) -> float:
@@ -118,7 +119,7 @@ class BagScorer:
     def __call__(self, estimator: Any, X: BagsLike, y: LabelSetsLike) -> float:
         """Score the answer for some bags against their label sets."""
         answer = getattr(estimator, self.method)(X)
-        return self.sign * self.measure(_aligned(y, estimator.classes_), answer)
+        return self.sign * self.measure(_aligned(y, X, estimator.classes_), answer)
 
 
 #: All scorers by name: pick one, or give all of them to a search, with one name as ``refit``.
@@ -166,7 +167,7 @@ def all_measures(estimator: Any, X: BagsLike, y: LabelSetsLike) -> dict[str, flo
         measures["inductive_accuracy"] = instance_accuracy(labels_true, model.predict_instances(X))
     if labels_true is not None and hasattr(model, "annotate"):
         measures["transductive_accuracy"] = instance_accuracy(labels_true, model.annotate(X, y))
-    labels = _aligned(y, model.classes_)
+    labels = _aligned(y, X, model.classes_)
     return measures | bag_measures(labels, model.predict(X), model.decision_function(X))
 
 
@@ -253,7 +254,8 @@ class MultilabelStratifiedKFold(BaseCrossValidator):
         return super().split(X, y, groups)
 
     def _iter_test_indices(self, X, y, groups):
-        present = _label_sets(y).required
+        present = _label_sets(y, X).required
+        groups = in_bag_order(groups, X, "groups")
         n_bags = len(present)
         units = np.arange(n_bags) if groups is None else np.unique(groups, return_inverse=True)[1]
         sizes = np.bincount(units)
@@ -324,7 +326,8 @@ def cross_validate_bags(
     >>> cross_validate_bags(AlwaysWren(), bags, y, cv=2, scoring=scoring)["loss"]
     array([-0.5, -0.5])
     """
-    y = LabelSets.parse(y)
+    y = LabelSets.parse(as_labels(y, X))
+    groups = in_bag_order(groups, X, "groups")
     if isinstance(cv, int | np.integer):
         cv = MultilabelStratifiedKFold(int(cv), random_state=random_state)
     splits = list(check_cv(cv).split(X, y, groups))
@@ -383,9 +386,9 @@ def _innermost(estimator, X):
     return estimator, X
 
 
-def _aligned(y, classes):
+def _aligned(y, X, classes):
     try:
-        return LabelSets.parse(y, classes)
+        return LabelSets.parse(as_labels(y, X, are_sets=True), classes)
     except ValueError as error:
         raise ValueError(
             f"y does not fit the classes of the estimator. {error} y = LabelSets.parse(y) before "
@@ -393,8 +396,9 @@ def _aligned(y, classes):
         ) from None
 
 
-def _label_sets(y):
+def _label_sets(y, X):
     """Read label sets, or one class per bag."""
+    y = as_labels(y, X)
     is_table = getattr(y, "ndim", 1) > 1 or hasattr(type(y), "columns")
     first = None if is_table or y is None else next(iter(y), None)
     if not isinstance(first, str | Real | np.generic):

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from scipy import linalg, sparse
 from sklearn.base import clone
 from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.utils._set_output import _wrap_data_with_container
 from sklearn.utils.sparsefuncs import mean_variance_axis, min_max_axis
 from sklearn.utils.validation import (
     _check_feature_names_in,
@@ -30,7 +31,7 @@ from unbag.validation import WHITENED, all_or_nothing, check_finite, validate_ba
 BLOCK_ENTRIES = 2**23  # bounds the arrays held at once beside the result: 64 MiB each
 
 
-class _BagTransformer(TransformerMixin, BaseEstimator):
+class _BagTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
     """The contract of this module; a subclass says what to learn, and the features and names."""
 
     _needs_finite = True
@@ -39,8 +40,9 @@ class _BagTransformer(TransformerMixin, BaseEstimator):
     _names: Callable[[Any], Any]
 
     def __init_subclass__(cls, **options: Any) -> None:
-        # Else scikit-learn's `set_config` could ask for data frames, and there are none of bags.
+        # scikit-learn would make data frames of Bags too: `transform` does it, where X is no Bags.
         super().__init_subclass__(auto_wrap_output_keys=None, **options)
+        cls._sklearn_auto_wrap_output_keys = {"transform"}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -74,14 +76,32 @@ class _BagTransformer(TransformerMixin, BaseEstimator):
         Returns
         -------
         Bags, or array of shape (n_instances, n_features_out)
-            As X is.
+            As X is. By ``set_output(transform="pandas")`` or ``"polars"``, a data frame in place
+            of an array; Bags stay Bags, and have the names of their features with them.
         """
         check_is_fitted(self)
         bags = validate_bags(self, X, reset=False, ensure_all_finite=self._needs_finite)
         features = self._features(bags)
         if isinstance(X, Bags):
             return X.with_features(features, self._names(X.feature_names))
-        return features
+        return _wrap_data_with_container("transform", features, X, self)
+
+    def fit_transform(self, X: Bags | ArrayLike, y: object = None, **fit_params: Any) -> Any:
+        """Learn from bags, and give their instances their new features.
+
+        Parameters
+        ----------
+        X : Bags or array-like of shape (n_instances, n_features)
+        y : ignored
+        **fit_params
+            For ``fit``, which takes none.
+
+        Returns
+        -------
+        Bags, or array of shape (n_instances, n_features_out)
+            As `transform` gives them.
+        """
+        return self.fit(X, y, **fit_params).transform(X)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
         """Return names of the new features.

@@ -1,4 +1,4 @@
-"""What comes into `fit`, `transform` and `predict`: bags, their weights, and parameters.
+"""What comes into `fit`, `transform` and `predict`: bags, their labels and weights, and parameters.
 
 `validate_bags` is scikit-learn's `validate_data` for bags. Constructor parameters are checked in
 ``fit``, as scikit-learn wants them; a fit that fails leaves everything as it was. Transformers and
@@ -6,6 +6,8 @@ estimators share all of it.
 """
 
 import math
+import sys
+import warnings
 from collections.abc import Callable, Collection
 from functools import wraps
 from numbers import Integral, Real
@@ -14,10 +16,12 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
 
-from unbag._checks import first_nonfinite
+from unbag._checks import first_nonfinite, is_missing
 from unbag.bags import Bags, BagsLike, bag_of
+from unbag.io.roles import parse_cell
+from unbag.labels import DELIMITER, LabelSets, LabelSetsLike
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 # How names of whitened features begin.
@@ -102,11 +106,226 @@ def _check_columns(estimator, bags, reset):
         raise ValueError(f"Column {column} is {names[column]}, but in fit it was {seen[column]}.")
 
 
-def bag_weights(sample_weight: ArrayLike | None, bags: Bags) -> NDArray[np.float64] | None:
-    """Return the weights of bags as floats, none of them negative."""
+def as_labels(y: LabelSetsLike, X: BagsLike, are_sets: bool = False) -> Any:
+    """Return y in the order of the bags X, arrays as arrays, and strings of labels split.
+
+    Parameters
+    ----------
+    y : label sets, or one label per bag
+    X : Bags, list of 2-D arrays, or array-like of shape (n_bags, n_features)
+    are_sets : bool, default=False
+        Whether strings are label sets even if none of them holds more than one label.
+    """
+    y = in_bag_order(y, X, "y")
+    if isinstance(y, LabelSets) or sparse.issparse(y) or hasattr(type(y), "columns"):
+        return y
+    if hasattr(y, "__array__"):
+        y = np.asarray(y)
+        if y.ndim == 2 and y.shape[1] == 1 and not np.isin(y, (-1, 0, 1)).all():
+            y = column_or_1d(y, warn=True)
+    return split_labels(y, X, are_sets)
+
+
+class AmbiguousInputWarning(UserWarning):
+    """What was given can be read in two ways; the message says how it was, and how to decide."""
+
+
+def _warn_of_guess(message):
+    """Warn on the line that called the package, however deep in it this is."""
+    depth, frame = 1, sys._getframe()
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("unbag."):
+        depth, frame = depth + 1, frame.f_back
+    warnings.warn(message, AmbiguousInputWarning, stacklevel=depth)
+
+
+def in_bag_order(values: Any, X: BagsLike, name: str) -> Any:
+    """Return what a pandas object says of bags in their order, found by its index.
+
+    Parameters
+    ----------
+    values : Series, DataFrame or any other object
+        One entry per bag. What is not of pandas has no index, and is returned as it is.
+    X : Bags, list of 2-D arrays, or array-like of shape (n_bags, n_features)
+        Only Bags have ids to look for in the index.
+    name : str
+        What `values` is, for messages.
+
+    Returns
+    -------
+    object
+        Of the type of `values`: aligned if its index holds the ids of the bags, in any order;
+        as it is if its index counts rows, or has nothing to do with the ids. An index that holds
+        some of the ids but not all, or others besides, is an error.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> bags = Bags([[1.0], [2.0]], offsets=[0, 1, 2], ids=["dawn", "dusk"])
+    >>> in_bag_order(pandas.Series([1, 2], index=["dusk", "dawn"]), bags, "y").tolist()
+    [2, 1]
+    """
+    if not isinstance(X, Bags) or not hasattr(values, "iloc"):
+        return values
+    import pandas as pd
+
+    # By way of an index, because numpy and pandas make different objects of a date.
+    ids, keys = pd.Index(X.ids).tolist(), values.index.tolist()
+    if ids == keys:
+        return values
+    row_of = {key: row for row, key in enumerate(keys)}
+    counts_rows = isinstance(values.index, pd.RangeIndex)
+    if row_of.keys() == set(ids):
+        if len(row_of) < len(keys):
+            repeated = next(key for row, key in enumerate(keys) if row_of[key] != row)
+            raise ValueError(
+                f"{name} has several entries for bag {repeated!r}: give one per bag, as in "
+                f"{name}.groupby(level=0, sort=False).first()."
+            )
+        if counts_rows:
+            _warn_of_guess(
+                f"The index of {name} just counts, and these numbers are ids of the bags in "
+                f"another order: {name} was aligned with the bags by id. Give "
+                f"{name}.to_numpy() if it is in the order of the bags already."
+            )
+        return values.iloc[[row_of[bag] for bag in ids]]
+    # As text, so that 1 and "1" are not taken for strangers.
+    if counts_rows or not set(map(str, keys)) & set(map(str, ids)):
+        return values
+    known = set(ids)
+    stranger = next((key for key in keys if key not in known), None)
+    faults = [f"lacks {bag!r}" for bag in ids if bag not in row_of][:1]
+    faults += [] if stranger is None else [f"has {stranger!r}, which is none"]
+    raise ValueError(
+        f"The index of {name} looks like ids of the bags, but {' and '.join(faults)}: give one "
+        f"entry per bag, as in {name}.loc[bags.ids], or {name}.to_numpy() if it is in the order of "
+        "the bags."
+    )
+
+
+def in_instance_order(values: Any, bags: Bags) -> Any:
+    """Return instance labels as they are, but refuse a Series whose order nobody can tell.
+
+    A column of the table that bags were made from has its rows in another order than the bags
+    have their instances, where the rows of a bag are no neighbours.
+    """
+    rows = bags.rows
+    is_regrouped = bool((rows[1:] < rows[:-1]).any())
+    if not is_regrouped or not hasattr(values, "iloc") or np.array_equal(values.index, rows):
+        return values
+    raise ValueError(
+        "instance_labels is a Series, and the bags have their instances in another order than "
+        "their table has its rows: give instance_labels.to_numpy()[bags.rows] if it is a column of "
+        "the table, instance_labels.to_numpy() if it is in the order of bags.X."
+    )
+
+
+def check_known_labels(columns: np.ndarray, bags: Bags, labels: LabelSets) -> None:
+    """Raise an error that names the first instance whose label its bag does not have.
+
+    Parameters
+    ----------
+    columns : ndarray of int of shape (n_instances,)
+        Column of `labels` that each instance's label is; -1 where it is not known.
+    bags : Bags
+    labels : LabelSets
+    """
+    known = np.flatnonzero(columns >= 0)
+    bag_of_known = np.searchsorted(bags.offsets, known, side="right") - 1
+    wrong = np.flatnonzero(labels.indicator[bag_of_known, columns[known]] == 0)
+    if not wrong.size:
+        return
+    i, b = known[wrong[0]], int(bag_of_known[wrong[0]])
+    raise ValueError(
+        f"Instance {i - bags.offsets[b]} of bag {bags.ids[b]} has the label "
+        f"{labels.classes[columns[i]].item()!r}, which is none of its bag's: "
+        f"{sorted(map(str, labels[b]))}. Correct the label of the instance, or add it to those of "
+        "the bag."
+    )
+
+
+def split_labels(y: Any, X: BagsLike, are_sets: bool = False) -> Any:
+    """Split strings such as ``"wren|owl"`` into label sets, as the command line does.
+
+    Parameters
+    ----------
+    y : object
+        A list, tuple or array of strings, in the order of the bags; all else is returned as it
+        is. None and NaN have no labels.
+    X : Bags, list of 2-D arrays, or array-like of shape (n_bags, n_features)
+        The rows of an array are bags of one instance, which has one label: then a string is
+        that label whatever is in it, and a warning says so.
+    are_sets : bool, default=False
+        Whether strings are label sets even where none has a separator. By default they are one
+        label per bag then, and one that has a separator makes label sets of all.
+
+    Returns
+    -------
+    object
+        A list of frozensets, or y.
+
+    Examples
+    --------
+    >>> bags = Bags([[1.0], [2.0], [3.0]], offsets=[0, 2, 3])
+    >>> [sorted(labels) for labels in split_labels(["wren|owl", "owl"], bags)]
+    [['owl', 'wren'], ['owl']]
+    >>> split_labels(["wren", "owl"], bags)
+    ['wren', 'owl']
+    """
+    if isinstance(y, np.ndarray):
+        cells = y.tolist() if y.ndim == 1 and y.dtype.kind not in "biuf" else []
+    else:
+        cells = list(y) if isinstance(y, list | tuple) else []
+    texts = [cell for cell in cells if isinstance(cell, str)]
+    if not texts:
+        return y
+    missing = [b for b, cell in enumerate(cells) if is_missing(cell)]
+    if len(texts) + len(missing) < len(cells):
+        return y
+    have_separator = any(DELIMITER in text for text in texts)
+    if _has_one_instance_per_bag(X):
+        if have_separator:
+            text = next(text for text in texts if DELIMITER in text)
+            _warn_of_guess(
+                f"X has one row per bag, so {text!r} was taken for one label. If rows are "
+                "instances of bags that have several labels, use Bags.from_table(table, bag=...)."
+            )
+        return y
+    ids = X.ids if isinstance(X, Bags) else range(len(cells))
+    if not have_separator and not are_sets:
+        if missing:
+            raise ValueError(
+                f"Bag {ids[missing[0]]} has no label where the others have one each: give label "
+                "sets, with set() for a bag without labels."
+            )
+        return y
+    # Many bags have the same labels, which are read once.
+    sets: dict[str, frozenset[Any]] = {}
+    cells = [cell if isinstance(cell, str) else "" for cell in cells]
+    for b, cell in enumerate(cells):
+        try:
+            if cell not in sets:
+                sets[cell] = parse_cell(cell, DELIMITER)
+        except ValueError as error:
+            raise ValueError(f"Bag {ids[b]} has {error}.") from None
+    return [sets[cell] for cell in cells]
+
+
+def _has_one_instance_per_bag(X):
+    """Return whether X is an array or table whose rows are bags of one instance."""
+    if isinstance(X, Bags):
+        return False
+    if isinstance(X, list | tuple):
+        return len(X) > 0 and np.ndim(X[0]) == 1
+    return len(getattr(X, "shape", ())) == 2
+
+
+def bag_weights(
+    sample_weight: ArrayLike | None, bags: Bags, X: BagsLike
+) -> NDArray[np.float64] | None:
+    """Return the weights of bags, given as X, as floats, none of them negative."""
     if sample_weight is None:
         return None
-    weight = _check_sample_weight(sample_weight, bags)
+    weight = _check_sample_weight(in_bag_order(sample_weight, X, "sample_weight"), bags)
     if (weight < 0).any():
         b = int(np.argmax(weight < 0))
         raise ValueError(f"sample_weight must not be negative; bag {bags.ids[b]} has {weight[b]}.")

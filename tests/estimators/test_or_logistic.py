@@ -582,6 +582,17 @@ def test_background_is_recognised_among_labels_of_every_type(classes, rng):
     np.testing.assert_array_equal(unbag.is_background(table["label"]), found)
 
 
+def test_background_is_found_in_labels_of_any_shape():
+    assert unbag.is_background(None)
+    assert not unbag.is_background("wren")
+    nested = unbag.is_background([["wren", None], [None, "owl"]])
+    assert nested.tolist() == [[False, True], [True, False]]
+    assert unbag.is_background([[1, -1]]).tolist() == [[False, True]]
+    assert unbag.is_background(np.array(["nan", np.nan], dtype=object)).tolist() == [False, True]
+    with pytest.raises(ValueError, match=r"lists of different lengths.*np\.concatenate"):
+        unbag.is_background([["wren"], [None, "owl"]])
+
+
 def offset_bags(rng, offset, n_bags=150):
     """Return the bags of three colours as float32, so many deviations from the origin."""
     bags, y = make_colours(rng, n_bags=n_bags)

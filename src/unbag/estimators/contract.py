@@ -14,16 +14,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from unbag.bags import Bags, BagsLike
 from unbag.labels import LabelSets, LabelSetsLike
 from unbag.models import save
-from unbag.validation import validate_bags
+from unbag.validation import as_labels, in_bag_order, validate_bags
 
 # Where scikit-learn's estimators take their random numbers from.
 RandomState: TypeAlias = int | np.random.RandomState | None
@@ -95,15 +94,15 @@ class BagClassifier(ClassifierMixin, BaseEstimator):
     def _read_training(self, X, y):
         """Return the bags and label sets of a fit, and learn their features and classes."""
         bags = self._read_bags(X, reset=True)
-        return bags, self._read_labels(y, len(bags), reset=True)
+        return bags, self._read_labels(y, X, reset=True)
 
-    def _read_labels(self, y, n_bags, reset=False):
-        """Return y as LabelSets over `classes_`; in fit, learn these."""
+    def _read_labels(self, y, X, reset=False):
+        """Return y as LabelSets of the bags X over `classes_`; in fit, learn these."""
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
-        y = as_labels(y)
+        y = as_labels(y, X, are_sets=not reset and not self.single_label_)
         if reset:
             self.single_label_ = is_one_label_each(y)
         if self.single_label_ and is_one_label_each(y):
@@ -125,10 +124,13 @@ class BagClassifier(ClassifierMixin, BaseEstimator):
             labels = LabelSets.parse(y, None if reset else self.classes_)
             if reset:
                 self.classes_ = labels.classes
-        if len(labels) != n_bags:
+        if len(labels) != (n_bags := _num_samples(X)):
+            per_instance = isinstance(X, Bags) and len(labels) == X.n_instances
+            remedy = "table.groupby(bag, sort=False)[labels].first()"
             raise ValueError(
                 f"Found input variables with inconsistent numbers of samples: X has {n_bags} bags, "
-                f"y has {len(labels)} label sets."
+                f"y has {len(labels)} label sets"
+                f"{f', one per instance: take one per bag, as in {remedy}' * per_instance}."
             )
         return labels
 
@@ -192,9 +194,10 @@ class BagClassifier(ClassifierMixin, BaseEstimator):
         predicted = self.predict(X)
         if self.single_label_:
             predicted = predicted[:, None] == self.classes_
-        labels = self._read_labels(y, len(predicted))
+        labels = self._read_labels(y, X)
         right = ((predicted == labels.indicator) | labels.optional).all(axis=1)
-        weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        weight = in_bag_order(sample_weight, X, "sample_weight")
+        weight = None if weight is None else np.asarray(weight, dtype=np.float64)
         return float(np.average(right, weights=weight))
 
     def save(self, path: str | os.PathLike[str], *, info: dict[str, Any] | None = None) -> None:
@@ -209,17 +212,6 @@ class BagClassifier(ClassifierMixin, BaseEstimator):
             `unbag.models.read_header`.
         """
         save(self, path, info)
-
-
-def as_labels(y: LabelSetsLike) -> LabelSetsLike:
-    """Return y as it is, but arrays as arrays, and a column of labels as a 1-D one."""
-    if isinstance(y, LabelSets) or sparse.issparse(y) or hasattr(type(y), "columns"):
-        return y
-    if hasattr(y, "__array__"):
-        y = np.asarray(y)
-        if y.ndim == 2 and y.shape[1] == 1 and not np.isin(y, (-1, 0, 1)).all():
-            return column_or_1d(y, warn=True)
-    return y
 
 
 def is_one_label_each(y: LabelSetsLike) -> bool:

@@ -39,7 +39,7 @@ class _BagFrequencies(BagClassifier):
         self
         """
         bags, labels = self._read_training(X, y)
-        given = bag_weights(sample_weight, bags)
+        given = bag_weights(sample_weight, bags, X)
         weight = np.ones(len(bags)) if given is None else given
         known = weight @ ~labels.optional
         self.frequency_: np.ndarray = weight @ labels.required / np.where(known > 0, known, 1.0)

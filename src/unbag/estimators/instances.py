@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
+from unbag._checks import is_missing
 from unbag.bags import Bags, bag_of
 from unbag.fitting import log_softmax
 from unbag.labels import LabelSets
@@ -28,6 +29,7 @@ from unbag.union.policy import (
     describe_impossible,
     settle_impossible,
 )
+from unbag.validation import check_known_labels, in_instance_order
 
 from .contract import BagClassifier, BagsLike, LabelSetsLike, per_bag
 
@@ -43,11 +45,11 @@ def is_background(labels: ArrayLike) -> NDArray[np.bool_]:
     ----------
     labels : array-like of shape (n_instances,)
         What `predict_instances` or `annotate` returned, of a model with a background class; or
-        the column of a table that holds it.
+        the column of a table that holds it. Any other shape will do, that of one label too.
 
     Returns
     -------
-    ndarray of bool of shape (n_instances,)
+    ndarray of bool of the shape of `labels`
 
     Examples
     --------
@@ -55,15 +57,19 @@ def is_background(labels: ArrayLike) -> NDArray[np.bool_]:
     >>> is_background(np.array(["wren", None], dtype=object)), is_background([3, -1])
     (array([False,  True]), array([False,  True]))
     """
-    labels = np.asarray(labels)
+    try:
+        labels = np.asarray(labels)
+    except ValueError:
+        raise ValueError(
+            "labels has lists of different lengths: join those of several bags by np.concatenate."
+        ) from None
     if labels.dtype.kind in "if":
         # In a table, a column of floats has NaN where there is no label.
         return (labels == -1) | np.isnan(labels)
     if labels.dtype != object:
         return np.zeros(labels.shape, dtype=bool)
-    # pandas' missing value is not equal to anything, not even to a truth value.
-    missing = [label is None or str(label) in ("nan", "<NA>") for label in labels.tolist()]
-    return np.array(missing, dtype=bool)
+    missing = [is_missing(label) for label in labels.ravel().tolist()]
+    return np.array(missing, dtype=bool).reshape(labels.shape)
 
 
 class InstanceClassifier(BagClassifier):
@@ -77,11 +83,14 @@ class InstanceClassifier(BagClassifier):
 
     _has_background = False
 
-    def _read_instance_labels(self, instance_labels, bags):
-        """Return known instance labels as columns of `classes_`, -1 where not known."""
+    def _read_instance_labels(self, instance_labels, bags, labels=None):
+        """Return known instance labels as columns of `classes_`, -1 where not known.
+
+        Those that the label sets `labels` forbid are an error.
+        """
         if instance_labels is None:
             return None
-        values = np.asarray(instance_labels, dtype=object)
+        values = np.asarray(in_instance_order(instance_labels, bags), dtype=object)
         if values.shape != (bags.n_instances,):
             raise ValueError(
                 f"instance_labels must hold one label per instance: shape ({bags.n_instances},); "
@@ -91,14 +100,18 @@ class InstanceClassifier(BagClassifier):
         place.setdefault(-1, -1)
         place[None] = -1
         columns = np.array([place.get(value, -2) for value in values.tolist()], dtype=np.int64)
+        for i in np.flatnonzero(columns == -2):
+            columns[i] = -1 if is_missing(values[i]) else -2
         if (columns == -2).any():
             i = int(np.argmax(columns == -2))
             b = bag_of(bags.offsets, i)
             raise ValueError(
                 f"Instance {i - bags.offsets[b]} of bag {bags.ids[b]} has the label "
-                f"{values[i]!r}, which is not among the classes; use None or -1 where it is not "
-                "known."
+                f"{values[i]!r}, which is not among the classes: correct it, or leave it out (None "
+                "or -1)."
             )
+        if labels is not None:
+            check_known_labels(columns, bags, labels)
         return columns
 
     def _label_values(self, columns):
@@ -166,8 +179,8 @@ class InstanceClassifier(BagClassifier):
     def _annotation_problem(self, X, y, instance_labels):
         """Read what `annotate` is given; label sets that cannot be are relaxed."""
         bags = self._read_bags(X)
-        labels = self._read_labels(y, len(bags))
-        pinned = self._read_instance_labels(instance_labels, bags)
+        labels = self._read_labels(y, X)
+        pinned = self._read_instance_labels(instance_labels, bags, labels)
         problem = UnionProblem(bags.offsets, self._union_y(labels), pinned)
         return self._label_scores(bags), allow_every_bag_an_answer(problem)
 
@@ -307,7 +320,7 @@ class UnionClassifier(ProbabilisticClassifier):
             ``-inf`` where no labelling can produce the label set.
         """
         bags = self._read_bags(X)
-        labels = self._read_labels(y, len(bags))
+        labels = self._read_labels(y, X)
         return infer(self._label_scores(bags), bags.offsets, self._union_y(labels)).log_likelihood
 
 

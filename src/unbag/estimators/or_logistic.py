@@ -39,6 +39,7 @@ from unbag.union.dispatch import METHODS, Method
 from unbag.union.policy import OnIntractable, name_bags
 from unbag.validation import (
     all_or_nothing,
+    as_labels,
     bag_weights,
     check_choices,
     check_numbers,
@@ -46,7 +47,7 @@ from unbag.validation import (
     is_whitened,
 )
 
-from .contract import BagsLike, LabelSetsLike, RandomState, as_labels, is_one_label_each
+from .contract import BagsLike, LabelSetsLike, RandomState, is_one_label_each
 from .instances import LinearUnionClassifier, settled_label_sets
 
 
@@ -201,8 +202,8 @@ class ORLogisticRegression(LinearUnionClassifier):
         X : Bags, list of 2-D arrays, or array-like of shape (n_bags, n_features)
             A 2-D array has one instance per bag.
         y : label sets
-            Sets of labels, an indicator of 1, 0 and -1 (unknown), `LabelSets`; or one label
-            per bag.
+            Sets of labels, strings such as "wren|owl", an indicator of 1, 0 and -1 (unknown),
+            `LabelSets`; or one label per bag. A pandas index of bag ids is looked up.
         instance_labels : array-like of shape (n_instances,), optional
             Labels of single instances, where they are known; None or -1 elsewhere.
         sample_weight : array-like of shape (n_bags,), optional
@@ -224,8 +225,8 @@ class ORLogisticRegression(LinearUnionClassifier):
 
     def _fit(self, X, y, instance_labels, sample_weight, start):
         bags, labels = self._read_training(X, y)
-        pinned = self._read_instance_labels(instance_labels, bags)
-        weight = bag_weights(sample_weight, bags)
+        pinned = self._read_instance_labels(instance_labels, bags, labels)
+        weight = bag_weights(sample_weight, bags, X)
         problem, used = self._possible_label_sets(bags, labels, pinned)
         used = self._affordable(problem, bags, used)
         if not used.any():
@@ -283,10 +284,12 @@ class ORLogisticRegression(LinearUnionClassifier):
         self._check_parameters()
         stream = getattr(self, "_stream", None)
         bags = self._read_bags(X, reset=stream is None)
+        one_label_each = is_one_label_each(as_labels(y, X))
+        # One batch of label sets tells that all are, even where each bag before had one label.
+        self.single_label_: bool = one_label_each and (stream is None or self.single_label_)
         if stream is None:
             if classes is None:
                 raise ValueError("classes must be passed on the first call to partial_fit.")
-            self.single_label_: bool = is_one_label_each(as_labels(y))
             # The columns of an indicator are in the order of the classes as they are given.
             classes = np.unique(classes) if self.single_label_ else classes
             self.classes_: np.ndarray = LabelSets(np.zeros((0, np.size(classes))), classes).classes
@@ -295,9 +298,9 @@ class ORLogisticRegression(LinearUnionClassifier):
                 f"`classes={classes}` is not the same as on last call to partial_fit, was: "
                 f"{self.classes_}."
             )
-        labels = self._read_labels(y, len(bags))
-        pinned = self._read_instance_labels(instance_labels, bags)
-        weight = bag_weights(sample_weight, bags)
+        labels = self._read_labels(y, X)
+        pinned = self._read_instance_labels(instance_labels, bags, labels)
+        weight = bag_weights(sample_weight, bags, X)
         problem, used = self._possible_label_sets(bags, labels, pinned)
         if stream is None:
             # All bags of the first batch tell the scale of features, even those not to be used.

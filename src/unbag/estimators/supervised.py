@@ -103,7 +103,7 @@ class SupervisedLogisticRegression(LinearUnionClassifier):
         """
         check_choices(self, solver=("lbfgs", "em"))
         bags, labels = self._read_training(X, y)
-        weight = bag_weights(sample_weight, bags)
+        weight = bag_weights(sample_weight, bags, X)
         columns = self._instance_columns(instance_labels, bags, labels)
         known = np.flatnonzero(columns >= 0)
         if not len(known):

@@ -17,7 +17,7 @@ from unbag._files import (
     suggestion,
     unreadable,
 )
-from unbag.labels import Unknown
+from unbag.labels import DELIMITER, Unknown
 
 # Columns of these names have these roles unless others are named for them.
 USUAL = {
@@ -257,7 +257,7 @@ class Roles:
         >>> roles.features, roles.labels
         (('pitch',), 'labels')
         """
-        given = self if self.delimiter is not None else replace(self, delimiter="|")
+        given = self if self.delimiter is not None else replace(self, delimiter=DELIMITER)
         if not need_labels:
             for role in ("labels", "unknown"):
                 if getattr(given, role) not in columns:

@@ -564,7 +564,7 @@ def test_bad_instance_labels_are_named(colours):
     labels[0] = np.flatnonzero(y[0] == 0)[0] if (y[0] == 0).any() else 0
     y = y.copy()
     y[0, labels[0]] = 0
-    with pytest.raises(ValueError, match="instance 0 in bag 0 is pinned to class"):
+    with pytest.raises(ValueError, match="Instance 0 of bag 0 has the label"):
         LSBCMM().fit(bags, y, instance_labels=labels)
     with pytest.raises(ValueError, match="one label per instance"):
         LSBCMM().fit(bags, y, instance_labels=labels[:-1])

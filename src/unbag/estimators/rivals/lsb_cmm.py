@@ -139,7 +139,7 @@ class LSBCMM(ProbabilisticClassifier):
             self, "max_iter", *([] if self.n_components is None else ["n_components"])
         )
         bags, labels = self._read_training(X, y)
-        pinned = self._read_instance_labels(instance_labels, bags)
+        pinned = self._read_instance_labels(instance_labels, bags, labels)
         candidates = UnionProblem(bags.offsets, labels.indicator, pinned).allowed_labels()
         used = candidates.any(axis=1)
         if not used.any():

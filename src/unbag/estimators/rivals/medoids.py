@@ -68,7 +68,9 @@ class MedoidClassifier(BagClassifier):
         check_distances(distances)
         rng = check_random_state(self.random_state)
         medoids = k_medoids(distances, medoid_count(self.ratio, len(bags)), rng)
-        self._medoids = bags[medoids]
+        chosen = bags[medoids]
+        # Anew, because which rows of a table they were is nothing that a model keeps.
+        self._medoids = Bags(chosen.X, chosen.offsets, chosen.ids)
         self.medoid_indices_: np.ndarray = filled[medoids]
         return distances[:, medoids], np.where(labels.required, 1.0, -1.0), known
 
