@@ -555,3 +555,12 @@ print(loaded & {"pandas", "polars", "pyarrow", "torch", "matplotlib", "narwhals"
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_ids_with_nanoseconds_do_not_merge_bags():
+    polars = pytest.importorskip("polars")
+    times = np.array([1, 2, 1], "datetime64[ns]")
+    bags = Bags.from_table(polars.DataFrame({"t": times, "x": [1.0, 2.0, 3.0]}), bag="t")
+    assert bags.sizes.tolist() == [2, 1]
+    assert bags.ids.tolist() == [1, 2]
+    assert bags.ids.dtype == "datetime64[ns]"

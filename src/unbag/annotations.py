@@ -10,7 +10,7 @@ from scipy.special import entr
 
 from unbag.bags import Bags
 from unbag.io.arrays import is_unknown
-from unbag.labels import LabelSets
+from unbag.labels import LabelSets, normal_spelling
 from unbag.union import UnionProblem
 
 #: Instances that are worked on at a time, so that memory stays bounded.
@@ -195,5 +195,5 @@ def known_labels(bags: Bags) -> tuple[NDArray[np.object_], NDArray[np.bool_]] | 
 
 
 def texts(labels: Iterable[object]) -> NDArray[np.object_]:
-    """Return labels as text, in an array of objects."""
-    return np.array([str(label) for label in labels], dtype=object)
+    """Return labels as text in their normal spelling, in an array of objects."""
+    return np.array([normal_spelling(str(label)) for label in labels], dtype=object)

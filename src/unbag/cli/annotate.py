@@ -143,7 +143,7 @@ def predict(
     """
     import pyarrow as pa
 
-    from unbag.io.writing import write_tables
+    from unbag.io.writing import id_array, write_tables
 
     check_output(output, model, table)
     check_format(output, TABLES)
@@ -155,7 +155,7 @@ def predict(
     names = np.array([str(label) for label in fitted.classes_], dtype=object)
     delimiter = data.roles.delimiter or "|"
     columns = {
-        data.roles.bag or "bag": pa.array(data.bags.ids.tolist()),
+        data.roles.bag or "bag": id_array(data),
         "predicted": pa.array([delimiter.join(names[row == 1]) for row in sets]),
         **{f"p({names[c]})": pa.array(column) for c, column in enumerate(proba.T)},
     }

@@ -101,7 +101,7 @@ def report(
     column = data.roles.media
     write_report(
         output, fitted, data.bags, labels,
-        media=None if column is None else located(data.column(column), data.path.parent),
+        media=None if column is None else located(data.column(column, "media"), data.path.parent),
         title=title or f"{table.name}, annotated",
         settings={
             "model file": model.name, "table": table.name,

@@ -15,7 +15,7 @@ from unbag.annotations import COLUMNS, KNOWN_LABEL
 from unbag.bags import Bags
 from unbag.io import BagTable, Roles, read
 from unbag.io.reading import open_source
-from unbag.io.roles import text_of
+from unbag.io.roles import label_text
 
 from . import options as o
 from .main import messages, progress, show_plan
@@ -224,7 +224,7 @@ def corrected_labels(path: Path, data: BagTable) -> np.ndarray:
         f"{path} has no column {KNOWN_LABEL}: fill in that column of annotate's output where you "
         "know the label, and leave it empty elsewhere.",
     )
-    known = [text_of(value) or None for value in corrected.column(KNOWN_LABEL).tolist()]
+    known = [label_text(value) or None for value in corrected.texts(KNOWN_LABEL, KNOWN_LABEL)]
     if data.roles.instance_id is not None:
         known = by_id(known, path, corrected, data, data.roles.instance_id)
     else:
@@ -240,8 +240,8 @@ def by_id(
     known: Sequence[str | None], path: Path, corrected: BagTable, data: BagTable, column: str
 ) -> list[str | None]:
     """Bring known labels into the order of the table that is fitted, by a column of ids."""
-    label_of = dict(zip(map(text_of, corrected.column(column).tolist()), known, strict=True))
-    ids = [text_of(value) for value in data.column(column).tolist()]
+    label_of = dict(zip(corrected.texts(column), known, strict=True))
+    ids = data.texts(column)
     refuse(
         sorted(label_of.keys() - set(ids)),
         lambda strange: (
@@ -261,6 +261,6 @@ def are_same(corrected: BagTable, data: BagTable) -> bool:
     return (
         first.X.shape == second.X.shape
         and np.array_equal(first.offsets, second.offsets)
-        and list(map(text_of, first.ids.tolist())) == list(map(text_of, second.ids.tolist()))
+        and list(map(str, first.ids.tolist())) == list(map(str, second.ids.tolist()))
         and np.allclose(first.X, second.X, rtol=1e-4, atol=1e-8)
     )

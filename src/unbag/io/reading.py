@@ -319,6 +319,9 @@ class TableFile(Source):
     def check_types(self, roles: Roles) -> None:
         """Check the types of the columns that have a role: in text, cells have to be read."""
 
+    def check_type(self, column: str, role: str, is_wide: bool = False) -> None:
+        """Check the type of a column for a role: in text, cells have to be read."""
+
     def dtype(self, columns: Sequence[str]) -> type[np.floating]:
         """Return the precision of some columns of numbers: text has none."""
         return np.float64

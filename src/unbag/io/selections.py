@@ -139,10 +139,10 @@ class _Spans:
             ),
         )
         check((low is None) == (high is None), "Name both columns of frequencies, or none.")
-        self.band = [_numbers(table, each, "the band") for each in (low, high) if each is not None]
+        self.band = [_numbers(table, each, "band") for each in (low, high) if each is not None]
         media = media or table.roles.media
         bag_of_instance = np.repeat(table.bags.ids, table.bags.sizes)
-        group_of = bag_of_instance if media is None else table.column(media)
+        group_of = bag_of_instance if media is None else table.column(media, "media")
         self.groups = {}
         for i, (group, label) in enumerate(zip(group_of.tolist(), self.labels, strict=True)):
             instances = self.groups.setdefault("" if group is None else str(group), [])
@@ -157,7 +157,7 @@ def _numbers(table, column, role):
         column is not None,
         f"{table.path}: which column tells {role} of each instance, in seconds? Name it.",
     )
-    values = table.column(column)
+    values = table.column(column, role)
     numbers = np.empty(len(values))
     for i, value in enumerate(values):
         try:

@@ -267,6 +267,18 @@ def arrow_array(name: str, values: ArrayLike, size: int) -> pa.Array:
     return array.cast(pa.string()) if types.is_null(array.type) else array
 
 
+def id_array(table: BagTable) -> pa.Array:
+    """Make a pyarrow array of the ids of bags, of the type that they have in the file."""
+    ids = pa.array(table.bags.ids.tolist())
+    schema = getattr(table.source, "schema", None)
+    if schema is None:
+        return ids
+    kind = schema.field(table.roles.bag).type
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    # There is no way back from text to a time of day.
+    return ids if types.is_time(kind) else ids.cast(kind)
+
+
 def _with_columns(table, columns, chunk_bytes):
     """Yield the rows of the file with the new columns: the first row's position, and a table."""
     if table.source is None:
