@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import entr
 
 from unbag.bags import Bags
+from unbag.io.annotated import ANSWERS
 from unbag.io.arrays import is_unknown
 from unbag.labels import LabelSets, normal_spelling
 from unbag.union import UnionProblem
@@ -20,16 +21,13 @@ REVIEW_SHARE = 0.05
 #: Entropy, in bits, up to which nothing is worth a look: the label is as good as certain.
 CERTAIN = 0.05
 #: The columns that annotated tables have more, and which of the `Annotations` they hold.
-COLUMNS = {
-    "annotation": "label",
-    "probability": "probability",
-    "second_choice": "second_label",
-    "second_probability": "second_probability",
-    "entropy": "entropy",
-    "review": "review",
-}
-#: One column more, for people to fill in.
-KNOWN_LABEL = "known_label"
+COLUMNS = dict(
+    zip(
+        ANSWERS,
+        ("label", "probability", "second_label", "second_probability", "entropy", "review"),
+        strict=True,
+    )
+)
 
 
 @dataclass(frozen=True, eq=False)

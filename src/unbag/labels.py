@@ -354,7 +354,12 @@ def _read_table(table):
 def normal_spelling(label: Any) -> Any:
     """Return a string without spaces around it and with its letters composed (NFC).
 
-    So labels are compared wherever they come from; numbers are as they are.
+    So labels are compared, wherever they come from.
+
+    Parameters
+    ----------
+    label : str or number
+        A number is returned as it is.
 
     Examples
     --------
@@ -369,6 +374,11 @@ class ColumnOfLabel(dict[Any, int]):
 
     A class that is spelt exactly like the label comes first, since models of old may know
     spellings apart; otherwise their normal spellings count.
+
+    Parameters
+    ----------
+    classes : iterable of str or number
+        In the order of their columns.
 
     Examples
     --------

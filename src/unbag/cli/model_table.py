@@ -83,13 +83,14 @@ def roles_for_model(
         if present and getattr(remembered, role) not in present:
             remembered = replace(remembered, **{role: None})
     taken = {column for _, column in given.columns()}
-    carried = tuple(column for column in remembered.carry if column not in taken)
+    carried = tuple(name for name in remembered.carry if name in present and name not in taken)
     roles = replace(remembered, carry=carried).merged(given)
     if not use_labels:
         unread = {roles.labels, roles.unknown, "labels"} - {None}
         roles = replace(roles, labels=None, unknown=None, label_table=None)
         taken = {column for _, column in roles.columns()}
-        roles = replace(roles, carry=(*roles.carry, *sorted(unread - taken)))
+        unread = (unread - taken) & set(present)
+        roles = replace(roles, carry=(*roles.carry, *sorted(unread)))
     return roles
 
 

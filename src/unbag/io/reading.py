@@ -366,6 +366,12 @@ class TableFile(Source):
         roles = Roles() if roles is None else roles
         # Explicit features need no look at the cells.
         numbers = () if roles.features is not None else self.numbers(self.is_wide(roles))
+        if numbers and any("second_probability" in name for name in self.columns):
+            from .annotated import answer_columns
+
+            # What annotate has written is no feature.
+            answers = answer_columns(self.columns)
+            numbers = [name for name in numbers if name not in answers]
         return roles.resolved(self.path, self.columns, numbers, need_labels)
 
     def peek(self, roles: Roles | None = None, *, need_labels: bool = True) -> Peek:

@@ -191,7 +191,9 @@ class Roles:
         typed = {role: value for role, value in given.items() if value is not None}
         for role in MANY_COLUMNS:
             if role in typed:
-                typed[role] = tuple(filter(None, map(str.strip, typed[role].split(","))))
+                names = tuple(filter(None, map(str.strip, typed[role].split(","))))
+                check(names, f"--{role} names no column: name one, or leave out the option.")
+                typed[role] = names
         return (cls() if roles is None else cls.from_toml(roles)).merged(cls(**typed))
 
     def merged(self, other: "Roles | None") -> Self:
@@ -263,9 +265,7 @@ class Roles:
                 if getattr(given, role) not in columns:
                     given = replace(given, **{role: None})
         for role, column in given.columns():
-            # To carry a column that is not there is no contradiction.
-            if role != "carry":
-                check_column(path, column, columns, role)
+            check_column(path, column, columns, role)
         taken = {column for _, column in given.columns()}
         for role, column in USUAL.items():
             superseded = role == "labels" and given.label_table is not None
