@@ -30,7 +30,9 @@ from unbag.labels import LabelSets
 from .annotated import marked_metadata
 from .arff import write_arff
 from .arrays import OWN_COLUMNS, feature_names, long_chunks
+from .arrow import ArrowFile
 from .bag_table import CHUNK_BYTES, BagTable, Progress
+from .categories import with_shared_categories
 from .csv import DelimitedFile
 from .csv_writing import compressed, in_file_order, write_text
 from .mat import write_mat
@@ -153,6 +155,8 @@ def write_rows(
     metadata = getattr(getattr(table.source, "schema", None), "metadata", None)
     metadata = marked_metadata(metadata, columns, annotated or {})
     chunks = _with_columns(table, columns, metadata, chunk_bytes)
+    if isinstance(table.source, ArrowFile) and not delimited:
+        chunks = with_shared_categories(table.source, chunks)
     chunks = counted(chunks, progress, table.n_rows)
     compression = "snappy" if table.source is None else table.source.compression
     write_tables(path, (chunk for _, chunk in chunks), compression)
@@ -189,15 +193,17 @@ def write_tables(path: PathLike, chunks: Iterable[pa.Table], compression: str = 
 def storable(path: PathLike, schema: pa.Schema) -> pa.Schema:
     """Return the types that a format keeps, with the same values.
 
-    A Feather file keeps only one list of categories, and text has none. The short decimals of a
-    number of single precision give another number when they are read in double precision.
+    Text has no categories. The short decimals of a number of single precision give another number
+    when they are read in double precision.
     """
     suffix = suffix_of(path)
-    for index, field in enumerate(() if suffix in PARQUET else schema):
+    for index, field in enumerate(schema if suffix in DELIMITED else ()):
         if types.is_dictionary(field.type):
             schema = schema.set(index, field.with_type(field.type.value_type))
-        elif suffix in DELIMITED and types.is_floating(field.type):
+        elif types.is_floating(field.type):
             schema = schema.set(index, field.with_type(pa.float64()))
+        elif field.type == pa.string_view():
+            schema = schema.set(index, field.with_type(pa.string()))
     nested = [field.name for field in schema if types.is_nested(field.type)]
     check(
         not nested or suffix not in DELIMITED,
