@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from unbag.io import DataError, Roles, convert, read, read_table, write_raven
+from unbag.io.arrow_types import is_text, is_value
 
 CHUNKS = (1, 1 << 20)
 
@@ -165,7 +166,9 @@ LABELS = {
 }
 
 
-@pytest.mark.parametrize("kind", LABELS)
+@pytest.mark.parametrize(
+    "kind", [kind for kind, (_, of_type, _) in LABELS.items() if is_value(of_type)]
+)
 def test_labels_of_any_allowed_type(tmp_path, kind):
     values, of_type, texts = LABELS[kind]
     expected = [{text} - {None} for text in texts]
@@ -188,3 +191,25 @@ def test_labels_of_any_allowed_type(tmp_path, kind):
         # A list of numbers that is the labels makes no feature of itself, nor a wide table.
         write(path, {name: unnamed[name] for name in ("bag", "f")} | {"labels": unnamed["lists"]})
         assert read_table(path).bags.feature_names.tolist() == ["f"]
+
+
+@pytest.mark.skipif(not is_text(pa.string_view()), reason="this pyarrow makes no text of views")
+def test_tables_of_polars(tmp_path):
+    """It writes views of text, also as categories, and says in metadata what it knows of them."""
+    polars = pytest.importorskip("polars")
+    kind = polars.Enum(["v", "u"])
+    frame = polars.DataFrame({"bag": ["a", "b", "c"], "x": [1.0, 2.0, 3.0]}).with_columns(
+        polars.Series("labels", ["u", "v", "u"], dtype=kind), note=polars.lit("n")
+    )
+    frame.write_ipc(tmp_path / "in.feather")
+    frame.write_parquet(tmp_path / "in.parquet")
+    for name in ("in.feather", "in.parquet"):
+        for target in ("out.feather", "out.parquet", "out.csv"):
+            convert(tmp_path / name, tmp_path / target)
+            assert read(tmp_path / target).labels.to_sets() == [{"u"}, {"v"}, {"u"}]
+        for again in (
+            polars.read_ipc(tmp_path / "out.feather"),
+            polars.read_parquet(tmp_path / "out.parquet"),
+        ):
+            assert again.schema["labels"] == kind
+            assert again.equals(frame)

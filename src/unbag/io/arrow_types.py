@@ -9,6 +9,13 @@ from collections.abc import Callable
 import pyarrow as pa
 from pyarrow import types
 
+try:
+    pa.array([], pa.string_view()).cast(pa.string())
+    VIEWS_OF_TEXT: tuple[pa.DataType, ...] = (pa.string_view(),)
+except pa.ArrowNotImplementedError:
+    # Older releases know the type, but cannot make text of it.
+    VIEWS_OF_TEXT = ()
+
 VALUES = "text, numbers, booleans, dates or times"
 IN_LISTS = "in a table with list columns, "
 
@@ -65,7 +72,7 @@ def is_text(kind: pa.DataType) -> bool:
     (True, False)
     """
     kind = _without_categories(kind)
-    return types.is_string(kind) or types.is_large_string(kind) or kind == pa.string_view()
+    return types.is_string(kind) or types.is_large_string(kind) or kind in VIEWS_OF_TEXT
 
 
 def is_value(kind: pa.DataType) -> bool:

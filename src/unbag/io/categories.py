@@ -32,7 +32,10 @@ def with_shared_categories(
             column = chunk.column(name)
             if types.is_dictionary(column.type):
                 place = chunk.column_names.index(name)
-                chunk = chunk.set_column(place, name, recoded(column, categories))
+                column = recoded(column, categories)
+                # With the metadata of its field, by which some libraries know more of its type.
+                field = chunk.schema.field(place).with_type(column.type)
+                chunk = chunk.set_column(place, field, column)
         yield first, chunk
 
 
@@ -53,9 +56,10 @@ def joined_categories(source: Any) -> dict[str, pa.Array]:
     for _, chunk in source.chunks(names) if names else ():
         for name in names:
             for part in chunk.column(name).chunks:
-                known = joined.setdefault(name, part.dictionary)
-                if not known.equals(part.dictionary):
-                    joined[name] = pa.concat_arrays([known, part.dictionary]).unique()
+                found = _categories(part)
+                known = joined.setdefault(name, found)
+                if not known.equals(found):
+                    joined[name] = pa.concat_arrays([known, found]).unique()
     return joined
 
 
@@ -74,12 +78,17 @@ def recoded(column: pa.ChunkedArray, categories: pa.Array) -> pa.ChunkedArray:
     number = kind.index_type if len(categories) <= most else pa.int32()
     parts = []
     for part in column.chunks:
-        if not part.dictionary.equals(categories):
-            indices = pc.index_in(part.dictionary, value_set=categories).take(part.indices)
-        else:
-            indices = part.indices
+        indices, own = part.indices, _categories(part)
+        if not own.equals(categories):
+            indices = pc.index_in(own, value_set=categories).take(indices)
         part = pa.DictionaryArray.from_arrays(
             indices.cast(number), categories, ordered=kind.ordered
         )
         parts.append(part)
     return pa.chunked_array(parts, pa.dictionary(number, categories.type, kind.ordered))
+
+
+def _categories(part):
+    """Return the categories of a part of a column; views of text as text, to be compared."""
+    found = part.dictionary
+    return found.cast(pa.string()) if found.type == pa.string_view() else found

@@ -263,11 +263,15 @@ def inverse_of(order: NDArray[np.integer]) -> NDArray[np.intp]:
     return place
 
 
-def spelt_out(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def spelt_out(column: Any) -> Any:
     """Write a column as text, exactly, as it would stand in a CSV file; whole numbers stay such.
 
     So ids and labels are the same whatever type and format they have. Categories are spelt out,
     and NaN is a missing value. Lists are left to `factorized`.
+
+    Parameters
+    ----------
+    column : pyarrow.ChunkedArray or pyarrow.Array
 
     Examples
     --------
@@ -276,9 +280,11 @@ def spelt_out(column: pa.ChunkedArray) -> pa.ChunkedArray:
     >>> spelt_out(pa.chunked_array([[3.0, float("nan"), 0.5]])).to_pylist()
     ['3', None, '0.5']
     """
-    if types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
     kind = column.type
+    if types.is_dictionary(kind):
+        spelt_kind = spelt_out(pa.array([], kind.value_type)).type
+        parts = [spelt_out(part.dictionary).take(part.indices) for part in column.chunks]
+        return pa.chunked_array(parts, spelt_kind)
     is_text = types.is_string(kind) or types.is_large_string(kind)
     if is_text or types.is_integer(kind) or types.is_nested(kind):
         return column

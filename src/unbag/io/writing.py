@@ -155,7 +155,7 @@ def write_rows(
     metadata = getattr(getattr(table.source, "schema", None), "metadata", None)
     metadata = marked_metadata(metadata, columns, annotated or {})
     chunks = _with_columns(table, columns, metadata, chunk_bytes)
-    if isinstance(table.source, ArrowFile) and not delimited:
+    if isinstance(table.source, ArrowFile):
         chunks = with_shared_categories(table.source, chunks)
     chunks = counted(chunks, progress, table.n_rows)
     compression = "snappy" if table.source is None else table.source.compression
@@ -193,17 +193,17 @@ def write_tables(path: PathLike, chunks: Iterable[pa.Table], compression: str = 
 def storable(path: PathLike, schema: pa.Schema) -> pa.Schema:
     """Return the types that a format keeps, with the same values.
 
-    Text has no categories. The short decimals of a number of single precision give another number
-    when they are read in double precision.
+    Text has no categories, and only Feather has views of text. The short decimals of a number of
+    single precision give another number when they are read in double precision.
     """
     suffix = suffix_of(path)
-    for index, field in enumerate(schema if suffix in DELIMITED else ()):
-        if types.is_dictionary(field.type):
-            schema = schema.set(index, field.with_type(field.type.value_type))
-        elif types.is_floating(field.type):
-            schema = schema.set(index, field.with_type(pa.float64()))
-        elif field.type == pa.string_view():
+    for index, field in enumerate(() if suffix in FEATHER else schema):
+        if field.type == pa.string_view():
             schema = schema.set(index, field.with_type(pa.string()))
+        elif suffix in DELIMITED and types.is_dictionary(field.type):
+            schema = schema.set(index, field.with_type(field.type.value_type))
+        elif suffix in DELIMITED and types.is_floating(field.type):
+            schema = schema.set(index, field.with_type(pa.float64()))
     nested = [field.name for field in schema if types.is_nested(field.type)]
     check(
         not nested or suffix not in DELIMITED,
