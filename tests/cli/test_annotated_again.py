@@ -186,3 +186,15 @@ def test_labels_of_a_second_table_replace_no_column(run, tmp_path):
     assert code == 1
     assert "has a column 'labels' already" in errors
     assert not (tmp_path / "t.parquet").exists()
+
+
+@pytest.mark.parametrize("option", ["--raven", "--audacity"])
+def test_selections_do_not_replace_what_is_read(words, model, run, tmp_path, option):
+    own = with_columns(words, tmp_path / "own.csv", start=0.0, end=1.0, media="one.wav")
+    before, out = own.read_bytes(), tmp_path / "out.csv"
+    code, _, errors = run("annotate", model, own, "-o", out, option, own)
+    assert code == 1
+    assert "is what is read" in errors
+    assert own.read_bytes() == before
+    code, _, errors = run("annotate", model, own, "-o", out, option, tmp_path / "s.txt")
+    assert code == 0, errors

@@ -63,6 +63,9 @@ def annotate(
             return
         check_output(output, model)
         check_nothing_is_lost(output, table)
+        for selections in (raven, audacity):
+            if selections is not None and selections.is_file():
+                check_output(selections, model, table, output)
         written = written_columns(source, wanted)
         data, labels = read_for_model(fitted, source, wanted, use_labels=use_labels)
     check(
