@@ -580,3 +580,12 @@ def test_what_tables_hold_is_escaped_in_a_notebook():
 
 def test_empty_bags_show_in_a_notebook():
     assert "Bags(1 bags, 0 instances" in Bags(np.zeros((0, 2)), [0, 0])._repr_html_()
+
+
+def test_ids_with_nanoseconds_do_not_merge_bags():
+    polars = pytest.importorskip("polars")
+    times = np.array([1, 2, 1], "datetime64[ns]")
+    bags = Bags.from_table(polars.DataFrame({"t": times, "x": [1.0, 2.0, 3.0]}), bag="t")
+    assert bags.sizes.tolist() == [2, 1]
+    assert bags.ids.tolist() == [1, 2]
+    assert bags.ids.dtype == "datetime64[ns]"

@@ -348,3 +348,34 @@ def test_many_sets_are_parsed_at_once():
     indicator = (rng.random((100_000, 10)) < 0.3).astype(np.int8)
     labels = LabelSets(indicator)
     assert_same(LabelSets.parse(labels.to_sets(), classes=labels.classes), labels)
+
+
+# One class, however it is spelt: composed, decomposed, and with spaces around it.
+COMPOSED, DECOMPOSED = "caf\u00e9", "cafe\u0301"
+
+
+def test_spellings_of_one_label_are_one_class():
+    labels = LabelSets.parse([{COMPOSED}, {DECOMPOSED}, {f" {COMPOSED} ", Unknown("tea ")}])
+    assert labels.classes.tolist() == [COMPOSED, "tea"]
+    assert labels.indicator.tolist() == [[1, 0], [1, 0], [1, -1]]
+    with pytest.raises(ValueError, match="both as present and as unknown"):
+        LabelSets.parse([{COMPOSED, Unknown(DECOMPOSED)}])
+
+
+def test_columns_of_a_table_are_spelt_like_labels():
+    table = pytest.importorskip("pyarrow").table({DECOMPOSED: [1, 0]})
+    assert LabelSets.parse(table).classes.tolist() == [COMPOSED]
+
+
+def test_classes_keep_their_spelling_and_are_found_by_any():
+    """Models of old may know classes by a spelling that labels no longer have."""
+    classes = [DECOMPOSED, " tea"]
+    sets = [{COMPOSED}, {"tea", Unknown(DECOMPOSED)}]
+    for labels in (LabelSets.parse(sets, classes), LabelSets.parse(sets).reindex(classes)):
+        assert labels.classes.tolist() == classes
+        assert labels.indicator.tolist() == [[1, 0], [-1, 1]]
+    both = [DECOMPOSED, COMPOSED]
+    assert LabelSets.parse([{COMPOSED}, {DECOMPOSED}], both).indicator.tolist() == [[0, 1], [1, 0]]
+    assert LabelSets.parse([{COMPOSED}]).reindex(both).indicator.tolist() == [[0, 1]]
+    told_apart = LabelSets([[1, 0], [0, -1], [-1, 1]], both)
+    assert told_apart.reindex([COMPOSED]).indicator.tolist() == [[1], [-1], [1]]

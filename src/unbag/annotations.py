@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from scipy.special import entr
 
 from unbag.bags import Bags
+from unbag.io.annotated import ANSWERS
 from unbag.io.arrays import is_unknown
-from unbag.labels import LabelSets
+from unbag.labels import LabelSets, normal_spelling
 from unbag.union import UnionProblem
 
 #: Instances that are worked on at a time, so that memory stays bounded.
@@ -20,16 +21,13 @@ REVIEW_SHARE = 0.05
 #: Entropy, in bits, up to which nothing is worth a look: the label is as good as certain.
 CERTAIN = 0.05
 #: The columns that annotated tables have more, and which of the `Annotations` they hold.
-COLUMNS = {
-    "annotation": "label",
-    "probability": "probability",
-    "second_choice": "second_label",
-    "second_probability": "second_probability",
-    "entropy": "entropy",
-    "review": "review",
-}
-#: One column more, for people to fill in.
-KNOWN_LABEL = "known_label"
+COLUMNS = dict(
+    zip(
+        ANSWERS,
+        ("label", "probability", "second_label", "second_probability", "entropy", "review"),
+        strict=True,
+    )
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,5 +193,5 @@ def known_labels(bags: Bags) -> tuple[NDArray[np.object_], NDArray[np.bool_]] | 
 
 
 def texts(labels: Iterable[object]) -> NDArray[np.object_]:
-    """Return labels as text, in an array of objects."""
-    return np.array([str(label) for label in labels], dtype=object)
+    """Return labels as text in their normal spelling, in an array of objects."""
+    return np.array([normal_spelling(str(label)) for label in labels], dtype=object)

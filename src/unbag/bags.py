@@ -6,6 +6,7 @@ bags, and it is indexed by bag, so scikit-learn splits it as it would split the 
 
 import copy
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from itertools import pairwise
 from typing import Any, NoReturn, Self, TypeAlias, overload
 
@@ -197,7 +198,12 @@ class Bags:
             raise ValueError(f"Row {missing.arg_true()[0]} has no bag: fill in {bag!r} or drop it.")
         # A dictionary numbers the bags as they appear; sorting their values would lose that order.
         positions = {}
-        bag_of_row = [positions.setdefault(name, len(positions)) for name in of_bag.to_list()]
+        names_of_rows = of_bag.to_list()
+        is_exact = getattr(schema[bag], "time_unit", None) != "ns"
+        if not is_exact and all(type(name) is datetime for name in names_of_rows):
+            # Python's own times end at microseconds, and would merge bags.
+            names_of_rows = of_bag.to_numpy().astype("datetime64[ns]")
+        bag_of_row = [positions.setdefault(name, len(positions)) for name in names_of_rows]
         rows = np.argsort(bag_of_row, kind="stable")
         all_single = all(schema[column] == nw.Float32 for column in features)
         dtype = nw.Float32 if all_single else nw.Float64

@@ -4,6 +4,7 @@ A present class is *required*: at least one instance has it. An unknown class is
 instances may have it. An absent class is *forbidden*: no instance has it.
 """
 
+import unicodedata
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -112,7 +113,8 @@ class LabelSets:
             strings or all numbers, where ``Unknown(label)`` marks an unknown one; or an indicator
             of 1, 0 and -1 (unknown): a 2-D array, a sparse matrix, or a pandas, polars or pyarrow
             table with one column per class. Nested lists are collections of labels, never an
-            indicator: wrap that in ``np.array``.
+            indicator: wrap that in ``np.array``. Strings that differ in spaces around them, or in
+            how Unicode composes a letter, are one label.
         classes : array-like of shape (n_classes,), optional
             The classes to use, in this order. By default they are the sorted labels of all sets,
             the columns of the table, or the positions of the indicator's columns, where a class
@@ -159,12 +161,15 @@ class LabelSets:
         sizes = np.array([len(labels) for labels in sets], dtype=np.intp)
         bag_of_member = np.repeat(np.arange(len(sets)), sizes)
         if classes is None:
-            classes = sorted({_label_of(member) for member in members})
+            classes = sorted({normal_spelling(_label_of(member)) for member in set(members)})
         classes = _class_array(classes)
         names = classes.tolist()
+        column_of = ColumnOfLabel(names)
         # Twice the columns: the classes as present, then the same classes as unknown.
-        column_of = {name: column for column, name in enumerate([*names, *map(Unknown, names)])}
-        columns = np.array([column_of.get(member, -1) for member in members], dtype=np.intp)
+        for member in set(members):
+            if isinstance(member, Unknown) and (column := column_of[member.label]) >= 0:
+                column_of[member] = len(names) + column
+        columns = np.array([column_of[member] for member in members], dtype=np.intp)
         if (columns < 0).any():
             index = np.argmin(columns)
             raise ValueError(
@@ -292,19 +297,21 @@ class LabelSets:
                [0, 1]], dtype=int8)
         """
         classes = _class_array(classes)
-        kept = set(classes.tolist())
-        column_of = {label: column for column, label in enumerate(self.classes.tolist())}
-        for label, column in column_of.items():
-            if label not in kept and self.required[:, column].any():
-                bag = np.argmax(self.required[:, column])
+        column_of = ColumnOfLabel(classes.tolist())
+        aligned = np.zeros((len(self), classes.size), dtype=np.int8)
+        for label, states in zip(self.classes.tolist(), self.indicator.T, strict=True):
+            column = column_of[label]
+            if column >= 0:
+                # Two spellings of one class may come together: what one of them says is known.
+                others = aligned[:, column]
+                present = (states == 1) | (others == 1)
+                aligned[:, column] = np.where(present, 1, np.minimum(states, others))
+            elif (states == 1).any():
                 raise ValueError(
-                    f"Class {label!r} is present in bag {bag} but left out of the new classes: add "
-                    "it there."
+                    f"Class {label!r} is present in bag {np.argmax(states == 1)} but left out of "
+                    "the new classes: add it there."
                 )
-        # New classes point at column -1, a column of zeros behind all others.
-        columns = [column_of.get(label, -1) for label in classes.tolist()]
-        padded = np.pad(self.indicator, ((0, 0), (0, 1)))
-        return type(self)(padded[:, columns], classes)
+        return type(self)(aligned, classes)
 
     def __len__(self) -> int:
         return self.indicator.shape[0]
@@ -347,7 +354,52 @@ def _read_table(table):
                 "has the labels of each bag in one column, give that column alone."
             )
     columns = [column.cast(nw.Float64).to_numpy() for column in frame.iter_columns()]
-    return np.column_stack(columns), frame.columns
+    return np.column_stack(columns), [normal_spelling(column) for column in frame.columns]
+
+
+def normal_spelling(label: Any) -> Any:
+    """Return a string without spaces around it and with its letters composed (NFC).
+
+    So labels are compared, wherever they come from.
+
+    Parameters
+    ----------
+    label : str or number
+        A number is returned as it is.
+
+    Examples
+    --------
+    >>> normal_spelling(" cafe\u0301 ") == "caf\u00e9", normal_spelling(3)
+    (True, 3)
+    """
+    return unicodedata.normalize("NFC", label.strip()) if isinstance(label, str) else label
+
+
+class ColumnOfLabel(dict[Any, int]):
+    """Find the column of a label's class; -1 where there is none.
+
+    A class that is spelt exactly like the label comes first, since models of old may know
+    spellings apart; otherwise their normal spellings count.
+
+    Parameters
+    ----------
+    classes : iterable of str or number
+        In the order of their columns.
+
+    Examples
+    --------
+    >>> column_of = ColumnOfLabel(["wren", "owl "])
+    >>> column_of["owl"], column_of[" wren"], column_of["tit"]
+    (1, 0, -1)
+    """
+
+    def __init__(self, classes: Iterable[Any]) -> None:
+        columns = {label: column for column, label in enumerate(classes)}
+        super().__init__({normal_spelling(label): column for label, column in columns.items()})
+        self.update(columns)
+
+    def __missing__(self, label: Any) -> int:
+        return self.get(normal_spelling(label), -1)
 
 
 def _label_of(member) -> Any:

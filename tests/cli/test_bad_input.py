@@ -289,3 +289,23 @@ def test_a_full_disk(run, words, model, tmp_path, monkeypatch):
     result = run("fit", words, *ROLES, "-o", model, "--max-iter", "3")
     check(result, 1, "No space left on device", tmp_path, before)
     assert model.read_bytes() == saved
+
+
+def test_a_misspelt_column_to_be_carried_is_named(run, words, model, tmp_path):
+    out = ("-o", tmp_path / "n.unbag")
+    code, _, errors = run("fit", words, *ROLES[:4], "--carry", "letter,note,leter", *out)
+    assert code == 1
+    assert "no column 'leter' for carry" in errors
+    assert "Did you mean 'letter'?" in errors
+    # What a model remembers of another table need not be in this one.
+    lines = [line.split(",", 3) for line in words.read_text().splitlines()]
+    bare = tmp_path / "bare.csv"
+    bare.write_text("".join(f"{word},{tags},{rest}\n" for word, tags, _, rest in lines))
+    code, _, errors = run("annotate", model, bare, "-o", tmp_path / "o.csv", "--ignore-labels")
+    assert code == 0, errors
+
+
+def test_no_feature_is_not_every_feature(run, words, tmp_path):
+    code, _, errors = run("fit", words, *ROLES, "--features", "", "-o", tmp_path / "n.unbag")
+    assert code == 1
+    assert "--features names no column" in errors

@@ -6,8 +6,11 @@ import os
 import subprocess
 import sys
 import time
+import unicodedata
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
@@ -352,3 +355,33 @@ def test_an_interrupted_fit_leaves_the_old_model(words, run, tmp_path, monkeypat
     assert code == 130, errors
     assert model.read_text() == "the old one"
     assert list(tmp_path.glob(".unbag-*")) == []
+
+
+def test_ids_keep_their_type_in_what_is_predicted(words, model, run, tmp_path):
+    table = pa_csv.read_csv(words)
+    codes = table.column("word").combine_chunks().dictionary_encode().indices
+    times = codes.cast("int64").cast(pa.timestamp("ns"))
+    pq.write_table(table.set_column(0, "word", times), tmp_path / "w.parquet")
+    code, _, errors = run("predict", model, tmp_path / "w.parquet", "-o", tmp_path / "b.parquet")
+    assert code == 0, errors
+    predicted = pq.read_table(tmp_path / "b.parquet").column("word")
+    assert predicted.type == times.type
+    assert predicted.to_pylist() == times.unique().to_pylist()
+
+
+def test_a_model_of_old_knows_its_classes_by_any_spelling(words, run, tmp_path):
+    """Files from before labels had one spelling keep their classes; tables still fit them."""
+    words.write_text(words.read_text().replace("|E", "|\u00c9").replace("E|", "\u00c9|"))
+    table = read(words, Roles(bag="word", labels="tags", carry=("letter", "note")))
+    old = [f"{unicodedata.normalize('NFD', label)} " for label in table.labels.classes.tolist()]
+    bags = unbag.Bags(table.bags.X, table.bags.offsets, feature_names=table.bags.feature_names)
+    fitted = unbag.ORLogisticRegression(max_iter=5)
+    fitted.fit(bags, unbag.LabelSets(table.labels.indicator, old)).save(tmp_path / "old.unbag")
+    assert fitted.classes_.tolist() == old
+    run_on = (tmp_path / "old.unbag", words, "--bag", "word", "--labels", "tags")
+    assert run("annotate", *run_on, "-o", tmp_path / "out.csv")[0] == 0
+    annotated = {row["annotation"] for row in rows_of(tmp_path / "out.csv")}
+    assert annotated <= set(old)
+    code, out, errors = run("evaluate", *run_on, "--instance-labels", "letter", "--json")
+    assert code == 0, errors
+    assert json.loads(out)["transductive_accuracy"] > 0.5

@@ -672,3 +672,11 @@ def test_warnings_name_the_line_that_called_fit(colours):
     kinds = {warning.category.__name__ for warning in caught}
     assert kinds >= {"ImpossibleBagWarning", "IntractableBagWarning", "ConvergenceWarning"}
     assert {warning.filename for warning in caught} == {__file__}
+
+
+def test_known_instance_labels_may_be_spelt_otherwise_than_the_classes():
+    bags, sets = Bags([[0.0], [1.0], [2.0]], [0, 2, 3]), [{"caf\u00e9", "tea"}, {"tea"}]
+    model = ORLogisticRegression().fit(bags, sets, instance_labels=["cafe\u0301", None, "tea "])
+    assert model.annotate(bags, sets, ["tea ", None, -1]).tolist() == ["tea", "caf\u00e9", "tea"]
+    with pytest.raises(ValueError, match="'milk', which is not among the classes"):
+        model.annotate(bags, sets, ["milk", None, None])

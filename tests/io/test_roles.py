@@ -61,3 +61,15 @@ def test_a_second_table_of_labels_supersedes_the_usual_column():
     assert roles.labels is None
     assert roles.features == ("pitch",)
     assert Roles(bag="night").resolved("a.csv", columns, ["pitch"]).labels == "labels"
+
+
+def test_carried_columns_must_be_there():
+    with pytest.raises(DataError, match=r"no column 'nots' for carry; .* Did you mean 'note'\?"):
+        Roles(carry=["nots"]).resolved("a.csv", ["bag", "labels", "note", "x"], ["x"])
+
+
+@pytest.mark.parametrize("role", ["features", "carry"])
+@pytest.mark.parametrize("typed", ["", " , "])
+def test_options_that_name_no_column_are_refused(role, typed):
+    with pytest.raises(DataError, match=f"--{role} names no column"):
+        Roles.from_options(**{role: typed})

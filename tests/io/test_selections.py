@@ -26,7 +26,7 @@ def test_raven(tmp_path, table):
     files = write_raven(
         tmp_path / "out", table, labels, low="low", high="high", more={"p": [0.5, 0.25, 1, 0.75]}
     )
-    names = ["one.Table.1.selections.txt", "two.Table.1.selections.txt"]
+    names = ["one.unbag.selections.txt", "two.unbag.selections.txt"]
     assert [path.name for path in files] == names
     assert files[0].read_text().splitlines() == [
         "Selection\tView\tChannel\tBegin Time (s)\tEnd Time (s)\tLow Freq (Hz)\tHigh Freq (Hz)"
@@ -59,7 +59,8 @@ def test_names_of_files_are_safe_and_differ(tmp_path):
     table = read(tmp_path / "t.csv", need_labels=False)
     files = write_audacity(tmp_path / "out", table, ["owl"] * 6)
     assert [path.name for path in files] == [
-        "a.txt", "a-2.txt", "A-3.txt", "recording.txt", "a_b.txt", "y.txt",
+        "a.unbag.txt", "a-2.unbag.txt", "A-3.unbag.txt", "recording.unbag.txt", "a_b.unbag.txt",
+        "y.unbag.txt",
     ]  # fmt: skip
     assert all(path.parent == tmp_path / "out" for path in files)
 
@@ -93,3 +94,16 @@ def test_bad_shapes_and_places(tmp_path, table):
         write_raven(tmp_path / "t.csv", table, ["a"] * 4)
     with pytest.raises(DataError, match="'p' has shape"):
         write_raven(tmp_path / "out", table, ["a"] * 4, more={"p": [1]})
+
+
+def test_files_and_columns_of_people_are_not_replaced(tmp_path, table):
+    """Raven and Audacity call theirs after the recording, too."""
+    own = [tmp_path / name for name in ("one.Table.1.selections.txt", "one.txt")]
+    for path in own:
+        path.write_text("mine")
+    labels = ["wren"] * table.bags.n_instances
+    write_raven(tmp_path, table, labels)
+    write_audacity(tmp_path, table, labels)
+    assert [path.read_text() for path in own] == ["mine", "mine"]
+    with pytest.raises(DataError, match="have a column 'Annotation' already"):
+        write_raven(tmp_path, table, labels, more={"Annotation": np.array(labels)})

@@ -9,8 +9,15 @@ import typer
 
 from unbag import annotations, io
 from unbag._files import TABLES, check, check_format, check_output
-from unbag.annotations import KNOWN_LABEL, REVIEW_SHARE, Annotations
-from unbag.io import BagTable, Roles
+from unbag.annotations import REVIEW_SHARE, Annotations
+from unbag.io import Roles
+from unbag.io.annotated import (
+    KNOWN_LABEL,
+    check_nothing_is_lost,
+    free_name,
+    write_annotated,
+    written_columns,
+)
 from unbag.io.reading import open_source
 
 from . import options as o
@@ -55,6 +62,11 @@ def annotate(
             show_plan(source.peek(wanted, need_labels=False), output)
             return
         check_output(output, model)
+        check_nothing_is_lost(output, table)
+        for selections in (raven, audacity):
+            if selections is not None and selections.is_file():
+                check_output(selections, model, table, output)
+        written = written_columns(source, wanted)
         data, labels = read_for_model(fitted, source, wanted, use_labels=use_labels)
     check(
         not (raven or audacity) or (data.roles.start and data.roles.end),
@@ -69,7 +81,7 @@ def annotate(
     times.append(perf_counter())
     columns = text_columns(answers)
     with progress("writing") as report:
-        data.write(output, without_conflicts(columns, data), progress=report)
+        write_annotated(data, output, columns, written, progress=report)
     times.append(perf_counter())
     if raven is not None:
         more = {"Probability": answers.probability.round(4)}
@@ -112,23 +124,6 @@ def text_columns(answers: Annotations) -> dict[str, Any]:
     return columns
 
 
-def without_conflicts(columns: dict[str, Any], table: BagTable) -> dict[str, Any]:
-    """Name new columns so that they replace none of the user's own.
-
-    A table that annotate has written before gets its columns anew, but keeps what people filled
-    in.
-    """
-    present = set() if table.source is None else set(table.source.columns)
-    names = set(columns) - {KNOWN_LABEL}
-    if names <= present:
-        return {
-            name: values for name, values in columns.items() if name not in present & {KNOWN_LABEL}
-        }
-    return {
-        f"unbag_{name}" if name in present else name: values for name, values in columns.items()
-    }
-
-
 @o.with_roles("bag", "delimiter", "roles")
 def predict(
     model: o.Model,
@@ -143,7 +138,7 @@ def predict(
     """
     import pyarrow as pa
 
-    from unbag.io.writing import write_tables
+    from unbag.io.writing import id_array, write_tables
 
     check_output(output, model, table)
     check_format(output, TABLES)
@@ -154,11 +149,13 @@ def predict(
     proba = fitted.predict_proba(data.bags) if has_proba else np.empty((len(sets), 0))
     names = np.array([str(label) for label in fitted.classes_], dtype=object)
     delimiter = data.roles.delimiter or "|"
-    columns = {
-        data.roles.bag or "bag": pa.array(data.bags.ids.tolist()),
+    answers = {
         "predicted": pa.array([delimiter.join(names[row == 1]) for row in sets]),
         **{f"p({names[c]})": pa.array(column) for c, column in enumerate(proba.T)},
     }
+    bag = data.roles.bag or "bag"
+    columns = {bag: id_array(data)}
+    columns |= {free_name(name, [bag]): column for name, column in answers.items()}
     write_tables(output, [pa.table(columns)])
     messages.result({"output": str(output), "bags": len(data.bags)})
     messages.note(f"Predicted the labels of {len(data.bags):,} bags. Written to {output}.")

@@ -109,7 +109,7 @@ def report(
     column = data.roles.media
     write_report(
         output, fitted, data.bags, labels,
-        media=None if column is None else data.column(column),
+        media=None if column is None else data.column(column, "media"),
         media_root=data.path.parent if media_root is None else media_root,
         title=title or f"{table.name}, annotated",
         settings={

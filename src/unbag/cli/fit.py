@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,11 +11,11 @@ import typer
 from numpy.typing import NDArray
 
 from unbag._files import check, check_output, refuse
-from unbag.annotations import COLUMNS, KNOWN_LABEL
 from unbag.bags import Bags
-from unbag.io import BagTable, Roles, read
+from unbag.io import BagTable, DataError, Roles
+from unbag.io.annotated import KNOWN_LABEL, known_label_column
 from unbag.io.reading import open_source
-from unbag.io.roles import text_of
+from unbag.io.roles import label_text
 
 from . import options as o
 from .main import messages, progress, show_plan
@@ -63,11 +63,6 @@ def fit(
         given["instance_labels"] = None
     wanted = Roles.from_options(**given)
     with open_source(table) as source:
-        if wanted.features is None and set(COLUMNS) <= set(source.columns):
-            # What annotate has written is no feature.
-            taken = {column for _, column in wanted.columns()}
-            written = [name for name in (*COLUMNS, KNOWN_LABEL) if name not in taken]
-            wanted = replace(wanted, carry=(*wanted.carry, *written))
         if dry_run:
             show_plan(source.peek(wanted), output)
             return
@@ -218,13 +213,20 @@ def corrected_labels(path: Path, data: BagTable) -> np.ndarray:
     wanted = Roles(
         bag=data.roles.bag, instance_id=data.roles.instance_id, features=data.roles.features
     )
-    corrected = read(path, wanted, need_labels=False)
+    with open_source(path) as source:
+        corrected = source.read(wanted, need_labels=False)
+        column = known_label_column(source)
+    if column is None:
+        raise DataError(
+            f"{path} has no column {KNOWN_LABEL}: fill in that column of annotate's output where "
+            "you know the label, and leave it empty elsewhere."
+        )
+    known = [label_text(value) or None for value in corrected.texts(column, "known_label")]
     check(
-        corrected.source is not None and KNOWN_LABEL in corrected.source.columns,
-        f"{path} has no column {KNOWN_LABEL}: fill in that column of annotate's output where you "
-        "know the label, and leave it empty elsewhere.",
+        any(known),
+        f"{path}: no label is filled in in the column {column!r}: do so, or leave "
+        "out --instance-labels.",
     )
-    known = [text_of(value) or None for value in corrected.column(KNOWN_LABEL).tolist()]
     if data.roles.instance_id is not None:
         known = by_id(known, path, corrected, data, data.roles.instance_id)
     else:
@@ -240,10 +242,10 @@ def by_id(
     known: Sequence[str | None], path: Path, corrected: BagTable, data: BagTable, column: str
 ) -> list[str | None]:
     """Bring known labels into the order of the table that is fitted, by a column of ids."""
-    label_of = dict(zip(map(text_of, corrected.column(column).tolist()), known, strict=True))
-    ids = [text_of(value) for value in data.column(column).tolist()]
+    label_of = dict(zip(corrected.texts(column), known, strict=True))
+    ids = data.texts(column)
     refuse(
-        sorted(label_of.keys() - set(ids)),
+        sorted(str(each) for each in label_of.keys() - set(ids)),
         lambda strange: (
             f"{path} has the {column} {strange!r}, which {data.path} does not have: "
             "correct the id, or leave out the row."
@@ -261,6 +263,6 @@ def are_same(corrected: BagTable, data: BagTable) -> bool:
     return (
         first.X.shape == second.X.shape
         and np.array_equal(first.offsets, second.offsets)
-        and list(map(text_of, first.ids.tolist())) == list(map(text_of, second.ids.tolist()))
+        and list(map(str, first.ids.tolist())) == list(map(str, second.ids.tolist()))
         and np.allclose(first.X, second.X, rtol=1e-4, atol=1e-8)
     )

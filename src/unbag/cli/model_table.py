@@ -9,7 +9,7 @@ import numpy as np
 from unbag._files import check_column
 from unbag.io import BagTable, DataError, Roles
 from unbag.io.reading import Source, open_source
-from unbag.labels import LabelSets
+from unbag.labels import ColumnOfLabel, LabelSets
 
 from .main import progress
 
@@ -83,13 +83,14 @@ def roles_for_model(
         if present and getattr(remembered, role) not in present:
             remembered = replace(remembered, **{role: None})
     taken = {column for _, column in given.columns()}
-    carried = tuple(column for column in remembered.carry if column not in taken)
+    carried = tuple(name for name in remembered.carry if name in present and name not in taken)
     roles = replace(remembered, carry=carried).merged(given)
     if not use_labels:
         unread = {roles.labels, roles.unknown, "labels"} - {None}
         roles = replace(roles, labels=None, unknown=None, label_table=None)
         taken = {column for _, column in roles.columns()}
-        roles = replace(roles, carry=(*roles.carry, *sorted(unread - taken)))
+        unread = (unread - taken) & set(present)
+        roles = replace(roles, carry=(*roles.carry, *sorted(unread)))
     return roles
 
 
@@ -134,16 +135,17 @@ def read_for_model(
 def aligned(table: BagTable, labels: LabelSets, classes: np.ndarray) -> LabelSets:
     """Return the label sets of a table in the classes of a model; a strange label is named."""
     # By their text, as files have it; the classes of a model may be numbers.
-    column_of = {str(label): column for column, label in enumerate(classes)}
+    column_of = ColumnOfLabel(map(str, classes))
     indicator = np.zeros((len(table.bags), len(classes)), labels.indicator.dtype)
     for states, label in zip(labels.indicator.T, labels.classes, strict=True):
-        if str(label) in column_of:
-            indicator[:, column_of[str(label)]] = states
+        if (column := column_of[str(label)]) >= 0:
+            indicator[:, column] = states
         elif (states == 1).any():
             bag = table.bags.ids[(states == 1).argmax()]
+            known = ", ".join(sorted(map(str, classes)))
             raise DataError(
                 f"{table.path}: bag {bag} has the label {str(label)!r}, which the model was never "
-                f"shown; it knows {', '.join(sorted(column_of))}. Correct the label, fit again "
-                "with it, or use --ignore-labels."
+                f"shown; it knows {known}. Correct the label, fit again with it, or use "
+                "--ignore-labels."
             )
     return LabelSets(indicator, classes)

@@ -14,7 +14,7 @@ from scipy.special import softmax
 from unbag._checks import is_missing
 from unbag.bags import Bags, bag_of
 from unbag.fitting import log_softmax
-from unbag.labels import LabelSets
+from unbag.labels import ColumnOfLabel, LabelSets
 from unbag.union import (
     ImpossibleBagError,
     ImpossibleBagWarning,
@@ -96,14 +96,12 @@ class InstanceClassifier(BagClassifier):
                 f"instance_labels must hold one label per instance: shape ({bags.n_instances},); "
                 f"got shape {values.shape}."
             )
-        place = {label: c for c, label in enumerate(self.classes_.tolist())}
-        place.setdefault(-1, -1)
-        place[None] = -1
-        columns = np.array([place.get(value, -2) for value in values.tolist()], dtype=np.int64)
-        for i in np.flatnonzero(columns == -2):
-            columns[i] = -1 if is_missing(values[i]) else -2
-        if (columns == -2).any():
-            i = int(np.argmax(columns == -2))
+        column_of = ColumnOfLabel(self.classes_.tolist())
+        columns = np.array([column_of[value] for value in values.tolist()], dtype=np.int64)
+        strange = columns < 0
+        strange[strange] = [not is_missing(value) and value != -1 for value in values[strange]]
+        if strange.any():
+            i = int(np.argmax(strange))
             b = bag_of(bags.offsets, i)
             raise ValueError(
                 f"Instance {i - bags.offsets[b]} of bag {bags.ids[b]} has the label "

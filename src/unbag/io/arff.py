@@ -24,7 +24,7 @@ from unbag._files import (
     writing,
 )
 from unbag.bags import Bags
-from unbag.labels import LabelSets
+from unbag.labels import LabelSets, normal_spelling
 
 from .arrays import bag_table, checked_bags, dense, feature_names, instance_label_texts
 from .bag_table import BagTable
@@ -184,7 +184,7 @@ def _columns(path, header, names):
 
 def _read_data(path, lines, header, at_id, at_labels, known):
     features = [name for place, (name, _) in enumerate(header.inner) if place != known]
-    classes = [header.outer[place][0] for place in at_labels]
+    classes = [normal_spelling(header.outer[place][0]) for place in at_labels]
     line_of, arrays, states, instance_labels = {}, [], [], []
     for number, line in enumerate(map(str.strip, lines[header.n_lines :]), header.n_lines + 1):
         if not line or line.startswith("%"):
@@ -252,7 +252,7 @@ def _without_labels(where, rows, known, instance_labels):
         instances = [split_line(row) for row in rows]
     for cells in instances:
         check(len(cells) > known, f"{where}: an instance has no {INSTANCE_LABEL}.")
-        label = cells.pop(known)
+        label = normal_spelling(cells.pop(known))
         instance_labels.append(None if label in ("", "?") else label)
     return [",".join(cells) for cells in instances]
 

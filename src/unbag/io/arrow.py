@@ -8,11 +8,12 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import ipc, parquet, types
 
-from unbag._files import PARQUET, DataError, check, check_distinct, refuse, shortened, suffix_of
+from unbag._files import PARQUET, DataError, check, check_distinct, shortened, suffix_of
 
+from .arrow_types import is_list, is_list_of_numbers, is_number, type_fault
 from .bag_table import CHUNK_BYTES
 from .reading import TableFile
-from .roles import Roles
+from .roles import USUAL, Roles
 
 MOST_ROWS = 1 << 17
 
@@ -81,40 +82,30 @@ class ArrowFile(TableFile):
                     yield batch.select(columns).slice(start, rows)
 
     def check_types(self, roles: Roles) -> None:
-        """Check the types of the columns that have a role."""
-        if self.is_wide(roles):
-            self._check_type(
-                roles.features,
-                is_list_of_numbers,
-                "in a table with list columns, a feature is a "
-                "list of numbers. If rows are instances, carry the list columns.",
-            )
-            self._check_type([roles.bag], is_single, "bag is one value.")
-            self._check_type(
-                [roles.instance_labels],
-                is_list,
-                "in a table with list columns, labels of instances are a list.",
-            )
-            return
-        self._check_type(roles.features, is_number, "a feature is a number.")
-        for role in ("bag", "instance_labels", "instance_id"):
-            self._check_type([getattr(roles, role)], is_single, f"{role} is one value.")
+        """Check the types of the columns that have a role in reading bags."""
+        is_wide = self.is_wide(roles)
+        for role, column in roles.columns():
+            # Whether media and times make sense matters only to those who use them.
+            if role not in ("carry", "media", "start", "end"):
+                self.check_type(column, role, is_wide)
 
-    def _check_type(self, names, is_right, rule):
-        kinds = {name: self.schema.field(name).type for name in names if name is not None}
-        refuse(
-            (name for name, kind in kinds.items() if not is_right(kind)),
-            lambda name: f"{self.path}, column {name!r} holds {kinds[name]}: {rule}",
-        )
+    def check_type(self, column: str, role: str, is_wide: bool = False) -> None:
+        """Raise an error if the type of a column is none that its role allows."""
+        kind = self.schema.field(column).type
+        fault = type_fault(kind, role, is_wide)
+        check(fault is None, f"{self.path}, column {column!r} holds {kind}: {fault}")
 
     def is_wide(self, roles: Roles) -> bool:
         """Return whether there are lists of numbers among the features, or what may be features."""
         names = self.columns if roles.features is None else roles.features
         kinds = {field.name: field.type for field in self.schema}
+        others = {column for role, column in roles.columns() if role != "features"}
+        if roles.features is None:
+            others |= set(USUAL.values())
         return any(
             is_list_of_numbers(kinds[name])
             for name in names
-            if name in kinds and name not in roles.carry
+            if name in kinds and name not in others
         )
 
     def chunks(
@@ -167,45 +158,6 @@ class ArrowFile(TableFile):
             f"{where}: {shortened(value)} is not a finite number: correct it, or do not use the "
             "column as a feature."
         )
-
-
-def is_list(kind: pa.DataType) -> bool:
-    """Return whether a type is one of the list types.
-
-    Examples
-    --------
-    >>> is_list(pa.list_(pa.float64())), is_list(pa.float64())
-    (True, False)
-    """
-    return types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
-
-
-def is_single(kind: pa.DataType) -> bool:
-    """Return whether a type holds one value, and not several."""
-    return not types.is_nested(kind)
-
-
-def is_number(kind: pa.DataType) -> bool:
-    """Return whether a type holds numbers or booleans.
-
-    Examples
-    --------
-    >>> is_number(pa.int8()), is_number(pa.bool_()), is_number(pa.string())
-    (True, True, False)
-    """
-    real = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
-    return real or types.is_boolean(kind)
-
-
-def is_list_of_numbers(kind: pa.DataType) -> bool:
-    """Return whether a type holds lists of numbers.
-
-    Examples
-    --------
-    >>> is_list_of_numbers(pa.list_(pa.int8())), is_list_of_numbers(pa.list_(pa.string()))
-    (True, False)
-    """
-    return is_list(kind) and is_number(kind.value_type)
 
 
 def _feather_reader(file, options=None):

@@ -90,12 +90,15 @@ class BagTable:
 
         write_rows(self, path, columns, progress, chunk_bytes)
 
-    def column(self, name: str) -> NDArray[Any]:
+    def column(self, name: str, role: str | None = None) -> NDArray[Any]:
         """Read a column of the file, in the order of ``bags.X``.
 
         Parameters
         ----------
         name : str
+        role : str, optional
+            What the column is needed for, such as ``"media"``: then a type that makes no sense
+            for it is an error.
 
         Returns
         -------
@@ -103,8 +106,34 @@ class BagTable:
             Text as objects, None where there is no value; numbers as the file has them. All cells
             of a text file are text.
         """
+        return _array(self._values(name, role).to_pylist())
+
+    def texts(self, name: str, role: str | None = None) -> list[str | None]:
+        """Read a column of the file as text, exactly, in the order of ``bags.X``.
+
+        Parameters
+        ----------
+        name : str
+        role : str, optional
+            As in `column`.
+
+        Returns
+        -------
+        list of str
+            None where there is no value. The text is that of a CSV file with this column,
+            whatever the type: so ids are the same in every format.
+        """
+        from .scan import spelt_out
+
+        cells = spelt_out(self._values(name, role)).to_pylist()
+        return [None if cell is None else str(cell) for cell in cells]
+
+    def _values(self, name, role):
+        """Return a column as a pyarrow array with one entry per instance."""
         check(self.source is not None, f"{self.path} has no columns besides its features.")
-        check_column(self.path, name, self.source.columns, "this")
+        check_column(self.path, name, self.source.columns, role or "this")
+        if role is not None:
+            self.source.check_type(name, role, self.is_wide)
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -116,8 +145,8 @@ class BagTable:
                 np.array_equal(lengths, np.bincount(self.rows, minlength=self.n_rows)),
                 f"{self.path}, column {name!r}: not one entry per instance.",
             )
-            return _array(pc.list_flatten(whole).to_pylist())
-        return _array(whole.to_pylist())[self.rows]
+            return pc.list_flatten(whole)
+        return whole.take(pa.array(self.rows))
 
     def __repr__(self) -> str:
         classes = "no labels" if self.labels is None else f"{self.labels.classes.size} classes"

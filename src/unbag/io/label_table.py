@@ -6,7 +6,8 @@ from typing import Any
 from unbag._files import DataError, check_column, refuse, shortened, suggestion
 from unbag.labels import Unknown
 
-from .roles import parse_cell, text_of
+from .roles import label_text, parse_cell
+from .scan import spelt_out
 
 # What the column `state` may say; an empty cell means present.
 STATES = {
@@ -35,14 +36,16 @@ def read_label_table(second: Any, scan: Any) -> list[frozenset[str | Unknown]]:
     for column in ("bag", "label"):
         check_column(second.path, column, second.columns, f"the {column}s of the bags")
     columns = [name for name in ("bag", "label", "state") if name in second.columns]
-    names = [text_of(bag) for bag in scan.ids()]
+    for column in columns:
+        second.check_type(column, column)
+    names = [str(bag) for bag in scan.ids()]
     known = set(names)
     sets: dict[str, set[str | Unknown]] = {}
     for first, table in second.chunks(texts=columns):
-        cells = [table.column(name).to_pylist() for name in columns]
+        cells = [spelt_out(table.column(name)).to_pylist() for name in columns]
         for row, (bag, label, *state) in enumerate(zip(*cells, strict=True), first):
-            bag = text_of(bag)
-            if not bag:
+            bag = "" if bag is None else str(bag)
+            if not bag.strip():
                 raise DataError(f"{second.path}, {second.place(row)} names no bag: fill it in.")
             members = sets.setdefault(bag, set())
             for member in _members(second, row, label, state):
@@ -50,8 +53,8 @@ def read_label_table(second: Any, scan: Any) -> list[frozenset[str | Unknown]]:
                 if other in members and bag in known:
                     raise DataError(
                         f"{second.path}, {second.place(row)}: bag {bag!r} has the label "
-                        f"{shortened(text_of(label))} both as present and as unknown: decide for "
-                        "one."
+                        f"{shortened(label_text(label))} both as present and as unknown: decide "
+                        "for one."
                     )
                 members.add(member)
     refuse(
@@ -70,7 +73,7 @@ def _members(
 ) -> frozenset[str | Unknown]:
     """Return the label of one row; nothing if it is absent or empty."""
     try:
-        word = text_of(state[0]).lower() if state else ""
+        word = label_text(state[0]).lower() if state else ""
         found = parse_cell([label], "", all_unknown=STATES.get(word) == "unknown")
     except ValueError as error:
         raise DataError(f"{second.path}, {second.place(row)}: {error}.") from error

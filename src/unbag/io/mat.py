@@ -19,7 +19,7 @@ from unbag._files import (
     writing,
 )
 from unbag.bags import Bags
-from unbag.labels import LabelSets
+from unbag.labels import LabelSets, normal_spelling
 
 from .arrays import bag_table, checked_bags, dense, feature_names, instance_label_codes
 from .bag_table import BagTable, object_array
@@ -65,7 +65,7 @@ def read_mat(path: PathLike) -> BagTable:
     indicator = _indicator(path, content, len(arrays))
     n_classes = indicator.shape[1]
     names = _texts(path, content, "class_name", n_classes)
-    names = names or [str(column + 1) for column in range(n_classes)]
+    names = [normal_spelling(name) for name in names or map(str, range(1, n_classes + 1))]
     with faults_at(path):
         labels = LabelSets(indicator, names)
         bags = Bags.from_list(arrays, ids=_ids(path, content, len(arrays)))

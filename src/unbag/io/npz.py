@@ -10,7 +10,7 @@ import numpy as np
 
 from unbag._files import DataError, PathLike, check, existing_file, faults_at, listed, writing
 from unbag.bags import Bags
-from unbag.labels import LabelSets
+from unbag.labels import LabelSets, normal_spelling
 
 from .arrays import bag_table, checked_bags, feature_names, instance_label_codes
 from .bag_table import BagTable
@@ -83,7 +83,7 @@ def bags_of(path: PathLike, arrays: Mapping[str, Any]) -> tuple[Bags, LabelSets]
     """
     missing = listed(key for key in REQUIRED if key not in arrays)
     check(not missing, f"{path} has no array {missing}; it has {listed(arrays)}.")
-    names = [str(name) for name in np.ravel(arrays["class_names"])]
+    names = [normal_spelling(str(name)) for name in np.ravel(arrays["class_names"])]
     known = arrays.get("instance_labels")
     if known is not None:
         is_whole = known.dtype.kind in "iu"

@@ -319,6 +319,9 @@ class TableFile(Source):
     def check_types(self, roles: Roles) -> None:
         """Check the types of the columns that have a role: in text, cells have to be read."""
 
+    def check_type(self, column: str, role: str, is_wide: bool = False) -> None:
+        """Check the type of a column for a role: in text, cells have to be read."""
+
     def dtype(self, columns: Sequence[str]) -> type[np.floating]:
         """Return the precision of some columns of numbers: text has none."""
         return np.float64
@@ -363,6 +366,12 @@ class TableFile(Source):
         roles = Roles() if roles is None else roles
         # Explicit features need no look at the cells.
         numbers = () if roles.features is not None else self.numbers(self.is_wide(roles))
+        if numbers and any("second_probability" in name for name in self.columns):
+            from .annotated import answer_columns
+
+            # What annotate has written is no feature.
+            answers = answer_columns(self.columns)
+            numbers = [name for name in numbers if name not in answers]
         return roles.resolved(self.path, self.columns, numbers, need_labels)
 
     def peek(self, roles: Roles | None = None, *, need_labels: bool = True) -> Peek:

@@ -17,7 +17,7 @@ from unbag._files import (
     suggestion,
     unreadable,
 )
-from unbag.labels import DELIMITER, Unknown
+from unbag.labels import DELIMITER, Unknown, normal_spelling
 
 # Columns of these names have these roles unless others are named for them.
 USUAL = {
@@ -191,7 +191,9 @@ class Roles:
         typed = {role: value for role, value in given.items() if value is not None}
         for role in MANY_COLUMNS:
             if role in typed:
-                typed[role] = tuple(filter(None, map(str.strip, typed[role].split(","))))
+                names = tuple(filter(None, map(str.strip, typed[role].split(","))))
+                check(names, f"--{role} names no column: name one, or leave out the option.")
+                typed[role] = names
         return (cls() if roles is None else cls.from_toml(roles)).merged(cls(**typed))
 
     def merged(self, other: "Roles | None") -> Self:
@@ -263,9 +265,7 @@ class Roles:
                 if getattr(given, role) not in columns:
                     given = replace(given, **{role: None})
         for role, column in given.columns():
-            # To carry a column that is not there is no contradiction.
-            if role != "carry":
-                check_column(path, column, columns, role)
+            check_column(path, column, columns, role)
         taken = {column for _, column in given.columns()}
         for role, column in USUAL.items():
             superseded = role == "labels" and given.label_table is not None
@@ -296,19 +296,15 @@ class Roles:
 # Labels as people write them into cells.
 
 
-def text_of(value: object) -> str:
-    """Write a label or a bag's name as text, whatever type the file gives it.
+def label_text(value: object) -> str:
+    """Write a label as text in its normal spelling; empty if there is none.
 
     Examples
     --------
-    >>> text_of(" wren "), text_of(3), text_of(3.0), text_of(None)
-    ('wren', '3', '3', '')
+    >>> label_text(" wren "), label_text(3), label_text(None)
+    ('wren', '3', '')
     """
-    if value is None or value != value:
-        return ""
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return str(value).strip()
+    return "" if value is None else normal_spelling(str(value))
 
 
 def parse_cell(cell: object, delimiter: str, all_unknown: bool = False) -> frozenset[str | Unknown]:
@@ -316,7 +312,7 @@ def parse_cell(cell: object, delimiter: str, all_unknown: bool = False) -> froze
 
     Parameters
     ----------
-    cell : str, number, list or None
+    cell : str, int, list or None
         Delimited text, a single label, or a list of labels.
     delimiter : str
     all_unknown : bool, default=False
@@ -335,9 +331,9 @@ def parse_cell(cell: object, delimiter: str, all_unknown: bool = False) -> froze
     >>> parse_cell("", "|")
     frozenset()
     """
-    parts = cell if isinstance(cell, list) else text_of(cell).split(delimiter)
+    parts = cell if isinstance(cell, list) else label_text(cell).split(delimiter)
     members = set()
-    for part in map(text_of, parts):
+    for part in map(label_text, parts):
         name = part.removeprefix(UNKNOWN_MARK).strip()
         if name:
             unknown = all_unknown or part.startswith(UNKNOWN_MARK)

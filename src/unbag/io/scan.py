@@ -5,6 +5,7 @@ length of its bag's name and labels. Then the place of every row among the bags 
 second pass puts its features there at once: memory holds the features and one chunk.
 """
 
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from unbag._files import DataError, check_rows, check_same, refuse, shortened
 from unbag.bags import offsets_of
 from unbag.labels import LabelSets, Unknown
 
-from .roles import Roles, parse_cell, text_of, write_cell
+from .roles import Roles, label_text, parse_cell, write_cell
 
 
 class Scan:
@@ -77,12 +78,12 @@ class Scan:
         self.first_row_of_bag.extend((first + new[firsts]).tolist())
         self.bag_codes.append(codes)
         for labels in self.label_columns:
-            labels.add(first, codes, without_categories(table.column(labels.name)))
+            labels.add(first, codes, spelt_out(table.column(labels.name)))
         return codes
 
     def _filled(self, first, table, name, fault):
-        """Return a column of a chunk that must hold something in every row."""
-        column = without_categories(table.column(name))
+        """Return a column of a chunk, of ids, that must hold something in every row."""
+        column = spelt_out(table.column(name))
         refuse(
             np.flatnonzero(is_missing(column)),
             lambda row: f"{self.at(first + row, name)}: {fault}",
@@ -90,10 +91,10 @@ class Scan:
         return column
 
     def _add_instance_labels(self, column):
-        values, indices = factorized(without_categories(column))
+        values, indices = factorized(spelt_out(column))
         codes = [
             self.code_of_label.setdefault(name, len(self.code_of_label)) if name else -1
-            for name in map(text_of, values)
+            for name in map(label_text, values)
         ]
         self.label_codes.append(np.array(codes, np.int32)[indices])
 
@@ -262,18 +263,50 @@ def inverse_of(order: NDArray[np.integer]) -> NDArray[np.intp]:
     return place
 
 
-def without_categories(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Spell out a column of categories."""
-    return column.cast(column.type.value_type) if types.is_dictionary(column.type) else column
+def spelt_out(column: Any) -> Any:
+    """Write a column as text, exactly, as it would stand in a CSV file; whole numbers stay such.
+
+    So ids and labels are the same whatever type and format they have. Categories are spelt out,
+    and NaN is a missing value. Lists are left to `factorized`.
+
+    Parameters
+    ----------
+    column : pyarrow.ChunkedArray or pyarrow.Array
+
+    Examples
+    --------
+    >>> spelt_out(pa.chunked_array([pa.array([1, None], pa.timestamp("ns"))])).to_pylist()
+    ['1970-01-01 00:00:00.000000001', None]
+    >>> spelt_out(pa.chunked_array([[3.0, float("nan"), 0.5]])).to_pylist()
+    ['3', None, '0.5']
+    """
+    kind = column.type
+    if types.is_dictionary(kind):
+        spelt_kind = spelt_out(pa.array([], kind.value_type)).type
+        parts = [spelt_out(part.dictionary).take(part.indices) for part in column.chunks]
+        return pa.chunked_array(parts, spelt_kind)
+    is_text = types.is_string(kind) or types.is_large_string(kind)
+    if is_text or types.is_integer(kind) or types.is_nested(kind):
+        return column
+    if types.is_floating(kind):
+        # CSV files are written in double precision, too.
+        column = column.cast(pa.float64())
+        column = pc.if_else(pc.is_nan(column), pa.scalar(None, pa.float64()), column)
+    return column.cast(pa.string())
 
 
 def factorized(column: pa.ChunkedArray) -> tuple[list[Any], NDArray[np.integer]]:
     """Give numbers to the values of a column, as they appear.
 
+    Parameters
+    ----------
+    column : pyarrow.ChunkedArray
+        Spelt out, or of lists.
+
     Returns
     -------
     values : list
-        The different values, None among them if one is missing.
+        The different values, None among them if one is missing; lists of text or whole numbers.
     indices : ndarray of int of shape (n_rows,)
 
     Examples
@@ -283,8 +316,10 @@ def factorized(column: pa.ChunkedArray) -> tuple[list[Any], NDArray[np.integer]]
     (['b', 'a', None], [0, 1, 0, 2])
     """
     if types.is_nested(column.type):
+        members = iter(spelt_out(pc.list_flatten(column)).to_pylist())
+        sizes = pc.list_value_length(column).to_pylist()
+        cells = [None if size is None else tuple(islice(members, size)) for size in sizes]
         places = {}
-        cells = [cell if cell is None else tuple(cell) for cell in column.to_pylist()]
         indices = [places.setdefault(cell, len(places)) for cell in cells]
         return [list(cell) if cell is not None else None for cell in places], np.array(indices)
     encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
@@ -294,9 +329,9 @@ def factorized(column: pa.ChunkedArray) -> tuple[list[Any], NDArray[np.integer]]
 
 
 def is_missing(column: pa.ChunkedArray) -> NDArray[np.bool_]:
-    """Find the rows that hold nothing: null, NaN or blank text."""
-    missing = pc.is_null(column, nan_is_null=types.is_floating(column.type)).to_numpy()
-    if types.is_string(column.type) or types.is_large_string(column.type):
+    """Find the rows of a column, spelt out, that hold nothing: null or blank text."""
+    missing = column.is_null().to_numpy()
+    if not types.is_integer(column.type):
         missing = missing | pc.equal(pc.utf8_trim_whitespace(column), "").fill_null(True).to_numpy()
     return missing
 

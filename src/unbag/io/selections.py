@@ -14,6 +14,8 @@ from .arrays import is_unknown
 from .bag_table import BagTable
 
 RAVEN = ("Selection", "View", "Channel", "Begin Time (s)", "End Time (s)")
+# Names that no other program gives its files: those of people lie beside their recordings.
+RAVEN_SUFFIX, AUDACITY_SUFFIX = ".unbag.selections.txt", ".unbag.txt"
 
 
 def write_raven(
@@ -33,7 +35,8 @@ def write_raven(
     Parameters
     ----------
     path : str or path
-        The file; or, if there are several recordings, a folder for one file each.
+        The file; or, if there are several recordings, a folder for one file each, such as
+        ``dawn.unbag.selections.txt``.
     table : BagTable
         Read from a table that has the columns below.
     labels : array-like of shape (n_instances,)
@@ -62,6 +65,10 @@ def write_raven(
         )
     frequencies = ["Low Freq (Hz)", "High Freq (Hz)"][: len(spans.band)]
     header = [*RAVEN, *frequencies, "Begin File", *map(_line, more), "Annotation"]
+    refuse(
+        (name for name in more if header.count(_line(name)) > 1),
+        lambda name: f"Selection tables have a column {name!r} already: choose another name.",
+    )
 
     def lines(group, instances):
         yield header
@@ -73,7 +80,7 @@ def write_raven(
                 *(_line(values[i]) for values in more.values()), spans.labels[i],
             ]  # fmt: skip
 
-    return _write_groups(path, spans, lines, ".Table.1.selections.txt")
+    return _write_groups(path, spans, lines, RAVEN_SUFFIX)
 
 
 def write_audacity(
@@ -92,7 +99,8 @@ def write_audacity(
     Parameters
     ----------
     path : str or path
-        The file; or, if there are several recordings, a folder for one file each.
+        The file; or, if there are several recordings, a folder for one file each, such as
+        ``dawn.unbag.txt``.
     table : BagTable
         Read from a table that has the columns below.
     labels : array-like of shape (n_instances,)
@@ -118,7 +126,7 @@ def write_audacity(
             if spans.band:
                 yield ["\\", *(_number(values[i]) for values in spans.band)]
 
-    return _write_groups(path, spans, lines, ".txt")
+    return _write_groups(path, spans, lines, AUDACITY_SUFFIX)
 
 
 class _Spans:
@@ -139,10 +147,10 @@ class _Spans:
             ),
         )
         check((low is None) == (high is None), "Name both columns of frequencies, or none.")
-        self.band = [_numbers(table, each, "the band") for each in (low, high) if each is not None]
+        self.band = [_numbers(table, each, "band") for each in (low, high) if each is not None]
         media = media or table.roles.media
         bag_of_instance = np.repeat(table.bags.ids, table.bags.sizes)
-        group_of = bag_of_instance if media is None else table.column(media)
+        group_of = bag_of_instance if media is None else table.column(media, "media")
         self.groups = {}
         for i, (group, label) in enumerate(zip(group_of.tolist(), self.labels, strict=True)):
             instances = self.groups.setdefault("" if group is None else str(group), [])
@@ -157,7 +165,7 @@ def _numbers(table, column, role):
         column is not None,
         f"{table.path}: which column tells {role} of each instance, in seconds? Name it.",
     )
-    values = table.column(column)
+    values = table.column(column, role)
     numbers = np.empty(len(values))
     for i, value in enumerate(values):
         try:

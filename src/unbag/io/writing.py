@@ -27,15 +27,18 @@ from unbag._files import (
 from unbag.bags import Bags
 from unbag.labels import LabelSets
 
+from .annotated import marked_metadata
 from .arff import write_arff
-from .arrays import OWN_COLUMNS, long_chunks
+from .arrays import OWN_COLUMNS, feature_names, long_chunks
+from .arrow import ArrowFile
 from .bag_table import CHUNK_BYTES, BagTable, Progress
+from .categories import with_shared_categories
 from .csv import DelimitedFile
 from .csv_writing import compressed, in_file_order, write_text
 from .mat import write_mat
 from .npz import write_npz
 from .reading import counted, read
-from .roles import Roles, write_cell
+from .roles import USUAL, Roles, write_cell
 
 WRITERS = {".arff": write_arff, ".mat": write_mat, ".npz": write_npz}
 
@@ -118,8 +121,13 @@ def _labels_of_rows(table):
     """Make a column of labels that come from a second table; nothing if they are a column."""
     if table.roles.label_table is None:
         return {}
+    check(
+        USUAL["labels"] not in own_columns(table),
+        f"{table.path} has a column {USUAL['labels']!r} already, which the labels of "
+        f"{table.roles.label_table} would replace: rename it.",
+    )
     cells = [write_cell(labels, table.roles.delimiter) for labels in table.labels]
-    return {"labels": np.repeat(np.array(cells, dtype=object), table.bags.sizes)}
+    return {USUAL["labels"]: np.repeat(np.array(cells, dtype=object), table.bags.sizes)}
 
 
 def write_rows(
@@ -128,8 +136,12 @@ def write_rows(
     columns: Mapping[str, ArrayLike],
     progress: Progress | None,
     chunk_bytes: int,
+    annotated: Mapping[str, str] | None = None,
 ) -> None:
-    """Write all rows of a BagTable's file with more columns; see `BagTable.write`."""
+    """Write all rows of a BagTable's file with more columns; see `BagTable.write`.
+
+    What annotate writes is marked as such, where the format has room for it.
+    """
     check_format(path, TABLES)
     columns = _checked(table, columns)
     delimited = suffix_of(path) in DELIMITED
@@ -140,7 +152,12 @@ def write_rows(
         not (table.is_wide and delimited),
         f"{path}: a table with list columns cannot be written as text: choose .parquet.",
     )
-    chunks = counted(_with_columns(table, columns, chunk_bytes), progress, table.n_rows)
+    metadata = getattr(getattr(table.source, "schema", None), "metadata", None)
+    metadata = marked_metadata(metadata, columns, annotated or {})
+    chunks = _with_columns(table, columns, metadata, chunk_bytes)
+    if isinstance(table.source, ArrowFile):
+        chunks = with_shared_categories(table.source, chunks)
+    chunks = counted(chunks, progress, table.n_rows)
     compression = "snappy" if table.source is None else table.source.compression
     write_tables(path, (chunk for _, chunk in chunks), compression)
 
@@ -176,12 +193,14 @@ def write_tables(path: PathLike, chunks: Iterable[pa.Table], compression: str = 
 def storable(path: PathLike, schema: pa.Schema) -> pa.Schema:
     """Return the types that a format keeps, with the same values.
 
-    A Feather file keeps only one list of categories, and text has none. The short decimals of a
-    number of single precision give another number when they are read in double precision.
+    Text has no categories, and only Feather has views of text. The short decimals of a number of
+    single precision give another number when they are read in double precision.
     """
     suffix = suffix_of(path)
-    for index, field in enumerate(() if suffix in PARQUET else schema):
-        if types.is_dictionary(field.type):
+    for index, field in enumerate(() if suffix in FEATHER else schema):
+        if field.type == pa.string_view():
+            schema = schema.set(index, field.with_type(pa.string()))
+        elif suffix in DELIMITED and types.is_dictionary(field.type):
             schema = schema.set(index, field.with_type(field.type.value_type))
         elif suffix in DELIMITED and types.is_floating(field.type):
             schema = schema.set(index, field.with_type(pa.float64()))
@@ -221,11 +240,21 @@ def row_groups(path: PathLike, chunks: Iterable[pa.Table]) -> Iterator[pa.Table]
 # New columns.
 
 
+def own_columns(table: BagTable) -> list[str]:
+    """Return the columns that a table has before there are new ones.
+
+    One that comes from a file without rows has those that a long table of its bags would have.
+    """
+    if table.source is not None:
+        return list(table.source.columns)
+    return [*OWN_COLUMNS, *feature_names(table.bags)]
+
+
 def _checked(table, columns):
     """Make pyarrow arrays of the new columns, in the order of the bags."""
     role_of = {column: role for role, column in table.roles.columns() if role != "carry"}
     if table.source is None:
-        role_of |= dict.fromkeys(OWN_COLUMNS, "a column")
+        role_of |= dict.fromkeys(own_columns(table), "a column")
     checked = {}
     for name, values in columns.items():
         check(
@@ -267,7 +296,19 @@ def arrow_array(name: str, values: ArrayLike, size: int) -> pa.Array:
     return array.cast(pa.string()) if types.is_null(array.type) else array
 
 
-def _with_columns(table, columns, chunk_bytes):
+def id_array(table: BagTable) -> pa.Array:
+    """Make a pyarrow array of the ids of bags, of the type that they have in the file."""
+    ids = pa.array(table.bags.ids.tolist())
+    schema = getattr(table.source, "schema", None)
+    if schema is None:
+        return ids
+    kind = schema.field(table.roles.bag).type
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    # There is no way back from text to a time of day.
+    return ids if types.is_time(kind) else ids.cast(kind)
+
+
+def _with_columns(table, columns, metadata, chunk_bytes):
     """Yield the rows of the file with the new columns: the first row's position, and a table."""
     if table.source is None:
         chunks = long_chunks(table.bags, table.labels, table.roles.delimiter)
@@ -280,7 +321,6 @@ def _with_columns(table, columns, chunk_bytes):
         chunks = table.source.chunks(table.source.columns, chunk_bytes=chunk_bytes)
     if not table.is_wide:
         columns = {name: in_file_order(table, column) for name, column in columns.items()}
-    metadata = getattr(getattr(table.source, "schema", None), "metadata", None)
     n_rows = 0
     for first, chunk in chunks:
         for name, column in columns.items():
@@ -293,7 +333,7 @@ def _with_columns(table, columns, chunk_bytes):
             else:
                 chunk = chunk.append_column(name, part)
         n_rows += chunk.num_rows
-        yield first, chunk.replace_schema_metadata(metadata)
+        yield first, chunk.replace_schema_metadata(metadata or None)
     check_same(table.path, n_rows == table.n_rows)
 
 

@@ -17,7 +17,7 @@ from unbag.annotations import (
     probabilities,
 )
 from unbag.bags import Bags
-from unbag.labels import LabelSets
+from unbag.labels import LabelSets, normal_spelling
 from unbag.metrics import calibration
 
 from .charts import calibration_chart, histogram, line_chart, number
@@ -110,7 +110,7 @@ def percent(share: float | None) -> str:
 
 def class_text(name: object) -> str:
     """Write a class as text; the background has no name of its own."""
-    return UNKNOWN_CLASS if name is None else str(name)
+    return UNKNOWN_CLASS if name is None else normal_spelling(str(name))
 
 
 def summary(

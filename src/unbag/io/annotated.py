@@ -1,0 +1,220 @@
+"""Tables that annotate has written: which columns are its own, and how new ones are called.
+
+A column that someone else has written is never replaced. Parquet and Feather files say in their
+metadata which columns are ours. Text has no metadata, nor has what another program has saved
+again: there they are told by their names, all of them side by side and in our order, and by the
+numbers in them. If that fails, nothing is lost: new columns come under other names.
+"""
+
+import json
+import re
+from collections.abc import Container, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from unbag._files import DataError, PathLike, check
+
+from .bag_table import CHUNK_BYTES, BagTable, Progress
+from .reading import Source, open_source
+from .roles import Roles
+
+#: What annotate says of every instance, in the order of its columns.
+ANSWERS = ("annotation", "probability", "second_choice", "second_probability", "entropy", "review")
+#: One column more, for people to fill in.
+KNOWN_LABEL = "known_label"
+NUMBERS = ("probability", "second_probability", "entropy")
+# Put before the name of a column where the table has one of that name already.
+PREFIX = "unbag_"
+# Key of the metadata: a JSON object from our names to those of the columns.
+MARK = b"unbag.annotated"
+
+
+def written_columns(source: Source, roles: Roles | None = None) -> dict[str, str]:
+    """Find the columns of a table that annotate has written, and may write anew.
+
+    Parameters
+    ----------
+    source : Source
+    roles : Roles, optional
+        Columns with a role other than to be carried are not counted.
+
+    Returns
+    -------
+    dict of str to str
+        From `ANSWERS` and `KNOWN_LABEL` to the names of the columns; empty if there are none.
+    """
+    found = marked_columns(_metadata(source))
+    if not found and (found := _side_by_side(source.columns)):
+        table: Any = source
+        numbers = table.numbers(table.is_wide(Roles() if roles is None else roles))
+        if not {found[name] for name in NUMBERS} <= set(numbers):
+            return {}
+    used = set() if roles is None else {name for role, name in roles.columns() if role != "carry"}
+    present = set(source.columns) - used
+    return {name: column for name, column in found.items() if column in present}
+
+
+def answer_columns(columns: Iterable[str]) -> set[str]:
+    """Return what is no feature because annotate wrote it: all its answers, in any order.
+
+    Examples
+    --------
+    >>> sorted(answer_columns(["x", "probability", *(f"unbag_{name}" for name in ANSWERS)]))[:2]
+    ['unbag_annotation', 'unbag_entropy']
+    >>> answer_columns(["x", "probability"])
+    set()
+    """
+    found = {}
+    for column in columns:
+        for name in (*ANSWERS, KNOWN_LABEL):
+            if _is_called(name, column) and len(column) >= len(found.get(name, "")):
+                found[name] = column
+    return set(found.values()) if found.keys() >= set(ANSWERS) else set()
+
+
+def known_label_column(source: Source) -> str | None:
+    """Return the column of labels that people filled in; None if there is none."""
+    column = written_columns(source).get(KNOWN_LABEL, KNOWN_LABEL)
+    return column if column in source.columns else None
+
+
+def check_nothing_is_lost(path: Path, table: Path) -> None:
+    """Raise an error if a file to be written holds labels that people filled in.
+
+    Parameters
+    ----------
+    path : Path
+        What is to be written. If it is the table itself, they are kept.
+    table : Path
+        What is annotated.
+    """
+    if not path.exists() or path.samefile(table):
+        return
+    try:
+        with open_source(path) as source:
+            column = written_columns(source).get(KNOWN_LABEL)
+            is_filled = column is not None and _has_text(source, column)
+    except DataError:
+        # No table, or a damaged one: nobody's corrections.
+        return
+    check(
+        not is_filled,
+        f"{path} holds labels that were filled in, in its column {column!r}, and they would be "
+        f"lost: annotate {path} itself, which keeps them, or name another file to write.",
+    )
+
+
+def _has_text(table: Any, column: str) -> bool:
+    from .scan import factorized, spelt_out
+
+    for _, chunk in table.chunks(texts=[column]):
+        values, _ = factorized(spelt_out(chunk.column(column)))
+        lists = [value if isinstance(value, list) else [value] for value in values]
+        if any(cell is not None and str(cell).strip() for cells in lists for cell in cells):
+            return True
+    return False
+
+
+def write_annotated(
+    table: BagTable,
+    path: PathLike,
+    columns: Mapping[str, ArrayLike],
+    written: Mapping[str, str],
+    progress: Progress | None = None,
+) -> None:
+    """Write a table with what annotate says of it, and replace nothing but its own columns.
+
+    Parameters
+    ----------
+    table : BagTable
+    path : str or path
+    columns : dict of str to array-like of shape (n_instances,)
+        `ANSWERS`, and `KNOWN_LABEL`: where it was written before, it is left as people have
+        filled it in.
+    written : dict of str to str
+        The columns of the table that annotate wrote before; see `written_columns`.
+    progress : callable, optional
+    """
+    from .writing import own_columns, write_rows
+
+    taken = set(own_columns(table))
+    names = {name: written.get(name) or free_name(name, taken) for name in columns}
+    new = {names[name]: values for name, values in columns.items()
+           if name != KNOWN_LABEL or name not in written}  # fmt: skip
+    write_rows(table, path, new, progress, CHUNK_BYTES, annotated=names)
+
+
+def marked_metadata(
+    metadata: Mapping[bytes, bytes] | None, replaced: Iterable[str], annotated: Mapping[str, str]
+) -> dict[bytes, bytes]:
+    """Return the metadata of a file with the mark of our columns, and of no others.
+
+    Parameters
+    ----------
+    metadata : dict or None
+        Of the file that was read.
+    replaced : iterable of str
+        Columns that are written now.
+    annotated : dict of str to str
+        Those of them that annotate writes.
+    """
+    gone = set(replaced)
+    # The column that people fill in is theirs and ours alike: it is never replaced.
+    kept = {
+        name: column
+        for name, column in marked_columns(metadata).items()
+        if column not in gone or name == KNOWN_LABEL
+    }
+    result = {key: value for key, value in (metadata or {}).items() if key != MARK}
+    if ours := kept | dict(annotated):
+        result[MARK] = json.dumps(ours).encode()
+    return result
+
+
+def marked_columns(metadata: Mapping[bytes, bytes] | None) -> dict[str, str]:
+    """Return the columns that a file's metadata say are ours; nothing if they make no sense."""
+    try:
+        found = json.loads((metadata or {}).get(MARK, b"{}"))
+    except ValueError:
+        return {}
+    found = found if isinstance(found, dict) else {}
+    ours = {name: found.get(name) for name in (*ANSWERS, KNOWN_LABEL)}
+    return {name: column for name, column in ours.items() if isinstance(column, str)}
+
+
+def _metadata(source: Any) -> Mapping[bytes, bytes] | None:
+    return getattr(getattr(source, "schema", None), "metadata", None)
+
+
+def _side_by_side(columns):
+    """Find the last run of columns that are called as ours are, all answers, in our order."""
+    for first in reversed(range(len(columns))):
+        found = {}
+        for name, column in zip((*ANSWERS, KNOWN_LABEL), columns[first:], strict=False):
+            if not _is_called(name, column):
+                break
+            found[name] = column
+        if len(found) >= len(ANSWERS):
+            return found
+    return {}
+
+
+def _is_called(name, column):
+    return re.fullmatch(rf"{name}|{PREFIX}{name}(_\d+)?", column) is not None
+
+
+def free_name(name: str, taken: Container[str]) -> str:
+    """Return a name that no column has: the plain one, with our prefix, with a number.
+
+    Examples
+    --------
+    >>> free_name("review", ["x"]), free_name("review", ["review", "unbag_review"])
+    ('review', 'unbag_review_2')
+    """
+    free, number = name, 1
+    while free in taken:
+        free = f"{PREFIX}{name}" if number == 1 else f"{PREFIX}{name}_{number}"
+        number += 1
+    return free
