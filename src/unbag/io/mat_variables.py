@@ -18,12 +18,14 @@ import zlib
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal, TypeAlias
 
 import numpy as np
 from scipy import sparse
 
 from unbag._files import DataError, check, check_unpacked, shortened, unreadable
+
+ByteOrder: TypeAlias = Literal["<", ">"]
 
 HEADER_BYTES = 128
 VERSIONS_OF_HDF5 = (b"\0\2IM", b"\2\0MI")
@@ -144,7 +146,7 @@ def _variables_of_level_5(file: BinaryIO, path: Path) -> Iterator[tuple[Head, An
     file.seek(HEADER_BYTES - 4)
     version = file.read(4)
     demand(version in (b"\0\1IM", b"\1\0MI"), "it names no version that is known")
-    order = "<" if version[2:] == b"IM" else ">"
+    order: ByteOrder = "<" if version[2:] == b"IM" else ">"
     position = HEADER_BYTES
     while position < size:
         file.seek(position)
@@ -187,9 +189,9 @@ def _unpacked(stored, declared):
 class _Elements:
     """Elements one after the other in some bytes; none is taken that does not lie within them."""
 
-    def __init__(self, content: Any, order: str) -> None:
+    def __init__(self, content: Any, order: ByteOrder) -> None:
         self.content: memoryview = memoryview(content)
-        self.order: str = order
+        self.order: ByteOrder = order
         self.position: int = 0
 
     @property

@@ -402,7 +402,7 @@ class TableFile(Source):
         chunks = self.chunks(numbers=features, chunk_bytes=chunk_bytes)
         for first, table in counted(chunks, progress, scan.n_rows):
             scan.put_features(X, first, table)
-        bags = Bags(X, offsets, np.array(scan.ids()), scan.instance_labels(), np.array(features))
+        bags = Bags(X, offsets, scan.ids(), scan.instance_labels(), list(features))
         return BagTable(self.path, roles, bags, labels, rows, scan.n_rows, self)
 
 
