@@ -8,7 +8,7 @@ import numpy as np
 
 from unbag._files import check_unpacked, shortened
 
-from .mat_variables import CHAR, SPARSE, Head, demand, file_size, sparse_matrix
+from .mat_variables import CHAR, SPARSE, ByteOrder, Head, demand, file_size, sparse_matrix
 
 HEAD_BYTES = 20
 DOUBLE = 6
@@ -30,7 +30,7 @@ def variables_of_level_4(file: BinaryIO, path: Path) -> Iterator[tuple[Head, Any
         file.seek(position)
         demand(size - position >= HEAD_BYTES, "the file ends within a head")
         content = file.read(HEAD_BYTES)
-        order = "<" if 0 <= int.from_bytes(content[:4], "little", signed=True) < 5000 else ">"
+        order: ByteOrder = "<" if 0 <= int.from_bytes(content[:4], "little", signed=True) < 5000 else ">"
         code, n_rows, n_columns, is_complex, n_name = np.frombuffer(content, f"{order}i4").tolist()
         machine, rest = divmod(code, 1000)
         reserved, rest = divmod(rest, 100)

@@ -62,6 +62,8 @@ class Range(NamedTuple):
     highest: float
     description: str
 
+    rows_sum_to_one: bool = False
+
     def check(self, value: Any, name: str) -> None:
         """Raise an error if there is a number outside, or NaN, in a value called `name`."""
         numbers = value.data if sparse.issparse(value) else value
@@ -76,6 +78,8 @@ class Range(NamedTuple):
         for extreme in (numbers.min().item(), numbers.max().item()):
             if not self.lowest <= extreme <= self.highest:
                 raise OutOfRangeError(f"{name} must be {self.description}, but holds {extreme:.6g}")
+        if self.rows_sum_to_one and np.abs(numbers.sum(axis=-1) - 1).max() > 1e-6:
+            raise OutOfRangeError(f"{name} must be probabilities, but a row does not sum to 1")
 
 
 _LARGEST = float(np.finfo(np.float64).max)
@@ -84,6 +88,11 @@ POSITIVE = Range(math.ulp(0), _LARGEST, "finite and above 0")
 NOT_NEGATIVE = Range(0, _LARGEST, "finite and not negative")
 # Weights that are added in another order may exceed their sum by its rounding.
 SHARE = Range(0, 1 + 1e-9, "from 0 to 1")
+DISTRIBUTION = Range(0, 1 + 1e-9, "from 0 to 1", rows_sum_to_one=True)
+# Distances are taken of it, whose squares must be finite.
+COORDINATE = Range(-1e150, 1e150, "from -1e150 to 1e150")
+# A limit may be infinite.
+NO_NAN = Range(-math.inf, math.inf, "a number")
 # The course of a fit may be infinite or NaN; a class and an id may be any value.
 UNCHECKED = None
 
@@ -201,11 +210,22 @@ class _Sparse(Kind):
         return {"shape": [int(n) for n in value.shape], **encoder.encode_fields(parts, place)}
 
     def decode(self, decoder, shape, data, indices, indptr):
-        parts = decoder.decode([data, indices, indptr])
-        matrix = getattr(sparse, self.name)(tuple(parts), shape=shape)
-        # Compiled code trusts the indices.
-        matrix.check_format(full_check=True)
-        return matrix
+        data, indices, indptr = decoder.decode([data, indices, indptr])
+        # Compiled code trusts them, and so does SciPy to some extent.
+        if not (
+            _checked_shape(shape, math.prod(shape))
+            and all(type(part) is np.ndarray and part.ndim == 1 for part in (data, indices, indptr))
+            and data.dtype.kind in "fiub"
+            and indices.dtype == indptr.dtype
+            and indices.dtype.name in ("int32", "int64")
+            and indptr.size == shape[0] + 1
+            and indptr[0] == 0
+            and (np.diff(indptr) >= 0).all()
+            and indptr[-1] <= indices.size == data.size
+            and (not indices.size or 0 <= indices.min() <= indices.max() < shape[1])
+        ):
+            raise ModelFileError(f"a sparse matrix of the shape {shape} has indices outside of it")
+        return getattr(sparse, self.name)((data, indices, indptr), shape=shape)
 
 
 class _Listed(Kind):
@@ -295,9 +315,12 @@ class _Part(_Listed):
         if unknown := sorted(params.keys() - signature(self.listed_class).parameters.keys()):
             raise ModelFileError(f"{self.name} has no parameter {unknown[0]!r}")
         # A parameter that is younger than the file has its default.
-        part = self.listed_class(
-            **{name: decoder.decode(value) for name, value in params.items() if name not in DROPPED}
-        )
+        given = {
+            name: decoder.decode(value) for name, value in params.items() if name not in DROPPED
+        }
+        for name, value in given.items():
+            NO_NAN.check(value, f"the parameter {name} of {self.name}")
+        part = self.listed_class(**given)
         for name, value in state.items():
             if name not in self.private and not is_public_learnt(type(part), name):
                 raise ModelFileError(f"{self.name} has no learnt attribute {name!r}")
@@ -328,10 +351,10 @@ KINDS: dict[str, Kind] = {kind.name: kind for kind in (
     _Part("BagPipeline", "unbag.pipeline"),
     _Part("BagContext", "unbag.preprocessing"),
     _Part("OnInstances", "unbag.preprocessing"),
-    _Part("RBFDictionary", "unbag.preprocessing", delta_=POSITIVE),
+    _Part("RBFDictionary", "unbag.preprocessing", delta_=POSITIVE, dictionary_=COORDINATE),
     _Part("DummyBags", **_CLASSIFIER, frequency_=SHARE),
     _Part("DummyInstances", **_CLASSIFIER, frequency_=SHARE),
-    _Part("LSBCMM", **_CLASSIFIER, component_proba_=SHARE, history_=UNCHECKED,
+    _Part("LSBCMM", **_CLASSIFIER, component_proba_=DISTRIBUTION, history_=UNCHECKED,
           lower_bound_=UNCHECKED),
     _Part("MIMLFast", **_CLASSIFIER),
     _Part("MIMLNN", **_CLASSIFIER, private=_MEDOIDS),
