@@ -90,6 +90,7 @@ EDITS = [
     ("DummyBags", in_state(n_features_in_=2.0), "n_features_in_ of DummyBags is 2.0"),
     ("DummyBags", in_state(n_features_in_=True), "n_features_in_ of DummyBags is True"),
     ("SIM", in_state(feature_names_in_=-1), "feature_names_in_ of SIM is no list of 2 names"),
+    ("SIM", in_state(feature_names_in_=None), "feature_names_in_ of SIM is no list of 2 names"),
     ("SIM", in_state(feature_names_in_="ab"), "feature_names_in_ of SIM is no list of 2 names"),
     ("SIM", in_state(classes_=[]), "classes_ is no list of classes"),
     ("LSBCMM", lambda model: model["state"]["classes_"].update(

@@ -30,7 +30,9 @@ def variables_of_level_4(file: BinaryIO, path: Path) -> Iterator[tuple[Head, Any
         file.seek(position)
         demand(size - position >= HEAD_BYTES, "the file ends within a head")
         content = file.read(HEAD_BYTES)
-        order: ByteOrder = "<" if 0 <= int.from_bytes(content[:4], "little", signed=True) < 5000 else ">"
+        order: ByteOrder = (
+            "<" if 0 <= int.from_bytes(content[:4], "little", signed=True) < 5000 else ">"
+        )
         code, n_rows, n_columns, is_complex, n_name = np.frombuffer(content, f"{order}i4").tolist()
         machine, rest = divmod(code, 1000)
         reserved, rest = divmod(rest, 100)
@@ -49,9 +51,11 @@ def variables_of_level_4(file: BinaryIO, path: Path) -> Iterator[tuple[Head, Any
         demand(position <= size, f"{size - start} bytes cannot have the shape {shape}")
         head = Head(name, CLASSES[kind], bool(is_complex), False, shape)
 
-        def read(start=start, end=position, dtype=dtype, order=order, head=head):
+        stored_dtype = dtype.newbyteorder(order)
+
+        def read(start=start, end=position, dtype=dtype, stored_dtype=stored_dtype, head=head):
             file.seek(start)
-            values = np.frombuffer(file.read(end - start), dtype.newbyteorder(order)).astype(dtype)
+            values = np.frombuffer(file.read(end - start), stored_dtype).astype(dtype)
             return _value(values, head, f"{path}, variable {shortened(head.name)}", end - start)
 
         yield head, read

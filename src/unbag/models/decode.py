@@ -159,7 +159,7 @@ def _check_features(part):
     if not is_whole or n_features < 1:
         raise ModelFileError(f"n_features_in_ of {type(part).__name__} is {n_features!r}")
     names = learnt.get("feature_names_in_")
-    if names is not None and not (
+    if "feature_names_in_" in learnt and not (
         isinstance(names, np.ndarray)
         and names.shape == (n_features,)
         and all(isinstance(name, str) for name in names.tolist())
