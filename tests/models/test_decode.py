@@ -248,7 +248,7 @@ EDITS = {
     "many names": (in_state(-2, names_={**NAMES, "shape": [2**40]}), "cannot have the shape"),
     "many objects": (
         in_state(-2, names_={"is": "objects", "shape": [2**40], "items": [1]}), "have the shape"),
-    "wild indices": (wild_indices, "do not fit together .*ind"),
+    "wild indices": (wild_indices, "has indices outside of it"),
     "unknown matrix": (
         in_state(-2, dictionary_={**MATRIX, "indices": ARRAY, "is": "evil"}), "kind 'evil'"),
     "unknown record": (in_state(-1, stream={"is": "Popen"}), "kind 'Popen'"),

@@ -17,7 +17,7 @@ from unbag.labels import LabelSets
 
 from . import container
 from .container import first_learnt, one_line
-from .kinds import KINDS, ModelFileError
+from .kinds import KINDS, NO_NAN, ModelFileError
 
 # Beyond this many features a model is not tried out, as the one instance would be too large.
 MOST_FEATURES = 10**7
@@ -200,6 +200,8 @@ class Decoder:
         value = KINDS[kind].decode(self, **fields)
         if isinstance(value, BaseEstimator):
             _check_features(value)
+            for name, given in value.get_params(deep=False).items():
+                NO_NAN.check(given, f"the parameter {name} of {kind}")
         return value
 
     def array(self, name: str, order: str) -> np.ndarray:

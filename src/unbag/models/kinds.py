@@ -33,6 +33,8 @@ from scipy import sparse
 from unbag._scikit_learn import BaseEstimator
 from unbag.bags import Bags
 
+from . import shapes
+
 # Parameters that say nothing about a fitted model, and are not to come from a file: who watches a
 # fit, and a folder of pickles.
 DROPPED = {"callback", "memory"}
@@ -180,7 +182,9 @@ class _Strings(Kind):
             raise ModelFileError("an array of names holds something else")
         if not max(map(len, items), default=0) <= width or 4 * width * len(items) > LARGEST_STRINGS:
             raise ModelFileError(f"{len(items)} names cannot have a width of {width}")
-        return np.array(items, dtype=f"<U{int(width)}").reshape(_checked_shape(shape, len(items)))
+        return np.array(items, dtype=f"<U{int(width)}").reshape(
+            shapes.checked_shape(shape, len(items))
+        )
 
 
 class _Objects(Kind):
@@ -189,7 +193,7 @@ class _Objects(Kind):
 
     def decode(self, decoder, shape, items):
         array = np.fromiter(map(decoder.decode, items), dtype=object, count=len(items))
-        return array.reshape(_checked_shape(shape, len(items)))
+        return array.reshape(shapes.checked_shape(shape, len(items)))
 
 
 class _Array(Kind):
@@ -211,19 +215,7 @@ class _Sparse(Kind):
 
     def decode(self, decoder, shape, data, indices, indptr):
         data, indices, indptr = decoder.decode([data, indices, indptr])
-        # Compiled code trusts them, and so does SciPy to some extent.
-        if not (
-            _checked_shape(shape, math.prod(shape))
-            and all(type(part) is np.ndarray and part.ndim == 1 for part in (data, indices, indptr))
-            and data.dtype.kind in "fiub"
-            and indices.dtype == indptr.dtype
-            and indices.dtype.name in ("int32", "int64")
-            and indptr.size == shape[0] + 1
-            and indptr[0] == 0
-            and (np.diff(indptr) >= 0).all()
-            and indptr[-1] <= indices.size == data.size
-            and (not indices.size or 0 <= indices.min() <= indices.max() < shape[1])
-        ):
+        if not shapes.is_sound_csr(shape, data, indices, indptr):
             raise ModelFileError(f"a sparse matrix of the shape {shape} has indices outside of it")
         return getattr(sparse, self.name)((data, indices, indptr), shape=shape)
 
@@ -315,12 +307,9 @@ class _Part(_Listed):
         if unknown := sorted(params.keys() - signature(self.listed_class).parameters.keys()):
             raise ModelFileError(f"{self.name} has no parameter {unknown[0]!r}")
         # A parameter that is younger than the file has its default.
-        given = {
-            name: decoder.decode(value) for name, value in params.items() if name not in DROPPED
-        }
-        for name, value in given.items():
-            NO_NAN.check(value, f"the parameter {name} of {self.name}")
-        part = self.listed_class(**given)
+        part = self.listed_class(
+            **{name: decoder.decode(value) for name, value in params.items() if name not in DROPPED}
+        )
         for name, value in state.items():
             if name not in self.private and not is_public_learnt(type(part), name):
                 raise ModelFileError(f"{self.name} has no learnt attribute {name!r}")
@@ -459,12 +448,6 @@ def _unfit(place, what):
         f"{place or 'The model'} {what}, which a model file cannot hold: it takes numbers, names, "
         "arrays and lists of these, and the models, transformers and scalers that unbag knows."
     )
-
-
-def _checked_shape(shape, size):
-    if not all(type(n) is int and n >= 0 for n in shape) or math.prod(shape) != size:
-        raise ModelFileError(f"{size} values cannot have the shape {shape}")
-    return shape
 
 
 def described_type(value: object) -> str:
