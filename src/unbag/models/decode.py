@@ -4,6 +4,7 @@ Whatever a file says, nothing is imported by a name from it, and no class is mad
 listed there.
 """
 
+import math
 import os
 import warnings
 from typing import Any
@@ -17,10 +18,12 @@ from unbag.labels import LabelSets
 
 from . import container
 from .container import first_learnt, one_line
-from .kinds import KINDS, NO_NAN, ModelFileError
+from .kinds import KINDS, ModelFileError, Range
 
 # Beyond this many features a model is not tried out, as the one instance would be too large.
 MOST_FEATURES = 10**7
+# A parameter may be infinite, as a limit is.
+NO_NAN = Range(-math.inf, math.inf, "a number")
 # Instances that a model is tried out with: as many as hardly any array has rows.
 N_TRIED = 7
 # What a value that makes no sense can lead to, here or in a class that it is given to.

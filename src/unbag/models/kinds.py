@@ -90,11 +90,9 @@ POSITIVE = Range(math.ulp(0), _LARGEST, "finite and above 0")
 NOT_NEGATIVE = Range(0, _LARGEST, "finite and not negative")
 # Weights that are added in another order may exceed their sum by its rounding.
 SHARE = Range(0, 1 + 1e-9, "from 0 to 1")
-DISTRIBUTION = Range(0, 1 + 1e-9, "from 0 to 1", rows_sum_to_one=True)
-# Distances are taken of it, whose squares must be finite.
+DISTRIBUTION = SHARE._replace(rows_sum_to_one=True)
+# Squares of distances must be finite.
 COORDINATE = Range(-1e150, 1e150, "from -1e150 to 1e150")
-# A limit may be infinite.
-NO_NAN = Range(-math.inf, math.inf, "a number")
 # The course of a fit may be infinite or NaN; a class and an id may be any value.
 UNCHECKED = None
 
@@ -214,10 +212,8 @@ class _Sparse(Kind):
         return {"shape": [int(n) for n in value.shape], **encoder.encode_fields(parts, place)}
 
     def decode(self, decoder, shape, data, indices, indptr):
-        data, indices, indptr = decoder.decode([data, indices, indptr])
-        if not shapes.is_sound_csr(shape, data, indices, indptr):
-            raise ModelFileError(f"a sparse matrix of the shape {shape} has indices outside of it")
-        return getattr(sparse, self.name)((data, indices, indptr), shape=shape)
+        parts = shapes.checked_csr(shape, *decoder.decode([data, indices, indptr]))
+        return getattr(sparse, self.name)(parts, shape=shape)
 
 
 class _Listed(Kind):
@@ -421,8 +417,6 @@ class Encoder:
 def is_public_learnt(listed_class: type, name: str) -> bool:
     """Return whether a name can be that of a public attribute which a class learns.
 
-    Examples
-    --------
     >>> from sklearn.decomposition import PCA
     >>> [is_public_learnt(PCA, name) for name in ("mean_", "_mean_", "__class__", "fit")]
     [True, False, False, False]

@@ -35,6 +35,13 @@ def is_sound_csr(shape: Sequence[int], data: Any, indices: Any, indptr: Any) -> 
     )
 
 
+def checked_csr(shape: Sequence[int], data: Any, indices: Any, indptr: Any) -> tuple[Any, ...]:
+    """Return the arrays of a CSR matrix if they are sound (see `is_sound_csr`); else raise."""
+    if not is_sound_csr(shape, data, indices, indptr):
+        raise ValueError(f"a sparse matrix of the shape {shape} has indices outside of it")
+    return data, indices, indptr
+
+
 def checked_shape(shape: Sequence[int], size: int) -> Sequence[int]:
     """Return a shape that so many values can have; else raise an error."""
     if not all(type(n) is int and n >= 0 for n in shape) or math.prod(shape) != size:
