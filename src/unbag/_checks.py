@@ -10,6 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+# Arrays of text have as much room for each as the longest takes; longer ones are kept as objects.
+WIDEST_TEXT = 128
+
 
 def bag_name(bag: int, ids: np.ndarray) -> str:
     """Name a bag by its place, and by its id where that is another."""
@@ -33,10 +36,30 @@ def stacked(arrays: Sequence[Any], names: Sequence[str]) -> Any:
 def joined(columns: Sequence[Any]) -> np.ndarray:
     """Concatenate 1-D arrays without turning numbers into strings."""
     # The type of a column without entries says nothing: an empty list reads as floats.
-    columns = [np.asarray(column) for column in columns if len(column)] or [np.empty(0)]
+    columns = [value_array(column) for column in columns if len(column)] or [np.empty(0)]
     if len({column.dtype.kind == "U" for column in columns}) > 1:
         columns = [column.astype(object) for column in columns]
     return np.concatenate(columns)
+
+
+def value_array(values: ArrayLike) -> np.ndarray:
+    """Return values as an array, in which a long text does not set the room for all of them.
+
+    Parameters
+    ----------
+    values : array-like
+        An array stays as it is.
+
+    Examples
+    --------
+    >>> value_array(["wren", "owl"]).dtype, value_array(["wren", "owl" * 100]).dtype
+    (dtype('<U4'), dtype('O'))
+    """
+    if isinstance(values, list | tuple) and any(
+        isinstance(value, str) and len(value) > WIDEST_TEXT for value in values
+    ):
+        return np.array(values, dtype=object)
+    return np.asarray(values)
 
 
 def checked_features(X: Any, name: str) -> Any:
@@ -58,7 +81,7 @@ def checked_column(values: ArrayLike | None, size: int, name: str) -> Any:
     """Return an array of shape (size,), or None where there are no values."""
     if values is None:
         return None
-    column = np.asarray(values)
+    column = value_array(values)
     if column.shape != (size,):
         raise ValueError(f"{name} must be 1-D with {size} entries, but has shape {column.shape}.")
     return column

@@ -22,6 +22,10 @@ ALL = (*TABLES, *BAG_FILES)
 
 # Longer values are cut in messages.
 LONGEST_VALUE = 60
+# What unpacks to more than this, and to more than so many times what it takes in its file, is
+# refused: honest numbers do so only where hardly any differs from its neighbours.
+LARGEST_UNPACKED = 128 << 20
+HIGHEST_RATIO = 100
 
 
 class DataError(ValueError):
@@ -268,6 +272,33 @@ def unreadable(path: PathLike, error: Exception) -> DataError:
 def unwritable(path: PathLike, error: OSError) -> DataError:
     """Make a DataError of an error of the operating system in writing."""
     return DataError(f"{path} cannot be written: {error.strerror or error}.")
+
+
+def check_unpacked(where: object, n_bytes: int, packed_bytes: int) -> None:
+    """Raise an error if something small in a file would fill the memory.
+
+    Parameters
+    ----------
+    where : object
+        The file, and what in it.
+    n_bytes : int
+        What it takes in memory, as it says itself.
+    packed_bytes : int
+        What it takes in the file.
+
+    Examples
+    --------
+    >>> check_unpacked("zeros.npz, X", 10**6, 10**3)
+    >>> check_unpacked("zeros.npz, X", 10**12, 10**9)
+    Traceback (most recent call last):
+    unbag._files.DataError: zeros.npz, X would take 1,000,000,000,000 bytes of memory...
+    """
+    if n_bytes > max(LARGEST_UNPACKED, HIGHEST_RATIO * packed_bytes):
+        raise DataError(
+            f"{where} would take {n_bytes:,} bytes of memory, but has {packed_bytes:,} in the "
+            "file: it is damaged, or made to fill the memory. If it is your own, save it "
+            "uncompressed."
+        )
 
 
 def check_same(path: PathLike, is_same: object) -> None:

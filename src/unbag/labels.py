@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from unbag._checks import value_array
 from unbag.bags import Position, Selection, bag_key
 
 # What separates labels that are written into one string, unless a table says otherwise.
@@ -442,4 +443,4 @@ def _class_array(classes):
     if len(set(labels)) < len(labels):
         repeated = next(label for label in labels if labels.count(label) > 1)
         raise ValueError(f"Class {repeated!r} occurs twice: classes must differ.")
-    return np.array(labels)
+    return value_array(labels)

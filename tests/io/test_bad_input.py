@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-import warnings
 import zipfile
 
 import numpy as np
@@ -301,16 +300,6 @@ DAMAGED_MAT = {
 def test_damaged_mat(tmp_path, content):
     (tmp_path / "t.mat").write_bytes(content)
     with pytest.raises(DataError, match=r"t\.mat cannot be read: it is no MATLAB file, or a dam"):
-        read(tmp_path / "t.mat")
-
-
-def test_a_warning_of_the_mat_reader_is_no_damage(tmp_path, monkeypatch):
-    def warn(*_, **__):
-        warnings.warn("a default will change", DeprecationWarning, stacklevel=2)
-
-    savemat(tmp_path / "t.mat", {"bags": cells([[1]]), "targets": np.eye(1)})
-    monkeypatch.setattr("scipy.io.loadmat", warn)
-    with pytest.raises(DeprecationWarning, match="a default will change"):
         read(tmp_path / "t.mat")
 
 

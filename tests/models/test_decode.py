@@ -231,8 +231,8 @@ EDITS = {
         lambda h, a: a.update({"steps.model.classes_": np.arange(9)}), "scores of shape"),
     "no steps": (lambda h, a: h["model"]["params"].update(steps=[]), "belongs to no part"),
     "steps of number": (lambda h, a: h["model"]["params"].update(steps=5), "belongs to no part"),
-    "features of text": (in_state(0, n_features_in_="x"), "do not fit together"),
-    "too many features": (in_state(0, n_features_in_=9), "do not fit together"),
+    "features of text": (in_state(0, n_features_in_="x"), "n_features_in_ of OnInstances is"),
+    "too many features": (in_state(0, n_features_in_=9), "is no list of 9 names"),
     "deep": (
         lambda h, a: in_state(-2, delta_=nested(900))(h, a),
         # How deep is too deep depends on Python.
@@ -248,7 +248,7 @@ EDITS = {
     "many names": (in_state(-2, names_={**NAMES, "shape": [2**40]}), "cannot have the shape"),
     "many objects": (
         in_state(-2, names_={"is": "objects", "shape": [2**40], "items": [1]}), "have the shape"),
-    "wild indices": (wild_indices, "do not fit together .*ind"),
+    "wild indices": (wild_indices, "has indices outside of it"),
     "unknown matrix": (
         in_state(-2, dictionary_={**MATRIX, "indices": ARRAY, "is": "evil"}), "kind 'evil'"),
     "unknown record": (in_state(-1, stream={"is": "Popen"}), "kind 'Popen'"),

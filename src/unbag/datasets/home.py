@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from unbag._files import DataError, listed
-from unbag.io.npz import bags_of, read_arrays, write_arrays
+from unbag.io.npz import OPTIONAL, REQUIRED, bags_of, read_arrays, write_arrays
 
 from .dataset import Dataset, union_of
 
@@ -166,7 +166,7 @@ def read_dataset(path: Path, source: Source) -> Dataset:
     Dataset
     """
     try:
-        arrays = read_arrays(path)
+        arrays = read_arrays(path, REQUIRED, [*OPTIONAL, "note"])
     except DataError as error:
         raise DataError(f"{error} Remove it and fetch the data set again.") from error
     return dataset_of(arrays, source, path)

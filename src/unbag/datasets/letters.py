@@ -85,7 +85,7 @@ def _letters(name, title, poem, random_state):
     folder = files("unbag.datasets") / "data"
     words = json.loads((folder / "letter_words.json").read_text())[name.replace("-", "_")]
     with as_file(folder / "letter_recognition.npz") as path:
-        images = read_arrays(path)
+        images = read_arrays(path, ["X", "y"])
     class_names, labels = np.unique(list("".join(words)), return_inverse=True)
     rng = generator(random_state)
     rows = np.empty(labels.size, np.intp)

@@ -67,7 +67,7 @@ def fetch_msrcv2(data_home: DataHome = None, download_if_missing: bool = True) -
 
 def convert_msrcv2(folder: Path) -> Arrays:
     """Turn the published file into arrays; see `fetch_msrcv2` for what the file holds."""
-    from unbag.io.mat import load_variables
+    from unbag.io.mat_variables import load_variables
 
     path = next(folder.rglob("MSRCv2.mat"))
     required = ["data", "target", "partial_target"]

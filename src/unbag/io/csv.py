@@ -20,6 +20,7 @@ from unbag._files import (
     check_distinct,
     check_rows,
     check_same,
+    check_unpacked,
     is_gzipped,
     refuse,
     suffix_of,
@@ -32,6 +33,8 @@ from .reading import TableFile
 LONGEST_RECORD = 64 << 20
 # Rows by which columns of numbers are told from columns of text.
 SAMPLE_ROWS = 1000
+SAMPLE_BYTES = 64 << 20
+MOST_COLUMNS = 1_000_000
 
 QUOTE = b'"'
 BOM = b"\xef\xbb\xbf"
@@ -88,6 +91,10 @@ class DelimitedFile(TableFile):
         first = self._first_record()
         self.line_end: bytes = b"\r\n" if first.endswith(b"\r") else b"\n"
         self.header: bytes = first.rstrip(b"\r")
+        check(
+            max(map(self.header.count, DELIMITER_NAMES)) < MOST_COLUMNS,
+            f"{self.path}: the header names more than {MOST_COLUMNS:,} columns: is it one?",
+        )
         self.delimiter = self._delimiter_of(self.header)
         self.format: str = f"text separated by {DELIMITER_NAMES[self.delimiter]}s"
         self.columns: list[str] = [cell_text(raw) for raw in raw_cells(self.header, self.delimiter)]
@@ -128,13 +135,19 @@ class DelimitedFile(TableFile):
 
     def _records(self, chunk_bytes):
         """Yield lists of whole records, blank lines among them, the header first."""
-        pending = []
+        pending, n_bytes, n_pending, n_records = [], 0, 0, 0
         with self.opened() as file:
             if self.has_mark:
                 file.read(len(BOM))
             while data := file.read(chunk_bytes):
+                n_bytes += len(data)
+                if is_gzipped(self.path):
+                    check_unpacked(self.path, n_bytes, self._state[1])
                 pending.append(data)
+                n_pending += len(data)
                 if b"\n" not in data:
+                    if n_pending > LONGEST_RECORD:
+                        raise self._faults.overlong_record(self.path, n_records + 1, pending[0])
                     continue
                 text = b"".join(pending)
                 *lines, rest = text.split(b"\n")
@@ -143,7 +156,9 @@ class DelimitedFile(TableFile):
                 else:
                     records, torn = whole_records(lines, self.delimiter)
                 pending = [b"\n".join([*torn, rest])]
-                if len(pending[0]) > LONGEST_RECORD:
+                n_pending = len(pending[0])
+                n_records += len(records)
+                if n_pending > LONGEST_RECORD and torn:
                     raise self._faults.unclosed_quote(self.path, pending[0])
                 if records:
                     yield records
@@ -204,7 +219,12 @@ class DelimitedFile(TableFile):
     def numbers(self, is_wide: bool = False) -> list[str]:
         """Return the columns of numbers: half of the filled cells of the first rows, or more."""
         sample = islice(chain.from_iterable(self.blocks(1 << 18)), SAMPLE_ROWS)
-        rows = [raw_cells(record.rstrip(b"\r"), self.delimiter) for record in sample]
+        rows, n_bytes = [], 0
+        for record in sample:
+            rows.append(raw_cells(record.rstrip(b"\r"), self.delimiter))
+            n_bytes += len(record)
+            if n_bytes > SAMPLE_BYTES:
+                break
         check_rows(self.path, rows)
         found = []
         for name, cells in zip(self.columns, zip_longest(*rows, fillvalue=b""), strict=False):

@@ -6,7 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 
 from unbag._files import DataError, PathLike, listed, refuse, shortened
 
-from .csv import DELIMITER_NAMES, MISSING, DelimitedFile, cell_text, is_number, raw_cells
+from .csv import (
+    DELIMITER_NAMES,
+    LONGEST_RECORD,
+    MISSING,
+    DelimitedFile,
+    cell_text,
+    is_number,
+    raw_cells,
+)
 
 
 def check_single_column(path: PathLike, header: bytes, widths: Mapping[bytes, int]) -> None:
@@ -32,6 +40,15 @@ def unclosed_quote(path: PathLike, record: bytes) -> DataError:
     return DataError(
         f"{path}: a quote is opened but never closed in the row that begins with "
         f"{shortened(start)}: close it, or double it if it belongs to the text."
+    )
+
+
+def overlong_record(path: PathLike, row: int, beginning: bytes) -> DataError:
+    """Make the error for a line that has no end for longer than any record is."""
+    start = beginning[:40].decode("utf-8", "replace")
+    return DataError(
+        f"{path}, row {row}, which begins with {shortened(start)}, does not end for more than "
+        f"{LONGEST_RECORD:,} bytes: is it the right file?"
     )
 
 

@@ -1,8 +1,6 @@
 """MATLAB files of bags: a cell array with one matrix per bag, and a matrix of targets."""
 
-import zlib
-from pathlib import Path
-from typing import Any
+import math
 
 import numpy as np
 from scipy import sparse
@@ -11,11 +9,11 @@ from unbag._files import (
     DataError,
     PathLike,
     check,
+    check_unpacked,
     existing_file,
     faults_at,
     listed,
     refuse,
-    unreadable,
     writing,
 )
 from unbag.bags import Bags
@@ -23,6 +21,7 @@ from unbag.labels import LabelSets, normal_spelling
 
 from .arrays import bag_table, checked_bags, dense, feature_names, instance_label_codes
 from .bag_table import BagTable, object_array
+from .mat_variables import list_variables, load_variables
 
 # What people call the same thing; the first is what is written.
 NAMES = {
@@ -75,63 +74,28 @@ def read_mat(path: PathLike) -> BagTable:
         return bag_table(path, checked_bags(path, bags, labels), labels)
 
 
-def load_variables(path: Path, names: list[str]) -> dict[str, Any]:
-    """Read variables from a MATLAB file.
-
-    Parameters
-    ----------
-    path : Path
-        Version 7 or older.
-    names : list of str
-        Variables to read; those that the file does not have are left out.
-
-    Returns
-    -------
-    dict of str to ndarray or sparse array
-    """
-    from scipy.io import loadmat
-    from scipy.io.matlab import MatReadError
-
-    try:
-        with path.open("rb") as file:
-            check(
-                b"MATLAB 7.3" not in file.read(128),
-                f"{path} is in MATLAB's format 7.3, which is HDF5: load it in MATLAB and save its "
-                "variables with the option '-v7'.",
-            )
-            file.seek(0)
-            try:
-                return loadmat(file, variable_names=names, chars_as_strings=True, spmatrix=False)
-            except (
-                # What loadmat raises on files of other kinds, and on files damaged at random.
-                MatReadError, OSError, ValueError, TypeError, LookupError, ArithmeticError,
-                NameError, NotImplementedError, zlib.error,
-            ) as error:  # fmt: skip
-                raise DataError(
-                    f"{path} cannot be read: it is no MATLAB file, or a damaged one."
-                ) from error
-    except OSError as error:
-        raise unreadable(path, error) from error
-
-
 def _found(content, what):
     """Value of the first of the names that the file has; None if it has none."""
     by_lower = {name.lower(): value for name, value in content.items()}
     return next((by_lower[name] for name in NAMES[what] if name in by_lower), None)
 
 
-def _variables(path):
-    from scipy.io import whosmat
-
-    return listed(f"{name} {shape} {kind}" for name, shape, kind in whosmat(path))
-
-
 def _needed(path, content, what, is_cells):
     value = _found(content, what)
-    if value is None or (value.dtype == object) != is_cells:
+    if value is None or not (value.dtype == object if is_cells else _is_numeric(value)):
         kind, names = "cell array" if is_cells else "matrix", " or ".join(NAMES[what])
-        raise DataError(f"{path} has no {kind} {names}; it has {_variables(path)}.")
+        raise DataError(f"{path} has no {kind} {names}; it has {listed(list_variables(path))}.")
     return value
+
+
+def _is_numeric(value):
+    return value.dtype.kind in "biuf"
+
+
+def _dense(path, what, matrix):
+    """Return a matrix as an array; a sparse one may be far larger than its file."""
+    check_unpacked(f"{path}, {what}", 8 * math.prod(matrix.shape), path.stat().st_size)
+    return dense(matrix)
 
 
 def _cells(path, content, what):
@@ -143,7 +107,7 @@ def _bag_matrices(path, cells):
     arrays = []
     for bag, cell in enumerate(cells):
         check(
-            sparse.issparse(cell) or (cell.dtype.kind in "biuf" and cell.ndim == 2),
+            _is_numeric(cell) and cell.ndim == 2,
             f"{path}: bag {bag + 1} is no matrix of numbers.",
         )
         # Not an integer matrix: numbers of any kind become float64, single stays single.
@@ -165,8 +129,8 @@ def _bag_matrices(path, cells):
 
 
 def _indicator(path, content, n_bags):
-    targets = dense(_needed(path, content, "targets", is_cells=False))
-    unknown = dense(_found(content, "unknown"))
+    targets = _dense(path, "targets", _needed(path, content, "targets", is_cells=False))
+    unknown = _found(content, "unknown")
     check(
         targets.ndim == 2 and n_bags in targets.shape,
         f"{path}: targets have shape {targets.shape}, but there are {n_bags} bags: give one column "
@@ -179,7 +143,11 @@ def _indicator(path, content, n_bags):
     if unknown is None:
         # Where absent labels are -1, those that are not known are 0.
         unknown = (targets == 0) & (targets == -1).any()
-    check(unknown.shape == targets.shape, f"{path}: unknown must have the shape of the targets.")
+    check(
+        unknown.shape == targets.shape and _is_numeric(unknown),
+        f"{path}: unknown must have the shape of the targets.",
+    )
+    unknown = dense(unknown)
     indicator = np.where(unknown != 0, -1, np.where(targets == 1, 1, 0))
     return indicator.T if targets.shape[1] == n_bags else indicator
 
@@ -189,17 +157,27 @@ def _texts(path, content, what, size):
     value = _found(content, what)
     if value is None:
         return []
+    refuse(
+        (each for each in np.ravel(value) if not _is_text(each)),
+        lambda each: f"{path}: a {what} is no text, but holds {np.asarray(each).dtype}.",
+    )
     texts = [str(np.ravel(each)[0]) if np.size(each) else "" for each in np.ravel(value)]
     check(len(texts) == size, f"{path} has {len(texts)} {what}s, but {size} are needed.")
     # The rows of a character matrix are filled up with spaces.
     return texts if value.dtype == object else [text.rstrip() for text in texts]
 
 
+def _is_text(value):
+    return not sparse.issparse(value) and np.asarray(value).dtype.kind in "Ubiuf"
+
+
 def _ids(path, content, n_bags):
     value = _found(content, "ids")
-    if value is not None and value.dtype.kind in "iuf" and value.size == n_bags:
-        whole = np.ravel(value).astype(np.int64)
-        return whole if np.array_equal(whole, np.ravel(value)) else np.ravel(value)
+    if value is not None and value.dtype.kind in "iuf" and math.prod(value.shape) == n_bags:
+        values = np.ravel(dense(value))
+        check(np.isfinite(values).all(), f"{path}: ids must be finite.")
+        is_whole = (values == np.floor(values)).all() and (abs(values) < 2**53).all()
+        return values.astype(np.int64) if is_whole else values
     return _texts(path, content, "ids", n_bags) or None
 
 
@@ -208,15 +186,16 @@ def _instance_labels(path, content, bags, names):
         return None
     cells = _cells(path, content, "instance_labels")
     check(
-        [np.size(cell) for cell in cells] == bags.sizes.tolist(),
+        [math.prod(cell.shape) for cell in cells] == bags.sizes.tolist()
+        and all(map(_is_numeric, cells)),
         f"{path}: instance_labels need one vector per bag, one entry per instance.",
     )
-    codes = np.concatenate([np.ravel(cell) for cell in cells]).astype(np.int64)
+    codes = np.concatenate([np.ravel(dense(cell)) for cell in cells])
     check(
-        not codes.size or 0 <= codes.min() <= codes.max() <= len(names),
-        f"{path}: instance_labels must lie between 0 and {len(names)}.",
+        np.isin(codes, np.arange(len(names) + 1)).all(),
+        f"{path}: instance_labels must be whole numbers from 0 to {len(names)}.",
     )
-    return np.array([None, *names], dtype=object)[codes]
+    return np.array([None, *names], dtype=object)[codes.astype(np.int64)]
 
 
 def write_mat(path: PathLike, bags: Bags, labels: LabelSets) -> None:

@@ -1,14 +1,29 @@
 """Bags in an ``.npz`` file: the plainest format, exact and fast to read."""
 
+import lzma
+import math
+import struct
+import tokenize
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.lib import format as npy
 
-from unbag._files import DataError, PathLike, check, existing_file, faults_at, listed, writing
+from unbag._files import (
+    DataError,
+    PathLike,
+    check,
+    check_unpacked,
+    existing_file,
+    faults_at,
+    listed,
+    shortened,
+    writing,
+)
 from unbag.bags import Bags
 from unbag.labels import LabelSets, normal_spelling
 
@@ -16,6 +31,9 @@ from .arrays import bag_table, checked_bags, feature_names, instance_label_codes
 from .bag_table import BagTable
 
 REQUIRED = ("X", "offsets", "bag_labels", "class_names")
+OPTIONAL = ("instance_labels", "feature_names", "ids")
+# Bytes of names that are written with room for the longest.
+LARGEST_TEXT_ARRAY = 1 << 30
 
 
 def read_npz(path: PathLike) -> BagTable:
@@ -35,7 +53,7 @@ def read_npz(path: PathLike) -> BagTable:
     BagTable
     """
     path = Path(path)
-    bags, labels = bags_of(path, read_arrays(path))
+    bags, labels = bags_of(path, read_arrays(path, REQUIRED, OPTIONAL))
     if bags.instance_labels is not None:
         names = np.array([*labels.classes.tolist(), None], dtype=object)[bags.instance_labels]
         known = None if (bags.instance_labels == -1).all() else names
@@ -43,12 +61,18 @@ def read_npz(path: PathLike) -> BagTable:
     return bag_table(path, bags, labels)
 
 
-def read_arrays(path: PathLike) -> dict[str, Any]:
-    """Read all arrays of an ``.npz`` file; pickled objects are refused.
+def read_arrays(
+    path: PathLike, names: Collection[str], optional: Collection[str] = ()
+) -> dict[str, Any]:
+    """Read arrays of an ``.npz`` file; pickled objects are refused, and others not looked at.
 
     Parameters
     ----------
     path : str or path
+    names : collection of str
+        Arrays that must be there.
+    optional : collection of str
+        Arrays that are read if they are there.
 
     Returns
     -------
@@ -56,13 +80,47 @@ def read_arrays(path: PathLike) -> dict[str, Any]:
     """
     path = existing_file(path)
     try:
-        # Opened here, since NumPy leaves a file open that it cannot read.
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as content:
-            return {key: content[key] for key in content.files}
-    except (ValueError, TypeError, AttributeError, EOFError, OSError) as error:
+        with path.open("rb") as file, zipfile.ZipFile(file) as archive:
+            members = {each.filename.removesuffix(".npy"): each for each in archive.infolist()}
+            wanted = {name: members[name] for name in [*names, *optional] if name in members}
+            sizes = [_declared_bytes(path, archive, member) for member in wanted.values()]
+            missing = listed(name for name in names if name not in members)
+            check(not missing, f"{path} has no array {missing}; it has {listed(members)}.")
+            # Members may lie in the same bytes of the file.
+            packed = sum(member.compress_size for member in wanted.values())
+            packed = min(packed, path.stat().st_size)
+            check_unpacked(f"{path} (arrays {listed(wanted)})", sum(sizes), packed)
+            return {name: _array(archive, member) for name, member in wanted.items()}
+    except DataError:
+        raise
+    except (
+        ValueError, TypeError, AttributeError, LookupError, EOFError, OSError, RuntimeError,
+        MemoryError, struct.error, tokenize.TokenError,
+    ) as error:  # fmt: skip
         raise DataError(f"{path} is no .npz file of plain arrays, or a damaged one.") from error
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError) as error:
         raise DataError(f"{path} is no .npz file, or a damaged one: {error}.") from error
+
+
+def _declared_bytes(path, archive, member):
+    """Return the memory that an array asks for, checked to be what its member declares."""
+    with archive.open(member) as file:
+        is_first = npy.read_magic(file) == (1, 0)
+        read_header = npy.read_array_header_1_0 if is_first else npy.read_array_header_2_0
+        shape, _, dtype = read_header(file)
+        n_bytes = math.prod(shape) * dtype.itemsize
+        check(
+            not dtype.hasobject and n_bytes == member.file_size - file.tell(),
+            f"{path} is no .npz file of plain arrays, or a damaged one: {member.filename} holds "
+            f"{dtype} of shape {shape} in {member.file_size:,} bytes.",
+        )
+    # Of an array without entries, too, somebody may go over the rows or columns.
+    return max(n_bytes, math.prod(max(1, length) for length in shape))
+
+
+def _array(archive, member):
+    with archive.open(member) as file:
+        return npy.read_array(file, allow_pickle=False)
 
 
 def bags_of(path: PathLike, arrays: Mapping[str, Any]) -> tuple[Bags, LabelSets]:
@@ -119,11 +177,23 @@ def write_npz(path: PathLike, bags: Bags, labels: LabelSets) -> None:
         "instance_labels": instance_label_codes(bags, labels, ".npz"),
         "offsets": bags.offsets,
         "bag_labels": labels.indicator,
-        "class_names": np.array([str(name) for name in labels.classes], dtype=str),
-        "feature_names": np.array(feature_names(bags), dtype=str),
-        "ids": bags.ids if bags.ids.dtype.kind in "iufU" else bags.ids.astype(str),
+        "class_names": _text_array(path, "class", labels.classes),
+        "feature_names": _text_array(path, "feature", feature_names(bags)),
+        "ids": bags.ids if bags.ids.dtype.kind in "iufU" else _text_array(path, "bag", bags.ids),
     }
     write_arrays(path, arrays)
+
+
+def _text_array(path, what, names):
+    """Return names as an array of text, which has as much room for each as the longest takes."""
+    texts = [str(name) for name in names]
+    longest = max(texts, key=len, default="")
+    check(
+        4 * len(longest) * len(texts) <= LARGEST_TEXT_ARRAY,
+        f"{path}: the {what} {shortened(longest)} has {len(longest):,} characters, and .npz would "
+        f"keep as much room for each {what}: shorten it, or choose another format.",
+    )
+    return np.array(texts, dtype=str)
 
 
 def write_arrays(path: PathLike, arrays: Mapping[str, Any]) -> None:

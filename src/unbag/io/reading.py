@@ -411,8 +411,8 @@ class TableFile(Source):
         chunks = self.chunks(numbers=features, chunk_bytes=chunk_bytes)
         for first, table in counted(chunks, progress, scan.n_rows):
             scan.put_features(X, first, table)
-        known, names = scan.instance_labels(), np.array(features)
-        bags = Bags(X, offsets, np.array(scan.ids()), known, names, rows)
+        known, names = scan.instance_labels(), list(features)
+        bags = Bags(X, offsets, scan.ids(), known, names, rows)
         return BagTable(self.path, roles, bags, labels, rows, scan.n_rows, self)
 
 

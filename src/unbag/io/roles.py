@@ -35,6 +35,9 @@ ONE_COLUMN = ("bag", "labels", "unknown", "instance_labels", "instance_id", "med
 MANY_COLUMNS = ("features", "carry")
 
 UNKNOWN_MARK = "?"
+# Characters of a bag's or class's name, and of a cell of labels: far more than anybody types.
+LONGEST_NAME = 10_000
+LONGEST_CELL = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -331,10 +334,16 @@ def parse_cell(cell: object, delimiter: str, all_unknown: bool = False) -> froze
     >>> parse_cell("", "|")
     frozenset()
     """
+    if isinstance(cell, str) and len(cell) > LONGEST_CELL:
+        raise ValueError(f"{len(cell):,} characters, of which {LONGEST_CELL:,} are allowed")
     parts = cell if isinstance(cell, list) else label_text(cell).split(delimiter)
     members = set()
     for part in map(label_text, parts):
         name = part.removeprefix(UNKNOWN_MARK).strip()
+        if len(name) > LONGEST_NAME:
+            raise ValueError(
+                f"a label of {len(name):,} characters, of which {LONGEST_NAME:,} are allowed"
+            )
         if name:
             unknown = all_unknown or part.startswith(UNKNOWN_MARK)
             members.add(Unknown(name) if unknown else name)

@@ -19,7 +19,7 @@ from unbag._files import DataError, check_rows, check_same, refuse, shortened
 from unbag.bags import offsets_of
 from unbag.labels import LabelSets, Unknown
 
-from .roles import Roles, label_text, parse_cell, write_cell
+from .roles import LONGEST_NAME, Roles, label_text, parse_cell, write_cell
 
 
 class Scan:
@@ -61,7 +61,7 @@ class Scan:
         """Take in a chunk whose first row is at position `first`."""
         self._add_bags(first, table)
         if self.roles.instance_labels is not None:
-            self._add_instance_labels(table.column(self.roles.instance_labels))
+            self._add_instance_labels(first, table.column(self.roles.instance_labels))
         if self.roles.instance_id is not None:
             fault = "the instance has no id: fill it in, or do without this column."
             self.instance_ids.append(self._filled(first, table, self.roles.instance_id, fault))
@@ -70,6 +70,7 @@ class Scan:
         """Take in names and labels of bags; return the code of each row's bag."""
         fault = "the row names no bag: fill it in, or remove the row."
         values, indices = factorized(self._filled(first, table, self.roles.bag, fault))
+        self._check_lengths(first, self.roles.bag, values, indices)
         n_known = len(self.code_of_bag)
         codes = [self.code_of_bag.setdefault(value, len(self.code_of_bag)) for value in values]
         codes = np.array(codes, np.int32)[indices]
@@ -90,8 +91,20 @@ class Scan:
         )
         return column
 
-    def _add_instance_labels(self, column):
+    def _check_lengths(self, first, name, values, indices):
+        """Refuse a name that is no name; the text of a whole file may end up in a cell."""
+        refuse(
+            (place for place, value in enumerate(values) if is_overlong(value)),
+            lambda place: (
+                f"{self.at(first + np.argmax(indices == place), name)}: "
+                f"{shortened(values[place])} has {len(values[place]):,} characters, of which "
+                f"{LONGEST_NAME:,} are allowed: shorten it, or name another column."
+            ),
+        )
+
+    def _add_instance_labels(self, first, column):
         values, indices = factorized(spelt_out(column))
+        self._check_lengths(first, self.roles.instance_labels, values, indices)
         codes = [
             self.code_of_label.setdefault(name, len(self.code_of_label)) if name else -1
             for name in map(label_text, values)
@@ -326,6 +339,11 @@ def factorized(column: pa.ChunkedArray) -> tuple[list[Any], NDArray[np.integer]]
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.unify_dictionaries().combine_chunks()
     return encoded.dictionary.to_pylist(), encoded.indices.to_numpy(zero_copy_only=False)
+
+
+def is_overlong(value: object) -> bool:
+    """Return whether a value is too long a text to be a name."""
+    return isinstance(value, str) and len(value) > LONGEST_NAME
 
 
 def is_missing(column: pa.ChunkedArray) -> NDArray[np.bool_]:

@@ -39,7 +39,8 @@ class WideScan(Scan):
         self.sizes.append(sizes)
         if self.roles.instance_labels is not None:
             self._check_sizes(first, self.roles.instance_labels, table, sizes)
-            self._add_instance_labels(pc.list_flatten(table.column(self.roles.instance_labels)))
+            labels = pc.list_flatten(table.column(self.roles.instance_labels))
+            self._add_instance_labels(first, labels)
 
     def finish(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Check what only the whole table can tell, and lay out the instances.

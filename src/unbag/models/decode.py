@@ -4,25 +4,32 @@ Whatever a file says, nothing is imported by a name from it, and no class is mad
 listed there.
 """
 
+import math
 import os
 import warnings
 from typing import Any
 
 import numpy as np
 
+from unbag._checks import first_nonfinite
 from unbag._scikit_learn import BaseEstimator
 from unbag.bags import Bags
+from unbag.labels import LabelSets
 
 from . import container
 from .container import first_learnt, one_line
-from .kinds import KINDS, ModelFileError
+from .kinds import KINDS, ModelFileError, Range
 
 # Beyond this many features a model is not tried out, as the one instance would be too large.
 MOST_FEATURES = 10**7
+# A parameter may be infinite, as a limit is.
+NO_NAN = Range(-math.inf, math.inf, "a number")
+# Instances that a model is tried out with: as many as hardly any array has rows.
+N_TRIED = 7
 # What a value that makes no sense can lead to, here or in a class that it is given to.
 ERRORS_OF_WRONG_VALUES = (
-    KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, RecursionError,
-    MemoryError,
+    KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, RuntimeError,
+    MemoryError, NameError, AssertionError,
 )  # fmt: skip
 
 
@@ -101,22 +108,67 @@ def _unsound(path, header, why):
 
 
 def _try_out(model):
-    """Ask a model about one bag of one instance, so that arrays that do not match come out."""
+    """Ask a model about one bag of instances, so that arrays that do not match come out."""
     n_features = first_learnt(model, "n_features_in_")
     if n_features is None:
         raise ModelFileError("it does not say how many features it takes")
     if n_features > MOST_FEATURES:
         return
     # Ones, because some scalers take positive numbers only.
-    bags = Bags(np.ones((1, n_features)), [0, 1])
+    bags = Bags(np.ones((N_TRIED, n_features)), [0, N_TRIED])
     with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
-        scored = hasattr(model, "decision_function")
-        scores = model.decision_function(bags) if scored else model.transform(bags)
-    if scored and (
-        np.ndim(model.classes_) != 1 or scores.shape not in ((1, len(model.classes_)), (1,))
+        if not hasattr(model, "decision_function"):
+            _check_finite("transform", model.transform(bags).X)
+            return
+        n_classes = len(_checked_classes(model.classes_))
+        _check_scores("decision_function", model.decision_function(bags), 1, n_classes)
+        model.predict(bags)
+        if hasattr(model, "predict_instances_proba"):
+            probabilities = model.predict_instances_proba(bags)
+            _check_scores("predict_instances_proba", probabilities, N_TRIED, n_classes)
+        # With exact inference the same scores are asked for, and compiled code besides.
+        if hasattr(model, "annotate") and not hasattr(model, "log_likelihood"):
+            model.annotate(bags, LabelSets(np.eye(1, n_classes), model.classes_))
+
+
+def _checked_classes(classes):
+    if not isinstance(classes, np.ndarray) or classes.ndim != 1 or not classes.size:
+        raise ModelFileError("classes_ is no list of classes")
+    # It is known there what classes can be.
+    return LabelSets(np.empty((0, classes.size)), classes).classes
+
+
+def _check_scores(method, scores, n_rows, n_classes):
+    shapes = (n_rows, n_classes), (n_rows, n_classes + 1), (n_rows,)
+    if scores.shape not in shapes:
+        raise ModelFileError(
+            f"{method} gives scores of shape {scores.shape} for {n_classes} classes"
+        )
+    _check_finite(method, scores)
+
+
+def _check_finite(method, answer):
+    if first_nonfinite(answer if np.ndim(answer) == 2 else np.reshape(answer, (-1, 1))) is not None:
+        raise ModelFileError(f"{method} gives NaN or infinity where all features are 1")
+
+
+def _check_features(part):
+    """Raise an error unless a part that counts and names its features does so rightly."""
+    learnt = vars(part)
+    if "n_features_in_" not in learnt:
+        return
+    n_features = learnt["n_features_in_"]
+    is_whole = isinstance(n_features, int | np.integer) and not isinstance(n_features, bool)
+    if not is_whole or n_features < 1:
+        raise ModelFileError(f"n_features_in_ of {type(part).__name__} is {n_features!r}")
+    names = learnt.get("feature_names_in_")
+    if "feature_names_in_" in learnt and not (
+        isinstance(names, np.ndarray)
+        and names.shape == (n_features,)
+        and all(isinstance(name, str) for name in names.tolist())
     ):
         raise ModelFileError(
-            f"it gives scores of shape {scores.shape} for {len(model.classes_)} classes"
+            f"feature_names_in_ of {type(part).__name__} is no list of {n_features} names"
         )
 
 
@@ -148,7 +200,12 @@ class Decoder:
         kind = fields.pop("is", None)
         if kind not in KINDS:
             raise ModelFileError(f"there are no values of the kind {kind!r}")
-        return KINDS[kind].decode(self, **fields)
+        value = KINDS[kind].decode(self, **fields)
+        if isinstance(value, BaseEstimator):
+            _check_features(value)
+            for name, given in value.get_params(deep=False).items():
+                NO_NAN.check(given, f"the parameter {name} of {kind}")
+        return value
 
     def array(self, name: str, order: str) -> np.ndarray:
         """Return an array of the file; one that two attributes shared is shared again."""

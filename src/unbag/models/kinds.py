@@ -33,6 +33,8 @@ from scipy import sparse
 from unbag._scikit_learn import BaseEstimator
 from unbag.bags import Bags
 
+from . import shapes
+
 # Parameters that say nothing about a fitted model, and are not to come from a file: who watches a
 # fit, and a folder of pickles.
 DROPPED = {"callback", "memory"}
@@ -62,6 +64,8 @@ class Range(NamedTuple):
     highest: float
     description: str
 
+    rows_sum_to_one: bool = False
+
     def check(self, value: Any, name: str) -> None:
         """Raise an error if there is a number outside, or NaN, in a value called `name`."""
         numbers = value.data if sparse.issparse(value) else value
@@ -76,6 +80,8 @@ class Range(NamedTuple):
         for extreme in (numbers.min().item(), numbers.max().item()):
             if not self.lowest <= extreme <= self.highest:
                 raise OutOfRangeError(f"{name} must be {self.description}, but holds {extreme:.6g}")
+        if self.rows_sum_to_one and np.abs(numbers.sum(axis=-1) - 1).max() > 1e-6:
+            raise OutOfRangeError(f"{name} must be probabilities, but a row does not sum to 1")
 
 
 _LARGEST = float(np.finfo(np.float64).max)
@@ -84,6 +90,9 @@ POSITIVE = Range(math.ulp(0), _LARGEST, "finite and above 0")
 NOT_NEGATIVE = Range(0, _LARGEST, "finite and not negative")
 # Weights that are added in another order may exceed their sum by its rounding.
 SHARE = Range(0, 1 + 1e-9, "from 0 to 1")
+DISTRIBUTION = SHARE._replace(rows_sum_to_one=True)
+# Squares of distances must be finite.
+COORDINATE = Range(-1e150, 1e150, "from -1e150 to 1e150")
 # The course of a fit may be infinite or NaN; a class and an id may be any value.
 UNCHECKED = None
 
@@ -171,7 +180,9 @@ class _Strings(Kind):
             raise ModelFileError("an array of names holds something else")
         if not max(map(len, items), default=0) <= width or 4 * width * len(items) > LARGEST_STRINGS:
             raise ModelFileError(f"{len(items)} names cannot have a width of {width}")
-        return np.array(items, dtype=f"<U{int(width)}").reshape(_checked_shape(shape, len(items)))
+        return np.array(items, dtype=f"<U{int(width)}").reshape(
+            shapes.checked_shape(shape, len(items))
+        )
 
 
 class _Objects(Kind):
@@ -180,7 +191,7 @@ class _Objects(Kind):
 
     def decode(self, decoder, shape, items):
         array = np.fromiter(map(decoder.decode, items), dtype=object, count=len(items))
-        return array.reshape(_checked_shape(shape, len(items)))
+        return array.reshape(shapes.checked_shape(shape, len(items)))
 
 
 class _Array(Kind):
@@ -201,11 +212,8 @@ class _Sparse(Kind):
         return {"shape": [int(n) for n in value.shape], **encoder.encode_fields(parts, place)}
 
     def decode(self, decoder, shape, data, indices, indptr):
-        parts = decoder.decode([data, indices, indptr])
-        matrix = getattr(sparse, self.name)(tuple(parts), shape=shape)
-        # Compiled code trusts the indices.
-        matrix.check_format(full_check=True)
-        return matrix
+        parts = shapes.checked_csr(shape, *decoder.decode([data, indices, indptr]))
+        return getattr(sparse, self.name)(parts, shape=shape)
 
 
 class _Listed(Kind):
@@ -295,9 +303,8 @@ class _Part(_Listed):
         if unknown := sorted(params.keys() - signature(self.listed_class).parameters.keys()):
             raise ModelFileError(f"{self.name} has no parameter {unknown[0]!r}")
         # A parameter that is younger than the file has its default.
-        part = self.listed_class(
-            **{name: decoder.decode(value) for name, value in params.items() if name not in DROPPED}
-        )
+        given = {key: decoder.decode(params[key]) for key in params if key not in DROPPED}
+        part = self.listed_class(**given)
         for name, value in state.items():
             if name not in self.private and not is_public_learnt(type(part), name):
                 raise ModelFileError(f"{self.name} has no learnt attribute {name!r}")
@@ -328,10 +335,11 @@ KINDS: dict[str, Kind] = {kind.name: kind for kind in (
     _Part("BagPipeline", "unbag.pipeline"),
     _Part("BagContext", "unbag.preprocessing", private=_OUTPUT),
     _Part("OnInstances", "unbag.preprocessing", private=_OUTPUT),
-    _Part("RBFDictionary", "unbag.preprocessing", private=_OUTPUT, delta_=POSITIVE),
+    _Part("RBFDictionary", "unbag.preprocessing", private=_OUTPUT, delta_=POSITIVE,
+          dictionary_=COORDINATE),
     _Part("DummyBags", **_CLASSIFIER, frequency_=SHARE),
     _Part("DummyInstances", **_CLASSIFIER, frequency_=SHARE),
-    _Part("LSBCMM", **_CLASSIFIER, component_proba_=SHARE, history_=UNCHECKED,
+    _Part("LSBCMM", **_CLASSIFIER, component_proba_=DISTRIBUTION, history_=UNCHECKED,
           lower_bound_=UNCHECKED),
     _Part("MIMLFast", **_CLASSIFIER),
     _Part("MIMLNN", **_CLASSIFIER, private=_MEDOIDS),
@@ -409,8 +417,6 @@ class Encoder:
 def is_public_learnt(listed_class: type, name: str) -> bool:
     """Return whether a name can be that of a public attribute which a class learns.
 
-    Examples
-    --------
     >>> from sklearn.decomposition import PCA
     >>> [is_public_learnt(PCA, name) for name in ("mean_", "_mean_", "__class__", "fit")]
     [True, False, False, False]
@@ -436,12 +442,6 @@ def _unfit(place, what):
         f"{place or 'The model'} {what}, which a model file cannot hold: it takes numbers, names, "
         "arrays and lists of these, and the models, transformers and scalers that unbag knows."
     )
-
-
-def _checked_shape(shape, size):
-    if not all(type(n) is int and n >= 0 for n in shape) or math.prod(shape) != size:
-        raise ModelFileError(f"{size} values cannot have the shape {shape}")
-    return shape
 
 
 def described_type(value: object) -> str:
