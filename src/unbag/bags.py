@@ -292,12 +292,6 @@ class Bags:
             Entry ``rows[i]`` is ``values[i]``: a new column of the table. An error if not every
             row has one answer, as in a selection of the bags: ``table.iloc[bags.rows]`` are the
             rows of a selection, in the order of its `X`.
-
-        Examples
-        --------
-        >>> bags = Bags([[3.0], [4.0], [5.0]], offsets=[0, 2, 3], rows=[0, 2, 1])
-        >>> bags.in_table_order(["low", "middle", "high"]).tolist()
-        ['low', 'high', 'middle']
         """
         answers = np.asarray(values)
         if answers.shape[:1] != (self.n_instances,):
