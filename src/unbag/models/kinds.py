@@ -36,6 +36,8 @@ from unbag.bags import Bags
 # Parameters that say nothing about a fitted model, and are not to come from a file: who watches a
 # fit, and a folder of pickles.
 DROPPED = {"callback", "memory"}
+# Of parameters younger than a file, those whose default would change what it answers.
+BEFORE = {"threshold": "union"}
 ARRAYS = (np.ndarray, np.memmap)
 # An array of strings takes the width of the longest for each of them.
 LARGEST_STRINGS = 2**28
@@ -292,12 +294,11 @@ class _Part(_Listed):
         }
 
     def decode(self, decoder, params, state):
-        if unknown := sorted(params.keys() - signature(self.listed_class).parameters.keys()):
+        known = signature(self.listed_class).parameters.keys()
+        if unknown := sorted(params.keys() - known):
             raise ModelFileError(f"{self.name} has no parameter {unknown[0]!r}")
-        # A parameter that is younger than the file has its default.
-        part = self.listed_class(
-            **{name: decoder.decode(value) for name, value in params.items() if name not in DROPPED}
-        )
+        kept = {name: decoder.decode(params[name]) for name in params if name not in DROPPED}
+        part = self.listed_class(**{name: BEFORE[name] for name in BEFORE.keys() & known} | kept)
         for name, value in state.items():
             if name not in self.private and not is_public_learnt(type(part), name):
                 raise ModelFileError(f"{self.name} has no learnt attribute {name!r}")
