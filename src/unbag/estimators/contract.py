@@ -108,6 +108,7 @@ class BagClassifier(ClassifierMixin, BaseEstimator):
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
         y = as_labels(y)
+        vocabulary = None if self.classes is None else as_classes(self.classes)
         if reset:
             self.single_label_ = is_one_label_each(y)
         if self.single_label_ and is_one_label_each(y):
@@ -116,14 +117,14 @@ class BagClassifier(ClassifierMixin, BaseEstimator):
                 assert_all_finite(y, input_name="y")
             if reset:
                 check_classification_targets(y)
-                self.classes_ = np.unique(y) if self.classes is None else as_classes(self.classes)
+                self.classes_ = np.unique(y) if vocabulary is None else vocabulary
             labels, is_strange = one_label_each(y, self.classes_)
             if is_strange.any():
                 b = int(np.argmax(is_strange))
-                why = "was never seen in fit" if self.classes is None else "is not among classes"
+                why = "was never seen in fit" if vocabulary is None else "is not among classes"
                 raise ValueError(f"Bag {b} has the label {y[b]!r}, which {why}.")
         else:
-            labels = LabelSets.parse(y, self.classes if reset else self.classes_)
+            labels = LabelSets.parse(y, vocabulary if reset else self.classes_)
             if reset:
                 self.classes_ = labels.classes
         check_one_for_each_bag(labels, n_bags)
@@ -249,6 +250,8 @@ def is_one_label_each(y: LabelSetsLike) -> bool:
 
 def as_classes(classes: ArrayLike) -> np.ndarray:
     """Return a vocabulary as an array, checked to hold distinct strings or distinct numbers."""
+    if isinstance(classes, str) or np.ndim(classes) != 1:
+        raise ValueError(f"classes must be a list of classes, not {classes!r}.")
     return LabelSets(np.empty((0, np.size(classes))), classes).classes
 
 

@@ -279,8 +279,11 @@ class ProbabilisticClassifier(InstanceClassifier):
         """Return probabilities of bags; when fitted on one label per bag, unbounded scores.
 
         These are log(-log(1 - p)) of the probabilities p, which tells classes apart that are all
-        but certain. By the rule of the union, a class is as probable as in its best instance.
+        but certain; those of the instances, if each bag has one. By the rule of the union, a class
+        is as probable as in its best instance.
         """
+        if self.single_label_ and (bags.sizes == 1).all():
+            return self._instance_scores(bags.X)[:, : len(self.classes_)]
         if self._takes_union():
             scores = super()._bag_scores(bags)
             return scores if self.single_label_ else np.exp(scores)

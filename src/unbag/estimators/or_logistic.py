@@ -309,7 +309,7 @@ class ORLogisticRegression(ResumableClassifier):
         for own in (0, 1):
             used, held_out = usable & (half == own), half == 1 - own
             if not used.any():
-                return UNLIKELY, np.inf
+                return UNLIKELY, len(self.classes_)
             with self._training(bags, problem, used, weight) as training:
                 progress = Progress(np.zeros(training.shape))
                 # Whatever is random would let the same bags be decided on in different ways.

@@ -294,11 +294,10 @@ class _Part(_Listed):
         }
 
     def decode(self, decoder, params, state):
-        known = signature(self.listed_class).parameters.keys()
-        if unknown := sorted(params.keys() - known):
+        if unknown := sorted(params.keys() - (known := signature(self.listed_class).parameters)):
             raise ModelFileError(f"{self.name} has no parameter {unknown[0]!r}")
         kept = {name: decoder.decode(params[name]) for name in params if name not in DROPPED}
-        part = self.listed_class(**{name: BEFORE[name] for name in BEFORE.keys() & known} | kept)
+        part = self.listed_class(**{name: BEFORE[name] for name in BEFORE if name in known} | kept)
         for name, value in state.items():
             if name not in self.private and not is_public_learnt(type(part), name):
                 raise ModelFileError(f"{self.name} has no learnt attribute {name!r}")
