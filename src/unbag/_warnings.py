@@ -19,7 +19,7 @@ def warn_caller(message: str | Warning, category: type[Warning] = UserWarning) -
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and _is_passed_over(frame):
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=level - 1)
+    warnings.warn(message, category, stacklevel=level)
 
 
 def _is_passed_over(frame):
