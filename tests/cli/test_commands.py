@@ -140,7 +140,8 @@ def test_other_models(options, words, run, tmp_path):
 def test_background_is_decided_and_said(share, wanted, run, tmp_path):
     toy = make_bags(80, bag_size=(6, 12), labels_per_bag=(1, 3), background=share, random_state=0)
     table, path = tmp_path / "toy.npz", tmp_path / "toy.unbag"
-    np.savez(table, X=toy.bags.X, offsets=toy.bags.offsets, bag_labels=toy.y)
+    arrays = {"X": toy.bags.X, "offsets": toy.bags.offsets, "class_names": toy.class_names}
+    np.savez(table, bag_labels=toy.y, **arrays)
     code, _, said = run("fit", table, "-o", path)
     assert code == 0, said
     assert sum(line.startswith("Background: ") for line in said.splitlines()) == 1
