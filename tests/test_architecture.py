@@ -21,7 +21,7 @@ REPOSITORY = Path(__file__).parents[1]
 # its own layer where no circle comes of it.
 LAYERS = (
     {"_version", "_files", "_random", "_compile", "_threads", "_checks", "_extras",
-     "_scikit_learn", "_notebook"},
+     "_scikit_learn", "_warnings", "_notebook"},
     {"bags", "labels"},
     {"io"},
     {"union", "metrics", "datasets"},

@@ -1,15 +1,18 @@
 """The model on the paper's data, where the machine has them: see UNBAG_DATA in CONTRIBUTING.md."""
 
 import os
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, cross_val_score
 
 from unbag import (
     LSBCMM,
     SIM,
+    Bags,
     MIMLFast,
     ORLogisticRegression,
     SupervisedLogisticRegression,
@@ -112,3 +115,22 @@ def test_rivals_are_as_good_as_they_were_and_as_published(rival, name, reached, 
     assert 100 * scores.mean() == pytest.approx(reached, abs=3.0)
     # Six points, and some for the noise of four folds.
     assert 100 * scores.mean() > published - 7.5
+
+
+@pytest.mark.parametrize("kind", [ORLogisticRegression, SupervisedLogisticRegression])
+@pytest.mark.parametrize("name", PROTOTYPE)
+def test_a_default_fit_converges(name, kind):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        kind().fit(*load(name))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.6])
+def test_background_is_found_where_classes_lose_their_labels(share):
+    bags, y = load("hja-union")
+    labels = bags.instance_labels
+    sizes = np.array([np.mean(labels == c) for c in range(y.shape[1])])
+    order = np.random.default_rng(0).permutation(y.shape[1])
+    kept = np.sort(order[np.cumsum(sizes[order]) > share])
+    model = ORLogisticRegression(background="auto").fit(Bags(bags.X, bags.offsets), y[:, kept])
+    assert model.has_background_ == (share > 0)

@@ -19,6 +19,7 @@ from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
 
 from unbag._checks import first_nonfinite, is_missing
+from unbag._warnings import warn_caller
 from unbag.bags import Bags, BagsLike, bag_of
 from unbag.io.roles import parse_cell
 from unbag.labels import DELIMITER, LabelSets, LabelSetsLike
@@ -386,6 +387,19 @@ def is_whitened(bags: Bags) -> bool:
     """
     names = getattr(bags, "feature_names", None)
     return names is not None and any(str(name).startswith(WHITENED) for name in names)
+
+
+def check_scaling(bags: Bags, scaling: str | None) -> None:
+    """Warn of, or refuse, scaling that features cannot bear."""
+    if scaling is not None and is_whitened(bags):
+        warn_caller(
+            "The features are a whitened dictionary: scaling them again undoes the whitening and "
+            "ruins the model. Use scaling=None."
+        )
+    if scaling == "minmax" and sparse.issparse(bags.X):
+        raise ValueError(
+            "scaling='minmax' would make sparse features dense: use 'standard' or None."
+        )
 
 
 def all_or_nothing(method: Method) -> Method:

@@ -16,7 +16,9 @@ import pytest
 
 import unbag
 from toys import ROLES, word_lines
+from unbag.datasets import make_bags
 from unbag.io import Roles, read
+from unbag.metrics import average_precision
 from unbag.models import read_header
 
 
@@ -126,7 +128,7 @@ def test_a_model_remembers_what_it_was_fitted_to(model):
 
 @pytest.mark.parametrize(
     "options",
-    [("--context", "0.5"), ("--kernel", "1.0", "--dictionary", "50"), ("--background",),
+    [("--context", "0.5"), ("--kernel", "1.0", "--dictionary", "50"), ("--background", "yes"),
      ("--kernel", "0.5", "--context", "1", "--dictionary", "50")],
 )  # fmt: skip
 def test_other_models(options, words, run, tmp_path):
@@ -135,6 +137,41 @@ def test_other_models(options, words, run, tmp_path):
     assert code == 0, errors
     assert run("annotate", path, words, "-o", out)[0] == 0
     assert np.mean([row["annotation"] == row["letter"] for row in rows_of(out)]) > 0.6
+
+
+@pytest.mark.parametrize(("share", "wanted"), [(0.0, False), (2 / 3, True)])
+def test_background_is_decided_and_said(share, wanted, run, tmp_path):
+    toy = make_bags(80, bag_size=(6, 12), labels_per_bag=(1, 3), background=share, random_state=0)
+    table, path = tmp_path / "toy.npz", tmp_path / "toy.unbag"
+    arrays = {"X": toy.bags.X, "offsets": toy.bags.offsets, "class_names": toy.class_names}
+    np.savez(table, bag_labels=toy.y, **arrays)
+    code, _, said = run("fit", table, "-o", path)
+    assert code == 0, said
+    assert sum(line.startswith("Background: ") for line in said.splitlines()) == 1
+    assert f"Background: {'yes' if wanted else 'no'}. " in said
+    facts = json.loads(run("fit", table, "-o", path, "--json")[1])["background"]
+    assert facts["used"] is wanted
+    assert facts["held_out"].keys() == {"without", "with"}
+    assert read_header(path)["info"]["background"] == facts
+    for answer, used in (("yes", True), ("no", False)):
+        facts = json.loads(run("fit", table, "-o", path, "--background", answer, "--json")[1])
+        assert facts["background"] == {"used": used}
+        assert unbag.load(path).has_background_ is used
+
+
+def test_predict_and_evaluate_have_one_score(words, model, run, tmp_path):
+    out = tmp_path / "bags.csv"
+    assert run("predict", model, words, "-o", out)[0] == 0
+    rows = rows_of(out)
+    classes = [name[2:-1] for name in rows[0] if name.startswith("p(")]
+    proba = np.array([[float(row[f"p({name})"]) for name in classes] for row in rows])
+    predicted = np.array([[name in row["predicted"].split("|") for name in classes]
+                          for row in rows])  # fmt: skip
+    np.testing.assert_array_equal(predicted, proba >= 0.5)
+    truth = read(words, Roles(bag="word", labels="tags")).labels.reindex(classes)
+    found = json.loads(run("evaluate", model, words, "--json")[1])
+    assert found["average_precision"] == pytest.approx(average_precision(truth, proba))
+    assert found["hamming_loss"] == pytest.approx(np.mean(predicted != truth.indicator))
 
 
 def test_corrections_go_back_in(words, model, run, tmp_path):

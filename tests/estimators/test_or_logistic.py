@@ -48,7 +48,7 @@ def test_learns_instances_from_bags(colours, rng):
     test, test_y = make_colours(rng)
     assert np.mean(model.predict_instances(test) == test.instance_labels) > 0.97
     assert np.mean(model.annotate(test, test_y) == test.instance_labels) > 0.98
-    assert model.score(test, test_y) > 0.9
+    assert np.mean((model.predict(test) == test_y).all(axis=1)) > 0.9
     assert model.coef_.shape == (3, 2)
     assert model.n_iter_ == len(model.history_)
     assert model.log_likelihood_ == model.history_[-1]
@@ -223,12 +223,15 @@ def test_bag_answers_follow_from_instances(colours):
     model = ORLogisticRegression().fit(bags, y)
     proba = model.predict_instances_proba(bags)
     np.testing.assert_allclose(proba.sum(axis=1), 1)
+    published = clone(model).set_params(threshold="union").fit(bags, y)
     for b in (0, 7):
         own = proba[bags.offsets[b] : bags.offsets[b + 1]]
         np.testing.assert_allclose(model.predict_proba(bags)[b], 1 - np.prod(1 - own, axis=0))
         np.testing.assert_allclose(model.decision_function(bags)[b], own.max(axis=0))
+        np.testing.assert_array_equal(model.predict(bags), model.predict_proba(bags) >= 0.5)
+        np.testing.assert_allclose(published.decision_function(bags)[b], own.max(axis=0))
         union = np.isin(np.arange(3), own.argmax(axis=1))
-        np.testing.assert_array_equal(model.predict(bags)[b], union)
+        np.testing.assert_array_equal(published.predict(bags)[b], union)
 
 
 def test_one_label_per_bag_in_training_does_not_forbid_several_later(colours):
@@ -306,7 +309,8 @@ def test_label_sets_in_all_forms(colours):
     model = ORLogisticRegression().fit(bags, sets)
     assert set(model.predict_instances(bags)) == set(names)
     assert model.score(bags, sets) == ORLogisticRegression().fit(bags, y).score(bags, y)
-    assert model.score(bags, [{Unknown("ant"), Unknown("bee"), Unknown("cat")}] * len(bags)) == 1
+    anything = [{Unknown("ant"), Unknown("bee"), Unknown("cat")}] * len(bags)
+    assert model.score(bags, anything) == pytest.approx(0, abs=1e-12)
 
 
 def test_lists_of_arrays_are_bags(colours):
@@ -473,7 +477,7 @@ def test_searches_pipelines_and_copies(colours):
     )  # fmt: skip
     assert search.fit(bags, y).best_score_ > 0.9
     assert cross_val_predict(ORLogisticRegression(max_iter=9), bags, y, cv=3).shape == y.shape
-    assert cross_val_score(ORLogisticRegression(max_iter=9), bags, y, cv=3).mean() > 0.7
+    assert cross_val_score(ORLogisticRegression(max_iter=9), bags, y, cv=3).mean() > np.log(0.7)
     model = ORLogisticRegression().fit(bags, y)
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.predict(bags), model.predict(bags))

@@ -61,7 +61,7 @@ def fit(folder):
             folder, "fit", "words.csv", "--roles", "roles.toml", "-o", "again.unbag", *FIT
         ),
         "chosen_features": fit_words(folder, "--features", "x-box,y-box,width"),
-        "background": fit_words(folder, "--background", "--alpha", "0.5"),
+        "background": fit_words(folder, "--background", "yes", "--alpha", "0.5"),
         "context": fit_words(folder, "--context", "0.5"),
         "known_instances": run(
             folder, "fit", "words.csv", *BAG_AND_LABELS, *pins, "--carry", "note", "-o", "p.unbag",

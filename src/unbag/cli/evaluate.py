@@ -46,6 +46,7 @@ def evaluate(
 def measured(fitted: Any, data: BagTable, labels: LabelSets | None) -> dict[str, Any]:
     """Measure a model on instances whose labels are known, and on bags."""
     from unbag.metrics import bag_measures, calibration, instance_accuracy_per_class
+    from unbag.model_selection import bag_scores
 
     truth = known_labels(data.bags)
     check(
@@ -71,7 +72,7 @@ def measured(fitted: Any, data: BagTable, labels: LabelSets | None) -> dict[str,
             found = calibration(true, proba, texts(class_names(fitted)))
             result["calibration_error"] = float(found.ece)
     if labels is not None:
-        scores = fitted.decision_function(data.bags)
+        scores = bag_scores(fitted, data.bags)
         # Where no bag has both kinds of classes, there is nothing to rank.
         result |= {
             name: float(value) if np.isfinite(value) else None

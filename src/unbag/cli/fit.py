@@ -3,8 +3,9 @@
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import typer
@@ -23,6 +24,22 @@ from .main import messages, progress, show_plan
 MODEL = "The model"
 
 
+class Background(StrEnum):
+    """Whether instances may be of no class."""
+
+    AUTO = "auto"
+    YES = "yes"
+    NO = "no"
+
+
+#: The same, as estimators have it.
+BACKGROUNDS: dict[Background, bool | Literal["auto"]] = {
+    Background.AUTO: "auto",
+    Background.YES: True,
+    Background.NO: False,
+}
+
+
 @o.with_roles(*o.OF_TABLES)
 def fit(
     table: o.Data,
@@ -31,9 +48,12 @@ def fit(
         float, typer.Option(help="Strength of the penalty.", rich_help_panel=MODEL)
     ] = 1.0,
     background: Annotated[
-        bool,
-        typer.Option("--background", help="Instances may be of no class.", rich_help_panel=MODEL),
-    ] = False,
+        Background,
+        typer.Option(
+            help="Whether instances may be of no class; auto asks held-out bags.",
+            rich_help_panel=MODEL,
+        ),
+    ] = Background.AUTO,
     context: Annotated[
         float,
         typer.Option(help="Weight of the bag's mean, as more features.", rich_help_panel=MODEL),
@@ -48,7 +68,7 @@ def fit(
     ] = 600,
     max_iter: Annotated[
         int, typer.Option(help="Most iterations of the fit.", rich_help_panel=MODEL)
-    ] = 100,
+    ] = 1000,
     seed: Annotated[int, typer.Option(help="Of the dictionary.", rich_help_panel=MODEL)] = 0,
     dry_run: o.DryRun = False,
     as_json: o.Json = False,
@@ -75,7 +95,7 @@ def fit(
         known = corrected_labels(corrections, data)
     elif wanted.instance_labels is not None:
         known = data.bags.instance_labels
-    model = build(alpha, background, context, kernel, dictionary, max_iter, seed)
+    model = build(alpha, BACKGROUNDS[background], context, kernel, dictionary, max_iter, seed)
     # The truth that a table may carry is for evaluation: fit sees only what it is given.
     bags = Bags(
         data.bags.X, data.bags.offsets, data.bags.ids, feature_names=data.bags.feature_names
@@ -92,7 +112,7 @@ def fit(
             except InterruptedFitWarning:
                 raise KeyboardInterrupt from None
     model.model.set_params(callback=None)
-    model.save(output, info=facts(data))
+    model.save(output, info={**facts(data), "background": background_facts(model.model)})
     summarise(model, data, known, output)
 
 
@@ -118,7 +138,7 @@ def refuse_unsplit(data: BagTable) -> None:
 
 def build(
     alpha: float,
-    background: bool,
+    background: bool | Literal["auto"],
     context: float,
     kernel: float | None,
     dictionary: int,
@@ -170,6 +190,33 @@ def facts(data: BagTable) -> dict[str, Any]:
     }
 
 
+def background_facts(fitted: Any) -> dict[str, Any]:
+    """Return whether a model has a background and, where that was decided here, by what."""
+    scores = getattr(fitted, "background_scores_", None)
+    if scores is None:
+        return {"used": fitted.has_background_}
+    return {
+        "used": fitted.has_background_,
+        "held_out": {
+            name: {"information": information, "wrong_labels": n_wrong}
+            for name, (information, n_wrong) in zip(
+                ("without", "with"), scores.tolist(), strict=True
+            )
+        },
+    }
+
+
+def describe_background(facts: dict[str, Any]) -> str:
+    """Say in one line what was decided on a background, and why."""
+    without, with_it = facts["held_out"]["without"], facts["held_out"]["with"]
+    return (
+        f"Background: {'yes' if facts['used'] else 'no'}. Labels of held-out bags tell "
+        f"{without['information']:.1f} nats a bag without it, {with_it['information']:.1f} with "
+        f"it, and {without['wrong_labels']:.1f} or {with_it['wrong_labels']:.1f} predicted are "
+        "wrong."
+    )
+
+
 def summarise(model: Any, data: BagTable, known: NDArray[Any] | None, output: Path) -> None:
     """Say what was learnt from what."""
     fitted = model.model
@@ -184,8 +231,11 @@ def summarise(model: Any, data: BagTable, known: NDArray[Any] | None, output: Pa
         "converged": bool(fitted.converged_),
         "log_likelihood": float(fitted.log_likelihood_),
         "relaxed_bags": len(fitted.relaxed_),
+        "background": background_facts(fitted),
     }
     messages.result(result)
+    if "held_out" in result["background"]:
+        messages.note(describe_background(result["background"]))
     messages.note(
         f"Fitted to {result['bags']:,} bags, {result['instances']:,} instances, "
         f"{result['features']} features, {len(result['classes'])} classes in "

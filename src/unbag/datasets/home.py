@@ -7,7 +7,6 @@ that the environment variable ``UNBAG_DATA`` names and then the user's cache. Th
 
 import os
 import sys
-import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from unbag._files import DataError, listed
+from unbag._warnings import warn_caller
 from unbag.io.npz import OPTIONAL, REQUIRED, bags_of, read_arrays, write_arrays
 
 from .dataset import Dataset, union_of
@@ -146,7 +146,7 @@ def fetch(
         raise
     dataset = dataset_of(arrays, source, place)
     if "note" in arrays:
-        warnings.warn(f"{source.name}: {arrays['note']}", stacklevel=3)
+        warn_caller(f"{source.name}: {arrays['note']}")
     elif home := _writable(data_home):
         write_arrays(home / source.file, arrays)
     return dataset

@@ -13,16 +13,19 @@ import os
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from unbag.bags import Bags, BagsLike
-from unbag.labels import LabelSets, LabelSetsLike
+from unbag.labels import ColumnOfLabel, LabelSets, LabelSetsLike
+from unbag.metrics import ranking_loss
 from unbag.models import save
-from unbag.validation import as_labels, in_bag_order, validate_bags
+from unbag.validation import as_labels, bag_weights, validate_bags
 
 # Where scikit-learn's estimators take their random numbers from.
 RandomState: TypeAlias = int | np.random.RandomState | None
@@ -44,11 +47,13 @@ class BagClassifier(ClassifierMixin, BaseEstimator):
     A subclass learns `classes_` and `single_label_` in ``fit`` (by `_read_bags` and
     `_read_labels` with ``reset=True``) and implements ``_bag_scores(bags)``, of shape
     (n_bags, n_classes), and ``_bag_sets(bags, scores)``, the indicator of the classes that it
-    takes to occur. Empty bags, in which nothing occurs, are seen to here.
+    takes to occur. Empty bags, in which nothing occurs, are seen to here. Its parameter `classes`
+    is the vocabulary, or None where the labels of the training bags are.
     """
 
     _accepts_sparse = False
 
+    classes: ArrayLike | None
     classes_: np.ndarray
     single_label_: bool
     n_features_in_: int
@@ -103,6 +108,7 @@ class BagClassifier(ClassifierMixin, BaseEstimator):
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
         y = as_labels(y, X, are_sets=not reset and not self.single_label_)
+        vocabulary = None if self.classes is None else as_classes(self.classes)
         if reset:
             self.single_label_ = is_one_label_each(y)
         if self.single_label_ and is_one_label_each(y):
@@ -111,28 +117,31 @@ class BagClassifier(ClassifierMixin, BaseEstimator):
                 assert_all_finite(y, input_name="y")
             if reset:
                 check_classification_targets(y)
-                self.classes_ = np.unique(y)
-            place = {label: c for c, label in enumerate(self.classes_.tolist())}
-            columns = [place.get(label, -1) for label in y.tolist()]
-            if min(columns, default=0) < 0:
-                b = columns.index(-1)
-                raise ValueError(f"Bag {b} has the label {y[b]!r}, which was never seen in fit.")
-            indicator = np.zeros((len(y), len(self.classes_)), dtype=np.int8)
-            indicator[np.arange(len(y)), columns] = 1
-            labels = LabelSets(indicator, self.classes_)
+                self.classes_ = np.unique(y) if vocabulary is None else vocabulary
+            labels, is_strange = one_label_each(y, self.classes_)
+            if is_strange.any():
+                b = int(np.argmax(is_strange))
+                why = "was never seen in fit" if vocabulary is None else "is not among classes"
+                raise ValueError(f"Bag {b} has the label {y[b]!r}, which {why}.")
         else:
-            labels = LabelSets.parse(y, None if reset else self.classes_)
+            labels = LabelSets.parse(y, vocabulary if reset else self.classes_)
             if reset:
                 self.classes_ = labels.classes
-        if len(labels) != (n_bags := _num_samples(X)):
-            per_instance = isinstance(X, Bags) and len(labels) == X.n_instances
-            remedy = "table.groupby(bag, sort=False)[labels].first()"
-            raise ValueError(
-                f"Found input variables with inconsistent numbers of samples: X has {n_bags} bags, "
-                f"y has {len(labels)} label sets"
-                f"{f', one per instance: take one per bag, as in {remedy}' * per_instance}."
-            )
+        check_one_for_each_bag(labels, X)
         return labels
+
+    def _read_scored_labels(self, y, X):
+        """Return y as LabelSets over `classes_`, and which bags have a label that is none of them.
+
+        Held-out bags may have a class that no training bag has; that is no mistake of theirs.
+        """
+        y = as_labels(y, X, are_sets=not self.single_label_)
+        if self.single_label_ and is_one_label_each(y):
+            labels, is_strange = one_label_each(np.asarray(y), self.classes_)
+        else:
+            labels, is_strange = known_labels(y, self.classes_)
+        check_one_for_each_bag(labels, X)
+        return labels, is_strange
 
     # What goes out.
 
@@ -178,27 +187,37 @@ class BagClassifier(ClassifierMixin, BaseEstimator):
         return self._bag_scores(bags)
 
     def score(self, X: BagsLike, y: LabelSetsLike, sample_weight: ArrayLike | None = None) -> float:
-        """Compute the share of bags whose label set is predicted without an error.
+        """Compute how well the model knows the label sets of bags: the higher, the better.
 
         Parameters
         ----------
         X : Bags, list of 2-D arrays, or array-like of shape (n_bags, n_features)
         y : label sets, as in ``fit``
-            Unknown labels are not counted.
+            Labels may be among them that were never seen there.
         sample_weight : array-like of shape (n_bags,), optional
 
         Returns
         -------
         float
+            When fitted on one label per bag, the share of bags that get it. Else the mean
+            log-likelihood of a bag's label set, each bag counting at least log 1e-12, as one
+            with a label never seen in fit does; of models without `log_likelihood`, minus the
+            ranking loss, for which labels never seen do not count.
         """
-        predicted = self.predict(X)
+        bags = self._read_bags(X)
+        labels, is_strange = self._read_scored_labels(y, X)
         if self.single_label_:
-            predicted = predicted[:, None] == self.classes_
-        labels = self._read_labels(y, X)
-        right = ((predicted == labels.indicator) | labels.optional).all(axis=1)
-        weight = in_bag_order(sample_weight, X, "sample_weight")
-        weight = None if weight is None else np.asarray(weight, dtype=np.float64)
-        return float(np.average(right, weights=weight))
+            predicted = self.predict(bags)[:, None] == self.classes_
+            scores = ((predicted == labels.indicator) | labels.optional).all(axis=1) & ~is_strange
+        else:
+            scores = self._label_set_scores(bags, labels, is_strange)
+        return float(np.average(scores, weights=bag_weights(sample_weight, bags, X)))
+
+    def _label_set_scores(self, bags, labels, is_strange):
+        """Score how well the model knows each label set: by default, minus its ranking loss."""
+        ranked = zip(labels.indicator[:, None], self._bag_scores(bags)[:, None], strict=True)
+        # A bag of which nothing is known has no loss, rather than none that could be told.
+        return -np.nan_to_num([ranking_loss(truth, scores) for truth, scores in ranked])
 
     def save(self, path: str | os.PathLike[str], *, info: dict[str, Any] | None = None) -> None:
         """Write the fitted model to a file that `unbag.load` reads; it holds no code.
@@ -221,6 +240,43 @@ def is_one_label_each(y: LabelSetsLike) -> bool:
     return isinstance(y, list | tuple) and all(map(np.isscalar, y))
 
 
+def as_classes(classes: ArrayLike) -> np.ndarray:
+    """Return a vocabulary as an array, checked to hold distinct strings or distinct numbers."""
+    if isinstance(classes, str) or np.ndim(classes) != 1:
+        raise ValueError(f"classes must be a list of classes, not {classes!r}.")
+    return LabelSets(np.empty((0, np.size(classes))), classes).classes
+
+
+def one_label_each(y: np.ndarray, classes: np.ndarray) -> tuple[LabelSets, np.ndarray]:
+    """Return one label per bag as LabelSets, and which bags have one that is no class."""
+    column_of = {label: c for c, label in enumerate(classes.tolist())}
+    columns = np.array([column_of.get(label, -1) for label in y.tolist()], dtype=np.intp)
+    labels = LabelSets(columns[:, None] == np.arange(len(classes)), classes)
+    return labels, np.less(columns, 0)
+
+
+def known_labels(y: LabelSetsLike, classes: np.ndarray) -> tuple[LabelSets, np.ndarray]:
+    """Return label sets without what is no class, and which bags have lost a label by that."""
+    has_columns_alone = sparse.issparse(y) or (isinstance(y, np.ndarray) and y.ndim == 2)
+    labels = LabelSets.parse(y, classes if has_columns_alone else None)
+    column_of = ColumnOfLabel(classes.tolist())
+    is_known = np.array([column_of[label] >= 0 for label in labels.classes.tolist()], dtype=bool)
+    kept = LabelSets(labels.indicator[:, is_known], labels.classes[is_known])
+    return kept.reindex(classes), np.asarray(labels.required[:, ~is_known].any(axis=1))
+
+
+def check_one_for_each_bag(labels: LabelSets, X: BagsLike) -> None:
+    """Raise an error unless there are as many label sets as bags."""
+    if len(labels) != (n_bags := _num_samples(X)):
+        per_instance = isinstance(X, Bags) and len(labels) == X.n_instances
+        remedy = "table.groupby(bag, sort=False)[labels].first()"
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: X has {n_bags} bags, "
+            f"y has {len(labels)} label sets"
+            f"{f', one per instance: take one per bag, as in {remedy}' * per_instance}."
+        )
+
+
 def per_bag(combine: np.ufunc, values: np.ndarray, bags: Bags, empty: float) -> np.ndarray:
     """Combine the rows of each bag by a ufunc; an empty bag gets `empty`."""
     result = np.full((len(bags), values.shape[1]), empty)
@@ -228,3 +284,28 @@ def per_bag(combine: np.ufunc, values: np.ndarray, bags: Bags, empty: float) -> 
     if filled.any():
         result[filled] = combine.reduceat(values, bags.offsets[:-1][filled], axis=0)
     return result
+
+
+def log_of_rest(log_proba: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return log(1 - p) of probabilities whose rows sum to one, without a loss where p is near one.
+
+    Parameters
+    ----------
+    log_proba : ndarray of shape (n_instances, n_columns)
+
+    Returns
+    -------
+    ndarray of shape (n_instances, n_columns)
+
+    Examples
+    --------
+    >>> log_of_rest(np.array([[0.0, -50.0]])).round(1)
+    array([[-50.,  -0.]])
+    """
+    likeliest = np.arange(len(log_proba)), log_proba.argmax(axis=1)
+    others = log_proba.copy()
+    others[likeliest] = -np.inf
+    # The likeliest class alone can have more than one half, which is what the others leave.
+    rest = np.log1p(-np.minimum(np.exp(others), 0.5))
+    rest[likeliest] = logsumexp(others, axis=1)
+    return rest

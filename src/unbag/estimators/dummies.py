@@ -18,8 +18,11 @@ from .instances import InstanceClassifier
 class _BagFrequencies(BagClassifier):
     """Learns how frequent classes are, and nothing else."""
 
-    def __init__(self, random_state: RandomState = None) -> None:
+    def __init__(
+        self, random_state: RandomState = None, *, classes: ArrayLike | None = None
+    ) -> None:
         self.random_state = random_state
+        self.classes = classes
 
     @all_or_nothing
     def fit(self, X: BagsLike, y: LabelSetsLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -61,6 +64,10 @@ class DummyInstances(_BagFrequencies, InstanceClassifier):
     ----------
     random_state : int, RandomState instance or None
         Nothing here is random; taken for the sake of the contract.
+    classes : array-like of shape (n_classes,), optional
+        The vocabulary, in the order of `classes_`: a label that is not in it is refused, and one
+        that no bag has is a class all the same. By default the sorted labels of the training
+        bags.
 
     Attributes
     ----------
@@ -96,6 +103,10 @@ class DummyBags(_BagFrequencies):
     ----------
     random_state : int, RandomState instance or None
         Nothing here is random; taken for the sake of the contract.
+    classes : array-like of shape (n_classes,), optional
+        The vocabulary, in the order of `classes_`: a label that is not in it is refused, and one
+        that no bag has is a class all the same. By default the sorted labels of the training
+        bags.
 
     Attributes
     ----------

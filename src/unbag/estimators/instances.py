@@ -4,15 +4,17 @@ Those whose probabilities are conditioned on the whole label set of the bag do t
 inference.
 """
 
-import warnings
-from typing import Literal
+import math
+from numbers import Real
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
 from unbag._checks import is_missing
-from unbag.bags import Bags, bag_of
+from unbag._warnings import warn_caller
+from unbag.bags import Bags, Features, bag_of
 from unbag.fitting import log_softmax
 from unbag.labels import ColumnOfLabel, LabelSets
 from unbag.union import (
@@ -20,10 +22,10 @@ from unbag.union import (
     ImpossibleBagWarning,
     IntractableBagWarning,
     UnionProblem,
-    infer,
     most_likely_labels,
 )
 from unbag.union.policy import (
+    OnIntractable,
     Settled,
     allow_every_bag_an_answer,
     describe_impossible,
@@ -31,8 +33,12 @@ from unbag.union.policy import (
 )
 from unbag.validation import check_known_labels, in_instance_order
 
-from .contract import BagClassifier, BagsLike, LabelSetsLike, per_bag
+from .contract import BagClassifier, BagsLike, LabelSetsLike, log_of_rest, per_bag
 
+# From which probability on a class is taken to occur in a bag.
+Threshold: TypeAlias = float | Literal["union"]
+# What a label set counts at least in a mean, so that no single bag decides.
+UNLIKELY: float = math.log(1e-12)
 # The label of an instance that belongs to none of the classes; -1 among signed numbers, unless that
 # is one of the classes itself.
 BACKGROUND = None
@@ -104,9 +110,8 @@ class InstanceClassifier(BagClassifier):
             i = int(np.argmax(strange))
             b = bag_of(bags.offsets, i)
             raise ValueError(
-                f"Instance {i - bags.offsets[b]} of bag {bags.ids[b]} has the label "
-                f"{values[i]!r}, which is not among the classes: correct it, or leave it out (None "
-                "or -1)."
+                f"Instance {i - bags.offsets[b]} of bag {bags.ids[b]} has the label {values[i]!r}, "
+                "which is not among the classes: correct it, or leave it out (None or -1)."
             )
         if labels is not None:
             check_known_labels(columns, bags, labels)
@@ -207,8 +212,12 @@ class InstanceClassifier(BagClassifier):
 class ProbabilisticClassifier(InstanceClassifier):
     """Base of the estimators that give every instance a probability of every class.
 
-    A subclass implements ``_instance_log_proba(X)``, of shape (n_instances, n_columns).
+    A subclass implements ``_instance_log_proba(X)``, of shape (n_instances, n_columns), and has
+    the parameter `threshold`: the least probability at which a class is taken to occur in a bag;
+    or "union", for the rule of all other models.
     """
+
+    threshold: Threshold
 
     def _instance_scores(self, X):
         """Score the classes of each instance: by default, their log-probabilities."""
@@ -267,20 +276,57 @@ class ProbabilisticClassifier(InstanceClassifier):
         ndarray of shape (n_bags, n_classes)
             One minus the product over instances of the probability of another class.
         """
-        bags = self._read_bags(X)
-        proba = np.exp(self._label_scores(bags))[:, : len(self.classes_)]
+        return self._bag_proba(self._read_bags(X))
+
+    def _bag_proba(self, bags):
+        log_proba = self._label_scores(bags)
         if self.single_label_ and (bags.sizes == 1).all():
-            return proba
+            return np.exp(log_proba[:, : len(self.classes_)])
+        log_absence = log_of_rest(log_proba)[:, : len(self.classes_)]
+        return 0.0 - np.expm1(per_bag(np.add, log_absence, bags, 0.0))
+
+    def _bag_scores(self, bags):
+        """Return probabilities of bags; when fitted on one label per bag, unbounded scores.
+
+        These are log(-log(1 - p)) of the probabilities p, which tells classes apart that are all
+        but certain; those of the instances, if each bag has one. By the rule of the union, a class
+        is as probable as in its best instance.
+        """
+        if self.single_label_ and (bags.sizes == 1).all():
+            return self._instance_scores(bags.X)[:, : len(self.classes_)]
+        if self._takes_union():
+            scores = super()._bag_scores(bags)
+            return scores if self.single_label_ else np.exp(scores)
+        if not self.single_label_:
+            return self._bag_proba(bags)
+        log_proba = self._label_scores(bags)
         with np.errstate(divide="ignore"):
-            log_absent = per_bag(np.add, np.log1p(-np.minimum(proba, 1.0)), bags, 0.0)
-        return 0.0 - np.expm1(log_absent)
+            scores = np.log(-log_of_rest(log_proba))
+        # Of a small p, log(1 - p) is -p, and p itself may be too small for a float.
+        scores = np.where(log_proba < -20.0, log_proba, scores)[:, : len(self.classes_)]
+        return per_bag(np.logaddexp, scores, bags, -np.inf)
 
     def _decision(self, bags):
-        """Return probabilities; when fitted on one label per bag, unbounded scores."""
-        if not self.single_label_:
-            return np.exp(self._bag_scores(bags))
-        scores = self._instance_scores(bags.X)[:, : len(self.classes_)]
-        return per_bag(np.maximum, scores, bags, -np.inf)
+        """Return the paper's confidence, that of the best instance; signed scores of one label."""
+        return self._bag_scores(bags) if self.single_label_ else np.exp(super()._bag_scores(bags))
+
+    def _bag_sets(self, bags, scores):
+        if self._takes_union():
+            return super()._bag_sets(bags, scores)
+        return (scores >= self.threshold).astype(int)
+
+    def _takes_union(self):
+        """Return whether the classes of a bag are the likeliest ones of its instances."""
+        self._check_threshold()
+        return self.threshold == "union"
+
+    def _check_threshold(self):
+        threshold: Any = self.threshold
+        is_share = isinstance(threshold, Real) and 0 <= float(threshold) <= 1
+        if not is_share and not (isinstance(threshold, str) and threshold == "union"):
+            raise ValueError(
+                f'threshold must be a number from 0 to 1, or "union"; got {threshold!r}.'
+            )
 
 
 class UnionClassifier(ProbabilisticClassifier):
@@ -295,12 +341,11 @@ class UnionClassifier(ProbabilisticClassifier):
         result = problem.infer(scores, on_intractable=policy)
         relaxed_bags = result.relaxed.any(axis=1).nonzero()[0]
         if len(relaxed_bags):
-            warnings.warn(
+            warn_caller(
                 f"{len(relaxed_bags)} bags have too many labels for exact inference: those of "
                 f"their labels that are the most certain to occur were taken as optional; the "
                 f"first is bag {relaxed_bags[0]}.",
                 IntractableBagWarning,
-                stacklevel=3,
             )
         return result.posterior
 
@@ -318,8 +363,18 @@ class UnionClassifier(ProbabilisticClassifier):
             ``-inf`` where no labelling can produce the label set.
         """
         bags = self._read_bags(X)
-        labels = self._read_labels(y, X)
-        return infer(self._label_scores(bags), bags.offsets, self._union_y(labels)).log_likelihood
+        return self._log_likelihood(bags, self._read_labels(y, X))
+
+    def _log_likelihood(self, bags, labels, on_intractable: OnIntractable = "raise"):
+        problem = UnionProblem(bags.offsets, self._union_y(labels))
+        inferred = problem.infer(self._label_scores(bags), on_intractable=on_intractable)
+        return inferred.log_likelihood
+
+    def _label_set_scores(self, bags, labels, is_strange):
+        """Compute log-likelihoods; what is impossible, or all but that, is rather unlikely."""
+        policy: OnIntractable = getattr(self, "on_intractable", "raise")
+        log_likelihood = self._log_likelihood(bags, labels, on_intractable=policy)
+        return np.where(is_strange, UNLIKELY, np.maximum(log_likelihood, UNLIKELY))
 
 
 # Instances whose features are converted to float64 together.
@@ -333,19 +388,26 @@ class LinearUnionClassifier(UnionClassifier):
     intercept_: np.ndarray
 
     def _instance_scores(self, X):
-        # In float64 even for features in float32: far from the origin, products and intercepts
-        # are large, and the scores are what is left of them.
-        scores = np.empty((X.shape[0], len(self.coef_)))
-        for start in range(0, X.shape[0], SCORED_AT_ONCE):
-            rows = slice(start, start + SCORED_AT_ONCE)
-            scores[rows] = X[rows].astype(np.float64, copy=False) @ self.coef_.T
-        return scores + self.intercept_
+        return linear_scores(X, self.coef_, self.intercept_)
 
     def _instance_log_proba(self, X):
         return log_softmax(self._instance_scores(X))[0]
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "coef_")
+
+
+def linear_scores(X: Features, coef: np.ndarray, intercept: np.ndarray) -> NDArray[np.float64]:
+    """Score the classes of each instance, of shape (n_instances, n_columns).
+
+    In float64 even for features in float32: far from the origin, products and intercepts are large,
+    and the scores are what is left of them.
+    """
+    scores = np.empty((X.shape[0], len(coef)))
+    for start in range(0, X.shape[0], SCORED_AT_ONCE):
+        rows = slice(start, start + SCORED_AT_ONCE)
+        scores[rows] = X[rows].astype(np.float64, copy=False) @ coef.T
+    return scores + intercept
 
 
 def settled_label_sets(
@@ -384,5 +446,5 @@ def settled_label_sets(
         found = describe_impossible(bags.ids[settled.impossible], len(bags))
         relax = on_impossible == "relax"
         action = "were taken as optional, empty ones left out" if relax else "were left out"
-        warnings.warn(f"{found} They {action}.", ImpossibleBagWarning, stacklevel=6)
+        warn_caller(f"{found} They {action}.", ImpossibleBagWarning)
     return settled

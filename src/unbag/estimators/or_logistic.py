@@ -6,17 +6,17 @@ multinomial logistic regression.
 """
 
 import sys
-import warnings
 from collections.abc import Callable
 from contextlib import contextmanager
 from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
+from unbag._warnings import warn_caller
 from unbag.fitting import (
     SCALINGS,
     NonFiniteObjectiveError,
@@ -24,12 +24,16 @@ from unbag.fitting import (
     Scaling,
     Stream,
     Training,
+    UncertifiedWarning,
+    cheapest_bags,
     fit_em,
     fit_lbfgs,
     fit_stochastic,
+    held_out_evidence,
+    log_softmax,
     thread_map,
+    two_halves,
 )
-from unbag.labels import LabelSets
 from unbag.union import (
     IntractableBagError,
     IntractableBagWarning,
@@ -39,23 +43,26 @@ from unbag.union.dispatch import METHODS, Method
 from unbag.union.policy import OnIntractable, name_bags
 from unbag.validation import (
     all_or_nothing,
-    as_labels,
     bag_weights,
     check_choices,
     check_numbers,
     check_positive_integers,
-    is_whitened,
+    check_scaling,
 )
 
-from .contract import BagsLike, LabelSetsLike, RandomState, is_one_label_each
-from .instances import LinearUnionClassifier, settled_label_sets
+from .contract import BagsLike, LabelSetsLike, RandomState
+from .instances import UNLIKELY, Threshold, linear_scores, settled_label_sets
+from .resuming import ResumableClassifier
+
+# By how much a background must be better, in nats per bag, to be taken: of equals, the simpler.
+CLEARLY = 0.1
 
 
 class InterruptedFitWarning(ConvergenceWarning):
     """A fit was interrupted: the model is that of its last completed iteration."""
 
 
-class ORLogisticRegression(LinearUnionClassifier):
+class ORLogisticRegression(ResumableClassifier):
     """Learn to label instances from the label sets of their bags.
 
     Parameters
@@ -68,16 +75,18 @@ class ORLogisticRegression(LinearUnionClassifier):
         backtracking per E-step (with ``alpha=0, max_iter=50``, to the letter). "lbfgs" climbs
         the same likelihood faster. "stochastic" is "em" on a new sample of the bags in each
         iteration.
-    max_iter : int, default=100
-    tol : float, default=1e-7
+    max_iter : int, default=1000
+    tol : float, default=1e-6
         Stop when an iteration improves the objective by less than this part of it.
     scaling : {"standard", "minmax", None}, default="standard"
         How features are scaled inside: to mean zero and variance one (sparse ones: to variance
         one), to the range from zero to one, or not at all. Coefficients are reported on the
         original scale.
-    background : bool, default=False
+    background : bool or "auto", default=False
         Whether there is one more class, optional in every bag and never named in a label
-        set: noise, silence, clutter, unseen species.
+        set: noise, silence, clutter, unseen species. "auto" fits one half of the bags at a time
+        and asks the other whether their label sets agree better with a model that has one (see
+        `background_scores_`), which takes about as long as two fits more.
     prune : float, default=0.0
         Share of the bags, the most expensive ones by n k 2^k, that are left out of the fit.
     sample_fraction : float, default=0.2
@@ -91,6 +100,14 @@ class ORLogisticRegression(LinearUnionClassifier):
     inference : str, default="auto"
         Method of `unbag.union.infer`. Those other than "auto", such as the published "fast", are
         there to be compared with: what they cannot certify is warned of, and used all the same.
+    classes : array-like of shape (n_classes,), optional
+        The vocabulary, in the order of `classes_`: a label that is not in it is refused, and one
+        that no bag has is a class all the same. By default the sorted labels of the training
+        bags.
+    threshold : float or "union", default=0.5
+        The least probability at which `predict` takes a class to occur in a bag. "union" is the
+        published rule: the classes of a bag are the likeliest ones of its instances, and
+        `decision_function` is the probability of a class in its best instance.
     warm_start : bool, default=False
         Whether to start from the coefficients of the last fit.
     callback : callable, optional
@@ -115,6 +132,15 @@ class ORLogisticRegression(LinearUnionClassifier):
     history_ : ndarray of shape (n_iter_,)
         Log-likelihood after each iteration; for the "stochastic" solver and `partial_fit`,
         that of the sample or batch, before the step.
+    has_background_ : bool
+        Whether the model has a background class.
+    background_scores_ : ndarray of shape (2, 2)
+        Why ``background="auto"`` was decided so; without a background, then with one. First, by
+        how much the label set of a held-out bag raises the log-likelihood of its instances, each
+        bag counting at least log 1e-12; by more than 0.1 it must be more with a background.
+        Second, wrong labels per held-out bag; where these are more than empty label sets would
+        have, a background is taken if there are fewer with it. Not there with less than two bags,
+        nor for a warm start, which keeps what it starts from.
     relaxed_ : dict
         For each bag (its id) that was used, but not with all of its labels required: those
         labels.
@@ -141,15 +167,17 @@ class ORLogisticRegression(LinearUnionClassifier):
         alpha: float = 1.0,
         *,
         solver: Literal["lbfgs", "em", "stochastic"] = "lbfgs",
-        max_iter: int = 100,
-        tol: float = 1e-7,
+        max_iter: int = 1000,
+        tol: float = 1e-6,
         scaling: Scaling = "standard",
-        background: bool = False,
+        background: bool | Literal["auto"] = False,
         prune: float = 0.0,
         sample_fraction: float = 0.2,
         on_impossible: Literal["relax", "drop", "raise"] = "relax",
         on_intractable: OnIntractable = "relax",
         inference: Method = "auto",
+        classes: ArrayLike | None = None,
+        threshold: Threshold = 0.5,
         warm_start: bool = False,
         callback: Callable[[int, float], object] | None = None,
         random_state: RandomState = None,
@@ -167,6 +195,8 @@ class ORLogisticRegression(LinearUnionClassifier):
         self.on_impossible: Literal["relax", "drop", "raise"] = on_impossible
         self.on_intractable = on_intractable
         self.inference: Method = inference
+        self.classes = classes
+        self.threshold: Threshold = threshold
         self.warm_start = warm_start
         self.callback = callback
         self.random_state = random_state
@@ -178,13 +208,19 @@ class ORLogisticRegression(LinearUnionClassifier):
     converged_: bool
 
     _accepts_sparse = True
-    # While a model is fitted again, its parameters count, not its last coefficients.
-    _fitting = False
+    # While a model is fitted again, this counts, not its last coefficients.
+    _background_of_fit: bool | None = None
 
     @property
     def _has_background(self):
-        if self._fitting or not hasattr(self, "coef_"):
-            return self.background
+        if self._background_of_fit is not None:
+            return self._background_of_fit
+        return self.has_background_
+
+    @property
+    def has_background_(self) -> bool:
+        """Whether the model has a background class."""
+        check_is_fitted(self)
         return len(self.coef_) > len(self.classes_)
 
     @all_or_nothing
@@ -217,107 +253,78 @@ class ORLogisticRegression(LinearUnionClassifier):
         start = None
         if self.warm_start and hasattr(self, "coef_"):
             start = self.coef_, self.intercept_, self.classes_
-        self._fitting = True
-        try:
-            return self._fit(X, y, instance_labels, sample_weight, start)
-        finally:
-            del self._fitting
-
-    def _fit(self, X, y, instance_labels, sample_weight, start):
         bags, labels = self._read_training(X, y)
+        check_scaling(bags, self.scaling)
         pinned = self._read_instance_labels(instance_labels, bags, labels)
         weight = bag_weights(sample_weight, bags, X)
-        problem, used = self._possible_label_sets(bags, labels, pinned)
-        used = self._affordable(problem, bags, used)
-        if not used.any():
-            raise ValueError("No bag is left to fit to: all were dropped or pruned.")
-        with self._training(bags, problem, used, weight) as training:
-            W = np.zeros(training.shape)
-            if start is not None:
-                W = self._warm_weights(training, *start)
-            self._climb(training, W)
+        with self._decided_background(bags, labels, pinned, weight, start):
+            problem, used = self._possible_label_sets(bags, labels, pinned)
+            used = cheapest_bags(problem, used, self.prune)
+            if not used.any():
+                raise ValueError("No bag is left to fit to: all were dropped or pruned.")
+            with self._training(bags, problem, used, weight) as training:
+                W = np.zeros(training.shape)
+                if start is not None:
+                    W = self._warm_weights(training, *start)
+                self._climb(training, W)
         return self
 
-    def _warm_weights(self, training, coef, intercept, classes):
-        """Return the coefficients of the last fit as weights of this one."""
-        n_columns, n_features = training.shape[0], training.shape[1] - 1
-        if len(coef) != n_columns or not np.array_equal(classes, self.classes_):
-            raise ValueError(
-                f"warm_start needs the classes of the last fit, {list(classes)}, and its "
-                f"background, if it had one; these are {list(self.classes_)}."
-            )
-        if coef.shape[1] != n_features:
-            raise ValueError(
-                f"warm_start needs the classes and features of the last fit: its coefficients "
-                f"have shape {coef.shape}, these need {(n_columns, n_features)}."
-            )
-        return training.scale.weights(coef, intercept)
+    @contextmanager
+    def _decided_background(self, bags, labels, pinned, weight, start=None):
+        """Decide whether a fit has a background, and let it be so until it has its coefficients."""
+        self.__dict__.pop("background_scores_", None)
+        try:
+            if self.background != "auto":
+                self._background_of_fit = bool(self.background)
+            elif start is not None:
+                coef, _, classes = start
+                self._background_of_fit = len(coef) > len(classes)
+            else:
+                self._background_of_fit = self._needs_background(bags, labels, pinned, weight)
+            yield
+        finally:
+            self.__dict__.pop("_background_of_fit", None)
 
-    @all_or_nothing
-    def partial_fit(
-        self,
-        X: BagsLike,
-        y: LabelSetsLike,
-        classes: ArrayLike | None = None,
-        instance_labels: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Take one step towards bags that come in a stream.
+    def _needs_background(self, bags, labels, pinned, weight):
+        """Decide by held-out bags; as long as these do not say otherwise, there is none."""
+        counted = bags.sizes > 0 if weight is None else (bags.sizes > 0) & (weight > 0)
+        if counted.sum() < 2:
+            return False
+        weight = np.ones(len(bags)) if weight is None else weight
+        given = bags, labels, pinned, weight, two_halves(labels.indicator, counted)
+        self.background_scores_: np.ndarray = np.array(
+            [self._held_out_scores(*given, background) for background in (False, True)]
+        )
+        (information, n_wrong), (information_with, n_wrong_with) = self.background_scores_
+        n_wrong_if_empty = np.average(labels.cardinality[counted], weights=weight[counted])
+        is_useless = n_wrong > max(n_wrong_if_empty, n_wrong_with)
+        return bool(information_with > information + CLEARLY or is_useless)
 
-        Parameters
-        ----------
-        X, y, instance_labels, sample_weight
-            As in `fit`: the bags that have come.
-        classes : array-like of shape (n_classes,)
-            All classes there will be; needed in the first call only.
-
-        Returns
-        -------
-        self
-
-        Notes
-        -----
-        An AdaGrad step along the gradient of the batch. Features are standardised by the
-        first batch (or the last call of `fit`), so that should be a fair sample. `solver`,
-        `max_iter`, `prune` and `tol` have no say here.
-        """
-        self._check_parameters()
-        stream = getattr(self, "_stream", None)
-        bags = self._read_bags(X, reset=stream is None)
-        one_label_each = is_one_label_each(as_labels(y, X))
-        # One batch of label sets tells that all are, even where each bag before had one label.
-        self.single_label_: bool = one_label_each and (stream is None or self.single_label_)
-        if stream is None:
-            if classes is None:
-                raise ValueError("classes must be passed on the first call to partial_fit.")
-            # The columns of an indicator are in the order of the classes as they are given.
-            classes = np.unique(classes) if self.single_label_ else classes
-            self.classes_: np.ndarray = LabelSets(np.zeros((0, np.size(classes))), classes).classes
-        elif classes is not None and not np.array_equal(np.sort(classes), np.sort(self.classes_)):
-            raise ValueError(
-                f"`classes={classes}` is not the same as on last call to partial_fit, was: "
-                f"{self.classes_}."
-            )
-        labels = self._read_labels(y, X)
-        pinned = self._read_instance_labels(instance_labels, bags, labels)
-        weight = bag_weights(sample_weight, bags, X)
-        problem, used = self._possible_label_sets(bags, labels, pinned)
-        if stream is None:
-            # All bags of the first batch tell the scale of features, even those not to be used.
-            with self._training(bags, problem, np.ones(len(bags), dtype=bool), weight) as whole:
-                stream = Stream(whole.scale)
-        with self._training(bags, problem, used, weight, stream.scale) as training:
-            progress = stream.advance(training)
-        self.converged_ = False
-        self._finish(training, progress)
-        self._stream = stream
-        return self
+    def _held_out_scores(self, bags, labels, pinned, weight, half, background):
+        """Fit to each half of the bags; return the mean evidence of the bags of the other."""
+        self._background_of_fit = background
+        problem = UnionProblem(bags.offsets, self._union_y(labels), pinned)
+        usable = cheapest_bags(problem, ~problem.impossible, self.prune)
+        found = np.zeros((2, len(bags)))
+        for own in (0, 1):
+            used, held_out = usable & (half == own), half == 1 - own
+            if not used.any():
+                return UNLIKELY, len(self.classes_)
+            with self._training(bags, problem, used, weight) as training:
+                progress = Progress(np.zeros(training.shape))
+                # Whatever is random would let the same bags be decided on in different ways.
+                self._solve(training, progress, "em" if self.solver == "em" else "lbfgs")
+            model = training.scale.coefficients(progress.weights)
+            _, proba = log_softmax(linear_scores(bags.X, *model))
+            shares = np.average(proba, axis=0, weights=np.repeat(weight * used, bags.sizes))
+            evidence = held_out_evidence(proba, shares, bags.offsets, labels.indicator)
+            found[:, held_out] = np.array(evidence)[:, held_out]
+        found[0] = np.maximum(found[0], UNLIKELY)
+        return np.average(found, axis=1, weights=weight * (half >= 0))
 
     @contextmanager
     def _training(self, bags, problem, used, weight, scale=None):
         """Prepare the bags of a fit, and the threads for it."""
-        if scale is None and self.scaling is not None:
-            self._check_scaling(bags)
         n_multiplications = bags.n_instances * problem.y.shape[1] * (bags.n_features + 1)
         with thread_map(self.n_jobs, n_multiplications) as map:
             yield Training(
@@ -342,7 +349,9 @@ class ORLogisticRegression(LinearUnionClassifier):
             on_intractable=("relax", "raise"),
             inference=("auto", *METHODS),
             scaling=SCALINGS,
+            background=(False, True, "auto"),
         )
+        self._check_threshold()
 
     def _possible_label_sets(self, bags, labels, pinned):
         """Return label sets that can be, as a UnionProblem, and which bags to use."""
@@ -357,65 +366,25 @@ class ORLogisticRegression(LinearUnionClassifier):
         }
         return settled.problem, ~settled.dropped
 
-    def _affordable(self, problem, bags, used):
-        """Leave out the most expensive bags, as many as `prune` says."""
-        if self.prune == 0:
-            return used
-        cardinality = (problem.y == 1).sum(axis=1)
-        cost = bags.sizes * cardinality * 2.0**cardinality
-        # Kept are the cheapest, rounded down, as published; the epsilon mends 1 - 0.9 < 0.1.
-        n_kept = int((1 - self.prune) * used.sum() + 1e-9)
-        kept = np.zeros_like(used)
-        kept[np.argsort(np.where(used, cost, np.inf), kind="stable")[:n_kept]] = True
-        return kept
-
-    def _check_scaling(self, bags):
-        """Warn of, or refuse, scaling that features cannot bear."""
-        if is_whitened(bags):
-            warnings.warn(
-                "The features are a whitened dictionary: scaling them again undoes the whitening "
-                "and ruins the model. Use scaling=None.",
-                UserWarning,
-                stacklevel=7,
-            )
-        if self.scaling == "minmax" and sparse.issparse(bags.X):
-            raise ValueError(
-                "scaling='minmax' would make sparse features dense: use 'standard' or None."
-            )
-
     def _climb(self, training, W):
         """Run the solver, and keep what it has reached even when it is interrupted."""
         progress = Progress(W, self._watch)
-        options = {"max_iter": self.max_iter, "progress": progress}
         self.converged_ = False
         try:
-            if self.solver == "stochastic":
-                rng = check_random_state(self.random_state)
-                self.converged_ = fit_stochastic(
-                    lambda: training.sample(self.sample_fraction, rng), W, **options
-                )
-            else:
-                solve = {"lbfgs": fit_lbfgs, "em": fit_em}[self.solver]
-                self.converged_ = solve(training.objective(), W, tol=self.tol, **options)
-        except IntractableBagError as error:
-            raise error.with_ids(training.bags.ids) from None
-        except NonFiniteObjectiveError as error:
-            raise training.overflow(error) from None
+            self.converged_ = self._solve(training, progress, self.solver)
         except KeyboardInterrupt:
-            warnings.warn(
+            warn_caller(
                 f"fit was interrupted: the model is that of the last completed iteration, "
                 f"{len(progress.history)}.",
                 InterruptedFitWarning,
-                stacklevel=5,
             )
         else:
             # Without a tolerance, as many iterations are wanted as were made.
             if not self.converged_ and self.tol > 0 and self.solver != "stochastic":
-                warnings.warn(
+                warn_caller(
                     f"The fit has not converged within {self.max_iter} iterations: allow more by "
                     "max_iter, or be content with less by tol.",
                     ConvergenceWarning,
-                    stacklevel=5,
                 )
         finally:
             if self.verbose:
@@ -423,18 +392,41 @@ class ORLogisticRegression(LinearUnionClassifier):
         self._finish(training, progress)
         self._stream = Stream(training.scale, progress.weights)
 
+    def _solve(self, training, progress, solver):
+        """Climb from where `progress` is; return whether that converged."""
+        W, options = progress.weights, {"max_iter": self.max_iter, "progress": progress}
+        try:
+            if solver == "stochastic":
+                rng = check_random_state(self.random_state)
+                return fit_stochastic(
+                    lambda: training.sample(self.sample_fraction, rng), W, **options
+                )
+            solve = {"lbfgs": fit_lbfgs, "em": fit_em}[solver]
+            return solve(training.objective(), W, tol=self.tol, **options)
+        except IntractableBagError as error:
+            raise error.with_ids(training.bags.ids) from None
+        except NonFiniteObjectiveError as error:
+            raise training.overflow(error) from None
+
     def _finish(self, training, progress):
         """Turn what the solver has reached into learnt attributes."""
+        if training.uncertified:
+            places = sorted(set().union(*training.uncertified))
+            ids = [training.bags.ids[b].item() for b in places]
+            message = (
+                f"The inference method could not certify {len(ids)} bags: {name_bags(ids)}. The "
+                "fit may be wrong. Use inference='auto'."
+            )
+            warn_caller(UncertifiedWarning(message, n_times=len(training.uncertified)))
         if training.relaxed:
             ids = [training.bags.ids[b].item() for b in training.relaxed]
             for bag, columns in zip(ids, training.relaxed.values(), strict=True):
                 self.relaxed_[bag] = self._label_values(columns)
-            warnings.warn(
+            warn_caller(
                 f"{len(ids)} bags have too many labels for exact inference: {name_bags(ids)}. "
                 "Those of their labels that are the most certain to occur were taken as optional; "
                 "see relaxed_.",
                 IntractableBagWarning,
-                stacklevel=6,
             )
         self.coef_, self.intercept_ = training.scale.coefficients(progress.weights)
         self.history_: np.ndarray = np.array(progress.history)

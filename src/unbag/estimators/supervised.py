@@ -10,7 +10,7 @@ from unbag.fitting import Scaling
 from unbag.validation import all_or_nothing, bag_weights, check_choices
 
 from .contract import BagsLike, LabelSetsLike, RandomState
-from .instances import LinearUnionClassifier
+from .instances import LinearUnionClassifier, Threshold
 from .or_logistic import ORLogisticRegression
 
 
@@ -28,11 +28,19 @@ class SupervisedLogisticRegression(LinearUnionClassifier):
     solver : {"lbfgs", "em"}, default="lbfgs"
         As in `ORLogisticRegression`. With every label known there is nothing to expect, and "em"
         is plain gradient ascent: slower, so that few iterations are a penalty of their own.
-    max_iter : int, default=100
-    tol : float, default=1e-7
+    max_iter : int, default=1000
+    tol : float, default=1e-6
         Stop when an iteration improves the objective by less than this part of it.
     scaling : {"standard", "minmax", None}, default="standard"
         How features are scaled inside, as in `ORLogisticRegression`.
+    classes : array-like of shape (n_classes,), optional
+        The vocabulary, in the order of `classes_`: a label that is not in it is refused, and one
+        that no bag has is a class all the same. By default the sorted labels of the training
+        bags.
+    threshold : float or "union", default=0.5
+        The least probability at which `predict` takes a class to occur in a bag. "union" is the
+        published rule: the classes of a bag are the likeliest ones of its instances, and
+        `decision_function` is the probability of a class in its best instance.
     random_state : int, RandomState instance or None
         Nothing here is random; taken for the sake of the contract.
 
@@ -63,9 +71,11 @@ class SupervisedLogisticRegression(LinearUnionClassifier):
         alpha: float = 1.0,
         *,
         solver: Literal["lbfgs", "em"] = "lbfgs",
-        max_iter: int = 100,
-        tol: float = 1e-7,
+        max_iter: int = 1000,
+        tol: float = 1e-6,
         scaling: Scaling = "standard",
+        classes: ArrayLike | None = None,
+        threshold: Threshold = 0.5,
         random_state: RandomState = None,
     ) -> None:
         self.alpha = alpha
@@ -73,6 +83,8 @@ class SupervisedLogisticRegression(LinearUnionClassifier):
         self.max_iter = max_iter
         self.tol = tol
         self.scaling: Scaling = scaling
+        self.classes = classes
+        self.threshold: Threshold = threshold
         self.random_state = random_state
 
     @all_or_nothing
@@ -102,6 +114,7 @@ class SupervisedLogisticRegression(LinearUnionClassifier):
         self
         """
         check_choices(self, solver=("lbfgs", "em"))
+        self._check_threshold()
         bags, labels = self._read_training(X, y)
         weight = bag_weights(sample_weight, bags, X)
         columns = self._instance_columns(instance_labels, bags, labels)

@@ -18,7 +18,16 @@ from .comparison import (
 from .data import load, load_fold, split
 from .figures import STYLES, Figure, comparison_figure, curve_figure, panels
 from .ledger import Ledger, Results
-from .methods import BOUNDS, METHODS, NOTHING, Method, grid, levels
+from .methods import (
+    BOUNDS,
+    METHODS,
+    NOTHING,
+    Method,
+    grid,
+    levels,
+    penalised_bound,
+    penalised_model,
+)
 from .plan import Plan, Study
 from .published import published, published_figure
 from .reproduce import reproduce
@@ -40,6 +49,7 @@ __all__ = [
     "Comparison", "Figure", "Ledger", "Method", "Plan", "Results", "Study", "Table", "Unit",
     "Values", "beside", "best_setting", "cell", "comparison_figure", "comparison_table",
     "curve_figure", "difference", "find_study", "fit_and_measure", "fold", "grid", "levels",
-    "load", "load_fold", "mean_over_draws", "panels", "published", "published_figure",
-    "record_cell", "reproduce", "some_methods", "split", "spread", "whole", "words",
+    "load", "load_fold", "mean_over_draws", "panels", "penalised_bound",
+    "penalised_model", "published", "published_figure", "record_cell", "reproduce", "some_methods",
+    "split", "spread", "whole", "words",
 ]  # fmt: skip

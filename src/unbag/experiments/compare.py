@@ -6,12 +6,13 @@ from pathlib import Path
 
 from rich.console import Console
 
+from unbag.estimators import ORLogisticRegression
 from unbag.io import Roles, read
 
-from .comparison import HIGHER_IS_BETTER, Comparison, fold, some_methods, words
+from .comparison import HIGHER_IS_BETTER, Comparison, fold, words
 from .data import table_name
 from .ledger import Ledger
-from .methods import BOUNDS, METHODS
+from .methods import BOUNDS, METHODS, PENALISED, WITH_PROBABILITIES, Method, levels
 from .plan import Plan
 from .reproduce import write
 from .runner import run
@@ -20,6 +21,8 @@ from .tables import Table, comparison_table
 #: What is compared with and without instance labels, and what needs them.
 ALWAYS = ("mlr", "unbag", "sim", "mimlfast", "lsbcmm", "mimlsvm", "mimlnn")
 WITH_INSTANCE_LABELS = ("slr", "dummy")
+#: What `unbag.ORLogisticRegression` has where nothing is said.
+USERS_DEFAULT = {name: ORLogisticRegression().get_params()[name] for name in PENALISED}
 
 
 def compare(
@@ -65,7 +68,7 @@ def compare(
             f"{path} has {len(table.bags)} bags, too few for {plan.n_folds} folds: a comparison "
             "needs more bags."
         )
-    compared = some_methods(*methods)
+    compared = {name: as_users_have_it(name) for name in methods}
     if {"dummy", "dummy-bags"} <= set(compared):
         compared["dummy-bags"] = replace(compared["dummy-bags"], title="dummy, bags alone")
     comparison = Comparison(fold, compared)
@@ -96,3 +99,20 @@ def compare(
     )
     write([compared_table], Path(out) / "compare", plan)
     return [compared_table]
+
+
+def as_users_have_it(name: str) -> Method:
+    """Return one of `METHODS`, with bags answered for by their probabilities where it has any.
+
+    The paper's tables have its own rule for label sets; who compares wants to know what he gets.
+    """
+    method = METHODS[name]
+    if name == "unbag":
+        return replace(method, grids=levels([USERS_DEFAULT]))
+    if name not in WITH_PROBABILITIES:
+        return method
+    grids = {
+        level: [{**setting, "threshold": 0.5} for setting in settings]
+        for level, settings in method.grids.items()
+    }
+    return replace(method, grids=grids)

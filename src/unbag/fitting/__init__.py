@@ -6,10 +6,17 @@ fit: threads, a loop over files, a cluster.
 
 from unbag._threads import one_blas_thread, thread_map
 
-from .objective import NonFiniteObjectiveError, Objective, Progress, Training, UncertifiedWarning
+from .objective import (
+    NonFiniteObjectiveError,
+    Objective,
+    Progress,
+    Training,
+    UncertifiedWarning,
+    cheapest_bags,
+)
 from .parts import Part, log_softmax, make_parts
 from .scaling import SCALINGS, Scale, Scaling
-from .solvers import Stream, fit_em, fit_lbfgs, fit_stochastic
+from .solvers import Stream, fit_em, fit_lbfgs, fit_stochastic, held_out_evidence, two_halves
 from .statistics import Moments, Statistics
 
 __all__ = [
@@ -25,11 +32,14 @@ __all__ = [
     "Stream",
     "Training",
     "UncertifiedWarning",
+    "cheapest_bags",
     "fit_em",
     "fit_lbfgs",
     "fit_stochastic",
+    "held_out_evidence",
     "log_softmax",
     "make_parts",
     "one_blas_thread",
     "thread_map",
+    "two_halves",
 ]

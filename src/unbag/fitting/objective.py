@@ -11,7 +11,6 @@ Value and gradient are sums over parts of the bags. Whoever can map and add can 
 """
 
 import operator
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -36,7 +35,18 @@ class NonFiniteObjectiveError(ValueError):
 
 
 class UncertifiedWarning(UserWarning):
-    """An inference method could not certify its answers: the fit may be wrong."""
+    """An inference method could not certify its answers: the fit may be wrong.
+
+    Parameters
+    ----------
+    message : str
+    n_times : int, default=1
+        How often that was so in one fit.
+    """
+
+    def __init__(self, message: str, n_times: int = 1) -> None:
+        super().__init__(message)
+        self.n_times = n_times
 
 
 @dataclass
@@ -99,6 +109,8 @@ class Objective:
     ----------
     relaxed : dict from int to ndarray of int
         For each bag whose labels were relaxed, the columns of these.
+    uncertified : list of tuple of int
+        The bags whose answers the inference method could not certify, each time there were any.
     """
 
     def __init__(
@@ -115,6 +127,7 @@ class Objective:
         self.scale = scale
         self.on_intractable = on_intractable
         self.relaxed: dict[int, np.ndarray] = {}
+        self.uncertified: list[tuple[int, ...]] = []
         self._map = map
         # The weights of the last E-step and the ray of the last search, each as given and as the
         # parts know it, so that these recognise it.
@@ -177,12 +190,7 @@ class Objective:
         if total.intractable:
             raise IntractableBagError(*zip(*total.intractable, strict=True))
         if total.uncertified:
-            warnings.warn(
-                f"The inference method could not certify {len(total.uncertified)} bags, the first "
-                f"of them bag {total.uncertified[0]}: the fit may be wrong. Use inference='auto'.",
-                UncertifiedWarning,
-                stacklevel=2,
-            )
+            self.uncertified.append(total.uncertified)
         gradient = total.gradient
         if self.scale is not None:
             gradient = self.scale.scaled_gradient(gradient)
@@ -272,6 +280,8 @@ class Training:
     relaxed : dict from int to ndarray of int
         For each bag that was relaxed because it is intractable, the columns of the labels that
         are not required any more.
+    uncertified : list of tuple of int
+        That of its objectives.
     """
 
     def __init__(
@@ -295,6 +305,7 @@ class Training:
         self.options = options
         self.map = map
         self.relaxed: dict[int, np.ndarray] = {}
+        self.uncertified: list[tuple[int, ...]] = []
         self.shape: tuple[int, int] = problem.y.shape[1], bags.n_features + 1
         self.scale: Scale = self._learnt_scale(scaling) if scale is None else scale
 
@@ -367,5 +378,31 @@ class Training:
             self.bags, self.problem, chosen, self.weight, self.scale.centre, self.method, gather
         )
         objective = Objective(parts, scale=self.scale, map=self.map, **self.options)
-        objective.relaxed = self.relaxed
+        objective.relaxed, objective.uncertified = self.relaxed, self.uncertified
         return objective
+
+
+def cheapest_bags(problem: UnionProblem, used: np.ndarray, prune: float) -> np.ndarray:
+    """Leave out the most expensive bags, by n k 2^k.
+
+    Parameters
+    ----------
+    problem : UnionProblem
+    used : ndarray of bool of shape (n_bags,)
+        Which bags there are.
+    prune : float
+        The share of these to leave out.
+
+    Returns
+    -------
+    ndarray of bool of shape (n_bags,)
+    """
+    if prune == 0:
+        return used
+    cardinality = (problem.y == 1).sum(axis=1)
+    cost = np.diff(problem.offsets) * cardinality * 2.0**cardinality
+    # Kept are the cheapest, rounded down, as published; the epsilon mends 1 - 0.9 < 0.1.
+    n_kept = int((1 - prune) * used.sum() + 1e-9)
+    kept = np.zeros_like(used)
+    kept[np.argsort(np.where(used, cost, np.inf), kind="stable")[:n_kept]] = True
+    return kept

@@ -38,6 +38,8 @@ from . import shapes
 # Parameters that say nothing about a fitted model, and are not to come from a file: who watches a
 # fit, and a folder of pickles.
 DROPPED = {"callback", "memory"}
+# Of parameters younger than a file, those whose default would change what it answers.
+BEFORE = {"threshold": "union"}
 ARRAYS = (np.ndarray, np.memmap)
 # An array of strings takes the width of the longest for each of them.
 LARGEST_STRINGS = 2**28
@@ -63,7 +65,6 @@ class Range(NamedTuple):
     lowest: float
     highest: float
     description: str
-
     rows_sum_to_one: bool = False
 
     def check(self, value: Any, name: str) -> None:
@@ -300,11 +301,10 @@ class _Part(_Listed):
         }
 
     def decode(self, decoder, params, state):
-        if unknown := sorted(params.keys() - signature(self.listed_class).parameters.keys()):
+        if unknown := sorted(params.keys() - (known := signature(self.listed_class).parameters)):
             raise ModelFileError(f"{self.name} has no parameter {unknown[0]!r}")
-        # A parameter that is younger than the file has its default.
-        given = {key: decoder.decode(params[key]) for key in params if key not in DROPPED}
-        part = self.listed_class(**given)
+        kept = {name: decoder.decode(params[name]) for name in params if name not in DROPPED}
+        part = self.listed_class(**{name: BEFORE[name] for name in BEFORE if name in known} | kept)
         for name, value in state.items():
             if name not in self.private and not is_public_learnt(type(part), name):
                 raise ModelFileError(f"{self.name} has no learnt attribute {name!r}")

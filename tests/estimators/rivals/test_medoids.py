@@ -168,7 +168,8 @@ def test_learns_label_sets(kind, ratio, rng):
     model = kind(ratio, random_state=0).fit(*make_colours(rng, n_bags=150, largest=3))
     test, y = make_colours(rng, largest=3)
     assert np.mean(model.predict(test) == y) > 0.95
-    assert model.score(test, y) > 0.85
+    assert np.mean((model.predict(test) == y).all(axis=1)) > 0.85
+    assert model.score(test, y) > -0.05
 
 
 @both_models

@@ -313,7 +313,8 @@ def test_learns_instances_from_bags(variant, colours, rng):
     test, test_y = make_colours(rng)
     assert np.mean(model.predict_instances(test) == test.instance_labels) > 0.95
     assert np.mean(model.annotate(test, test_y) == test.instance_labels) > 0.97
-    assert model.score(test, test_y) > 0.8
+    assert np.mean((model.predict(test) == test_y).all(axis=1)) > 0.8
+    assert model.score(test, test_y) > -0.1
     assert model.objective_.shape == (10,)
     assert model.objective_[-1] < 0.15
     scores = np.maximum.reduceat(bags.X @ model.coef_.T + model.intercept_, bags.offsets[:-1])

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unbag.estimators.contract import BagsLike, LabelSetsLike, RandomState
-from unbag.estimators.instances import ProbabilisticClassifier
+from unbag.estimators.instances import ProbabilisticClassifier, Threshold
 from unbag.fitting import Scaling, one_blas_thread
 from unbag.union import UnionProblem
 from unbag.validation import all_or_nothing, check_numbers, check_positive_integers
@@ -44,6 +44,14 @@ class LSBCMM(ProbabilisticClassifier):
     scaling : {"standard", "minmax"} or None, default="standard"
         How features are scaled inside: to mean zero and variance one, to the range from zero
         to one, or not at all.
+    classes : array-like of shape (n_classes,), optional
+        The vocabulary, in the order of `classes_`: a label that is not in it is refused, and one
+        that no bag has is a class all the same. By default the sorted labels of the training
+        bags.
+    threshold : float or "union", default=0.5
+        The least probability at which `predict` takes a class to occur in a bag. "union" is the
+        published rule: the classes of a bag are the likeliest ones of its instances, and
+        `decision_function` is the probability of a class in its best instance.
     random_state : int, RandomState instance or None
         Nothing here is random; taken for the sake of the contract.
 
@@ -99,6 +107,8 @@ class LSBCMM(ProbabilisticClassifier):
         max_iter: int = 100,
         tol: float = 1e-4,
         scaling: Scaling = "standard",
+        classes: ArrayLike | None = None,
+        threshold: Threshold = 0.5,
         random_state: RandomState = None,
     ) -> None:
         self.variance = variance
@@ -107,6 +117,8 @@ class LSBCMM(ProbabilisticClassifier):
         self.max_iter = max_iter
         self.tol = tol
         self.scaling = scaling
+        self.classes = classes
+        self.threshold: Threshold = threshold
         self.random_state = random_state
 
     @all_or_nothing
@@ -138,6 +150,7 @@ class LSBCMM(ProbabilisticClassifier):
         check_positive_integers(
             self, "max_iter", *([] if self.n_components is None else ["n_components"])
         )
+        self._check_threshold()
         bags, labels = self._read_training(X, y)
         pinned = self._read_instance_labels(instance_labels, bags, labels)
         candidates = UnionProblem(bags.offsets, labels.indicator, pinned).allowed_labels()

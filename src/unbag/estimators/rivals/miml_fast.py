@@ -3,6 +3,7 @@
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from unbag.estimators.contract import BagsLike, LabelSetsLike, RandomState, per_bag
@@ -46,6 +47,10 @@ class MIMLFast(InstanceClassifier):
         The model is the mean of what it was after every so many comparisons of an epoch.
     scaling : {"standard", "minmax", None}, default="standard"
         How features are scaled inside; None takes them as they are.
+    classes : array-like of shape (n_classes,), optional
+        The vocabulary, in the order of `classes_`: a label that is not in it is refused, and one
+        that no bag has is a class all the same. By default the sorted labels of the training
+        bags.
     random_state : int, RandomState instance or None
         Seed of the start and of the order of comparisons.
 
@@ -101,6 +106,7 @@ class MIMLFast(InstanceClassifier):
         n_epochs: int = 30,
         average_every: int = 10,
         scaling: Scaling = "standard",
+        classes: ArrayLike | None = None,
         random_state: RandomState = None,
     ) -> None:
         self.n_dimensions = n_dimensions
@@ -112,6 +118,7 @@ class MIMLFast(InstanceClassifier):
         self.n_epochs = n_epochs
         self.average_every = average_every
         self.scaling = scaling
+        self.classes = classes
         self.random_state = random_state
 
     @all_or_nothing

@@ -3,6 +3,7 @@
 from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import lstsq
 
 from unbag.estimators.contract import BagsLike, LabelSetsLike, RandomState
@@ -25,6 +26,10 @@ class MIMLNN(MedoidClassifier):
     scaling : {"minmax", "standard", None}, default="minmax"
         How features are scaled before distances are measured, as learnt from the training
         bags: from zero to one, to mean zero and variance one, or not at all.
+    classes : array-like of shape (n_classes,), optional
+        The vocabulary, in the order of `classes_`: a label that is not in it is refused, and one
+        that no bag has is a class all the same. By default the sorted labels of the training
+        bags.
     random_state : int, RandomState instance or None, default=None
         Seed of the clustering that finds the medoids.
 
@@ -71,11 +76,13 @@ class MIMLNN(MedoidClassifier):
         *,
         alpha: float = 2.0,
         scaling: Scaling = "minmax",
+        classes: ArrayLike | None = None,
         random_state: RandomState = None,
     ) -> None:
         self.ratio = ratio
         self.alpha = alpha
         self.scaling: Scaling = scaling
+        self.classes = classes
         self.random_state = random_state
 
     @all_or_nothing

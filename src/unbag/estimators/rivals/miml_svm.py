@@ -3,6 +3,7 @@
 from typing import Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
@@ -30,6 +31,10 @@ class MIMLSVM(MedoidClassifier):
     scaling : {"minmax", "standard", None}, default="minmax"
         How features are scaled before distances are measured, as learnt from the training
         bags: from zero to one, to mean zero and variance one, or not at all.
+    classes : array-like of shape (n_classes,), optional
+        The vocabulary, in the order of `classes_`: a label that is not in it is refused, and one
+        that no bag has is a class all the same. By default the sorted labels of the training
+        bags.
     random_state : int, RandomState instance or None, default=None
         Seed of the clustering that finds the medoids.
 
@@ -78,12 +83,14 @@ class MIMLSVM(MedoidClassifier):
         gamma: float | Literal["scale"] = "scale",
         C: float = 5.0,
         scaling: Scaling = "minmax",
+        classes: ArrayLike | None = None,
         random_state: RandomState = None,
     ) -> None:
         self.ratio = ratio
         self.gamma = gamma
         self.C = C
         self.scaling: Scaling = scaling
+        self.classes = classes
         self.random_state = random_state
 
     @all_or_nothing

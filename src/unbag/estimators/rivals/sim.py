@@ -3,6 +3,7 @@
 from typing import Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from unbag.estimators.contract import BagsLike, LabelSetsLike, RandomState
 from unbag.estimators.instances import InstanceClassifier
@@ -44,6 +45,10 @@ class SIM(InstanceClassifier):
         these are so long that a hundred do not find back to a model better than none.
     scaling : {"standard", "minmax", None}, default="standard"
         How features are scaled inside; None takes them as they are.
+    classes : array-like of shape (n_classes,), optional
+        The vocabulary, in the order of `classes_`: a label that is not in it is refused, and one
+        that no bag has is a class all the same. By default the sorted labels of the training
+        bags.
     random_state : int, RandomState instance or None
         Nothing here is random; taken for the sake of the contract.
 
@@ -103,6 +108,7 @@ class SIM(InstanceClassifier):
         n_steps: int = 100,
         eta0: float | None = 100.0,
         scaling: Scaling = "standard",
+        classes: ArrayLike | None = None,
         random_state: RandomState = None,
     ) -> None:
         self.alpha = alpha
@@ -112,6 +118,7 @@ class SIM(InstanceClassifier):
         self.n_steps = n_steps
         self.eta0 = eta0
         self.scaling = scaling
+        self.classes = classes
         self.random_state = random_state
 
     @all_or_nothing

@@ -10,7 +10,6 @@ import numpy as np
 from scipy.stats import ttest_ind_from_stats
 from sklearn.preprocessing import StandardScaler
 
-from unbag.estimators import ORLogisticRegression, SupervisedLogisticRegression
 from unbag.experiments import (
     BAG_MEASURES,
     SIGNIFICANT,
@@ -32,6 +31,8 @@ from unbag.experiments import (
     grid,
     load_fold,
     mean_over_draws,
+    penalised_bound,
+    penalised_model,
     published,
     published_figure,
     record_cell,
@@ -84,9 +85,9 @@ def build(setting: Values, supervised: bool, seed: int) -> BagPipeline:
     BagPipeline
     """
     model = (
-        SupervisedLogisticRegression(setting["alpha"], max_iter=60)
+        penalised_bound(setting["alpha"], max_iter=60)
         if supervised
-        else ORLogisticRegression(setting["alpha"], background=setting["background"], max_iter=60)
+        else penalised_model(setting["alpha"], background=setting["background"], max_iter=60)
     )
     if setting["width"] is not None:
         return kernel_pipeline(

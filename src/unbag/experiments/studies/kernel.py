@@ -46,7 +46,7 @@ WIDTHS = {
     "standard": [0.5, 1.0, 2.0],
     "quick": [1.0],
 }
-ALL_STEPS = {"solver": "em", "max_iter": 500, "tol": 0.0}
+ALL_STEPS = {"solver": "em", "max_iter": 500, "tol": 0.0, "threshold": "union"}
 
 
 def fold(unit: Unit) -> dict[str, float]:

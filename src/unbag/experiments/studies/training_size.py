@@ -10,7 +10,6 @@ from itertools import product
 
 import numpy as np
 
-from unbag.estimators import ORLogisticRegression, SupervisedLogisticRegression
 from unbag.experiments import (
     METHODS,
     NOTHING,
@@ -31,6 +30,8 @@ from unbag.experiments import (
     grid,
     levels,
     load,
+    penalised_bound,
+    penalised_model,
     published,
     published_figure,
     spread,
@@ -41,7 +42,7 @@ PERCENTS = tuple(published()["training-size"]["training_percent"])
 REPEATS = {"quick": 2, "standard": 10, "full": 10}
 COMPARED = {
     "mlr": METHODS["mlr"],
-    "mlr-l2": Method("MLR with l2", ORLogisticRegression, NOTHING),
+    "mlr-l2": Method("MLR with l2", penalised_model, NOTHING),
     "sim": Method(
         "SIM",
         METHODS["sim"].build,
@@ -61,7 +62,7 @@ COMPARED = {
         ),
     ),
     "slr": METHODS["slr"],
-    "slr-l2": Method("SLR with l2", SupervisedLogisticRegression, NOTHING),
+    "slr-l2": Method("SLR with l2", penalised_bound, NOTHING),
     "dummy": METHODS["dummy"],
 }
 LARGEST = max(PERCENTS)

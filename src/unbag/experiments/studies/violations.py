@@ -20,7 +20,7 @@ from zlib import crc32
 import numpy as np
 
 from unbag.bags import Bags
-from unbag.estimators import LSBCMM, SIM, MIMLFast, ORLogisticRegression
+from unbag.estimators import LSBCMM, SIM, MIMLFast
 from unbag.experiments import (
     METHODS,
     Figure,
@@ -34,6 +34,7 @@ from unbag.experiments import (
     curve_figure,
     levels,
     load_fold,
+    penalised_model,
     published,
     spread,
 )
@@ -117,13 +118,13 @@ class Reading:
 
 
 READINGS = {
-    "required": Reading("MLR, labels required", ORLogisticRegression),
-    "optional": Reading("MLR, labels optional", ORLogisticRegression, given=-1),
+    "required": Reading("MLR, labels required", penalised_model),
+    "optional": Reading("MLR, labels optional", penalised_model, given=-1),
     # A class for the instances that no given label explains.
     "background": Reading(
-        "MLR, with a background class", partial(ORLogisticRegression, background=True)
+        "MLR, with a background class", partial(penalised_model, background=True)
     ),
-    "unknown": Reading("MLR, absent labels unknown", ORLogisticRegression, absent=-1),
+    "unknown": Reading("MLR, absent labels unknown", penalised_model, absent=-1),
     "sim": Reading("SIM", SIM),
     "mimlfast": Reading("MIMLfast", MIMLFast),
     "lsbcmm": Reading("LSB-CMM", LSBCMM),

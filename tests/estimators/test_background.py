@@ -1,0 +1,135 @@
+"""``background="auto"``: whether there are instances of no class is decided by held-out bags."""
+
+import numpy as np
+import pytest
+
+from toys import make_colours
+from unbag import Bags, ORLogisticRegression, is_background
+from unbag.datasets import make_bags
+from unbag.fitting import held_out_evidence, two_halves
+from unbag.metrics import hamming_loss
+
+
+def made(background, seed, n_bags=200):
+    """Return bags of 6 to 12 instances with 1 to 3 labels, and their label sets."""
+    toy = make_bags(
+        n_bags, bag_size=(6, 12), labels_per_bag=(1, 3), background=background, random_state=seed
+    )
+    return toy.bags, toy.y
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("background", "wanted"), [(0.0, False), (1 / 3, True), (2 / 3, True)], ids=["0", "1/3", "2/3"]
+)
+def test_background_is_found_where_there_is_some(background, wanted, seed):
+    bags, y = made(background, seed)
+    train, test = slice(0, 150), slice(150, 200)
+    model = ORLogisticRegression(background="auto").fit(bags[train], y[train])
+    assert model.has_background_ is wanted
+    assert model.background_scores_.shape == (2, 2)
+    other = ORLogisticRegression(background=not wanted).fit(bags[train], y[train])
+    truth = bags[test].instance_labels
+    accuracy = [np.mean(each.predict_instances(bags[test]) == truth) for each in (model, other)]
+    assert accuracy[0] > accuracy[1]
+    assert hamming_loss(y[test], model.predict(bags[test])) < y[test].mean()
+
+
+def test_the_decision_is_the_same_each_time(colours):
+    bags, y = made(1 / 3, 0, n_bags=60)
+    for solver in ("lbfgs", "em", "stochastic"):
+        options = {"background": "auto", "solver": solver, "max_iter": 30, "tol": 0.0}
+        models = [ORLogisticRegression(**options).fit(bags, y) for _ in range(2)]
+        scores = [model.background_scores_ for model in models]
+        np.testing.assert_array_equal(*scores)
+
+
+def test_a_decided_model_is_that_of_the_decision():
+    for share in (0.0, 2 / 3):
+        bags, y = made(share, 0, n_bags=80)
+        model = ORLogisticRegression(background="auto").fit(bags, y)
+        same = ORLogisticRegression(background=share > 0).fit(bags, y)
+        np.testing.assert_array_equal(model.coef_, same.coef_)
+        assert not hasattr(same, "background_scores_")
+        assert not hasattr(model.set_params(background=False).fit(bags, y), "background_scores_")
+
+
+@pytest.mark.parametrize("n_bags", [1, 2, 3])
+def test_few_bags_have_no_background(n_bags):
+    bags, y = made(0.0, 0, n_bags=3)
+    model = ORLogisticRegression(background="auto").fit(bags[:n_bags], y[:n_bags])
+    assert model.has_background_ is False
+    assert hasattr(model, "background_scores_") == (n_bags > 1)
+
+
+def test_bags_that_do_not_count_decide_nothing():
+    bags, y = made(2 / 3, 0, n_bags=60)
+    weight = np.zeros(60)
+    weight[7] = 1.0
+    model = ORLogisticRegression(background="auto").fit(bags, y, sample_weight=weight)
+    assert not model.has_background_
+    doubled = ORLogisticRegression(background="auto", alpha=0.0, max_iter=20, tol=0.0)
+    once = doubled.fit(bags, y).background_scores_
+    thrice = doubled.fit(bags, y, sample_weight=np.full(60, 3.0)).background_scores_
+    np.testing.assert_allclose(thrice, once, rtol=1e-4)
+
+
+def test_bags_without_labels_are_background(rng):
+    bags, y = made(0.0, 0, n_bags=60)
+    noise = rng.normal(10, 1, size=(90, bags.n_features))
+    offsets = np.append(bags.offsets, bags.offsets[-1] + np.arange(3, 91, 3))
+    labels = np.vstack([y, np.zeros((30, y.shape[1]), dtype=int)])
+    model = ORLogisticRegression(background="auto")
+    model.fit(Bags(np.vstack([bags.X, noise]), offsets), labels)
+    assert model.has_background_
+    assert is_background(model.predict_instances(noise)).all()
+
+
+def test_a_class_of_one_bag_and_known_instances_do_no_harm():
+    bags, y = made(1 / 3, 0, n_bags=60)
+    rare = np.column_stack([y, np.arange(60) == 5])
+    known = np.where(np.arange(bags.n_instances) % 5 == 0, bags.instance_labels, -1)
+    model = ORLogisticRegression(background="auto").fit(bags, rare, instance_labels=known)
+    assert np.isfinite(model.background_scores_).all()
+    assert model.has_background_
+
+
+def test_batches_and_warm_starts(colours):
+    bags, y = made(2 / 3, 0, n_bags=80)
+    model = ORLogisticRegression(background="auto", warm_start=True)
+    model.partial_fit(bags[:60], y[:60], classes=np.arange(y.shape[1]))
+    assert model.has_background_
+    model.partial_fit(bags[60:], y[60:]).fit(bags, y)
+    assert model.has_background_
+    assert not hasattr(model, "background_scores_")
+
+
+def test_only_the_three_answers_are_taken(colours):
+    with pytest.raises(ValueError, match="background must be one of"):
+        ORLogisticRegression(background="yes").fit(*colours)
+
+
+def test_halves_share_the_label_sets_out(rng):
+    y = rng.integers(0, 2, size=(41, 3))
+    half = two_halves(y, np.arange(41) != 3)
+    assert half[3] == -1
+    assert abs(np.sum(half == 0) - np.sum(half == 1)) <= 1
+    for row in np.unique(y, axis=0):
+        alike = half[(y == row).all(axis=1) & (half >= 0)]
+        assert abs(np.sum(alike == 0) - np.sum(alike == 1)) <= 1
+
+
+def test_evidence_by_hand():
+    proba = np.array([[0.5, 0.25, 0.25], [0.0, 0.0, 1.0], [0.2, 0.2, 0.6]])
+    shares = np.array([0.25, 0.25, 0.5])
+    y = np.array([[1, 0], [0, 0], [-1, 0]])
+    information, n_wrong = held_out_evidence(proba, shares, np.array([0, 2, 2, 3]), y)
+    # Half of a bag is background; the rest is the one class of the label set.
+    first = np.log(0.5 * 0.5 / 0.25 + 0.25) + np.log(1.0)
+    np.testing.assert_allclose(information, [first, 0, np.log(0.5 * 0.2 / 0.25 + 0.6)])
+    assert n_wrong.tolist() == [0, 0, 0]
+
+
+@pytest.fixture
+def colours(rng):
+    return make_colours(rng, n_bags=40)
