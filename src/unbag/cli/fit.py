@@ -1,6 +1,5 @@
 """``unbag fit``: from a table of bags, and perhaps of known instances, to a model file."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -87,15 +86,11 @@ def fit(
     )
     with progress("fitting") as report:
         model.model.set_params(callback=lambda done, _: report(done, max_iter))
-        from unbag.estimators.or_logistic import InterruptedFitWarning
+        from unbag.fitting.solvers import interruptions_raised
 
-        with warnings.catch_warnings():
-            # In Python a fit keeps what it has reached; a command leaves what was there before.
-            warnings.simplefilter("error", InterruptedFitWarning)
-            try:
-                model.fit(bags, data.labels, **fit_options(model, known))
-            except InterruptedFitWarning:
-                raise KeyboardInterrupt from None
+        # In Python a fit keeps what it has reached; a command leaves what was there before.
+        with interruptions_raised():
+            model.fit(bags, data.labels, **fit_options(model, known))
     model.model.set_params(callback=None)
     model.save(output, info=facts(data))
     summarise(model, data, known, output)

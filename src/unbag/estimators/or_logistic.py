@@ -29,6 +29,7 @@ from unbag.fitting import (
     fit_stochastic,
     thread_map,
 )
+from unbag.fitting.solvers import InterruptedFitWarning
 from unbag.labels import LabelSets
 from unbag.union import (
     IntractableBagError,
@@ -48,10 +49,6 @@ from unbag.validation import (
 
 from .contract import BagsLike, LabelSetsLike, RandomState, as_labels, is_one_label_each
 from .instances import LinearUnionClassifier, settled_label_sets
-
-
-class InterruptedFitWarning(ConvergenceWarning):
-    """A fit was interrupted: the model is that of its last completed iteration."""
 
 
 class ORLogisticRegression(LinearUnionClassifier):

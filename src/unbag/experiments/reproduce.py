@@ -14,7 +14,7 @@ from pathlib import Path
 from rich.console import Console
 
 from unbag._extras import require
-from unbag._files import write_text
+from unbag._files import make_folder, write_text
 
 from .comparison import mean_over_draws
 from .figures import Figure
@@ -97,7 +97,7 @@ def reproduce(
 
 def write(results: Sequence[Table | Figure], folder: Path, plan: Plan) -> None:
     """Write tables as Markdown and CSV, figures as PNG and SVG, and how they were made."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     for each in results:
         if isinstance(each, Figure):
             each.save(folder)

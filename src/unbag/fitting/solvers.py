@@ -6,10 +6,13 @@ that backtracking finds. The likelihood never falls. `fit_lbfgs` climbs the same
 directly, `fit_stochastic` by steps of EM on samples of the bags.
 """
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
 
 from unbag.union import IntractableBagError
 
@@ -21,6 +24,21 @@ from .statistics import Statistics
 # A step must gain at least this part of what the gradient promises; else it is halved.
 SUFFICIENT = 0.3
 SHORTER = 0.5
+
+
+class InterruptedFitWarning(ConvergenceWarning):
+    """A fit was interrupted: the model is that of its last completed iteration."""
+
+
+@contextmanager
+def interruptions_raised() -> Iterator[None]:
+    """Let an interrupted fit raise KeyboardInterrupt, rather than warn and keep what it has."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", InterruptedFitWarning)
+        try:
+            yield
+        except InterruptedFitWarning:
+            raise KeyboardInterrupt from None
 
 
 def fit_em(
