@@ -252,6 +252,9 @@ def one_line_failures(context: Any) -> Iterator[None]:
             sys.stdout.flush()
         return
     except KeyboardInterrupt:
+        # Where the exception went through code made of text, such as a named tuple's, Python would
+        # end by SIGINT and forget our code. Running some more of such code makes it forget that.
+        exec("")
         messages.say("unbag: stopped. No file is left half-written.")
         code = stop_signals.exit_code
     except (BrokenPipeError, SystemExit) as error:
@@ -312,9 +315,9 @@ def command_line() -> "typer.Typer":
     import typer
     from typer.core import TyperGroup
 
-    from . import data
     from .annotate import annotate, predict
     from .compare import compare, demo, reproduce
+    from .data import app as data_commands
     from .evaluate import evaluate, report
     from .fit import fit
 
@@ -358,7 +361,7 @@ def command_line() -> "typer.Typer":
 
     for command in (fit, predict, annotate, evaluate, report, compare, reproduce, demo):
         app.command()(command)
-    app.add_typer(data.app, name="data")
+    app.add_typer(data_commands, name="data")
     return app
 
 
