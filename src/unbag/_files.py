@@ -25,6 +25,11 @@ TABLES = (*DELIMITED, *PARQUET, *FEATHER)
 BAG_FILES = (".arff", ".mat", ".npz")
 ALL = (*TABLES, *BAG_FILES)
 
+# What is to be done where a file was named as the column of a role.
+IN_A_FILE = {
+    "labels": " A second table of labels is given by --label-table (label_table in Python).",
+    "instance_labels": " A corrected table is for fit alone.",
+}
 # Longer values are cut in messages.
 LONGEST_VALUE = 60
 
@@ -340,10 +345,34 @@ def check_rows(path: PathLike, rows: object) -> None:
 
 
 def check_column(path: PathLike, name: str, columns: Collection[str], role: str) -> None:
-    """Raise an error if a column is not there: it names those that are, and a near one."""
-    if name not in columns:
-        found = f"{listed(columns)}.{suggestion(name, columns)}"
-        raise DataError(f"{path} has no column {name!r} for {role}; it has {found}")
+    """Raise an error if a column is not there: it names those that are, and a near one.
+
+    Where a file was given in place of a column, the error says so.
+    """
+    if name in columns:
+        return
+    if looks_like_file(name):
+        raise DataError(
+            f"{name} looks like a file, and {role} is a column of {path}: name one of "
+            f"{listed(columns)}.{IN_A_FILE.get(role, '')}"
+        )
+    found = f"{listed(columns)}.{suggestion(name, columns)}"
+    raise DataError(f"{path} has no column {name!r} for {role}; it has {found}")
+
+
+def looks_like_file(name: str) -> bool:
+    """Return whether a name that should be a column's is rather that of a file.
+
+    Examples
+    --------
+    >>> [looks_like_file(name) for name in ("corrected.csv", "tables/corrected", "mfcc.1")]
+    [True, True, False]
+    """
+    return (
+        suffix_of(name) in (*ALL, ".toml", ".json", ".xlsx")
+        or os.sep in name
+        or os.path.isfile(name)
+    )
 
 
 def check_distinct(path: PathLike, columns: list[str]) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from unbag._files import check, check_output, refuse
+from unbag._files import check, check_output, existing_file, looks_like_file, refuse
 from unbag.annotations import COLUMNS, KNOWN_LABEL
 from unbag.bags import Bags
 from unbag.io import BagTable, Roles, read
@@ -57,11 +57,11 @@ def fit(
 
     Example: unbag fit words.csv --bag word --labels tags -o words.unbag
     """
-    corrections = Path(given["instance_labels"] or "")
-    if corrections.is_file():
-        given["instance_labels"] = None
-    wanted = Roles.from_options(**given)
     with open_source(table) as source:
+        corrections = corrections_in(given["instance_labels"], source.columns)
+        if corrections is not None:
+            given["instance_labels"] = None
+        wanted = Roles.from_options(**given)
         if wanted.features is None and set(COLUMNS) <= set(source.columns):
             # What annotate has written is no feature.
             taken = {column for _, column in wanted.columns()}
@@ -75,7 +75,7 @@ def fit(
             data = source.read(wanted, progress=report)
     refuse_unsplit(data)
     known = None
-    if corrections.is_file():
+    if corrections is not None:
         known = corrected_labels(corrections, data)
     elif wanted.instance_labels is not None:
         known = data.bags.instance_labels
@@ -94,6 +94,13 @@ def fit(
     model.model.set_params(callback=None)
     model.save(output, info=facts(data))
     summarise(model, data, known, output)
+
+
+def corrections_in(given: str | None, columns: Sequence[str]) -> Path | None:
+    """Return the corrected table that --instance-labels names; None if it names a column."""
+    if given is None or given in columns:
+        return None
+    return existing_file(given) if looks_like_file(given) else None
 
 
 def refuse_unsplit(data: BagTable) -> None:

@@ -20,7 +20,7 @@ from .comparison import mean_over_draws
 from .figures import Figure
 from .ledger import Ledger
 from .plan import LEVELS, Plan, available
-from .runner import do, run
+from .runner import check_process_count, do, run
 from .studies import STUDIES, find_study
 from .tables import Table, read_csv
 from .unit import Values
@@ -74,6 +74,7 @@ def reproduce(
     """
     if level not in LEVELS:
         raise ValueError(f"level must be one of {LEVELS}; got {level!r}.")
+    check_process_count(n_jobs)
     study = find_study(name)
     # An hour's work must not end in an error about its figures.
     require("matplotlib")

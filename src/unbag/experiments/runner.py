@@ -38,6 +38,12 @@ def do(unit: Unit) -> Values:
             return unit.task(unit)
 
 
+def check_process_count(n_jobs: int) -> None:
+    """Raise an error unless work can be done on so many processes."""
+    if n_jobs < 1:
+        raise ValueError(f"n_jobs must be at least 1, a number of processes; got {n_jobs}.")
+
+
 def run(
     units: Iterable[Unit],
     ledger: Ledger,
@@ -74,7 +80,10 @@ def run(
     )  # fmt: skip
     # Looking back over minutes: units take from milliseconds to minutes.
     progress = Progress(
-        *columns, console=console, disable=console is None, speed_estimate_period=600
+        *columns,
+        console=console,
+        disable=console is None or not console.is_terminal,
+        speed_estimate_period=600,
     )
     with progress:
         bar = progress.add_task(title, total=len(pending))
