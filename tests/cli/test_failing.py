@@ -89,6 +89,20 @@ def test_a_signal_is_not_lost_where_nothing_can_be_raised(run, monkeypatch):
     assert "Traceback" not in errors
 
 
+def test_a_signal_that_has_become_another_error(run, monkeypatch):
+    """As in modules in C, which say that they cannot be imported whatever was raised."""
+
+    def turn():
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except KeyboardInterrupt:
+            raise ImportError("numpy._core.multiarray failed to import") from None
+
+    monkeypatch.setattr("unbag.datasets.names", turn)
+    code, _, errors = run("data", "list")
+    assert (code, errors) == (143, "unbag: stopped. No file is left half-written.\n")
+
+
 STOPPED_IN_IMPORTS = """
 import signal, sys
 class Stop:

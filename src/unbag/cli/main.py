@@ -250,48 +250,53 @@ def one_line_failures(context: Any) -> Iterator[None]:
             yield
             # What cannot be printed is an error of this command, not of the interpreter's end.
             sys.stdout.flush()
-        return
-    except KeyboardInterrupt:
+    except BaseException as error:
+        code = explain(error, context.invoked_subcommand)
+        if code is None:
+            raise
+        raise SystemExit(code) from None
+
+
+def explain(error: BaseException, command: str) -> int | None:
+    """Say in a line why a command ends; return its exit code, or None where typer knows both."""
+    # On its way out of an import, what the signal raised may have become an ImportError.
+    if isinstance(error, KeyboardInterrupt) or stop_signals.received is not None:
         # Where the exception went through code made of text, such as a named tuple's, Python would
         # end by SIGINT and forget our code. Running some more of such code makes it forget that.
         exec("")
         messages.say("unbag: stopped. No file is left half-written.")
-        code = stop_signals.exit_code
-    except (BrokenPipeError, SystemExit) as error:
-        # rich makes the second of the first.
-        if not isinstance(error.__context__ or error, BrokenPipeError):
-            raise
-        code = BROKEN_PIPE
-    except MemoryError as error:
-        code = report_error("there is not enough memory for this table.", error)
-    except (ValueError, OSError, MissingExtraError) as error:
-        code = report_error(text_of_error(error), error)
-    except Exception as error:
-        # What typer raises to end a command, or to say how it was misspelt, it shows itself.
-        if hasattr(error, "exit_code"):
-            raise
-        what = f"{type(error).__name__}: {error}".splitlines()[0]
-        report_error(
-            f"{context.invoked_subcommand} came upon a fault of unbag itself ({what}). Please run "
-            "it again with --debug, and report what that prints.",
-            error,
-        )
-        code = FAULT
-    if code == BROKEN_PIPE:
+        return stop_signals.exit_code
+    # rich turns a broken pipe into the end of the program.
+    cause = error.__context__ if isinstance(error, SystemExit) else error
+    if isinstance(cause, BrokenPipeError):
         # Whoever read our output has seen enough: what is left of it goes nowhere.
         with suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    raise SystemExit(code)
+        return BROKEN_PIPE
+    if isinstance(error, SystemExit) or hasattr(error, "exit_code"):
+        return None
+    if isinstance(error, MemoryError):
+        report_error("there is not enough memory for this table.", error)
+        return BAD_DATA
+    if isinstance(error, (ValueError, OSError, MissingExtraError)):
+        report_error(text_of_error(error), error)
+        return BAD_DATA
+    what = f"{type(error).__name__}: {error}".splitlines()[0]
+    report_error(
+        f"{command} came upon a fault of unbag itself ({what}). Please run it again with --debug, "
+        "and report what that prints.",
+        error,
+    )
+    return FAULT
 
 
-def report_error(text: str, error: BaseException) -> int:
+def report_error(text: str, error: BaseException) -> None:
     """Say in one line what is wrong, after the trace if that is asked for."""
     if messages.debug:
         import traceback
 
         traceback.print_exception(error)
     messages.say(f"unbag: error: {text}")
-    return BAD_DATA
 
 
 def text_of_error(error: Exception) -> str:
