@@ -23,7 +23,7 @@ COMMANDS = {
     "fit": ("fit", "words.csv", "-o", "new.unbag"),
     "annotate": ("annotate", "m.unbag", "words.csv", "-o", "new.csv"),
     "report": ("report", "m.unbag", "words.csv", "-o", "new.html"),
-    "reproduce": ("reproduce", "inductive", "--data", "letter-frost", "--quick", "--jobs", "2",
+    "reproduce": ("reproduce", "transductive", "--data", "letter-frost", "--quick", "--jobs", "2",
                   "-o", "results"),
 }  # fmt: skip
 
