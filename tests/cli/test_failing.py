@@ -41,6 +41,15 @@ def test_a_fault_of_ours_is_one_kind_line(error, run, monkeypatch):
     assert "--debug" in errors
 
 
+def test_a_module_that_does_not_load_is_one_kind_line(run, monkeypatch):
+    # The package's `main` is the function, which hides the module.
+    module = sys.modules["unbag.cli.main"]
+    monkeypatch.setattr(module, "command_line", fail_with(ImportError("no library")))
+    code, _, errors = run("data", "list")
+    assert code == 3
+    assert errors.startswith("unbag: error: starting came upon a fault of unbag itself (ImportErr")
+
+
 @pytest.mark.parametrize("place", [0, 2])
 def test_debug_shows_the_trace_wherever_it_stands(place, run, monkeypatch):
     monkeypatch.setattr("unbag.datasets.names", fail_with(KeyError("coef_")))

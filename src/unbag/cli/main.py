@@ -338,9 +338,6 @@ def command_line() -> "typer.Typer":
             print(f"unbag {__version__}")
             raise typer.Exit
 
-    def choose_debug(wanted: bool) -> None:
-        messages.debug = wanted
-
     app = typer.Typer(
         cls=Commands,
         no_args_is_help=True,
@@ -354,10 +351,9 @@ def command_line() -> "typer.Typer":
             False, "--version", callback=show_version, is_eager=True, help="Print the version."
         ),
         debug: bool = typer.Option(
-            False, "--debug", callback=choose_debug,
-            help="Show the trace of an error; may stand anywhere.",
+            False, "--debug", help="Show the trace of an error; may stand anywhere."
         ),
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Label single instances from labels given to whole bags.
 
         Example: unbag data convert letter-frost words.csv, then unbag fit words.csv -o words.unbag,
@@ -381,12 +377,16 @@ def main(arguments: list[str] | None = None) -> None:
     """
     undo = stop_signals.answer()
     given = sys.argv[1:] if arguments is None else arguments
-    others = [each for each in given if each != "--debug"]
+    messages.debug = "--debug" in given
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("default", UserWarning)
             warnings.showwarning = lambda message, *_, **__: messages.warn(message)
-            command_line()(["--debug"] * (len(others) < len(given)) + others, prog_name="unbag")
+            try:
+                app = command_line()
+            except Exception as error:
+                sys.exit(explain(error, "starting"))
+            app([each for each in given if each != "--debug"], prog_name="unbag")
     finally:
         if arguments is not None:
             undo()
