@@ -1,8 +1,10 @@
-"""The commands of the documentation, run as they stand, and its site."""
+"""The snippets of the documentation, run as they stand, and its site."""
 
+import doctest
 import inspect
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,37 +19,82 @@ import unbag.report
 DOCS = Path(__file__).parents[1] / "docs"
 
 
-def commands(path):
-    """The lines of a page's console blocks that a reader would type."""
-    blocks = re.findall(r"```console\n(.*?)```", path.read_text(), re.DOTALL)
-    lines = [line for block in blocks for line in block.splitlines()]
-    return [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
+PAGES = ["README.md", "docs/guide.md", "docs/tutorial.md", *sorted(
+    str(path.relative_to(DOCS.parent)) for path in (DOCS / "howto").glob("*.md")
+)]  # fmt: skip
+# What pages say that is there: a checkout of the repository.
+THERE = {"docs/howto/compare.md": ["docs/results"]}
+SNIPPET = re.compile(r'^```(\w+)(?: title="(.+?)")?\n(.*?)^```', re.DOTALL | re.MULTILINE)
 
 
-def run_all(lines, folder):
-    """Run commands one after the other in a folder."""
+def snippets(page):
+    """The pieces of a page that a reader would type or save: language, name of the file, text."""
+    return SNIPPET.findall((DOCS.parent / page).read_text())
+
+
+def run_command(line, folder):
     scripts = Path(sys.executable).parent
     environment = {**os.environ, "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}"}
-    for line in lines:
-        done = subprocess.run(
-            line, shell=True, cwd=folder, env=environment, capture_output=True, text=True
-        )
-        assert done.returncode == 0, f"{line}\n{done.stderr}"
+    done = subprocess.run(
+        line, shell=True, cwd=folder, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, f"{line}\n{done.stderr}"
+    for written in re.findall(r"-o (\S+)", line):
+        assert (folder / written).exists() or "--dry-run" in line, f"{line} has not written it"
 
 
-@pytest.mark.parametrize("page", ["tutorial.md", "howto/review.md"])
-def test_commands_of_a_page(page, tmp_path):
-    lines = commands(DOCS / page)
-    assert len(lines) >= 4
-    run_all(lines, tmp_path)
-    assert (tmp_path / "out.csv").exists()
-    assert (tmp_path / "report.html").exists()
+def run_examples(text, names, page):
+    """Run examples of Python with what those before them have named, and compare the answers."""
+    flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    test = doctest.DocTestParser().get_doctest(text, names, page, page, 0)
+    assert test.examples, text
+    failures = []
+    doctest.DocTestRunner(optionflags=flags).run(test, out=failures.append, clear_globs=False)
+    assert not failures, "".join(failures)
+    names.update(test.globs)
 
 
-def test_commands_of_the_readme(tmp_path):
-    lines = commands(DOCS.parent / "README.md")
-    assert any(line.startswith("unbag fit") for line in lines)
-    run_all([line for line in lines if line.startswith("unbag ")], tmp_path)
+def run_snippets(page, folder):
+    """Do what a page says, piece by piece, in a folder."""
+    names = {}
+    for language, file, text in snippets(page):
+        if file:
+            (folder / file).write_text(text)
+        elif language == "console":
+            for line in text.splitlines():
+                if line.startswith("$ "):
+                    run_command(line.removeprefix("$ "), folder)
+        elif language == "python":
+            run_examples(text, names, page)
+        else:
+            raise AssertionError(f"{page}: nobody can run {language} that is not saved: {text}")
+
+
+def check_page(page, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    for needed in THERE.get(page, ()):
+        shutil.copytree(DOCS.parent / needed, folder / needed)
+    run_snippets(page, folder)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in THERE])
+def test_every_snippet_of_a_page_runs(page, tmp_path, monkeypatch):
+    assert snippets(page)
+    check_page(page, tmp_path, monkeypatch)
+
+
+@pytest.mark.slow  # Compares all methods: a minute.
+@pytest.mark.parametrize("page", THERE)
+def test_every_snippet_of_a_long_page_runs(page, tmp_path, monkeypatch):
+    check_page(page, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_command_stands_outside_the_snippets(page):
+    """What is only indented would not be run."""
+    text = SNIPPET.sub("", (DOCS.parent / page).read_text())
+    indented = re.findall(r"^    (?!make )\S.*", text, re.MULTILINE)
+    assert not [line for line in indented if re.match(r"    (unbag|python|pip|>>>|\$)", line)]
 
 
 @pytest.fixture(scope="module")

@@ -3,10 +3,13 @@
 import errno
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from unbag import _files
 from unbag._files import atomic_write, check_writable, write_text
 
 OLD, NEW = b"the old file", b"the new file"
@@ -210,3 +213,64 @@ def test_places_that_cannot_be_written(refuse, path, tmp_path, monkeypatch):
     with pytest.raises(PermissionError, match=r"the file is write-protected: '.*song\.txt'"):
         refuse(path)
     assert_untouched(path, OLD)
+
+
+HALF_WRITTEN = """
+import os, sys
+from unbag._files import atomic_write
+with atomic_write(sys.argv[1]) as file:
+    file.write(b"half")
+    file.flush()
+    print("here", flush=True)
+    sys.stdin.read()
+    os.kill(os.getpid(), 9)
+"""
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next(path, old):
+    """And not what a living one is writing."""
+    with subprocess.Popen(
+        [sys.executable, "-c", HALF_WRITTEN, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as living:
+        assert living.stdout.readline() == b"here\n"
+        write_text(path.with_name("other.txt"), "new")
+        (part,) = path.parent.glob(".unbag-*.part")
+        assert part.read_bytes() == b"half"
+    assert living.returncode == -9
+    assert part.exists()
+    _files._tidied.clear()
+    write_text(path.with_name("other.txt"), "newer")
+    left = {"other.txt"} if old is None else {"other.txt", path.name}
+    assert set(os.listdir(path.parent)) == left
+
+
+def test_only_files_are_taken_for_stale_parts(path):
+    folder = path.parent / "folder"
+    folder.mkdir()
+    (folder / "kept").write_bytes(OLD)
+    (path.parent / ".unbag-1.part").mkdir()
+    (path.parent / ".unbag-2.part").symlink_to(folder / "kept")
+    os.mkfifo(path.parent / ".unbag-3.part")
+    (path.parent / ".unbag-4.part").write_bytes(b"half")
+    write_text(path, "new")
+    parts = sorted(part.name for part in path.parent.glob(".unbag-*.part"))
+    assert parts == [".unbag-1.part", ".unbag-2.part", ".unbag-3.part"]
+    assert (folder / "kept").read_bytes() == OLD
+
+
+def test_a_part_that_was_taken_for_a_stale_one_is_made_anew(path, monkeypatch):
+    """Another process may look at it between its making and its lock."""
+    flock, calls = _files.fcntl.flock, []
+
+    def lose_the_first(descriptor, operation):
+        calls.append(descriptor)
+        if len(calls) == 1:
+            (part,) = path.parent.glob(".unbag-*.part")
+            part.unlink()
+        flock(descriptor, operation)
+
+    monkeypatch.setattr(_files.fcntl, "flock", lose_the_first)
+    write_text(path, "new")
+    assert len(calls) == 2
+    assert os.listdir(path.parent) == [path.name]
+    assert path.read_text() == "new"

@@ -6,14 +6,17 @@ which syllable is the wren's, with probabilities, exactly and fast.
 
 from importlib import import_module
 
-from . import labels, union
 from ._version import __version__
-from .bags import Bags
-from .labels import LabelSets, Unknown
 
-# Loaded when first asked for: they need scikit-learn, which takes a second to import and,
-# where pandas is installed, brings that along.
+# Loaded when first asked for. numba takes a second to import, in which the command line must
+# answer Ctrl-C already; scikit-learn takes another and, where pandas is installed, brings that
+# along.
 _LAZY = {
+    "Bags": "bags",
+    "LabelSets": "labels",
+    "Unknown": "labels",
+    "labels": None,
+    "union": None,
     "BACKGROUND": "estimators",
     "is_background": "estimators",
     "DummyBags": "estimators",
@@ -43,15 +46,7 @@ _LAZY = {
     "preprocessing": None,
 }
 
-__all__ = [
-    "Bags",
-    "LabelSets",
-    "Unknown",
-    "__version__",
-    "labels",
-    "union",
-    *_LAZY,
-]
+__all__ = ["__version__", *_LAZY]
 
 
 def __getattr__(name: str) -> object:

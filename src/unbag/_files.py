@@ -10,6 +10,11 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
+try:
+    import fcntl
+except ImportError:  # Where there are no such locks, what killed processes leave stays.
+    fcntl = None
+
 Found = TypeVar("Found")
 PathLike = str | os.PathLike[str]
 
@@ -20,6 +25,11 @@ TABLES = (*DELIMITED, *PARQUET, *FEATHER)
 BAG_FILES = (".arff", ".mat", ".npz")
 ALL = (*TABLES, *BAG_FILES)
 
+# What is to be done where a file was named as the column of a role.
+IN_A_FILE = {
+    "labels": " A second table of labels is given by --label-table (label_table in Python).",
+    "instance_labels": " A corrected table is for fit alone.",
+}
 # Longer values are cut in messages.
 LONGEST_VALUE = 60
 # What unpacks to more than this, and to more than so many times what it takes in its file, is
@@ -105,8 +115,9 @@ def atomic_write(path: PathLike) -> Iterator[BinaryIO]:
     """Open a file that takes the place of an old one only when it is complete and on disk.
 
     What is written goes to a file ``.unbag-*.part`` in the same folder. It gets its name when the
-    block ends, and is removed when the block fails or is interrupted; only a killed process leaves
-    it behind, and then it may be deleted. A device or a pipe is written to as it is.
+    block ends, and is removed when the block fails or is interrupted. Only a killed process leaves
+    it behind, and then the next one that writes to this folder removes it. A device or a pipe is
+    written to as it is.
 
     Parameters
     ----------
@@ -137,11 +148,11 @@ def atomic_write(path: PathLike) -> Iterator[BinaryIO]:
         with _errors_name(path, target), target.open("wb") as device:
             yield device
         return
+    remove_stale_parts(target.parent)
     temporary = target.with_name(f".unbag-{secrets.token_hex(6)}.part")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     permissions = 0o666 if old_mode is None else old_mode & 0o777
     with _errors_name(path, temporary):
-        descriptor = os.open(temporary, flags, permissions)
+        descriptor = _open_locked(temporary, permissions)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 if old_mode is not None:
@@ -151,7 +162,8 @@ def atomic_write(path: PathLike) -> Iterator[BinaryIO]:
                 yield file
                 file.flush()
                 os.fsync(descriptor)
-            os.replace(temporary, target)
+                # Before it is closed, which ends the lock.
+                os.replace(temporary, target)
         except BaseException:
             with suppress(FileNotFoundError):
                 os.unlink(temporary)
@@ -187,6 +199,20 @@ def writing(path: PathLike) -> Iterator[BinaryIO]:
             yield file
     except OSError as error:
         raise unwritable(path, error) from error
+
+
+def make_folder(path: PathLike) -> None:
+    """Make a folder, and those around it; raise the DataError that says why not."""
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:
+        raise DataError(f"{path} is a file, and a folder is needed: name another.") from error
+    except OSError as error:
+        # The first of the folders around it that is there, if it is no folder.
+        around = next((each for each in Path(path).parents if each.exists()), None)
+        if around is not None and not around.is_dir():
+            raise DataError(f"{around} is a file, and a folder is needed: name another.") from error
+        raise DataError(f"{path} cannot be made: {error.strerror or error}.") from error
 
 
 def check_output(path: Path, *inputs: Path) -> None:
@@ -241,6 +267,44 @@ def _errors_name(path: PathLike, written: Path) -> Iterator[None]:
         if error.errno is None or error.filename not in (None, os.fspath(written)):
             raise
         raise _unwritable(path, error.errno, error.strerror) from error
+
+
+def _open_locked(temporary: Path, permissions: int) -> int:
+    """Make a temporary file, locked for as long as it is open: who wrote to it lives."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    while True:
+        descriptor = os.open(temporary, flags, permissions)
+        if fcntl is None:
+            return descriptor
+        # Where a file system knows no locks, none of its files is ever found to be stale.
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(descriptor).st_nlink:
+            return descriptor
+        # Another process has taken it for a stale one before it was locked.
+        os.close(descriptor)
+
+
+def remove_stale_parts(folder: Path) -> None:
+    """Remove what killed processes have left half-written in a folder; once in each process."""
+    if fcntl is None or folder in _tidied:
+        return
+    for part in folder.glob(".unbag-*.part"):
+        # What cannot be opened, is no file, or is locked by its writer stays.
+        with suppress(OSError):
+            descriptor = os.open(part, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+            try:
+                status = os.fstat(descriptor)
+                if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid():
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    os.unlink(part)
+            finally:
+                os.close(descriptor)
+    _tidied.add(folder)
+
+
+# The folders whose stale parts this process has removed.
+_tidied: set[Path] = set()
 
 
 def _sync_folder(folder: Path) -> None:
@@ -312,10 +376,34 @@ def check_rows(path: PathLike, rows: object) -> None:
 
 
 def check_column(path: PathLike, name: str, columns: Collection[str], role: str) -> None:
-    """Raise an error if a column is not there: it names those that are, and a near one."""
-    if name not in columns:
-        found = f"{listed(columns)}.{suggestion(name, columns)}"
-        raise DataError(f"{path} has no column {name!r} for {role}; it has {found}")
+    """Raise an error if a column is not there: it names those that are, and a near one.
+
+    Where a file was given in place of a column, the error says so.
+    """
+    if name in columns:
+        return
+    if looks_like_file(name):
+        raise DataError(
+            f"{name} looks like a file, and {role} is a column of {path}: name one of "
+            f"{listed(columns)}.{IN_A_FILE.get(role, '')}"
+        )
+    found = f"{listed(columns)}.{suggestion(name, columns)}"
+    raise DataError(f"{path} has no column {name!r} for {role}; it has {found}")
+
+
+def looks_like_file(name: str) -> bool:
+    """Return whether a name that should be a column's is rather that of a file.
+
+    Examples
+    --------
+    >>> [looks_like_file(name) for name in ("corrected.csv", "tables/corrected", "mfcc.1")]
+    [True, True, False]
+    """
+    return (
+        suffix_of(name) in (*ALL, ".toml", ".json", ".xlsx")
+        or os.sep in name
+        or os.path.isfile(name)
+    )
 
 
 def check_distinct(path: PathLike, columns: list[str]) -> None:

@@ -7,6 +7,7 @@ import http.server
 import os
 import threading
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from unbag.datasets import DatasetNotFoundError, data_homes, fetch_hja, home, load
 from unbag.datasets.hja import HJA, HJA_UNION, PAGE, convert_hja
 from unbag.datasets.home import fetch, read_dataset
+from unbag.datasets.voc12 import VOC12
 from unbag.io import DataError
 from unbag.io.npz import write_arrays
 
@@ -196,7 +198,7 @@ def test_download(tmp_path, server, monkeypatch):
     sha256 = hashlib.sha256((folder / first).read_bytes()).hexdigest()
     monkeypatch.setattr("unbag.datasets.hja.HJA", served(HJA, address, sha256))
     target = tmp_path / "home"
-    dataset = fetch_hja(data_home=target)
+    dataset = fetch_hja(data_home=target, unverified=True)
     assert dataset.bags.n_instances == 3
     assert len(requests) == 3
     assert sorted(os.listdir(target)) == ["hja", "hja.npz"]
@@ -221,7 +223,7 @@ def test_a_failed_download_leaves_nothing_half_written(tmp_path, server, fault):
     target = tmp_path / "home"
 
     with pytest.raises(expected, match=first if fault != "page" else f"{last}, line 2") as error:
-        fetch(served(HJA, address, sha256), convert_hja, target)
+        fetch(served(HJA, address, sha256), convert_hja, target, unverified=True)
     if fault != "page":
         assert PAGE in str(error.value)
         assert "could not be downloaded" in str(error.value)
@@ -236,3 +238,36 @@ def test_nothing_is_downloaded_unasked(tmp_path, server):
     with pytest.raises(DatasetNotFoundError, match="download_if_missing=True"):
         fetch(served(HJA_UNION, address), None, tmp_path / "home", download_if_missing=False)
     assert not requests
+
+
+@DOWNLOADS
+def test_nothing_that_nobody_can_verify_is_downloaded_unasked(tmp_path, server):
+    _, address, requests = server
+    with pytest.raises(DatasetNotFoundError, match=r"unverified=True \(--unverified") as error:
+        fetch(served(HJA, address), convert_hja, tmp_path / "home")
+    assert f"{address}{next(iter(PUBLISHED))} is plain http" in str(error.value)
+    assert PAGE in str(error.value)
+    assert not requests
+
+
+@DOWNLOADS
+def test_a_known_checksum_is_enough(tmp_path, server):
+    folder, address, _ = server
+    urls = {
+        name: (address + name, hashlib.sha256((folder / name).read_bytes()).hexdigest())
+        for name in PUBLISHED
+    }
+    dataset = fetch(replace(HJA, urls=urls), convert_hja, tmp_path / "home")
+    assert dataset.bags.n_instances == 3
+
+
+@pytest.mark.parametrize("source", [HJA, HJA_UNION, VOC12])
+def test_what_can_be_downloaded_can_be_verified(source):
+    assert source.urls
+    assert not source.unverifiable
+
+
+def test_a_server_must_not_lead_from_https_to_http():
+    home._refuse_plain(SimpleNamespace(url="https://here/a.txt"))
+    with pytest.raises(OSError, match=r"http://there/a\.txt is plain http"):
+        home._refuse_plain(SimpleNamespace(url="http://there/a.txt"))

@@ -1,14 +1,13 @@
 """The command line: from a table on disk to annotated instances and a report."""
 
-from . import data
-from .annotate import annotate, predict
-from .compare import compare, demo, reproduce
-from .evaluate import evaluate, report
-from .fit import fit
-from .main import app, main
+from .main import main
 
 __all__ = ["app", "main"]
 
-for _command in (fit, predict, annotate, evaluate, report, compare, reproduce, demo):
-    app.command()(_command)
-app.add_typer(data.app, name="data")
+
+def __getattr__(name: str) -> object:
+    if name != "app":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .main import command_line
+
+    return command_line()

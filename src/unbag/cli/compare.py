@@ -21,7 +21,9 @@ METHODS = (
 
 Quick = Annotated[bool, typer.Option("--quick", help="A first look: few folds, few settings.")]
 Full = Annotated[bool, typer.Option("--full", help="The paper's grids, whatever they take.")]
-Jobs = Annotated[int, typer.Option(help="Number of processes; by default, one per core.")]
+Jobs = Annotated[
+    int, typer.Option(min=0, help="Number of processes; by default, or for 0, one per core.")
+]
 Seed = Annotated[int, typer.Option(help="Of folds, draws and methods.")]
 
 
@@ -76,7 +78,7 @@ def reproduce(
         titles = {each: experiments.find_study(each).title for each in known}
         messages.result(titles)
         for each, title in () if as_json else titles.items():
-            typer.echo(f"{each:15} {title}")
+            print(f"{each:15} {title}")
         return
     if name == "page":
         write_results_page(output, page)
@@ -91,7 +93,7 @@ def reproduce(
         with how_to_continue(folder):
             made[each] = experiments.reproduce(
                 each, data, level=level, seed=seed, n_jobs=jobs or cpu_count(), out=folder,
-                redo_stale=stale, console=messages.console,
+                redo_stale=stale, console=None if as_json else messages.console,
             )  # fmt: skip
         show_tables(made[each])
         messages.note(f"Tables and figures are in {folder / each}.")
@@ -164,7 +166,8 @@ def compare(
     with how_to_continue(output):
         made = cross_validate(
             table, Roles.from_options(**given), methods=chosen, level=level_of(quick, full),
-            seed=seed, n_jobs=jobs or cpu_count(), out=output, console=messages.console,
+            seed=seed, n_jobs=jobs or cpu_count(), out=output,
+            console=None if as_json else messages.console,
         )  # fmt: skip
     show_tables(made)
     messages.note(f"Tables and figures are in {output / 'compare'}.")

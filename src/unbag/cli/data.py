@@ -7,6 +7,7 @@ import numpy as np
 import typer
 
 from unbag import datasets, io
+from unbag._files import check, suggestion
 from unbag.bags import Bags
 from unbag.labels import LabelSets
 
@@ -33,12 +34,16 @@ def list_sets(as_json: o.Json = False) -> None:
     found = {name: datasets.is_available(name) for name in datasets.names()}
     messages.result(found)
     for name, is_here in () if as_json else found.items():
-        typer.echo(f"{name:16}{'here' if is_here else 'not here: unbag data fetch ' + name}")
+        print(f"{name:16}{'here' if is_here else 'not here: unbag data fetch ' + name}")
 
 
 @app.command()
 def fetch(
     name: Annotated[str, typer.Argument(help="A data set, as `unbag data list` names it.")],
+    unverified: Annotated[
+        bool,
+        typer.Option("--unverified", help="Also over plain http, and without a known checksum."),
+    ] = False,
     as_json: o.Json = False,
 ) -> None:
     """Fetch a data set, or say where it is published and what to put where.
@@ -46,7 +51,7 @@ def fetch(
     Example: unbag data fetch hja-union
     """
     check_name(name)
-    data = datasets.load(name, download_if_missing=True)
+    data = datasets.load(name, download_if_missing=True, unverified=unverified)
     messages.result({"name": name, "bags": len(data.bags), "instances": data.bags.n_instances})
     messages.note(f"{data}")
 
@@ -67,7 +72,7 @@ def describe(
         description = datasets.load(name).description
         messages.result({"name": name, "description": description})
         if not as_json:
-            typer.echo(description)
+            print(description)
         return
     table = datasets.describe()
     messages.result(table)
@@ -94,6 +99,11 @@ def convert(
     if not source.exists() and str(source) in datasets.names():
         bags = write_data_set(datasets.load(str(source)), target)
     else:
+        check(
+            source.exists() or source.suffix or source.parent != Path("."),
+            f"There is neither a file nor a data set {str(source)!r}; data sets are "
+            f"{', '.join(datasets.names())}.{suggestion(str(source), datasets.names())}",
+        )
         with progress("converting") as report:
             bags = io.convert(source, target, io.Roles.from_options(**given), progress=report).bags
     messages.result({"output": str(target), "bags": len(bags), "instances": bags.n_instances})

@@ -1,6 +1,5 @@
 """``unbag fit``: from a table of bags, and perhaps of known instances, to a model file."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
 from enum import StrEnum
@@ -11,7 +10,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from unbag._files import check, check_output, refuse
+from unbag._files import check, check_output, existing_file, looks_like_file, refuse
 from unbag.bags import Bags
 from unbag.io import BagTable, DataError, Roles
 from unbag.io.annotated import KNOWN_LABEL, known_label_column
@@ -78,11 +77,11 @@ def fit(
 
     Example: unbag fit words.csv --bag word --labels tags -o words.unbag
     """
-    corrections = Path(given["instance_labels"] or "")
-    if corrections.is_file():
-        given["instance_labels"] = None
-    wanted = Roles.from_options(**given)
     with open_source(table) as source:
+        corrections = corrections_in(given["instance_labels"], source.columns)
+        if corrections is not None:
+            given["instance_labels"] = None
+        wanted = Roles.from_options(**given)
         if dry_run:
             show_plan(source.peek(wanted), output)
             return
@@ -91,7 +90,7 @@ def fit(
             data = source.read(wanted, progress=report)
     refuse_unsplit(data)
     known = None
-    if corrections.is_file():
+    if corrections is not None:
         known = corrected_labels(corrections, data)
     elif wanted.instance_labels is not None:
         known = data.bags.instance_labels
@@ -102,18 +101,21 @@ def fit(
     )
     with progress("fitting") as report:
         model.model.set_params(callback=lambda done, _: report(done, max_iter))
-        from unbag.estimators.or_logistic import InterruptedFitWarning
+        from unbag.fitting.solvers import interruptions_raised
 
-        with warnings.catch_warnings():
-            # In Python a fit keeps what it has reached; a command leaves what was there before.
-            warnings.simplefilter("error", InterruptedFitWarning)
-            try:
-                model.fit(bags, data.labels, **fit_options(model, known))
-            except InterruptedFitWarning:
-                raise KeyboardInterrupt from None
+        # In Python a fit keeps what it has reached; a command leaves what was there before.
+        with interruptions_raised():
+            model.fit(bags, data.labels, **fit_options(model, known))
     model.model.set_params(callback=None)
     model.save(output, info={**facts(data), "background": background_facts(model.model)})
     summarise(model, data, known, output)
+
+
+def corrections_in(given: str | None, columns: Sequence[str]) -> Path | None:
+    """Return the corrected table that --instance-labels names; None if it names a column."""
+    if given is None or given in columns:
+        return None
+    return existing_file(given) if looks_like_file(given) else None
 
 
 def refuse_unsplit(data: BagTable) -> None:

@@ -1,35 +1,105 @@
-"""What all commands share: what a person sees of them, and how they fail.
+"""What all commands share: what a person sees of them, and how they fail or are stopped.
 
 While a command runs, people are told on stderr; its result goes to stdout. It fails in one line,
 with a code, and leaves nothing half-written. Exit codes: 0 for success, 1 for data that cannot be
-used, 2 for a command that cannot be understood, 130 for Ctrl-C. In Python's development mode
-(``-X dev``), errors keep their trace.
+used, 2 for a command that cannot be understood, 3 for a fault of unbag itself, 130 for Ctrl-C, 143
+for SIGTERM, 141 where nobody reads what is printed. With ``--debug``, errors keep their trace.
+
+Nothing is imported at the top that takes time: `main` has to answer Ctrl-C before.
 """
 
-import json
+import os
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict
-from pathlib import Path
-from typing import Annotated, Any
-
-import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table
-from rich.text import Text
+from contextlib import contextmanager, suppress
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from unbag._extras import MissingExtraError
 from unbag._version import __version__
-from unbag.io import Peek
 
-app: typer.Typer = typer.Typer(
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import typer
+    from rich.console import Console
+
+    from unbag.io import Peek
+
+BAD_DATA, FAULT, BROKEN_PIPE = 1, 3, 128 + signal.SIGPIPE
+
+
+class StopSignals:
+    """What Ctrl-C and SIGTERM do to a command.
+
+    While it runs, the first of them raises KeyboardInterrupt, so that what is half-written is
+    removed; a second one ends the process at once. So does the first one while modules are
+    imported, when nothing is written yet: an exception that is raised in the middle of an import
+    may be lost, or come out as something else.
+
+    Attributes
+    ----------
+    received : int or None
+        The signal that stops the command.
+    """
+
+    def __init__(self) -> None:
+        self.received: int | None = None
+        self._raises = False
+
+    @property
+    def exit_code(self) -> int:
+        """What a shell gives for a program that this signal has ended."""
+        return 128 + (self.received or signal.SIGINT)
+
+    def answer(self) -> Callable[[], None]:
+        """Answer the signals from now on; return what undoes that."""
+        hook = sys.unraisablehook
+        before = {}
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                # A program in the background may be meant to ignore them.
+                if signal.getsignal(number) is not signal.SIG_IGN:
+                    before[number] = signal.signal(number, self._stop)
+            sys.unraisablehook = lambda lost: self._raise_later(lost) or hook(lost)
+
+        def undo():
+            sys.unraisablehook = hook
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+        return undo
+
+    @contextmanager
+    def raised(self) -> Iterator[None]:
+        """Let the first signal raise KeyboardInterrupt."""
+        self.received, self._raises = None, True
+        try:
+            yield
+        finally:
+            self._raises = False
+
+    def _stop(self, number, _):
+        if self._raises and self.received is None:
+            self.received = number
+            raise KeyboardInterrupt
+        with suppress(OSError):
+            os.write(2, b"unbag: stopped.\n")
+        os._exit(128 + number)
+
+    def _raise_later(self, lost):
+        """Send a signal again whose exception was lost where none can be raised; say whether."""
+        is_stop = self.received is not None and issubclass(lost.exc_type, KeyboardInterrupt)
+        if is_stop:
+            number, self.received = self.received, None
+            threading.Timer(0.01, os.kill, (os.getpid(), number)).start()
+        return is_stop
+
+
+stop_signals: StopSignals = StopSignals()
 
 
 class Messages:
@@ -39,14 +109,25 @@ class Messages:
     ----------
     as_json : bool
         Whether the result is wanted for machines: then people are told of what is wrong only.
+    debug : bool
+        Whether errors are shown with their trace.
     """
 
     as_json: bool = False
+    debug: bool = False
 
     @property
-    def console(self) -> Console:
+    def console(self) -> "Console":
         """A console on stderr; made anew, since tests and pipes exchange it."""
+        from rich.console import Console
+
         return Console(stderr=True, highlight=False, soft_wrap=True)
+
+    @property
+    def progress_console(self) -> "Console | None":
+        """The console, if progress is to be shown there."""
+        console = self.console
+        return console if console.is_terminal and not self.as_json else None
 
     def choose_json(self, wanted: bool) -> bool:
         """Take note of the option ``--json``."""
@@ -68,8 +149,10 @@ class Messages:
 
     def result(self, value: object) -> None:
         """Print a result for machines, if they are asked for, on stdout."""
+        import json
+
         if self.as_json:
-            typer.echo(json.dumps(value, indent=2, default=_json_value, allow_nan=False))
+            print(json.dumps(value, indent=2, default=_json_value, allow_nan=False))
 
 
 messages: Messages = Messages()
@@ -89,13 +172,20 @@ def progress(title: str) -> Iterator[Callable[..., None]]:
     callable
         To be called as ``report(done, total)``; a total of None is one that nobody knows.
     """
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )  # fmt: skip
+
     columns = (
         TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"),
         TimeElapsedColumn(), TextColumn("left:"), TimeRemainingColumn(),
     )  # fmt: skip
-    console = messages.console
-    hidden = messages.as_json or not console.is_terminal
-    with Progress(*columns, console=console, disable=hidden, transient=True) as bars:
+    console = messages.progress_console
+    with Progress(*columns, console=console, disable=console is None, transient=True) as bars:
         bar = bars.add_task(title, total=None)
         yield lambda done, total=None: bars.update(bar, completed=done, total=total)
 
@@ -107,6 +197,10 @@ def print_table(
     notes: Sequence[str] = (),
 ) -> None:
     """Print a table for people, on stdout."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
     # As text: names of people's classes and files may look like markup.
     caption = Text("\n".join(notes)) if notes else None
     table = Table(title=Text(title), caption=caption, caption_justify="left")
@@ -117,8 +211,10 @@ def print_table(
     Console().print(table)
 
 
-def show_plan(plan: Peek, output: Path) -> None:
+def show_plan(plan: "Peek", output: "Path") -> None:
     """Say how a table would be read, and what would be written."""
+    from dataclasses import asdict
+
     roles: dict[str, Any] = {} if plan.roles is None else asdict(plan.roles)
     messages.result(
         {"path": plan.path, "format": plan.format, "rows": plan.n_rows, "roles": roles,
@@ -126,39 +222,148 @@ def show_plan(plan: Peek, output: Path) -> None:
     )  # fmt: skip
     if messages.as_json:
         return
-    typer.echo(f"{plan.path}: {plan.format}" + (", one row per bag" if plan.is_wide else ""))
+    print(f"{plan.path}: {plan.format}" + (", one row per bag" if plan.is_wide else ""))
     if plan.n_rows is not None:
-        typer.echo(f"rows: {plan.n_rows:,}")
+        print(f"rows: {plan.n_rows:,}")
     for role, value in roles.items():
         if value:
             names = ", ".join(map(str, value)) if isinstance(value, tuple) else value
-            typer.echo(f"{role}: {names}")
+            print(f"{role}: {names}")
     if plan.roles is not None:
         with_role = {column for _, column in plan.roles.columns()}
         others = [name for name in plan.columns if name not in with_role]
-        typer.echo(f"carried through: {', '.join(others) or 'nothing'}")
-    typer.echo(f"would write: {output}")
+        print(f"carried through: {', '.join(others) or 'nothing'}")
+    print(f"would write: {output}")
 
 
-def show_version(wanted: bool) -> None:
-    """Print the version and leave."""
-    if wanted:
-        typer.echo(f"unbag {__version__}")
-        raise typer.Exit
+@contextmanager
+def one_line_failures(context: Any) -> Iterator[None]:
+    """Turn whatever ends a command into a line on stderr and an exit code.
 
-
-@app.callback()
-def unbag(
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=show_version, is_eager=True, help="Print the version."),
-    ] = False,
-) -> None:
-    """Label single instances from labels given to whole bags.
-
-    Example: unbag data convert letter-frost words.csv, then unbag fit words.csv -o words.unbag,
-    then unbag annotate words.unbag words.csv -o annotated.csv
+    Parameters
+    ----------
+    context : click Context
+        Of the program; it knows the command.
     """
+    try:
+        with stop_signals.raised():
+            yield
+            # What cannot be printed is an error of this command, not of the interpreter's end.
+            sys.stdout.flush()
+    except BaseException as error:
+        code = explain(error, context.invoked_subcommand)
+        if code is None:
+            raise
+        raise SystemExit(code) from None
+
+
+def explain(error: BaseException, command: str) -> int | None:
+    """Say in a line why a command ends; return its exit code, or None where typer knows both."""
+    # On its way out of an import, what the signal raised may have become an ImportError.
+    if isinstance(error, KeyboardInterrupt) or stop_signals.received is not None:
+        # Where the exception went through code made of text, such as a named tuple's, Python would
+        # end by SIGINT and forget our code. Running some more of such code makes it forget that.
+        exec("")
+        messages.say("unbag: stopped. No file is left half-written.")
+        return stop_signals.exit_code
+    # rich turns a broken pipe into the end of the program.
+    cause = error.__context__ if isinstance(error, SystemExit) else error
+    if isinstance(cause, BrokenPipeError):
+        # Whoever read our output has seen enough: what is left of it goes nowhere.
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    if isinstance(error, SystemExit) or hasattr(error, "exit_code"):
+        return None
+    if isinstance(error, MemoryError):
+        report_error("there is not enough memory for this table.", error)
+        return BAD_DATA
+    if isinstance(error, (ValueError, OSError, MissingExtraError)):
+        report_error(text_of_error(error), error)
+        return BAD_DATA
+    what = f"{type(error).__name__}: {error}".splitlines()[0]
+    report_error(
+        f"{command} came upon a fault of unbag itself ({what}). Please run it again with --debug, "
+        "and report what that prints.",
+        error,
+    )
+    return FAULT
+
+
+def report_error(text: str, error: BaseException) -> None:
+    """Say in one line what is wrong, after the trace if that is asked for."""
+    if messages.debug:
+        import traceback
+
+        traceback.print_exception(error)
+    messages.say(f"unbag: error: {text}")
+
+
+def text_of_error(error: Exception) -> str:
+    """Return what an error says; those of the operating system without their number.
+
+    Examples
+    --------
+    >>> text_of_error(OSError(28, "No space left on device", "m.unbag"))
+    'm.unbag: No space left on device.'
+    """
+    if not isinstance(error, OSError) or error.strerror is None:
+        return str(error)
+    where = "" if error.filename is None else f"{error.filename}: "
+    return f"{where}{error.strerror.removesuffix('.')}."
+
+
+@cache
+def command_line() -> "typer.Typer":
+    """Put the commands together."""
+    # Here, because they need numpy, numba and more, which takes seconds.
+    import typer
+    from typer.core import TyperGroup
+
+    from .annotate import annotate, predict
+    from .compare import compare, demo, reproduce
+    from .data import app as data_commands
+    from .evaluate import evaluate, report
+    from .fit import fit
+
+    class Commands(TyperGroup):
+        """Commands that fail in one line."""
+
+        def invoke(self, ctx: Any) -> Any:
+            with one_line_failures(ctx):
+                return super().invoke(ctx)
+
+    def show_version(wanted: bool) -> None:
+        if wanted:
+            print(f"unbag {__version__}")
+            raise typer.Exit
+
+    app = typer.Typer(
+        cls=Commands,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+
+    @app.callback()
+    def unbag(
+        version: bool = typer.Option(
+            False, "--version", callback=show_version, is_eager=True, help="Print the version."
+        ),
+        debug: bool = typer.Option(
+            False, "--debug", help="Show the trace of an error; may stand anywhere."
+        ),
+    ) -> None:
+        """Label single instances from labels given to whole bags.
+
+        Example: unbag data convert letter-frost words.csv, then unbag fit words.csv -o words.unbag,
+        then unbag annotate words.unbag words.csv -o annotated.csv
+        """
+
+    for command in (fit, predict, annotate, evaluate, report, compare, reproduce, demo):
+        app.command()(command)
+    app.add_typer(data_commands, name="data")
+    return app
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -167,28 +372,21 @@ def main(arguments: list[str] | None = None) -> None:
     Parameters
     ----------
     arguments : list of str, optional
-        In place of the program's own.
+        In place of the program's own. Then signals are answered as before afterwards; a program
+        answers them until it has ended.
     """
-    arguments = sys.argv[1:] if arguments is None else arguments
-    with warnings.catch_warnings():
-        warnings.simplefilter("default", UserWarning)
-        warnings.showwarning = lambda message, *_, **__: messages.warn(message)
-        try:
-            app(arguments, prog_name="unbag")
-        except KeyboardInterrupt:
-            messages.say("unbag: stopped.")
-            code = 130
-        except BrokenPipeError:
-            # Whoever read our output has seen enough.
-            code = 1
-        except (
-            ValueError, OSError, TypeError, AttributeError, RuntimeError, MissingExtraError,
-        ) as error:  # fmt: skip
-            if sys.flags.dev_mode:
-                raise
-            messages.say(f"unbag: error: {error}")
-            code = 1
-        except MemoryError:
-            messages.say("unbag: error: there is not enough memory for this table.")
-            code = 1
-    sys.exit(code)
+    undo = stop_signals.answer()
+    given = sys.argv[1:] if arguments is None else arguments
+    messages.debug = "--debug" in given
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("default", UserWarning)
+            warnings.showwarning = lambda message, *_, **__: messages.warn(message)
+            try:
+                app = command_line()
+            except Exception as error:
+                sys.exit(explain(error, "starting"))
+            app([each for each in given if each != "--debug"], prog_name="unbag")
+    finally:
+        if arguments is not None:
+            undo()

@@ -82,6 +82,9 @@ def roles_for_model(
             check_column(source.path, column, present, role)
         if present and getattr(remembered, role) not in present:
             remembered = replace(remembered, **{role: None})
+    # Seconds are carried, lest they become features: that is no other role.
+    seconds = {remembered.start, remembered.end}
+    given = replace(given, carry=tuple(name for name in given.carry if name not in seconds))
     taken = {column for _, column in given.columns()}
     carried = tuple(name for name in remembered.carry if name in present and name not in taken)
     roles = replace(remembered, carry=carried).merged(given)

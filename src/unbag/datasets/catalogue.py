@@ -79,6 +79,7 @@ def load(
     random_state: Seed = 0,
     data_home: DataHome = None,
     download_if_missing: bool = False,
+    unverified: bool = False,
 ) -> Dataset:
     """Read a data set by its name.
 
@@ -92,6 +93,8 @@ def load(
         Where to look for those that do not ship with the package; see `data_homes`.
     download_if_missing : bool, default=False
         Whether to download what is not there. A `DatasetNotFoundError` says what else to do.
+    unverified : bool, default=False
+        Whether to download, too, what comes over plain http and has no known checksum.
 
     Returns
     -------
@@ -105,7 +108,9 @@ def load(
     _check_name(name)
     if name in _LOADERS:
         return _LOADERS[name](random_state=random_state)
-    return _FETCHERS[name][1](data_home=data_home, download_if_missing=download_if_missing)
+    return _FETCHERS[name][1](
+        data_home=data_home, download_if_missing=download_if_missing, unverified=unverified
+    )
 
 
 def describe(

@@ -12,7 +12,7 @@ SPECIES = (
     "CBCH", "VATH", "HEWA", "SWTH", "HAFL", "WETA",
 )  # fmt: skip
 
-PAGE = "http://web.engr.oregonstate.edu/~briggsf/kdd2012datasets/hja_birdsong/"
+PAGE = "https://web.engr.oregonstate.edu/~briggsf/kdd2012datasets/hja_birdsong/"
 FEATURES = "hja_birdsong_features.txt"
 INSTANCE_LABELS = "hja_birdsong_instance_labels.txt"
 BAG_LABELS = "hja_birdsong_bag_labels.txt"
@@ -31,7 +31,7 @@ Cite: F. Briggs, X. Z. Fern and R. Raich (2012), "Rank-loss support instance mac
 instance annotation", KDD.
 """
 
-# No checksums are published.
+# No checksums are published; the server answers over https.
 _SHARED = {
     "folder": "hja",
     "published": FILES,
@@ -59,7 +59,9 @@ HJA_UNION = Source(
 )
 
 
-def fetch_hja(data_home: DataHome = None, download_if_missing: bool = True) -> Dataset:
+def fetch_hja(
+    data_home: DataHome = None, download_if_missing: bool = True, unverified: bool = False
+) -> Dataset:
     """Read HJA birdsong with the bag labels as published, which may name birds without a syllable.
 
     Parameters
@@ -69,6 +71,8 @@ def fetch_hja(data_home: DataHome = None, download_if_missing: bool = True) -> D
         one that the environment variable ``UNBAG_DATA`` names, and then the user's cache.
     download_if_missing : bool, default=True
         Whether to download what is not there.
+    unverified : bool, default=False
+        Whether to download, too, what comes over plain http and has no known checksum.
 
     Returns
     -------
@@ -82,10 +86,12 @@ def fetch_hja(data_home: DataHome = None, download_if_missing: bool = True) -> D
     instances in the same order, where -1 means that nobody labelled it.
     ``hja_birdsong_bag_labels.txt`` has a line per bag: its number, then its classes.
     """
-    return fetch(HJA, convert_hja, data_home, download_if_missing)
+    return fetch(HJA, convert_hja, data_home, download_if_missing, unverified)
 
 
-def fetch_hja_union(data_home: DataHome = None, download_if_missing: bool = True) -> Dataset:
+def fetch_hja_union(
+    data_home: DataHome = None, download_if_missing: bool = True, unverified: bool = False
+) -> Dataset:
     """Read HJA birdsong with each bag labelled by the union of its instances' labels.
 
     Parameters
@@ -96,12 +102,14 @@ def fetch_hja_union(data_home: DataHome = None, download_if_missing: bool = True
         cache.
     download_if_missing : bool, default=True
         Whether to download what is not there.
+    unverified : bool, default=False
+        Whether to download, too, what comes over plain http and has no known checksum.
 
     Returns
     -------
     Dataset
     """
-    return fetch(HJA_UNION, convert_hja_union, data_home, download_if_missing)
+    return fetch(HJA_UNION, convert_hja_union, data_home, download_if_missing, unverified)
 
 
 def convert_hja(folder: Path) -> Arrays:

@@ -54,7 +54,8 @@ class Source:
     description : str
     urls : dict of str to (str, str or None)
         For each file, its address and its SHA-256 where that is known; empty where there is no
-        address that a program may download from.
+        address that a program may download from. Over plain http and without a SHA-256, nobody
+        can tell what arrives, and files are fetched only by those who say that they know.
     is_union : bool
         Whether the labels of every bag are the union of its instances' labels.
     """
@@ -67,6 +68,15 @@ class Source:
     description: str
     urls: Mapping[str, tuple[str, str | None]] = field(default_factory=dict)
     is_union: bool = True
+
+    @property
+    def unverifiable(self) -> list[str]:
+        """The addresses of files of which nobody could tell whether they are what was published."""
+        return [
+            url
+            for url, sha256 in self.urls.values()
+            if sha256 is None and not url.startswith("https:")
+        ]
 
 
 def data_homes(data_home: DataHome = None) -> list[Path]:
@@ -114,6 +124,7 @@ def fetch(
     convert: Callable[[Path], Arrays],
     data_home: DataHome = None,
     download_if_missing: bool = True,
+    unverified: bool = False,
 ) -> Dataset:
     """Read a data set from the data home; convert or download it first where that is needed.
 
@@ -126,6 +137,8 @@ def fetch(
     data_home : str or path, optional
         See `data_homes`.
     download_if_missing : bool, default=True
+    unverified : bool, default=False
+        Whether to download files, too, that come over plain http and have no known SHA-256.
 
     Returns
     -------
@@ -134,6 +147,13 @@ def fetch(
     local = find_local(source, data_home)
     if local is None and not (download_if_missing and source.urls):
         raise DatasetNotFoundError(_where_to_put(source, data_home))
+    if local is None and source.unverifiable and not unverified:
+        raise DatasetNotFoundError(
+            f"{source.name} was not downloaded: {source.unverifiable[0]} is plain http, and there "
+            "is no known SHA-256 to tell whether what arrives is what was published. If you trust "
+            "the way to it, pass unverified=True (--unverified on the command line).\n"
+            + _where_to_put(source, data_home)
+        )
     place = local or _download(source, data_home)
     if place.is_file():
         return read_dataset(place, source)
@@ -215,9 +235,12 @@ def _download(source, data_home):
         urls={name: url for name, (url, _) in source.urls.items()},
         retry_if_failed=RETRIES,
     )
+    has_bar = sys.stderr.isatty() and bool(find_spec("tqdm"))
     try:
-        for name in source.urls:
-            registry.fetch(name, progressbar=sys.stderr.isatty() and bool(find_spec("tqdm")))
+        for name, (url, sha256) in source.urls.items():
+            is_safe = sha256 is None and url.startswith("https:")
+            hooks = {"response": _refuse_plain} if is_safe else None
+            registry.fetch(name, downloader=pooch.HTTPDownloader(progressbar=has_bar, hooks=hooks))
     except (OSError, ValueError) as error:
         # An empty folder would only look as if something had been fetched.
         with suppress(OSError):
@@ -226,6 +249,12 @@ def _download(source, data_home):
             f"{source.name} could not be downloaded: {error}\n{_where_to_put(source, data_home)}"
         ) from error
     return folder
+
+
+def _refuse_plain(response, **_):
+    """Refuse an answer that came over plain http after all, because a server sent us on there."""
+    if not response.url.startswith("https:"):
+        raise OSError(f"{response.url} is plain http, to which a server over https has led.")
 
 
 def _writable(data_home):

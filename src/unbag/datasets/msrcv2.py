@@ -36,7 +36,9 @@ for MIML instance annotation", KDD.
 )
 
 
-def fetch_msrcv2(data_home: DataHome = None, download_if_missing: bool = True) -> Dataset:
+def fetch_msrcv2(
+    data_home: DataHome = None, download_if_missing: bool = True, unverified: bool = False
+) -> Dataset:
     """Read the segments of MSRC v2, and what each photograph shows.
 
     Parameters
@@ -48,6 +50,8 @@ def fetch_msrcv2(data_home: DataHome = None, download_if_missing: bool = True) -
     download_if_missing : bool, default=True
         Without effect, and here because every ``fetch_`` function has it: the file is published in
         an archive that Python cannot unpack.
+    unverified : bool, default=False
+        Without effect, as `download_if_missing`.
 
     Returns
     -------
@@ -62,7 +66,7 @@ def fetch_msrcv2(data_home: DataHome = None, download_if_missing: bool = True) -
     which joins neighbouring photographs with the same classes, of which there are many: about 360
     bags instead of 591. A warning says so, and the result is not kept.
     """
-    return fetch(MSRCV2, convert_msrcv2, data_home, download_if_missing)
+    return fetch(MSRCV2, convert_msrcv2, data_home, download_if_missing, unverified)
 
 
 def convert_msrcv2(folder: Path) -> Arrays:

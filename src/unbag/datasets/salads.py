@@ -43,7 +43,9 @@ recognizing food preparation activities", UbiComp.
 )
 
 
-def fetch_50salads(data_home: DataHome = None, download_if_missing: bool = True) -> Dataset:
+def fetch_50salads(
+    data_home: DataHome = None, download_if_missing: bool = True, unverified: bool = False
+) -> Dataset:
     """Read what accelerometers on kitchen tools felt, and what the cook was doing.
 
     Parameters
@@ -55,6 +57,8 @@ def fetch_50salads(data_home: DataHome = None, download_if_missing: bool = True)
     download_if_missing : bool, default=True
         Without effect, and here because every ``fetch_`` function has it: its authors hand the
         files out on their own page.
+    unverified : bool, default=False
+        Without effect, as `download_if_missing`.
 
     Returns
     -------
@@ -74,7 +78,7 @@ def fetch_50salads(data_home: DataHome = None, download_if_missing: bool = True)
     mean and the standard deviation of the acceleration along x, y and z, the standard deviation of
     its strength, and the share of samples that arrived; without samples, all are zero.
     """
-    return fetch(SALADS, convert_salads, data_home, download_if_missing)
+    return fetch(SALADS, convert_salads, data_home, download_if_missing, unverified)
 
 
 def convert_salads(folder: Path) -> Arrays:

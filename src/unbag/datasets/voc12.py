@@ -29,6 +29,8 @@ FEATURE_NAMES = (
 )  # fmt: skip
 
 ARCHIVE = "VOCtrainval_11-May-2012.tar"
+# Its publishers give none; this is the one by which other libraries know the archive.
+SHA256 = "e14f763270cf193d0b5f74b169f44157a4b0c6efa708f4dd0ff78ee691763bcb"
 LIST = "ImageSets/Segmentation/trainval.txt"
 
 VOC12 = Source(
@@ -37,8 +39,7 @@ VOC12 = Source(
     folder="voc12",
     published=(LIST,),
     page="http://host.robots.ox.ac.uk/pascal/VOC/voc2012/ (VOCdevkit/VOC2012)",
-    # No checksum is published.
-    urls={ARCHIVE: (f"http://host.robots.ox.ac.uk/pascal/VOC/voc2012/{ARCHIVE}", None)},
+    urls={ARCHIVE: (f"http://host.robots.ox.ac.uk/pascal/VOC/voc2012/{ARCHIVE}", SHA256)},
     description="""\
 Voc12: outlined objects in photographs.
 
@@ -56,7 +57,9 @@ Visual Object Classes (VOC) challenge", International Journal of Computer Vision
 )
 
 
-def fetch_voc12(data_home: DataHome = None, download_if_missing: bool = True) -> Dataset:
+def fetch_voc12(
+    data_home: DataHome = None, download_if_missing: bool = True, unverified: bool = False
+) -> Dataset:
     """Read the outlined objects of PASCAL VOC 2012, in photographs that show at least two kinds.
 
     Parameters
@@ -67,6 +70,8 @@ def fetch_voc12(data_home: DataHome = None, download_if_missing: bool = True) ->
         user's cache.
     download_if_missing : bool, default=True
         Whether to download what is not there: 2 gigabytes, and as much again unpacked.
+    unverified : bool, default=False
+        Whether to download, too, what comes over plain http and has no known checksum.
 
     Returns
     -------
@@ -83,7 +88,7 @@ def fetch_voc12(data_home: DataHome = None, download_if_missing: bool = True) ->
     if download_if_missing and find_local(VOC12, data_home) is None:
         # Nobody should wait for 2 gigabytes that cannot be read.
         require("PIL")
-    return fetch(VOC12, convert_voc12, data_home, download_if_missing)
+    return fetch(VOC12, convert_voc12, data_home, download_if_missing, unverified)
 
 
 def convert_voc12(folder: Path) -> Arrays:

@@ -34,6 +34,7 @@ from unbag.fitting import (
     thread_map,
     two_halves,
 )
+from unbag.fitting.solvers import InterruptedFitWarning
 from unbag.union import (
     IntractableBagError,
     IntractableBagWarning,
@@ -56,10 +57,6 @@ from .resuming import ResumableClassifier
 
 # By how much a background must be better, in nats per bag, to be taken: of equals, the simpler.
 CLEARLY = 0.1
-
-
-class InterruptedFitWarning(ConvergenceWarning):
-    """A fit was interrupted: the model is that of its last completed iteration."""
 
 
 class ORLogisticRegression(ResumableClassifier):

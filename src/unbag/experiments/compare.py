@@ -15,7 +15,7 @@ from .ledger import Ledger
 from .methods import BOUNDS, METHODS, PENALISED, WITH_PROBABILITIES, Method, levels
 from .plan import Plan
 from .reproduce import write
-from .runner import run
+from .runner import check_process_count, run
 from .tables import Table, comparison_table
 
 #: What is compared with and without instance labels, and what needs them.
@@ -53,6 +53,7 @@ def compare(
     -------
     list of Table
     """
+    check_process_count(n_jobs)
     path = Path(path).resolve()
     table = read(path, roles)
     if methods is None:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from unbag._files import atomic_write
+from unbag._files import atomic_write, make_folder
 from unbag._version import __version__
 
 from .sources import fingerprint
@@ -93,15 +93,20 @@ class Ledger:
         LedgerInUseError
             At once, if another process is writing.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
         lines = self.folder / LINES
         with _locked(self.folder):
             # Another process may have written since this ledger was read.
             self._read(self.folder)
-            with lines.open("ab") as self._file:
-                # A line that was cut short by a kill must not go on.
-                self._file.truncate(lines.read_bytes().rfind(b"\n") + 1)
-                yield
+            try:
+                with lines.open("ab") as self._file:
+                    # A line that was cut short by a kill must not go on.
+                    self._file.truncate(lines.read_bytes().rfind(b"\n") + 1)
+                    yield
+            except BaseException:
+                if not lines.stat().st_size:
+                    lines.unlink()
+                raise
             compress(self.folder)
 
     def add(self, unit: Unit, result: Values) -> None:

@@ -14,13 +14,13 @@ from pathlib import Path
 from rich.console import Console
 
 from unbag._extras import require
-from unbag._files import write_text
+from unbag._files import make_folder, write_text
 
 from .comparison import mean_over_draws
 from .figures import Figure
 from .ledger import Ledger
 from .plan import LEVELS, Plan, available
-from .runner import do, run
+from .runner import check_process_count, do, run
 from .studies import STUDIES, find_study
 from .tables import Table, read_csv
 from .unit import Values
@@ -74,6 +74,7 @@ def reproduce(
     """
     if level not in LEVELS:
         raise ValueError(f"level must be one of {LEVELS}; got {level!r}.")
+    check_process_count(n_jobs)
     study = find_study(name)
     # An hour's work must not end in an error about its figures.
     require("matplotlib")
@@ -97,7 +98,7 @@ def reproduce(
 
 def write(results: Sequence[Table | Figure], folder: Path, plan: Plan) -> None:
     """Write tables as Markdown and CSV, figures as PNG and SVG, and how they were made."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     for each in results:
         if isinstance(each, Figure):
             each.save(folder)

@@ -1,10 +1,14 @@
 """Doing units of work, on several processes, with progress, and so that it can be stopped."""
 
+import os
 import signal
+import threading
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from multiprocessing import get_context
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from multiprocessing import connection, get_context, parent_process
 
 from rich.console import Console
 from rich.progress import (
@@ -18,6 +22,7 @@ from rich.progress import (
 from sklearn.exceptions import ConvergenceWarning
 
 from unbag._threads import one_blas_thread
+from unbag.fitting.solvers import interruptions_raised
 
 from .ledger import Ledger
 from .unit import Unit, Values
@@ -28,7 +33,15 @@ def do(unit: Unit) -> Values:
     with one_blas_thread(), warnings.catch_warnings():
         # A number of iterations that is published, or the default, is meant to end fits.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return unit.task(unit)
+        # What an interrupted fit has reached is no result.
+        with interruptions_raised():
+            return unit.task(unit)
+
+
+def check_process_count(n_jobs: int) -> None:
+    """Raise an error unless work can be done on so many processes."""
+    if n_jobs < 1:
+        raise ValueError(f"n_jobs must be at least 1, a number of processes; got {n_jobs}.")
 
 
 def run(
@@ -67,7 +80,10 @@ def run(
     )  # fmt: skip
     # Looking back over minutes: units take from milliseconds to minutes.
     progress = Progress(
-        *columns, console=console, disable=console is None, speed_estimate_period=600
+        *columns,
+        console=console,
+        disable=console is None or not console.is_terminal,
+        speed_estimate_period=600,
     )
     with progress:
         bar = progress.add_task(title, total=len(pending))
@@ -83,11 +99,8 @@ def _finished(units, n_jobs):
         for unit in units:
             yield unit, do(unit)
         return
-    # Not forked: a process with threads must not be. Ctrl-C reaches the whole group, and only
-    # this process shall answer it.
-    pool = ProcessPoolExecutor(
-        n_jobs, get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN)
-    )
+    # Not forked: a process with threads must not be.
+    pool = ProcessPoolExecutor(n_jobs, get_context("spawn"), _end_with_parent)
     waiting = iter(units)
     running = {}
     try:
@@ -95,15 +108,47 @@ def _finished(units, n_jobs):
             # A few more than there are processes, so that none waits; not all, so that a stop
             # finds little to call off.
             while len(running) < 2 * n_jobs and (unit := next(waiting, None)) is not None:
-                running[pool.submit(do, unit)] = unit
+                with _no_interrupts():
+                    running[pool.submit(do, unit)] = unit
             if not running:
                 break
             done, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
                 yield running.pop(future), future.result()
         pool.shutdown()
+    except BrokenProcessPool as error:
+        raise ChildProcessError(
+            "A process that did a part of the work was killed, perhaps for want of memory: the "
+            "same command goes on from here; try it with fewer --jobs."
+        ) from error
     finally:
         processes = list((pool._processes or {}).values())
         pool.shutdown(wait=False, cancel_futures=True)
         for process in processes:
             process.terminate()
+
+
+@contextmanager
+def _no_interrupts() -> Iterator[None]:
+    """Start processes that Ctrl-C does not reach, from their first moment.
+
+    A terminal sends it to all of them, and only this one shall answer. It does so when the block
+    ends, if it was sent meanwhile; in what was started, the signal stays blocked.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _end_with_parent():
+    """End this process when the one that started it ends, however that ends."""
+    parent = parent_process()
+    assert parent is not None, "only a process that another one started has a parent"
+
+    def watch():
+        connection.wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

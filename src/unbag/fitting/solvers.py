@@ -8,10 +8,13 @@ directly, `fit_stochastic` by steps of EM on samples of the bags.
 Two models are told apart by bags that neither was fitted to: `two_halves`, `held_out_evidence`.
 """
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
 
 from unbag.union import IntractableBagError
 
@@ -23,6 +26,21 @@ from .statistics import Statistics
 # A step must gain at least this part of what the gradient promises; else it is halved.
 SUFFICIENT = 0.3
 SHORTER = 0.5
+
+
+class InterruptedFitWarning(ConvergenceWarning):
+    """A fit was interrupted: the model is that of its last completed iteration."""
+
+
+@contextmanager
+def interruptions_raised() -> Iterator[None]:
+    """Let an interrupted fit raise KeyboardInterrupt, rather than warn and keep what it has."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", InterruptedFitWarning)
+        try:
+            yield
+        except InterruptedFitWarning:
+            raise KeyboardInterrupt from None
 
 
 def fit_em(

@@ -263,6 +263,13 @@ class Roles:
         (('pitch',), 'labels')
         """
         given = self if self.delimiter is not None else replace(self, delimiter=DELIMITER)
+        if given.label_table is not None:
+            second = Path(given.label_table)
+            check(
+                second.exists() or second.name not in columns,
+                f"{second.name} is a column of {path}, and label_table is a second table: give the "
+                "column as labels.",
+            )
         if not need_labels:
             for role in ("labels", "unknown"):
                 if getattr(given, role) not in columns:
@@ -272,9 +279,14 @@ class Roles:
         taken = {column for _, column in given.columns()}
         for role, column in USUAL.items():
             superseded = role == "labels" and given.label_table is not None
-            free = getattr(given, role) is None and column in columns and column not in taken
-            if free and not superseded:
-                given = replace(given, **{role: column})
+            # Seconds are carried, lest they become features: that is no other role.
+            is_carried = role in ("start", "end") and column in given.carry
+            free = getattr(given, role) is None and (column not in taken or is_carried)
+            if free and column in columns and not superseded:
+                others = tuple(name for name in given.carry if name != column)
+                given = replace(
+                    given, **{role: column}, carry=others if is_carried else given.carry
+                )
         check(
             given.bag is not None,
             f"{path}: which column names the bag of each row? Name one of {listed(columns)}.",

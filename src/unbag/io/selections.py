@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from unbag._files import DataError, PathLike, check, refuse, shortened, writing
+from unbag._files import DataError, PathLike, check, make_folder, refuse, shortened, writing
 
 from .arrays import is_unknown
 from .bag_table import BagTable
@@ -192,10 +192,7 @@ def _write_groups(path, spans, lines, suffix):
             f"{path}: there are {len(spans.groups)} recordings, and each needs a file of its own: "
             "name a folder.",
         )
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise DataError(f"{path} cannot be made: {error.strerror}.") from error
+        make_folder(path)
         files = _file_names(path, spans.groups, suffix)
     for file_path, (group, instances) in zip(files, spans.groups.items(), strict=True):
         with writing(file_path) as file:

@@ -1,0 +1,211 @@
+"""How commands end: in one line and a code, with whatever they had begun undone."""
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import warnings
+
+import pytest
+
+from toys import ROLES
+from unbag import _files
+from unbag.experiments import Ledger, Unit, runner
+from unbag.fitting.solvers import InterruptedFitWarning
+
+PROGRAM = (sys.executable, "-m", "unbag.cli")
+
+
+def fail_with(error):
+    def fail(*_, **__):
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize(
+    "error",
+    [IndexError("index 3"), KeyError("coef_"), UnboundLocalError("x"), TypeError("no len()"),
+     AttributeError("no shape"), RecursionError("too deep"), AssertionError(), EOFError("cut")],
+    ids=repr,
+)  # fmt: skip
+def test_a_fault_of_ours_is_one_kind_line(error, run, monkeypatch):
+    monkeypatch.setattr("unbag.datasets.names", fail_with(error))
+    code, out, errors = run("data", "list")
+    assert (code, out) == (3, "")
+    assert len(errors.splitlines()) == 1
+    name = type(error).__name__
+    assert errors.startswith(f"unbag: error: data came upon a fault of unbag itself ({name}: ")
+    assert "--debug" in errors
+
+
+def test_a_module_that_does_not_load_is_one_kind_line(run, monkeypatch):
+    # The package's `main` is the function, which hides the module.
+    module = sys.modules["unbag.cli.main"]
+    monkeypatch.setattr(module, "command_line", fail_with(ImportError("no library")))
+    code, _, errors = run("data", "list")
+    assert code == 3
+    assert errors.startswith("unbag: error: starting came upon a fault of unbag itself (ImportErr")
+
+
+@pytest.mark.parametrize("place", [0, 2])
+def test_debug_shows_the_trace_wherever_it_stands(place, run, monkeypatch):
+    monkeypatch.setattr("unbag.datasets.names", fail_with(KeyError("coef_")))
+    arguments = ["data", "list"]
+    arguments.insert(place, "--debug")
+    code, _, errors = run(*arguments)
+    assert code == 3
+    assert "Traceback" in errors
+    assert "in fail" in errors
+    code, _, errors = run("data", "list")
+    assert "Traceback" not in errors
+
+
+def test_errors_of_the_system_come_without_their_number(run, monkeypatch):
+    error = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "m.unbag")
+    monkeypatch.setattr("unbag.datasets.names", fail_with(error))
+    code, _, errors = run("data", "list")
+    assert (code, errors) == (1, "unbag: error: m.unbag: No space left on device.\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_a_command(number, run, monkeypatch):
+    monkeypatch.setattr("unbag.datasets.names", lambda: signal.raise_signal(number))
+    before = signal.getsignal(number)
+    code, _, errors = run("data", "list")
+    assert code == 128 + number
+    assert errors == "unbag: stopped. No file is left half-written.\n"
+    assert signal.getsignal(number) is before
+
+
+def test_a_signal_is_not_lost_where_nothing_can_be_raised(run, monkeypatch):
+    """An exception in a finaliser is printed and forgotten: the signal comes again."""
+
+    class Finalised:
+        def __del__(self):
+            signal.raise_signal(signal.SIGTERM)
+
+    def lose():
+        Finalised()
+        signal.sigtimedwait([], 10)
+        return []
+
+    monkeypatch.setattr("unbag.datasets.names", lose)
+    code, _, errors = run("data", "list")
+    assert code == 143
+    assert "Traceback" not in errors
+
+
+def test_a_signal_that_has_become_another_error(run, monkeypatch):
+    """As in modules in C, which say that they cannot be imported whatever was raised."""
+
+    def turn():
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except KeyboardInterrupt:
+            raise ImportError("numpy._core.multiarray failed to import") from None
+
+    monkeypatch.setattr("unbag.datasets.names", turn)
+    code, _, errors = run("data", "list")
+    assert (code, errors) == (143, "unbag: stopped. No file is left half-written.\n")
+
+
+STOPPED_IN_IMPORTS = """
+import signal, sys
+class Stop:
+    def find_spec(self, name, *_):
+        if name == "numba":
+            signal.raise_signal(int(sys.argv[-1]))
+sys.meta_path.insert(0, Stop())
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from unbag.cli import main
+assert "numba" not in sys.modules
+sys.argv[1:] = ["data", "list", sys.argv[-1]]
+main()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_the_start(number):
+    done = subprocess.run(
+        [sys.executable, "-c", STOPPED_IN_IMPORTS, str(int(number))],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (128 + number, "unbag: stopped.\n")
+
+
+def test_a_reader_that_has_gone_is_no_error():
+    process = subprocess.Popen(
+        [*PROGRAM, "data", "list"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    process.stdout.close()
+    errors = process.stderr.read()
+    process.stderr.close()
+    assert (process.wait(), errors) == (141, b"")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no disk is always full here")
+def test_output_that_cannot_be_printed_is_an_error():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*PROGRAM, "data", "list"], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert (done.returncode, done.stderr) == (1, "unbag: error: No space left on device.\n")
+
+
+def interrupted_unit(unit):
+    warnings.warn("half a fit", InterruptedFitWarning, stacklevel=1)
+    return {"accuracy": 0.5}
+
+
+def test_half_a_fit_is_no_result(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        runner.do(Unit(interrupted_unit))
+    ledger = Ledger(tmp_path, "inductive")
+    with pytest.raises(KeyboardInterrupt), ledger.writing():
+        runner.run([Unit(interrupted_unit)], ledger)
+    assert not list(ledger.folder.iterdir()), "an empty ledger is left behind"
+
+
+def test_results_for_machines_stand_alone(words, tmp_path):
+    done = subprocess.run(
+        [*PROGRAM, "compare", words, *ROLES, "--quick", "--jobs", "1", "--methods", "dummy-bags",
+         "-o", tmp_path / "results", "--json"],
+        capture_output=True, text=True, env={**os.environ, "FORCE_COLOR": "1"},
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["compare"]
+
+
+@pytest.mark.parametrize("jobs", ["-7", "-1"])
+@pytest.mark.parametrize("command", ["compare", "reproduce"])
+def test_a_number_of_processes_below_zero(command, jobs, run, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    what = [words, *ROLES] if command == "compare" else ["datasets"]
+    code, _, errors = run(command, *what, "--jobs", jobs)
+    assert code == 2
+    assert "--jobs" in errors
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize("output", ["taken", "taken/below"])
+@pytest.mark.parametrize(
+    "command", [("compare", "words.csv", *ROLES, "--quick"), ("reproduce", "datasets"), ("demo",)]
+)
+def test_a_file_where_a_folder_is_needed(command, output, run, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "taken").write_text("a file")
+    code, _, errors = run(*command, "-o", output)
+    assert code == 1
+    assert errors.splitlines()[-1] == (
+        "unbag: error: taken is a file, and a folder is needed: name another."
+    )
+    assert (tmp_path / "taken").read_text() == "a file"
+
+
+def test_a_folder_that_cannot_be_made(tmp_path, monkeypatch):
+    monkeypatch.setattr("pathlib.Path.mkdir", fail_with(PermissionError(13, "Permission denied")))
+    with pytest.raises(_files.DataError, match="results cannot be made: Permission denied"):
+        _files.make_folder(tmp_path / "results")
