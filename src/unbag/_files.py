@@ -6,9 +6,10 @@ import secrets
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from difflib import get_close_matches
 from pathlib import Path
 from typing import BinaryIO, TypeVar
+
+from unbag._messages import listed, suggestion
 
 try:
     import fcntl
@@ -30,8 +31,6 @@ IN_A_FILE = {
     "labels": " A second table of labels is given by --label-table (label_table in Python).",
     "instance_labels": " A corrected table is for fit alone.",
 }
-# Longer values are cut in messages.
-LONGEST_VALUE = 60
 # What unpacks to more than this, and to more than so many times what it takes in its file, is
 # refused: honest numbers do so only where hardly any differs from its neighbours.
 LARGEST_UNPACKED = 128 << 20
@@ -411,47 +410,3 @@ def check_distinct(path: PathLike, columns: list[str]) -> None:
     if len(set(columns)) < len(columns):
         twice = next(name for name in columns if columns.count(name) > 1)
         raise DataError(f"{path} has two columns named {twice!r}: rename one.")
-
-
-def shortened(value: object) -> str:
-    """Write a value so that it fits into a message.
-
-    Examples
-    --------
-    >>> shortened("wren")
-    "'wren'"
-    >>> len(shortened("w" * 1000))
-    60
-    """
-    text = repr(value)
-    return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 4]}...{text[-1]}"
-
-
-def listed(names: Iterable[object]) -> str:
-    """Join names for a message, and cut a long list.
-
-    Examples
-    --------
-    >>> listed(["bag", "tags"])
-    'bag, tags'
-    >>> listed([f"x{column}" for column in range(64)])
-    'x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11 and 52 more'
-    """
-    names = [str(name) for name in names]
-    more = f" and {len(names) - 12} more" if len(names) > 12 else ""
-    return ", ".join(names[:12]) + more
-
-
-def suggestion(name: str, names: Iterable[str]) -> str:
-    """Propose the name that was probably meant, as a sentence to append; empty if none is near.
-
-    Examples
-    --------
-    >>> suggestion("labels", ["Label", "word"])
-    " Did you mean 'Label'?"
-    >>> suggestion("labels", ["word"])
-    ''
-    """
-    by_lower = {str(each).lower(): each for each in names}
-    near = get_close_matches(str(name).lower(), by_lower, n=1)
-    return f" Did you mean {by_lower[near[0]]!r}?" if near else ""

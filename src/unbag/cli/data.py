@@ -7,7 +7,8 @@ import numpy as np
 import typer
 
 from unbag import datasets, io
-from unbag._files import check, suggestion
+from unbag._files import check
+from unbag._messages import suggestion
 from unbag.bags import Bags
 from unbag.labels import LabelSets
 

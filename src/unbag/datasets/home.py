@@ -17,7 +17,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from unbag._files import DataError, listed
+from unbag._files import DataError
+from unbag._messages import listed
 from unbag._warnings import warn_caller
 from unbag.io.npz import OPTIONAL, REQUIRED, bags_of, read_arrays, write_arrays
 

@@ -17,12 +17,11 @@ from unbag._files import (
     check,
     existing_file,
     faults_at,
-    listed,
     refuse,
-    shortened,
     unreadable,
     writing,
 )
+from unbag._messages import listed, shortened
 from unbag.bags import Bags
 from unbag.labels import LabelSets, normal_spelling
 

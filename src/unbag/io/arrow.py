@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import ipc, parquet, types
 
-from unbag._files import PARQUET, DataError, check, check_distinct, shortened, suffix_of
+from unbag._files import PARQUET, DataError, check, check_distinct, suffix_of
+from unbag._messages import shortened
 
 from .arrow_types import is_list, is_list_of_numbers, is_number, type_fault
 from .bag_table import CHUNK_BYTES

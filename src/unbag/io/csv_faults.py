@@ -4,7 +4,8 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from unbag._files import DataError, PathLike, listed, refuse, shortened
+from unbag._files import DataError, PathLike, refuse
+from unbag._messages import listed, shortened
 
 from .csv import (
     DELIMITER_NAMES,

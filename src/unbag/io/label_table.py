@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from unbag._files import DataError, check_column, refuse, shortened, suggestion
+from unbag._files import DataError, check_column, refuse
+from unbag._messages import shortened, suggestion
 from unbag.labels import Unknown
 
 from .roles import label_text, parse_cell

@@ -12,10 +12,10 @@ from unbag._files import (
     check_unpacked,
     existing_file,
     faults_at,
-    listed,
     refuse,
     writing,
 )
+from unbag._messages import listed
 from unbag.bags import Bags
 from unbag.labels import LabelSets, normal_spelling
 

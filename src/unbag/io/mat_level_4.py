@@ -6,7 +6,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from unbag._files import check_unpacked, shortened
+from unbag._files import check_unpacked
+from unbag._messages import shortened
 
 from .mat_variables import CHAR, SPARSE, ByteOrder, Head, demand, file_size, sparse_matrix
 

@@ -23,7 +23,8 @@ from typing import Any, BinaryIO, Literal, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from unbag._files import DataError, check, check_unpacked, shortened, unreadable
+from unbag._files import DataError, check, check_unpacked, unreadable
+from unbag._messages import shortened
 
 ByteOrder: TypeAlias = Literal["<", ">"]
 

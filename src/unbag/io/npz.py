@@ -20,10 +20,9 @@ from unbag._files import (
     check_unpacked,
     existing_file,
     faults_at,
-    listed,
-    shortened,
     writing,
 )
+from unbag._messages import listed, shortened
 from unbag.bags import Bags
 from unbag.labels import LabelSets, normal_spelling
 

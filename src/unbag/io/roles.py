@@ -6,17 +6,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Self
 
-from unbag._files import (
-    DataError,
-    PathLike,
-    check,
-    check_column,
-    existing_file,
-    listed,
-    refuse,
-    suggestion,
-    unreadable,
-)
+from unbag._files import DataError, PathLike, check, check_column, existing_file, refuse, unreadable
+from unbag._messages import listed, suggestion
 from unbag.labels import DELIMITER, Unknown, normal_spelling
 
 # Columns of these names have these roles unless others are named for them.
@@ -287,24 +278,24 @@ class Roles:
                 given = replace(
                     given, **{role: column}, carry=others if is_carried else given.carry
                 )
-        check(
-            given.bag is not None,
-            f"{path}: which column names the bag of each row? Name one of {listed(columns)}.",
-        )
-        check(
-            not need_labels or given.labels is not None or given.label_table is not None,
-            f"{path} has no labels: name the column that holds those of the bag, or a second table "
-            f"with columns bag and label. Its columns are {listed(columns)}.",
-        )
+        if given.bag is None:
+            raise DataError(
+                f"{path}: which column names the bag of each row? Name one of {listed(columns)}."
+            )
+        if need_labels and given.labels is None and given.label_table is None:
+            raise DataError(
+                f"{path} has no labels: name the column that holds those of the bag, or a second "
+                f"table with columns bag and label. Its columns are {listed(columns)}."
+            )
         if given.features is None:
             taken = {column for _, column in given.columns()} | {NUMBER}
             found = [name for name in columns if name in numbers and name not in taken]
             given = replace(given, features=[name for name in found if name.strip()])
-        check(
-            given.features,
-            f"{path} has no column of numbers left to be a feature: add one, or name them. Its "
-            f"columns are {listed(columns)}.",
-        )
+        if not given.features:
+            raise DataError(
+                f"{path} has no column of numbers left to be a feature: add one, or name them. Its "
+                f"columns are {listed(columns)}."
+            )
         return given
 
 

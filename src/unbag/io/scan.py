@@ -15,7 +15,8 @@ from numpy.typing import DTypeLike, NDArray
 from pyarrow import types
 
 from unbag._checks import first_nonfinite
-from unbag._files import DataError, check_rows, check_same, refuse, shortened
+from unbag._files import DataError, check_rows, check_same, refuse
+from unbag._messages import shortened
 from unbag.bags import offsets_of
 from unbag.labels import LabelSets, Unknown
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from unbag._files import DataError, PathLike, check, make_folder, refuse, shortened, writing
+from unbag._files import DataError, PathLike, check, make_folder, refuse, writing
+from unbag._messages import shortened
 
 from .arrays import is_unknown
 from .bag_table import BagTable

@@ -19,11 +19,11 @@ from unbag._files import (
     check,
     check_format,
     check_same,
-    listed,
     refuse,
     suffix_of,
     writing,
 )
+from unbag._messages import listed
 from unbag.bags import Bags
 from unbag.labels import LabelSets
 
