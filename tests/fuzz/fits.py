@@ -123,11 +123,11 @@ def check(rng: np.random.Generator, folder: Path) -> Counter:
             arguments = draw_fit_arguments(rng, kind, bags, labels)
             (folder / "arguments.txt").write_text(f"{arguments}\n")
             model = kind(**options).fit(bags, labels, **arguments)
-        except REFUSALS as error:
-            assert str(error).strip(), "an error without a message"
+        except REFUSALS:
             return Counter({"refused": 1})
-        except TypeError as error:
-            assert is_sparse, f"TypeError: {error}"
+        except TypeError:
+            if not is_sparse:
+                raise
             return Counter({"refused": 1})
         for name, value in vars(model).items():
             if name in ("coef_", "intercept_"):

@@ -5,7 +5,7 @@ lie above the error, and "auto" must reach its tolerance.
 """
 
 from collections import Counter
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 
 import mpmath
@@ -154,7 +154,7 @@ def check(rng: np.random.Generator, folder: Path) -> Counter:
     given = np.asfortranarray(log_prior) if rng.random() < 0.2 else log_prior
     np.savez(folder / "bags.npz", log_prior=log_prior, offsets=offsets, y=y, pinned=pinned)
     exact = log_prior.astype(np.float64)
-    parts = [slice(*pair) for pair in zip(offsets[:-1], offsets[1:], strict=True)]
+    parts = [slice(*pair) for pair in pairwise(offsets)]
     truths = [recursion_bag(exact[p], y[b], pinned[p]) for b, p in enumerate(parts)]
     tolerance = float(rng.choice(TOLERANCES))
     for method in ("auto", *METHODS):
