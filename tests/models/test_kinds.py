@@ -60,6 +60,7 @@ def test_no_array_that_counts_may_hold_what_is_no_number(kept, number, path):
         ("DummyBags", "frequency_", 1.5, "frequency_ of DummyBags must be from 0 to 1"),
         ("DummyInstances", "frequency_", -0.5, "frequency_ of DummyInstances must be from 0 to 1"),
         ("LSBCMM", "component_proba_", 1.1, "component_proba_ of LSBCMM must be from 0 to 1"),
+        ("LSBCMM", "component_proba_", 0.9, "component_proba_ of LSBCMM must add up to one in"),
         ("LSBCMM", "scaler_.scale_", -1, "scale_ of StandardScaler must be finite and above 0"),
         ("LSBCMM", "scaler_.var_", -1, "var_ of StandardScaler must be finite and not negative"),
         ("MIMLNN", "scaler.scale_", 0, "scale_ of MinMaxScaler must be finite and above 0"),
@@ -93,6 +94,41 @@ def test_single_numbers_that_cannot_have_been_learnt(kept, name, number, why, pa
     header["model"]["state"][name] = number
     container.write(path, header, arrays)
     with pytest.raises(ModelFileError, match=why):
+        unbag.load(path)
+
+
+@pytest.mark.parametrize("last", [-(2**31), 5, 7])
+def test_offsets_of_sparse_matrices_are_checked(last, path):
+    # SciPy itself lets the negative one pass, and a product with the matrix then segfaults.
+    header, arrays = container.read(FOLDER / "RBFDictionary-csr_matrix.unbag")
+    arrays["dictionary_.indptr"][-1] = last
+    container.write(path, header, arrays)
+    with pytest.raises(ModelFileError, match="offsets of a sparse matrix do not fit its entries"):
+        unbag.load(path)
+
+
+@pytest.mark.parametrize(
+    ("kept", "array", "number"),
+    [
+        ("LSBCMM", "scaler_.scale_", 5e-324),
+        ("MIMLFast", "scaler_.mean_", 1e308),
+        ("OnInstances-RobustScaler", "transformer_.scale_", 5e-324),
+        ("RBFDictionary", "dictionary_", 1e160),
+    ],
+)
+def test_finite_numbers_must_lead_to_finite_answers(kept, array, number, path):
+    header, arrays = container.read(FOLDER / f"{kept}.unbag")
+    arrays[array].flat[0] = number
+    container.write(path, header, arrays)
+    with pytest.raises(ModelFileError, match="answers that are not finite"):
+        unbag.load(path)
+
+
+def test_parameters_must_lead_to_finite_answers(path):
+    header, arrays = container.read(FOLDER / "BagContext.unbag")
+    header["model"]["params"]["weight"] = {"is": "float", "value": "nan"}
+    container.write(path, header, arrays)
+    with pytest.raises(ModelFileError, match="answers that are not finite"):
         unbag.load(path)
 
 

@@ -9,6 +9,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from unbag._scikit_learn import BaseEstimator
 from unbag.bags import Bags
@@ -101,7 +102,7 @@ def _unsound(path, header, why):
 
 
 def _try_out(model):
-    """Ask a model about one bag of one instance, so that arrays that do not match come out."""
+    """Ask a model about one bag of one instance, which shows whether its numbers fit together."""
     n_features = first_learnt(model, "n_features_in_")
     if n_features is None:
         raise ModelFileError("it does not say how many features it takes")
@@ -111,13 +112,15 @@ def _try_out(model):
     bags = Bags(np.ones((1, n_features)), [0, 1])
     with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
         scored = hasattr(model, "decision_function")
-        scores = model.decision_function(bags) if scored else model.transform(bags)
+        scores = model.decision_function(bags) if scored else model.transform(bags).X
     if scored and (
         np.ndim(model.classes_) != 1 or scores.shape not in ((1, len(model.classes_)), (1,))
     ):
         raise ModelFileError(
             f"it gives scores of shape {scores.shape} for {len(model.classes_)} classes"
         )
+    if not np.isfinite(scores.data if sparse.issparse(scores) else scores).all():
+        raise ModelFileError("its numbers lead to answers that are not finite")
 
 
 class Decoder:
