@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fuzz.content import Content, check_agrees, draw_content, text_bytes
-from fuzz.damage import damaged, encoded, hostile_text
+from fuzz.damage import damaged, encoded, hostile_text, valid_text
 from fuzz.reading import attempt, check_refusal
 from unbag import io
 from unbag.cli.fit import corrected_labels
@@ -117,7 +117,7 @@ def selections(rng: np.random.Generator, folder: Path) -> None:
     path = write_table(folder, rows)
     roles = Roles(start="start", end="end", media="note" if rng.random() < 0.5 else None)
     table = attempt(path, roles, rng)
-    labels = np.array([hostile_text(rng) if rng.random() < 0.2 else "owl" for _ in rows])
+    labels = np.array([valid_text(rng) if rng.random() < 0.2 else "owl" for _ in rows])
     out = folder / "selections"
     write = (io.write_raven, io.write_audacity)[rng.integers(2)]
     try:

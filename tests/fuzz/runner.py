@@ -288,7 +288,8 @@ class Run:
         self.totals.cases += 1
         worker.process.kill()
         crash = worker.scratch / "crash.txt"
-        self._keep(worker, number, f"{what}\n{crash.read_text()}")
+        trace = crash.read_text().partition("\nExtension modules")[0]
+        self._keep(worker, number, f"{trace}\n{what}")
         worker.stop()
         self._employ(left)
 
