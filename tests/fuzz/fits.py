@@ -132,5 +132,9 @@ def check(rng: np.random.Generator, folder: Path) -> Counter:
         for name, value in vars(model).items():
             if name in ("coef_", "intercept_"):
                 assert np.isfinite(value).all(), f"{name} is not finite"
-        check_answers(model, bags, labels)
+        try:
+            check_answers(model, bags, labels)
+        except ValueError:
+            # In words: with such features, doubles cannot tell the classes apart.
+            return Counter({"fitted, then refused to answer": 1})
     return Counter({"fitted": 1})
