@@ -19,6 +19,8 @@ from unbag.union.dispatch import METHODS
 # Labellings that the oracle lists for the most likely one.
 MOST_LABELLINGS = 5000
 SCALES = (0.0, 1e-300, 1e-9, 1.0, 5.0, 20.0, 60.0, 400.0, 1e4, 1e8, 1e11)
+# More than a few are rare: the oracle's time doubles with each.
+MANY_CLASSES, MOST_CLASSES = 7, 9
 TOLERANCES = (1e-3, 1e-6, 1e-9, 1e-10)
 
 
@@ -56,6 +58,8 @@ def draw_bag(rng: np.random.Generator, n_classes: int) -> tuple[np.ndarray, np.n
     y = rng.choice(states, n_classes)
     sizes = [rng.integers(4), *(y == 1).sum() + rng.integers(0, 5, 4), rng.integers(7, 24)]
     n_instances = int(rng.choice(sizes))
+    if n_classes < MANY_CLASSES and rng.random() < 0.01:
+        n_instances = int(rng.integers(100, 400))
     pinned = np.full(n_instances, -1)
     allowed = np.flatnonzero(y)
     if len(allowed) and rng.random() < 0.3:
@@ -143,8 +147,10 @@ def check_normalised(log_prior: np.ndarray) -> None:
 
 def check(rng: np.random.Generator, folder: Path) -> Counter:
     """Try a handful of bags with every method."""
-    n_classes = int(rng.integers(1, 7))
-    bags = [draw_bag(rng, n_classes) for _ in range(rng.integers(1, 6))]
+    n_classes, n_bags = int(rng.integers(1, MANY_CLASSES)), int(rng.integers(1, 6))
+    if rng.random() < 0.01:
+        n_classes, n_bags = int(rng.integers(MANY_CLASSES, MOST_CLASSES + 1)), 1
+    bags = [draw_bag(rng, n_classes) for _ in range(n_bags)]
     log_prior = np.concatenate([bag[0] for bag in bags]).reshape(-1, n_classes)
     y = np.array([bag[1] for bag in bags])
     pinned = np.concatenate([bag[2] for bag in bags]).astype(int)

@@ -26,16 +26,24 @@ from zlib import crc32
 import numpy as np
 
 TARGETS = ("inference", "fits", "tables", "models", "commands")
-#: What a case may take: memory above that of an idle worker, and seconds.
-MOST_BYTES = 1 << 30
-MOST_SECONDS = 60.0
-#: Twice of that is refused by the system, lest a case takes the memory of the machine.
-REFUSED_BYTES = 2 * MOST_BYTES
+#: More is refused by the system, lest a case takes the memory of the machine.
+REFUSED_BYTES = 2 << 30
 #: Seconds that a worker has for its first case, before which it imports and compiles.
 STARTING_SECONDS = 300.0
 #: Cases that are handed to a worker at a time.
 BATCH = 20
 FACTS = "fault.txt"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a case may take: bytes above those of an idle worker, and seconds."""
+
+    most_bytes: int = 1 << 30
+    most_seconds: float = 60.0
+
+
+USUAL_LIMITS = Limits()
 
 
 @dataclass
@@ -98,15 +106,17 @@ class Worker:
     seed : int
     scratch : Path
         A folder of the worker's own.
+    limits : Limits
     """
 
-    def __init__(self, target: str, seed: int, scratch: Path) -> None:
+    def __init__(self, target: str, seed: int, scratch: Path, limits: Limits) -> None:
         context = get_context("spawn")
+        self.limits = limits
         self.scratch = scratch
         self.scratch.mkdir(parents=True)
         self.began = context.Array("d", [-1.0, time.monotonic()], lock=False)
         self.pipe, other = context.Pipe()
-        arguments = target, seed, scratch, self.began, other
+        arguments = target, seed, scratch, limits, self.began, other
         self.process = context.Process(target=_work, args=arguments, daemon=True)
         self.process.start()
         other.close()
@@ -118,7 +128,7 @@ class Worker:
 
     def is_late(self) -> bool:
         """Whether the case takes too long."""
-        most = STARTING_SECONDS if self.number < 0 else MOST_SECONDS
+        most = STARTING_SECONDS if self.number < 0 else self.limits.most_seconds
         return time.monotonic() - self.began[1] > most
 
     def stop(self) -> None:
@@ -129,7 +139,7 @@ class Worker:
         shutil.rmtree(self.scratch, ignore_errors=True)
 
 
-def _work(target, seed, scratch, began, pipe):
+def _work(target, seed, scratch, limits, began, pipe):
     """Try the cases of each range that comes through the pipe, and send back what happened."""
     # One thread each: workers fill the cores, and memory is that of the case alone.
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
@@ -156,7 +166,7 @@ def _work(target, seed, scratch, began, pipe):
             except Exception:
                 fault = traceback.format_exc()
             taken = _status("VmHWM") - idle
-            if fault is None and taken > MOST_BYTES:
+            if fault is None and taken > limits.most_bytes:
                 fault = f"It took {taken / 2**20:.0f} MB of memory."
             pipe.send((number, counts, taken, fault))
             if fault is not None:
@@ -194,6 +204,7 @@ class Run:
         When to end, as `time.monotonic` tells it.
     progress : callable, optional
         Called with the totals now and then.
+    limits : Limits, optional
     """
 
     def __init__(
@@ -205,10 +216,11 @@ class Run:
         kept: Path = Path("build/fuzz"),
         until: float = float("inf"),
         progress: Callable[[Totals], None] = lambda totals: None,
+        limits: Limits = USUAL_LIMITS,
     ) -> None:
         self.target, self.seed, self.numbers = target, seed, numbers
         self.n_workers, self.kept, self.until = n_workers, kept, until
-        self.progress = progress
+        self.progress, self.limits = progress, limits
         self.totals = Totals(target)
         self._open: dict[Worker, list[int]] = {}
         self._serial = count()
@@ -237,7 +249,8 @@ class Run:
         """Start a worker, with what another has left to do, or with new cases."""
         batch = numbers or self._next_batch()
         if batch:
-            worker = Worker(self.target, self.seed, self._scratch / str(next(self._serial)))
+            scratch = self._scratch / str(next(self._serial))
+            worker = Worker(self.target, self.seed, scratch, self.limits)
             self._hand_over(worker, batch)
 
     def _next_batch(self):
@@ -275,7 +288,7 @@ class Run:
                     worker.stop()
         for worker in list(self._open):
             if worker.is_late():
-                self._bury(worker, f"It took more than {MOST_SECONDS:.0f} s.")
+                self._bury(worker, f"It took more than {self.limits.most_seconds:.0f} s.")
 
     def _bury(self, worker, what):
         """Enter the fault of a case that its worker did not survive, and replace the worker."""

@@ -79,7 +79,8 @@ class Range(NamedTuple):
 
 
 _LARGEST = float(np.finfo(np.float64).max)
-FINITE = Range(-_LARGEST, _LARGEST, "finite")
+# Larger ones leave no room for a sum of products with features.
+FINITE = Range(-1e300, 1e300, "finite, and small enough to be multiplied")
 POSITIVE = Range(math.ulp(0), _LARGEST, "finite and above 0")
 NOT_NEGATIVE = Range(0, _LARGEST, "finite and not negative")
 # Weights that are added in another order may exceed their sum by its rounding.

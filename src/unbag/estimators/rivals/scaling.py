@@ -34,7 +34,7 @@ def fitted_scaler(model: Any, X: np.ndarray) -> Any:
         When a feature is too large for distances and variances; names it.
     """
     check_choices(model, scaling=SCALINGS)
-    largest = np.abs(X).max(axis=0)
+    largest = np.abs(X).max(axis=0).astype(np.float64)
     if (largest > LARGEST_FEATURE).any():
         column = int(np.argmax(largest))
         names = getattr(model, "feature_names_in_", None)
