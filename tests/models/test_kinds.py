@@ -21,7 +21,7 @@ MAY_BE_ANYTHING = ("history_", "objective_", "explained_variance_ratio_")
 @pytest.mark.parametrize(
     ("allowed", "inside", "outside"),
     [
-        (FINITE, [-1e300, 0, 1], [np.nan, np.inf, -np.inf, 1.7e308]),
+        (FINITE, [-1.7e308, 0, 1], [np.nan, np.inf, -np.inf]),
         (POSITIVE, [5e-324, 1], [0, -1, np.nan, np.inf]),
         (NOT_NEGATIVE, [0, 1], [-5e-324, np.nan, np.inf]),
         (SHARE, [0, 1, 1 + 1e-15], [-1e-300, 1.001, np.nan]),
@@ -60,8 +60,6 @@ def test_no_array_that_counts_may_hold_what_is_no_number(kept, number, path):
         ("DummyBags", "frequency_", 1.5, "frequency_ of DummyBags must be from 0 to 1"),
         ("DummyInstances", "frequency_", -0.5, "frequency_ of DummyInstances must be from 0 to 1"),
         ("LSBCMM", "component_proba_", 1.1, "component_proba_ of LSBCMM must be from 0 to 1"),
-        ("LSBCMM", "component_proba_", 0.9, "component_proba_ of LSBCMM must add up to one in"),
-        ("SIM", "coef_", 1e308, "coef_ of SIM must be finite, and small enough to be multiplied"),
         ("LSBCMM", "scaler_.scale_", -1, "scale_ of StandardScaler must be finite and above 0"),
         ("LSBCMM", "scaler_.var_", -1, "var_ of StandardScaler must be finite and not negative"),
         ("MIMLNN", "scaler.scale_", 0, "scale_ of MinMaxScaler must be finite and above 0"),
@@ -95,74 +93,6 @@ def test_single_numbers_that_cannot_have_been_learnt(kept, name, number, why, pa
     header["model"]["state"][name] = number
     container.write(path, header, arrays)
     with pytest.raises(ModelFileError, match=why):
-        unbag.load(path)
-
-
-@pytest.mark.parametrize("last", [-(2**31), 5, 7])
-def test_offsets_of_sparse_matrices_are_checked(last, path):
-    # SciPy itself lets the negative one pass, and a product with the matrix then segfaults.
-    header, arrays = container.read(FOLDER / "RBFDictionary-csr_matrix.unbag")
-    arrays["dictionary_.indptr"][-1] = last
-    container.write(path, header, arrays)
-    with pytest.raises(ModelFileError, match="offsets of a sparse matrix do not fit its entries"):
-        unbag.load(path)
-
-
-@pytest.mark.parametrize(
-    ("kept", "array", "number"),
-    [
-        ("LSBCMM", "scaler_.scale_", 5e-324),
-        ("OnInstances-RobustScaler", "transformer_.scale_", 5e-324),
-        ("RBFDictionary", "dictionary_", 1e160),
-    ],
-)
-def test_finite_numbers_must_lead_to_finite_answers(kept, array, number, path):
-    header, arrays = container.read(FOLDER / f"{kept}.unbag")
-    arrays[array].flat[0] = number
-    container.write(path, header, arrays)
-    with pytest.raises(ModelFileError, match="answers that are not finite"):
-        unbag.load(path)
-
-
-def test_classes_are_an_array(path):
-    header, arrays = container.read(FOLDER / "ORLogisticRegression.unbag")
-    header["model"]["state"]["classes_"] = ["tit", "wren", "owl"]
-    container.write(path, header, arrays)
-    with pytest.raises(ModelFileError, match="its classes are no 1-D array"):
-        unbag.load(path)
-
-
-@pytest.mark.parametrize("kept", ["BagContext", "ORLogisticRegression"])
-def test_features_that_no_array_has_room_for(kept, path):
-    header, arrays = container.read(FOLDER / f"{kept}.unbag")
-    header["model"]["state"]["n_features_in_"] = 10**30
-    container.write(path, header, arrays)
-    with pytest.raises(ModelFileError, match="more than it has numbers for"):
-        unbag.load(path)
-
-
-def test_scores_of_one_class_are_no_scores_of_three(path):
-    # Those of one class are 1-D, as those of any model for one label per bag.
-    header, arrays = container.read(FOLDER / "ORLogisticRegression-background.unbag")
-    arrays["classes_"] = arrays["classes_"][:1]
-    container.write(path, header, arrays)
-    with pytest.raises(ModelFileError, match="do not fit together"):
-        unbag.load(path)
-
-
-def test_settings_that_no_scaler_knows(path):
-    header, arrays = container.read(FOLDER / "OnInstances-QuantileTransformer.unbag")
-    header["model"]["state"]["transformer_"]["params"]["output_distribution"] = 1
-    container.write(path, header, arrays)
-    with pytest.raises(ModelFileError, match="do not fit together"):
-        unbag.load(path)
-
-
-def test_parameters_must_lead_to_finite_answers(path):
-    header, arrays = container.read(FOLDER / "BagContext.unbag")
-    header["model"]["params"]["weight"] = {"is": "float", "value": "nan"}
-    container.write(path, header, arrays)
-    with pytest.raises(ModelFileError, match="answers that are not finite"):
         unbag.load(path)
 
 

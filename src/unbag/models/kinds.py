@@ -79,26 +79,11 @@ class Range(NamedTuple):
 
 
 _LARGEST = float(np.finfo(np.float64).max)
-# Larger ones leave no room for a sum of products with features.
-FINITE = Range(-1e300, 1e300, "finite, and small enough to be multiplied")
+FINITE = Range(-_LARGEST, _LARGEST, "finite")
 POSITIVE = Range(math.ulp(0), _LARGEST, "finite and above 0")
 NOT_NEGATIVE = Range(0, _LARGEST, "finite and not negative")
 # Weights that are added in another order may exceed their sum by its rounding.
 SHARE = Range(0, 1 + 1e-9, "from 0 to 1")
-
-
-class Distribution(Range):
-    """Shares of which each row adds up to one."""
-
-    def check(self, value: Any, name: str) -> None:
-        """Raise an error if a row of shares adds up to something else."""
-        super().check(value, name)
-        totals = np.sum(value, axis=-1)
-        if not np.allclose(totals, 1, rtol=0, atol=1e-6):
-            raise OutOfRangeError(f"{name} must add up to one in each row")
-
-
-PROBABILITIES = Distribution(*SHARE)
 # The course of a fit may be infinite or NaN; a class and an id may be any value.
 UNCHECKED = None
 
@@ -216,12 +201,9 @@ class _Sparse(Kind):
         return {"shape": [int(n) for n in value.shape], **encoder.encode_fields(parts, place)}
 
     def decode(self, decoder, shape, data, indices, indptr):
-        data, indices, indptr = decoder.decode([data, indices, indptr])
-        # Compiled code trusts the indices, and SciPy checks none where the last offset is negative.
-        is_ascending = indptr[0] == 0 and not (indptr[1:] < indptr[:-1]).any()
-        if not is_ascending or not indptr[-1] == len(indices) == len(data):
-            raise ModelFileError("the offsets of a sparse matrix do not fit its entries")
-        matrix = getattr(sparse, self.name)((data, indices, indptr), shape=shape)
+        parts = decoder.decode([data, indices, indptr])
+        matrix = getattr(sparse, self.name)(tuple(parts), shape=shape)
+        # Compiled code trusts the indices.
         matrix.check_format(full_check=True)
         return matrix
 
@@ -349,7 +331,7 @@ KINDS: dict[str, Kind] = {kind.name: kind for kind in (
     _Part("RBFDictionary", "unbag.preprocessing", delta_=POSITIVE),
     _Part("DummyBags", **_CLASSIFIER, frequency_=SHARE),
     _Part("DummyInstances", **_CLASSIFIER, frequency_=SHARE),
-    _Part("LSBCMM", **_CLASSIFIER, component_proba_=PROBABILITIES, history_=UNCHECKED,
+    _Part("LSBCMM", **_CLASSIFIER, component_proba_=SHARE, history_=UNCHECKED,
           lower_bound_=UNCHECKED),
     _Part("MIMLFast", **_CLASSIFIER),
     _Part("MIMLNN", **_CLASSIFIER, private=_MEDOIDS),
