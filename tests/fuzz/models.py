@@ -36,6 +36,12 @@ def kept_files() -> list[Path]:
     return sorted(FILES.rglob("*.unbag"))
 
 
+def prepare() -> None:
+    """Ask every model, which compiles what they need."""
+    for path in kept_files():
+        check_model(path, contents(path)[-1])
+
+
 @functools.cache
 def contents(path: Path) -> tuple[bytes, dict[str, Any], dict[str, np.ndarray], dict[str, Any]]:
     """Return the bytes of a model file, its header, its arrays, and what it was asked."""

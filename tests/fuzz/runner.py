@@ -40,7 +40,7 @@ class Limits:
     """What a case may take: bytes above those of an idle worker, and seconds."""
 
     most_bytes: int = 1 << 30
-    most_seconds: float = 60.0
+    most_seconds: float = 120.0
 
 
 USUAL_LIMITS = Limits()
