@@ -30,10 +30,15 @@ def check_refusal(error: Exception, folder: Path) -> Refused:
     return Refused()
 
 
+def dense(X: Any) -> np.ndarray:
+    """Return features as an array, whether they are sparse or not."""
+    return X.toarray() if hasattr(X, "toarray") else np.asarray(X)
+
+
 def check_sound(table: BagTable) -> None:
     """Check that what was read fits together."""
     bags, labels = table.bags, table.labels
-    X = np.asarray(bags.X.todense() if hasattr(bags.X, "todense") else bags.X)
+    X = dense(bags.X)
     assert X.dtype.kind == "f", f"features are {X.dtype}"
     assert np.isfinite(X).all(), "features are not finite"
     assert bags.offsets[-1] == len(X) == len(table.rows), "instances without a row"
@@ -85,4 +90,4 @@ def attempt_rewriting(table: BagTable, rng: np.random.Generator) -> None:
     roles = table.roles if table.source is not None else Roles(features=features)
     again = attempt(path, roles, need_labels=False)
     assert again.n_rows == table.n_rows, "other rows after writing"
-    assert np.array_equal(again.bags.X, np.asarray(table.bags.X)), "other features after writing"
+    assert np.array_equal(dense(again.bags.X), dense(table.bags.X)), "other features after writing"

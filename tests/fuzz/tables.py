@@ -80,8 +80,9 @@ def harmless_arrow(rng: np.random.Generator, folder: Path) -> Path:
     """Tables of Arrow as programs write them: other types of text, codecs, one row per bag."""
     content = draw_content(rng)
     suffix = choose(rng, ARROW)
+    roles = CARRIED
     if rng.random() < 0.3:
-        table = wide_table(content)
+        table, roles = wide_table(content), Roles()
     else:
         table = pa.Table.from_pylist(shuffled(rng, content))
         for name in ("bag", "labels", "instance_label"):
@@ -97,7 +98,7 @@ def harmless_arrow(rng: np.random.Generator, folder: Path) -> Path:
         "uncompressed", "lz4", "zstd")  # fmt: skip
     path = folder / f"nights{suffix}"
     path.write_bytes(arrow_bytes(table, suffix, choose(rng, codecs)))
-    check_agrees(attempt(path, CARRIED, rng), content)
+    check_agrees(attempt(path, roles, rng), content)
     return path
 
 
