@@ -114,7 +114,7 @@ def check_labellings(
         rows = slice(offsets[b], offsets[b + 1])
         bag = log_prior[rows], y[b], pinned[rows]
         n_free = int((bag[2] < 0).sum())
-        if max(1, (y[b] != 0).sum()) ** n_free > MOST_LABELLINGS:
+        if max(1, int((y[b] != 0).sum())) ** n_free > MOST_LABELLINGS:
             continue
         expected = most_likely_labelling(*bag)
         for labels in (best[rows], *drawn[:, rows]):
