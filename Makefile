@@ -8,7 +8,7 @@ CONSTRAINTS := constraints.txt
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS)
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-extras demo test test-slow test-all golden golden-write bench docs lint format clean
+.PHONY: help install install-extras demo test test-slow test-all fuzz test-fuzz golden golden-write bench docs lint format clean
 
 help:
 	@echo "make demo       learn to read digits from bags of digits"
@@ -16,6 +16,8 @@ help:
 	@echo "make test-slow  run the tests that take longest, with every extra installed"
 	@echo "make test-all   run the tests on Python 3.11, 3.12 and 3.13, where this machine has them,"
 	@echo "                and on 3.11 with the oldest libraries allowed; with a new seed, or UNBAG_SEED"
+	@echo "make fuzz       try hostile input at random for MINUTES=10, with a new seed or SEED=..."
+	@echo "make test-fuzz  try the same hostile input as ever (about two minutes)"
 	@echo "make golden     compare what the package answers with what was recorded"
 	@echo "make bench      time kernels and fits, print tables, and write benchmarks/results/"
 	@echo "make docs       build the documentation's site into build/site, warnings being errors"
@@ -60,6 +62,14 @@ test-slow: $(EXTRAS_INSTALLED)
 
 test-all:
 	@.ci/test-all
+
+fuzz: $(INSTALLED)
+	@cd tests && ../$(BIN)/python -m fuzz $(TARGETS) --minutes $(or $(MINUTES),10) \
+		$(if $(SEED),--seed $(SEED))
+
+test-fuzz: $(INSTALLED)
+	@echo "Trying hostile input ..."
+	@cd tests && ../$(BIN)/python -m fuzz
 
 bench: $(INSTALLED)
 	@echo "Timing kernels and fits (a few minutes) ..."

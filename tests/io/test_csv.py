@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unbag.io.csv import are_lines_records, cell_text, raw_cells, whole_records
+from unbag.io.csv import are_lines_records, cell_text, ends_quoted, raw_cells, whole_records
 from unbag.io.csv_writing import quoted
 
 TEXT = st.text(st.sampled_from("ab\",;\t \n\r'é?"), max_size=6)
@@ -68,3 +68,17 @@ def test_the_shortcut_is_taken_only_where_lines_are_records(lines):
 )
 def test_the_shortcut_is_taken_where_it_matters(text, expected):
     assert are_lines_records(text, b",") is expected
+
+
+def test_a_cell_of_many_quoted_lines_is_read_once(monkeypatch):
+    # Looking at all of its lines again for each of them would take hours.
+    looked_at = []
+
+    def counting(record, delimiter):
+        looked_at.append(len(record))
+        return ends_quoted(record, delimiter)
+
+    monkeypatch.setattr("unbag.io.csv.ends_quoted", counting)
+    lines = [b'a,"', *[b'he said ""wren""'] * 2000, b'",b']
+    assert whole_records(lines, b",") == ([b"\n".join(lines)], [])
+    assert sum(looked_at) < 2 * sum(map(len, lines))

@@ -286,8 +286,9 @@ def whole_records(lines: list[bytes], delimiter: bytes) -> tuple[list[bytes], li
                 records.append(line)
             continue
         rest.append(line)
-        if QUOTE in line and not ends_quoted(record := b"\n".join(rest), delimiter):
-            records.append(record)
+        # Within quotes, a line goes on as if it had opened them: those before it need no look.
+        if QUOTE in line and not ends_quoted(QUOTE + line, delimiter):
+            records.append(b"\n".join(rest))
             rest = []
     return records, rest
 

@@ -8,6 +8,9 @@ from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardSca
 from unbag.fitting import SCALINGS
 from unbag.validation import check_choices
 
+# The square of a larger number, or a sum of squares of many, is more than a float can hold.
+LARGEST_FEATURE = 1e150
+
 
 def fitted_scaler(model: Any, X: np.ndarray) -> Any:
     """Learn how to scale features, as the parameter `scaling` of a model says.
@@ -24,8 +27,22 @@ def fitted_scaler(model: Any, X: np.ndarray) -> Any:
     -------
     transformer
         Fitted; what it transforms keeps its precision.
+
+    Raises
+    ------
+    ValueError
+        When a feature is too large for distances and variances; names it.
     """
     check_choices(model, scaling=SCALINGS)
+    largest = np.abs(X).max(axis=0).astype(np.float64)
+    if (largest > LARGEST_FEATURE).any():
+        column = int(np.argmax(largest))
+        names = getattr(model, "feature_names_in_", None)
+        name = "" if names is None else f" ({names[column]})"
+        raise ValueError(
+            f"Column {column}{name} holds {largest[column]:g}, whose square is more than a float "
+            "can hold: divide the feature by a constant."
+        )
     kinds = {"standard": StandardScaler, "minmax": MinMaxScaler, None: FunctionTransformer}
     return kinds[model.scaling]().fit(X)
 

@@ -1,0 +1,241 @@
+"""Commands on damaged tables and models, with options of all kinds.
+
+Whatever is given, a command ends with a documented code and says why in one line; it leaves the old
+output, or a whole new one, and nothing else.
+"""
+
+import contextlib
+import functools
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+import unbag
+from fuzz.content import (
+    ARROW,
+    FORMATS,
+    TEXT,
+    Content,
+    arrow_bytes,
+    draw_content,
+    file_bytes,
+    text_bytes,
+)
+from fuzz.damage import damaged, hostile_text
+from unbag.cli import main
+
+CODES = (0, 1, 2)
+# One case in so many is a process of its own, which takes seconds.
+PROCESSES = 200
+OLD = b"what was there before"
+#: How models are fitted that commands use.
+FITS = {
+    "linear": [], "background": ["--background"], "context": ["--context", "0.5"],
+    "kernel": ["--kernel", "1.0", "--dictionary", "5"],
+}  # fmt: skip
+NUMBERS = ("0", "1", "-1", "0.5", "1e308", "1e-308", "nan", "inf", "1e400", "abc", "", "3")
+COLUMNS = ("bag", "labels", "instance_label", "x0", "x1", "note", "start", "nothing", "", "bag,bag")
+
+
+@functools.cache
+def training_content() -> Content:
+    """Return bags that every model here was fitted to."""
+    rng = np.random.default_rng(0)
+    while (content := draw_content(rng)).X.shape[1] < 3 or len(content.ids) < 5:
+        pass
+    return content
+
+
+@functools.cache
+def models() -> dict[str, bytes]:
+    """Fit the models, and return their files."""
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        table = Path(folder, "nights.csv")
+        table.write_bytes(text_bytes(training_content().rows()))
+        for name, options in FITS.items():
+            path = Path(folder, f"{name}.unbag")
+            code, _, errors = run(
+                ["fit", str(table), "-o", str(path), "--carry", "start,end", "--max-iter", "5",
+                 *options]
+            )  # fmt: skip
+            assert code == 0, errors
+            found[name] = path.read_bytes()
+    return found
+
+
+def prepare() -> None:
+    """Fit the models, which compiles what commands need."""
+    models()
+
+
+def run(arguments: list[str]) -> tuple[int, str, str]:
+    """Run a command in this process; return its exit code, stdout and stderr."""
+    out, errors = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
+        try:
+            main(arguments)
+            code = 0
+        except SystemExit as left:
+            code = left.code or 0
+    return code, out.getvalue(), errors.getvalue()
+
+
+def run_process(arguments: list[str]) -> tuple[int, str, str]:
+    """Run a command as a program."""
+    done = subprocess.run(
+        [sys.executable, "-m", "unbag.cli", *arguments],
+        capture_output=True, check=False, env={**os.environ, "NO_COLOR": "1"},
+    )  # fmt: skip
+    return done.returncode, done.stdout.decode(), done.stderr.decode("utf-8", "replace")
+
+
+def draw_table(rng: np.random.Generator, folder: Path) -> Path:
+    """Write a table: that of the models or another, sound or damaged."""
+    content = training_content() if rng.random() < 0.7 else draw_content(rng)
+    suffix = FORMATS[rng.integers(len(FORMATS))]
+    path = folder / f"nights{suffix}"
+    rows = content.rows()
+    kind = rng.random()
+    if kind < 0.3:
+        for _ in range(rng.integers(1, 3)):
+            row = rows[rng.integers(len(rows))]
+            row[list(row)[rng.integers(len(row))]] = hostile_text(rng)
+    if suffix in TEXT:
+        data = text_bytes(rows, suffix)
+    elif suffix in ARROW and kind > 0.3:
+        data = arrow_bytes(pa.Table.from_pylist(rows), suffix)
+    else:
+        data = file_bytes(suffix, content)
+    path.write_bytes(damaged(rng, data) if kind > 0.7 else data)
+    return path
+
+
+def draw_model(rng: np.random.Generator, folder: Path) -> Path:
+    """Write a model file, sound or damaged."""
+    data = models()[list(FITS)[rng.integers(len(FITS))]]
+    path = folder / "model.unbag"
+    path.write_bytes(damaged(rng, data) if rng.random() < 0.2 else data)
+    return path
+
+
+def draw_options(rng: np.random.Generator, folder: Path, **values: tuple[str, ...]) -> list[str]:
+    """Draw some options, each with one of its values; without values it is a flag."""
+    options = []
+    for name, allowed in values.items():
+        if rng.random() < 0.08:
+            options.append(f"--{name.replace('_', '-')}")
+            if allowed:
+                value = allowed[rng.integers(len(allowed))]
+                options.append(hostile_text(rng).replace("\0", "") if rng.random() < 0.1 else value)
+    if rng.random() < 0.1:
+        toml = folder / "roles.toml"
+        toml.write_bytes(damaged(rng, b'bag = "bag"\nlabels = "labels"\ncarry = ["start"]\n'))
+        options += ["--roles", str(toml)]
+    return options
+
+
+def draw_command(rng: np.random.Generator, folder: Path) -> tuple[list[str], Path | None]:
+    """Draw a command on the files of a folder; return it and what it is to write."""
+    table = draw_table(rng, folder)
+    others = [str(table), str(folder / "not-there.csv"), str(folder), "", "/dev/null"]
+    name = others[0 if rng.random() < 0.95 else rng.integers(len(others))]
+    roles = {"bag": COLUMNS, "labels": COLUMNS, "delimiter": ("|", ";", "", "||"), "json": ()}
+    of_table = {
+        **roles, "unknown": COLUMNS, "features": ("x0", "x0,x1", "x0,x0", "note", ","),
+        "instance_labels": (*COLUMNS, str(table)), "instance_id": COLUMNS,
+        "carry": ("start,end", "x0", "note"), "label_table": (str(table), "nothing.csv"),
+    }  # fmt: skip
+    kind = rng.integers(7)
+    if kind == 0:
+        output = folder / "new.unbag"
+        options = draw_options(
+            rng, folder, **of_table, alpha=NUMBERS, background=(), context=NUMBERS, kernel=NUMBERS,
+            dictionary=("0", "1", "5", "-1", "x"), max_iter=("0", "1", "3", "-1"), seed=NUMBERS,
+            dry_run=(),
+        )  # fmt: skip
+        return ["fit", name, "-o", str(output), *options], output
+    if kind == 1:
+        suffix = (*FORMATS, ".xlsx", "")[rng.integers(len(FORMATS) + 2)]
+        output = folder / f"converted{suffix}"
+        options = draw_options(rng, folder, **of_table)
+        return ["data", "convert", name, str(output), *options], output
+    if kind == 2 and rng.random() < 0.2:
+        words = ["fit", "data", "list", "predict", "--help", "--version", "nonsense", "--", "-o",
+                 "describe", "letter-frost", "--json", hostile_text(rng)]  # fmt: skip
+        chosen = rng.integers(len(words), size=rng.integers(0, 4))
+        return [words[k].replace("\0", "") for k in chosen], None
+    model = str(draw_model(rng, folder)) if rng.random() < 0.95 else str(table)
+    if kind == 2:
+        options = draw_options(rng, folder, **roles, instance_labels=COLUMNS)
+        return ["evaluate", model, name, *options], None
+    if kind == 3:
+        output = folder / "report.html"
+        options = draw_options(
+            rng, folder, **roles, instance_labels=COLUMNS, media=COLUMNS, ignore_labels=(),
+            title=("<script>", "", "ß"),
+        )  # fmt: skip
+        return ["report", model, name, "-o", str(output), *options], output
+    output = folder / f"answers{(*TEXT, *ARROW, '.html', '')[rng.integers(11)]}"
+    if kind == 4:
+        options = draw_options(rng, folder, bag=COLUMNS, delimiter=("|", ";", ""), json=())
+        return ["predict", model, name, "-o", str(output), *options], output
+    options = draw_options(
+        rng, folder, **roles, review=NUMBERS, ignore_labels=(), dry_run=(),
+        raven=(str(folder / "raven"),), audacity=(str(folder / "audacity.txt"),),
+    )  # fmt: skip
+    return ["annotate", model, name, "-o", str(output), *options], output
+
+
+def check_output(output: Path) -> None:
+    """Check that what a command has written is whole."""
+    if output.suffix == ".unbag":
+        unbag.load(output)
+    elif output.suffix == ".html":
+        assert output.read_text().rstrip().endswith("</html>"), "half a page"
+    elif output.suffix in ARROW:
+        unbag.io.reading.open_source(output).close()
+
+
+def check(rng: np.random.Generator, folder: Path) -> Counter:
+    """Run one command."""
+    arguments, output = draw_command(rng, folder)
+    has_old = output is not None and rng.random() < 0.5
+    if has_old:
+        output.write_bytes(OLD)
+    before = {path for path in folder.rglob("*") if path.is_file()}
+    (folder / "command.json").write_text(json.dumps(arguments))
+    is_process = rng.integers(PROCESSES) == 0
+    if is_process:
+        # The system takes no other names.
+        arguments = [each.encode("utf-8", "replace").decode() for each in arguments]
+    code, out, errors = (run_process if is_process else run)(arguments)
+    said = f"{' '.join(arguments[:3])!r}: code {code}\n{out[-1000:]}\n{errors[-3000:]}"
+    assert code in CODES, said
+    assert "Traceback" not in out + errors, said
+    assert "--debug" not in errors, f"an error that nobody thought of: {said}"
+    assert "not enough memory" not in errors, said
+    assert code == 0 or (out + errors).strip(), f"it fails without a word: {said}"
+    if code == 1:
+        assert "unbag: error: " in errors, said
+        assert errors.rpartition("unbag: error: ")[2].strip() not in ("", "None"), said
+    if code == 0 and "--json" in arguments and "--help" not in arguments and output is not None:
+        json.loads(out)
+    after = {path for path in folder.rglob("*") if path.is_file()} - {folder / "command.json"}
+    extra = {path for path in after - before if path != output}
+    own = {path for path in extra if path.name == "audacity.txt" or "raven" in str(path)}
+    assert extra == own, f"it left {sorted(extra - own)}: {said}"
+    assert before <= after, f"it removed {sorted(before - after)}: {said}"
+    if has_old and code != 0 and not own:
+        assert output.read_bytes() == OLD, f"it fails, and the old output is gone: {said}"
+    if code == 0 and output in after and output.read_bytes() != OLD:
+        check_output(output)
+    return Counter({f"{arguments[0] if arguments else 'nothing'} ended with {code}": 1})

@@ -1,0 +1,77 @@
+"""The harness finds what it is there to find; and a few cases of each target, always the same."""
+
+import time
+from itertools import count, islice
+
+import pytest
+
+from fuzz.__main__ import CASES, SEED, main
+from fuzz.misbehaving import BEHAVIOURS, drawn_behaviour
+from fuzz.runner import FACTS, TARGETS, Limits, Run, check_case, generator
+
+SAID = {
+    "fails": "KeyError: 'a fault'",
+    "crashes": "Segmentation fault",
+    "fills memory": "MB of memory",
+    "hangs": "It took more than",
+}
+# What `make test` tries of each target: a second's worth.
+SMOKE = {"inference": 20, "fits": 20, "tables": 60, "models": 60, "commands": 10}
+
+
+def behaviour(number):
+    return drawn_behaviour(generator("misbehaving", SEED, number))
+
+
+def test_every_way_to_misbehave_is_found_and_kept(tmp_path, capsys):
+    first = {behaviour(number): number for number in reversed(range(100))}
+    assert set(first) == set(BEHAVIOURS)
+    behaviour_of = {number: what for what, number in first.items()}
+    limits = Limits(most_bytes=50 << 20, most_seconds=5.0)
+    numbers = iter(sorted(behaviour_of))
+    totals = Run("misbehaving", SEED, numbers, n_workers=1, kept=tmp_path, limits=limits)()
+    assert totals.cases == len(BEHAVIOURS)
+    found = {fault.number: fault for fault in totals.faults}
+    assert found.keys() == {number for number, what in behaviour_of.items() if what != "passes"}
+    for number, fault in found.items():
+        assert SAID[behaviour_of[number]] in fault.what
+        assert (fault.folder / "input.txt").read_text() == behaviour_of[number]
+        facts = (fault.folder / FACTS).read_text()
+        assert f"python -m fuzz misbehaving --seed {SEED} --case {number}" in facts
+    assert totals.counts["passes"] == 1
+    assert f"case {min(found)}" in capsys.readouterr().err
+
+
+def test_a_run_ends_in_time(tmp_path):
+    passing = (n for n in count() if behaviour(n) == "passes")
+    totals = Run("misbehaving", SEED, passing, 1, tmp_path, until=time.monotonic() + 1.0)()
+    assert totals.cases == totals.counts["passes"] > 0
+    assert not totals.faults
+
+
+def test_a_case_depends_on_target_seed_and_number_alone():
+    draws = {
+        (target, seed, number): generator(target, seed, number).random()
+        for target in TARGETS
+        for seed in (1, 2)
+        for number in (0, 1)
+    }
+    assert len(set(draws.values())) == len(draws)
+    again = next(islice(draws, 5, None))
+    assert generator(*again).random() == draws[again]
+
+
+def test_the_command_line(capsys):
+    assert main(["inference", "--seed", "1", "--case", "0"]) == 0
+    assert "bags" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["nonsense"])
+    assert set(CASES) == set(SMOKE) == set(TARGETS)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_few_cases(target, tmp_path):
+    for number in range(SMOKE[target]):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        assert check_case(target, SEED, number, folder)
