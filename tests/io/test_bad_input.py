@@ -366,3 +366,27 @@ def test_a_damaged_offset_in_a_feather_file_is_not_followed(tmp_path):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 1, done
     assert "DataError" in done.stderr
+
+
+@pytest.mark.parametrize("old", [b"wren", b"note"], ids=["a cell", "the name of a column"])
+@pytest.mark.parametrize("suffix", [".parquet", ".feather"])
+def test_text_that_is_no_utf8(tmp_path, suffix, old):
+    table = pa.table(
+        {"bag": ["a", "b"], "labels": ["wren", "wren"], "x": [1.0, 2.0], "note": ["a", "b"]}
+    )
+    path = tmp_path / f"words{suffix}"
+    if suffix == ".parquet":
+        pq.write_table(table, path, compression="none", use_dictionary=False)
+    else:
+        feather.write_feather(table, path, compression="uncompressed")
+    path.write_bytes(path.read_bytes().replace(old, b"\xff\xfe\xfd\xfc"))
+    with pytest.raises(DataError, match=r"words\.\w+ is no \w+ file, or a damaged one"):
+        read(path)
+
+
+def test_ids_that_are_neither_text_nor_numbers(tmp_path):
+    path = tmp_path / "bags.npz"
+    np.savez(path, X=np.ones((1, 1)), offsets=[0, 1], bag_labels=[[1]], class_names=["wren"],
+             ids=np.zeros(1, "V8"))  # fmt: skip
+    with pytest.raises(DataError, match="ids must be text or numbers, but their type is"):
+        read(path)

@@ -21,7 +21,7 @@ MAY_BE_ANYTHING = ("history_", "objective_", "explained_variance_ratio_")
 @pytest.mark.parametrize(
     ("allowed", "inside", "outside"),
     [
-        (FINITE, [-1.7e308, 0, 1], [np.nan, np.inf, -np.inf]),
+        (FINITE, [-1e100, 0, 1], [np.nan, np.inf, -np.inf, 1e101]),
         (POSITIVE, [5e-324, 1], [0, -1, np.nan, np.inf]),
         (NOT_NEGATIVE, [0, 1], [-5e-324, np.nan, np.inf]),
         (SHARE, [0, 1, 1 + 1e-15], [-1e-300, 1.001, np.nan]),
@@ -118,3 +118,12 @@ def test_a_model_that_could_not_be_loaded_is_not_written(path):
     with pytest.raises(ModelFileError, match=r"cannot be saved: coef_ of .* nan\. Scale .* again"):
         model.save(path)
     assert os.listdir(path.parent) == []
+
+
+@pytest.mark.parametrize("last", [-(2**31), -1])
+def test_offsets_of_sparse_matrices_are_compared_without_overflow(last, path):
+    header, arrays = container.read(FOLDER / "RBFDictionary-csr_matrix.unbag")
+    arrays["dictionary_.indptr"][-1] = last
+    container.write(path, header, arrays)
+    with pytest.raises(ModelFileError, match="indices outside of it"):
+        unbag.load(path)

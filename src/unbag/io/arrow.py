@@ -34,7 +34,8 @@ class ArrowFile(TableFile):
     """
 
     schema: Any
-    errors: tuple[type[Exception], ...] = (OSError, pa.ArrowException)
+    # Names of columns may be no UTF-8.
+    errors: tuple[type[Exception], ...] = (OSError, pa.ArrowException, UnicodeDecodeError)
 
     def _open(self):
         return pa.OSFile(str(self.path))
@@ -63,7 +64,7 @@ class ArrowFile(TableFile):
         check_distinct(self.path, self.columns)
 
     def _explained(self, error):
-        if not isinstance(error, pa.ArrowInvalid):
+        if not isinstance(error, pa.ArrowInvalid | UnicodeDecodeError):
             return super()._explained(error)
         reason = str(error).splitlines()[0].rstrip(".")
         return DataError(f"{self.path} is no {self.format} file, or a damaged one: {reason}.")
@@ -79,6 +80,8 @@ class ArrowFile(TableFile):
             else:
                 batches = _feather_batches(file, [self.columns.index(name) for name in columns])
             for batch in batches:
+                # Text of a damaged file may be no UTF-8.
+                batch.validate(full=True)
                 for start in range(0, batch.num_rows, rows):
                     yield batch.select(columns).slice(start, rows)
 

@@ -149,6 +149,11 @@ def bags_of(path: PathLike, arrays: Mapping[str, Any]) -> tuple[Bags, LabelSets]
             f"{path}: instance_labels must be integers from -1 (not known) to {len(names) - 1}, "
             f"since there are {len(names)} classes.",
         )
+    ids = arrays.get("ids")
+    check(
+        ids is None or ids.dtype.kind in "biufUSMm",
+        f"{path}: ids must be text or numbers, but their type is {getattr(ids, 'dtype', None)}.",
+    )
     with faults_at(path):
         bags = Bags(
             arrays["X"], arrays["offsets"], arrays.get("ids"), known, arrays.get("feature_names")

@@ -85,7 +85,7 @@ class Range(NamedTuple):
             raise OutOfRangeError(f"{name} must be probabilities, but a row does not sum to 1")
 
 
-_LARGEST = float(np.finfo(np.float64).max)
+_LARGEST = 1e100  # Larger ones leave no room for sums of products.
 FINITE = Range(-_LARGEST, _LARGEST, "finite")
 POSITIVE = Range(math.ulp(0), _LARGEST, "finite and above 0")
 NOT_NEGATIVE = Range(0, _LARGEST, "finite and not negative")
