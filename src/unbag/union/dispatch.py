@@ -1,6 +1,5 @@
 """Which kernel serves which bag: the cheapest one that certifies its answer."""
 
-import math
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -8,7 +7,7 @@ import numpy as np
 from unbag._compile import Kernel, kernel
 
 from .adaptive import adaptive, estimate_sets, first_threshold, missing_weights
-from .arithmetic import EPS
+from .arithmetic import EPS, log_of
 from .chain import band_states, chain, chain_bound
 from .dense import dense, dense_few, dense_room, dense_two
 from .inclusion import bound
@@ -26,11 +25,12 @@ from .layout import (
     normalise,
     part,
 )
+from .mixed import mixed
 from .paper import fast_compiled, forward_compiled
 
-Method: TypeAlias = Literal["auto", "adaptive", "dense", "chain", "forward", "fast"]
-METHODS: tuple[Method, ...] = ("adaptive", "dense", "chain", "forward", "fast")
-ADAPTIVE, DENSE, CHAIN, FORWARD, FAST = range(len(METHODS))
+Method: TypeAlias = Literal["auto", "adaptive", "mixed", "dense", "chain", "forward", "fast"]
+METHODS: tuple[Method, ...] = ("adaptive", "mixed", "dense", "chain", "forward", "fast")
+ADAPTIVE, MIXED, DENSE, CHAIN, FORWARD, FAST = range(len(METHODS))
 assert len(METHODS) == IMPOSSIBLE
 
 # 2**22 union states, and for adaptive 2**28 times one instance and one set of missing
@@ -105,15 +105,17 @@ def new_batch(bags: np.ndarray, layout: Layout) -> Batch:
     n_free = layout.n_free[bags]
     n_labels = layout.n_required[bags]
     n_optional = layout.n_allowed[bags] - n_labels
-    offsets = np.zeros((3, len(bags) + 1), np.int64)
-    np.cumsum((n_free, n_free * n_labels, n_free * n_optional), axis=1, out=offsets[:, 1:])
-    n_rows, n_shares, n_parts = offsets[:, -1]
+    offsets = np.zeros((4, len(bags) + 1), np.int64)
+    counts = n_free, n_free * n_labels, n_free * n_optional, n_labels
+    np.cumsum(counts, axis=1, out=offsets[:, 1:])
+    n_rows, n_shares, n_parts, n_all_labels = offsets[:, -1]
     return Batch(
         bags=bags,
         n_labels=n_labels,
         row_offsets=offsets[0],
         share_offsets=offsets[1],
         optional_offsets=offsets[2],
+        label_offsets=offsets[3],
         rows=np.empty(n_rows, np.int64),
         top=np.empty(n_rows),
         sums=np.empty(n_rows),
@@ -122,6 +124,7 @@ def new_batch(bags: np.ndarray, layout: Layout) -> Batch:
         optional=np.empty(n_parts),
         posterior=np.empty(n_shares),
         slack_posterior=np.empty(n_rows),
+        chained=np.zeros(n_all_labels, np.bool_),
         log_z=np.zeros((len(bags), 2)),
         error_bound=np.zeros(len(bags)),
         served=np.full(len(bags), UNDECIDED),
@@ -191,7 +194,7 @@ def choose(batch, method, tolerance):
         if batch.served[m] != UNDECIDED:
             continue
         if method != UNDECIDED:
-            holds = method == ADAPTIVE or batch.n_labels[m] <= MOST_LABELS
+            holds = method <= MIXED or batch.n_labels[m] <= MOST_LABELS
             batch.served[m] = method if holds else INTRACTABLE
         elif batch.n_labels[m] <= FEW_LABELS:
             batch.served[m] = DENSE
@@ -238,12 +241,6 @@ def choice(share, slack, tolerance):
     if hopeless or chain_cost < dense_cost:
         return CHAIN, chain_cost
     return DENSE, dense_cost
-
-
-@kernel
-def log_of(z):
-    """Take the logarithm of z; lost in rounding, only an upper bound of it is known."""
-    return math.log(z) if z > 0.0 else math.log(EPS)
 
 
 @kernel
@@ -315,6 +312,29 @@ def run_chain(layout, log_prior, batch, chosen, tolerance):
 
 
 @kernel
+def run_mixed(layout, log_prior, batch, chosen, tolerance):
+    """Answer the chosen bags by `unbag.union.mixed.mixed`."""
+    for m in chosen:
+        columns = part(layout.columns, layout.column_offsets, batch.bags[m])
+        batch.log_z[m, 0], batch.log_z[m, 1], batch.error_bound[m], gave_up = mixed(
+            log_prior,
+            part(batch.rows, batch.row_offsets, m),
+            columns[: batch.n_labels[m]],
+            part(batch.top, batch.row_offsets, m),
+            part(batch.sums, batch.row_offsets, m),
+            labels_part(batch.share, batch, m),
+            part(batch.slack, batch.row_offsets, m),
+            0.9 * tolerance,
+            float(MOST_WORK),
+            labels_part(batch.posterior, batch, m),
+            part(batch.slack_posterior, batch.row_offsets, m),
+            part(batch.chained, batch.label_offsets, m),
+        )
+        if gave_up:
+            batch.served[m] = INTRACTABLE
+
+
+@kernel
 def run_forward(layout, log_prior, batch, chosen, tolerance):
     """Answer the chosen bags by `unbag.union.paper.forward`, compiled."""
     for m in chosen:
@@ -342,6 +362,7 @@ def run_fast(layout, log_prior, batch, chosen, tolerance):
 
 RUNNERS: dict[int, Kernel] = {
     ADAPTIVE: run_adaptive,
+    MIXED: run_mixed,
     DENSE: run_dense,
     CHAIN: run_chain,
     FORWARD: run_forward,

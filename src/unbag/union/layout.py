@@ -30,7 +30,7 @@ from .assignment import is_possible
 # from zero on, and "none" comes behind them.
 UNDECIDED = -1
 INTRACTABLE = -2
-IMPOSSIBLE = 5
+IMPOSSIBLE = 6
 
 
 class Layout(NamedTuple):
@@ -173,6 +173,8 @@ class Batch(NamedTuple):
     share_offsets, optional_offsets : ndarrays of int of shape (m + 1,)
         Where the (k, n) shares of each bag lie in `share` and `posterior`, and the
         (n, n_optional) parts in `optional`.
+    label_offsets : ndarray of int of shape (m + 1,)
+        Where the labels of each bag lie in `chained`.
     rows : ndarray of int
         Row of each instance in the priors.
     top, sums : ndarrays
@@ -184,6 +186,8 @@ class Batch(NamedTuple):
         Each optional label's prior, divided by the exponential of `top`.
     posterior, slack_posterior : ndarrays
         The kernels' answer, in the places of `share` and `slack`.
+    chained : ndarray of bool
+        Which required labels `unbag.union.mixed` has chained.
     log_z : ndarray of shape (m, 2)
         Log-likelihood, as a sum of two, relative to the product of ``exp(top) * sums``: the
         chance of the label set given that no forbidden label occurs.
@@ -198,6 +202,7 @@ class Batch(NamedTuple):
     row_offsets: np.ndarray
     share_offsets: np.ndarray
     optional_offsets: np.ndarray
+    label_offsets: np.ndarray
     rows: np.ndarray
     top: np.ndarray
     sums: np.ndarray
@@ -206,6 +211,7 @@ class Batch(NamedTuple):
     optional: np.ndarray
     posterior: np.ndarray
     slack_posterior: np.ndarray
+    chained: np.ndarray
     log_z: np.ndarray
     error_bound: np.ndarray
     served: np.ndarray
