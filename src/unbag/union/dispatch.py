@@ -25,7 +25,7 @@ from .layout import (
     normalise,
     part,
 )
-from .mixed import mixed
+from .mixed import chain_unlikely, mixed
 from .paper import fast_compiled, forward_compiled
 
 Method: TypeAlias = Literal["auto", "adaptive", "mixed", "dense", "chain", "forward", "fast"]
@@ -33,10 +33,10 @@ METHODS: tuple[Method, ...] = ("adaptive", "mixed", "dense", "chain", "forward",
 ADAPTIVE, MIXED, DENSE, CHAIN, FORWARD, FAST = range(len(METHODS))
 assert len(METHODS) == IMPOSSIBLE
 
-# 2**22 union states, and for adaptive 2**28 times one instance and one set of missing
-# labels, are what one bag may cost: seconds.
+# 2**22 union states, and where the number of labels does not say what a bag takes, 2**28
+# multiplications, are what one bag may cost: seconds.
 MOST_LABELS = 22
-MOST_WORK = 1 << 28
+MOST_WORK = float(1 << 28)
 # Up to here, dense costs no more than finding out whether adaptive would cost less.
 FEW_LABELS = 5
 # From here on, a bag's cost is estimated from its priors before threads share it out.
@@ -45,10 +45,18 @@ MANY_LABELS = 8
 # Costs are counted in units of dense's time per instance and set of labels. Measured
 # in these units, per instance and set: adaptive, which jumps and keeps books; per
 # state and label: the chain kernel, which goes back and forth, and from bit to bit;
-# per prior: reading it.
+# per multiplication: the mixed kernel; per prior: reading it.
 ADAPTIVE_COST = 6
 CHAIN_COST = 4.0
+MIXED_COST = 4.0
 READING_COST = 4
+# A chain of that cost is not worth looking for something better.
+CHEAP_CHAIN = 100_000.0
+# Estimates of sets that matter may be too low. The adaptive kernel may take so many times the
+# estimate before another has its turn, and the mixed kernel so much of what the chain would; it
+# is tried where it is estimated to take a third of that share.
+PATIENCE = 16.0
+MIXED_SHARE = 0.5
 
 
 def solve(
@@ -74,12 +82,12 @@ def solve(
     """
     batch = read_batch(bags, layout, log_prior)
     choose(batch, METHODS.index(method) if method != "auto" else UNDECIDED, tolerance)
-    for code in (ADAPTIVE, DENSE, CHAIN) if method == "auto" else (METHODS.index(method),):
+    for code in (ADAPTIVE, DENSE, MIXED, CHAIN) if method == "auto" else (METHODS.index(method),):
         (chosen,) = (batch.served == code).nonzero()
         if len(chosen):
             RUNNERS[code](layout, log_prior, batch, chosen, tolerance)
             if method == "auto" and code != CHAIN:
-                fall_back(layout, log_prior, batch, chosen, tolerance)
+                fall_back(layout, log_prior, batch, chosen, code, tolerance)
     return batch
 
 
@@ -127,28 +135,39 @@ def new_batch(bags: np.ndarray, layout: Layout) -> Batch:
         chained=np.zeros(n_all_labels, np.bool_),
         log_z=np.zeros((len(bags), 2)),
         error_bound=np.zeros(len(bags)),
+        budget=np.full(len(bags), MOST_WORK),
         served=np.full(len(bags), UNDECIDED),
     )
 
 
 @kernel
-def fall_back(layout, log_prior, batch, chosen, tolerance):
-    """Give bags that a kernel could not certify to the chain kernel, which subtracts nothing.
+def fall_back(layout, log_prior, batch, chosen, tried, tolerance):
+    """Give bags that the kernel `tried` could not certify to one that subtracts less.
 
     What counts is the bound that `infer` will report: it has the rounding of the likelihood in
     it, so that a kernel may keep the tolerance and the answer not. Such a bag changes kernels only
-    if that is a remedy.
+    if that is a remedy. The chain kernel subtracts nothing and is the last resort; where it could
+    not hold a bag, the mixed kernel's answer stands if only the bag's length spoils the bound.
     """
     for m in chosen:
         kernels = batch.error_bound[m]
-        if not kernels <= tolerance:
-            batch.served[m] = CHAIN if batch.n_labels[m] <= MOST_LABELS else INTRACTABLE
+        n_instances = batch.row_offsets[m + 1] - batch.row_offsets[m]
+        n_labels = batch.n_labels[m]
+        chains = chain_bound(n_instances, min(n_labels, MOST_LABELS))
+        if tried == MIXED and kernels <= chains:
+            continue
+        if not kernels <= tolerance and tried == MIXED:
+            batch.served[m] = CHAIN if n_labels <= MOST_LABELS else INTRACTABLE
+        elif not kernels <= tolerance:
+            batch.served[m], _, batch.budget[m] = stable_choice(
+                labels_part(batch.share, batch, m),
+                part(batch.slack, batch.row_offsets, m),
+                tolerance,
+            )
         elif kernels + likelihood_rounding(batch, m) + EPS > tolerance:
             log_likelihood = bag_log_likelihood(layout, log_prior, batch, m)
-            n_instances = batch.row_offsets[m + 1] - batch.row_offsets[m]
-            chains = chain_bound(n_instances, batch.n_labels[m])
             if (
-                batch.n_labels[m] <= MOST_LABELS
+                n_labels <= MOST_LABELS
                 and final_bound(batch, m, kernels, log_likelihood) > tolerance
                 and final_bound(batch, m, chains, log_likelihood) <= tolerance
             ):
@@ -199,7 +218,7 @@ def choose(batch, method, tolerance):
         elif batch.n_labels[m] <= FEW_LABELS:
             batch.served[m] = DENSE
         else:
-            batch.served[m], cost[m] = choice(
+            batch.served[m], cost[m], batch.budget[m] = choice(
                 labels_part(batch.share, batch, m),
                 part(batch.slack, batch.row_offsets, m),
                 tolerance,
@@ -214,9 +233,10 @@ def choice(share, slack, tolerance):
     Returns
     -------
     method : int
-        INTRACTABLE when none will do.
     cost : float
         What it will take.
+    budget : float
+        The multiplications that it may take.
     """
     n_labels, n_instances = share.shape
     weights = np.empty(n_labels)
@@ -228,19 +248,44 @@ def choice(share, slack, tolerance):
     for k in range(n_labels):
         largest_z *= 1.0 - weights[k]
         heaviest = max(heaviest, weights[k])
-    hopeless = bound(n_instances, n_labels, n_labels, heaviest, 0.0, largest_z) > tolerance
-    if not hopeless:
-        n_sets = estimate_sets(weights, first_threshold(weights, tolerance))
-        affordable = n_sets * n_instances < MOST_WORK
-        if affordable and ADAPTIVE_COST * n_sets < 2.0 ** min(n_labels, MOST_LABELS):
-            return ADAPTIVE, ADAPTIVE_COST * n_sets * n_instances
-    if n_labels > MOST_LABELS:
-        return INTRACTABLE, 0.0
+    if bound(n_instances, n_labels, n_labels, heaviest, 0.0, largest_z) > tolerance:
+        return stable_choice(share, slack, tolerance)
+    n_sets = estimate_sets(weights, first_threshold(weights, tolerance))
+    work = n_sets * n_instances
+    if work < MOST_WORK and ADAPTIVE_COST * n_sets < 2.0 ** min(n_labels, MOST_LABELS):
+        return ADAPTIVE, ADAPTIVE_COST * work, min(MOST_WORK, PATIENCE * work)
     dense_cost = n_instances * 2.0**n_labels
-    chain_cost = CHAIN_COST * n_labels * band_states(n_instances, n_labels)
-    if hopeless or chain_cost < dense_cost:
-        return CHAIN, chain_cost
-    return DENSE, dense_cost
+    if n_labels > MOST_LABELS or chain_cost(n_instances, n_labels) < dense_cost:
+        return stable_choice(share, slack, tolerance)
+    return DENSE, dense_cost, MOST_WORK
+
+
+@kernel
+def chain_cost(n_instances, n_labels):
+    """Estimate what the chain kernel takes."""
+    return CHAIN_COST * n_labels * band_states(n_instances, n_labels)
+
+
+@kernel
+def stable_choice(share, slack, tolerance):
+    """Choose between the chain and the mixed kernel, which subtract nothing or little.
+
+    Returns
+    -------
+    method, cost, budget
+        As in `choice`.
+    """
+    n_labels, n_instances = share.shape
+    if n_labels > MOST_LABELS:
+        return MIXED, MIXED_COST * MOST_WORK, MOST_WORK
+    of_chain = chain_cost(n_instances, n_labels)
+    if of_chain > CHEAP_CHAIN:
+        chained = np.empty(n_labels, np.bool_)
+        work = chain_unlikely(share, slack, tolerance, chained)
+        budget = min(MOST_WORK, MIXED_SHARE * of_chain / MIXED_COST)
+        if 3.0 * work < budget:
+            return MIXED, MIXED_COST * work, budget
+    return CHAIN, of_chain, MOST_WORK
 
 
 @kernel
@@ -285,7 +330,7 @@ def run_adaptive(layout, log_prior, batch, chosen, tolerance):
             labels_part(batch.share, batch, m),
             slack,
             tolerance,
-            MOST_WORK // max(slack.shape[0], 1),
+            int(batch.budget[m] / max(slack.shape[0], 1)),
             labels_part(batch.posterior, batch, m),
             part(batch.slack_posterior, batch.row_offsets, m),
         )
@@ -325,7 +370,7 @@ def run_mixed(layout, log_prior, batch, chosen, tolerance):
             labels_part(batch.share, batch, m),
             part(batch.slack, batch.row_offsets, m),
             0.9 * tolerance,
-            float(MOST_WORK),
+            batch.budget[m],
             labels_part(batch.posterior, batch, m),
             part(batch.slack_posterior, batch.row_offsets, m),
             part(batch.chained, batch.label_offsets, m),

@@ -193,6 +193,8 @@ class Batch(NamedTuple):
         chance of the label set given that no forbidden label occurs.
     error_bound : ndarray of shape (m,)
         Of the posterior, and of the likelihood relative to itself.
+    budget : ndarray of shape (m,)
+        Multiplications after which the kernels that cannot tell beforehand give up.
     served : ndarray of int of shape (m,)
         Kernel that answered, UNDECIDED, INTRACTABLE or IMPOSSIBLE.
     """
@@ -214,6 +216,7 @@ class Batch(NamedTuple):
     chained: np.ndarray
     log_z: np.ndarray
     error_bound: np.ndarray
+    budget: np.ndarray
     served: np.ndarray
 
 
