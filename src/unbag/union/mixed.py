@@ -40,12 +40,23 @@ from unbag._compile import kernel
 from .adaptive import estimate_sets, missing_weights, sort_descending
 from .arithmetic import EPS, add_exactly, log_of
 from .inclusion import normalise_rows
-from .passes import MOST_FLOATS, backwards, forwards, pass_rounding, pass_work, prepare
+from .passes import (
+    CANCELLED,
+    MOST_FLOATS,
+    backwards,
+    bound_children,
+    forwards,
+    pass_rounding,
+    pass_work,
+    prepare,
+)
 
 # Chained labels at most; a pass then has as many states as the bits of 16 say.
 MOST_CHAINED = 16
 # A walk that takes so many times longer than estimated has the wrong labels chained.
 PATIENCE = 8.0
+# Work of a pass beside others, of which only g is wanted, relative to one alone.
+SIDE_BY_SIDE = 0.25
 # More labels are chained only where that is estimated to save so much.
 WORTH_A_RESTART = 0.7
 
@@ -156,7 +167,7 @@ def most_missing_weights(share, n_chained):
             for j in range(n_chained):
                 if value > largest[j]:
                     value, largest[j] = largest[j], value
-            rho[k] *= (1.0 - value) + 1e-14
+            rho[k] *= (1.0 - value) + CANCELLED
     return rho
 
 
@@ -214,26 +225,45 @@ def walk(passes, share, slack, rho, whole, threshold, most, sums, tally):
     backwards(passes, later[0], alpha, 1.0 / whole, unit, used)
     own = np.empty(n_instances)
     stay = np.empty(n_instances)
-    # One frame per depth: the set T, its weight, the next label to add, and for each
-    # instance the sum of the labels before that one which T does not lack.
+    by_instance = transposed(share)
+    state = np.empty((1 << n_chained, n_labels))
+    # One frame per depth: the set T, its weight, the next label to add and one behind the last
+    # that may matter, bounds of their weights, and for each instance the sum of the labels
+    # before the next one which T does not lack.
     missing = np.zeros((n_labels + 1, n_labels), np.bool_)
     weight = np.ones(n_labels + 1)
     following = np.zeros(n_labels + 1, np.int64)
+    last = np.zeros(n_labels + 1, np.int64)
+    most_weight = np.empty((n_labels + 1, n_labels))
     passed = np.zeros((n_labels + 1, n_instances))
     depth = 0
     z, total, pruned = 1.0, 1.0, 0.0
     visited = 1
     work = 4.0 * one_pass
+    entered = True
     while depth >= 0:
         j = following[depth]
-        if j == n_labels or weight[depth] * rest[j] <= threshold:
+        if entered:
+            entered = False
+            end = n_labels
+            while end > j and weight[depth] * rho[end - 1] * n_labels <= threshold:
+                end -= 1
+            if weight[depth] * rest[j] <= threshold:
+                end = j
+            last[depth] = end
+            if end > j:
+                for i in range(n_instances):
+                    stay[i] = passed[depth, i] + later[j, i]
+                bound_children(passes, stay, by_instance, j, end, state, most_weight[depth])
+                work += (end - j) * SIDE_BY_SIDE * one_pass
+        if j == last[depth]:
             pruned += weight[depth] * rest[j]
             depth -= 1
             continue
         following[depth] = j + 1
         child = depth + 1
-        if weight[depth] * rho[j] * n_labels <= threshold:
-            pruned += weight[depth] * rho[j]
+        if most_weight[depth, j] <= threshold * whole:
+            pruned += most_weight[depth, j] / whole
             for i in range(n_instances):
                 passed[depth, i] += share[j, i]
             continue
@@ -245,9 +275,6 @@ def walk(passes, share, slack, rho, whole, threshold, most, sums, tally):
         work += one_pass
         if work > most:
             return z, total, math.inf, visited, work
-        if g <= threshold:
-            pruned += g
-            continue
         visited += 1
         sign = 1.0 if child % 2 == 0 else -1.0
         z += sign * g
@@ -270,6 +297,7 @@ def walk(passes, share, slack, rho, whole, threshold, most, sums, tally):
         weight[child] = g
         following[child] = j + 1
         depth = child
+        entered = True
     return z, total, pruned, visited, work
 
 
@@ -291,20 +319,14 @@ def slack_and_later(share, slack):
 
 
 @kernel
-def missing_weights_given(passes, share, slack, whole):
-    """Compute g({k}) / g(none) of every label k that is not chained."""
+def transposed(share):
+    """Copy the shares, instance by instance."""
     n_labels, n_instances = share.shape
-    weights = np.empty(n_labels)
-    later = slack_and_later(share, slack)
-    passed = np.zeros(n_instances)
-    stay = np.empty(n_instances)
-    alpha = np.empty((n_instances + 1, passes.ending.shape[0]))
+    by_instance = np.empty((n_instances, n_labels))
     for k in range(n_labels):
         for i in range(n_instances):
-            stay[i] = passed[i] + later[k + 1, i]
-            passed[i] += share[k, i]
-        weights[k] = forwards(passes, stay, alpha) / whole
-    return weights
+            by_instance[i, k] = share[k, i]
+    return by_instance
 
 
 @kernel
@@ -418,8 +440,12 @@ def mixed(
         )
         one_pass = pass_work(n_instances, n_chained)
         whole = forwards(passes, everything, np.empty((n_instances + 1, 1 << n_chained)))
-        weights = missing_weights_given(passes, ordered, slack, whole)
-        most -= (n_free + 4.0) * one_pass
+        weights = np.empty(n_free)
+        state = np.empty((1 << n_chained, n_free))
+        bound_children(passes, everything, transposed(ordered), 0, n_free, state, weights)
+        for j in range(n_free):
+            weights[j] = min(weights[j] / whole, 1.0)
+        most -= (SIDE_BY_SIDE * n_free + 4.0) * one_pass
         order = sort_descending(weights)
         for j in range(n_free):
             order[j] = free[order[j]]

@@ -23,6 +23,8 @@ from .chain import copy, lattice
 # Roundings per instance that a pass has besides those of its labels, counted in `EPS`: prices,
 # exponentials, shares and their products.
 ROUNDINGS_PER_STEP = 9.0
+# More than the rounding errors of an instance's shares and their sum, which is at most one.
+CANCELLED = 1e-14
 # Floats of alpha that a pass may need (64 MB).
 MOST_FLOATS = 1 << 23
 
@@ -187,6 +189,50 @@ def forwards(passes, stay, alpha):
     for s in range(alpha.shape[1]):
         g += alpha[n_instances, s] * passes.ending[s]
     return g
+
+
+@kernel
+def bound_children(passes, stay, share, first, last, state, bounds):
+    """Bound g of the sets with one more label missing, side by side so that loops vectorise.
+
+    Parameters
+    ----------
+    stay : ndarray of shape (n_instances,)
+        Of the set to which a label is added.
+    share : ndarray of shape (n_instances, n_labels)
+        The labels to add are `first` to `last`, `last` not included.
+    state : ndarray of shape (2**u, n_labels)
+        Room to work in.
+    bounds : ndarray of shape (n_labels,)
+        Filled, for these labels.
+
+    Notes
+    -----
+    What is left of `stay` may cancel, but errs by less than what is added to it.
+    """
+    n_instances, n_labels = passes.first.shape
+    n_states = state.shape[0]
+    for s in range(n_states):
+        for c in range(first, last):
+            state[s, c] = 1.0 if s == 0 else 0.0
+    for i in range(n_instances):
+        price = passes.price[i]
+        whole = stay[i] + CANCELLED
+        # From the full state down, so that each is needed no more when it is overwritten.
+        for s in range(n_states - 1, -1, -1):
+            again = passes.again_sums[i, s]
+            for c in range(first, last):
+                state[s, c] *= (whole - share[i, c]) * price + again
+            for k in range(n_labels):
+                if s >> k & 1:
+                    newly = passes.first[i, k]
+                    for c in range(first, last):
+                        state[s, c] += state[s ^ (1 << k), c] * newly
+    for c in range(first, last):
+        bounds[c] = 0.0
+    for s in range(n_states):
+        for c in range(first, last):
+            bounds[c] += state[s, c] * passes.ending[s]
 
 
 @kernel
