@@ -9,6 +9,7 @@ from unbag._compile import Kernel, kernel
 from .adaptive import adaptive, estimate_sets, first_threshold, missing_weights
 from .arithmetic import EPS, log_of
 from .chain import band_states, chain, chain_bound
+from .components import Parts, independent_parts, put_together
 from .dense import dense, dense_few, dense_room, dense_two
 from .inclusion import bound
 from .layout import (
@@ -81,14 +82,25 @@ def solve(
         With the answers in it; `served` is INTRACTABLE where no kernel could hold a bag.
     """
     batch = read_batch(bags, layout, log_prior)
+    parts = independent_parts(layout, log_prior, batch, FEW_LABELS) if method == "auto" else None
     choose(batch, METHODS.index(method) if method != "auto" else UNDECIDED, tolerance)
+    if parts is not None:
+        batch.served[parts.owners] = UNDECIDED
     for code in (ADAPTIVE, DENSE, MIXED, CHAIN) if method == "auto" else (METHODS.index(method),):
         (chosen,) = (batch.served == code).nonzero()
         if len(chosen):
             RUNNERS[code](layout, log_prior, batch, chosen, tolerance)
             if method == "auto" and code != CHAIN:
                 fall_back(layout, log_prior, batch, chosen, code, tolerance)
+    if parts is not None:
+        put_together(layout, batch, parts, solve_parts(parts, tolerance))
     return batch
+
+
+def solve_parts(parts: Parts, tolerance: float) -> Batch:
+    """Infer the labels of independent parts of bags, as if each were a bag."""
+    every = np.arange(parts.layout.n_bags)
+    return solve(every, parts.layout, parts.log_prior, "auto", tolerance)
 
 
 def read_batch(bags: np.ndarray, layout: Layout, log_prior: np.ndarray) -> Batch:
@@ -136,6 +148,7 @@ def new_batch(bags: np.ndarray, layout: Layout) -> Batch:
         log_z=np.zeros((len(bags), 2)),
         error_bound=np.zeros(len(bags)),
         budget=np.full(len(bags), MOST_WORK),
+        excluded=np.zeros(len(bags), np.bool_),
         served=np.full(len(bags), UNDECIDED),
     )
 

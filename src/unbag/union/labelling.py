@@ -16,10 +16,19 @@ from unbag._threads import batches
 
 from .assignment import cheapest_cover, is_possible
 from .chain import alpha_segment, alpha_starts, lattice
-from .dispatch import MOST_LABELS, solve
-from .layout import IMPOSSIBLE, INTRACTABLE, labels_part, part
+from .components import independent_parts
+from .dispatch import FEW_LABELS, MIXED, MOST_LABELS, solve, solve_parts
+from .layout import IMPOSSIBLE, INTRACTABLE, UNDECIDED, Batch, Layout, labels_part, part
+from .mixed import where_equal
 from .policy import refuse_intractable
 from .problem import UnionProblem, checked_log_prior
+
+# Bound on the errors of the inference that decides how to draw.
+TOLERANCE = 1e-9
+# So many tries of a draw cost less than a chain does.
+FEW_TRIES = 4.0
+# Paths drawn at once.
+MOST_PATHS = 1 << 14
 
 
 def most_likely_labels(
@@ -165,19 +174,44 @@ def sample_labels(
     labels = np.empty((size, layout.n_instances), np.int64)
     rng = generator(random_state)
     solved = [
-        solve(bags, layout, log_prior, "auto", 1e-9)
+        solve(bags, layout, log_prior, "auto", TOLERANCE)
         for bags in batches(np.arange(layout.n_bags), None, 1)
     ]
     served = [batch.bags[batch.served == INTRACTABLE] for batch in solved]
     refuse_intractable(layout, np.concatenate(served) if served else [])
     for batch in solved:
-        draw_bags(layout, log_prior, batch, rng, labels)
+        draw_batch(layout, log_prior, batch, rng, labels)
     return labels
+
+
+def draw_batch(
+    layout: Layout,
+    log_prior: np.ndarray,
+    batch: Batch,
+    rng: np.random.Generator,
+    labels: NDArray[np.int64],
+) -> None:
+    """Fill the columns of `labels` that belong to the bags of a batch.
+
+    Independent parts of a bag are drawn one by one: together they may be too many labels for
+    a chain, and too unlikely to be drawn until covered.
+    """
+    parts = independent_parts(layout, log_prior, batch, FEW_LABELS)
+    if parts is not None:
+        batch.served[parts.owners] = UNDECIDED
+    draw_bags(layout, log_prior, batch, rng, labels)
+    if parts is not None:
+        drawn = np.empty((len(labels), len(parts.places)), np.int64)
+        draw_bags(parts.layout, parts.log_prior, solve_parts(parts, TOLERANCE), rng, drawn)
+        labels[:, batch.rows[parts.places]] = drawn
 
 
 @kernel
 def draw_bags(layout, log_prior, batch, rng, labels):
-    """Fill the columns of `labels` that belong to the bags of a batch."""
+    """Fill the columns of `labels` that belong to the bags of a batch, but for undecided ones.
+
+    Of these, pinned instances only.
+    """
     size = labels.shape[0]
     for m in range(batch.bags.shape[0]):
         b = batch.bags[m]
@@ -185,7 +219,7 @@ def draw_bags(layout, log_prior, batch, rng, labels):
             pin = layout.pinned[row] if layout.pinned.shape[0] > 0 else -1
             for draw in range(size):
                 labels[draw, row] = pin if batch.served[m] != IMPOSSIBLE else -1
-        if batch.served[m] == IMPOSSIBLE or size == 0:
+        if batch.served[m] == IMPOSSIBLE or batch.served[m] == UNDECIDED or size == 0:
             continue
         rows = part(batch.rows, batch.row_offsets, m)
         columns = part(layout.columns, layout.column_offsets, b)
@@ -193,7 +227,17 @@ def draw_bags(layout, log_prior, batch, rng, labels):
         drawn = np.empty((size, rows.shape[0]), np.int64)
         # Tries of one draw against the states of the chain, which serve them all.
         tries = math.exp(-max(batch.log_z[m, 0] + batch.log_z[m, 1], -700.0))
-        if n_labels > MOST_LABELS or size * tries <= size + float(1 << n_labels):
+        if batch.served[m] == MIXED and tries > FEW_TRIES:
+            draw_mixed(
+                log_prior, rows, columns[:n_labels],
+                part(batch.top, batch.row_offsets, m),
+                part(batch.sums, batch.row_offsets, m),
+                labels_part(batch.share, batch, m),
+                part(batch.slack, batch.row_offsets, m),
+                part(batch.chained, batch.label_offsets, m),
+                rng, drawn,
+            )  # fmt: skip
+        elif n_labels > MOST_LABELS or size * tries <= size + float(1 << n_labels):
             draw_until_covered(
                 labels_part(batch.share, batch, m),
                 part(batch.slack, batch.row_offsets, m),
@@ -260,6 +304,56 @@ def draw_until_covered(share, slack, rng, drawn):
             covered = True
             for k in range(n_labels):
                 covered = covered and counts[k] > 0
+
+
+@kernel
+def draw_mixed(log_prior, rows, required, top, sums, share, slack, chained, rng, drawn):
+    """Draw paths through a chain over some labels, again and again until the others occur too.
+
+    Numbers as in `draw_until_covered`; the other parameters are those of
+    `unbag.union.mixed.mixed`.
+    """
+    n_labels, n_instances = share.shape
+    chosen, free = where_equal(chained, True), where_equal(chained, False)
+    columns = np.empty(chosen.shape[0], np.int64)
+    for k in range(chosen.shape[0]):
+        columns[k] = required[chosen[k]]
+    # What an instance without a chained label has: one of the others, or an optional one.
+    weights = np.empty((n_instances, free.shape[0] + 1))
+    others = np.empty(n_instances)
+    for i in range(n_instances):
+        others[i] = slack[i]
+        for k in range(free.shape[0]):
+            weights[i, k] = share[free[k], i]
+            others[i] += weights[i, k]
+        weights[i, free.shape[0]] = slack[i]
+    occurs = np.empty(n_labels + 1, np.bool_)
+    size = drawn.shape[0]
+    done, tried = 0, 0
+    while done < size:
+        # Paths cost little once the chain is there: as many at once as will be needed.
+        share_accepted = (done + 1.0) / (tried + 1.0)
+        n_paths = int(min((size - done) / share_accepted + 1.0, MOST_PATHS))
+        paths = np.empty((n_paths, n_instances), np.int64)
+        draw_backwards(log_prior, rows, columns, top, sums, others, rng, paths)
+        tried += n_paths
+        for path in range(n_paths):
+            if done == size:
+                break
+            for k in range(n_labels + 1):
+                occurs[k] = False
+            for i in range(n_instances):
+                j = paths[path, i]
+                if j < chosen.shape[0]:
+                    drawn[done, i] = chosen[j]
+                else:
+                    j = draw_index(weights[i], rng)
+                    drawn[done, i] = free[j] if j < free.shape[0] else n_labels
+                occurs[drawn[done, i]] = True
+            covered = True
+            for k in range(n_labels):
+                covered = covered and occurs[k]
+            done += covered
 
 
 @kernel

@@ -195,6 +195,8 @@ class Batch(NamedTuple):
         Of the posterior, and of the likelihood relative to itself.
     budget : ndarray of shape (m,)
         Multiplications after which the kernels that cannot tell beforehand give up.
+    excluded : ndarray of bool of shape (m,)
+        Whether an allowed class is excluded for an instance.
     served : ndarray of int of shape (m,)
         Kernel that answered, UNDECIDED, INTRACTABLE or IMPOSSIBLE.
     """
@@ -217,6 +219,7 @@ class Batch(NamedTuple):
     log_z: np.ndarray
     error_bound: np.ndarray
     budget: np.ndarray
+    excluded: np.ndarray
     served: np.ndarray
 
 
@@ -273,6 +276,7 @@ def gather(layout, log_prior, batch):
             for j in range(first + batch.n_labels[m], behind):
                 batch.optional[optional] = difference(log_prior[row, layout.columns[j]], top)
                 optional += 1
+        batch.excluded[m] = some_excluded
         if possible and some_excluded:
             rows = part(batch.rows, batch.row_offsets, m)
             possible = is_possible(
