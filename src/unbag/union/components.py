@@ -34,7 +34,9 @@ class Parts(NamedTuple):
     log_prior: np.ndarray
 
 
-def independent_parts(layout: Layout, log_prior: np.ndarray, batch: Batch, few: int) -> Parts | None:
+def independent_parts(
+    layout: Layout, log_prior: np.ndarray, batch: Batch, few: int
+) -> Parts | None:
     """Find the bags of a batch that excluded classes split, and their parts.
 
     Parameters

@@ -1,5 +1,7 @@
 """Which kernel serves which bag: the cheapest one that certifies its answer."""
 
+import math
+from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -26,7 +28,7 @@ from .layout import (
     normalise,
     part,
 )
-from .mixed import chain_unlikely, mixed
+from .mixed import mixed
 from .paper import fast_compiled, forward_compiled
 
 Method: TypeAlias = Literal["auto", "adaptive", "mixed", "dense", "chain", "forward", "fast"]
@@ -55,7 +57,7 @@ READING_COST = 4
 CHEAP_CHAIN = 100_000.0
 # Estimates of sets that matter may be too low. The adaptive kernel may take so many times the
 # estimate before another has its turn, and the mixed kernel so much of what the chain would; it
-# is tried where it is estimated to take a third of that share.
+# does not begin where it is estimated to take more than a third of that.
 PATIENCE = 16.0
 MIXED_SHARE = 0.5
 
@@ -172,11 +174,7 @@ def fall_back(layout, log_prior, batch, chosen, tried, tolerance):
         if not kernels <= tolerance and tried == MIXED:
             batch.served[m] = CHAIN if n_labels <= MOST_LABELS else INTRACTABLE
         elif not kernels <= tolerance:
-            batch.served[m], _, batch.budget[m] = stable_choice(
-                labels_part(batch.share, batch, m),
-                part(batch.slack, batch.row_offsets, m),
-                tolerance,
-            )
+            batch.served[m], _, batch.budget[m] = stable_choice(n_instances, n_labels)
         elif kernels + likelihood_rounding(batch, m) + EPS > tolerance:
             log_likelihood = bag_log_likelihood(layout, log_prior, batch, m)
             if (
@@ -262,14 +260,14 @@ def choice(share, slack, tolerance):
         largest_z *= 1.0 - weights[k]
         heaviest = max(heaviest, weights[k])
     if bound(n_instances, n_labels, n_labels, heaviest, 0.0, largest_z) > tolerance:
-        return stable_choice(share, slack, tolerance)
+        return stable_choice(n_instances, n_labels)
     n_sets = estimate_sets(weights, first_threshold(weights, tolerance))
     work = n_sets * n_instances
     if work < MOST_WORK and ADAPTIVE_COST * n_sets < 2.0 ** min(n_labels, MOST_LABELS):
         return ADAPTIVE, ADAPTIVE_COST * work, min(MOST_WORK, PATIENCE * work)
     dense_cost = n_instances * 2.0**n_labels
     if n_labels > MOST_LABELS or chain_cost(n_instances, n_labels) < dense_cost:
-        return stable_choice(share, slack, tolerance)
+        return stable_choice(n_instances, n_labels)
     return DENSE, dense_cost, MOST_WORK
 
 
@@ -280,7 +278,7 @@ def chain_cost(n_instances, n_labels):
 
 
 @kernel
-def stable_choice(share, slack, tolerance):
+def stable_choice(n_instances, n_labels):
     """Choose between the chain and the mixed kernel, which subtract nothing or little.
 
     Returns
@@ -288,17 +286,12 @@ def stable_choice(share, slack, tolerance):
     method, cost, budget
         As in `choice`.
     """
-    n_labels, n_instances = share.shape
     if n_labels > MOST_LABELS:
         return MIXED, MIXED_COST * MOST_WORK, MOST_WORK
     of_chain = chain_cost(n_instances, n_labels)
-    if of_chain > CHEAP_CHAIN:
-        chained = np.empty(n_labels, np.bool_)
-        work = chain_unlikely(share, slack, tolerance, chained)
-        budget = min(MOST_WORK, MIXED_SHARE * of_chain / MIXED_COST)
-        if 3.0 * work < budget:
-            return MIXED, MIXED_COST * work, budget
-    return CHAIN, of_chain, MOST_WORK
+    if of_chain <= CHEAP_CHAIN:
+        return CHAIN, of_chain, MOST_WORK
+    return MIXED, of_chain, min(MOST_WORK, MIXED_SHARE * of_chain / MIXED_COST)
 
 
 @kernel
@@ -369,25 +362,32 @@ def run_chain(layout, log_prior, batch, chosen, tolerance):
         )
 
 
-@kernel
-def run_mixed(layout, log_prior, batch, chosen, tolerance):
-    """Answer the chosen bags by `unbag.union.mixed.mixed`."""
+def run_mixed(
+    layout: Layout, log_prior: np.ndarray, batch: Batch, chosen: np.ndarray, tolerance: float
+) -> None:
+    """Answer the chosen bags by `unbag.union.mixed.mixed`.
+
+    Not a kernel: mixed is a few of them, one after the other, and compiled as one they would take
+    twice as long to compile.
+    """
     for m in chosen:
-        columns = part(layout.columns, layout.column_offsets, batch.bags[m])
-        batch.log_z[m, 0], batch.log_z[m, 1], batch.error_bound[m], gave_up = mixed(
+        budget = batch.budget[m]
+        answer = mixed(
             log_prior,
-            part(batch.rows, batch.row_offsets, m),
-            columns[: batch.n_labels[m]],
-            part(batch.top, batch.row_offsets, m),
-            part(batch.sums, batch.row_offsets, m),
-            labels_part(batch.share, batch, m),
-            part(batch.slack, batch.row_offsets, m),
+            part.py_func(batch.rows, batch.row_offsets, m),
+            layout.required(batch.bags[m]),
+            part.py_func(batch.top, batch.row_offsets, m),
+            part.py_func(batch.sums, batch.row_offsets, m),
+            labels_part.py_func(batch.share, batch, m),
+            part.py_func(batch.slack, batch.row_offsets, m),
             0.9 * tolerance,
-            batch.budget[m],
-            labels_part(batch.posterior, batch, m),
-            part(batch.slack_posterior, batch.row_offsets, m),
-            part(batch.chained, batch.label_offsets, m),
+            budget,
+            budget / 3.0 if budget < MOST_WORK else math.inf,
+            labels_part.py_func(batch.posterior, batch, m),
+            part.py_func(batch.slack_posterior, batch.row_offsets, m),
+            part.py_func(batch.chained, batch.label_offsets, m),
         )
+        batch.log_z[m, 0], batch.log_z[m, 1], batch.error_bound[m], gave_up = answer
         if gave_up:
             batch.served[m] = INTRACTABLE
 
@@ -418,7 +418,7 @@ def run_fast(layout, log_prior, batch, chosen, tolerance):
         batch.log_z[m, 0] = log_of(z)
 
 
-RUNNERS: dict[int, Kernel] = {
+RUNNERS: dict[int, Kernel | Callable[..., None]] = {
     ADAPTIVE: run_adaptive,
     MIXED: run_mixed,
     DENSE: run_dense,

@@ -19,7 +19,6 @@ from .chain import alpha_segment, alpha_starts, lattice
 from .components import independent_parts
 from .dispatch import FEW_LABELS, MIXED, MOST_LABELS, solve, solve_parts
 from .layout import IMPOSSIBLE, INTRACTABLE, UNDECIDED, Batch, Layout, labels_part, part
-from .mixed import where_equal
 from .policy import refuse_intractable
 from .problem import UnionProblem, checked_log_prior
 
@@ -354,6 +353,21 @@ def draw_mixed(log_prior, rows, required, top, sums, share, slack, chained, rng,
             for k in range(n_labels):
                 covered = covered and occurs[k]
             done += covered
+
+
+@kernel
+def where_equal(flags, value):
+    """List the places at which a flag has a value. numba's nonzero takes long to compile."""
+    n_places = 0
+    for k in range(flags.shape[0]):
+        n_places += flags[k] == value
+    places = np.empty(n_places, np.int64)
+    n_places = 0
+    for k in range(flags.shape[0]):
+        if flags[k] == value:
+            places[n_places] = k
+            n_places += 1
+    return places
 
 
 @kernel

@@ -32,17 +32,19 @@ are in most sets of a walk that takes longer than it should.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from unbag._compile import kernel
 
-from .adaptive import estimate_sets, missing_weights, sort_descending
+from .adaptive import estimate_sets, missing_weights
 from .arithmetic import EPS, add_exactly, log_of
 from .inclusion import normalise_rows
 from .passes import (
     CANCELLED,
     MOST_FLOATS,
+    Passes,
     backwards,
     bound_children,
     forwards,
@@ -172,7 +174,7 @@ def most_missing_weights(share, n_chained):
 
 
 @kernel
-def walk(passes, share, slack, rho, whole, threshold, most, sums, tally):
+def walk(passes, share, by_instance, slack, rho, whole, threshold, most, sums, tally):
     """Sum over the sets of missing labels, depth first, leaving out light ones.
 
     Parameters
@@ -180,6 +182,8 @@ def walk(passes, share, slack, rho, whole, threshold, most, sums, tally):
     passes : Passes
     share, slack : ndarrays of shapes (n_labels, n_instances) and (n_instances,)
         Of the labels that are not chained.
+    by_instance : ndarray of shape (n_instances, n_labels)
+        The same shares, instance by instance.
     rho : ndarray of shape (n_labels,)
     whole : float
         g(none), which all else is relative to.
@@ -225,7 +229,6 @@ def walk(passes, share, slack, rho, whole, threshold, most, sums, tally):
     backwards(passes, later[0], alpha, 1.0 / whole, unit, used)
     own = np.empty(n_instances)
     stay = np.empty(n_instances)
-    by_instance = transposed(share)
     state = np.empty((1 << n_chained, n_labels))
     # One frame per depth: the set T, its weight, the next label to add and one behind the last
     # that may matter, bounds of their weights, and for each instance the sum of the labels
@@ -319,85 +322,201 @@ def slack_and_later(share, slack):
 
 
 @kernel
-def transposed(share):
-    """Copy the shares, instance by instance."""
-    n_labels, n_instances = share.shape
-    by_instance = np.empty((n_instances, n_labels))
-    for k in range(n_labels):
-        for i in range(n_instances):
-            by_instance[i, k] = share[k, i]
-    return by_instance
-
-
-@kernel
-def pick(share, chosen):
-    """Copy the shares of some labels."""
-    picked = np.empty((chosen.shape[0], share.shape[1]))
-    for j in range(chosen.shape[0]):
-        for i in range(share.shape[1]):
-            picked[j, i] = share[chosen[j], i]
-    return picked
-
-
-@kernel
-def where_equal(flags, value):
-    """List the places at which a flag has a value. numba's nonzero takes long to compile."""
-    n_places = 0
-    for k in range(flags.shape[0]):
-        n_places += flags[k] == value
-    places = np.empty(n_places, np.int64)
-    n_places = 0
-    for k in range(flags.shape[0]):
-        if flags[k] == value:
-            places[n_places] = k
-            n_places += 1
-    return places
-
-
-@kernel
-def chain_unlikely(share, slack, tolerance, chained):
-    """Mark the labels in `chained` that should be, by their missing weights alone.
-
-    Returns the estimated work, inf where no number of chained labels will do.
-    """
-    n_labels, n_instances = share.shape
-    weights = np.empty(n_labels)
-    missing_weights(share, slack, weights)
-    order = sort_descending(weights)
-    n_more, work = labels_to_chain(weights, 0, n_instances, tolerance)
-    for j in range(n_labels):
-        chained[order[j]] = j < n_more
-    return work
-
-
-@kernel
-def chain_displaced(weights, free, n_instances, tolerance, chained):
-    """Mark more labels in `chained`, by their missing weights given those that are.
+def collect(share, slack, sums, order, chosen, posterior, slack_posterior):
+    """Turn the sums of a `walk` into joint probabilities.
 
     Parameters
     ----------
+    share, slack, sums
+        As in `walk`.
+    order, chosen : ndarrays of int
+        Which labels those of the walk are, and the chained ones.
+    posterior, slack_posterior : ndarrays
+        Filled.
+    """
+    unit, after, skipped, used = sums
+    for i in range(slack.shape[0]):
+        before = unit[i]
+        for j in range(order.shape[0]):
+            posterior[order[j], i] = share[j, i] * (before + skipped[j, i])
+            before += after[j, i]
+        slack_posterior[i] = slack[i] * before
+        for j in range(chosen.shape[0]):
+            posterior[chosen[j], i] = used[j, i]
+
+
+class Split(NamedTuple):
+    """A bag with some labels chained, ready for a walk over the missing sets of the others.
+
+    Attributes
+    ----------
+    chosen, order : ndarrays of int
+        The chained labels; the others, those first that are most likely missing.
+    share, by_instance : ndarrays of shapes (n_free, n_instances) and (n_instances, n_free)
+        Of the others.
     weights : ndarray of shape (n_free,)
-        Of the labels `free`, heaviest first.
+        Their missing weights given the chained ones, rounded up.
+    passes : Passes
+    whole : float
+        g(none), scaled as the passes are.
+    log_scale : tuple of float
+        A sum of two: what to add to the logarithm of a g.
+    """
+
+    chosen: np.ndarray
+    order: np.ndarray
+    share: np.ndarray
+    by_instance: np.ndarray
+    weights: np.ndarray
+    passes: Passes
+    whole: float
+    log_scale: tuple[float, float]
+
+
+def split(
+    log_prior: np.ndarray,
+    rows: np.ndarray,
+    required: np.ndarray,
+    top: np.ndarray,
+    sums: np.ndarray,
+    share: np.ndarray,
+    slack: np.ndarray,
+    chained: np.ndarray,
+) -> Split:
+    """Prepare the passes for a choice of chained labels, and weigh all others given these.
+
+    Parameters are those of `mixed`.
 
     Returns
     -------
-    n_more : int
-        Number of labels marked.
-    work : float
-        As in `labels_to_chain`.
+    Split
     """
-    n_chained = chained.shape[0] - free.shape[0]
-    n_more, work = labels_to_chain(weights, n_chained, n_instances, tolerance)
-    for j in range(n_more):
-        chained[free[j]] = True
-    return n_more, work
+    (chosen,), (free,) = chained.nonzero(), (~chained).nonzero()
+    by_instance = np.ascontiguousarray(share[free].T)
+    everything = by_instance.sum(axis=1) + slack
+    passes, scaled_up, correction, exponent, whole = prepare(
+        log_prior, rows, required[chosen], top, sums, everything
+    )
+    weights = np.empty(len(free))
+    state = np.empty((len(passes.ending), len(free)))
+    bound_children(passes, everything, by_instance, 0, len(free), state, weights)
+    weights = np.minimum(weights / whole, 1.0) if whole > 0.0 else np.ones(len(free))
+    order = np.argsort(-weights, kind="stable")
+    log_scale = add_exactly.py_func(-scaled_up, -correction, exponent * math.log(2.0))
+    return Split(
+        chosen=chosen,
+        order=free[order],
+        share=share[free[order]],
+        by_instance=np.ascontiguousarray(by_instance[:, order]),
+        weights=weights[order],
+        passes=passes,
+        whole=whole,
+        log_scale=log_scale,
+    )
 
 
-@kernel
+class Sums(NamedTuple):
+    """What the visited sets say of the instances; see `walk`."""
+
+    unit: np.ndarray
+    after: np.ndarray
+    skipped: np.ndarray
+    used: np.ndarray
+
+
+class Walked(NamedTuple):
+    """What came of a walk over the missing sets of a split bag.
+
+    Attributes
+    ----------
+    sums : Sums
+    z : float
+        Relative to g(none).
+    error_bound : float
+        Inf after giving up.
+    offender : int
+        Which label would best be chained too, as a place in the order of the walk; -1 where that
+        would not help, as nothing cancels.
+    work : float
+    """
+
+    sums: Sums
+    z: float
+    error_bound: float
+    offender: int
+    work: float
+
+
+def walk_until_certain(
+    bag: Split, slack: np.ndarray, n_labels: int, tolerance: float, most: float
+) -> Walked:
+    """Walk, leaving out less and less, until the error bound is reached or cannot be.
+
+    Parameters
+    ----------
+    bag : Split
+    slack : ndarray of shape (n_instances,)
+    n_labels : int
+        Of the whole bag.
+    tolerance, most
+        As in `mixed`.
+
+    Returns
+    -------
+    Walked
+    """
+    n_free, n_instances = bag.share.shape
+    n_chained = len(bag.chosen)
+    sums = Sums(
+        np.empty(n_instances),
+        np.empty((n_free, n_instances)),
+        np.empty((n_free, n_instances)),
+        np.empty((n_chained, n_instances)),
+    )
+    tally = np.empty(n_free, np.int64)
+    rho = most_missing_weights(bag.share, n_chained)
+    rounding = pass_rounding(n_instances, n_labels, n_chained)
+    threshold = first_threshold(np.maximum(1.0 - bag.weights, 1e-3).prod(), tolerance)
+    work = 0.0
+    while True:
+        z, total, pruned, visited, done = walk(
+            bag.passes, bag.share, bag.by_instance, slack, rho, bag.whole, threshold, most - work,
+            sums, tally,
+        )  # fmt: skip
+        work += done
+        n_additions = visited + n_free
+        error_bound = alternating_bound(rounding, n_additions, total, pruned, z)
+        own = alternating_bound(rounding, n_additions, total, 0.0, z)
+        # Rounding alone is too much, and not because z is still far off.
+        hopeless = own > tolerance and z > pruned
+        if error_bound <= tolerance or hopeless or pruned == 0.0 or pruned == math.inf:
+            break
+        # z was smaller than guessed, or the sets left out were many.
+        threshold *= max(1e-4, min(0.1, 0.3 * (tolerance - own) * z / pruned)) if z > 0 else 1e-4
+    # What is in most sets of a walk without end, or what cancels most.
+    offender = 0
+    if pruned == math.inf:
+        offender = int(tally.argmax()) if n_free else -1
+    elif total < 2.0 * z:
+        offender = -1
+    return Walked(sums, z, error_bound, offender, work)
+
+
 def mixed(
-    log_prior, rows, required, top, sums, share, slack, tolerance, most,
-    posterior, slack_posterior, chained,
-):  # fmt: skip
+    log_prior: np.ndarray,
+    rows: np.ndarray,
+    required: np.ndarray,
+    top: np.ndarray,
+    sums: np.ndarray,
+    share: np.ndarray,
+    slack: np.ndarray,
+    tolerance: float,
+    most: float,
+    worthwhile: float,
+    posterior: np.ndarray,
+    slack_posterior: np.ndarray,
+    chained: np.ndarray,
+) -> tuple[float, float, float, bool]:
     """Infer by a chain over some labels, and a walk over missing sets of the others.
 
     Parameters
@@ -410,6 +529,8 @@ def mixed(
         Error bound to reach.
     most : float
         Give up after so much work, counted in multiplications.
+    worthwhile : float
+        Do not even begin if more than that is estimated; inf to try whatever the estimate.
     chained : ndarray of bool of shape (n_labels,)
         Filled with the labels that were chained in the end.
 
@@ -425,86 +546,37 @@ def mixed(
     n_labels, n_instances = share.shape
     if n_instances == 0:
         return 0.0, 0.0, 0.0, False
-    chain_unlikely(share, slack, tolerance, chained)
-    unit = np.empty(n_instances)
+    weights = np.empty(n_labels)
+    missing_weights(share, slack, weights)
+    order = np.argsort(-weights, kind="stable")
+    n_more, work = labels_to_chain(weights[order], 0, n_instances, tolerance)
+    if work > worthwhile:
+        return 0.0, 0.0, math.inf, True
+    chained[:] = False
     while True:
-        chosen, free = where_equal(chained, True), where_equal(chained, False)
-        n_chained, n_free = chosen.shape[0], free.shape[0]
-        columns = np.empty(n_chained, np.int64)
-        for j in range(n_chained):
-            columns[j] = required[chosen[j]]
-        ordered = pick(share, free)
-        everything = slack_and_later(ordered, slack)[0]
-        passes, scaled_up, correction, exponent = prepare(
-            log_prior, rows, columns, top, sums, everything
-        )
-        one_pass = pass_work(n_instances, n_chained)
-        whole = forwards(passes, everything, np.empty((n_instances + 1, 1 << n_chained)))
-        weights = np.empty(n_free)
-        state = np.empty((1 << n_chained, n_free))
-        bound_children(passes, everything, transposed(ordered), 0, n_free, state, weights)
-        for j in range(n_free):
-            weights[j] = min(weights[j] / whole, 1.0)
-        most -= (SIDE_BY_SIDE * n_free + 4.0) * one_pass
-        order = sort_descending(weights)
-        for j in range(n_free):
-            order[j] = free[order[j]]
-        n_more, work = chain_displaced(weights, order, n_instances, tolerance, chained)
-        if n_more > 0 and most > 0.0:
+        chained[order[:n_more]] = True
+        bag = split(log_prior, rows, required, top, sums, share, slack, chained)
+        order, n_chained = bag.order, len(bag.chosen)
+        if not bag.whole > 0.0:
+            return 0.0, 0.0, math.inf, False
+        most -= (SIDE_BY_SIDE * len(order) + 4.0) * pass_work(n_instances, n_chained)
+        if most <= 0.0:
+            return 0.0, 0.0, math.inf, True
+        n_more, work = labels_to_chain(bag.weights, n_chained, n_instances, tolerance)
+        if n_more > 0:
             continue
-
-        ordered = pick(share, order)
-        after, skipped = np.empty((n_free, n_instances)), np.empty((n_free, n_instances))
-        used = np.empty((n_chained, n_instances))
-        tally = np.empty(n_free, np.int64)
-        rho = most_missing_weights(ordered, n_chained)
-        rounding = pass_rounding(n_instances, n_labels, n_chained)
-        more_may_be_chained = n_free > 0 and n_chained < most_chained(n_instances)
+        more_may_be_chained = len(order) > 0 and n_chained < most_chained(n_instances)
         limit = min(most, PATIENCE * work) if more_may_be_chained else most
-        threshold = tolerance / 64.0
-        for k in range(n_free):
-            threshold *= max(1.0 - weights[k], 1e-3)
-        z, total, pruned, error_bound = 0.0, 0.0, math.inf, math.inf
-        for _ in range(8):
-            z, total, pruned, visited, done = walk(
-                passes, ordered, slack, rho, whole, threshold, limit,
-                (unit, after, skipped, used), tally,
-            )  # fmt: skip
-            most -= done
-            limit -= done
-            error_bound = alternating_bound(rounding, visited + n_free, total, pruned, z)
-            own = alternating_bound(rounding, visited + n_free, total, 0.0, z)
-            # Rounding alone is too much, and not because z is still far off.
-            hopeless = own > tolerance and z > pruned
-            if error_bound <= tolerance or hopeless or pruned == 0.0 or pruned == math.inf:
-                break
-            # z was smaller than guessed, or the sets left out were many.
-            if z > 0.0:
-                threshold *= max(1e-4, min(0.1, 0.3 * (tolerance - own) * z / pruned))
-            else:
-                threshold *= 1e-4
-        if error_bound <= tolerance or most <= 0.0 or not more_may_be_chained:
+        found = walk_until_certain(bag, slack, n_labels, tolerance, limit)
+        most -= found.work
+        if found.error_bound <= tolerance or found.offender < 0 or not more_may_be_chained:
             break
-        if z > 0.0 and pruned < math.inf and total < 2.0 * z:
-            break
-        # What is in most sets of a walk without end, or what cancels most.
-        offender = 0
-        for j in range(n_free):
-            if pruned == math.inf and tally[j] > tally[offender]:
-                offender = j
-        chained[order[offender]] = True
-
-    for i in range(n_instances):
-        before = unit[i]
-        for j in range(n_free):
-            posterior[order[j], i] = ordered[j, i] * (before + skipped[j, i])
-            before += after[j, i]
-        slack_posterior[i] = slack[i] * before
-        for j in range(n_chained):
-            posterior[chosen[j], i] = used[j, i]
+        if most <= 0.0:
+            return 0.0, 0.0, math.inf, True
+        order, n_more = order[found.offender :], 1
+    collect(bag.share, slack, found.sums, bag.order, bag.chosen, posterior, slack_posterior)
     normalise_rows(posterior, slack_posterior, share, slack)
-    if pruned == math.inf or not whole > 0.0:
-        return 0.0, 0.0, math.inf, pruned == math.inf
-    log_z = log_of(z) + math.log(whole) + exponent * math.log(2.0)
-    total, correction = add_exactly(-scaled_up, -correction, log_z)
-    return total, correction, error_bound, False
+    total, correction = bag.log_scale
+    log_z = log_of.py_func(found.z) + math.log(bag.whole)
+    total, correction = add_exactly.py_func(total, correction, log_z)
+    return total, correction, found.error_bound, False

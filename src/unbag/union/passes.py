@@ -74,12 +74,12 @@ def prepare(log_prior, rows, required, top, sums, stay):
         Their sum is the logarithm by which every g was scaled up.
     exponent : int
         The power of two that was taken out of every g besides.
+    whole : float
+        g itself, with all of the slack allowed.
     """
     n_instances, n_labels = rows.shape[0], required.shape[0]
     n_states = 1 << n_labels
-    steps, total, correction = lattice(
-        log_prior, rows, required, top, sums, np.ones(n_instances)
-    )
+    steps, total, correction = lattice(log_prior, rows, required, top, sums, np.ones(n_instances))
     again_sums = np.zeros((n_instances, n_states))
     for i in range(n_instances):
         for k in range(n_labels):
@@ -100,6 +100,9 @@ def prepare(log_prior, rows, required, top, sums, stay):
     exponent = 0
     for i in range(n_instances):
         exponent += forth[i]
+    whole = 0.0
+    for s in range(n_states):
+        whole += state[n_instances % 2, s] * ending[s]
     # Before i: all of alpha's powers up to there, all of beta's behind it, against the whole.
     balance = exponent
     copy(ending, state[n_instances % 2])
@@ -118,7 +121,7 @@ def prepare(log_prior, rows, required, top, sums, stay):
             passes.again[i, k] *= scale
         for s in range(n_states):
             again_sums[i, s] *= scale
-    return passes, total, correction, exponent
+    return passes, total, correction, exponent, whole
 
 
 @kernel
