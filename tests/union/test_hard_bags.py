@@ -109,7 +109,9 @@ def test_as_many_instances_as_labels_at_the_uniform_start():
     assert result.log_likelihood[0] == pytest.approx(factorial - n_labels * np.log(n_labels))
 
 
-@pytest.mark.parametrize("method", ["auto", "chain", "mixed", "dense", "adaptive", "forward", "fast"])
+@pytest.mark.parametrize(
+    "method", ["auto", "chain", "mixed", "dense", "adaptive", "forward", "fast"]
+)
 def test_infeasible_matching_with_enough_instances(method):
     """Five instances, three labels, but two labels have only one instance between them."""
     log_prior = np.zeros((5, 3))

@@ -11,7 +11,7 @@ import numpy as np
 
 from unbag._compile import kernel
 
-from .layout import IMPOSSIBLE, Batch, Layout, labels_part, pack, part
+from .layout import IMPOSSIBLE, INTRACTABLE, Batch, Layout, labels_part, pack, part
 
 
 class Parts(NamedTuple):
@@ -57,8 +57,8 @@ def independent_parts(
         return None
     candidates = batch.excluded & (batch.n_labels > few) & (batch.served != IMPOSSIBLE)
     owners, places, label_sets, sizes = [], [], [], []
-    for m in candidates.nonzero()[0]:
-        b = batch.bags[m]
+    for m in candidates.nonzero()[0].tolist():
+        b = int(batch.bags[m])
         required = layout.required(b)
         part_of_label, part_of_row = connected(
             log_prior, part(batch.rows, batch.row_offsets, m), required
@@ -91,7 +91,7 @@ def independent_parts(
 
 @kernel
 def connected(log_prior, rows, required):
-    """Number the parts of a bag, by label and by row.
+    """Find the number of the part to which each label of a bag belongs, and each row.
 
     Two labels are in one part if an instance may have both, or if both are with a third. A row
     that can have none of them joins the first part, to which it makes no difference.
@@ -142,14 +142,14 @@ def put_together(layout: Layout, batch: Batch, parts: Parts, solved: Batch) -> N
         Of all parts.
     """
     largest = dict.fromkeys(parts.owners.tolist(), -1)
-    for p, m in enumerate(parts.owners):
+    for p, m in enumerate(parts.owners.tolist()):
         posterior = labels_part(batch.posterior, batch, m)
         if largest[m] < 0:
             posterior[:] = 0.0
             batch.log_z[m] = 0.0
             batch.error_bound[m] = 0.0
             batch.served[m] = solved.served[p]
-        required = layout.required(batch.bags[m])
+        required = layout.required(int(batch.bags[m]))
         labels = np.isin(required, parts.layout.required(p)).nonzero()[0]
         places = parts.places[parts.layout.offsets[p] : parts.layout.offsets[p + 1]]
         posterior[labels[:, None], places - batch.row_offsets[m]] = labels_part(
@@ -158,8 +158,7 @@ def put_together(layout: Layout, batch: Batch, parts: Parts, solved: Batch) -> N
         batch.slack_posterior[places] = part(solved.slack_posterior, solved.row_offsets, p)
         batch.log_z[m] += solved.log_z[p]
         batch.error_bound[m] += solved.error_bound[p]
-        if solved.served[p] < 0 <= batch.served[m]:
-            batch.served[m] = solved.served[p]
-        elif batch.served[m] >= 0 and len(labels) > largest[m]:
+        is_held = batch.served[m] != INTRACTABLE
+        if is_held and (solved.served[p] == INTRACTABLE or len(labels) > largest[m]):
             batch.served[m] = solved.served[p]
         largest[m] = max(largest[m], len(labels))
