@@ -91,7 +91,9 @@ def labels_to_chain(weights, n_chained, n_instances, tolerance):
             z *= max(1.0 - weights[k], 0.0)
             total *= 1.0 + weights[k]
         rounding = pass_rounding(n_instances, n_labels + n_chained, n_states_log)
-        if n_more < n_labels and alternating_bound(rounding, 0, total, 0.0, z) > 0.5 * tolerance:
+        # Where passes alone err by more, more labels in the chain are no remedy.
+        attainable = max(0.5 * tolerance, 2.0 * rounding)
+        if n_more < n_labels and alternating_bound(rounding, 0, total, 0.0, z) > attainable:
             continue
         n_sets = estimate_sets(weights[n_more:], first_threshold(z, tolerance))
         work = n_sets * (4.0 * one_pass + n_instances * n_labels) + n_labels * one_pass

@@ -1,8 +1,8 @@
 """What happens to bags that no labelling can explain, and to those that no kernel can hold.
 
 A label set is *impossible* when no labelling of the bag's instances has it as its union: too few
-instances for the required labels, or instances and no label for them. It is *intractable* when it
-has too many required labels for any exact kernel. Both are decided here and nowhere else:
+instances for the required labels, or instances and no label for them. It is *intractable* when no
+exact kernel came to an end within its budget of work. Both are decided here and nowhere else:
 
 ========= ==============================================================================
 ``keep``  an impossible bag has likelihood zero and no posterior
@@ -78,7 +78,7 @@ class ImpossibleBagError(_BagError):
 
 
 class IntractableBagError(_BagError):
-    """Bags have too many required labels for any exact method.
+    """Bags have more required labels than any exact method can hold within its budget of work.
 
     Parameters
     ----------
@@ -102,8 +102,8 @@ class IntractableBagError(_BagError):
         more = f" There are {len(bags)} such bags: {name_bags(bags)}." if len(bags) > 1 else ""
         return (
             f"bag {bags[0]} has {n_required[0]} required labels and {n_free[0]} instances that are "
-            f"not pinned: too many labels for exact inference (up to {MOST_LABELS} always work; "
-            f"more do when most of them are almost certain to occur). Ways out: mark labels of "
+            f"not pinned: exact inference gave up (up to {MOST_LABELS} labels always work; more do "
+            f"when most of them are almost certain to occur). Ways out: mark labels of "
             f"this bag as unknown (-1 in y) rather than present, those first that surely occur; "
             f"pin instances whose label is known; split the bag; or let on_intractable='relax' do "
             f"the first.{more}"
