@@ -53,8 +53,6 @@ def independent_parts(
     Parts or None
         None if there are no such bags, as is usual.
     """
-    if not batch.excluded.any():
-        return None
     candidates = batch.excluded & (batch.n_labels > few) & (batch.served != IMPOSSIBLE)
     owners, places, label_sets, sizes = [], [], [], []
     for m in candidates.nonzero()[0].tolist():

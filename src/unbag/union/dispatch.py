@@ -7,10 +7,11 @@ import numpy as np
 
 from unbag._compile import Kernel, kernel
 
-from .adaptive import estimate_sets, first_threshold, missing_weights
-from .arithmetic import EPS
-from .chain import band_states, chain_bound
+from .adaptive import MOST_WORK, adaptive, estimate_sets, first_threshold, missing_weights
+from .arithmetic import EPS, log_of
+from .chain import band_states, chain, chain_bound
 from .components import Parts, independent_parts, put_together
+from .dense import dense, dense_few, dense_room, dense_two
 from .inclusion import bound
 from .layout import (
     IMPOSSIBLE,
@@ -26,16 +27,8 @@ from .layout import (
     normalise,
     part,
 )
-from .runners import (
-    FEW_LABELS,
-    MOST_WORK,
-    run_adaptive,
-    run_chain,
-    run_dense,
-    run_fast,
-    run_forward,
-    run_mixed,
-)
+from .mixed import run_mixed
+from .paper import run_fast, run_forward
 
 Method: TypeAlias = Literal["auto", "adaptive", "mixed", "dense", "chain", "forward", "fast"]
 METHODS: tuple[Method, ...] = ("adaptive", "mixed", "dense", "chain", "forward", "fast")
@@ -44,6 +37,8 @@ assert len(METHODS) == IMPOSSIBLE
 
 # 2**22 union states are what one bag may cost: seconds.
 MOST_LABELS = 22
+# Up to here, dense costs no more than finding out whether adaptive would cost less.
+FEW_LABELS = 5
 # From here on, a bag's cost is estimated from its priors before threads share it out.
 MANY_LABELS = 8
 
@@ -86,7 +81,9 @@ def solve(
         With the answers in it; `served` is INTRACTABLE where no kernel could hold a bag.
     """
     batch = read_batch(bags, layout, log_prior)
-    parts = independent_parts(layout, log_prior, batch, FEW_LABELS) if method == "auto" else None
+    parts = None
+    if method == "auto" and batch.excluded.any():
+        parts = independent_parts(layout, log_prior, batch, FEW_LABELS)
     choose(batch, METHODS.index(method) if method != "auto" else UNDECIDED, tolerance)
     if parts is not None:
         batch.served[parts.owners] = UNDECIDED
@@ -148,11 +145,11 @@ def new_batch(bags: np.ndarray, layout: Layout) -> Batch:
         optional=np.empty(n_parts),
         posterior=np.empty(n_shares),
         slack_posterior=np.empty(n_rows),
-        chained=np.zeros(n_all_labels, np.bool_),
+        chained=np.empty(n_all_labels, np.bool_),
         log_z=np.zeros((len(bags), 2)),
         error_bound=np.zeros(len(bags)),
-        budget=np.full(len(bags), MOST_WORK),
-        excluded=np.zeros(len(bags), np.bool_),
+        budget=np.empty(len(bags)),
+        excluded=np.empty(len(bags), np.bool_),
         served=np.full(len(bags), UNDECIDED),
     )
 
@@ -228,6 +225,7 @@ def choose(batch, method, tolerance):
         if method != UNDECIDED:
             holds = method <= MIXED or batch.n_labels[m] <= MOST_LABELS
             batch.served[m] = method if holds else INTRACTABLE
+            batch.budget[m] = MOST_WORK
         elif batch.n_labels[m] <= FEW_LABELS:
             batch.served[m] = DENSE
         else:
@@ -294,6 +292,74 @@ def stable_choice(n_instances, n_labels):
     if of_chain <= CHEAP_CHAIN:
         return CHAIN, of_chain, MOST_WORK
     return MIXED, of_chain, min(MOST_WORK, MIXED_SHARE * of_chain / MIXED_COST)
+
+
+@kernel
+def run_dense(layout, log_prior, batch, chosen, tolerance):
+    """Answer the chosen bags by `unbag.union.dense.dense`."""
+    n_floats = 1
+    for m in chosen:
+        n_labels = batch.n_labels[m]
+        n_instances = batch.row_offsets[m + 1] - batch.row_offsets[m]
+        few = n_labels <= FEW_LABELS
+        n_floats = max(n_floats, n_instances << n_labels if few else dense_room(n_labels))
+    room = np.empty(n_floats)
+    for m in chosen:
+        slack = part(batch.slack, batch.row_offsets, m)
+        slack_posterior = part(batch.slack_posterior, batch.row_offsets, m)
+        n_labels, n_instances = batch.n_labels[m], slack.shape[0]
+        if n_labels <= 2:
+            z, error_bound = dense_two(
+                part(batch.share, batch.share_offsets, m),
+                slack,
+                part(batch.posterior, batch.share_offsets, m),
+                slack_posterior,
+            )
+        else:
+            share = labels_part(batch.share, batch, m)
+            posterior = labels_part(batch.posterior, batch, m)
+            if n_labels <= FEW_LABELS:
+                terms = room[: n_instances << n_labels].reshape((1 << n_labels, n_instances))
+                z, error_bound = dense_few(share, slack, posterior, slack_posterior, terms)
+            else:
+                z, error_bound = dense(share, slack, posterior, slack_posterior, room)
+        batch.log_z[m, 0] = log_of(z)
+        batch.error_bound[m] = error_bound
+
+
+@kernel
+def run_adaptive(layout, log_prior, batch, chosen, tolerance):
+    """Answer the chosen bags by `unbag.union.adaptive.adaptive`."""
+    for m in chosen:
+        slack = part(batch.slack, batch.row_offsets, m)
+        z, batch.error_bound[m], gave_up = adaptive(
+            labels_part(batch.share, batch, m),
+            slack,
+            tolerance,
+            int(batch.budget[m] / max(slack.shape[0], 1)),
+            labels_part(batch.posterior, batch, m),
+            part(batch.slack_posterior, batch.row_offsets, m),
+        )
+        batch.log_z[m, 0] = log_of(z)
+        if gave_up:
+            batch.served[m] = INTRACTABLE
+
+
+@kernel
+def run_chain(layout, log_prior, batch, chosen, tolerance):
+    """Answer the chosen bags by `unbag.union.chain.chain`."""
+    for m in chosen:
+        columns = part(layout.columns, layout.column_offsets, batch.bags[m])
+        batch.log_z[m, 0], batch.log_z[m, 1], batch.error_bound[m] = chain(
+            log_prior,
+            part(batch.rows, batch.row_offsets, m),
+            columns[: batch.n_labels[m]],
+            part(batch.top, batch.row_offsets, m),
+            part(batch.sums, batch.row_offsets, m),
+            part(batch.slack, batch.row_offsets, m),
+            labels_part(batch.posterior, batch, m),
+            part(batch.slack_posterior, batch.row_offsets, m),
+        )
 
 
 RUNNERS: dict[int, Kernel | Callable[..., None]] = {

@@ -38,9 +38,10 @@ import numpy as np
 
 from unbag._compile import kernel
 
-from .adaptive import estimate_sets, missing_weights
+from .adaptive import MOST_WORK, estimate_sets, missing_weights
 from .arithmetic import add_exactly, log_of
 from .inclusion import normalise_rows
+from .layout import INTRACTABLE, Batch, Layout, labels_part, part
 from .missing_sets import (
     SIDE_BY_SIDE,
     Sums,
@@ -347,3 +348,33 @@ def mixed(
     log_z = log_of.py_func(found.z) + math.log(bag.whole)
     total, correction = add_exactly.py_func(total, correction, log_z)
     return total, correction, found.error_bound, False
+
+
+def run_mixed(
+    layout: Layout, log_prior: np.ndarray, batch: Batch, chosen: np.ndarray, tolerance: float
+) -> None:
+    """Answer the chosen bags of a batch by `mixed`.
+
+    Not a kernel: mixed is a few of them, one after the other, and compiled as one they would take
+    twice as long to compile.
+    """
+    for m in chosen.tolist():
+        budget = float(batch.budget[m])
+        answer = mixed(
+            log_prior,
+            part(batch.rows, batch.row_offsets, m),
+            layout.required(int(batch.bags[m])),
+            part(batch.top, batch.row_offsets, m),
+            part(batch.sums, batch.row_offsets, m),
+            labels_part(batch.share, batch, m),
+            part(batch.slack, batch.row_offsets, m),
+            0.9 * tolerance,
+            budget,
+            budget / 3.0 if budget < MOST_WORK else math.inf,
+            labels_part(batch.posterior, batch, m),
+            part(batch.slack_posterior, batch.row_offsets, m),
+            part(batch.chained, batch.label_offsets, m),
+        )
+        batch.log_z[m, 0], batch.log_z[m, 1], batch.error_bound[m], gave_up = answer
+        if gave_up:
+            batch.served[m] = INTRACTABLE

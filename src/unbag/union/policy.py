@@ -102,8 +102,8 @@ class IntractableBagError(_BagError):
         more = f" There are {len(bags)} such bags: {name_bags(bags)}." if len(bags) > 1 else ""
         return (
             f"bag {bags[0]} has {n_required[0]} required labels and {n_free[0]} instances that are "
-            f"not pinned: exact inference gave up (up to {MOST_LABELS} labels always work; more do "
-            f"when most of them are almost certain to occur). Ways out: mark labels of "
+            f"not pinned: too many labels for exact inference (up to {MOST_LABELS} always work; "
+            f"more do when most of them are almost certain to occur). Ways out: mark labels of "
             f"this bag as unknown (-1 in y) rather than present, those first that surely occur; "
             f"pin instances whose label is known; split the bag; or let on_intractable='relax' do "
             f"the first.{more}"

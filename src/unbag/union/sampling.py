@@ -15,11 +15,10 @@ from unbag._threads import batches
 
 from .chain import alpha_segment, alpha_starts, lattice
 from .components import independent_parts
-from .dispatch import MIXED, MOST_LABELS, solve, solve_parts
+from .dispatch import FEW_LABELS, MIXED, MOST_LABELS, solve, solve_parts
 from .layout import IMPOSSIBLE, INTRACTABLE, UNDECIDED, Batch, Layout, labels_part, part
 from .policy import refuse_intractable
 from .problem import UnionProblem, checked_log_prior
-from .runners import FEW_LABELS
 
 # Bound on the errors of the inference that decides how to draw.
 TOLERANCE = 1e-9
