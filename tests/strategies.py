@@ -62,3 +62,22 @@ def surprising_cases(draw):
     y = np.array(draw(st.lists(st.sampled_from([1, 1, 1, -1]), min_size=n_classes,
                                max_size=n_classes)))  # fmt: skip
     return Case(log_prior, y, np.full(n_instances, -1))
+
+
+@st.composite
+def sparse_cases(draw):
+    """Draw a bag of 6 to 8 classes of which each instance can have one to three."""
+    n_classes = draw(st.integers(6, 8))
+    n_instances = draw(st.integers(n_classes, n_classes + 6))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    log_prior = np.full((n_instances, n_classes), -np.inf)
+    for i in range(n_instances):
+        possible = rng.choice(n_classes, rng.integers(1, 4), replace=False)
+        log_prior[i, possible] = rng.normal(size=len(possible)) * 5
+        log_prior[i, i % n_classes] = rng.normal()
+    y = np.array(draw(st.lists(st.sampled_from([1, 1, 1, 1, -1]), min_size=n_classes,
+                               max_size=n_classes)))  # fmt: skip
+    pinned = np.full(n_instances, -1)
+    if draw(st.booleans()):
+        pinned[0] = 0
+    return Case(log_prior, y, pinned)

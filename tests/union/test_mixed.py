@@ -11,7 +11,7 @@ from scipy.special import log_softmax
 from scipy.stats import chisquare
 
 from oracle import enumerate_bag, errors, recursion_bag
-from strategies import cases, surprising_cases
+from strategies import cases, sparse_cases, surprising_cases
 from unbag.union import IntractableBagError, infer, sample_labels
 from unbag.union import mixed as mixed_module
 from unbag.union.components import connected
@@ -291,6 +291,14 @@ def test_independent_parts_with_unknown_labels_and_pins(rng):
     labels, rows = connected(log_prior, batch.rows, layout.required(0))
     assert labels.tolist() == [0] * 4 + [1] * 4
     assert rows[-2:].tolist() == [0, 0], "they can have no required label"
+
+
+@given(sparse_cases())
+def test_excluded_classes_change_the_cost_and_not_the_answer(case):
+    result = infer(*case.arguments, **case.keywords)
+    truth = infer(*case.arguments, method="chain", **case.keywords)
+    assert np.isfinite(truth.log_likelihood[0])
+    assert_agree(result, truth)
 
 
 def test_bags_beside_split_ones_do_not_change(rng):
