@@ -19,7 +19,7 @@ from rich.table import Table
 from against import REPOSITORY, export
 from measure import machine, save
 
-ROUNDS = 2
+ROUNDS = 3
 # Milliseconds that bags may take: of one unlikely label, by (labels, instances).
 LIMITS = {(16, 200): 3, (20, 200): 6, (23, 200): 50, (30, 1000): 50, (40, 1000): 50}
 
