@@ -74,6 +74,7 @@ test-fuzz: $(INSTALLED)
 bench: $(INSTALLED)
 	@echo "Timing kernels and fits (a few minutes) ..."
 	@$(BIN)/python benchmarks/kernels.py
+	@$(BIN)/python benchmarks/mixed.py $(BASE)
 	@$(BIN)/python benchmarks/fits.py
 	@$(BIN)/python benchmarks/rivals.py
 	@$(BIN)/python benchmarks/annotate.py

@@ -25,7 +25,7 @@ def test_chain_and_auto_hold_where_fast_breaks(n_labels, n_instances, scale, rng
     for _ in range(3):
         bag = confident_bag(rng, n_labels, n_instances, scale)
         reference = recursion_bag(bag[0], bag[2][0], digits=60)
-        for method in ("auto", "chain"):
+        for method in ("auto", "chain", "mixed"):
             result = infer(*bag, method=method)
             assert result.error_bound[0] <= 1e-9
             assert max(errors(result, reference)) <= 1e-10
@@ -82,7 +82,7 @@ def test_labels_that_contend_for_the_same_instances(rng):
     log_prior += rng.normal(size=log_prior.shape)
     y = np.ones((1, 3), dtype=int)
     reference = recursion_bag(log_prior, y[0])
-    for method in ("auto", "chain"):
+    for method in ("auto", "chain", "mixed"):
         assert max(errors(infer(log_prior, [0, 3], y, method=method), reference)) <= 1e-12
 
 
@@ -109,7 +109,9 @@ def test_as_many_instances_as_labels_at_the_uniform_start():
     assert result.log_likelihood[0] == pytest.approx(factorial - n_labels * np.log(n_labels))
 
 
-@pytest.mark.parametrize("method", ["auto", "chain", "dense", "adaptive", "forward", "fast"])
+@pytest.mark.parametrize(
+    "method", ["auto", "chain", "mixed", "dense", "adaptive", "forward", "fast"]
+)
 def test_infeasible_matching_with_enough_instances(method):
     """Five instances, three labels, but two labels have only one instance between them."""
     log_prior = np.zeros((5, 3))

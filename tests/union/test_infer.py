@@ -49,7 +49,7 @@ def test_float32_priors_are_taken_as_they_are(bags):
 
 def test_input_is_not_changed(bags):
     copies = [np.array(a) for a in bags]
-    for method in ("auto", "chain", "fast"):
+    for method in ("auto", "chain", "mixed", "fast"):
         infer(*bags, method=method)
     for before, after in zip(copies, bags, strict=True):
         np.testing.assert_array_equal(before, after)
@@ -63,7 +63,9 @@ def test_no_bags_and_empty_bags():
     np.testing.assert_array_equal(result.log_likelihood, [0, -np.inf])
 
 
-@pytest.mark.parametrize("method", ["auto", "chain", "dense", "adaptive", "forward", "fast"])
+@pytest.mark.parametrize(
+    "method", ["auto", "chain", "mixed", "dense", "adaptive", "forward", "fast"]
+)
 def test_impossible_bags(method):
     """Fewer instances than labels; an empty label set; an excluded label; a pin with no prior."""
     log_prior = np.zeros((6, 2))
@@ -111,7 +113,9 @@ def test_batches_hold_every_bag_once(rng):
     assert cost[parts[0]].max() == cost.max()
 
 
-@pytest.mark.parametrize("method", ["auto", "dense", "chain", "fast", "forward", "adaptive"])
+@pytest.mark.parametrize(
+    "method", ["auto", "dense", "chain", "mixed", "fast", "forward", "adaptive"]
+)
 def test_too_many_labels_are_refused_with_advice(method):
     log_prior = np.zeros((31, 30))
     with pytest.raises(IntractableBagError, match=r"bag 1 has 30 required.*-1 in y.*relax"):

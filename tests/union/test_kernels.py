@@ -12,9 +12,10 @@ from strategies import cases
 from unbag.union import infer
 from unbag.union.arithmetic import EPS
 from unbag.union.dense import low_labels
+from unbag.union.dispatch import METHODS
 from unbag.union.inclusion import bound
 
-EXACT = ("auto", "chain")
+EXACT = ("auto", "chain", "mixed")
 BOUNDED = ("adaptive", "dense", "forward", "fast")
 SCALES = (1, 5, 20, 60)
 
@@ -56,7 +57,7 @@ def test_against_enumeration(n_instances, n_required, rng):
                 assert np.isfinite(result.log_likelihood).all()
 
 
-@given(cases(), st.sampled_from(["auto", "chain", "dense", "adaptive", "forward", "fast"]))
+@given(cases(), st.sampled_from(["auto", *METHODS]))
 def test_error_bound_holds(case, method):
     result = infer(*case.arguments, method=method, **case.keywords)
     bound = result.error_bound[0]
@@ -115,7 +116,9 @@ def test_mild_bags_certify_by_inclusion_exclusion(rng):
             assert result.error_bound.max() < 1e-9
 
 
-@pytest.mark.parametrize("method", ["auto", "chain", "dense", "adaptive", "forward", "fast"])
+@pytest.mark.parametrize(
+    "method", ["auto", "chain", "mixed", "dense", "adaptive", "forward", "fast"]
+)
 def test_medium_bags_agree_with_the_recursion(method, rng):
     """Sizes where enumeration cannot follow."""
     for n_instances, n_labels, n_optional, scale in [

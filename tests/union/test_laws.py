@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from strategies import cases
 from unbag.union import infer
 
-METHODS = ("auto", "chain", "dense", "adaptive")
+METHODS = ("auto", "chain", "mixed", "dense", "adaptive")
 methods = st.sampled_from(METHODS)
 
 
@@ -141,7 +141,7 @@ def test_bags_do_not_see_each_other(bags, method):
         assert together.method[b] == alone.method[0]
 
 
-@pytest.mark.parametrize("method", ["auto", "dense", "adaptive", "chain", "fast"])
+@pytest.mark.parametrize("method", ["auto", "dense", "adaptive", "mixed", "chain", "fast"])
 def test_a_batch_of_all_sizes_is_its_bags(method, rng):
     """Bags of few and of many labels share room to work in, but nothing else."""
     sizes = rng.integers(10, 40, 60)

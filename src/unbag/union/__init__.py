@@ -6,7 +6,7 @@ is the most likely one, `sample_labels` draws labellings at random.
 """
 
 from .inference import infer
-from .labelling import most_likely_labels, sample_labels
+from .labelling import most_likely_labels
 from .policy import (
     ImpossibleBagError,
     ImpossibleBagWarning,
@@ -14,6 +14,7 @@ from .policy import (
     IntractableBagWarning,
 )
 from .problem import Inference, UnionProblem
+from .sampling import sample_labels
 
 __all__ = [
     "ImpossibleBagError",

@@ -16,6 +16,10 @@ from unbag._compile import kernel
 from .arithmetic import TINY
 from .inclusion import bound, normalise_rows
 
+# Where the number of labels does not say what a bag takes, 2**28 multiplications are what it
+# may take: about a second.
+MOST_WORK = float(1 << 28)
+
 
 @kernel
 def missing_weights(share, slack, weights):

@@ -45,6 +45,12 @@ def exp_sum(a, b, c, d):
     return math.exp(total) * math.exp(correction)
 
 
+@kernel
+def log_of(z):
+    """Take the logarithm of z; lost in rounding, only an upper bound of it is known."""
+    return math.log(z) if z > 0.0 else math.log(EPS)
+
+
 @intrinsic
 def trailing_zeros(typingctx, value):
     """Give the position of the lowest bit set in an int64 that is not zero."""

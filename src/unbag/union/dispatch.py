@@ -1,15 +1,16 @@
 """Which kernel serves which bag: the cheapest one that certifies its answer."""
 
-import math
+from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 import numpy as np
 
 from unbag._compile import Kernel, kernel
 
-from .adaptive import adaptive, estimate_sets, first_threshold, missing_weights
-from .arithmetic import EPS
+from .adaptive import MOST_WORK, adaptive, estimate_sets, first_threshold, missing_weights
+from .arithmetic import EPS, log_of
 from .chain import band_states, chain, chain_bound
+from .components import Parts, independent_parts, put_together
 from .dense import dense, dense_few, dense_room, dense_two
 from .inclusion import bound
 from .layout import (
@@ -26,17 +27,16 @@ from .layout import (
     normalise,
     part,
 )
-from .paper import fast_compiled, forward_compiled
+from .mixed import run_mixed
+from .paper import run_fast, run_forward
 
-Method: TypeAlias = Literal["auto", "adaptive", "dense", "chain", "forward", "fast"]
-METHODS: tuple[Method, ...] = ("adaptive", "dense", "chain", "forward", "fast")
-ADAPTIVE, DENSE, CHAIN, FORWARD, FAST = range(len(METHODS))
+Method: TypeAlias = Literal["auto", "adaptive", "mixed", "dense", "chain", "forward", "fast"]
+METHODS: tuple[Method, ...] = ("adaptive", "mixed", "dense", "chain", "forward", "fast")
+ADAPTIVE, MIXED, DENSE, CHAIN, FORWARD, FAST = range(len(METHODS))
 assert len(METHODS) == IMPOSSIBLE
 
-# 2**22 union states, and for adaptive 2**28 times one instance and one set of missing
-# labels, are what one bag may cost: seconds.
+# 2**22 union states are what one bag may cost: seconds.
 MOST_LABELS = 22
-MOST_WORK = 1 << 28
 # Up to here, dense costs no more than finding out whether adaptive would cost less.
 FEW_LABELS = 5
 # From here on, a bag's cost is estimated from its priors before threads share it out.
@@ -45,10 +45,18 @@ MANY_LABELS = 8
 # Costs are counted in units of dense's time per instance and set of labels. Measured
 # in these units, per instance and set: adaptive, which jumps and keeps books; per
 # state and label: the chain kernel, which goes back and forth, and from bit to bit;
-# per prior: reading it.
+# per multiplication: the mixed kernel; per prior: reading it.
 ADAPTIVE_COST = 6
 CHAIN_COST = 4.0
+MIXED_COST = 4.0
 READING_COST = 4
+# A chain of that cost is not worth looking for something better, which takes some 30 microseconds.
+CHEAP_CHAIN = 600_000.0
+# Estimates of sets that matter may be too low. The adaptive kernel may take so many times the
+# estimate before another has its turn, and the mixed kernel so much of what the chain would; it
+# does not begin where it is estimated to take more than a third of that.
+PATIENCE = 16.0
+MIXED_SHARE = 0.5
 
 
 def solve(
@@ -73,14 +81,27 @@ def solve(
         With the answers in it; `served` is INTRACTABLE where no kernel could hold a bag.
     """
     batch = read_batch(bags, layout, log_prior)
+    parts = None
+    if method == "auto" and batch.excluded.any():
+        parts = independent_parts(layout, log_prior, batch, FEW_LABELS)
     choose(batch, METHODS.index(method) if method != "auto" else UNDECIDED, tolerance)
-    for code in (ADAPTIVE, DENSE, CHAIN) if method == "auto" else (METHODS.index(method),):
+    if parts is not None:
+        batch.served[parts.owners] = UNDECIDED
+    for code in (ADAPTIVE, DENSE, MIXED, CHAIN) if method == "auto" else (METHODS.index(method),):
         (chosen,) = (batch.served == code).nonzero()
         if len(chosen):
             RUNNERS[code](layout, log_prior, batch, chosen, tolerance)
             if method == "auto" and code != CHAIN:
-                fall_back(layout, log_prior, batch, chosen, tolerance)
+                fall_back(layout, log_prior, batch, chosen, code, tolerance)
+    if parts is not None:
+        put_together(layout, batch, parts, solve_parts(parts, tolerance))
     return batch
+
+
+def solve_parts(parts: Parts, tolerance: float) -> Batch:
+    """Infer the labels of independent parts of bags, as if each were a bag."""
+    every = np.arange(parts.layout.n_bags)
+    return solve(every, parts.layout, parts.log_prior, "auto", tolerance)
 
 
 def read_batch(bags: np.ndarray, layout: Layout, log_prior: np.ndarray) -> Batch:
@@ -105,15 +126,17 @@ def new_batch(bags: np.ndarray, layout: Layout) -> Batch:
     n_free = layout.n_free[bags]
     n_labels = layout.n_required[bags]
     n_optional = layout.n_allowed[bags] - n_labels
-    offsets = np.zeros((3, len(bags) + 1), np.int64)
-    np.cumsum((n_free, n_free * n_labels, n_free * n_optional), axis=1, out=offsets[:, 1:])
-    n_rows, n_shares, n_parts = offsets[:, -1]
+    offsets = np.zeros((4, len(bags) + 1), np.int64)
+    counts = n_free, n_free * n_labels, n_free * n_optional, n_labels
+    np.cumsum(counts, axis=1, out=offsets[:, 1:])
+    n_rows, n_shares, n_parts, n_all_labels = offsets[:, -1]
     return Batch(
         bags=bags,
         n_labels=n_labels,
         row_offsets=offsets[0],
         share_offsets=offsets[1],
         optional_offsets=offsets[2],
+        label_offsets=offsets[3],
         rows=np.empty(n_rows, np.int64),
         top=np.empty(n_rows),
         sums=np.empty(n_rows),
@@ -122,30 +145,39 @@ def new_batch(bags: np.ndarray, layout: Layout) -> Batch:
         optional=np.empty(n_parts),
         posterior=np.empty(n_shares),
         slack_posterior=np.empty(n_rows),
+        chained=np.empty(n_all_labels, np.bool_),
         log_z=np.zeros((len(bags), 2)),
         error_bound=np.zeros(len(bags)),
+        budget=np.empty(len(bags)),
+        excluded=np.empty(len(bags), np.bool_),
         served=np.full(len(bags), UNDECIDED),
     )
 
 
 @kernel
-def fall_back(layout, log_prior, batch, chosen, tolerance):
-    """Give bags that a kernel could not certify to the chain kernel, which subtracts nothing.
+def fall_back(layout, log_prior, batch, chosen, tried, tolerance):
+    """Give bags that the kernel `tried` could not certify to one that subtracts less.
 
     What counts is the bound that `infer` will report: it has the rounding of the likelihood in
     it, so that a kernel may keep the tolerance and the answer not. Such a bag changes kernels only
-    if that is a remedy.
+    if that is a remedy. The chain kernel subtracts nothing and is the last resort; where it could
+    not hold a bag, the mixed kernel's answer stands if only the bag's length spoils the bound.
     """
     for m in chosen:
         kernels = batch.error_bound[m]
-        if not kernels <= tolerance:
-            batch.served[m] = CHAIN if batch.n_labels[m] <= MOST_LABELS else INTRACTABLE
+        n_instances = batch.row_offsets[m + 1] - batch.row_offsets[m]
+        n_labels = batch.n_labels[m]
+        chains = chain_bound(n_instances, min(n_labels, MOST_LABELS))
+        if tried == MIXED and kernels <= chains:
+            continue
+        if not kernels <= tolerance and tried == MIXED:
+            batch.served[m] = CHAIN if n_labels <= MOST_LABELS else INTRACTABLE
+        elif not kernels <= tolerance:
+            batch.served[m], _, batch.budget[m] = stable_choice(n_instances, n_labels)
         elif kernels + likelihood_rounding(batch, m) + EPS > tolerance:
             log_likelihood = bag_log_likelihood(layout, log_prior, batch, m)
-            n_instances = batch.row_offsets[m + 1] - batch.row_offsets[m]
-            chains = chain_bound(n_instances, batch.n_labels[m])
             if (
-                batch.n_labels[m] <= MOST_LABELS
+                n_labels <= MOST_LABELS
                 and final_bound(batch, m, kernels, log_likelihood) > tolerance
                 and final_bound(batch, m, chains, log_likelihood) <= tolerance
             ):
@@ -191,12 +223,13 @@ def choose(batch, method, tolerance):
         if batch.served[m] != UNDECIDED:
             continue
         if method != UNDECIDED:
-            holds = method == ADAPTIVE or batch.n_labels[m] <= MOST_LABELS
+            holds = method <= MIXED or batch.n_labels[m] <= MOST_LABELS
             batch.served[m] = method if holds else INTRACTABLE
+            batch.budget[m] = MOST_WORK
         elif batch.n_labels[m] <= FEW_LABELS:
             batch.served[m] = DENSE
         else:
-            batch.served[m], cost[m] = choice(
+            batch.served[m], cost[m], batch.budget[m] = choice(
                 labels_part(batch.share, batch, m),
                 part(batch.slack, batch.row_offsets, m),
                 tolerance,
@@ -211,9 +244,10 @@ def choice(share, slack, tolerance):
     Returns
     -------
     method : int
-        INTRACTABLE when none will do.
     cost : float
         What it will take.
+    budget : float
+        The multiplications that it may take.
     """
     n_labels, n_instances = share.shape
     weights = np.empty(n_labels)
@@ -225,25 +259,39 @@ def choice(share, slack, tolerance):
     for k in range(n_labels):
         largest_z *= 1.0 - weights[k]
         heaviest = max(heaviest, weights[k])
-    hopeless = bound(n_instances, n_labels, n_labels, heaviest, 0.0, largest_z) > tolerance
-    if not hopeless:
-        n_sets = estimate_sets(weights, first_threshold(weights, tolerance))
-        affordable = n_sets * n_instances < MOST_WORK
-        if affordable and ADAPTIVE_COST * n_sets < 2.0 ** min(n_labels, MOST_LABELS):
-            return ADAPTIVE, ADAPTIVE_COST * n_sets * n_instances
-    if n_labels > MOST_LABELS:
-        return INTRACTABLE, 0.0
+    if bound(n_instances, n_labels, n_labels, heaviest, 0.0, largest_z) > tolerance:
+        return stable_choice(n_instances, n_labels)
+    n_sets = estimate_sets(weights, first_threshold(weights, tolerance))
+    work = n_sets * n_instances
+    if work < MOST_WORK and ADAPTIVE_COST * n_sets < 2.0 ** min(n_labels, MOST_LABELS):
+        return ADAPTIVE, ADAPTIVE_COST * work, min(MOST_WORK, PATIENCE * work)
     dense_cost = n_instances * 2.0**n_labels
-    chain_cost = CHAIN_COST * n_labels * band_states(n_instances, n_labels)
-    if hopeless or chain_cost < dense_cost:
-        return CHAIN, chain_cost
-    return DENSE, dense_cost
+    if n_labels > MOST_LABELS or chain_cost(n_instances, n_labels) < dense_cost:
+        return stable_choice(n_instances, n_labels)
+    return DENSE, dense_cost, MOST_WORK
 
 
 @kernel
-def log_of(z):
-    """Take the logarithm of z; lost in rounding, only an upper bound of it is known."""
-    return math.log(z) if z > 0.0 else math.log(EPS)
+def chain_cost(n_instances, n_labels):
+    """Estimate what the chain kernel takes."""
+    return CHAIN_COST * n_labels * band_states(n_instances, n_labels)
+
+
+@kernel
+def stable_choice(n_instances, n_labels):
+    """Choose between the chain and the mixed kernel, which subtract nothing or little.
+
+    Returns
+    -------
+    method, cost, budget
+        As in `choice`.
+    """
+    if n_labels > MOST_LABELS:
+        return MIXED, MIXED_COST * MOST_WORK, MOST_WORK
+    of_chain = chain_cost(n_instances, n_labels)
+    if of_chain <= CHEAP_CHAIN:
+        return CHAIN, of_chain, MOST_WORK
+    return MIXED, of_chain, min(MOST_WORK, MIXED_SHARE * of_chain / MIXED_COST)
 
 
 @kernel
@@ -288,7 +336,7 @@ def run_adaptive(layout, log_prior, batch, chosen, tolerance):
             labels_part(batch.share, batch, m),
             slack,
             tolerance,
-            MOST_WORK // max(slack.shape[0], 1),
+            int(batch.budget[m] / max(slack.shape[0], 1)),
             labels_part(batch.posterior, batch, m),
             part(batch.slack_posterior, batch.row_offsets, m),
         )
@@ -314,34 +362,9 @@ def run_chain(layout, log_prior, batch, chosen, tolerance):
         )
 
 
-@kernel
-def run_forward(layout, log_prior, batch, chosen, tolerance):
-    """Answer the chosen bags by `unbag.union.paper.forward`, compiled."""
-    for m in chosen:
-        z, batch.error_bound[m] = forward_compiled(
-            labels_part(batch.share, batch, m),
-            part(batch.slack, batch.row_offsets, m),
-            labels_part(batch.posterior, batch, m),
-            part(batch.slack_posterior, batch.row_offsets, m),
-        )
-        batch.log_z[m, 0] = log_of(z)
-
-
-@kernel
-def run_fast(layout, log_prior, batch, chosen, tolerance):
-    """Answer the chosen bags by `unbag.union.paper.fast`, compiled."""
-    for m in chosen:
-        z, batch.error_bound[m] = fast_compiled(
-            labels_part(batch.share, batch, m),
-            part(batch.slack, batch.row_offsets, m),
-            labels_part(batch.posterior, batch, m),
-            part(batch.slack_posterior, batch.row_offsets, m),
-        )
-        batch.log_z[m, 0] = log_of(z)
-
-
-RUNNERS: dict[int, Kernel] = {
+RUNNERS: dict[int, Kernel | Callable[..., None]] = {
     ADAPTIVE: run_adaptive,
+    MIXED: run_mixed,
     DENSE: run_dense,
     CHAIN: run_chain,
     FORWARD: run_forward,

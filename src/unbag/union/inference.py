@@ -37,7 +37,7 @@ def infer(
     y : array-like of shape (n_bags, n_classes)
         1 where the class is required, 0 where it is forbidden, -1 where it is
         optional (not known, or background).
-    method : {"auto", "adaptive", "dense", "chain", "forward", "fast"}
+    method : {"auto", "adaptive", "mixed", "dense", "chain", "forward", "fast"}
         "auto" gives each bag the cheapest kernel that certifies its answer. The
         others never fall back: what they cannot certify has an infinite error bound.
         "forward" and "fast" are the published algorithms; "fast" breaks down for
@@ -53,7 +53,7 @@ def infer(
         for that, unless it is still impossible then (it has instances and allows nothing);
         or raise an error that names all such bags.
     on_intractable : {"raise", "relax"}
-        What to do with a bag of too many required classes for exact inference: raise an
+        What to do with a bag that exact inference gave up after about a second of work: raise an
         error that names all such bags, or take those as optional that are the most certain
         to occur anyway, all but 16.
     n_jobs : int, optional
@@ -69,7 +69,7 @@ def infer(
     ValueError
         When an argument is malformed; names the bag or the row.
     IntractableBagError
-        When bags have too many required labels for an exact answer; lists them in `bags`.
+        When bags would take too long for an exact answer; lists them in `bags`.
     ImpossibleBagError
         When `on_impossible` is "raise" and there are such bags; lists them in `bags`.
 
@@ -77,7 +77,11 @@ def infer(
     -----
     Time per bag ``n_instances * 2**n_required`` at most, unless the certificate
     fails, and often far less: a bag of 1000 instances in which each of 40 labels is
-    almost certain to occur takes a few dozen sets of labels.
+    almost certain to occur takes a few dozen sets of labels. Labels that are unlikely, or
+    that an unlikely one leaves without an instance, cost a factor of two each.
+
+    Where ``-inf`` keeps labels of a bag apart, so that no instance can have both, "auto" infers
+    each part of the bag by itself, and names the kernel of the part with most labels.
 
     Examples
     --------

@@ -30,7 +30,7 @@ from .assignment import is_possible
 # from zero on, and "none" comes behind them.
 UNDECIDED = -1
 INTRACTABLE = -2
-IMPOSSIBLE = 5
+IMPOSSIBLE = 6
 
 
 class Layout(NamedTuple):
@@ -173,6 +173,8 @@ class Batch(NamedTuple):
     share_offsets, optional_offsets : ndarrays of int of shape (m + 1,)
         Where the (k, n) shares of each bag lie in `share` and `posterior`, and the
         (n, n_optional) parts in `optional`.
+    label_offsets : ndarray of int of shape (m + 1,)
+        Where the labels of each bag lie in `chained`.
     rows : ndarray of int
         Row of each instance in the priors.
     top, sums : ndarrays
@@ -184,11 +186,17 @@ class Batch(NamedTuple):
         Each optional label's prior, divided by the exponential of `top`.
     posterior, slack_posterior : ndarrays
         The kernels' answer, in the places of `share` and `slack`.
+    chained : ndarray of bool
+        Which required labels `unbag.union.mixed` has chained.
     log_z : ndarray of shape (m, 2)
         Log-likelihood, as a sum of two, relative to the product of ``exp(top) * sums``: the
         chance of the label set given that no forbidden label occurs.
     error_bound : ndarray of shape (m,)
         Of the posterior, and of the likelihood relative to itself.
+    budget : ndarray of shape (m,)
+        Multiplications after which the kernels that cannot tell beforehand give up.
+    excluded : ndarray of bool of shape (m,)
+        Whether an allowed class is excluded for an instance.
     served : ndarray of int of shape (m,)
         Kernel that answered, UNDECIDED, INTRACTABLE or IMPOSSIBLE.
     """
@@ -198,6 +206,7 @@ class Batch(NamedTuple):
     row_offsets: np.ndarray
     share_offsets: np.ndarray
     optional_offsets: np.ndarray
+    label_offsets: np.ndarray
     rows: np.ndarray
     top: np.ndarray
     sums: np.ndarray
@@ -206,8 +215,11 @@ class Batch(NamedTuple):
     optional: np.ndarray
     posterior: np.ndarray
     slack_posterior: np.ndarray
+    chained: np.ndarray
     log_z: np.ndarray
     error_bound: np.ndarray
+    budget: np.ndarray
+    excluded: np.ndarray
     served: np.ndarray
 
 
@@ -264,6 +276,7 @@ def gather(layout, log_prior, batch):
             for j in range(first + batch.n_labels[m], behind):
                 batch.optional[optional] = difference(log_prior[row, layout.columns[j]], top)
                 optional += 1
+        batch.excluded[m] = some_excluded
         if possible and some_excluded:
             rows = part(batch.rows, batch.row_offsets, m)
             possible = is_possible(

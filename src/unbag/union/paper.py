@@ -29,8 +29,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from unbag._compile import kernel
 
-from .arithmetic import EPS, trailing_zeros
+from .arithmetic import EPS, log_of, trailing_zeros
 from .chain import states_by_cardinality
+from .layout import labels_part, part
 
 
 def ordered_power_set(n_labels: int, with_empty: bool = False) -> list[frozenset[int]]:
@@ -326,3 +327,29 @@ def fast_compiled(share, slack, posterior, slack_posterior):
         for k in range(n_labels):
             inside = inside and abs(posterior[k, i] - 0.5) <= 0.5 + error_bound
     return z, error_bound if inside else math.inf
+
+
+@kernel
+def run_forward(layout, log_prior, batch, chosen, tolerance):
+    """Answer the chosen bags by `forward`, compiled."""
+    for m in chosen:
+        z, batch.error_bound[m] = forward_compiled(
+            labels_part(batch.share, batch, m),
+            part(batch.slack, batch.row_offsets, m),
+            labels_part(batch.posterior, batch, m),
+            part(batch.slack_posterior, batch.row_offsets, m),
+        )
+        batch.log_z[m, 0] = log_of(z)
+
+
+@kernel
+def run_fast(layout, log_prior, batch, chosen, tolerance):
+    """Answer the chosen bags by `fast`, compiled."""
+    for m in chosen:
+        z, batch.error_bound[m] = fast_compiled(
+            labels_part(batch.share, batch, m),
+            part(batch.slack, batch.row_offsets, m),
+            labels_part(batch.posterior, batch, m),
+            part(batch.slack_posterior, batch.row_offsets, m),
+        )
+        batch.log_z[m, 0] = log_of(z)

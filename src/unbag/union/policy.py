@@ -1,8 +1,8 @@
 """What happens to bags that no labelling can explain, and to those that no kernel can hold.
 
 A label set is *impossible* when no labelling of the bag's instances has it as its union: too few
-instances for the required labels, or instances and no label for them. It is *intractable* when it
-has too many required labels for any exact kernel. Both are decided here and nowhere else:
+instances for the required labels, or instances and no label for them. It is *intractable* when no
+exact kernel came to an end within its budget of work. Both are decided here and nowhere else:
 
 ========= ==============================================================================
 ``keep``  an impossible bag has likelihood zero and no posterior
@@ -78,7 +78,7 @@ class ImpossibleBagError(_BagError):
 
 
 class IntractableBagError(_BagError):
-    """Bags have too many required labels for any exact method.
+    """Bags have more required labels than any exact method can hold within its budget of work.
 
     Parameters
     ----------

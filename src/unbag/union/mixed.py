@@ -1,0 +1,380 @@
+"""Between chain and adaptive: states for the unlikely labels, missing sets of the others.
+
+One label that the model finds unlikely makes every alternating sum cancel, and a chain over all
+labels takes ``2**n_labels`` states. So the required labels are split: those that would cancel
+are *chained*, a bit each of a union state; the others are summed over by inclusion and
+exclusion, set by set of missing labels T:
+
+=============== ===============================================================
+g(T)            chance that every chained label occurs and none of T; one pass
+                of the chain over the chained labels, all others counted as
+                slack: sums of positive numbers
+z               sum over T of (-1)^|T| g(T)
+=============== ===============================================================
+
+None chained is `unbag.union.adaptive`, all of them is `unbag.union.chain`.
+
+**What may be left out.** The signed sum over T and all that a walk would add to it further down
+is itself a chance: that no label of T occurs, and every chained one and every one still to come.
+So it lies between 0 and g(T), and so does its part in which an instance has a given label.
+Turning back at T, T not counted, leaves out at most g(T), whatever lies below; g(T) need not even
+be computed: given which instances are the first to have the chained labels, the others are
+independent, and what they may not be only makes label k likelier. So
+
+    g(T + k) <= g(T) * rho_k,   rho_k = product of (1 - share[k, i])
+
+over all instances but the u with the largest shares, u being the number of chained labels.
+
+**Which labels are chained.** Those whose own missing weight w({k}) says so, at first. But a
+confident label whose only good instance an unlikely label needs looks safe by itself. So then
+those whose missing weight *given* the chained labels, g({k}) / g(none), does; and then those that
+are in most sets of a walk that takes longer than it should.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from unbag._compile import kernel
+
+from .adaptive import MOST_WORK, estimate_sets, missing_weights
+from .arithmetic import add_exactly, log_of
+from .inclusion import normalise_rows
+from .layout import INTRACTABLE, Batch, Layout, labels_part, part
+from .missing_sets import (
+    SIDE_BY_SIDE,
+    Sums,
+    alternating_bound,
+    collect,
+    most_missing_weights,
+    walk,
+)
+from .passes import MOST_FLOATS, Passes, bound_children, pass_rounding, pass_work, prepare
+
+# Chained labels at most; a pass then has as many states as the bits of 16 say.
+MOST_CHAINED = 16
+# A walk that takes so many times longer than estimated has the wrong labels chained.
+PATIENCE = 8.0
+# More labels are chained only where that is estimated to save so much.
+WORTH_A_RESTART = 0.7
+
+
+@kernel
+def labels_to_chain(weights, n_chained, n_instances, tolerance):
+    """Choose how many labels to chain, the heaviest of them, so that the work is least.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_labels,)
+        Missing weights of the labels that are not chained, heaviest first.
+    n_chained : int
+        Number of those that are.
+
+    Returns
+    -------
+    n_more : int
+        How many of the heaviest to chain.
+    work : float
+        Estimate of what it takes; inf where no number of labels will do.
+    """
+    n_labels = weights.shape[0]
+    chosen, least, unchanged = 0, math.inf, math.inf
+    for n_more in range(n_labels + 1):
+        n_states_log = n_chained + n_more
+        if n_states_log > most_chained(n_instances):
+            break
+        one_pass = pass_work(n_instances, n_states_log)
+        if one_pass > least:
+            break
+        z, total = 1.0, 1.0
+        for k in range(n_more, n_labels):
+            z *= max(1.0 - weights[k], 0.0)
+            total *= 1.0 + weights[k]
+        rounding = pass_rounding(n_instances, n_labels + n_chained, n_states_log)
+        # Where passes alone err by more, more labels in the chain are no remedy.
+        attainable = max(0.5 * tolerance, 2.0 * rounding)
+        if n_more < n_labels and alternating_bound(rounding, 0, total, 0.0, z) > attainable:
+            continue
+        n_sets = estimate_sets(weights[n_more:], first_threshold(z, tolerance))
+        work = n_sets * (4.0 * one_pass + n_instances * n_labels) + n_labels * one_pass
+        if n_more == 0:
+            unchanged = work
+        if work < least:
+            chosen, least = n_more, work
+    if n_chained > 0 and unchanged * WORTH_A_RESTART <= least:
+        return 0, unchanged
+    return chosen, least
+
+
+@kernel
+def most_chained(n_instances):
+    """Count the labels whose states fit into memory."""
+    n_labels = 0
+    while n_labels < MOST_CHAINED and (n_instances + 1) << (n_labels + 1) <= MOST_FLOATS:
+        n_labels += 1
+    return n_labels
+
+
+@kernel
+def first_threshold(z, tolerance):
+    """Guess how light a set must be to be left out, where z is about so much."""
+    return tolerance * z / 64.0
+
+
+class Split(NamedTuple):
+    """A bag with some labels chained, ready for a walk over the missing sets of the others.
+
+    Attributes
+    ----------
+    chosen, order : ndarrays of int
+        The chained labels; the others, those first that are most likely missing.
+    share, by_instance : ndarrays of shapes (n_free, n_instances) and (n_instances, n_free)
+        Of the others.
+    weights : ndarray of shape (n_free,)
+        Their missing weights given the chained ones, rounded up.
+    passes : Passes
+    whole : float
+        g(none), scaled as the passes are.
+    log_scale : tuple of float
+        A sum of two: what to add to the logarithm of a g.
+    """
+
+    chosen: np.ndarray
+    order: np.ndarray
+    share: np.ndarray
+    by_instance: np.ndarray
+    weights: np.ndarray
+    passes: Passes
+    whole: float
+    log_scale: tuple[float, float]
+
+
+def split(
+    log_prior: np.ndarray,
+    rows: np.ndarray,
+    required: np.ndarray,
+    top: np.ndarray,
+    sums: np.ndarray,
+    share: np.ndarray,
+    slack: np.ndarray,
+    chained: np.ndarray,
+) -> Split:
+    """Prepare the passes for a choice of chained labels, and weigh all others given these.
+
+    Parameters are those of `mixed`.
+
+    Returns
+    -------
+    Split
+    """
+    (chosen,), (free,) = chained.nonzero(), (~chained).nonzero()
+    by_instance = np.ascontiguousarray(share[free].T)
+    everything = by_instance.sum(axis=1) + slack
+    passes, scaled_up, correction, exponent, whole = prepare(
+        log_prior, rows, required[chosen], top, sums, everything
+    )
+    weights = np.empty(len(free))
+    state = np.empty((len(passes.ending), len(free)))
+    bound_children(passes, everything, by_instance, 0, len(free), state, weights)
+    weights = np.minimum(weights / whole, 1.0) if whole > 0.0 else np.ones(len(free))
+    order = np.argsort(-weights, kind="stable")
+    log_scale = add_exactly.py_func(-scaled_up, -correction, exponent * math.log(2.0))
+    return Split(
+        chosen=chosen,
+        order=free[order],
+        share=share[free[order]],
+        by_instance=np.ascontiguousarray(by_instance[:, order]),
+        weights=weights[order],
+        passes=passes,
+        whole=whole,
+        log_scale=log_scale,
+    )
+
+
+class Walked(NamedTuple):
+    """What came of a walk over the missing sets of a split bag.
+
+    Attributes
+    ----------
+    sums : Sums
+    z : float
+        Relative to g(none).
+    error_bound : float
+        Inf after giving up.
+    offender : int
+        Which label would best be chained too, as a place in the order of the walk; -1 where that
+        would not help, as nothing cancels.
+    work : float
+    """
+
+    sums: Sums
+    z: float
+    error_bound: float
+    offender: int
+    work: float
+
+
+def walk_until_certain(
+    bag: Split, slack: np.ndarray, n_labels: int, tolerance: float, most: float
+) -> Walked:
+    """Walk, leaving out less and less, until the error bound is reached or cannot be.
+
+    Parameters
+    ----------
+    bag : Split
+    slack : ndarray of shape (n_instances,)
+    n_labels : int
+        Of the whole bag.
+    tolerance, most
+        As in `mixed`.
+
+    Returns
+    -------
+    Walked
+    """
+    n_free, n_instances = bag.share.shape
+    n_chained = len(bag.chosen)
+    sums = Sums(
+        np.empty(n_instances),
+        np.empty((n_free, n_instances)),
+        np.empty((n_free, n_instances)),
+        np.empty((n_chained, n_instances)),
+    )
+    tally = np.empty(n_free, np.int64)
+    rho = most_missing_weights(bag.share, n_chained)
+    rounding = pass_rounding(n_instances, n_labels, n_chained)
+    threshold = first_threshold(np.maximum(1.0 - bag.weights, 1e-3).prod(), tolerance)
+    work = 0.0
+    while True:
+        z, total, pruned, visited, done = walk(
+            bag.passes, bag.share, bag.by_instance, slack, rho, bag.whole, threshold, most - work,
+            sums, tally,
+        )  # fmt: skip
+        work += done
+        n_additions = visited + n_free
+        error_bound = alternating_bound(rounding, n_additions, total, pruned, z)
+        own = alternating_bound(rounding, n_additions, total, 0.0, z)
+        # Rounding alone is too much, and not because z is still far off.
+        hopeless = own > tolerance and z > pruned
+        if error_bound <= tolerance or hopeless or pruned == 0.0 or pruned == math.inf:
+            break
+        # z was smaller than guessed, or the sets left out were many.
+        threshold *= max(1e-4, min(0.1, 0.3 * (tolerance - own) * z / pruned)) if z > 0 else 1e-4
+    # What is in most sets of a walk without end, or what cancels most.
+    offender = 0
+    if pruned == math.inf:
+        offender = int(tally.argmax()) if n_free else -1
+    elif total < 2.0 * z:
+        offender = -1
+    return Walked(sums, z, error_bound, offender, work)
+
+
+def mixed(
+    log_prior: np.ndarray,
+    rows: np.ndarray,
+    required: np.ndarray,
+    top: np.ndarray,
+    sums: np.ndarray,
+    share: np.ndarray,
+    slack: np.ndarray,
+    tolerance: float,
+    most: float,
+    worthwhile: float,
+    posterior: np.ndarray,
+    slack_posterior: np.ndarray,
+    chained: np.ndarray,
+) -> tuple[float, float, float, bool]:
+    """Infer by a chain over some labels, and a walk over missing sets of the others.
+
+    Parameters
+    ----------
+    log_prior, rows, required, top, sums, slack, posterior, slack_posterior
+        As in `unbag.union.chain.chain`.
+    share : ndarray of shape (n_labels, n_instances)
+        As in `unbag.union.dense.dense`.
+    tolerance : float
+        Error bound to reach.
+    most : float
+        Give up after so much work, counted in multiplications.
+    worthwhile : float
+        Do not even begin if more than that is estimated; inf to try whatever the estimate.
+    chained : ndarray of bool of shape (n_labels,)
+        Filled with the labels that were chained in the end.
+
+    Returns
+    -------
+    total, correction : float
+        Their sum is the logarithm of z, the chance that every required label occurs,
+        given that no forbidden one does.
+    error_bound : float
+        Largest possible error of a posterior, and of z relative to itself; inf after giving up.
+    gave_up : bool
+    """
+    n_labels, n_instances = share.shape
+    if n_instances == 0:
+        return 0.0, 0.0, 0.0, False
+    weights = np.empty(n_labels)
+    missing_weights(share, slack, weights)
+    order = np.argsort(-weights, kind="stable")
+    n_more, work = labels_to_chain(weights[order], 0, n_instances, tolerance)
+    if work > worthwhile:
+        return 0.0, 0.0, math.inf, True
+    chained[:] = False
+    while True:
+        chained[order[:n_more]] = True
+        bag = split(log_prior, rows, required, top, sums, share, slack, chained)
+        order, n_chained = bag.order, len(bag.chosen)
+        if not bag.whole > 0.0:
+            return 0.0, 0.0, math.inf, False
+        most -= (SIDE_BY_SIDE * len(order) + 4.0) * pass_work(n_instances, n_chained)
+        if most <= 0.0:
+            return 0.0, 0.0, math.inf, True
+        n_more, work = labels_to_chain(bag.weights, n_chained, n_instances, tolerance)
+        if n_more > 0:
+            continue
+        more_may_be_chained = len(order) > 0 and n_chained < most_chained(n_instances)
+        limit = min(most, PATIENCE * work) if more_may_be_chained else most
+        found = walk_until_certain(bag, slack, n_labels, tolerance, limit)
+        most -= found.work
+        if found.error_bound <= tolerance or found.offender < 0 or not more_may_be_chained:
+            break
+        if most <= 0.0:
+            return 0.0, 0.0, math.inf, True
+        order, n_more = order[found.offender :], 1
+    collect(bag.share, slack, found.sums, bag.order, bag.chosen, posterior, slack_posterior)
+    normalise_rows(posterior, slack_posterior, share, slack)
+    total, correction = bag.log_scale
+    log_z = log_of.py_func(found.z) + math.log(bag.whole)
+    total, correction = add_exactly.py_func(total, correction, log_z)
+    return total, correction, found.error_bound, False
+
+
+def run_mixed(
+    layout: Layout, log_prior: np.ndarray, batch: Batch, chosen: np.ndarray, tolerance: float
+) -> None:
+    """Answer the chosen bags of a batch by `mixed`.
+
+    Not a kernel: mixed is a few of them, one after the other, and compiled as one they would take
+    twice as long to compile.
+    """
+    for m in chosen.tolist():
+        budget = float(batch.budget[m])
+        answer = mixed(
+            log_prior,
+            part(batch.rows, batch.row_offsets, m),
+            layout.required(int(batch.bags[m])),
+            part(batch.top, batch.row_offsets, m),
+            part(batch.sums, batch.row_offsets, m),
+            labels_part(batch.share, batch, m),
+            part(batch.slack, batch.row_offsets, m),
+            0.9 * tolerance,
+            budget,
+            budget / 3.0 if budget < MOST_WORK else math.inf,
+            labels_part(batch.posterior, batch, m),
+            part(batch.slack_posterior, batch.row_offsets, m),
+            part(batch.chained, batch.label_offsets, m),
+        )
+        batch.log_z[m, 0], batch.log_z[m, 1], batch.error_bound[m], gave_up = answer
+        if gave_up:
+            batch.served[m] = INTRACTABLE
