@@ -24,8 +24,8 @@ from unbag._compile import kernel
 from unbag.bags import Bags, Features, offsets_of
 from unbag.union import UnionProblem
 from unbag.union.dispatch import Method
-from unbag.union.layout import add_packed, dot_packed
 from unbag.union.policy import surest_labels
+from unbag.union.residual import Softmax, expected_log_prior, residual
 
 from .scaling import feature_moments
 from .statistics import Moments, Statistics
@@ -148,19 +148,17 @@ class Part:
         """
         X = self.features()
         with np.errstate(**UNHEARD):
-            return self._infer(X, logits_at(W, X))[0]
+            return self._infer(X, logits_of_classes(W, X))[0]
 
-    def _infer(self, X, logits):
-        """Return the statistics at logits, and the posteriors, packed."""
-        log_prior, prior = log_softmax(logits)
-        answer = self.problem.answer(log_prior, method=self.method, n_jobs=1)
-        residual = np.negative(prior, out=prior)
-        add_packed(self.problem.layout, answer.values, residual)
+    def _infer(self, X, logits, packed=False):
+        """Return the statistics at logits, and the posteriors, packed, where they are wanted."""
+        surplus, answer = residual(self.problem, logits, method=self.method, packed=packed)
         if self.row_weight is not None:
-            residual *= self.row_weight[:, None]
-        gradient = np.empty((residual.shape[1], X.shape[1] + 1))
-        gradient[:, :-1] = np.asarray(residual.astype(X.dtype, copy=False).T @ X)
-        gradient[:, -1] = residual.sum(axis=0)
+            surplus *= self.row_weight
+        gradient = np.empty((len(surplus), X.shape[1] + 1))
+        gradient[:, :-1] = np.asarray(surplus.astype(X.dtype, copy=False) @ X)
+        gradient[:, -1] = surplus.sum(axis=1)
+        np.negative(gradient, out=gradient)
         layout, lost = self.problem.layout, answer.intractable
         numbers = self.bags[lost], layout.n_required[lost], layout.n_free[lost]
         intractable = tuple(zip(*(each.tolist() for each in numbers), strict=True))
@@ -198,9 +196,9 @@ class Part:
             logits = self._e_step[1]
             logits += step * self._ray[1]
         else:
-            logits = logits_at(W, X)
+            logits = logits_of_classes(W, X)
         with np.errstate(**UNHEARD):
-            statistics, posterior = self._infer(X, logits)
+            statistics, posterior = self._infer(X, logits, packed=True)
         self._e_step, self._ray = (W, logits, posterior), None
         return statistics
 
@@ -220,12 +218,14 @@ class Part:
         if not self._is_at(ray.origin):
             self.expectation(ray.origin)
         if not self._knows(ray):
-            self._ray = (ray.direction, logits_at(ray.direction, self.features()))
+            self._ray = (ray.direction, logits_of_classes(ray.direction, self.features()))
         _, logits, posterior = self._e_step
         bounds = np.empty(len(steps))
         for i, step in enumerate(steps):
-            log_prior, _ = log_softmax(logits + step * self._ray[1])
-            bounds[i] = self._total(dot_packed(self.problem.layout, posterior, log_prior))
+            there = logits + step * self._ray[1]
+            log_total = Softmax(there).log_total
+            expected = expected_log_prior(self.problem.layout, posterior, there, log_total)
+            bounds[i] = self._total(expected)
         return bounds
 
     def _knows(self, ray):
@@ -270,6 +270,15 @@ def logits_at(W: np.ndarray, X: Features) -> np.ndarray:
     """Score the classes of each instance; float64 of shape (n_instances, n_classes)."""
     logits = np.asarray(X @ W[:, :-1].astype(X.dtype, copy=False).T, dtype=np.float64)
     logits += W[:, -1]
+    return logits
+
+
+def logits_of_classes(W: np.ndarray, X: Features) -> np.ndarray:
+    """Score the instances for each class; float64 of shape (n_classes, n_instances)."""
+    if sparse.issparse(X) or X.dtype != np.float64:
+        return np.ascontiguousarray(logits_at(W, X).T)
+    logits = W[:, :-1] @ X.T
+    logits += W[:, -1:]
     return logits
 
 

@@ -60,7 +60,12 @@ MIXED_SHARE = 0.5
 
 
 def solve(
-    bags: np.ndarray, layout: Layout, log_prior: np.ndarray, method: Method, tolerance: float
+    bags: np.ndarray,
+    layout: Layout,
+    log_prior: np.ndarray,
+    method: Method,
+    tolerance: float,
+    tried: int = UNDECIDED,
 ) -> Batch:
     """Infer the labels of some bags.
 
@@ -74,6 +79,8 @@ def solve(
         "auto" or one of `METHODS`.
     tolerance : float
         Error bound that "auto" must reach.
+    tried : int
+        DENSE where `unbag.union.few` has summed over all subsets, and could not certify the bags.
 
     Returns
     -------
@@ -84,7 +91,7 @@ def solve(
     parts = None
     if method == "auto" and batch.excluded.any():
         parts = independent_parts(layout, log_prior, batch, FEW_LABELS)
-    choose(batch, METHODS.index(method) if method != "auto" else UNDECIDED, tolerance)
+    choose(batch, METHODS.index(method) if method != "auto" else UNDECIDED, tried, tolerance)
     if parts is not None:
         batch.served[parts.owners] = UNDECIDED
     for code in (ADAPTIVE, DENSE, MIXED, CHAIN) if method == "auto" else (METHODS.index(method),):
@@ -174,12 +181,12 @@ def fall_back(layout, log_prior, batch, chosen, tried, tolerance):
             batch.served[m] = CHAIN if n_labels <= MOST_LABELS else INTRACTABLE
         elif not kernels <= tolerance:
             batch.served[m], _, batch.budget[m] = stable_choice(n_instances, n_labels)
-        elif kernels + likelihood_rounding(batch, m) + EPS > tolerance:
+        elif kernels + likelihood_rounding(n_instances, n_labels) + EPS > tolerance:
             log_likelihood = bag_log_likelihood(layout, log_prior, batch, m)
             if (
                 n_labels <= MOST_LABELS
-                and final_bound(batch, m, kernels, log_likelihood) > tolerance
-                and final_bound(batch, m, chains, log_likelihood) <= tolerance
+                and final_bound(n_instances, n_labels, kernels, log_likelihood) > tolerance
+                and final_bound(n_instances, n_labels, chains, log_likelihood) <= tolerance
             ):
                 batch.served[m] = CHAIN
 
@@ -201,16 +208,19 @@ def estimated_costs(
     else:
         (many,) = (layout.n_required > MANY_LABELS).nonzero()
         if len(many):
-            cost[many] = choose(read_batch(many, layout, log_prior), UNDECIDED, tolerance)
+            cost[many] = choose(
+                read_batch(many, layout, log_prior), UNDECIDED, UNDECIDED, tolerance
+            )
     return cost
 
 
 @kernel
-def choose(batch, method, tolerance):
+def choose(batch, method, tried, tolerance):
     """Normalise the priors of a batch, and give every possible bag to a kernel.
 
     To the one that `method` is the code of, unless that cannot hold the bag; when that
-    is UNDECIDED, to the cheapest kernel that may certify the bag.
+    is UNDECIDED, to the cheapest kernel that may certify the bag, which DENSE cannot where it
+    was `tried`.
 
     Returns
     -------
@@ -226,6 +236,9 @@ def choose(batch, method, tolerance):
             holds = method <= MIXED or batch.n_labels[m] <= MOST_LABELS
             batch.served[m] = method if holds else INTRACTABLE
             batch.budget[m] = MOST_WORK
+        elif tried == DENSE:
+            n_instances = batch.row_offsets[m + 1] - batch.row_offsets[m]
+            batch.served[m], _, batch.budget[m] = stable_choice(n_instances, batch.n_labels[m])
         elif batch.n_labels[m] <= FEW_LABELS:
             batch.served[m] = DENSE
         else:

@@ -358,7 +358,7 @@ def write_answers(layout, log_prior, batch, values, log_likelihood, error_bound)
                     values[value + j] = batch.optional[optional] * scale
                     optional += 1
         log_likelihood[b] = bag_log_likelihood(layout, log_prior, batch, m)
-        error_bound[b] = final_bound(batch, m, batch.error_bound[m], log_likelihood[b])
+        error_bound[b] = final_bound(n_instances, n_labels, batch.error_bound[m], log_likelihood[b])
 
 
 @kernel
@@ -383,17 +383,16 @@ def bag_log_likelihood(layout, log_prior, batch, m):
 
 
 @kernel
-def likelihood_rounding(batch, m):
-    """Bound the rounding of bag m's log-likelihood outside its kernel.
+def likelihood_rounding(n_instances, n_labels):
+    """Bound the rounding of a bag's log-likelihood outside its kernel.
 
     The instances' own sums cancel from the posterior, but not from the likelihood.
     """
-    n_instances = batch.row_offsets[m + 1] - batch.row_offsets[m]
-    return n_instances * (0.5 * batch.n_labels[m] + 5.0) * EPS
+    return n_instances * (0.5 * n_labels + 5.0) * EPS
 
 
 @kernel
-def final_bound(batch, m, kernels, log_likelihood):
-    """Bound the errors of bag m's posterior and likelihood, given its kernel's own bound."""
-    own = kernels + likelihood_rounding(batch, m)
+def final_bound(n_instances, n_labels, kernels, log_likelihood):
+    """Bound the errors of a bag's posterior and likelihood, given its kernel's own bound."""
+    own = kernels + likelihood_rounding(n_instances, n_labels)
     return max(kernels, own / max(1.0, abs(log_likelihood)) + EPS)

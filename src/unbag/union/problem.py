@@ -7,6 +7,8 @@ every iteration.
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,8 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 from unbag._threads import INFERENCE_WORTHWHILE, batches, job_count, pool_map
 from unbag.bags import bag_of
 
-from .dispatch import METHODS, Method, estimated_costs, solve
-from .layout import IMPOSSIBLE, INTRACTABLE, Layout, add_packed, pack, write_answers
+from .dispatch import DENSE, METHODS, Method, estimated_costs, solve
+from .few import answer_few, by_labels
+from .layout import IMPOSSIBLE, INTRACTABLE, UNDECIDED, Layout, add_packed, pack, write_answers
 from .policy import (
     ON_IMPOSSIBLE,
     ON_INTRACTABLE,
@@ -165,6 +168,11 @@ class UnionProblem:
         nothing_allowed = (layout.n_free > 0) & (layout.n_allowed == 0)
         return (layout.n_required > layout.n_free) | nothing_allowed
 
+    @cached_property
+    def by_labels(self) -> tuple[list[tuple[Any, np.ndarray]], np.ndarray]:
+        """The bags of few labels, by the number of these, and all others."""
+        return by_labels(self.layout, np.arange(self.n_bags))
+
     def allowed_labels(self) -> np.ndarray:
         """Return, as bool of shape (n_instances, n_classes), what each instance may be.
 
@@ -293,10 +301,20 @@ class UnionProblem:
             n_threads = 1
 
         def work(bags):
-            batch = solve(bags, self.layout, log_prior, method, tolerance)
-            arrays = answer.values, answer.log_likelihood, answer.error_bound
-            write_answers(self.layout, log_prior, batch, *arrays)
-            answer.served[bags] = batch.served
+            uncertified = bags[:0]
+            if method == "auto":
+                few, bags = by_labels(self.layout, bags)
+                lost = [
+                    answer_few(self.layout, log_prior, own, labels, tolerance, answer, DENSE)
+                    for labels, own in few
+                ]
+                uncertified = np.concatenate([uncertified, *lost])
+            for own, tried in ((bags, UNDECIDED), (uncertified, DENSE)):
+                if len(own):
+                    batch = solve(own, self.layout, log_prior, method, tolerance, tried)
+                    arrays = answer.values, answer.log_likelihood, answer.error_bound
+                    write_answers(self.layout, log_prior, batch, *arrays)
+                    answer.served[own] = batch.served
 
         with pool_map(n_threads) as run:
             list(run(work, batches(bags, cost, n_threads)))
