@@ -76,6 +76,7 @@ bench: $(INSTALLED)
 	@$(BIN)/python benchmarks/kernels.py
 	@$(BIN)/python benchmarks/mixed.py $(BASE)
 	@$(BIN)/python benchmarks/fits.py
+	@$(BIN)/python benchmarks/limit.py $(BASE)
 	@$(BIN)/python benchmarks/rivals.py
 	@$(BIN)/python benchmarks/annotate.py
 	@$(BIN)/python benchmarks/against.py $(BASE)

@@ -16,7 +16,7 @@ import numpy as np
 
 from unbag._compile import kernel
 
-from .arithmetic import EPS, TINY, add_exactly
+from .arithmetic import TINY, add_exactly
 from .chain import chain_bound
 from .inclusion import bound
 from .lanes import LANES, load_lanes, not_negative, product_of_lanes, same_lanes, store_lanes
@@ -24,7 +24,10 @@ from .layout import UNDECIDED, Layout, final_bound
 
 # Up to here every subset is summed over: it costs no more than finding out which ones matter.
 MOST_FEW = 6
-# For each set of labels a product and a term.
+# Added to terms that may be zero; its square is a divisor still. Where it changes a quotient, that
+# counts for instances with a share as small.
+SMALL = 1e-150
+# For each set of labels a product and, at most, a term.
 FEW_ROOM: int = 2 * LANES << MOST_FEW
 
 
@@ -253,10 +256,7 @@ def infer_bag(blocks, first, n_blocks, labels, n_allowed, room):
         store_lanes(blocks, block, slack * scale)
         for row in range(block + LANES, block + stride, LANES):
             store_lanes(blocks, row, load_lanes(blocks, row) * scale)
-        list_terms(blocks, block, labels, room)
-        for s in range(n_sets - 1):
-            term = load_lanes(room, (n_sets + s) * LANES)
-            store_lanes(room, s * LANES, load_lanes(room, s * LANES) * term)
+        multiply_terms(blocks, block, labels, room)
     log_sums += math.log(product_of_lanes(sums))
 
     z = 1.0
@@ -270,22 +270,20 @@ def infer_bag(blocks, first, n_blocks, labels, n_allowed, room):
         z += sign * weight
         store_lanes(room, s * LANES, same_lanes(sign * weight))
     for block in range(first, first + n_blocks * stride, stride):
-        list_terms(blocks, block, labels, room)
-        for s in range(n_sets - 1):
-            term = load_lanes(room, (n_sets + s) * LANES) + same_lanes(TINY)
-            store_lanes(room, (n_sets + s) * LANES, load_lanes(room, s * LANES) / term)
-        # The rows are normalised: the full set needs no rounding.
-        store_lanes(room, (2 * n_sets - 1) * LANES, same_lanes(1.0))
+        divide_by_terms(blocks, block, labels, room)
         fold_terms(blocks, block, labels, n_allowed, room)
     return z, others, log_sums
 
 
 @kernel
 def list_terms(blocks, block, labels, room):
-    """List s_i(S) of the instances of a block for every S, by one addition each."""
+    """List s_i(S) of the instances of a block for every S without the last label.
+
+    One addition each; those with the last label need one more.
+    """
     terms = LANES << len(labels)
     store_lanes(room, terms, load_lanes(blocks, block))
-    for k in range(len(labels)):
+    for k in range(len(labels) - 1):
         share = load_lanes(blocks, block + (1 + k) * LANES)
         half = LANES << k
         for term in range(terms, terms + half, LANES):
@@ -293,8 +291,52 @@ def list_terms(blocks, block, labels, room):
 
 
 @kernel
+def multiply_terms(blocks, block, labels, room):
+    """Multiply the products F(S) by the terms of a block."""
+    if len(labels) == 0:
+        return
+    list_terms(blocks, block, labels, room)
+    half = (LANES << len(labels)) >> 1
+    share = load_lanes(blocks, block + len(labels) * LANES)
+    for s in range(0, half, LANES):
+        term = load_lanes(room, 2 * half + s)
+        store_lanes(room, s, load_lanes(room, s) * term)
+        store_lanes(room, half + s, load_lanes(room, half + s) * (term + share))
+
+
+@kernel
+def divide_by_terms(blocks, block, labels, room):
+    """Divide the signed products by the terms of a block, and fold the last label.
+
+    A set with the last label and the one without it share their division. What is left in the
+    place of the terms are the sums of both; the label's own sum goes into its row.
+    """
+    if len(labels) == 0:
+        store_lanes(room, LANES, same_lanes(1.0))
+        return
+    list_terms(blocks, block, labels, room)
+    half = (LANES << len(labels)) >> 1
+    row = block + len(labels) * LANES
+    share = load_lanes(blocks, row)
+    # The rows are normalised: the full set needs no rounding.
+    with_label = same_lanes(1.0)
+    last = half - LANES
+    for s in range(0, last, LANES):
+        term = load_lanes(room, 2 * half + s) + same_lanes(SMALL)
+        other_term = term + share
+        scale = same_lanes(1.0) / (term * other_term)
+        quotient = load_lanes(room, half + s) * (term * scale)
+        with_label += quotient
+        quotient += load_lanes(room, s) * (other_term * scale)
+        store_lanes(room, 2 * half + s, quotient)
+    term = load_lanes(room, 2 * half + last) + same_lanes(TINY)
+    store_lanes(room, 2 * half + last, same_lanes(1.0) + load_lanes(room, last) / term)
+    store_lanes(blocks, row, share * with_label)
+
+
+@kernel
 def fold_terms(blocks, block, labels, n_allowed, room):
-    """Turn the terms of a block into posteriors.
+    """Turn the quotients of a block into posteriors.
 
     Sums over the subsets with a label come of folding the upper half of the cube of subsets onto
     the lower, label by label; what is left at the end is the sum over all subsets.
@@ -302,14 +344,17 @@ def fold_terms(blocks, block, labels, n_allowed, room):
     terms = LANES << len(labels)
     total = same_lanes(0.0)
     for k in range(len(labels) - 1, -1, -1):
-        half = LANES << k
-        with_label = same_lanes(0.0)
-        for term in range(terms, terms + half, LANES):
-            upper = load_lanes(room, term + half)
-            with_label += upper
-            store_lanes(room, term, load_lanes(room, term) + upper)
         row = block + (1 + k) * LANES
-        joint = not_negative(load_lanes(blocks, row) * with_label)
+        joint = load_lanes(blocks, row)
+        if k < len(labels) - 1:
+            half = LANES << k
+            with_label = same_lanes(0.0)
+            for term in range(terms, terms + half, LANES):
+                upper = load_lanes(room, term + half)
+                with_label += upper
+                store_lanes(room, term, load_lanes(room, term) + upper)
+            joint = joint * with_label
+        joint = not_negative(joint)
         total += joint
         store_lanes(blocks, row, joint)
     slack = load_lanes(blocks, block)

@@ -35,6 +35,8 @@ class Softmax:
     Parameters
     ----------
     logits : C-contiguous ndarray of float64 of shape (n_classes, n_instances)
+    intercepts : ndarray of float64 of shape (n_classes,)
+        Added to the logits in their place, on the way.
 
     Attributes
     ----------
@@ -42,38 +44,38 @@ class Softmax:
         The probabilities, and room behind them for the lanes of a bag that ends there.
     probability : ndarray of shape (n_classes, n_instances)
         A view of them.
-    log_total : ndarray of shape (n_instances,)
-        What to take off the logits for log-probabilities.
     """
 
-    def __init__(self, logits: np.ndarray) -> None:
+    def __init__(self, logits: np.ndarray, intercepts: np.ndarray) -> None:
         self.logits = logits
         self.flat: np.ndarray = np.empty(logits.size + LANES)
         self.flat[logits.size :] = 0.0
         self.probability: np.ndarray = self.flat[: logits.size].reshape(logits.shape)
         self._top: np.ndarray = np.empty(logits.shape[1])
         self._total: np.ndarray = np.empty(logits.shape[1])
-        subtract_largest(logits, self.probability, self._top)
+        subtract_largest(logits, intercepts, self.probability, self._top)
         # numpy's exponentials are vectorised, and several times faster.
         np.exp(self.probability, out=self.probability)
         normalise(self.probability, self._total)
 
     @property
     def log_total(self) -> np.ndarray:
+        """What to take off the logits of each instance for log-probabilities."""
         return self._top + np.log(self._total)
 
 
 @kernel
-def subtract_largest(logits, shifted, top):
-    """Bring the largest logit of each instance to zero."""
+def subtract_largest(logits, intercepts, shifted, top):
+    """Add the intercepts, and bring the largest logit of each instance to zero."""
     n_classes, n_instances = logits.shape
     for start in range(0, n_instances, RUN):
         stop = min(start + RUN, n_instances)
         largest = top[start:stop]
-        largest[:] = logits[0, start:stop]
-        for c in range(1, n_classes):
-            row = logits[c, start:stop]
+        largest[:] = -math.inf
+        for c in range(n_classes):
+            row, intercept = logits[c, start:stop], intercepts[c]
             for i in range(stop - start):
+                row[i] += intercept
                 largest[i] = row[i] if row[i] > largest[i] else largest[i]
         for c in range(n_classes):
             row, out = logits[c, start:stop], shifted[c, start:stop]
@@ -103,6 +105,7 @@ def normalise(weights, total):
 def residual(
     problem: UnionProblem,
     logits: np.ndarray,
+    intercepts: np.ndarray,
     *,
     method: Method = "auto",
     tolerance: float = 1e-9,
@@ -114,6 +117,8 @@ def residual(
     ----------
     problem : UnionProblem
     logits : C-contiguous ndarray of float64 of shape (n_classes, n_instances)
+    intercepts : ndarray of float64 of shape (n_classes,)
+        Added to the logits in their place, on the way.
     method, tolerance
         As in `unbag.union.infer`.
     packed : bool
@@ -127,7 +132,7 @@ def residual(
         In which impossible bags are kept, and intractable ones have no answer. Its values are
         empty unless `packed`.
     """
-    layout, softmax = problem.layout, Softmax(logits)
+    layout, softmax = problem.layout, Softmax(logits, intercepts)
     answer = PackedInference(
         log_likelihood=np.empty(problem.n_bags),
         values=np.empty(layout.value_offsets[-1] if packed else 0),

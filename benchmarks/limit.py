@@ -1,0 +1,191 @@
+"""Time one iteration of a fit beside what it cannot do without, and `infer` on few labels.
+
+    python benchmarks/limit.py [COMMIT] [--quick]
+
+Beside the commit, turn by turn, in processes of their own; one thread; processor time, the best of
+several rounds, since other work on the machine makes anything longer. The limits are in the table.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+from rich.console import Console
+from rich.table import Table
+
+from against import REPOSITORY, export
+from measure import machine, save
+
+ROUNDS = 3
+# What the figures of this package must not exceed, and what they must be of the commit's.
+LIMITS = {"iteration / two products": 1.35, "iteration on HJA / supervised": 1.05}
+INFER_LIMIT = 0.5
+
+WORK = """
+import json, os, sys
+from pathlib import Path
+from time import thread_time
+import numpy as np
+from unbag import Bags
+from unbag._threads import one_blas_thread
+from unbag.fitting import Objective, make_parts
+from unbag.union import UnionProblem, infer
+
+N_INSTANCES, TURNS = int(sys.argv[1]), int(sys.argv[2])
+
+def alternate(calls):
+    best = dict.fromkeys(calls, np.inf)
+    for call in calls.values():
+        call()
+    for _ in range(TURNS):
+        for name, call in calls.items():
+            start = thread_time()
+            call()
+            best[name] = min(best[name], thread_time() - start)
+    return best
+
+def labelled_bags(rng, n_features, n_classes):
+    sizes = []
+    while sum(sizes) < N_INSTANCES:
+        sizes.append(min(int(rng.integers(8, 25)), N_INSTANCES - sum(sizes)))
+    offsets = np.append(0, np.cumsum(sizes))
+    labels = np.concatenate([
+        rng.choice(rng.choice(n_classes, rng.integers(2, 7), False), size) for size in sizes
+    ])
+    centres = rng.normal(size=(n_classes, n_features)) * 2 / np.sqrt(n_features)
+    X = centres[labels] + rng.normal(size=(N_INSTANCES, n_features))
+    y = np.zeros((len(sizes), n_classes), dtype=int)
+    y[np.repeat(np.arange(len(sizes)), sizes), labels] = 1
+    return Bags(X, offsets, instance_labels=labels), y
+
+def iteration(rng, bags, y):
+    objective = Objective(make_parts(bags, UnionProblem(bags.offsets, y)), alpha=1.0)
+    W = rng.normal(size=(y.shape[1], bags.n_features + 1)) * 0.1
+    return lambda: objective.statistics(W)
+
+def supervised(rng, bags, y):
+    # As SupervisedLogisticRegression does it: each instance is a bag, its label the label set.
+    known = bags.instance_labels >= 0
+    one_hot = np.eye(y.shape[1], dtype=int)[bags.instance_labels[known]]
+    alone = Bags(bags.X[known], np.arange(known.sum() + 1))
+    return iteration(rng, alone, one_hot)
+
+def two_products(rng, bags, y):
+    # At once, or in the parts of the fit: the faster way counts.
+    X = bags.X
+    weights = rng.normal(size=(y.shape[1], X.shape[1]))
+    residual = rng.normal(size=(len(X), y.shape[1]))
+    rows = [part.rows for part in make_parts(bags, UnionProblem(bags.offsets, y))]
+
+    def at_once():
+        return X @ weights.T, residual.T @ X
+
+    def in_parts():
+        for own in rows:
+            X[own] @ weights.T
+        return sum(residual[own].T @ X[own] for own in rows)
+
+    return {"products at once": at_once, "products in parts": in_parts}
+
+rng = np.random.default_rng(0)
+results = {}
+with one_blas_thread():
+    bags, y = labelled_bags(rng, 100, 20)
+    results["large"] = alternate({
+        "iteration": iteration(rng, bags, y), "supervised": supervised(rng, bags, y),
+        **two_products(rng, bags, y),
+    })
+    path = Path(os.environ.get("UNBAG_DATA", "not set")) / "hja_union.npz"
+    if path.exists():
+        with np.load(path, allow_pickle=True) as file:
+            bags = Bags(file["X"], file["offsets"], instance_labels=file["instance_labels"])
+            y = file["bag_labels"].astype(int)
+        TURNS *= 8
+        results["hja"] = alternate({
+            "iteration": iteration(rng, bags, y), "supervised": supervised(rng, bags, y),
+        })
+    calls = {}
+    for n_bags in (1, 100, 4000):
+        for k in (1, 2, 3, 4, 5, 6):
+            y = np.zeros((n_bags, 20), dtype=int)
+            y[:, :k] = 1
+            bag = rng.normal(size=(n_bags * 10, 20)), 10 * np.arange(n_bags + 1), y
+            calls[f"{n_bags} bags of {k} labels"] = lambda bag=bag: infer(*bag, n_jobs=1)
+    results["infer"] = alternate(calls)
+print(json.dumps(results))
+"""
+
+
+def times(sources, quick):
+    """Time everything on the package as it stands in a folder."""
+    done = subprocess.run(
+        [sys.executable, "-c", WORK, *(("20000", "3") if quick else ("200000", "8"))],
+        env={**os.environ, "PYTHONPATH": str(sources)},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return json.loads(done.stdout)
+
+
+def best(runs):
+    """Return the best time of everything."""
+    return {
+        group: {name: min(run[group][name] for run in runs) for name in runs[0][group]}
+        for group in runs[0]
+    }
+
+
+def ratios(seconds):
+    """Set iterations beside what they cannot do without."""
+    large = seconds["large"]
+    products = min(large["products at once"], large["products in parts"])
+    found = {
+        "iteration / two products": large["iteration"] / products,
+        "iteration / supervised": large["iteration"] / large["supervised"],
+    }
+    if "hja" in seconds:
+        hja = seconds["hja"]
+        found["iteration on HJA / supervised"] = hja["iteration"] / hja["supervised"]
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("commit", nargs="?", default="HEAD")
+    parser.add_argument("--quick", action="store_true", help="smaller data")
+    options = parser.parse_args()
+    console = Console()
+    with tempfile.TemporaryDirectory() as folder:
+        sides = {"before": export(options.commit, folder), "now": REPOSITORY / "src"}
+        runs = {side: [] for side in sides}
+        for _ in range(ROUNDS):
+            for side, sources in sides.items():
+                runs[side].append(times(sources, options.quick))
+    seconds = {side: best(runs[side]) for side in sides}
+    found = {side: ratios(seconds[side]) for side in sides}
+    table = Table(title=f"One thread, beside {options.commit}")
+    for heading in ("", "before", "now", "now / before", "limit"):
+        table.add_column(heading, justify="right" if heading else "left")
+    for name, ratio in found["now"].items():
+        before, limit = found["before"][name], LIMITS.get(name)
+        table.add_row(
+            name, f"{before:.2f}", f"{ratio:.2f}", f"{ratio / before:.2f}",
+            "" if limit is None else f"{limit} now",
+        )  # fmt: skip
+    for group in seconds["now"]:
+        for name, now in seconds["now"][group].items():
+            before = seconds["before"][group][name]
+            is_limited = group == "infer" and not name.endswith(" 1 labels")
+            table.add_row(
+                f"{group}: {name}", f"{before * 1e3:.3g} ms", f"{now * 1e3:.3g} ms",
+                f"{now / before:.2f}", f"{INFER_LIMIT} of before" if is_limited else "",
+            )  # fmt: skip
+    console.print(table)
+    figures = {"machine": machine(), "commit": options.commit, "ratios": found, "seconds": seconds}
+    save("limit", figures, console)
+
+
+if __name__ == "__main__":
+    main()
