@@ -10,13 +10,13 @@ for each number of labels that is asked for, and all its loops over subsets are 
 """
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from unbag._compile import kernel
 
-from .arithmetic import TINY, add_exactly
+from .arithmetic import EPS, TINY, add_exactly
 from .chain import chain_bound
 from .inclusion import bound
 from .lanes import LANES, load_lanes, not_negative, product_of_lanes, same_lanes, store_lanes
@@ -31,8 +31,27 @@ SMALL = 1e-150
 FEW_ROOM: int = 2 * LANES << MOST_FEW
 
 
-def by_labels(layout: Layout, bags: np.ndarray) -> tuple[list[tuple[Any, np.ndarray]], np.ndarray]:
-    """Sort out the bags of few labels.
+class FewBags(NamedTuple):
+    """Bags of few labels, in the order of their numbers of labels.
+
+    Attributes
+    ----------
+    bags : ndarray of int of shape (m,)
+    starts : ndarray of int of shape (m + 1,)
+        Where the blocks of each bag start.
+    n_allowed : ndarray of int of shape (m,)
+    groups : list of (labels, slice)
+        Which of them have as many required labels as the tuple `labels` is long.
+    """
+
+    bags: np.ndarray
+    starts: np.ndarray
+    n_allowed: np.ndarray
+    groups: list[tuple[Any, slice]]
+
+
+def sort_out(layout: Layout, bags: np.ndarray) -> tuple[FewBags, np.ndarray]:
+    """Sort out the bags of few labels, with no more required labels than free instances.
 
     Parameters
     ----------
@@ -41,34 +60,39 @@ def by_labels(layout: Layout, bags: np.ndarray) -> tuple[list[tuple[Any, np.ndar
 
     Returns
     -------
-    few : list of (labels, bags)
-        Those with no more required labels than free instances, by the number of labels.
+    few : FewBags
     others : ndarray of int
         All other bags.
     """
     n_required = layout.n_required[bags]
     is_few = (n_required <= MOST_FEW) & (n_required <= layout.n_free[bags])
-    counts = np.bincount(n_required[is_few])
-    few = [
-        (tuple(range(n_labels)), bags[is_few & (n_required == n_labels)])
-        for n_labels in counts.nonzero()[0].tolist()
+    others, bags, n_required = bags[~is_few], bags[is_few], n_required[is_few]
+    counts = np.bincount(n_required)
+    if np.count_nonzero(counts) > 1:
+        bags = bags[np.argsort(n_required, kind="stable")]
+    ends = np.cumsum(counts).tolist()
+    groups = [
+        (tuple(range(n_labels)), slice(ends[n_labels] - count, ends[n_labels]))
+        for n_labels, count in enumerate(counts.tolist())
+        if count
     ]
-    return few, bags[~is_few]
+    n_allowed = layout.n_allowed[bags]
+    n_blocks = -(-(layout.offsets[bags + 1] - layout.offsets[bags]) // LANES)
+    starts = np.zeros(len(bags) + 1, np.int64)
+    np.cumsum(n_blocks * (1 + n_allowed) * LANES, out=starts[1:])
+    return FewBags(bags, starts, n_allowed, groups), others
 
 
 def answer_few(
-    layout: Layout, log_prior: np.ndarray, bags: np.ndarray, labels: Any, tolerance: float,
-    answer: Any, code: int,
-) -> np.ndarray:  # fmt: skip
-    """Infer the labels of bags that have as many required labels.
+    layout: Layout, log_prior: np.ndarray, few: FewBags, tolerance: float, answer: Any, code: int
+) -> np.ndarray:
+    """Infer the labels of bags of few labels.
 
     Parameters
     ----------
     layout : Layout
     log_prior : ndarray of float64 of shape (n_instances, n_classes)
-    bags : ndarray of int
-    labels : tuple
-        As long as each bag has required labels.
+    few : FewBags
     tolerance : float
         Error bound to reach.
     answer : PackedInference
@@ -81,21 +105,52 @@ def answer_few(
     ndarray of int
         The bags that could not be certified, and have no answer.
     """
-    sizes = layout.offsets[bags + 1] - layout.offsets[bags]
-    starts = np.zeros(len(bags) + 1, np.int64)
-    np.cumsum(-(-sizes // LANES) * (1 + layout.n_allowed[bags]) * LANES, out=starts[1:])
-    blocks = np.empty(starts[-1])
-    log_tops = np.empty((len(bags), 2))
-    gather_blocks(layout, log_prior, bags, starts, blocks, log_tops)
+    blocks = np.empty(few.starts[-1])
+    log_tops = np.empty((len(few.bags), 2))
+    gather_blocks(layout, log_prior, few.bags, few.starts, blocks, log_tops)
     # Exponentials in one go: numpy's are vectorised, and several times faster.
     np.exp(blocks, out=blocks)
-    served = np.full(len(bags), code)
-    infer_blocks(
-        layout, bags, starts, blocks, log_tops, labels, tolerance,
-        answer.values, answer.log_likelihood, answer.error_bound, served,
-    )  # fmt: skip
-    answer.served[bags] = served
-    return bags[served == UNDECIDED]
+    lost = infer_blocks(layout, few, blocks, log_tops, tolerance, answer, code)
+    write_values(layout, few.bags, few.starts, blocks, answer.values)
+    return lost
+
+
+def infer_blocks(
+    layout: Layout,
+    few: FewBags,
+    blocks: np.ndarray,
+    log_tops: np.ndarray,
+    tolerance: float,
+    answer: Any,
+    code: int,
+) -> np.ndarray:
+    """Turn the priors of bags into posteriors, in their place; for the rest see `answer_few`.
+
+    Parameters
+    ----------
+    layout : Layout
+    few : FewBags
+    blocks : ndarray
+        Their blocks, with priors that need not be normalised.
+    log_tops : ndarray of shape (m, 2)
+        What each log-likelihood has besides, in two parts.
+    tolerance, answer, code
+        As in `answer_few`.
+
+    Returns
+    -------
+    ndarray of int
+        The bags that could not be certified.
+    """
+    sums = np.empty((len(few.bags), 3))
+    for labels, own in few.groups:
+        starts = few.starts[own.start : own.stop + 1]
+        infer_group(starts, few.n_allowed[own], blocks, labels, sums[own])
+    served = np.full(len(few.bags), code)
+    numbers = answer.log_likelihood, answer.error_bound
+    settle(layout, few.bags, sums, log_tops, tolerance, *numbers, served)
+    answer.served[few.bags] = served
+    return few.bags[served == UNDECIDED]
 
 
 @kernel
@@ -148,28 +203,34 @@ def clear_lane(blocks, at, behind):
 
 
 @kernel
-def infer_blocks(
-    layout, bags, starts, blocks, log_tops, labels, tolerance,
-    values, log_likelihood, error_bound, served,
-):  # fmt: skip
-    """Infer each bag, and write what is certified; what is not becomes UNDECIDED."""
+def infer_group(starts, n_allowed, blocks, labels, sums):
+    """Infer bags of as many labels as `labels` is long, each by `infer_bag`."""
     room = np.empty(FEW_ROOM)
+    for m in range(n_allowed.shape[0]):
+        n_blocks = (starts[m + 1] - starts[m]) // ((1 + n_allowed[m]) * LANES)
+        sums[m, 0], sums[m, 1], sums[m, 2] = infer_bag(
+            blocks, starts[m], n_blocks, labels, n_allowed[m], room
+        )
+
+
+@kernel
+def settle(layout, bags, sums, log_tops, tolerance, log_likelihood, error_bound, served):
+    """Compute likelihoods and certificates; bags without become UNDECIDED."""
     for m in range(bags.shape[0]):
         b = bags[m]
-        n_allowed, n_free = layout.n_allowed[b], layout.n_free[b]
-        stride = (1 + n_allowed) * LANES
-        n_blocks = (starts[m + 1] - starts[m]) // stride
-        z, others, log_sums = infer_bag(blocks, starts[m], n_blocks, labels, n_allowed, room)
-        kernels = bound(n_free, len(labels), 1 << len(labels), others, 0.0, z)
+        n_free, n_labels = layout.n_free[b], layout.n_required[b]
+        z, others, log_sums = sums[m, 0], sums[m, 1], sums[m, 2]
+        # Priors relative to the largest of all classes are rounded the more the farther below it
+        # the allowed ones lie.
+        rounding = EPS * others * max(-log_sums, 0.0)
+        kernels = bound(n_free, n_labels, 1 << n_labels, others, rounding, z)
         total, correction = add_exactly(log_tops[m, 0], log_tops[m, 1], log_sums)
         if kernels <= tolerance:
             total, correction = add_exactly(total, correction, math.log(z))
         log_likelihood[b] = total + correction
-        error_bound[b] = final_bound(n_free, len(labels), kernels, log_likelihood[b])
-        if not is_settled(n_free, len(labels), kernels, log_likelihood[b], tolerance):
+        error_bound[b] = final_bound(n_free, n_labels, kernels, log_likelihood[b])
+        if not is_settled(n_free, n_labels, kernels, log_likelihood[b], tolerance):
             served[m] = UNDECIDED
-            continue
-        write_values(layout, b, blocks, starts[m], values)
 
 
 @kernel
@@ -188,26 +249,28 @@ def is_settled(n_instances, n_labels, kernels, log_likelihood, tolerance):
 
 
 @kernel
-def write_values(layout, b, blocks, start, values):
-    """Write the posteriors of one bag, packed."""
-    first = layout.column_offsets[b]
-    n_allowed = layout.column_offsets[b + 1] - first
-    value = layout.value_offsets[b]
-    lane = 0
-    at = start + LANES
-    for row in range(layout.offsets[b], layout.offsets[b + 1]):
-        pin = layout.pinned[row] if layout.pinned.shape[0] > 0 else -1
-        for j in range(n_allowed):
-            posterior = blocks[at + j * LANES]
-            if pin >= 0:
-                posterior = 1.0 if layout.columns[first + j] == pin else 0.0
-            values[value + j] = posterior
-        value += n_allowed
-        at += 1
-        lane += 1
-        if lane == LANES:
-            lane = 0
-            at += n_allowed * LANES
+def write_values(layout, bags, starts, blocks, values):
+    """Write the posteriors of bags, packed."""
+    for m in range(bags.shape[0]):
+        b = bags[m]
+        first = layout.column_offsets[b]
+        n_allowed = layout.column_offsets[b + 1] - first
+        value = layout.value_offsets[b]
+        lane = 0
+        at = starts[m] + LANES
+        for row in range(layout.offsets[b], layout.offsets[b + 1]):
+            pin = layout.pinned[row] if layout.pinned.shape[0] > 0 else -1
+            for j in range(n_allowed):
+                posterior = blocks[at + j * LANES]
+                if pin >= 0:
+                    posterior = 1.0 if layout.columns[first + j] == pin else 0.0
+                values[value + j] = posterior
+            value += n_allowed
+            at += 1
+            lane += 1
+            if lane == LANES:
+                lane = 0
+                at += n_allowed * LANES
 
 
 @kernel

@@ -8,7 +8,6 @@ every iteration.
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,7 +16,7 @@ from unbag._threads import INFERENCE_WORTHWHILE, batches, job_count, pool_map
 from unbag.bags import bag_of
 
 from .dispatch import DENSE, METHODS, Method, estimated_costs, solve
-from .few import answer_few, by_labels
+from .few import FewBags, answer_few, sort_out
 from .layout import IMPOSSIBLE, INTRACTABLE, UNDECIDED, Layout, add_packed, pack, write_answers
 from .policy import (
     ON_IMPOSSIBLE,
@@ -169,9 +168,9 @@ class UnionProblem:
         return (layout.n_required > layout.n_free) | nothing_allowed
 
     @cached_property
-    def by_labels(self) -> tuple[list[tuple[Any, np.ndarray]], np.ndarray]:
-        """The bags of few labels, by the number of these, and all others."""
-        return by_labels(self.layout, np.arange(self.n_bags))
+    def few_and_others(self) -> tuple[FewBags, np.ndarray]:
+        """The bags of few labels, and all others."""
+        return sort_out(self.layout, np.arange(self.n_bags))
 
     def allowed_labels(self) -> np.ndarray:
         """Return, as bool of shape (n_instances, n_classes), what each instance may be.
@@ -303,12 +302,9 @@ class UnionProblem:
         def work(bags):
             uncertified = bags[:0]
             if method == "auto":
-                few, bags = by_labels(self.layout, bags)
-                lost = [
-                    answer_few(self.layout, log_prior, own, labels, tolerance, answer, DENSE)
-                    for labels, own in few
-                ]
-                uncertified = np.concatenate([uncertified, *lost])
+                few, bags = sort_out(self.layout, bags)
+                if len(few.bags):
+                    uncertified = answer_few(self.layout, log_prior, few, tolerance, answer, DENSE)
             for own, tried in ((bags, UNDECIDED), (uncertified, DENSE)):
                 if len(own):
                     batch = solve(own, self.layout, log_prior, method, tolerance, tried)

@@ -17,10 +17,8 @@ import numpy as np
 
 from unbag._compile import kernel
 
-from .arithmetic import EPS
 from .dispatch import DENSE, Method, solve
-from .few import FEW_ROOM, infer_bag, is_settled, write_values
-from .inclusion import bound
+from .few import infer_blocks, write_values
 from .lanes import LANES, load_lanes, same_lanes, store_lanes
 from .layout import UNDECIDED, Layout, write_answers
 from .problem import PackedInference, UnionProblem
@@ -71,7 +69,8 @@ def subtract_largest(logits, intercepts, shifted, top):
     for start in range(0, n_instances, RUN):
         stop = min(start + RUN, n_instances)
         largest = top[start:stop]
-        largest[:] = -math.inf
+        for i in range(stop - start):
+            largest[i] = -math.inf
         for c in range(n_classes):
             row, intercept = logits[c, start:stop], intercepts[c]
             for i in range(stop - start):
@@ -87,15 +86,18 @@ def subtract_largest(logits, intercepts, shifted, top):
 def normalise(weights, total):
     """Divide the weights of each instance by their sum."""
     n_classes, n_instances = weights.shape
+    scale = np.empty(min(RUN, n_instances))
     for start in range(0, n_instances, RUN):
         stop = min(start + RUN, n_instances)
         sums = total[start:stop]
-        sums[:] = weights[0, start:stop]
-        for c in range(1, n_classes):
+        for i in range(stop - start):
+            sums[i] = 0.0
+        for c in range(n_classes):
             row = weights[c, start:stop]
             for i in range(stop - start):
                 sums[i] += row[i]
-        scale = 1.0 / sums
+        for i in range(stop - start):
+            scale[i] = 1.0 / sums[i]
         for c in range(n_classes):
             row = weights[c, start:stop]
             for i in range(stop - start):
@@ -139,17 +141,16 @@ def residual(
         error_bound=np.empty(problem.n_bags),
         served=np.empty(problem.n_bags, np.int64),
     )
-    few, others = problem.by_labels if method == "auto" else ([], np.arange(problem.n_bags))
-    uncertified = []
-    for labels, bags in few:
-        served = np.full(len(bags), DENSE)
-        take_few(
-            layout, bags, softmax.flat, labels, tolerance,
-            answer.values, answer.log_likelihood, answer.error_bound, served,
-        )  # fmt: skip
-        answer.served[bags] = served
-        uncertified.append(bags[served == UNDECIDED])
-    lost = np.concatenate([others[:0], *uncertified])
+    lost, others = np.empty(0, np.int64), np.arange(problem.n_bags)
+    if method == "auto":
+        few, others = problem.few_and_others
+        blocks = np.empty(few.starts[-1])
+        log_pinned = np.zeros((len(few.bags), 2))
+        load_blocks(layout, few.bags, few.starts, softmax.flat, blocks, log_pinned)
+        lost = infer_blocks(layout, few, blocks, log_pinned, tolerance, answer, DENSE)
+        if packed:
+            write_values(layout, few.bags, few.starts, blocks, answer.values)
+        subtract_blocks(layout, few.bags, few.starts, blocks, answer.served, softmax.flat)
     if len(others) or len(lost):
         take_others(
             layout, softmax, answer, ((others, UNDECIDED), (lost, DENSE)), method, tolerance
@@ -180,70 +181,60 @@ def take_others(
 
 
 @kernel
-def take_few(
-    layout, bags, prior, labels, tolerance, values, log_likelihood, error_bound, served
-):  # fmt: skip
-    """Subtract the posteriors of bags with as many labels as `labels` is long from their priors.
+def load_blocks(layout, bags, starts, prior, blocks, log_pinned):
+    """Load the priors of bags, which are flat, into blocks as `unbag.union.few` has them.
 
-    `prior` is flat. Bags that are not certified become UNDECIDED, and stay as they are.
+    Pinned instances, and lanes behind the last one, take no part.
     """
     n_instances = layout.offsets[layout.n_free.shape[0]]
-    longest, widest = 0, 0
-    for b in bags:
-        longest = max(longest, layout.offsets[b + 1] - layout.offsets[b])
-        widest = max(widest, layout.n_allowed[b])
-    blocks = np.empty((longest + LANES) * (1 + widest))
-    room = np.empty(FEW_ROOM)
     for m in range(bags.shape[0]):
         b = bags[m]
-        n_allowed, n_free = layout.n_allowed[b], layout.n_free[b]
+        n_allowed = layout.n_allowed[b]
         start, stop = layout.offsets[b], layout.offsets[b + 1]
         first = layout.column_offsets[b]
         stride = (1 + n_allowed) * LANES
-        n_blocks = (stop - start + LANES - 1) // LANES
-        block = 0
+        block = starts[m]
         for row in range(start, stop, LANES):
             store_lanes(blocks, block, same_lanes(0.0))
             for j in range(n_allowed):
                 place = layout.columns[first + j] * n_instances + row
                 store_lanes(blocks, block + (1 + j) * LANES, load_lanes(prior, place))
             block += stride
-        # Pinned instances, and the lanes behind the last one, take no part.
-        log_pinned = 0.0
-        if n_free < stop - start:
+        if layout.n_free[b] < stop - start:
             for row in range(start, stop):
                 pin = layout.pinned[row]
                 if pin >= 0:
-                    log_pinned += math.log(prior[pin * n_instances + row])
-                    lane = (row - start) // LANES * stride + (row - start) % LANES
+                    log_pinned[m, 0] += math.log(prior[pin * n_instances + row])
+                    lane = starts[m] + (row - start) // LANES * stride + (row - start) % LANES
                     leave_slack(blocks, lane, n_allowed)
-        for row in range(stop, start + n_blocks * LANES):
-            leave_slack(blocks, block - stride + (row - start) % LANES, n_allowed)
-        z, others, log_sums = infer_bag(blocks, 0, n_blocks, labels, n_allowed, room)
-        # Priors relative to the largest of all classes round off more the farther below it the
-        # allowed ones lie.
-        rounding = EPS * abs(log_sums) * others
-        kernels = bound(n_free, len(labels), 1 << len(labels), others, rounding, z)
-        log_likelihood[b] = log_sums + log_pinned + (math.log(z) if kernels <= tolerance else 0.0)
-        error_bound[b] = kernels
-        if not is_settled(n_free, len(labels), kernels, log_likelihood[b], tolerance):
-            served[m] = UNDECIDED
+        for lane in range((stop - start) % LANES, LANES if (stop - start) % LANES else 0):
+            leave_slack(blocks, block - stride + lane, n_allowed)
+
+
+@kernel
+def subtract_blocks(layout, bags, starts, blocks, served, prior):
+    """Subtract the posteriors in blocks from the priors, which are flat, of served bags."""
+    n_instances = layout.offsets[layout.n_free.shape[0]]
+    for m in range(bags.shape[0]):
+        b = bags[m]
+        if served[b] == UNDECIDED:
             continue
-        if values.shape[0] > 0:
-            write_values(layout, b, blocks, 0, values)
-        if n_free < stop - start:
+        n_allowed = layout.n_allowed[b]
+        start, stop = layout.offsets[b], layout.offsets[b + 1]
+        first = layout.column_offsets[b]
+        if layout.n_free[b] < stop - start:
             for row in range(start, stop):
                 pin = layout.pinned[row]
                 if pin >= 0:
                     prior[pin * n_instances + row] -= 1.0
-        block = 0
+        block = starts[m]
         for row in range(start, stop, LANES):
             for j in range(n_allowed):
                 # Lanes behind the bag hold zeros, so that others' priors stay as they are.
                 place = layout.columns[first + j] * n_instances + row
                 posterior = load_lanes(blocks, block + (1 + j) * LANES)
                 store_lanes(prior, place, load_lanes(prior, place) - posterior)
-            block += stride
+            block += (1 + n_allowed) * LANES
 
 
 @kernel
