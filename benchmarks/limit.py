@@ -48,10 +48,10 @@ def alternate(calls):
     return best
 
 def labelled_bags(rng, n_features, n_classes):
-    sizes = []
-    while sum(sizes) < N_INSTANCES:
-        sizes.append(min(int(rng.integers(8, 25)), N_INSTANCES - sum(sizes)))
-    offsets = np.append(0, np.cumsum(sizes))
+    offsets = [0]
+    while offsets[-1] < N_INSTANCES:
+        offsets.append(min(offsets[-1] + int(rng.integers(8, 25)), N_INSTANCES))
+    sizes = np.diff(offsets)
     labels = np.concatenate([
         rng.choice(rng.choice(n_classes, rng.integers(2, 7), False), size) for size in sizes
     ])
