@@ -137,25 +137,6 @@ def add_packed(layout, values, dense):
             value += n_allowed
 
 
-@kernel
-def dot_packed(layout, values, dense):
-    """Multiply packed values by a dense array, entry by entry, and sum them up for each bag.
-
-    Where the value is zero the product is, even if the other factor is infinite.
-    """
-    sums = np.zeros(layout.n_required.shape[0])
-    for b in range(layout.n_required.shape[0]):
-        first = layout.column_offsets[b]
-        n_allowed = layout.column_offsets[b + 1] - first
-        value = layout.value_offsets[b]
-        for row in range(layout.offsets[b], layout.offsets[b + 1]):
-            for j in range(n_allowed):
-                if values[value + j] != 0.0:
-                    sums[b] += values[value + j] * dense[row, layout.columns[first + j]]
-            value += n_allowed
-    return sums
-
-
 class Batch(NamedTuple):
     """Bags prepared for the kernels, and the kernels' answers.
 
