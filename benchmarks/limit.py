@@ -101,7 +101,9 @@ with one_blas_thread():
     path = Path(os.environ.get("UNBAG_DATA", "not set")) / "hja_union.npz"
     if path.exists():
         with np.load(path, allow_pickle=True) as file:
-            bags = Bags(file["X"], file["offsets"], instance_labels=file["instance_labels"])
+            # Scaled, as a fit has them.
+            X = (file["X"] - file["X"].mean(axis=0)) / (file["X"].std(axis=0) + 1e-12)
+            bags = Bags(X, file["offsets"], instance_labels=file["instance_labels"])
             y = file["bag_labels"].astype(int)
         TURNS *= 8
         results["hja"] = alternate({
