@@ -38,10 +38,12 @@ PROCESSES = 200
 OLD = b"what was there before"
 #: How models are fitted that commands use.
 FITS = {
-    "linear": [], "background": ["--background"], "context": ["--context", "0.5"],
+    "linear": [], "background": ["--background", "yes"],
+    "context": ["--context", "0.5"],
     "kernel": ["--kernel", "1.0", "--dictionary", "5"],
 }  # fmt: skip
 NUMBERS = ("0", "1", "-1", "0.5", "1e308", "1e-308", "nan", "inf", "1e400", "abc", "", "3")
+BACKGROUNDS = ("auto", "yes", "no", "", "maybe")
 COLUMNS = ("bag", "labels", "instance_label", "x0", "x1", "note", "start", "nothing", "", "bag,bag")
 
 
@@ -158,7 +160,8 @@ def draw_command(rng: np.random.Generator, folder: Path) -> tuple[list[str], Pat
     if kind == 0:
         output = folder / "new.unbag"
         options = draw_options(
-            rng, folder, **of_table, alpha=NUMBERS, background=(), context=NUMBERS, kernel=NUMBERS,
+            rng, folder, **of_table, alpha=NUMBERS, background=BACKGROUNDS, context=NUMBERS,
+            kernel=NUMBERS,
             dictionary=("0", "1", "5", "-1", "x"), max_iter=("0", "1", "3", "-1"), seed=NUMBERS,
             dry_run=(),
         )  # fmt: skip
