@@ -33,6 +33,7 @@ from fuzz.damage import damaged, hostile_text
 from unbag.cli import main
 
 CODES = (0, 1, 2)
+NAMES = ("fit", "annotate", "predict", "evaluate", "report", "data")
 # One case in so many is a process of its own, which takes seconds.
 PROCESSES = 200
 OLD = b"what was there before"
@@ -241,4 +242,5 @@ def check(rng: np.random.Generator, folder: Path) -> Counter:
         assert output.read_bytes() == OLD, f"it fails, and the old output is gone: {said}"
     if code == 0 and output in after and output.read_bytes() != OLD:
         check_output(output)
-    return Counter({f"{arguments[0] if arguments else 'nothing'} ended with {code}": 1})
+    name = arguments[0] if arguments and arguments[0] in NAMES else "something else"
+    return Counter({f"{name} ended with {code}": 1})
