@@ -85,9 +85,9 @@ class Range(NamedTuple):
             raise OutOfRangeError(f"{name} must be probabilities, but a row does not sum to 1")
 
 
-_LARGEST = 1e100  # Larger ones leave no room for sums of products.
+_LARGEST = 1e100  # More leaves no room for sums of products, nor for quotients by less.
 FINITE = Range(-_LARGEST, _LARGEST, "finite")
-POSITIVE = Range(math.ulp(0), _LARGEST, "finite and above 0")
+POSITIVE = Range(1 / _LARGEST, _LARGEST, "finite and above 0")
 NOT_NEGATIVE = Range(0, _LARGEST, "finite and not negative")
 # Weights that are added in another order may exceed their sum by its rounding.
 SHARE = Range(0, 1 + 1e-9, "from 0 to 1")

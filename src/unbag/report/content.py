@@ -299,7 +299,7 @@ def warn_of_gaps(media: Media) -> None:
     """Warn of pictures and sounds that cannot be shown: how many, and why."""
     gaps = media.gaps()
     if gaps:
-        where = {OUTSIDE: f" {media.root} (media_root sets another)"}
+        where = {OUTSIDE: f" {media.root} (media_root, or --media-root, sets another)"}
         reasons = ", ".join(
             f"{number(count)} {reason}{where.get(reason, '')}" for reason, count in gaps.items()
         )
