@@ -139,10 +139,10 @@ def rate_of(option: str, given: str) -> float | Literal["learn", "learn-per-clas
         rate = float(given)
     except ValueError:
         rate = -1.0
-    check(
-        0 <= rate < 1,
-        f"{option} must be a number from 0 to below 1, learn or learn-per-class; got {given!r}.",
-    )
+    if not 0 <= rate < 1:
+        raise DataError(
+            f"{option} must be a number from 0 to below 1, learn or learn-per-class; got {given!r}."
+        )
     return rate
 
 

@@ -14,12 +14,10 @@ from scipy.special import softmax
 
 from unbag._checks import is_missing
 from unbag._warnings import warn_caller
-from unbag.bags import Bags, Features, bag_of
+from unbag.bags import Features, bag_of
 from unbag.fitting import log_softmax
-from unbag.labels import ColumnOfLabel, LabelSets
+from unbag.labels import ColumnOfLabel
 from unbag.union import (
-    ImpossibleBagError,
-    ImpossibleBagWarning,
     IntractableBagWarning,
     UnionProblem,
     most_likely_labels,
@@ -27,10 +25,7 @@ from unbag.union import (
 from unbag.union.noise import impossible_bags
 from unbag.union.policy import (
     OnIntractable,
-    Settled,
     allow_every_bag_an_answer,
-    describe_impossible,
-    settle_impossible,
 )
 from unbag.validation import check_known_labels, in_instance_order
 
@@ -426,46 +421,3 @@ def linear_scores(X: Features, coef: np.ndarray, intercept: np.ndarray) -> NDArr
         rows = slice(start, start + SCORED_AT_ONCE)
         scores[rows] = X[rows].astype(np.float64, copy=False) @ coef.T
     return scores + intercept
-
-
-def settled_label_sets(
-    bags: Bags,
-    labels: LabelSets,
-    problem: UnionProblem,
-    on_impossible: Literal["relax", "drop", "raise"],
-    impossible: np.ndarray,
-) -> Settled:
-    """Decide on the bags of a fit whose label sets cannot be, and warn of them by their ids.
-
-    Parameters
-    ----------
-    bags : Bags
-    labels : LabelSets
-        As they were given.
-    problem : UnionProblem
-        The same, with a background where the model has one.
-    on_impossible : {"relax", "drop", "raise"}
-    impossible : ndarray of bool of shape (n_bags,)
-        The bags to decide on.
-
-    Returns
-    -------
-    Settled
-    """
-    unfilled = np.flatnonzero((bags.sizes == 0) & (labels.cardinality > 0) & impossible)
-    if len(unfilled):
-        b = unfilled[0]
-        raise ValueError(
-            f"Bag {bags.ids[b]} has the labels {sorted(map(str, labels[int(b)]))} but no "
-            "instances: give it instances, or take away its labels."
-        )
-    try:
-        settled = settle_impossible(problem, on_impossible, impossible)
-    except ImpossibleBagError as error:
-        raise error.with_ids(bags.ids) from None
-    if settled.impossible.any():
-        found = describe_impossible(bags.ids[settled.impossible], len(bags))
-        relax = on_impossible == "relax"
-        action = "were taken as optional, empty ones left out" if relax else "were left out"
-        warn_caller(f"{found} They {action}.", ImpossibleBagWarning)
-    return settled

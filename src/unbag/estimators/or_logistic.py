@@ -18,16 +18,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from unbag._warnings import warn_caller
 from unbag.fitting import (
-    LEARNT,
     SCALINGS,
-    LabelNoise,
     NonFiniteObjectiveError,
     Progress,
     Rate,
     Scaling,
     Stream,
     Training,
-    UncertifiedWarning,
     cheapest_bags,
     fit_em,
     fit_lbfgs,
@@ -38,14 +35,9 @@ from unbag.fitting import (
     two_halves,
 )
 from unbag.fitting.solvers import InterruptedFitWarning
-from unbag.union import (
-    IntractableBagError,
-    IntractableBagWarning,
-    UnionProblem,
-)
+from unbag.union import IntractableBagError, UnionProblem
 from unbag.union.dispatch import METHODS, Method
-from unbag.union.noise import checked_rate
-from unbag.union.policy import OnIntractable, name_bags
+from unbag.union.policy import OnIntractable
 from unbag.validation import (
     all_or_nothing,
     bag_weights,
@@ -56,8 +48,9 @@ from unbag.validation import (
 )
 
 from .contract import BagsLike, LabelSetsLike, RandomState
-from .instances import UNLIKELY, Threshold, linear_scores, settled_label_sets
+from .instances import UNLIKELY, Threshold, linear_scores
 from .resuming import ResumableClassifier
+from .settling import settled_label_sets
 
 # By how much a background must be better, in nats per bag, to be taken: of equals, the simpler.
 CLEARLY = 0.1
@@ -89,9 +82,8 @@ class ORLogisticRegression(ResumableClassifier):
         and asks the other whether their label sets agree better with a model that has one (see
         `background_scores_`), which takes about as long as two fits more.
     missed : float, array-like of shape (n_classes,), "learn" or "learn-per-class", default=0.0
-        The probability that an instance of a class goes unnoticed, so that its bag need not be
-        labelled with it: known, or to be learnt, one for all classes or one for each. A learnt
-        rate takes up whatever the model cannot explain, too: it is no share of missing labels.
+        The probability that an instance of a class goes unnoticed when its bag is labelled, or how
+        to learn it. A learnt one takes up misfit, too: it is no share of missing labels.
     false : float, array-like of shape (n_classes,), "learn" or "learn-per-class", default=0.0
         The probability that a class is named by mistake in the label set of a bag.
     prune : float, default=0.0
@@ -140,9 +132,8 @@ class ORLogisticRegression(ResumableClassifier):
         Log-likelihood after each iteration; for the "stochastic" solver and `partial_fit`,
         that of the sample or batch, before the step.
     missed_, false_ : ndarrays of shape (n_classes,)
-        The rates at which label sets are wrong, as given or learnt. `annotate`, `annotate_proba`,
-        `log_likelihood` and `score` go by them, except for ``annotate(joint=True)``, which covers
-        label sets as they are; `predict` and its like speak of what is there, not of labels.
+        These rates, as given or learnt. What takes label sets goes by them, except for
+        ``annotate(joint=True)``; `predict` and its like speak of what is there, not of labels.
     has_background_ : bool
         Whether the model has a background class.
     background_scores_ : ndarray of shape (2, 2)
@@ -221,8 +212,6 @@ class ORLogisticRegression(ResumableClassifier):
     coef_: np.ndarray
     intercept_: np.ndarray
     converged_: bool
-    missed_: np.ndarray
-    false_: np.ndarray
 
     _accepts_sparse = True
     # While a model is fitted again, this counts, not its last coefficients.
@@ -270,7 +259,6 @@ class ORLogisticRegression(ResumableClassifier):
         start = None
         if self.warm_start and hasattr(self, "coef_"):
             start = self.coef_, self.intercept_, self.classes_
-        rates = None if start is None else self._rates()
         bags, labels = self._read_training(X, y)
         check_scaling(bags, self.scaling)
         pinned = self._read_instance_labels(instance_labels, bags, labels)
@@ -280,6 +268,7 @@ class ORLogisticRegression(ResumableClassifier):
             used = cheapest_bags(problem, used, self.prune)
             if not used.any():
                 raise ValueError("No bag is left to fit to: all were dropped or pruned.")
+            rates = None if start is None else self._rates()
             with self._training(bags, problem, used, weight, rates=rates) as training:
                 W = np.zeros(training.shape)
                 if start is not None:
@@ -351,28 +340,20 @@ class ORLogisticRegression(ResumableClassifier):
                 scaling=self.scaling,
                 method=self.inference,
                 map=map,
-                noise=self._label_noise(problem, rates),
+                noise=self._noise_of_fit(problem, rates),
                 alpha=self.alpha,
                 on_intractable=self.on_intractable,
             )  # fmt: skip
 
-    def _label_noise(self, problem, rates=None):
+    def _noise_of_fit(self, problem, rates=None):
         """Return how often labels are wrong, learnt from `rates` on; None if they never are."""
-        given = [
-            rate
-            if isinstance(rate, str) and rate in LEARNT
-            else checked_rate(kind, rate, np.empty((0, len(self.classes_))))[0]
-            for kind, rate in (("missed", self.missed), ("false", self.false))
-        ]
-        noise = LabelNoise(len(self.classes_), problem.y.shape[1], *given)
-        if not noise.is_needed:
-            return None
-        noise.start_from(rates)
-        return noise
+        if any(isinstance(rate, str) or np.any(rate) for rate in (self.missed, self.false)):
+            return self._label_noise(problem, rates)
+        return None
 
     def _impossible_in_fit(self, problem):
         """Return the bags that no labelling can explain, the rates being what they may become."""
-        noise = self._label_noise(problem)
+        noise = self._noise_of_fit(problem)
         return problem.impossible if noise is None else noise.noisy(problem).impossible
 
     def _check_parameters(self):
@@ -450,28 +431,12 @@ class ORLogisticRegression(ResumableClassifier):
     def _finish(self, training, progress):
         """Turn what the solver has reached into learnt attributes."""
         if training.uncertified:
-            places = sorted(set().union(*training.uncertified))
-            ids = [training.bags.ids[b].item() for b in places]
-            message = (
-                f"The inference method could not certify {len(ids)} bags: {name_bags(ids)}. The "
-                "fit may be wrong. Use inference='auto'."
-            )
-            warn_caller(UncertifiedWarning(message, n_times=len(training.uncertified)))
+            self._warn_of_uncertified(training)
         if training.relaxed:
-            ids = [training.bags.ids[b].item() for b in training.relaxed]
-            for bag, columns in zip(ids, training.relaxed.values(), strict=True):
-                self.relaxed_[bag] = self._label_values(columns)
-            warn_caller(
-                f"{len(ids)} bags have too many labels for exact inference: {name_bags(ids)}. "
-                "Those of their labels that are the most certain to occur were taken as optional; "
-                "see relaxed_.",
-                IntractableBagWarning,
-            )
-        rates = progress.rates
+            self._warn_of_relaxed(training)
         n_classes = len(self.classes_)
-        self.missed_, self.false_ = (
-            np.zeros((2, n_classes)) if rates is None else [rate[0, :n_classes] for rate in rates]
-        )
+        rates = np.zeros((2, 1, n_classes)) if progress.rates is None else progress.rates
+        self.missed_, self.false_ = (rate[0, :n_classes].copy() for rate in rates)
         self.coef_, self.intercept_ = training.scale.coefficients(progress.weights)
         self.history_: np.ndarray = np.array(progress.history)
         self.n_iter_: int = max(len(progress.history), 1)

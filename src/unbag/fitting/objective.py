@@ -212,12 +212,7 @@ class Objective:
         return replace(total, value=value, gradient=gradient)
 
     def bear(self, share: float) -> None:
-        """Take a share of the penalty: that of a sample of the bags.
-
-        Parameters
-        ----------
-        share : float
-        """
+        """Take a share of the penalty: that of a sample of the bags."""
         self.alpha *= share
 
     def penalty(self, W: np.ndarray) -> float:
@@ -252,8 +247,6 @@ class Objective:
         penalties = [self.penalty(ray.at(step)) for step in steps]
         answers = self._ask("lower_bounds", self._part_ray(ray), steps)
         return reduce(operator.add, answers) - penalties
-
-    # The vector that L-BFGS climbs in, and what is learnt beside the weights: nothing here.
 
     @property
     def rates(self) -> "Rates | None":

@@ -297,18 +297,7 @@ def bounded_answer(
 def impossible_bags(
     problem: "UnionProblem", missed: ArrayLike | None, false: ArrayLike | None
 ) -> NDArray[np.bool_]:
-    """Return the bags that no labelling can explain, whatever the finite priors.
-
-    Parameters
-    ----------
-    problem : UnionProblem
-    missed, false
-        As in `unbag.union.infer`.
-
-    Returns
-    -------
-    ndarray of bool of shape (n_bags,)
-    """
+    """Return the bags that no labelling can explain, whatever the finite priors."""
     rates = checked_rates(missed, false, problem.y)
     return problem.impossible if rates is None else noisy_problem(problem, rates).impossible
 
@@ -320,17 +309,7 @@ def noisy_problem(problem: "UnionProblem", rates: Rates) -> NoisyProblem:
 
 
 def checked_rates(missed: ArrayLike | None, false: ArrayLike | None, y: np.ndarray) -> Rates | None:
-    """Return the rates of all classes, or None where label sets are right.
-
-    Parameters
-    ----------
-    missed, false : float or array-like of shape (n_classes,) or (n_bags, n_classes), or None
-    y : ndarray of shape (n_bags, n_classes)
-
-    Returns
-    -------
-    Rates or None
-    """
+    """Return rates as `unbag.union.infer` takes them; None where label sets are right."""
     rates = Rates(checked_rate("missed", missed, y), checked_rate("false", false, y))
     return rates if rates.missed.any() or rates.false.any() else None
 
