@@ -72,7 +72,7 @@ def test_pieces_do_not_change_absence(rng, monkeypatch):
 @pytest.fixture(scope="module")
 def mistaken():
     """Bags, their label sets with ten labels added and ten removed, and which those are."""
-    data = make_bags(150, labels_per_bag=(1, 3), separability=5.0, random_state=0)
+    data = make_bags(150, labels_per_bag=(1, 3), separability=7.0, random_state=0)
     truth = data.y
     y, rng = truth.copy(), np.random.default_rng(0)
     several = np.flatnonzero(truth.sum(axis=1) > 1)
