@@ -24,6 +24,7 @@ from unbag.union import (
     UnionProblem,
     most_likely_labels,
 )
+from unbag.union.noise import impossible_bags
 from unbag.union.policy import (
     OnIntractable,
     Settled,
@@ -185,7 +186,12 @@ class InstanceClassifier(BagClassifier):
         labels = self._read_labels(y, X)
         pinned = self._read_instance_labels(instance_labels, bags, labels)
         problem = UnionProblem(bags.offsets, self._union_y(labels), pinned)
-        return self._label_scores(bags), allow_every_bag_an_answer(problem)
+        problem = allow_every_bag_an_answer(problem, self._impossible(problem))
+        return self._label_scores(bags), problem
+
+    def _impossible(self, problem):
+        """Return the bags that no labelling can explain."""
+        return problem.impossible
 
     def _conditioned(self, scores, problem):
         """Put aside (at ``-inf``) the classes that an instance cannot have in its bag."""
@@ -332,13 +338,23 @@ class ProbabilisticClassifier(InstanceClassifier):
 class UnionClassifier(ProbabilisticClassifier):
     """Base of the estimators that condition instances on the whole label set of their bag.
 
-    Each label of a bag must be that of some instance, and no instance has another.
+    Each label of a bag must be that of some instance, and no instance has another; unless the model
+    has learnt or was told how often label sets are wrong, in `missed_` and `false_`.
     """
+
+    def _rates(self) -> dict[str, Any]:
+        """Return how often label sets are wrong, as `infer` takes it; background never is."""
+        rates = {kind: getattr(self, f"{kind}_", None) for kind in ("missed", "false")}
+        padding = [0.0] * bool(self._has_background)
+        return {k: None if rate is None else np.append(rate, padding) for k, rate in rates.items()}
+
+    def _impossible(self, problem):
+        return impossible_bags(problem, **self._rates())
 
     def _conditioned(self, scores, problem):
         """Infer; relax bags of too many labels, if `on_intractable` says so."""
         policy = getattr(self, "on_intractable", "raise")
-        result = problem.infer(scores, on_intractable=policy)
+        result = problem.infer(scores, on_intractable=policy, **self._rates())
         relaxed_bags = result.relaxed.any(axis=1).nonzero()[0]
         if len(relaxed_bags):
             warn_caller(
@@ -367,7 +383,9 @@ class UnionClassifier(ProbabilisticClassifier):
 
     def _log_likelihood(self, bags, labels, on_intractable: OnIntractable = "raise"):
         problem = UnionProblem(bags.offsets, self._union_y(labels))
-        inferred = problem.infer(self._label_scores(bags), on_intractable=on_intractable)
+        inferred = problem.infer(
+            self._label_scores(bags), on_intractable=on_intractable, **self._rates()
+        )
         return inferred.log_likelihood
 
     def _label_set_scores(self, bags, labels, is_strange):
@@ -415,6 +433,7 @@ def settled_label_sets(
     labels: LabelSets,
     problem: UnionProblem,
     on_impossible: Literal["relax", "drop", "raise"],
+    impossible: np.ndarray,
 ) -> Settled:
     """Decide on the bags of a fit whose label sets cannot be, and warn of them by their ids.
 
@@ -426,12 +445,14 @@ def settled_label_sets(
     problem : UnionProblem
         The same, with a background where the model has one.
     on_impossible : {"relax", "drop", "raise"}
+    impossible : ndarray of bool of shape (n_bags,)
+        The bags to decide on.
 
     Returns
     -------
     Settled
     """
-    unfilled = np.flatnonzero((bags.sizes == 0) & (labels.cardinality > 0))
+    unfilled = np.flatnonzero((bags.sizes == 0) & (labels.cardinality > 0) & impossible)
     if len(unfilled):
         b = unfilled[0]
         raise ValueError(
@@ -439,7 +460,7 @@ def settled_label_sets(
             "instances: give it instances, or take away its labels."
         )
     try:
-        settled = settle_impossible(problem, on_impossible)
+        settled = settle_impossible(problem, on_impossible, impossible)
     except ImpossibleBagError as error:
         raise error.with_ids(bags.ids) from None
     if settled.impossible.any():

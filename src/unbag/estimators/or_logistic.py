@@ -18,9 +18,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from unbag._warnings import warn_caller
 from unbag.fitting import (
+    LEARNT,
     SCALINGS,
+    LabelNoise,
     NonFiniteObjectiveError,
     Progress,
+    Rate,
     Scaling,
     Stream,
     Training,
@@ -41,6 +44,7 @@ from unbag.union import (
     UnionProblem,
 )
 from unbag.union.dispatch import METHODS, Method
+from unbag.union.noise import checked_rate
 from unbag.union.policy import OnIntractable, name_bags
 from unbag.validation import (
     all_or_nothing,
@@ -84,6 +88,12 @@ class ORLogisticRegression(ResumableClassifier):
         set: noise, silence, clutter, unseen species. "auto" fits one half of the bags at a time
         and asks the other whether their label sets agree better with a model that has one (see
         `background_scores_`), which takes about as long as two fits more.
+    missed : float, array-like of shape (n_classes,), "learn" or "learn-per-class", default=0.0
+        The probability that an instance of a class goes unnoticed, so that its bag need not be
+        labelled with it: known, or to be learnt, one for all classes or one for each. A learnt
+        rate takes up whatever the model cannot explain, too: it is no share of missing labels.
+    false : float, array-like of shape (n_classes,), "learn" or "learn-per-class", default=0.0
+        The probability that a class is named by mistake in the label set of a bag.
     prune : float, default=0.0
         Share of the bags, the most expensive ones by n k 2^k, that are left out of the fit.
     sample_fraction : float, default=0.2
@@ -129,6 +139,10 @@ class ORLogisticRegression(ResumableClassifier):
     history_ : ndarray of shape (n_iter_,)
         Log-likelihood after each iteration; for the "stochastic" solver and `partial_fit`,
         that of the sample or batch, before the step.
+    missed_, false_ : ndarrays of shape (n_classes,)
+        The rates at which label sets are wrong, as given or learnt. `annotate`, `annotate_proba`,
+        `log_likelihood` and `score` go by them, except for ``annotate(joint=True)``, which covers
+        label sets as they are; `predict` and its like speak of what is there, not of labels.
     has_background_ : bool
         Whether the model has a background class.
     background_scores_ : ndarray of shape (2, 2)
@@ -168,6 +182,8 @@ class ORLogisticRegression(ResumableClassifier):
         tol: float = 1e-6,
         scaling: Scaling = "standard",
         background: bool | Literal["auto"] = False,
+        missed: Rate = 0.0,
+        false: Rate = 0.0,
         prune: float = 0.0,
         sample_fraction: float = 0.2,
         on_impossible: Literal["relax", "drop", "raise"] = "relax",
@@ -187,6 +203,8 @@ class ORLogisticRegression(ResumableClassifier):
         self.tol = tol
         self.scaling: Scaling = scaling
         self.background = background
+        self.missed: Rate = missed
+        self.false: Rate = false
         self.prune = prune
         self.sample_fraction = sample_fraction
         self.on_impossible: Literal["relax", "drop", "raise"] = on_impossible
@@ -203,6 +221,8 @@ class ORLogisticRegression(ResumableClassifier):
     coef_: np.ndarray
     intercept_: np.ndarray
     converged_: bool
+    missed_: np.ndarray
+    false_: np.ndarray
 
     _accepts_sparse = True
     # While a model is fitted again, this counts, not its last coefficients.
@@ -250,6 +270,7 @@ class ORLogisticRegression(ResumableClassifier):
         start = None
         if self.warm_start and hasattr(self, "coef_"):
             start = self.coef_, self.intercept_, self.classes_
+        rates = None if start is None else self._rates()
         bags, labels = self._read_training(X, y)
         check_scaling(bags, self.scaling)
         pinned = self._read_instance_labels(instance_labels, bags, labels)
@@ -259,7 +280,7 @@ class ORLogisticRegression(ResumableClassifier):
             used = cheapest_bags(problem, used, self.prune)
             if not used.any():
                 raise ValueError("No bag is left to fit to: all were dropped or pruned.")
-            with self._training(bags, problem, used, weight) as training:
+            with self._training(bags, problem, used, weight, rates=rates) as training:
                 W = np.zeros(training.shape)
                 if start is not None:
                     W = self._warm_weights(training, *start)
@@ -301,7 +322,7 @@ class ORLogisticRegression(ResumableClassifier):
         """Fit to each half of the bags; return the mean evidence of the bags of the other."""
         self._background_of_fit = background
         problem = UnionProblem(bags.offsets, self._union_y(labels), pinned)
-        usable = cheapest_bags(problem, ~problem.impossible, self.prune)
+        usable = cheapest_bags(problem, ~self._impossible_in_fit(problem), self.prune)
         found = np.zeros((2, len(bags)))
         for own in (0, 1):
             used, held_out = usable & (half == own), half == 1 - own
@@ -320,7 +341,7 @@ class ORLogisticRegression(ResumableClassifier):
         return np.average(found, axis=1, weights=weight * (half >= 0))
 
     @contextmanager
-    def _training(self, bags, problem, used, weight, scale=None):
+    def _training(self, bags, problem, used, weight, scale=None, rates=None):
         """Prepare the bags of a fit, and the threads for it."""
         n_multiplications = bags.n_instances * problem.y.shape[1] * (bags.n_features + 1)
         with thread_map(self.n_jobs, n_multiplications) as map:
@@ -330,9 +351,29 @@ class ORLogisticRegression(ResumableClassifier):
                 scaling=self.scaling,
                 method=self.inference,
                 map=map,
+                noise=self._label_noise(problem, rates),
                 alpha=self.alpha,
                 on_intractable=self.on_intractable,
             )  # fmt: skip
+
+    def _label_noise(self, problem, rates=None):
+        """Return how often labels are wrong, learnt from `rates` on; None if they never are."""
+        given = [
+            rate
+            if isinstance(rate, str) and rate in LEARNT
+            else checked_rate(kind, rate, np.empty((0, len(self.classes_))))[0]
+            for kind, rate in (("missed", self.missed), ("false", self.false))
+        ]
+        noise = LabelNoise(len(self.classes_), problem.y.shape[1], *given)
+        if not noise.is_needed:
+            return None
+        noise.start_from(rates)
+        return noise
+
+    def _impossible_in_fit(self, problem):
+        """Return the bags that no labelling can explain, the rates being what they may become."""
+        noise = self._label_noise(problem)
+        return problem.impossible if noise is None else noise.noisy(problem).impossible
 
     def _check_parameters(self):
         check_numbers(
@@ -353,10 +394,11 @@ class ORLogisticRegression(ResumableClassifier):
     def _possible_label_sets(self, bags, labels, pinned):
         """Return label sets that can be, as a UnionProblem, and which bags to use."""
         problem = UnionProblem(bags.offsets, self._union_y(labels), pinned)
-        if not problem.impossible.any():
+        impossible = self._impossible_in_fit(problem)
+        if not impossible.any():
             self.relaxed_ = {}
             return problem, np.ones(len(bags), dtype=bool)
-        settled = settled_label_sets(bags, labels, problem, self.on_impossible)
+        settled = settled_label_sets(bags, labels, problem, self.on_impossible, impossible)
         self.relaxed_: dict[object, np.ndarray] = {
             bags.ids[b].item(): self._label_values(settled.relaxed[b].nonzero()[0])
             for b in (settled.impossible & ~settled.dropped).nonzero()[0]
@@ -425,6 +467,11 @@ class ORLogisticRegression(ResumableClassifier):
                 "see relaxed_.",
                 IntractableBagWarning,
             )
+        rates = progress.rates
+        n_classes = len(self.classes_)
+        self.missed_, self.false_ = (
+            np.zeros((2, n_classes)) if rates is None else [rate[0, :n_classes] for rate in rates]
+        )
         self.coef_, self.intercept_ = training.scale.coefficients(progress.weights)
         self.history_: np.ndarray = np.array(progress.history)
         self.n_iter_: int = max(len(progress.history), 1)

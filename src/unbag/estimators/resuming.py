@@ -89,7 +89,8 @@ class ResumableClassifier(LinearUnionClassifier):
             # All bags of the first batch tell the scale of features, even those not to be used.
             with self._training(bags, problem, np.ones(len(bags), dtype=bool), weight) as whole:
                 stream = Stream(whole.scale)
-        with self._training(bags, problem, used, weight, stream.scale) as training:
+        rates = None if self._stream is None else self._rates()
+        with self._training(bags, problem, used, weight, stream.scale, rates) as training:
             progress = stream.advance(training)
         self.converged_ = False
         self._finish(training, progress)

@@ -347,7 +347,7 @@ KINDS: dict[str, Kind] = {kind.name: kind for kind in (
         **_MEDOIDS, "gamma": "_gamma", "training_distances": "_training_distances",
     }),
     _Part("ORLogisticRegression", **_CLASSIFIER, private={"stream": "_stream"},
-          history_=UNCHECKED, log_likelihood_=UNCHECKED),
+          history_=UNCHECKED, log_likelihood_=UNCHECKED, missed_=SHARE, false_=SHARE),
     _Part("SIM", **_CLASSIFIER, objective_=UNCHECKED),
     _Part("SupervisedLogisticRegression", **_CLASSIFIER, log_likelihood_=UNCHECKED),
     _Part("FunctionTransformer", **_SCALER),

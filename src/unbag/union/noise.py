@@ -284,8 +284,7 @@ def bounded_answer(
     **options: Any,
 ) -> NoisyAnswer:
     """Answer a problem as it is, with the rounding of its augmented priors in the bound."""
-    may_miss, may_be_false = ((rate > 0).any(axis=0) for rate in rates)
-    noisy = NoisyProblem(problem, np.asarray(may_miss), np.asarray(may_be_false))
+    noisy = noisy_problem(problem, rates)
     with np.errstate(over="ignore"):
         prior = np.exp(log_prior)
     # The bound doubles; a tenth is left for the rounding.
@@ -293,6 +292,31 @@ def bounded_answer(
     bound = answer.error_bound + noisy.rounding(log_prior, rates, answer)
     bound[answer.served == IMPOSSIBLE] = 0.0
     return answer._replace(error_bound=bound)
+
+
+def impossible_bags(
+    problem: "UnionProblem", missed: ArrayLike | None, false: ArrayLike | None
+) -> NDArray[np.bool_]:
+    """Return the bags that no labelling can explain, whatever the finite priors.
+
+    Parameters
+    ----------
+    problem : UnionProblem
+    missed, false
+        As in `unbag.union.infer`.
+
+    Returns
+    -------
+    ndarray of bool of shape (n_bags,)
+    """
+    rates = checked_rates(missed, false, problem.y)
+    return problem.impossible if rates is None else noisy_problem(problem, rates).impossible
+
+
+def noisy_problem(problem: "UnionProblem", rates: Rates) -> NoisyProblem:
+    """Return a problem as one whose label sets may be wrong, where the rates are not zero."""
+    may_miss, may_be_false = ((rate > 0).any(axis=0) for rate in rates)
+    return NoisyProblem(problem, np.asarray(may_miss), np.asarray(may_be_false))
 
 
 def checked_rates(missed: ArrayLike | None, false: ArrayLike | None, y: np.ndarray) -> Rates | None:
