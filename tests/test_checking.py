@@ -225,3 +225,14 @@ def test_there_is_one_label_set_for_each_bag(rng):
     bags, y = make_colours(rng, 20)
     with pytest.raises(ValueError, match="X has 20 bags, y has 19 label sets"):
         check_labels(ORLogisticRegression(), bags, y[:-1])
+
+
+def test_rates_of_the_model_are_those_of_the_check(mistaken):
+    """Where mistakes are common, tags are doubted more readily."""
+    bags, y, _ = mistaken
+    doubts = []
+    for false in (0.001, 0.2):
+        model = ORLogisticRegression(false=false)
+        found = check_labels(model, bags, y, cv=2, random_state=0).to_pylist()
+        doubts.append(sum(row["p_wrong"] for row in found if row["tagged"]))
+    assert doubts[1] > doubts[0] + 5

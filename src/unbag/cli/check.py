@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unbag._files import TABLES, check_format, check_output
-from unbag.bags import Bags
-from unbag.io import Roles
+from unbag.io import BagTable, DataError, Roles
 from unbag.io.reading import open_source
 from unbag.labels import LabelSets
 
@@ -52,7 +51,7 @@ def check(
         data = source.read(Roles.from_options(**given), progress=report)
     refuse_unsplit(data)
     model = build(**SETTINGS, seed=seed)
-    found = find_suspicious(model, data.bags, data.labels, folds, seed)
+    found = find_suspicious(model, data, data.labels, folds, seed)
     if output is not None:
         from unbag.io.writing import write_tables
 
@@ -61,13 +60,15 @@ def check(
 
 
 def find_suspicious(
-    model: Any, bags: Bags, labels: LabelSets, folds: int = FOLDS, seed: int = 0
+    model: Any, data: BagTable, labels: LabelSets | None, folds: int = FOLDS, seed: int = 0
 ) -> "pa.Table":
-    """Check labels, and show how far that has got."""
+    """Check the labels of the bags of a table, and show how far that has got."""
     from unbag.checking import check_labels
 
+    if labels is None:
+        raise DataError(f"{data.path} has no bag labels to check, or they are ignored.")
     with progress("checking") as report:
-        return check_labels(model, bags, labels, cv=folds, random_state=seed, progress=report)
+        return check_labels(model, data.bags, labels, cv=folds, random_state=seed, progress=report)
 
 
 def show(found: "pa.Table", top: int, table: Path, output: Path | None) -> None:

@@ -8,7 +8,7 @@ import typer
 
 from unbag._files import check, check_output
 from unbag.annotations import class_names, known_labels, texts
-from unbag.io import BagTable, DataError
+from unbag.io import BagTable
 from unbag.labels import LabelSets
 
 from . import options as o
@@ -113,11 +113,7 @@ def report(
     check_output(output, model, table)
     fitted, header, data, labels = load_and_read(model, table, given, use_labels=not ignore_labels)
     column = data.roles.media
-    suspicious = None
-    if check_bag_labels:
-        if labels is None:
-            raise DataError(f"{table} has no bag labels to check, or they are ignored.")
-        suspicious = find_suspicious(fitted, data.bags, labels)
+    suspicious = find_suspicious(fitted, data, labels) if check_bag_labels else None
     write_report(
         output, fitted, data.bags, labels,
         media=None if column is None else data.column(column, "media"),

@@ -238,12 +238,12 @@ def bag_folds(
 
 def read_label_sets(y: LabelSetsLike, X: BagsLike) -> LabelSets:
     """Read label sets, or one class per bag."""
-    y = as_labels(y, X)
-    is_table = getattr(y, "ndim", 1) > 1 or hasattr(type(y), "columns")
-    first = None if is_table or y is None else next(iter(y), None)
+    given: Any = as_labels(y, X)
+    is_table = getattr(given, "ndim", 1) > 1 or hasattr(type(given), "columns")
+    first = None if is_table or given is None else next(iter(given), None)
     if not isinstance(first, str | Real | np.generic):
-        return LabelSets.parse(y)
-    classes, columns = np.unique(np.asarray(y), return_inverse=True)
+        return LabelSets.parse(given)
+    classes, columns = np.unique(np.asarray(given), return_inverse=True)
     return LabelSets(columns[:, None] == np.arange(classes.size), classes)
 
 
