@@ -24,8 +24,7 @@ from sklearn.preprocessing import StandardScaler
 
 from measure import machine, save
 from unbag import LabelSets, ORLogisticRegression, check_labels, datasets
-from unbag.cli.check import SETTINGS
-from unbag.cli.fit import build
+from unbag.cli.check import doubting_model
 from unbag.model_selection.folds import bag_folds
 
 DATA = ("msrcv2", "hja-union")
@@ -97,7 +96,7 @@ def measured(name, added, console):
     data = datasets.load(name)
     truth = LabelSets.parse(data.y)
     methods = {
-        OURS: lambda *given: by_unbag(build(**SETTINGS, seed=0), *given),
+        OURS: lambda *given: by_unbag(doubting_model(), *given),
         PLAIN: lambda *given: by_unbag(ORLogisticRegression(), *given),
     }
     methods |= {

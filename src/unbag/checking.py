@@ -82,8 +82,9 @@ def check_labels(
     -----
     Label sets are taken to be noisy at the rates `missed_` and `false_` of the fitted models; where
     these are zero or not there, at `DEFAULT_RATES`. The order hardly depends on the rates; the
-    probabilities do. It takes one fit per fold, and one inference per bag and class. Known labels
-    of instances are not used.
+    probabilities do. A class that no other fold has looks wrong wherever it is named, as a misspelt
+    one does. It takes one fit per fold, and one inference per bag and class. Known labels of
+    instances are not used.
 
     Examples
     --------

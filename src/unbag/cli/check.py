@@ -17,12 +17,6 @@ from .main import messages, print_table, progress
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: The model that finds most of the labels made wrong on purpose in `benchmarks/check_labels.py`,
-#: as settings of `build`: a strong penalty and a background keep it from explaining them away.
-SETTINGS: dict[str, Any] = {
-    "alpha": 5.0, "background": True, "context": 0.5, "kernel": None, "dictionary": 0,
-    "max_iter": 1000,
-}  # fmt: skip
 FOLDS = 5
 
 
@@ -50,13 +44,25 @@ def check(
     with open_source(table) as source, progress("reading") as report:
         data = source.read(Roles.from_options(**given), progress=report)
     refuse_unsplit(data)
-    model = build(**SETTINGS, seed=seed)
-    found = find_suspicious(model, data, data.labels, folds, seed)
+    found = find_suspicious(doubting_model(), data, data.labels, folds, seed)
     if output is not None:
         from unbag.io.writing import write_tables
 
         write_tables(output, [found])
     show(found, top, table, output)
+
+
+def doubting_model() -> Any:
+    """Build a model that finds wrong labels without settings.
+
+    A strong penalty, a background and the thought that labels may be wrong keep it from explaining
+    away the errors that it is fitted to; `benchmarks/check_labels.py` says what it finds.
+    """
+    from unbag.checking import DEFAULT_RATES
+
+    model = build(5.0, True, context=0.5, kernel=None, dictionary=0, max_iter=1000, seed=0)
+    model.model.set_params(**DEFAULT_RATES)
+    return model
 
 
 def find_suspicious(
