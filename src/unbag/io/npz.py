@@ -165,7 +165,7 @@ def bags_of(path: PathLike, arrays: Mapping[str, Any]) -> tuple[Bags, LabelSets]
 
 def _decoded(path, name, array):
     """Return an array of bytes as text, and any other as it is."""
-    if array.dtype.kind != "S":
+    if not isinstance(array, np.ndarray) or array.dtype.kind != "S":
         return array
     try:
         return np.strings.decode(array, "utf-8")
