@@ -29,7 +29,7 @@ LAYERS = (
     {"models"},
     {"pipeline"},
     {"estimators"},
-    {"annotations"},
+    {"annotations", "checking"},
     {"report", "experiments", "demo"},
     {"cli"},
 )  # fmt: skip

@@ -14,7 +14,7 @@ instance: the same residual as in logistic regression, with the posterior in the
 label.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,11 +24,12 @@ from unbag._compile import kernel
 from unbag.bags import Bags, Features, offsets_of
 from unbag.union import UnionProblem
 from unbag.union.dispatch import Method
+from unbag.union.layout import INTRACTABLE
 from unbag.union.policy import surest_labels
 from unbag.union.residual import Softmax, expected_log_prior, residual
 
 from .scaling import feature_moments
-from .statistics import Moments, Statistics
+from .statistics import Moments, NoiseCounts, Statistics
 
 # Multiplications in one product of a part, and its most instances: small enough for the cache.
 PART_WORK = 2e7
@@ -151,19 +152,18 @@ class Part:
             return self._infer(X, scores(W, X), W[:, -1].copy())[0]
 
     def _infer(self, X, logits, intercepts, packed=False):
-        """Return the statistics at logits, and the posteriors, packed, where they are wanted.
+        """Return the statistics at logits, and the posteriors, where they are wanted.
 
         The intercepts are added to the logits, in their place.
         """
-        options = {"method": self.method, "packed": packed}
-        surplus, answer = residual(self.problem, logits, intercepts, **options)
+        surplus, answer, posterior, noise = self._answer(logits, intercepts, packed)
         if self.row_weight is not None:
             surplus *= self.row_weight
         gradient = np.empty((len(surplus), X.shape[1] + 1))
         gradient[:, :-1] = np.asarray(surplus.astype(X.dtype, copy=False) @ X)
         gradient[:, -1] = surplus.sum(axis=1)
         np.negative(gradient, out=gradient)
-        layout, lost = self.problem.layout, answer.intractable
+        layout, lost = self.problem.layout, (answer.served == INTRACTABLE).nonzero()[0]
         numbers = self.bags[lost], layout.n_required[lost], layout.n_free[lost]
         intractable = tuple(zip(*(each.tolist() for each in numbers), strict=True))
         uncertified = np.isinf(answer.error_bound) & (self.method != "auto")
@@ -173,8 +173,22 @@ class Part:
             self.weight,
             intractable,
             tuple(self.bags[uncertified].tolist()),
+            noise,
         )
-        return statistics, answer.values
+        return statistics, posterior
+
+    def _answer(
+        self, logits, intercepts, packed
+    ) -> tuple[np.ndarray, Any, np.ndarray, NoiseCounts | None]:
+        """Return prior minus posterior, what inference says, the packed posteriors; no counts."""
+        options = {"method": self.method, "packed": packed}
+        surplus, answer = residual(self.problem, logits, intercepts, **options)
+        return surplus, answer, answer.values, None
+
+    def _expected(self, posterior, logits):
+        """Return the expected log-prior of the labels of each bag."""
+        log_total = Softmax(logits, np.zeros(len(logits))).log_total
+        return expected_log_prior(self.problem.layout, posterior, logits, log_total)
 
     def _total(self, per_bag):
         return float(per_bag.sum() if self.bag_weight is None else self.bag_weight @ per_bag)
@@ -229,10 +243,7 @@ class Part:
         _, logits, posterior = self._e_step
         bounds = np.empty(len(steps))
         for i, step in enumerate(steps):
-            there = logits + step * self._ray[1]
-            log_total = Softmax(there, np.zeros(len(there))).log_total
-            expected = expected_log_prior(self.problem.layout, posterior, there, log_total)
-            bounds[i] = self._total(expected)
+            bounds[i] = self._total(self._expected(posterior, logits + step * self._ray[1]))
         return bounds
 
     def _knows(self, ray):
@@ -353,6 +364,7 @@ def make_parts(
     centre: np.ndarray | None = None,
     method: Method = "auto",
     gather: bool = False,
+    part: Callable[..., Part] = Part,
 ) -> list[Part]:
     """Cut bags into parts; the cuts depend on the bags alone, and so do sums over parts.
 
@@ -368,6 +380,8 @@ def make_parts(
         As in `Part`.
     gather : bool
         Whether parts of scattered bags copy their features once, rather than at each question.
+    part : callable
+        Makes a part of what `Part` takes.
 
     Returns
     -------
@@ -392,5 +406,5 @@ def make_parts(
             X, rows = X[rows], slice(0, len(rows))
         label_sets = UnionProblem(offsets_of(bags.sizes[own]), problem.y[own], labels)
         weight = None if bag_weight is None else bag_weight[own]
-        parts.append(Part(X, rows, own, label_sets, weight, centre, method))
+        parts.append(part(X, rows, own, label_sets, weight, centre, method))
     return parts
