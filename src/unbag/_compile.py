@@ -93,5 +93,8 @@ kernel: Callable[[Callable[..., Any]], Kernel] = compiled()
 # are they vectorised. Nothing else of `fastmath` is let in.
 any_order: Callable[[Callable[..., Any]], Kernel] = compiled(fastmath={"reassoc"})
 
+# For parts of a kernel that are compiled with it, and not by themselves first.
+inlined: Callable[[Callable[..., Any]], Kernel] = compiled(inline="always")
+
 # For what is a single instruction of the machine.
 intrinsic: Any = numba.extending.intrinsic

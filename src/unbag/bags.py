@@ -431,17 +431,5 @@ def offsets_of(sizes: ArrayLike) -> NDArray[np.intp]:
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
 
 
-def bag_of(offsets: np.ndarray, i: int) -> int:
-    """Return the bag that instance `i` lies in.
-
-    Examples
-    --------
-    >>> bag_of(np.array([0, 2, 2, 5]), 2)
-    2
-    """
-    # Among bags that begin at the same instance, only the last is not empty.
-    return int(np.searchsorted(offsets, i, side="right")) - 1
-
-
 def _is_full_slice(part):
     return isinstance(part, slice) and part == slice(None)

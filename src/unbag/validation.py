@@ -18,9 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
 
-from unbag._checks import first_nonfinite, is_missing
+from unbag._checks import bag_of, first_nonfinite, is_missing
 from unbag._warnings import warn_caller
-from unbag.bags import Bags, BagsLike, bag_of
+from unbag.bags import Bags, BagsLike
 from unbag.io.roles import parse_cell
 from unbag.labels import DELIMITER, LabelSets, LabelSetsLike
 

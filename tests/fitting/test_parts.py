@@ -10,9 +10,8 @@ from scipy import sparse
 from toys import make_colours
 from unbag import Bags, ORLogisticRegression
 from unbag.fitting import Objective, Progress, Training, fit_em, fit_lbfgs, make_parts
-from unbag.fitting.parts import Ray
 from unbag.fitting.scaling import Scale
-from unbag.fitting.statistics import Moments
+from unbag.fitting.statistics import Moments, Ray
 from unbag.union import IntractableBagError, UnionProblem
 
 

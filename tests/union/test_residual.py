@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax
 
+from unbag.fitting.parts import Softmax
 from unbag.union import UnionProblem, infer
 from unbag.union.dispatch import DENSE, METHODS
 from unbag.union.few import MOST_FEW
 from unbag.union.lanes import LANES
 from unbag.union.layout import IMPOSSIBLE, INTRACTABLE
-from unbag.union.residual import residual
 
 
 def random_problem(rng, n_bags=60, n_classes=9, unknown=0.0, pinned=0.0):
@@ -25,6 +25,13 @@ def random_problem(rng, n_bags=60, n_classes=9, unknown=0.0, pinned=0.0):
             drawn = rng.choice(chosen, sizes[b])
             labels[offsets[b] : offsets[b + 1]] = np.where(rng.random(sizes[b]) < pinned, drawn, -1)
     return UnionProblem(offsets, y, labels if pinned else None)
+
+
+def residual(problem, logits, intercepts=None, **options):
+    """Residuals as a fit gets them."""
+    softmax = Softmax(logits, intercepts)
+    answer = problem.residual(logits, softmax.flat, softmax.log_total, **options)
+    return softmax.probability, answer
 
 
 def by_answer(problem, logits, **options):
@@ -56,19 +63,18 @@ def test_residuals_agree_with_infer(rng, method):
     problem = random_problem(rng, unknown=0.2, pinned=0.1)
     logits = rng.normal(size=(9, problem.n_instances))
     expected, result = by_answer(problem, logits, method=method)
-    got, answer = residual(problem, logits.copy(), np.zeros(9), method=method, packed=True)
+    got, answer = residual(problem, logits.copy(), method=method, packed=True)
     np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(answer.log_likelihood, result.log_likelihood, rtol=1e-12, atol=1e-12)
     assert [[*METHODS, "none"][code] for code in answer.served] == result.method.tolist()
 
 
-def test_posteriors_are_packed_only_where_wanted(rng):
+def test_residuals_are_the_same_whether_posteriors_are_packed(rng):
     problem = random_problem(rng, unknown=0.2, pinned=0.2)
     logits = rng.normal(size=(9, problem.n_instances))
-    got, answer = residual(problem, logits.copy(), np.zeros(9))
-    same, packed = residual(problem, logits.copy(), np.zeros(9), packed=True)
+    got, _ = residual(problem, logits.copy())
+    same, packed = residual(problem, logits.copy(), packed=True)
     np.testing.assert_array_equal(got, same)
-    assert len(answer.values) == 0
     dense = problem.answer(np.ascontiguousarray(log_softmax(logits.T, axis=1)))
     np.testing.assert_allclose(packed.values, dense.values, atol=1e-12)
 
@@ -79,7 +85,7 @@ def test_intercepts_are_added_to_the_logits(rng):
     sums = logits + intercepts[:, None]
     got, _ = residual(problem, logits, intercepts)
     np.testing.assert_array_equal(logits, sums)
-    np.testing.assert_array_equal(got, residual(problem, sums, np.zeros(3))[0])
+    np.testing.assert_array_equal(got, residual(problem, sums)[0])
 
 
 def test_label_sets_far_below_the_other_classes_are_answered(rng):
@@ -89,7 +95,7 @@ def test_label_sets_far_below_the_other_classes_are_answered(rng):
         logits = rng.normal(size=(3, 10))
         logits[2] += depth
         expected, result = by_answer(problem, logits, method="chain")
-        got, answer = residual(problem, logits.copy(), np.zeros(3))
+        got, answer = residual(problem, logits.copy())
         np.testing.assert_allclose(got, expected, atol=1e-9)
         np.testing.assert_allclose(answer.log_likelihood, result.log_likelihood, rtol=1e-12)
 
@@ -98,7 +104,7 @@ def test_bags_that_nothing_can_hold_are_said_to_be_so(rng):
     n_labels = 40
     problem = UnionProblem([0, 4, 4 + n_labels], [[1] * 2 + [0] * 38, [1] * n_labels])
     logits = rng.normal(size=(n_labels, 4 + n_labels)) * 0.01
-    got, answer = residual(problem, logits, np.zeros(n_labels))
+    got, answer = residual(problem, logits)
     assert answer.served.tolist() == [DENSE, INTRACTABLE]
     assert answer.intractable.tolist() == [1]
     assert np.isfinite(got).all()

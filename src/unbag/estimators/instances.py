@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
-from unbag._checks import is_missing
+from unbag._checks import bag_of, is_missing
 from unbag._warnings import warn_caller
-from unbag.bags import Features, bag_of
+from unbag.bags import Features
 from unbag.fitting import log_softmax
 from unbag.labels import ColumnOfLabel
 from unbag.union import (

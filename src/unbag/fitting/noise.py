@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from unbag.union.noise import NoisyProblem, Rates, noisy_problem
 
 from .objective import Objective
-from .parts import Part, Ray, log_softmax
-from .statistics import NoiseCounts, Statistics
+from .parts import Part, Softmax
+from .statistics import NoiseCounts, Ray, Statistics
 
 #: A rate, one for each class, or how to learn it.
 Rate: TypeAlias = float | ArrayLike | Literal["learn", "learn-per-class"]
@@ -201,8 +201,7 @@ class NoisyPart(Part):
         return super().lower_bounds(ray, steps)
 
     def _answer(self, logits, intercepts, packed):
-        logits += intercepts[:, None]
-        log_prior, prior = log_softmax(np.ascontiguousarray(logits.T))
+        log_prior, prior = Softmax(logits, intercepts).rows()
         noisy = self._noisy.answer(log_prior, prior, self._rates, method=self.method, n_jobs=1)
         surplus = np.ascontiguousarray((prior - noisy.posterior).T)
         sizes = np.diff(self.problem.offsets)
@@ -217,7 +216,7 @@ class NoisyPart(Part):
         return surplus, noisy, noisy.posterior, counts
 
     def _expected(self, posterior, logits):
-        log_prior, _ = log_softmax(np.ascontiguousarray(logits.T))
+        log_prior, _ = Softmax(logits).rows()
         sums = np.zeros(self.problem.n_bags)
         bags = np.repeat(np.arange(len(sums)), np.diff(self.problem.offsets))
         possible = np.where(posterior > 0, log_prior, 0.0)

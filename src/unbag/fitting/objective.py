@@ -25,9 +25,9 @@ from unbag.union import UnionProblem
 from unbag.union.dispatch import Method
 from unbag.union.policy import IntractableBagError, OnIntractable
 
-from .parts import Part, Ray, make_parts
+from .parts import Part, make_parts
 from .scaling import Scale, Scaling
-from .statistics import Statistics
+from .statistics import Ray, Statistics
 
 if TYPE_CHECKING:
     from unbag.union.noise import Rates

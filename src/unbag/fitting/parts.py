@@ -15,7 +15,7 @@ label.
 """
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -24,44 +24,20 @@ from unbag._compile import kernel
 from unbag.bags import Bags, Features, offsets_of
 from unbag.union import UnionProblem
 from unbag.union.dispatch import Method
-from unbag.union.layout import INTRACTABLE
+from unbag.union.lanes import LANES
+from unbag.union.layout import INTRACTABLE, expected_log_prior
 from unbag.union.policy import surest_labels
-from unbag.union.residual import Softmax, expected_log_prior, residual
 
 from .scaling import feature_moments
-from .statistics import Moments, NoiseCounts, Statistics
+from .statistics import Moments, NoiseCounts, Ray, Statistics
 
 # Multiplications in one product of a part, and its most instances: small enough for the cache.
 PART_WORK = 2e7
 PART_INSTANCES = 4096
+# Instances of a softmax that are worked on together, so that all their classes stay in the cache.
+RUN = 512
 # What overflows is found in the sum of all parts, and is an error there.
 UNHEARD: Any = {"over": "ignore", "invalid": "ignore"}
-
-
-class Ray(NamedTuple):
-    """Where a line search looks: along it, logits are linear in the step.
-
-    Attributes
-    ----------
-    origin, direction : ndarrays of shape (n_classes, n_features + 1)
-    """
-
-    origin: np.ndarray
-    direction: np.ndarray
-
-    def at(self, step: float) -> np.ndarray:
-        """Return the weights after a step.
-
-        Parameters
-        ----------
-        step : float
-            In multiples of the direction.
-
-        Returns
-        -------
-        ndarray of shape (n_classes, n_features + 1)
-        """
-        return self.origin + step * self.direction
 
 
 class Part:
@@ -181,13 +157,14 @@ class Part:
         self, logits, intercepts, packed
     ) -> tuple[np.ndarray, Any, np.ndarray, NoiseCounts | None]:
         """Return prior minus posterior, what inference says, the packed posteriors; no counts."""
+        softmax = Softmax(logits, intercepts)
         options = {"method": self.method, "packed": packed}
-        surplus, answer = residual(self.problem, logits, intercepts, **options)
-        return surplus, answer, answer.values, None
+        answer = self.problem.residual(logits, softmax.flat, softmax.log_total, **options)
+        return softmax.probability, answer, answer.values, None
 
     def _expected(self, posterior, logits):
         """Return the expected log-prior of the labels of each bag."""
-        log_total = Softmax(logits, np.zeros(len(logits))).log_total
+        log_total = Softmax(logits).log_total()
         return expected_log_prior(self.problem.layout, posterior, logits, log_total)
 
     def _total(self, per_bag):
@@ -272,7 +249,7 @@ class Part:
         own = np.flatnonzero(np.isin(self.bags, list(bags)))
         if not len(own):
             return {}
-        log_prior, _ = log_softmax(logits_at(W, self.features()))
+        log_prior, _ = Softmax(scores(W, self.features()), W[:, -1].copy()).rows()
         labels = surest_labels(self.problem, log_prior, own)
         self.problem = self.problem.relaxed(labels)
         self._e_step = self._ray = None
@@ -284,23 +261,102 @@ def is_same(one: np.ndarray, other: np.ndarray) -> bool:
     return one is other or np.array_equal(one, other)
 
 
-def logits_at(W: np.ndarray, X: Features) -> np.ndarray:
-    """Score the classes of each instance; float64 of shape (n_instances, n_classes)."""
-    logits = np.asarray(X @ W[:, :-1].astype(X.dtype, copy=False).T, dtype=np.float64)
-    logits += W[:, -1]
-    return logits
-
-
 def scores(W: np.ndarray, X: Features) -> np.ndarray:
     """Multiply weights and features; float64 of shape (n_classes, n_instances).
 
-    As in `unbag.union.residual`, classes come first, and the intercepts are still to be added.
+    As in `Softmax`, classes come first, and the intercepts are still to be added.
     """
     weights = W[:, :-1].astype(X.dtype, copy=False)
     if sparse.issparse(X) or X.dtype != np.float64:
         # In single precision BLAS takes the other order 1.6 times as long.
         return np.ascontiguousarray(np.asarray(X @ weights.T).T, dtype=np.float64)
     return weights @ X.T
+
+
+class Softmax:
+    """Probabilities of classes, from logits; in both, classes come first.
+
+    So softmax needs no sums across the lanes of the machine's vectors. Passes over the logits:
+    one to bring the largest of each instance to zero, numpy's exponential, one to normalise.
+
+    Parameters
+    ----------
+    logits : C-contiguous ndarray of float64 of shape (n_classes, n_instances)
+    intercepts : ndarray of float64 of shape (n_classes,), optional
+        Added to the logits in their place, on the way.
+
+    Attributes
+    ----------
+    logits : ndarray of shape (n_classes, n_instances)
+    flat : ndarray
+        The probabilities, and room behind them for the lanes of a bag that ends there.
+    probability : ndarray of shape (n_classes, n_instances)
+        A view of them.
+    """
+
+    def __init__(self, logits: np.ndarray, intercepts: np.ndarray | None = None) -> None:
+        self.logits = logits
+        self.flat: np.ndarray = np.empty(logits.size + LANES)
+        self.flat[logits.size :] = 0.0
+        self.probability: np.ndarray = self.flat[: logits.size].reshape(logits.shape)
+        self._top, self._total = np.empty((2, logits.shape[1]))
+        if intercepts is None:
+            intercepts = np.zeros(len(logits))
+        subtract_largest(logits, intercepts, self.probability, self._top)
+        # numpy's exponentials are vectorised, and several times faster.
+        np.exp(self.probability, out=self.probability)
+        normalise(self.probability, self._total)
+
+    def log_total(self) -> np.ndarray:
+        """Return what to take off the logits of each instance for log-probabilities."""
+        return self._top + np.log(self._total)
+
+    def rows(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return log-probabilities and probabilities of shape (n_instances, n_classes)."""
+        log_probability = self.logits - self.log_total()
+        return np.ascontiguousarray(log_probability.T), np.ascontiguousarray(self.probability.T)
+
+
+@kernel
+def subtract_largest(logits, intercepts, shifted, top):
+    """Add the intercepts, and bring the largest logit of each instance to zero."""
+    n_classes, n_instances = logits.shape
+    for start in range(0, n_instances, RUN):
+        stop = min(start + RUN, n_instances)
+        largest = top[start:stop]
+        for i in range(stop - start):
+            largest[i] = -np.inf
+        for c in range(n_classes):
+            row, intercept = logits[c, start:stop], intercepts[c]
+            for i in range(stop - start):
+                row[i] += intercept
+                largest[i] = row[i] if row[i] > largest[i] else largest[i]
+        for c in range(n_classes):
+            row, out = logits[c, start:stop], shifted[c, start:stop]
+            for i in range(stop - start):
+                out[i] = row[i] - largest[i]
+
+
+@kernel
+def normalise(weights, total):
+    """Divide the weights of each instance by their sum."""
+    n_classes, n_instances = weights.shape
+    scale = np.empty(min(RUN, n_instances))
+    for start in range(0, n_instances, RUN):
+        stop = min(start + RUN, n_instances)
+        sums = total[start:stop]
+        for i in range(stop - start):
+            sums[i] = 0.0
+        for c in range(n_classes):
+            row = weights[c, start:stop]
+            for i in range(stop - start):
+                sums[i] += row[i]
+        for i in range(stop - start):
+            scale[i] = 1.0 / sums[i]
+        for c in range(n_classes):
+            row = weights[c, start:stop]
+            for i in range(stop - start):
+                row[i] *= scale[i]
 
 
 def log_softmax(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -314,36 +370,7 @@ def log_softmax(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     -------
     log_prior, prior : ndarrays of shape (n_instances, n_classes)
     """
-    log_prior = np.empty(logits.shape)
-    subtract_largest(logits, log_prior)
-    # numpy's exponentials are vectorised, and several times faster.
-    prior = np.exp(log_prior)
-    normalise(log_prior, prior)
-    return log_prior, prior
-
-
-@kernel
-def subtract_largest(logits, log_prior):
-    """Bring the largest entry of each row to zero."""
-    for i in range(logits.shape[0]):
-        largest = -np.inf
-        for c in range(logits.shape[1]):
-            largest = max(largest, logits[i, c])
-        for c in range(logits.shape[1]):
-            log_prior[i, c] = logits[i, c] - largest
-
-
-@kernel
-def normalise(log_prior, prior):
-    """Divide each row by its sum."""
-    for i in range(prior.shape[0]):
-        total = 0.0
-        for c in range(prior.shape[1]):
-            total += prior[i, c]
-        log_total = np.log(total)
-        for c in range(prior.shape[1]):
-            log_prior[i, c] -= log_total
-            prior[i, c] /= total
+    return Softmax(np.array(logits.T, order="C")).rows()
 
 
 def csr_rows(X: Any, rows: slice | np.ndarray) -> Any:

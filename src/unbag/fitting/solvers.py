@@ -19,9 +19,8 @@ from sklearn.exceptions import ConvergenceWarning
 from unbag.union import IntractableBagError
 
 from .objective import NonFiniteObjectiveError, Objective, Progress, Training
-from .parts import Ray
 from .scaling import Scale
-from .statistics import Statistics
+from .statistics import Ray, Statistics
 
 # A step must gain at least this part of what the gradient promises; else it is halved.
 SUFFICIENT = 0.3

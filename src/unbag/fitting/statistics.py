@@ -1,10 +1,11 @@
-"""What a part of the bags says of the weights: quantities that add up.
+"""What parts of the bags say of the weights: quantities that add up; and where they are asked.
 
 A fit maps a question over parts and adds the answers. Threads, files and clusters differ in how
 they map, and in nothing else.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -107,3 +108,29 @@ class Moments:
             np.minimum(self.low, other.low),
             np.maximum(self.high, other.high),
         )
+
+
+class Ray(NamedTuple):
+    """Where a line search looks: along it, logits are linear in the step.
+
+    Attributes
+    ----------
+    origin, direction : ndarrays of shape (n_classes, n_features + 1)
+    """
+
+    origin: np.ndarray
+    direction: np.ndarray
+
+    def at(self, step: float) -> np.ndarray:
+        """Return the weights after a step.
+
+        Parameters
+        ----------
+        step : float
+            In multiples of the direction.
+
+        Returns
+        -------
+        ndarray of shape (n_classes, n_features + 1)
+        """
+        return self.origin + step * self.direction

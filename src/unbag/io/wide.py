@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from unbag._checks import first_nonfinite
+from unbag._checks import bag_of, first_nonfinite
 from unbag._files import DataError, refuse
-from unbag.bags import bag_of, offsets_of
+from unbag.bags import offsets_of
 
 from .roles import Roles
 from .scan import Scan, float_array

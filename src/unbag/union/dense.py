@@ -1,12 +1,12 @@
 """Inclusion-exclusion over every subset of the required labels.
 
-Symbols as in `unbag.union.inclusion`. Three forms of the same sum: `dense` for any
-number of labels, `dense_few` for a few, `dense_two` for one or two.
+Symbols as in `unbag.union.inclusion`. For any number of labels; `unbag.union.few` takes the same
+sum over few of them.
 """
 
 from unbag._compile import any_order, kernel
 
-from .arithmetic import EPS, TINY
+from .arithmetic import TINY
 from .inclusion import bound, normalise_rows
 
 
@@ -23,7 +23,7 @@ def dense(share, slack, posterior, slack_posterior, room):
     ----------
     share : ndarray of shape (n_labels, n_instances)
     slack : ndarray of shape (n_instances,)
-        Priors, as in the module's table; at least two labels.
+        Priors, as in the module's table.
     posterior, slack_posterior : ndarrays like `share` and `slack`
         Filled with the label probabilities given the label set.
     room : ndarray of at least `dense_room(n_labels)` floats
@@ -184,106 +184,3 @@ def fold_labels(column, row, share, slack, i, joint, slack_joint):
             sums[s] += with_label[s]
         joint[k, i] = share[k, i] * total
     slack_joint[i] = slack[i] * column[0]
-
-
-@kernel
-def dense_few(share, slack, posterior, slack_posterior, terms):
-    """Do what `dense` does, with the instances in the inner loops.
-
-    So a few labels, as most bags have, do not make for many short loops. `terms` is
-    room for ``2**n_labels`` rows of `n_instances` floats.
-    """
-    n_labels, n_instances = share.shape
-    n_states = 1 << n_labels
-    for i in range(n_instances):
-        terms[0, i] = slack[i]
-    for k in range(n_labels):
-        half = 1 << k
-        for s in range(half):
-            for i in range(n_instances):
-                terms[half + s, i] = terms[s, i] + share[k, i]
-
-    z = 1.0
-    others = 0.0
-    for s in range(n_states - 1):
-        weight = 1.0
-        for i in range(n_instances):
-            weight *= terms[s, i]
-        others += weight
-        signed = weight if even(n_labels, s) else -weight
-        z += signed
-        for i in range(n_instances):
-            terms[s, i] = signed / (terms[s, i] + TINY)
-    # The rows are normalised: the full set needs no rounding.
-    for i in range(n_instances):
-        terms[n_states - 1, i] = 1.0
-
-    for k in range(n_labels - 1, -1, -1):
-        half = 1 << k
-        for i in range(n_instances):
-            posterior[k, i] = 0.0
-        for s in range(half):
-            for i in range(n_instances):
-                posterior[k, i] += terms[half + s, i]
-                terms[s, i] += terms[half + s, i]
-        for i in range(n_instances):
-            posterior[k, i] *= share[k, i]
-    for i in range(n_instances):
-        slack_posterior[i] = slack[i] * terms[0, i]
-    normalise_rows(posterior, slack_posterior, share, slack)
-    return z, bound(n_instances, n_labels, n_states, others, 0.0, z)
-
-
-@kernel
-def dense_two(share, slack, posterior, slack_posterior):
-    """Do what `dense` does, written out for at most two labels: what most bags have.
-
-    `share` and `posterior` are flat here, one label behind the other.
-    """
-    n_instances = slack.shape[0]
-    n_labels = share.shape[0] // max(n_instances, 1)
-    if n_labels == 0:
-        for i in range(n_instances):
-            slack_posterior[i] = 1.0
-        return 1.0, 8.0 * EPS
-    if n_labels == 1:
-        neither = 1.0
-        for i in range(n_instances):
-            neither *= slack[i]
-        for i in range(n_instances):
-            has_slack = slack[i] * (1.0 - neither / (slack[i] + TINY))
-            scale = 1.0 / (share[i] + has_slack + TINY)
-            posterior[i] = share[i] * scale
-            slack_posterior[i] = has_slack * scale
-        return 1.0 - neither, bound(n_instances, 1, 2, neither, 0.0, 1.0 - neither)
-    neither = 1.0
-    only_first = 1.0
-    only_second = 1.0
-    for i in range(n_instances):
-        neither *= slack[i]
-        only_first *= slack[i] + share[i]
-        only_second *= slack[i] + share[n_instances + i]
-    for i in range(n_instances):
-        no_second = only_first / (slack[i] + share[i] + TINY)
-        no_first = only_second / (slack[i] + share[n_instances + i] + TINY)
-        has_first = max(share[i] * (1.0 - no_second), 0.0)
-        has_second = max(share[n_instances + i] * (1.0 - no_first), 0.0)
-        has_slack = 0.0
-        if slack[i] > 0.0:
-            has_slack = max(slack[i] * (1.0 - no_second - no_first) + neither, 0.0)
-        scale = 1.0 / (has_first + has_second + has_slack + TINY)
-        posterior[i] = has_first * scale
-        posterior[n_instances + i] = has_second * scale
-        slack_posterior[i] = has_slack * scale
-    z = 1.0 - only_first - only_second + neither
-    return z, bound(n_instances, 2, 4, only_first + only_second + neither, 0.0, z)
-
-
-@kernel
-def even(n_labels, s):
-    """Return whether an even number of labels is missing from subset s."""
-    missing = n_labels
-    while s != 0:
-        s &= s - 1
-        missing -= 1
-    return missing % 2 == 0

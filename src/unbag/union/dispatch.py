@@ -11,7 +11,7 @@ from .adaptive import MOST_WORK, adaptive, estimate_sets, first_threshold, missi
 from .arithmetic import EPS, log_of
 from .chain import band_states, chain, chain_bound
 from .components import Parts, independent_parts, put_together
-from .dense import dense, dense_few, dense_room, dense_two
+from .dense import dense, dense_room
 from .inclusion import bound
 from .layout import (
     IMPOSSIBLE,
@@ -310,32 +310,18 @@ def stable_choice(n_instances, n_labels):
 @kernel
 def run_dense(layout, log_prior, batch, chosen, tolerance):
     """Answer the chosen bags by `unbag.union.dense.dense`."""
-    n_floats = 1
+    most_labels = 0
     for m in chosen:
-        n_labels = batch.n_labels[m]
-        n_instances = batch.row_offsets[m + 1] - batch.row_offsets[m]
-        few = n_labels <= FEW_LABELS
-        n_floats = max(n_floats, n_instances << n_labels if few else dense_room(n_labels))
-    room = np.empty(n_floats)
+        most_labels = max(most_labels, batch.n_labels[m])
+    room = np.empty(dense_room(most_labels))
     for m in chosen:
-        slack = part(batch.slack, batch.row_offsets, m)
-        slack_posterior = part(batch.slack_posterior, batch.row_offsets, m)
-        n_labels, n_instances = batch.n_labels[m], slack.shape[0]
-        if n_labels <= 2:
-            z, error_bound = dense_two(
-                part(batch.share, batch.share_offsets, m),
-                slack,
-                part(batch.posterior, batch.share_offsets, m),
-                slack_posterior,
-            )
-        else:
-            share = labels_part(batch.share, batch, m)
-            posterior = labels_part(batch.posterior, batch, m)
-            if n_labels <= FEW_LABELS:
-                terms = room[: n_instances << n_labels].reshape((1 << n_labels, n_instances))
-                z, error_bound = dense_few(share, slack, posterior, slack_posterior, terms)
-            else:
-                z, error_bound = dense(share, slack, posterior, slack_posterior, room)
+        z, error_bound = dense(
+            labels_part(batch.share, batch, m),
+            part(batch.slack, batch.row_offsets, m),
+            labels_part(batch.posterior, batch, m),
+            part(batch.slack_posterior, batch.row_offsets, m),
+            room,
+        )
         batch.log_z[m, 0] = log_of(z)
         batch.error_bound[m] = error_bound
 

@@ -10,11 +10,12 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from unbag._checks import checked_log_prior
 from unbag._compile import kernel
 
 from .assignment import cheapest_cover, is_possible
 from .layout import part
-from .problem import UnionProblem, checked_log_prior
+from .problem import UnionProblem
 
 
 def most_likely_labels(
@@ -56,7 +57,8 @@ def most_likely_labels(
     array([0, 1])
     """
     problem = UnionProblem(offsets, y, instance_labels)
-    layout, log_prior = problem.layout, checked_log_prior(log_prior, problem)
+    layout = problem.layout
+    log_prior = checked_log_prior(log_prior, problem.offsets, layout.n_classes)
     labels = np.empty(layout.n_instances, np.int64)
     label_bags(layout, log_prior, labels)
     return labels

@@ -7,8 +7,10 @@ by lane, on every machine.
 ============================= ======================================================
 ``load_lanes(array, start)``  the lanes at ``array[start : start + LANES]``
 ``store_lanes(array, ...)``   the way back
+``room_for_sets(labels)``     what to use as an array inside of a kernel
 ``same_lanes(number)``        the same number in every lane
 ``a + b``, ``a - b``, ...     lane by lane
+``above(a, limit, instead)``  `a` where it is above the limit, else `instead`
 ============================= ======================================================
 
 Arrays are flat and contiguous, and nobody checks that they are long enough.
@@ -18,7 +20,7 @@ import operator
 
 from llvmlite import ir
 from numba import types
-from numba.core.cgutils import get_item_pointer
+from numba.core.cgutils import alloca_once, get_item_pointer
 from numba.extending import lower_builtin, models, register_model, type_callable
 
 from unbag._compile import intrinsic
@@ -48,12 +50,33 @@ class LanesModel(models.PrimitiveModel):
 
 
 def _pointer(context, builder, array_type, array, start):
-    """Point at the vector that starts at an entry of an array."""
+    """Point at the vector that starts at an entry of an array, or of room."""
+    if isinstance(array_type, types.CPointer):
+        return builder.bitcast(builder.gep(array, [start]), VECTOR.as_pointer())
     structure = context.make_array(array_type)(context, builder, array)
-    entry = get_item_pointer(
-        context, builder, array_type, structure, [start], wraparound=False, boundscheck=False
-    )
+    entry = _entry(context, builder, array_type, structure, start)
     return builder.bitcast(entry, VECTOR.as_pointer())
+
+
+def _entry(context, builder, array_type, structure, place):
+    """Point at an entry of an array."""
+    return get_item_pointer(
+        context, builder, array_type, structure, [place], wraparound=False, boundscheck=False
+    )
+
+
+@intrinsic
+def room_for_sets(typingctx, labels):
+    """Make room for two lanes for each set of labels, as many as the tuple `labels` is long.
+
+    It lies on the stack, where no array can, so that LLVM may keep it in registers.
+    """
+
+    def codegen(context, builder, signature, arguments):
+        room = alloca_once(builder, VECTOR, size=2 << len(labels))
+        return builder.bitcast(room, ir.DoubleType().as_pointer())
+
+    return types.CPointer(types.float64)(labels), codegen
 
 
 @intrinsic
@@ -109,15 +132,34 @@ def product_of_lanes(typingctx, lanes):
 
 
 @intrinsic
-def not_negative(typingctx, lanes):
-    """Replace what is below zero, or no number, by zero."""
+def gather_lanes(typingctx, array, start, step, last):
+    """Take `LANES` entries of an array of float64 at equal distances, but none behind `last`."""
 
     def codegen(context, builder, signature, arguments):
-        zero = ir.Constant(VECTOR, [0.0] * LANES)
-        is_positive = builder.fcmp_ordered(">", arguments[0], zero)
-        return builder.select(is_positive, arguments[0], zero)
+        array, start, step, last = arguments
+        structure = context.make_array(signature.args[0])(context, builder, array)
+        vector = ir.Constant(VECTOR, ir.Undefined)
+        place = start
+        for lane in range(LANES):
+            place = builder.add(place, step) if lane else place
+            within = builder.select(builder.icmp_signed("<", place, last), place, last)
+            entry = _entry(context, builder, signature.args[0], structure, within)
+            number = ir.Constant(ir.IntType(32), lane)
+            vector = builder.insert_element(vector, builder.load(entry), number)
+        return vector
 
-    return LANES_TYPE(LANES_TYPE), codegen
+    return LANES_TYPE(array, types.int64, types.int64, types.int64), codegen
+
+
+@intrinsic
+def above(typingctx, lanes, limit, instead):
+    """Replace what is not above the limit, or no number, lane by lane."""
+
+    def codegen(context, builder, signature, arguments):
+        lanes, limit, instead = arguments
+        return builder.select(builder.fcmp_ordered(">", lanes, limit), lanes, instead)
+
+    return LANES_TYPE(LANES_TYPE, LANES_TYPE, LANES_TYPE), codegen
 
 
 def _calculates(function, instruction):

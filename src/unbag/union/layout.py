@@ -93,48 +93,95 @@ def pack(offsets, y, pinned):
     value_offsets = np.zeros(n_bags + 1, np.int64)
     n_allowed = np.zeros(n_bags, np.int64)
     for b in range(n_bags):
+        count = 0
         for c in range(n_classes):
-            n_allowed[b] += y[b, c] != 0
+            count += y[b, c] != 0
+        n_allowed[b] = count
         n_instances = offsets[b + 1] - offsets[b]
         column_offsets[b + 1] = column_offsets[b] + n_allowed[b]
         value_offsets[b + 1] = value_offsets[b] + n_allowed[b] * n_instances
 
-    columns = np.empty(column_offsets[n_bags], np.int64)
+    columns = np.empty(column_offsets[n_bags] + 1, np.int64)
     n_required = np.empty(n_bags, np.int64)
     n_free = np.empty(n_bags, np.int64)
-    # The last bag, if any, in which a pinned instance shows the class.
-    shown_in = np.zeros(n_classes, np.int64) - 1
+    kinds = np.empty(n_classes, y.dtype)
     for b in range(n_bags):
+        for c in range(n_classes):
+            kinds[c] = y[b, c]
         n_free[b] = offsets[b + 1] - offsets[b]
         if pinned.shape[0] > 0:
             for i in range(offsets[b], offsets[b + 1]):
                 if pinned[i] >= 0:
-                    shown_in[pinned[i]] = b
+                    # Shown by this instance, and so not required of others.
+                    kinds[pinned[i]] = -1
                     n_free[b] -= 1
+        # Each class is written, and written over by the next unless it counts: label sets are too
+        # irregular for the machine to guess a branch.
         position = column_offsets[b]
         for c in range(n_classes):
-            if y[b, c] == 1 and shown_in[c] != b:
-                columns[position] = c
-                position += 1
+            columns[position] = c
+            position += kinds[c] == 1
         n_required[b] = position - column_offsets[b]
-        for c in range(n_classes):
-            if y[b, c] == -1 or (y[b, c] == 1 and shown_in[c] == b):
+        if n_required[b] < n_allowed[b]:
+            for c in range(n_classes):
                 columns[position] = c
-                position += 1
-    return column_offsets, columns, n_allowed, n_required, n_free, value_offsets
+                position += kinds[c] == -1
+    return column_offsets, columns[:-1], n_allowed, n_required, n_free, value_offsets
 
 
 @kernel
-def add_packed(layout, values, dense):
-    """Add packed values to the columns of a dense array."""
+def unpack(layout, bags, values, dense):
+    """Write the packed values of some bags into the rows of their instances."""
+    for b in bags:
+        first = layout.column_offsets[b]
+        n_allowed = layout.column_offsets[b + 1] - first
+        value = layout.value_offsets[b]
+        for row in range(layout.offsets[b], layout.offsets[b + 1]):
+            for j in range(n_allowed):
+                dense[row, layout.columns[first + j]] = values[value + j]
+            value += n_allowed
+
+
+@kernel
+def subtract_packed(layout, bags, values, by_class):
+    """Subtract the packed values of some bags from the rows of their classes."""
+    for b in bags:
+        first = layout.column_offsets[b]
+        n_allowed = layout.column_offsets[b + 1] - first
+        value = layout.value_offsets[b]
+        for row in range(layout.offsets[b], layout.offsets[b + 1]):
+            for j in range(n_allowed):
+                by_class[layout.columns[first + j], row] -= values[value + j]
+            value += n_allowed
+
+
+@kernel
+def write_log_priors(layout, bags, logits, log_total, log_prior):
+    """Write the log-priors of some bags, instance by instance, from logits class by class."""
+    for b in bags:
+        for row in range(layout.offsets[b], layout.offsets[b + 1]):
+            for c in range(logits.shape[0]):
+                log_prior[row, c] = logits[c, row] - log_total[row]
+
+
+@kernel
+def expected_log_prior(layout, values, logits, log_total):
+    """Weigh the log-priors of each bag, class by class, by packed posteriors, and sum them up.
+
+    Where the posterior is zero nothing is added, even if the logarithm is infinite.
+    """
+    sums = np.zeros(layout.n_required.shape[0])
     for b in range(layout.n_required.shape[0]):
         first = layout.column_offsets[b]
         n_allowed = layout.column_offsets[b + 1] - first
         value = layout.value_offsets[b]
         for row in range(layout.offsets[b], layout.offsets[b + 1]):
             for j in range(n_allowed):
-                dense[row, layout.columns[first + j]] += values[value + j]
+                if values[value + j] != 0.0:
+                    log_prior = logits[layout.columns[first + j], row] - log_total[row]
+                    sums[b] += values[value + j] * log_prior
             value += n_allowed
+    return sums
 
 
 class Batch(NamedTuple):

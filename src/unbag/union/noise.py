@@ -310,6 +310,8 @@ def noisy_problem(problem: "UnionProblem", rates: Rates) -> NoisyProblem:
 
 def checked_rates(missed: ArrayLike | None, false: ArrayLike | None, y: np.ndarray) -> Rates | None:
     """Return rates as `unbag.union.infer` takes them; None where label sets are right."""
+    if missed is None and false is None:
+        return None
     rates = Rates(checked_rate("missed", missed, y), checked_rate("false", false, y))
     return rates if rates.missed.any() or rates.false.any() else None
 

@@ -5,19 +5,38 @@ instance classifier, it says what these label sets tell about each instance. Fit
 every iteration.
 """
 
-import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from unbag._checks import checked_label_sets, checked_log_prior, checked_pins
 from unbag._threads import INFERENCE_WORTHWHILE, batches, job_count, pool_map
-from unbag.bags import bag_of
 
+from .blocks import (
+    FewBags,
+    answer_blocks,
+    load_log_priors,
+    load_priors,
+    sort_out,
+    subtract_posteriors,
+    write_posteriors,
+    write_values,
+)
 from .dispatch import DENSE, METHODS, Method, estimated_costs, solve
-from .few import FewBags, answer_few, sort_out
-from .layout import IMPOSSIBLE, INTRACTABLE, UNDECIDED, Layout, add_packed, pack, write_answers
+from .layout import (
+    IMPOSSIBLE,
+    INTRACTABLE,
+    UNDECIDED,
+    Layout,
+    pack,
+    subtract_packed,
+    unpack,
+    write_answers,
+    write_log_priors,
+)
 from .noise import checked_rates, infer_noisily
 from .policy import (
     ON_IMPOSSIBLE,
@@ -29,8 +48,8 @@ from .policy import (
     surest_labels,
 )
 
-# Log-priors beyond that are off by more than the posterior may be.
-LARGEST = 1e12
+# The methods by which bags of few labels are summed over in blocks.
+SUMS_OVER_FEW = ("auto", "dense")
 NAMES: np.ndarray = np.array([*METHODS, "none"])
 
 
@@ -168,11 +187,6 @@ class UnionProblem:
         nothing_allowed = (layout.n_free > 0) & (layout.n_allowed == 0)
         return (layout.n_required > layout.n_free) | nothing_allowed
 
-    @cached_property
-    def few_and_others(self) -> tuple[FewBags, np.ndarray]:
-        """The bags of few labels, and all others."""
-        return sort_out(self.layout, np.arange(self.n_bags))
-
     def allowed_labels(self) -> np.ndarray:
         """Return, as bool of shape (n_instances, n_classes), what each instance may be.
 
@@ -228,7 +242,7 @@ class UnionProblem:
         ):
             if choice not in choices:
                 raise ValueError(f"{name} must be one of {choices}; got {choice!r}.")
-        log_prior = checked_log_prior(log_prior, self)
+        log_prior = checked_log_prior(log_prior, self.offsets, self.y.shape[1])
         rates = checked_rates(missed, false, self.y)
         if rates is not None:
             noisy, relaxed = infer_noisily(
@@ -238,26 +252,26 @@ class UnionProblem:
             )  # fmt: skip
             answers = noisy.log_likelihood, noisy.posterior, noisy.error_bound
             return Inference(*answers, NAMES[noisy.served], relaxed)
-        options = method, tolerance, n_jobs
         problem, relaxed = self, np.zeros(self.y.shape, dtype=bool)
-        answer = self.answer(log_prior, method=method, tolerance=tolerance, n_jobs=n_jobs)
-        impossible = (answer.served == IMPOSSIBLE).nonzero()[0]
-        if len(impossible) and on_impossible == "raise":
-            raise ImpossibleBagError(impossible.tolist(), self.n_bags)
-        if len(impossible) and on_impossible == "relax":
-            relaxed |= (self.y == 1) & (answer.served == IMPOSSIBLE)[:, None]
-            problem = self.relaxed(relaxed)
-            problem._fill(impossible, log_prior, answer, *options)
-            # What is impossible for another reason is answered as it was asked.
-            relaxed[answer.served == IMPOSSIBLE] = False
-        intractable = answer.intractable
-        if len(intractable) and on_intractable == "relax":
-            relaxed |= surest_labels(problem, log_prior, intractable)
-            problem = self.relaxed(relaxed)
-            problem._fill(intractable, log_prior, answer, *options)
-        refuse_intractable(problem.layout, answer.intractable)
-        posterior = np.zeros(log_prior.shape)
-        add_packed(problem.layout, answer.values, posterior)
+        answer, posterior = self._room(), np.zeros(log_prior.shape)
+        given = log_prior, answer, posterior, method, tolerance, n_jobs
+        self._fill(np.arange(self.n_bags), *given)
+        if (answer.log_likelihood == -np.inf).any():
+            impossible = (answer.served == IMPOSSIBLE).nonzero()[0]
+            if len(impossible) and on_impossible == "raise":
+                raise ImpossibleBagError(impossible.tolist(), self.n_bags)
+            if len(impossible) and on_impossible == "relax":
+                relaxed |= (self.y == 1) & (answer.served == IMPOSSIBLE)[:, None]
+                problem = self.relaxed(relaxed)
+                problem._fill(impossible, *given)
+                # What is impossible for another reason is answered as it was asked.
+                relaxed[answer.served == IMPOSSIBLE] = False
+            intractable = answer.intractable
+            if len(intractable) and on_intractable == "relax":
+                relaxed |= surest_labels(problem, log_prior, intractable)
+                problem = self.relaxed(relaxed)
+                problem._fill(intractable, *given)
+            refuse_intractable(problem.layout, answer.intractable)
         return Inference(
             log_likelihood=answer.log_likelihood,
             posterior=posterior,
@@ -288,46 +302,123 @@ class UnionProblem:
         PackedInference
             In which impossible bags are kept, and intractable ones have no answer.
         """
-        if method != "auto" and method not in METHODS:
-            raise ValueError(f"method must be one of {('auto', *METHODS)}; got {method!r}.")
-        if not 0 < tolerance < 1:
-            raise ValueError(f"tolerance must be positive and below 1; got {tolerance!r}.")
-        answer = PackedInference(
+        answer = self._room()
+        self._fill(np.arange(self.n_bags), log_prior, answer, None, method, tolerance, n_jobs)
+        return answer
+
+    def residual(
+        self,
+        logits: np.ndarray,
+        prior: np.ndarray,
+        log_total: Callable[[], np.ndarray],
+        *,
+        method: Method = "auto",
+        tolerance: float = 1e-9,
+        packed: bool = False,
+    ) -> PackedInference:
+        """Subtract the posterior from the prior, in its place: what fits ask, on one thread.
+
+        Here classes come first, so that the same class of neighbouring instances lies side by
+        side, and a bag of few labels is read and written where it lies.
+
+        Parameters
+        ----------
+        logits : ndarray of float64 of shape (n_classes, n_instances)
+        prior : ndarray of float64 of shape (n_classes * n_instances + LANES,)
+            Their softmax, flat, and room for the lanes of the last bag.
+        log_total : callable
+            Returns what to take off the logits of each instance for log-priors. Bags of few labels
+            do not need it.
+        method, tolerance
+            As in `unbag.union.infer`.
+        packed : bool
+            Whether the posteriors are wanted too.
+
+        Returns
+        -------
+        PackedInference
+            In which impossible bags are kept, and intractable ones have no answer. Its values
+            say nothing unless `packed`.
+        """
+        layout, answer = self.layout, self._room()
+        others, lost = np.arange(self.n_bags), np.empty(0, np.int64)
+        if method in SUMS_OVER_FEW:
+            few, others = self._few_and_others
+            blocks = load_priors(layout, prior, few)
+            lost = answer_blocks(layout, few, blocks, tolerance, answer, DENSE)
+            posteriors = layout, few.bags, few.starts, blocks.rows
+            if packed:
+                write_values(*posteriors, answer.values)
+            subtract_posteriors(*posteriors, answer.served, prior)
+        if len(others) or len(lost):
+            log_prior = np.empty((self.n_instances, layout.n_classes))
+            by_class = prior[: logits.size].reshape(logits.shape)
+            for bags, tried in ((others, UNDECIDED), (lost, DENSE)):
+                if len(bags):
+                    write_log_priors(layout, bags, logits, log_total(), log_prior)
+                    self._solve(bags, log_prior, answer, method, tolerance, tried)
+                    subtract_packed(layout, bags, answer.values, by_class)
+        return answer
+
+    @cached_property
+    def _few_and_others(self) -> tuple[FewBags, np.ndarray]:
+        """The bags of few labels, and all others."""
+        return sort_out(self.layout, np.arange(self.n_bags))
+
+    def _room(self):
+        """Make room for the answers of all bags."""
+        return PackedInference(
             log_likelihood=np.empty(self.n_bags),
             values=np.empty(self.layout.value_offsets[-1]),
             error_bound=np.empty(self.n_bags),
             served=np.empty(self.n_bags, np.int64),
         )
-        self._fill(np.arange(self.n_bags), log_prior, answer, method, tolerance, n_jobs)
-        return answer
 
-    def _fill(self, bags, log_prior, answer, method, tolerance, n_jobs):
+    def _fill(self, bags, log_prior, answer, posterior, method, tolerance, n_jobs):
         """Write the answers of some bags, on several threads where the work repays them.
 
-        Which classes a bag allows never changes, so the answers of all other bags stay where
-        they are even when the labels of these have been relaxed.
+        Posteriors are packed, or go into `posterior` where there is one. Which classes a bag allows
+        never changes, so the answers of all other bags stay where they are even when the labels of
+        these have been relaxed.
         """
+        if method != "auto" and method not in METHODS:
+            raise ValueError(f"method must be one of {('auto', *METHODS)}; got {method!r}.")
+        if not 0 < tolerance < 1:
+            raise ValueError(f"tolerance must be positive and below 1; got {tolerance!r}.")
+        layout = self.layout
         n_threads, cost = job_count(n_jobs), None
         if n_threads > 1 and len(bags) > 1:
-            cost = estimated_costs(self.layout, log_prior, method, tolerance)[bags]
+            cost = estimated_costs(layout, log_prior, method, tolerance)[bags]
         if cost is None or cost.sum() < n_threads * INFERENCE_WORTHWHILE:
             n_threads = 1
 
         def work(bags):
-            uncertified = bags[:0]
-            if method == "auto":
-                few, bags = sort_out(self.layout, bags)
+            others, lost = bags, bags[:0]
+            if method in SUMS_OVER_FEW:
+                few, others = sort_out(layout, bags)
                 if len(few.bags):
-                    uncertified = answer_few(self.layout, log_prior, few, tolerance, answer, DENSE)
-            for own, tried in ((bags, UNDECIDED), (uncertified, DENSE)):
+                    blocks = load_log_priors(layout, log_prior, few)
+                    lost = answer_blocks(layout, few, blocks, tolerance, answer, DENSE)
+                    posteriors = layout, few.bags, few.starts, blocks.rows
+                    if posterior is None:
+                        write_values(*posteriors, answer.values)
+                    else:
+                        write_posteriors(*posteriors, posterior.reshape(-1))
+            for own, tried in ((others, UNDECIDED), (lost, DENSE)):
                 if len(own):
-                    batch = solve(own, self.layout, log_prior, method, tolerance, tried)
-                    arrays = answer.values, answer.log_likelihood, answer.error_bound
-                    write_answers(self.layout, log_prior, batch, *arrays)
-                    answer.served[own] = batch.served
+                    self._solve(own, log_prior, answer, method, tolerance, tried)
+                    if posterior is not None:
+                        unpack(layout, own, answer.values, posterior)
 
         with pool_map(n_threads) as run:
             list(run(work, batches(bags, cost, n_threads)))
+
+    def _solve(self, bags, log_prior, answer, method, tolerance, tried):
+        """Answer bags by the kernels for any number of labels."""
+        batch = solve(bags, self.layout, log_prior, method, tolerance, tried)
+        arrays = answer.values, answer.log_likelihood, answer.error_bound
+        write_answers(self.layout, log_prior, batch, *arrays)
+        answer.served[bags] = batch.served
 
 
 def checked_offsets(offsets: ArrayLike) -> NDArray[np.int64]:
@@ -341,107 +432,10 @@ def checked_offsets(offsets: ArrayLike) -> NDArray[np.int64]:
     offsets = np.ascontiguousarray(offsets, dtype=np.int64)
     if offsets[0] != 0:
         raise ValueError(f"offsets must start at 0; bag 0 starts at {offsets[0]}.")
-    descents = np.flatnonzero(offsets[1:] < offsets[:-1])
-    if len(descents):
-        b = descents[0]
+    descends = offsets[1:] < offsets[:-1]
+    if descends.any():
+        b = descends.argmax()
         raise ValueError(
             f"offsets must not descend; bag {b} would run from {offsets[b]} to {offsets[b + 1]}."
         )
     return offsets
-
-
-def checked_label_sets(y: ArrayLike, n_bags: int) -> NDArray[np.int8]:
-    """Return `y` as int8, or say which bag and class hold something else."""
-    y = np.asarray(y)
-    if y.ndim != 2 or y.shape[0] != n_bags:
-        raise ValueError(
-            f"y must have one row per bag and one column per class: shape ({n_bags}, n_classes); "
-            f"got shape {y.shape}."
-        )
-    if y.dtype.kind not in "iufb":
-        raise ValueError(f"y must hold the numbers 1, 0 and -1; got dtype {y.dtype}.")
-    valid = (y == 1) | (y == 0) | (y == -1)
-    if not valid.all():
-        b, c = np.argwhere(~valid)[0]
-        raise ValueError(
-            f"y must hold 1 (present), 0 (absent) or -1 (unknown); bag {b}, class {c} "
-            f"holds {y[b, c]!r}."
-        )
-    return y.astype(np.int8, order="C", copy=False)
-
-
-def checked_pins(
-    instance_labels: ArrayLike | None, offsets: np.ndarray, y: np.ndarray
-) -> NDArray[np.int64]:
-    """Return the pinned classes as int64, or say which instance has one it cannot have."""
-    if instance_labels is None:
-        return np.empty(0, dtype=np.int64)
-    labels = np.asarray(instance_labels)
-    n_instances = offsets[-1]
-    if labels.size == 0:
-        labels = labels.astype(np.int64)
-    if labels.shape != (n_instances,) or labels.dtype.kind not in "iu":
-        raise ValueError(
-            f"instance_labels must hold one integer per instance (a column of y, or -1 where the "
-            f"label is not known): shape ({n_instances},); got dtype {labels.dtype} and shape "
-            f"{labels.shape}."
-        )
-    labels = np.ascontiguousarray(labels, dtype=np.int64)
-    outside = np.flatnonzero((labels < -1) | (labels >= y.shape[1]))
-    if len(outside):
-        i = outside[0]
-        raise ValueError(
-            f"instance_labels must be columns of y, 0 to {y.shape[1] - 1}, or -1; instance {i} "
-            f"in bag {bag_of(offsets, i)} holds {labels[i]}."
-        )
-    known = np.flatnonzero(labels >= 0)
-    if len(known) == 0:
-        return np.empty(0, dtype=np.int64)
-    bags = np.searchsorted(offsets, known, side="right") - 1
-    forbidden = np.flatnonzero(y[bags, labels[known]] == 0)
-    if len(forbidden):
-        i = known[forbidden[0]]
-        raise ValueError(
-            f"instance {i} in bag {bags[forbidden[0]]} is pinned to class {labels[i]}, which the "
-            f"bag's label set forbids; correct the instance label, or mark the class as present "
-            f"(1) or unknown (-1) in y."
-        )
-    return labels
-
-
-def checked_log_prior(log_prior: ArrayLike, problem: UnionProblem) -> NDArray[np.float64]:
-    """Return `log_prior` as float64, or say which instance holds what cannot be."""
-    log_prior = np.asarray(log_prior)
-    shape = (problem.n_instances, problem.y.shape[1])
-    if log_prior.ndim == 2 and log_prior.shape[0] != shape[0]:
-        raise ValueError(
-            f"offsets must end at the number of instances, {log_prior.shape[0]}; the last bag, "
-            f"{problem.n_bags - 1}, ends at {shape[0]}."
-        )
-    if log_prior.shape != shape:
-        raise ValueError(
-            f"log_prior must have one row per instance and one column per class of y: shape "
-            f"{shape}; got shape {log_prior.shape}."
-        )
-    if log_prior.dtype.kind not in "fiub":
-        raise ValueError(f"log_prior must hold numbers; got dtype {log_prior.dtype}.")
-    log_prior = np.ascontiguousarray(log_prior, dtype=np.float64)
-    # The largest entry is NaN if any is.
-    largest = log_prior.max(initial=-math.inf)
-    if not largest < math.inf:
-        row = np.flatnonzero(~(log_prior < math.inf).all(axis=1))[0]
-        bad = log_prior[row][~(log_prior[row] < math.inf)][0]
-        raise ValueError(
-            f"log_prior must be finite or -inf; row {row}, in bag {bag_of(problem.offsets, row)}, "
-            f"holds {bad}."
-        )
-    if largest > LARGEST or log_prior.min(initial=0.0) < -LARGEST:
-        out = (np.abs(log_prior) > LARGEST) & (log_prior > -math.inf)
-        if out.any():
-            row, c = np.argwhere(out)[0]
-            raise ValueError(
-                f"log_prior must lie within {LARGEST:g} of zero, or doubles cannot tell such "
-                f"numbers apart; row {row}, in bag {bag_of(problem.offsets, row)}, holds "
-                f"{log_prior[row, c]:g}. Use -inf to exclude a class."
-            )
-    return log_prior

@@ -9,6 +9,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from unbag._checks import checked_log_prior
 from unbag._compile import kernel
 from unbag._random import Seed, generator
 from unbag._threads import batches
@@ -18,7 +19,7 @@ from .components import independent_parts
 from .dispatch import FEW_LABELS, MIXED, MOST_LABELS, solve, solve_parts
 from .layout import IMPOSSIBLE, INTRACTABLE, UNDECIDED, Batch, Layout, labels_part, part
 from .policy import refuse_intractable
-from .problem import UnionProblem, checked_log_prior
+from .problem import UnionProblem
 
 # Bound on the errors of the inference that decides how to draw.
 TOLERANCE = 1e-9
@@ -77,7 +78,8 @@ def sample_labels(
     if not isinstance(size, (int, np.integer)) or isinstance(size, bool) or size < 0:
         raise ValueError(f"size must be a non-negative integer; got {size!r}.")
     problem = UnionProblem(offsets, y, instance_labels)
-    layout, log_prior = problem.layout, checked_log_prior(log_prior, problem)
+    layout = problem.layout
+    log_prior = checked_log_prior(log_prior, problem.offsets, layout.n_classes)
     labels = np.empty((size, layout.n_instances), np.int64)
     rng = generator(random_state)
     solved = [
