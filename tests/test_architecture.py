@@ -29,12 +29,13 @@ LAYERS = (
     {"models"},
     {"pipeline"},
     {"estimators"},
-    {"annotations", "checking"},
+    {"annotations", "checking", "export"},
     {"report", "experiments", "demo"},
     {"cli"},
 )  # fmt: skip
 LAYER_OF = {part: level for level, parts in enumerate(LAYERS) for part in parts}
-HEAVY = {"torch", "dask", "pyarrow", "matplotlib", "pandas", "polars", "sklearn"}
+HEAVY = {"torch", "dask", "onnx", "onnxruntime", "pyarrow", "matplotlib", "pandas", "polars",
+         "sklearn"}  # fmt: skip
 
 
 def imported_parts(file, text):

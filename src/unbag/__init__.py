@@ -39,6 +39,7 @@ _LAZY = {
     "cross_validate_bags": "model_selection",
     "datasets": None,
     "estimators": None,
+    "export": None,
     "io": None,
     "metrics": None,
     "models": None,

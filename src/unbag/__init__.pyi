@@ -2,6 +2,7 @@
 
 from . import datasets as datasets
 from . import estimators as estimators
+from . import export as export
 from . import io as io
 from . import labels as labels
 from . import metrics as metrics

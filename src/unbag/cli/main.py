@@ -325,6 +325,7 @@ def command_line() -> "typer.Typer":
     from .compare import compare, demo, reproduce
     from .data import app as data_commands
     from .evaluate import evaluate, report
+    from .export import export
     from .fit import fit
 
     class Commands(TyperGroup):
@@ -361,7 +362,9 @@ def command_line() -> "typer.Typer":
         then unbag annotate words.unbag words.csv -o annotated.csv
         """
 
-    for command in (fit, predict, annotate, evaluate, report, check, compare, reproduce, demo):
+    for command in (
+        fit, predict, annotate, evaluate, report, check, export, compare, reproduce, demo,
+    ):  # fmt: skip
         app.command()(command)
     app.add_typer(data_commands, name="data")
     return app
