@@ -7,7 +7,7 @@ import numpy as np
 import typer
 
 from unbag import datasets, io
-from unbag._files import check
+from unbag._files import check, check_output
 from unbag._messages import suggestion
 from unbag.bags import Bags
 from unbag.labels import LabelSets
@@ -86,7 +86,7 @@ def describe(
 
 
 @app.command()
-@o.with_roles(*o.OF_TABLES)
+@o.with_roles(*o.OF_TABLES, *o.OF_TOOLS)
 def convert(
     source: Annotated[Path, typer.Argument(help="The file to read, or the name of a data set.")],
     target: Annotated[Path, typer.Argument(help="The file to write; its suffix is the format.")],
@@ -95,8 +95,12 @@ def convert(
 ) -> None:
     """Write bags in another format: CSV, Parquet, Feather, MIML ARFF, MATLAB, npz.
 
-    Example: unbag data convert letter-frost words.csv
+    Example: unbag data convert letter-frost words.csv, or of another tool's file: unbag data
+    convert --from raven dawn.selections.txt segments.csv
     """
+    if given["from_"] is not None:
+        convert_foreign(source, target, given)
+        return
     if not source.exists() and str(source) in datasets.names():
         bags = write_data_set(datasets.load(str(source)), target)
     else:
@@ -109,6 +113,19 @@ def convert(
             bags = io.convert(source, target, io.Roles.from_options(**given), progress=report).bags
     messages.result({"output": str(target), "bags": len(bags), "instances": bags.n_instances})
     messages.note(f"Written to {target}.")
+
+
+def convert_foreign(source: Path, target: Path, given: dict[str, Any]) -> None:
+    """Write what another tool's file holds as a table."""
+    chosen = {name: given.pop(name) for name in o.OF_TOOLS}
+    check_output(target, source)
+    roles = io.Roles.from_options(**given)
+    table = io.convert_from(source, chosen.pop("from_"), target, roles, **chosen)
+    n_bags = len(table.table.column("bag").unique())
+    messages.result({"output": str(target), "bags": n_bags, "rows": table.n_rows})
+    for note in table.notes:
+        messages.note(note)
+    messages.note(f"{n_bags:,} bags, {table.n_rows:,} rows. Written to {target}.")
 
 
 def write_data_set(data: Any, target: Path) -> Bags:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from unbag.io import Peek
+    from unbag.io.reading import Source
 
 BAD_DATA, FAULT, BROKEN_PIPE = 1, 3, 128 + signal.SIGPIPE
 
@@ -209,6 +210,33 @@ def print_table(
     for row in rows:
         table.add_row(*(Text(str(entry)) for entry in row))
     Console().print(table)
+
+
+def open_table(path: "Path", given: dict[str, Any]) -> "Source":
+    """Open the table that a command is given; what another tool wrote, by its adapter.
+
+    Parameters
+    ----------
+    path : Path
+    given : dict
+        Options by name; those on files of other tools are taken out, so that roles are left.
+    """
+    from unbag._files import check
+    from unbag.io.reading import open_source
+
+    names = ("tags", "absent", "untagged", "confidence", "annotation_column")
+    chosen = {name: given.pop(name, None) for name in names}
+    format = given.pop("from_", None)
+    if format is None:
+        used = [name.replace("_", "-") for name, value in chosen.items() if value is not None]
+        check(not used, f"--{''.join(used[:1])} is for files of other tools: use --from, too.")
+        return open_source(path)
+    from unbag.io.adapters import open_from
+
+    source = open_from(path, format, delimiter=given.get("delimiter"), **chosen)
+    for note in source.notes:
+        messages.note(note)
+    return source
 
 
 def show_plan(plan: "Peek", output: "Path") -> None:
