@@ -8,7 +8,6 @@ found.
 """
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -17,6 +16,7 @@ from unbag.io.csv import DelimitedFile
 from unbag.io.roles import label_text
 
 from .adapted import Adapted, Choices
+from .columns import read_columns
 from .head import Head
 from .raven import recording_of, selection_rows
 from .tags import States
@@ -52,10 +52,8 @@ def read_embeddings(head: Head, choices: Choices) -> Adapted:
     check(not head.is_folder, f"{head.path} is a folder: name a file in it.")
     source = DelimitedFile(head.path)
     with source:
-        head.need(EMBEDDINGS, "BirdNET's embeddings")
-        chunks = [table for _, table in source.chunks(EMBEDDINGS)]
-        check_rows(head.path, chunks)
-        table = pa.concat_tables(chunks)
+        table = read_columns(source, EMBEDDINGS, "BirdNET's embeddings")
+        check_rows(head.path, table.num_rows)
         cells = [table.column(name).to_pylist() for name in EMBEDDINGS[:3]]
         spans = []
         for row, (bag, start, end) in enumerate(zip(*cells, strict=True)):
@@ -124,22 +122,20 @@ def _detections(head: Head, choices: Choices) -> Iterator[tuple[str, str, float]
     """Yield recording, label and confidence of each detection."""
     if set(SELECTIONS) <= set(head.columns):
         label_column = choices.label_column or "Common Name"
-        head.need((label_column,), "BirdNET's results")
         for row in selection_rows(head.path):
-            label = row.cells[label_column]
-            is_nothing = label == NOTHING
+            label = row.cells.get(label_column)
+            check(label is not None, f"{row.where}: the table has no column {label_column!r}.")
             number = finite_number(row.cells["Confidence"], row.where)
-            yield row.recording, "" if is_nothing else label_text(label), number
+            yield row.recording, "" if label == NOTHING else label_text(label), number
         return
     label_column = choices.label_column or "Common name"
-    head.need((*RESULTS, label_column), "BirdNET's results")
-    has_file = "File" in head.columns
     source = DelimitedFile(head.path)
     with source:
+        has_file = "File" in source.columns
         names = [label_column, "Confidence", *(["File"] if has_file else [])]
-        for first, table in source.chunks(names):
-            cells = zip(*(table.column(name).to_pylist() for name in names), strict=True)
-            for row, (label, confidence, *file) in enumerate(cells, first):
-                recording = file[0] if file and file[0] else recording_of(Path(head.path))
-                where = f"{head.path}, data row {row + 1}, column 'Confidence'"
-                yield recording, label_text(label), finite_number(confidence, where)
+        table = read_columns(source, names, "BirdNET's results")
+        cells = zip(*(table.column(name).to_pylist() for name in names), strict=True)
+        for row, (label, confidence, *file) in enumerate(cells):
+            recording = file[0] if file and file[0] else recording_of(head.path)
+            where = f"{head.path}, data row {row + 1}, column 'Confidence'"
+            yield recording, label_text(label), finite_number(confidence, where)

@@ -11,14 +11,16 @@ import json
 from typing import Any
 
 import pyarrow as pa
-from pyarrow import parquet, types
+from pyarrow import types
 
-from unbag._files import DataError, check, check_rows, suffix_of
+from unbag._files import PARQUET, check, check_rows, suffix_of
 from unbag._messages import shortened
+from unbag.io.arrow import ArrowFile
 from unbag.io.arrow_types import is_list, is_list_of_numbers
 from unbag.io.roles import label_text
 
 from .adapted import Adapted, Choices
+from .columns import read_columns
 from .head import Head
 from .tags import only_label, union_of
 from .texts import span
@@ -49,19 +51,16 @@ def read_birdset(head: Head, choices: Choices) -> Adapted:
         a row, with a known label if it has exactly one; its embedding, if any, is the features.
     """
     check(
-        not head.is_folder and suffix_of(head.path) in (".parquet", ".pq"),
+        not head.is_folder and suffix_of(head.path) in PARQUET,
         f"{head.path} is no Parquet file, as those like BirdSet's are.",
     )
-    try:
-        file = parquet.ParquetFile(head.path)
-        names = file.schema_arrow.names
-        head.need((RECORDING, LABELS), "files like BirdSet's")
+    source = ArrowFile(head.path)
+    with source:
+        names = source.columns
         vectors = next((name for name in VECTORS if name in names), None)
-        wanted = [RECORDING, LABELS, "start_time", "end_time", EVENTS, vectors]
-        table = file.read([name for name in wanted if name in names])
-    except (OSError, pa.ArrowException) as error:
-        reason = str(error).splitlines()[0].rstrip(".")
-        raise DataError(f"{head.path} is no Parquet file, or damaged: {reason}.") from error
+        others = ("start_time", "end_time", EVENTS, vectors)
+        wanted = [RECORDING, LABELS, *(name for name in others if name in names)]
+        table = read_columns(source, wanted, "files like BirdSet's")
     check_rows(head.path, table.num_rows)
 
     def at(row, column):
@@ -71,7 +70,7 @@ def read_birdset(head: Head, choices: Choices) -> Adapted:
     for row, bag in enumerate(bags):
         check(bag and str(bag).strip(), f"{at(row, RECORDING)}: the row names no recording.")
     bags = list(map(str, bags))
-    labels = _labels(table, file.schema_arrow.metadata, at)
+    labels = _labels(table, source.schema.metadata, at)
     tags = union_of(bags, labels)
     if EVENTS in table.column_names and vectors is None:
         return Adapted(_event_table(table, bags, at), tags)

@@ -65,16 +65,20 @@ def read_coco(head: Head, choices: Choices) -> Adapted:
         category = _referred(annotation, "category_id", categories, where)
         size = [finite_number(image.get(side, 0), where) for side in ("width", "height")]
         box = _box(annotation, where)
-        rows.append((image["file_name"], label_text(category["name"]), *box, *size))
+        rows.append((str(image["file_name"]), label_text(category["name"]), *box, *size))
         places.append(f"annotation {number}")
     check(rows, f"{head.path} has no annotations.")
     names = ("bag", "instance_label", *BOX, *SIZE)
     columns = dict(zip(names, zip(*rows, strict=True), strict=True))
     tags = union_of(columns["bag"], [[label] for label in columns["instance_label"]])
-    n_empty = len({each["file_name"] for each in images.values()} - tags.keys())
+    n_empty = len({str(each["file_name"]) for each in images.values()} - tags.keys())
     notes = (f"{n_empty} pictures without boxes were passed over.",) if n_empty else ()
     table = pa.table({name: list(cells) for name, cells in columns.items()})
     return Adapted(table, tags, places.__getitem__, notes)
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, (str, int)) and bool(label_text(value))
 
 
 def _by_id(objects: list[Any], name: str, head: Head, part: str) -> dict[Any, dict[str, Any]]:
@@ -82,7 +86,7 @@ def _by_id(objects: list[Any], name: str, head: Head, part: str) -> dict[Any, di
     for number, each in enumerate(objects, 1):
         where = f"{head.path}, {part}, number {number}"
         check(
-            isinstance(each, dict) and "id" in each and label_text(each.get(name)),
+            isinstance(each, dict) and _is_name(each.get("id")) and _is_name(each.get(name)),
             f"{where} needs an 'id' and a {name!r}.",
         )
         check(each["id"] not in found, f"{where}: the id {each['id']} is there twice.")
@@ -94,7 +98,7 @@ def _referred(
     annotation: dict[str, Any], key: str, objects: dict[Any, dict[str, Any]], where: str
 ) -> dict[str, Any]:
     given = annotation.get(key)
-    if isinstance(given, (dict, list)) or given not in objects:
+    if not _is_name(given) or given not in objects:
         raise DataError(f"{where}: there is none of the {key} {shortened(given)}.")
     return objects[given]
 

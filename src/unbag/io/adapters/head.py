@@ -14,10 +14,8 @@ from unbag._files import (
     PathLike,
     check,
     existing_file,
-    refuse,
     suffix_of,
 )
-from unbag._messages import listed
 
 # Longer first lines are those of no format that is known here.
 LONGEST_HEADER = 1 << 20
@@ -62,7 +60,7 @@ class Head:
         if not self.is_folder and suffix_of(self.path) in PARQUET:
             try:
                 return parquet.read_schema(self.path).names
-            except (OSError, ArrowException):
+            except (OSError, ArrowException, UnicodeDecodeError):
                 return []
         separator = max("\t,;", key=self.first_line.count)
         return [cell.strip().strip('"') for cell in self.first_line.split(separator)]
@@ -95,20 +93,3 @@ class Head:
         names = sorted(name for name in self.names if name.lower().endswith(DELIMITED))
         check(names, f"{self.path} is a folder without {what}: name another.")
         return [self.path / name for name in names]
-
-    def need(self, columns: tuple[str, ...], format: str) -> None:
-        """Raise an error unless the file has some columns.
-
-        Parameters
-        ----------
-        columns : tuple of str
-        format : str
-            Of which tool's file.
-        """
-        refuse(
-            (name for name in columns if name not in self.columns),
-            lambda name: (
-                f"{self.path} has no column {name!r}, which {format} need: its columns are "
-                f"{listed(self.columns)}."
-            ),
-        )

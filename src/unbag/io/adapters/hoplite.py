@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import parquet
 
 from unbag._files import DataError, check, refuse
-from unbag._messages import listed, shortened
+from unbag._messages import shortened
+from unbag.io.arrow import ArrowFile
 from unbag.io.roles import label_text
 
 from .adapted import Adapted, Choices
+from .columns import read_columns
 from .head import Head
 from .tags import States, only_label
 from .texts import span
@@ -93,16 +94,9 @@ def read_database(head: Head, choices: Choices) -> Adapted:
 
 
 def _read(path: Path, columns: tuple[str, ...]) -> pa.Table:
-    try:
-        names = parquet.read_schema(path).names
-        refuse(
-            (name for name in columns if name not in names),
-            lambda name: f"{path} has no column {name!r}: it has {listed(names)}.",
-        )
-        return parquet.read_table(path, columns=list(columns))
-    except (OSError, pa.ArrowException) as error:
-        reason = str(error).splitlines()[0].rstrip(".")
-        raise DataError(f"{path} is no Parquet file, or a damaged one: {reason}.") from error
+    source = ArrowFile(path)
+    with source:
+        return read_columns(source, columns, "perch-hoplite's databases")
 
 
 def _columns(path: Path, columns: tuple[str, ...]) -> dict[str, list[Any]]:

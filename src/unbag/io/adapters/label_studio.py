@@ -125,7 +125,7 @@ def _results(annotations: Any, where: str) -> list[dict[str, Any]] | None:
 
 def _regions(results: list[dict[str, Any]], where: str) -> tuple[list[dict[str, Any]], list[Any]]:
     """Return the regions, each with its labels, and the choices made for the whole."""
-    regions: dict[Any, dict[str, Any]] = {}
+    regions: dict[str, dict[str, Any]] = {}
     chosen: list[Any] = []
     for place, result in enumerate(results):
         value, kind = result.get("value"), str(result.get("type", ""))
@@ -144,7 +144,7 @@ def _regions(results: list[dict[str, Any]], where: str) -> tuple[list[dict[str, 
             chosen += labels if kind == "choices" else []
             continue
         # One region comes once for each thing that is said of it, under the same id.
-        region = regions.setdefault(result.get("id", place), {**region, "labels": []})
+        region = regions.setdefault(str(result.get("id", place)), {**region, "labels": []})
         region["labels"] += labels
     return list(regions.values()), chosen
 
@@ -233,7 +233,7 @@ def _span_values(spans: Spans) -> list[dict[str, float]]:
 
 def _box_values(table: BagTable) -> list[dict[str, float]]:
     """Return boxes in percent of their pictures."""
-    numbers = {name: column_numbers(table, name, name) for name in (*BOX, *SIZE)}
+    numbers = {name: column_numbers(table, name, "band") for name in (*BOX, *SIZE)}
     wide, high = (numbers[name] for name in SIZE)
     if not ((wide > 0) & (high > 0)).all():
         row = int(np.flatnonzero(~((wide > 0) & (high > 0)))[0])

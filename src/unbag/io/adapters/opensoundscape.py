@@ -19,6 +19,7 @@ from unbag.io.csv import DelimitedFile
 from unbag.io.roles import label_text
 
 from .adapted import Adapted, Choices
+from .columns import read_columns
 from .head import Head
 from .tags import States
 from .texts import span
@@ -54,12 +55,10 @@ def read_frame(head: Head, choices: Choices) -> Adapted:
     check(not head.is_folder, f"{head.path} is a folder: name a file in it.")
     source = DelimitedFile(head.path)
     with source:
-        head.need(INDEX, "opensoundscape's frames")
         others = [name for name in source.columns if name not in INDEX and name.strip()]
+        table = read_columns(source, [*INDEX, *others], "opensoundscape's frames")
         check(others, f"{head.path} has no columns of classes or embeddings.")
-        chunks = [table for _, table in source.chunks([*INDEX, *others])]
-        check_rows(head.path, chunks)
-        table = pa.concat_tables(chunks)
+        check_rows(head.path, table.num_rows)
 
         def at(row, column):
             return f"{head.path}, {source.place(int(row))}, column {column!r}"
@@ -107,7 +106,7 @@ def _is_of_classes(column: pa.ChunkedArray) -> bool:
 
 def _refuse_counts(texts: dict[str, pa.ChunkedArray], at: Any) -> None:
     """Refuse labels with a number other than 0 and 1 among them: no scores are all whole."""
-    whole = r"^\s*-?\d*(\.0)?\s*$"
+    whole = r"(?i)^\s*(-?\d*(\.0)?|true|false|nan)\s*$"
     if all(pc.all(pc.match_substring_regex(each, whole)).as_py() for each in texts.values()):
         name = next(name for name, column in texts.items() if not _is_of_classes(column))
         cells = texts[name].to_pylist()

@@ -12,6 +12,7 @@ from pyarrow import types
 from unbag._files import DataError, refuse
 from unbag._messages import shortened
 from unbag.io.arrow_types import is_list_of_numbers
+from unbag.io.scan import is_missing
 
 #: The features are called by it, and by their place in the list.
 PREFIX = "embedding_"
@@ -66,7 +67,7 @@ def split_texts(column: pa.ChunkedArray, where: Callable[[Any], str]) -> pa.Chun
     [[1.0, 2.5], [3.0, 4.0]]
     """
     refuse(
-        np.flatnonzero(column.is_null().to_numpy()),
+        np.flatnonzero(is_missing(column)),
         lambda row: f"{where(row)}: the embedding is missing.",
     )
     texts = pc.utf8_trim(column.combine_chunks(), characters=" []\t")

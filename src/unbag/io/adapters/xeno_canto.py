@@ -16,6 +16,7 @@ from unbag.io.csv import DelimitedFile
 from unbag.io.roles import label_text
 
 from .adapted import Adapted, Choices
+from .columns import read_columns
 from .head import Head
 from .tags import States
 
@@ -33,13 +34,10 @@ def is_metadata(head: Head) -> bool:
 
 def _objects(document: Any) -> list[dict[str, Any]]:
     """Return the recordings of an answer, of a list of answers, or of a list of recordings."""
-    if isinstance(document, dict):
-        document = document.get("recordings", [document])
     found = []
-    for each in document if isinstance(document, list) else ():
-        if isinstance(each, dict):
-            pages = each.get("recordings")
-            found += [one for one in pages if isinstance(one, dict)] if pages else [each]
+    for each in document if isinstance(document, list) else [document]:
+        page = each.get("recordings", [each]) if isinstance(each, dict) else None
+        found += [one for one in page if isinstance(one, dict)] if isinstance(page, list) else []
     return found
 
 
@@ -81,13 +79,12 @@ def _recordings(head: Head) -> Iterator[tuple[str, dict[str, Any]]]:
             yield f"{head.path}, recording {number}", recording
         return
     check(not head.is_folder, f"{head.path} is a folder: name a file in it.")
-    head.need(FIELDS, "xeno-canto's metadata")
     source = DelimitedFile(head.path)
     with source:
         names = [*FIELDS, *(["also"] if "also" in source.columns else [])]
-        for first, table in source.chunks(names):
-            for row, recording in enumerate(table.to_pylist(), first):
-                yield f"{head.path}, data row {row + 1}", recording
+        table = read_columns(source, names, "xeno-canto's metadata")
+        for row, recording in enumerate(table.to_pylist(), 1):
+            yield f"{head.path}, data row {row}", recording
 
 
 def _background(also: Any, where: str) -> list[Any]:
