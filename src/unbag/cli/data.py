@@ -13,7 +13,7 @@ from unbag.bags import Bags
 from unbag.labels import LabelSets
 
 from . import options as o
-from .main import messages, print_table, progress
+from .main import messages, print_table, progress, taken_tool_options
 
 app: typer.Typer = typer.Typer(no_args_is_help=True)
 
@@ -95,11 +95,14 @@ def convert(
 ) -> None:
     """Write bags in another format: CSV, Parquet, Feather, MIML ARFF, MATLAB, npz.
 
-    Example: unbag data convert letter-frost words.csv, or of another tool's file: unbag data
-    convert --from raven dawn.selections.txt segments.csv
+    Files of other tools are read by --from; --from list names the formats.
+
+    Example: unbag data convert letter-frost words.csv
     """
-    if given["from_"] is not None:
-        convert_foreign(source, target, given)
+    chosen = taken_tool_options(given)
+    roles = io.Roles.from_options(**given)
+    if chosen:
+        convert_foreign(source, target, roles, chosen)
         return
     if not source.exists() and str(source) in datasets.names():
         bags = write_data_set(datasets.load(str(source)), target)
@@ -110,17 +113,15 @@ def convert(
             f"{', '.join(datasets.names())}.{suggestion(str(source), datasets.names())}",
         )
         with progress("converting") as report:
-            bags = io.convert(source, target, io.Roles.from_options(**given), progress=report).bags
+            bags = io.convert(source, target, roles, progress=report).bags
     messages.result({"output": str(target), "bags": len(bags), "instances": bags.n_instances})
     messages.note(f"Written to {target}.")
 
 
-def convert_foreign(source: Path, target: Path, given: dict[str, Any]) -> None:
+def convert_foreign(source: Path, target: Path, roles: io.Roles, chosen: dict[str, Any]) -> None:
     """Write what another tool's file holds as a table."""
-    chosen = {name: given.pop(name) for name in o.OF_TOOLS}
     check_output(target, source)
-    roles = io.Roles.from_options(**given)
-    table = io.convert_from(source, chosen.pop("from_"), target, roles, **chosen)
+    table = io.convert_from(source, target=target, roles=roles, **chosen)
     n_bags = len(table.table.column("bag").unique())
     messages.result({"output": str(target), "bags": n_bags, "rows": table.n_rows})
     for note in table.notes:

@@ -212,6 +212,38 @@ def print_table(
     Console().print(table)
 
 
+def list_formats(given: str | None) -> str | None:
+    """Take note of the option ``--from``: ``list`` names the formats, and that is all."""
+    if given == "list":
+        import typer
+
+        from unbag.io.adapters import ADAPTERS
+
+        for name, adapter in ADAPTERS.items():
+            print(f"{name:20}{adapter.summary}")
+        raise typer.Exit
+    return given
+
+
+def taken_tool_options(given: dict[str, Any]) -> dict[str, Any]:
+    """Take the options on files of other tools out of those of a command, so that roles are left.
+
+    Returns
+    -------
+    dict
+        By the names that `unbag.io.adapters.open_from` has for them; empty without ``--from``.
+    """
+    format = given.pop("from_", None)
+    names = ("tags", "absent", "untagged", "confidence", "annotation_column")
+    chosen = {name: value for name in names if (value := given.pop(name, None)) is not None}
+    if format is not None:
+        return {"format": format, **chosen}
+    for name in chosen:
+        option = name.replace("_", "-")
+        raise ValueError(f"--{option} is for files of other tools: use --from, too.")
+    return {}
+
+
 def open_table(path: "Path", given: dict[str, Any]) -> "Source":
     """Open the table that a command is given; what another tool wrote, by its adapter.
 
@@ -219,21 +251,16 @@ def open_table(path: "Path", given: dict[str, Any]) -> "Source":
     ----------
     path : Path
     given : dict
-        Options by name; those on files of other tools are taken out, so that roles are left.
+        Options by name; those on files of other tools are taken out.
     """
-    from unbag._files import check
     from unbag.io.reading import open_source
 
-    names = ("tags", "absent", "untagged", "confidence", "annotation_column")
-    chosen = {name: given.pop(name, None) for name in names}
-    format = given.pop("from_", None)
-    if format is None:
-        used = [name.replace("_", "-") for name, value in chosen.items() if value is not None]
-        check(not used, f"--{''.join(used[:1])} is for files of other tools: use --from, too.")
+    chosen = taken_tool_options(given)
+    if not chosen:
         return open_source(path)
     from unbag.io.adapters import open_from
 
-    source = open_from(path, format, delimiter=given.get("delimiter"), **chosen)
+    source = open_from(path, delimiter=given.get("delimiter"), **chosen)
     for note in source.notes:
         messages.note(note)
     return source

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .main import messages
+from .main import list_formats, messages
 
 ROLES = "Roles of columns"
 
@@ -60,16 +60,6 @@ OF_MODELS = ("bag", "labels", "label_table", "delimiter", "roles")
 OTHER_TOOLS = "Files of other tools"
 
 
-def _list_formats(given):
-    if given == "list":
-        from unbag.io.adapters import ADAPTERS
-
-        for name, adapter in ADAPTERS.items():
-            print(f"{name:20}{adapter.summary}")
-        raise typer.Exit
-    return given
-
-
 def _tool(kind, what, *names, **more):
     return Annotated[
         kind | None, typer.Option(*names, help=what, rich_help_panel=OTHER_TOOLS, **more)
@@ -83,7 +73,7 @@ TOOL_OPTIONS = {
         "The format of the table, such as birdnet-embeddings; list names them all.",
         "--from",
         metavar="FORMAT",
-        callback=_list_formats,
+        callback=list_formats,
         is_eager=True,
     ),
     "tags": _tool(Path, "Another tool's file that tells the labels of the bags."),
