@@ -86,6 +86,20 @@ def describe(
 
 
 @app.command()
+def formats(as_json: o.Json = False) -> None:
+    """Describe the formats of other tools that --from takes.
+
+    Example: unbag data formats
+    """
+    from unbag.io.adapters import ADAPTERS
+
+    summaries = {name: adapter.summary for name, adapter in ADAPTERS.items()}
+    messages.result(summaries)
+    for name, summary in () if as_json else summaries.items():
+        print(f"{name:20}{summary}")
+
+
+@app.command()
 @o.with_roles(*o.OF_TABLES, *o.OF_TOOLS)
 def convert(
     source: Annotated[Path, typer.Argument(help="The file to read, or the name of a data set.")],
@@ -95,7 +109,7 @@ def convert(
 ) -> None:
     """Write bags in another format: CSV, Parquet, Feather, MIML ARFF, MATLAB, npz.
 
-    Files of other tools are read by --from; --from list names the formats.
+    Files of other tools are read by --from; unbag data formats describes their formats.
 
     Example: unbag data convert letter-frost words.csv
     """

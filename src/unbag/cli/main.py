@@ -212,19 +212,6 @@ def print_table(
     Console().print(table)
 
 
-def list_formats(given: str | None) -> str | None:
-    """Take note of the option ``--from``: ``list`` names the formats, and that is all."""
-    if given == "list":
-        import typer
-
-        from unbag.io.adapters import ADAPTERS
-
-        for name, adapter in ADAPTERS.items():
-            print(f"{name:20}{adapter.summary}")
-        raise typer.Exit
-    return given
-
-
 def taken_tool_options(given: dict[str, Any]) -> dict[str, Any]:
     """Take the options on files of other tools out of those of a command, so that roles are left.
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .main import list_formats, messages
+from .main import messages
 
 ROLES = "Roles of columns"
 
@@ -70,11 +70,10 @@ def _tool(kind, what, *names, **more):
 TOOL_OPTIONS = {
     "from_": _tool(
         str,
-        "The format of the table, such as birdnet-embeddings; list names them all.",
+        "The format of the table: birdnet-embeddings, birdnet-detections, hoplite, birdset, "
+        "opensoundscape, raven, xeno-canto, coco, label-studio or audacity.",
         "--from",
         metavar="FORMAT",
-        callback=list_formats,
-        is_eager=True,
     ),
     "tags": _tool(Path, "Another tool's file that tells the labels of the bags."),
     "absent": _tool(str, "What a label is that tags do not name: absent or unknown."),

@@ -205,7 +205,7 @@ def read_from(
     path : str or path
         A file, or a folder where the format has such.
     format : str
-        Such as ``"birdnet-embeddings"``; ``unbag data convert --from list`` names them all.
+        Such as ``"birdnet-embeddings"``; ``unbag data formats`` names them all.
     roles : Roles, optional
         The usual names of columns have their roles without.
     tags : str or path, optional
