@@ -89,7 +89,7 @@ def test_what_was_passed_over_is_said(tmp_path, run):
     path = write(tmp_path / "c.json", COCO)
     code, _, errors = run("data", "convert", "--from", "coco", path, tmp_path / "t.csv")
     assert code == 0
-    assert errors.splitlines()[0] == "1 pictures without boxes were passed over."
+    assert errors.splitlines()[0] == "Pictures without boxes, passed over: 1."
 
 
 @pytest.mark.parametrize("name", ADAPTERS)

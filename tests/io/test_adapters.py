@@ -276,7 +276,7 @@ def test_label_studios_segments_and_choices(tmp_path):
     assert sets(table) == {"a.wav": {"wren", "owl"}, "b.wav": {"owl"}}
     assert table.bags.instance_labels.tolist() == ["wren", None, "owl"]
     assert table.column("end").tolist() == [8.2, 10.0, 1.0]
-    assert table.source.notes == ("1 tasks without annotations were passed over.",)
+    assert table.source.notes == ("Tasks without annotations, passed over: 1.",)
 
 
 def test_label_studios_choices_alone_are_tags(tmp_path):
@@ -293,7 +293,7 @@ def test_coco_boxes_are_instances(tmp_path):
     assert sets(table) == {"a.jpg": {"echo"}, "b.jpg": {"echo", "echo dot"}}
     assert table.bags.X[0].tolist() == [19.23, 383.18, 314.5, 244.46, 426, 640]
     assert table.bags.instance_labels.tolist() == ["echo", "echo", "echo dot"]
-    assert table.source.notes == ("1 pictures without boxes were passed over.",)
+    assert table.source.notes == ("Pictures without boxes, passed over: 1.",)
 
 
 def test_label_studio_gets_what_its_documentation_shows(tmp_path):

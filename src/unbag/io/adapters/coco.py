@@ -72,7 +72,7 @@ def read_coco(head: Head, choices: Choices) -> Adapted:
     columns = dict(zip(names, zip(*rows, strict=True), strict=True))
     tags = union_of(columns["bag"], [[label] for label in columns["instance_label"]])
     n_empty = len({str(each["file_name"]) for each in images.values()} - tags.keys())
-    notes = (f"{n_empty} pictures without boxes were passed over.",) if n_empty else ()
+    notes = (f"Pictures without boxes, passed over: {n_empty}.",) if n_empty else ()
     table = pa.table({name: list(cells) for name, cells in columns.items()})
     return Adapted(table, tags, places.__getitem__, notes)
 

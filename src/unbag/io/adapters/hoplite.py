@@ -61,8 +61,8 @@ def read_database(head: Head, choices: Choices) -> Adapted:
     """
     check(
         WINDOWS in head.names or not _is_sqlite(head),
-        f"{head.path} is perch-hoplite's SQLite database, which is not read: copy it to its "
-        "Parquet database.",
+        f"{head.path} is perch-hoplite's SQLite database, which is not read: name the folder of a "
+        "Parquet database, with windows.parquet and embeddings.",
     )
     for name in (WINDOWS, RECORDINGS, EMBEDDINGS):
         check(name in head.names, f"{head.path} has no {name}: name perch-hoplite's folder.")

@@ -84,7 +84,7 @@ def read_export(head: Head, choices: Choices) -> Adapted:
             regions.append(region)
             places.append(f"task {number}")
     check(tags, f"{head.path}: no task has been annotated.")
-    notes = (f"{n_open} tasks without annotations were passed over.",) if n_open else ()
+    notes = (f"Tasks without annotations, passed over: {n_open}.",) if n_open else ()
     if not regions:
         return Adapted(None, tags, notes=notes)
     kinds = {("start" in region) for region in regions}
