@@ -16,7 +16,7 @@ from unbag.io.csv import DelimitedFile
 from unbag.io.roles import label_text
 
 from .adapted import Adapted, Choices
-from .columns import read_columns
+from .columns import need_columns, read_columns
 from .head import Head
 from .raven import recording_of, selection_rows
 from .tags import States
@@ -52,23 +52,28 @@ def read_embeddings(head: Head, choices: Choices) -> Adapted:
     check(not head.is_folder, f"{head.path} is a folder: name a file in it.")
     source = DelimitedFile(head.path)
     with source:
-        table = read_columns(source, EMBEDDINGS, "BirdNET's embeddings")
-        check_rows(head.path, table.num_rows)
-        cells = [table.column(name).to_pylist() for name in EMBEDDINGS[:3]]
-        spans = []
-        for row, (bag, start, end) in enumerate(zip(*cells, strict=True)):
-            # To name a row takes a pass over the file.
-            is_right = _is_right(bag, start, end)
-            where = "" if is_right else f"{head.path}, {source.place(row)}"
-            check((bag or "").strip(), f"{where}, column 'file_path': it names no recording.")
-            spans.append(span(start, end, where))
+        need_columns(source, EMBEDDINGS, "BirdNET's embeddings")
 
         def at(row):
             return f"{head.path}, {source.place(int(row))}, column 'embedding'"
 
-        features = feature_columns(split_texts(table.column("embedding"), at), at)
+        bags, spans, vectors = [], [], []
+        # Chunk by chunk, since numbers take less room than their text.
+        for first, table in source.chunks(EMBEDDINGS):
+            cells = (table.column(name).to_pylist() for name in EMBEDDINGS[:3])
+            for row, (bag, start, end) in enumerate(zip(*cells, strict=True), first):
+                # To name a row takes a pass over the file.
+                is_right = _is_right(bag, start, end)
+                where = "" if is_right else f"{head.path}, {source.place(row)}"
+                check((bag or "").strip(), f"{where}, column 'file_path': it names no recording.")
+                bags.append(bag)
+                spans.append(span(start, end, where))
+            texts = table.column("embedding")
+            vectors += split_texts(texts, lambda row, first=first: at(first + row)).chunks
+        check_rows(head.path, bags)
+        features = feature_columns(pa.chunked_array(vectors), at)
     starts, ends = zip(*spans, strict=True)
-    columns = {"bag": cells[0], "start": pa.array(starts), "end": pa.array(ends), **features}
+    columns = {"bag": bags, "start": pa.array(starts), "end": pa.array(ends), **features}
     return Adapted(pa.table(columns), None, lambda row: f"row {row + 2}")
 
 

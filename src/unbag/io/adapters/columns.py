@@ -9,8 +9,8 @@ from unbag._messages import listed
 from unbag.io.reading import TableFile
 
 
-def read_columns(source: TableFile, columns: Sequence[str], format: str) -> pa.Table:
-    """Read some columns of a table, as they are; those that are missing are named.
+def need_columns(source: TableFile, columns: Sequence[str], format: str) -> None:
+    """Raise an error that names the first of some columns that a table lacks.
 
     Parameters
     ----------
@@ -18,11 +18,6 @@ def read_columns(source: TableFile, columns: Sequence[str], format: str) -> pa.T
     columns : sequence of str
     format : str
         Which tool's files need them.
-
-    Returns
-    -------
-    pyarrow.Table
-        Perhaps of no rows.
     """
     refuse(
         (name for name in columns if name not in source.columns),
@@ -31,6 +26,22 @@ def read_columns(source: TableFile, columns: Sequence[str], format: str) -> pa.T
             f"{listed(source.columns)}."
         ),
     )
+
+
+def read_columns(source: TableFile, columns: Sequence[str], format: str) -> pa.Table:
+    """Read some columns of a table, as they are; those that are missing are named.
+
+    Parameters
+    ----------
+    source, columns, format
+        As in `need_columns`.
+
+    Returns
+    -------
+    pyarrow.Table
+        Perhaps of no rows.
+    """
+    need_columns(source, columns, format)
     chunks = [table for _, table in source.chunks(columns)]
     if not chunks:
         return pa.table({name: pa.array([], pa.string()) for name in columns})

@@ -208,7 +208,7 @@ def matched(
         "--untagged unknown.",
     )
     unused = len(set(tags) - set(name_of.values()))
-    notes = [f"Recordings that {path} tags, but that have no instances: {unused}."] if unused else []
+    notes = [f"Recordings that {path} tags, but without instances: {unused}."] if unused else []
     classes = {name for states in tags.values() for name in states}
     without = dict.fromkeys(classes, -1 if untagged == "unknown" else 0)
     return {bag: tags[name_of[bag]] if bag in name_of else without for bag in bags}, notes
