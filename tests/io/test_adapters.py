@@ -132,6 +132,13 @@ def test_two_recordings_of_one_name_are_not_confused(tmp_path):
         read_from(path, "birdnet-embeddings", tags=tags)
 
 
+def test_a_recording_does_not_take_the_tags_of_another_of_its_name(tmp_path):
+    path = write(tmp_path / "e.csv", EMBEDDINGS.replace("site/dusk", "other/dawn"))
+    tags = write(tmp_path / "r.csv", "".join(RESULTS.splitlines(keepends=True)[:4]))
+    with pytest.raises(ValueError, match=r"no tags for 1 of 2 bags, such as 'other/dawn.wav'"):
+        read_from(path, "birdnet-embeddings", tags=tags)
+
+
 @pytest.mark.parametrize(("untagged", "expected"), [("absent", set()), ("unknown", None)])
 def test_bags_without_tags_may_have_no_labels_or_any(tmp_path, untagged, expected):
     path = write(tmp_path / "e.csv", EMBEDDINGS + 'night.wav,0,3,"1,2,3"\n')

@@ -187,12 +187,13 @@ def matched(
     """
     name_of: dict[str, str] = {}
     for key in KEYS:
-        left = [bag for bag in bags if bag not in name_of]
-        of_tags, of_bags = (Counter(map(key, names)) for names in (tags, left))
+        # Of all bags, lest one takes the tags of another that has matched better.
+        of_tags, of_bags = (Counter(map(key, names)) for names in (tags, bags))
         tagged = {key(name): name for name in tags}
-        for bag in left:
+        for bag in bags:
             found = key(bag)
-            if found is not None and of_tags[found] == 1 and of_bags[found] == 1:
+            is_unique = of_tags[found] == of_bags[found] == 1
+            if bag not in name_of and found is not None and is_unique:
                 name_of[bag] = tagged[found]
     left = [bag for bag in bags if bag not in name_of]
     check(tags, f"{path} tags nothing: name another file.")
