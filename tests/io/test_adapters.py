@@ -252,6 +252,13 @@ def test_birdsets_events_are_instances(tmp_path):
     assert table.bags.X.tolist() == [[1.0], [1.5], [9.0]]
 
 
+def test_birdsets_segments_have_labels_where_no_event_was_detected(tmp_path):
+    rows = [("a.ogg", 0.0, 5.0, [0]), ("a.ogg", 5.0, 10.0, [1])]
+    path = write_birdset(tmp_path / "t.parquet", rows, detected_events=pa.nulls(2))
+    table = read_from(path, "birdset")
+    assert table.bags.instance_labels.tolist() == ["gcrfin", "whcspa"]
+
+
 def test_birdset_may_have_embeddings(tmp_path):
     rows = [("a.ogg", 0.0, 5.0, [0]), ("a.ogg", 5.0, 10.0, [1])]
     vectors = pa.array([[1.0, 2.0], [3.0, 4.0]], pa.list_(pa.float32(), 2))

@@ -217,6 +217,8 @@ def test_bad_files_like_birdsets_get_one_clear_line(tmp_path, rows, more, messag
 
 
 def test_lists_of_no_labels_are_refused(tmp_path):
+    write_birdset(tmp_path / "s.parquet", [("a.ogg", 0.0, 5.0, [0.5])], names=())
+    check_refused(tmp_path / "s.parquet", "birdset", "holds list.*should hold a list of labels")
     table = pa.table({"filepath": ["a.ogg"], "ebird_code_multilabel": ["owl"]})
     pq.write_table(table, tmp_path / "t.parquet")
     check_refused(tmp_path / "t.parquet", "birdset", "should hold a list of labels")

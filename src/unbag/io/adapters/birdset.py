@@ -16,7 +16,7 @@ from pyarrow import types
 from unbag._files import PARQUET, check, check_rows, suffix_of
 from unbag._messages import shortened
 from unbag.io.arrow import ArrowFile
-from unbag.io.arrow_types import is_list, is_list_of_numbers
+from unbag.io.arrow_types import is_list
 from unbag.io.roles import label_text
 
 from .adapted import Adapted, Choices
@@ -47,7 +47,7 @@ def read_birdset(head: Head, choices: Choices) -> Adapted:
     Returns
     -------
     Adapted
-        Where rows have ``detected_events`` and no embedding, an instance is an event. Else it is
+        Where there are ``detected_events`` and no embeddings, an instance is an event. Else it is
         a row, with a known label if it has exactly one; its embedding, if any, is the features.
     """
     check(
@@ -72,7 +72,9 @@ def read_birdset(head: Head, choices: Choices) -> Adapted:
     bags = list(map(str, bags))
     labels = _labels(table, source.schema.metadata, at)
     tags = union_of(bags, labels)
-    if EVENTS in table.column_names and vectors is None:
+    # Segments that people have labelled have the column, too, but no events.
+    has_events = EVENTS in table.column_names and any(table.column(EVENTS).to_pylist())
+    if has_events and vectors is None:
         return Adapted(_event_table(table, bags, at), tags)
     columns: dict[str, Any] = {"bag": bags}
     if {"start_time", "end_time"} <= set(table.column_names):
@@ -98,7 +100,7 @@ def _labels(table: pa.Table, metadata: dict[bytes, bytes] | None, at: Any) -> li
         types.is_string(kind.value_type) or types.is_large_string(kind.value_type)
     )
     check(
-        is_text or is_list_of_numbers(kind),
+        is_text or (is_list(kind) and types.is_integer(kind.value_type)),
         f"{at(0, LABELS)} holds {kind}, and should hold a list of labels.",
     )
     names = [] if is_text else class_names(metadata, LABELS)
