@@ -16,7 +16,7 @@ SAID = {
     "hangs": "It took more than",
 }
 # What `make test` tries of each target: a second's worth.
-SMOKE = {"inference": 20, "fits": 20, "tables": 60, "models": 60, "commands": 10}
+SMOKE = {"inference": 20, "fits": 20, "tables": 60, "foreign": 40, "models": 60, "commands": 10}
 
 
 def behaviour(number):

@@ -18,14 +18,13 @@ from unbag.io.annotated import (
     write_annotated,
     written_columns,
 )
-from unbag.io.reading import open_source
 
 from . import options as o
-from .main import messages, progress, show_plan
+from .main import messages, open_table, progress, show_plan
 from .model_table import load_and_read, read_for_model, roles_for_model
 
 
-@o.with_roles(*o.OF_MODELS)
+@o.with_roles(*o.OF_MODELS, *o.OF_TOOLS)
 def annotate(
     model: o.Model,
     table: o.Data,
@@ -39,6 +38,9 @@ def annotate(
     ] = None,
     audacity: Annotated[
         Path | None, typer.Option(help="Write Audacity label files too: a file or a folder.")
+    ] = None,
+    label_studio: Annotated[
+        Path | None, typer.Option(help="Write a JSON file for Label Studio too, with predictions.")
     ] = None,
     dry_run: o.DryRun = False,
     as_json: o.Json = False,
@@ -55,7 +57,7 @@ def annotate(
     use_labels = not ignore_labels
     fitted, header = load_with_header(model)
     times = [perf_counter()]
-    with open_source(table) as source:
+    with open_table(table, given) as source:
         given_roles = Roles.from_options(**given)
         wanted = roles_for_model(fitted, header, source, given_roles, use_labels=use_labels)
         if dry_run:
@@ -63,15 +65,20 @@ def annotate(
             return
         check_output(output, model)
         check_nothing_is_lost(output, table)
-        for selections in (raven, audacity):
+        for selections in (raven, audacity, label_studio):
             if selections is not None and selections.is_file():
                 check_output(selections, model, table, output)
         written = written_columns(source, wanted)
         data, labels = read_for_model(fitted, source, wanted, use_labels=use_labels)
+    needs_times = raven or audacity
+    if label_studio is not None:
+        from unbag.io.adapters.label_studio import has_boxes
+
+        needs_times = needs_times or not has_boxes(data)
     check(
-        not (raven or audacity) or (data.roles.start and data.roles.end),
-        f"{table} has no columns start and end, which Raven and Audacity need: name them in a TOML "
-        "file by --roles.",
+        not needs_times or (data.roles.start and data.roles.end),
+        f"{table} has no columns start and end, which Raven, Audacity and Label Studio need: name "
+        "them in a TOML file by --roles.",
     )
     times.append(perf_counter())
     with progress("annotating") as report:
@@ -86,6 +93,8 @@ def annotate(
         io.write_raven(raven, data, columns["annotation"], more=more)
     if audacity is not None:
         io.write_audacity(audacity, data, columns["annotation"])
+    if label_studio is not None:
+        io.write_label_studio(label_studio, data, columns["annotation"], score=answers.probability)
     with progress("writing") as report:
         names = write_annotated(data, output, columns, written, progress=report)
     times.append(perf_counter())
@@ -125,7 +134,7 @@ def text_columns(answers: Annotations) -> dict[str, Any]:
     return columns
 
 
-@o.with_roles("bag", "delimiter", "roles")
+@o.with_roles("bag", "delimiter", "roles", *o.OF_TOOLS)
 def predict(
     model: o.Model,
     table: o.Data,

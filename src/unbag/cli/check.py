@@ -7,12 +7,11 @@ import typer
 
 from unbag._files import TABLES, check_format, check_output
 from unbag.io import BagTable, DataError, Roles
-from unbag.io.reading import open_source
 from unbag.labels import LabelSets
 
 from . import options as o
 from .fit import build, refuse_unsplit
-from .main import messages, print_table, progress
+from .main import messages, open_table, print_table, progress
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 FOLDS = 5
 
 
-@o.with_roles(*o.OF_TABLES)
+@o.with_roles(*o.OF_TABLES, *o.OF_TOOLS)
 def check(
     table: o.Data,
     output: Annotated[
@@ -41,7 +40,7 @@ def check(
     if output is not None:
         check_output(output, table)
         check_format(output, TABLES)
-    with open_source(table) as source, progress("reading") as report:
+    with open_table(table, given) as source, progress("reading") as report:
         data = source.read(Roles.from_options(**given), progress=report)
     refuse_unsplit(data)
     found = find_suspicious(doubting_model(), data, data.labels, folds, seed)

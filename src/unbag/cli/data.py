@@ -7,13 +7,13 @@ import numpy as np
 import typer
 
 from unbag import datasets, io
-from unbag._files import check
+from unbag._files import check, check_output
 from unbag._messages import suggestion
 from unbag.bags import Bags
 from unbag.labels import LabelSets
 
 from . import options as o
-from .main import messages, print_table, progress
+from .main import messages, print_table, progress, taken_tool_options
 
 app: typer.Typer = typer.Typer(no_args_is_help=True)
 
@@ -86,7 +86,21 @@ def describe(
 
 
 @app.command()
-@o.with_roles(*o.OF_TABLES)
+def formats(as_json: o.Json = False) -> None:
+    """Describe the formats of other tools that --from takes.
+
+    Example: unbag data formats
+    """
+    from unbag.io.adapters import ADAPTERS
+
+    summaries = {name: adapter.summary for name, adapter in ADAPTERS.items()}
+    messages.result(summaries)
+    for name, summary in () if as_json else summaries.items():
+        print(f"{name:20}{summary}")
+
+
+@app.command()
+@o.with_roles(*o.OF_TABLES, *o.OF_TOOLS)
 def convert(
     source: Annotated[Path, typer.Argument(help="The file to read, or the name of a data set.")],
     target: Annotated[Path, typer.Argument(help="The file to write; its suffix is the format.")],
@@ -95,8 +109,15 @@ def convert(
 ) -> None:
     """Write bags in another format: CSV, Parquet, Feather, MIML ARFF, MATLAB, npz.
 
+    Files of other tools are read by --from; unbag data formats describes their formats.
+
     Example: unbag data convert letter-frost words.csv
     """
+    chosen = taken_tool_options(given)
+    roles = io.Roles.from_options(**given)
+    if chosen:
+        convert_foreign(source, target, roles, chosen)
+        return
     if not source.exists() and str(source) in datasets.names():
         bags = write_data_set(datasets.load(str(source)), target)
     else:
@@ -106,9 +127,20 @@ def convert(
             f"{', '.join(datasets.names())}.{suggestion(str(source), datasets.names())}",
         )
         with progress("converting") as report:
-            bags = io.convert(source, target, io.Roles.from_options(**given), progress=report).bags
+            bags = io.convert(source, target, roles, progress=report).bags
     messages.result({"output": str(target), "bags": len(bags), "instances": bags.n_instances})
     messages.note(f"Written to {target}.")
+
+
+def convert_foreign(source: Path, target: Path, roles: io.Roles, chosen: dict[str, Any]) -> None:
+    """Write what another tool's file holds as a table."""
+    check_output(target, source)
+    table = io.convert_from(source, target=target, roles=roles, **chosen)
+    n_bags = len(table.table.column("bag").unique())
+    messages.result({"output": str(target), "bags": n_bags, "rows": table.n_rows})
+    for note in table.notes:
+        messages.note(note)
+    messages.note(f"{n_bags:,} bags, {table.n_rows:,} rows. Written to {target}.")
 
 
 def write_data_set(data: Any, target: Path) -> Bags:

@@ -17,7 +17,7 @@ from .main import messages, print_table
 from .model_table import load_and_read
 
 
-@o.with_roles(*o.OF_MODELS, "instance_labels")
+@o.with_roles(*o.OF_MODELS, "instance_labels", *o.OF_TOOLS)
 def evaluate(
     model: o.Model,
     table: o.Data,
@@ -82,7 +82,7 @@ def measured(fitted: Any, data: BagTable, labels: LabelSets | None) -> dict[str,
     return result
 
 
-@o.with_roles(*o.OF_MODELS, "instance_labels", "media")
+@o.with_roles(*o.OF_MODELS, "instance_labels", "media", *o.OF_TOOLS)
 def report(
     model: o.Model,
     table: o.Data,

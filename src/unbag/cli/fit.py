@@ -19,7 +19,7 @@ from unbag.io.roles import label_text
 from unbag.labels import LabelSets
 
 from . import options as o
-from .main import messages, progress, show_plan
+from .main import messages, open_table, progress, show_plan
 
 MODEL = "The model"
 
@@ -40,7 +40,7 @@ BACKGROUNDS: dict[Background, bool | Literal["auto"]] = {
 }
 
 
-@o.with_roles(*o.OF_TABLES)
+@o.with_roles(*o.OF_TABLES, *o.OF_TOOLS)
 def fit(
     table: o.Data,
     output: Annotated[Path, o.written("The model file to write.")],
@@ -94,7 +94,7 @@ def fit(
     Example: unbag fit words.csv --bag word --labels tags -o words.unbag
     """
     rates = {"missed": rate_of("--missed", missed), "false": rate_of("--false", false)}
-    with open_source(table) as source:
+    with open_table(table, given) as source:
         corrections = corrections_in(given["instance_labels"], source.columns)
         if corrections is not None:
             given["instance_labels"] = None

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from unbag.io import Peek
+    from unbag.io.reading import Source
 
 BAD_DATA, FAULT, BROKEN_PIPE = 1, 3, 128 + signal.SIGPIPE
 
@@ -209,6 +210,47 @@ def print_table(
     for row in rows:
         table.add_row(*(Text(str(entry)) for entry in row))
     Console().print(table)
+
+
+def taken_tool_options(given: dict[str, Any]) -> dict[str, Any]:
+    """Take the options on files of other tools out of those of a command, so that roles are left.
+
+    Returns
+    -------
+    dict
+        By the names that `unbag.io.adapters.open_from` has for them; empty without ``--from``.
+    """
+    format = given.pop("from_", None)
+    names = ("tags", "absent", "untagged", "confidence", "annotation_column")
+    chosen = {name: value for name in names if (value := given.pop(name, None)) is not None}
+    if format is not None:
+        return {"format": format, **chosen}
+    for name in chosen:
+        option = name.replace("_", "-")
+        raise ValueError(f"--{option} is for files of other tools: use --from, too.")
+    return {}
+
+
+def open_table(path: "Path", given: dict[str, Any]) -> "Source":
+    """Open the table that a command is given; what another tool wrote, by its adapter.
+
+    Parameters
+    ----------
+    path : Path
+    given : dict
+        Options by name; those on files of other tools are taken out.
+    """
+    from unbag.io.reading import open_source
+
+    chosen = taken_tool_options(given)
+    if not chosen:
+        return open_source(path)
+    from unbag.io.adapters import open_from
+
+    source = open_from(path, delimiter=given.get("delimiter"), **chosen)
+    for note in source.notes:
+        messages.note(note)
+    return source
 
 
 def show_plan(plan: "Peek", output: "Path") -> None:

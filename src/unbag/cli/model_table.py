@@ -8,10 +8,10 @@ import numpy as np
 
 from unbag._files import check_column
 from unbag.io import BagTable, DataError, Roles
-from unbag.io.reading import Source, open_source
+from unbag.io.reading import Source
 from unbag.labels import ColumnOfLabel, LabelSets
 
-from .main import progress
+from .main import open_table, progress
 
 #: Roles that a model file remembers for the tables to come.
 REMEMBERED = ("bag", "labels", "unknown", "delimiter", "carry", "media", "start", "end")
@@ -26,7 +26,7 @@ def load_and_read(
     ----------
     model, table : Path
     given : dict
-        Roles as options, for `Roles.from_options`.
+        Roles as options, for `Roles.from_options`, and those on files of other tools.
     use_labels : bool
         Whether to look for bag labels at all.
 
@@ -42,7 +42,7 @@ def load_and_read(
     from unbag.models import load_with_header
 
     fitted, header = load_with_header(model)
-    with open_source(table) as source:
+    with open_table(table, given) as source:
         wanted = Roles.from_options(**given)
         roles = roles_for_model(fitted, header, source, wanted, use_labels=use_labels)
         return fitted, header, *read_for_model(fitted, source, roles, use_labels=use_labels)

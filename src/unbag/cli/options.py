@@ -57,17 +57,45 @@ OF_TABLES = tuple(role for role in ROLE_OPTIONS if role != "media")
 OF_MODELS = ("bag", "labels", "label_table", "delimiter", "roles")
 
 
+OTHER_TOOLS = "Files of other tools"
+
+
+def _tool(kind, what, *names, **more):
+    return Annotated[
+        kind | None, typer.Option(*names, help=what, rich_help_panel=OTHER_TOOLS, **more)
+    ]
+
+
+#: The options on files of other tools, as `unbag.cli.main.open_table` takes them.
+TOOL_OPTIONS = {
+    "from_": _tool(
+        str,
+        "The format of the table: birdnet-embeddings, birdnet-detections, hoplite, birdset, "
+        "opensoundscape, raven, xeno-canto, coco, label-studio or audacity.",
+        "--from",
+        metavar="FORMAT",
+    ),
+    "tags": _tool(Path, "Another tool's file that tells the labels of the bags."),
+    "absent": _tool(str, "What a label is that tags do not name: absent or unknown."),
+    "untagged": _tool(str, "Bags without tags: refuse (usual), absent or unknown."),
+    "confidence": _tool(float, "Detections below it leave their label unknown."),
+    "annotation_column": _tool(str, "The column of labels in a Raven table."),
+}
+OF_TOOLS = tuple(TOOL_OPTIONS)
+
+
 def with_roles(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give a command the options of some roles.
+    """Give a command the options of some roles, and those on files of other tools.
 
     Parameters
     ----------
     *names : str
-        Of `ROLE_OPTIONS`. The command gets them as keywords, for `Roles.from_options`, and None
-        where an option was not used.
+        Of `ROLE_OPTIONS` and `TOOL_OPTIONS`. The command gets them as keywords, None where an
+        option was not used, for `Roles.from_options` and `unbag.cli.main.open_table`.
     """
+    known = ROLE_OPTIONS | TOOL_OPTIONS
     roles = [
-        Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=ROLE_OPTIONS[name])
+        Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=known[name])
         for name in names
     ]
 

@@ -1,4 +1,4 @@
-"""Bags from files and back: tables, MIML ARFF, MATLAB, npz; and annotations for listeners.
+"""Bags from files and back: tables, MIML ARFF, MATLAB, npz, files of other tools; annotations.
 
 `read` picks the reader by the suffix of the file and gives a `BagTable`; its `write` gives the rows
 of the file back in their order, untouched, with new columns. Files are written whole or not at all.
@@ -15,6 +15,8 @@ from .roles import Roles
 
 if TYPE_CHECKING:
     # What `_LAZY` loads, for type checkers and the documentation.
+    from .adapters import convert_from, read_from
+    from .adapters.label_studio import write_label_studio
     from .arff import read_arff, write_arff
     from .mat import read_mat, write_mat
     from .npz import read_npz, write_npz
@@ -24,12 +26,15 @@ if TYPE_CHECKING:
 # Loaded when first asked for: they need pyarrow or scipy.io.
 _LAZY = {
     "convert": "writing",
+    "convert_from": "adapters",
     "read_arff": "arff",
+    "read_from": "adapters",
     "read_mat": "mat",
     "read_npz": "npz",
     "write_arff": "arff",
     "write_audacity": "selections",
     "write_bags": "writing",
+    "write_label_studio": "adapters.label_studio",
     "write_mat": "mat",
     "write_npz": "npz",
     "write_raven": "selections",
@@ -41,15 +46,18 @@ __all__ = [
     "Peek",
     "Roles",
     "convert",
+    "convert_from",
     "peek",
     "read",
     "read_arff",
+    "read_from",
     "read_mat",
     "read_npz",
     "read_table",
     "write_arff",
     "write_audacity",
     "write_bags",
+    "write_label_studio",
     "write_mat",
     "write_npz",
     "write_raven",

@@ -4,9 +4,10 @@ import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from unbag._files import DataError, PathLike, check, make_folder, refuse, writing
 from unbag._messages import shortened
@@ -57,7 +58,7 @@ def write_raven(
     list of Path
         What was written.
     """
-    spans = _Spans(table, labels, start, end, low, high, media)
+    spans = Spans(table, labels, start, end, low, high, media)
     more = {name: np.asarray(values) for name, values in (more or {}).items()}
     for name, values in more.items():
         check(
@@ -119,7 +120,7 @@ def write_audacity(
     list of Path
         What was written.
     """
-    spans = _Spans(table, labels, start, end, low, high, media)
+    spans = Spans(table, labels, start, end, low, high, media)
 
     def lines(_, instances):
         for i in instances:
@@ -130,16 +131,48 @@ def write_audacity(
     return _write_groups(path, spans, lines, AUDACITY_SUFFIX)
 
 
-class _Spans:
-    """Where every instance lies in its recording, and what it is."""
+class Spans:
+    """Where every instance lies in its recording or picture, and what it is.
 
-    def __init__(self, table, labels, start, end, low, high, media):
+    Parameters
+    ----------
+    table, labels, start, end, low, high, media
+        As in `write_raven`.
+    need_times : bool, default=True
+        Whether instances have a start and an end; those of pictures have none.
+
+    Attributes
+    ----------
+    labels : list of str or None
+        None where there is none.
+    start, end : ndarray of shape (n_instances,)
+    band : list of ndarray of shape (n_instances,)
+        The low and the high frequencies, or nothing.
+    groups : dict of str to list of int
+        The instances that have a label, by their recording or picture, in the order of time.
+    """
+
+    def __init__(
+        self,
+        table: BagTable,
+        labels: ArrayLike,
+        start: str | None = None,
+        end: str | None = None,
+        low: str | None = None,
+        high: str | None = None,
+        media: str | None = None,
+        *,
+        need_times: bool = True,
+    ):
         labels = np.asarray(labels, dtype=object)
-        self.shape = (table.bags.n_instances,)
+        self.shape: tuple[int] = (table.bags.n_instances,)
         check(labels.shape == self.shape, f"labels have shape {labels.shape}, not {self.shape}.")
-        self.labels = [None if is_unknown(label) else _line(label) for label in labels]
-        self.start = _numbers(table, start or table.roles.start, "start")
-        self.end = _numbers(table, end or table.roles.end, "end")
+        self.labels: list[Any] = [None if is_unknown(label) else _line(label) for label in labels]
+        self.start: NDArray[np.float64] = np.zeros(self.shape)
+        self.end: NDArray[np.float64] = np.zeros(self.shape)
+        if need_times:
+            self.start = column_numbers(table, start or table.roles.start, "start")
+            self.end = column_numbers(table, end or table.roles.end, "end")
         refuse(
             np.flatnonzero(self.end < self.start),
             lambda i: (
@@ -148,11 +181,13 @@ class _Spans:
             ),
         )
         check((low is None) == (high is None), "Name both columns of frequencies, or none.")
-        self.band = [_numbers(table, each, "band") for each in (low, high) if each is not None]
+        self.band: list[NDArray[np.float64]] = [
+            column_numbers(table, each, "band") for each in (low, high) if each is not None
+        ]
         media = media or table.roles.media
         bag_of_instance = np.repeat(table.bags.ids, table.bags.sizes)
         group_of = bag_of_instance if media is None else table.column(media, "media")
-        self.groups = {}
+        self.groups: dict[str, list[int]] = {}
         for i, (group, label) in enumerate(zip(group_of.tolist(), self.labels, strict=True)):
             instances = self.groups.setdefault("" if group is None else str(group), [])
             if label is not None:
@@ -161,11 +196,21 @@ class _Spans:
             instances.sort(key=self.start.__getitem__)
 
 
-def _numbers(table, column, role):
-    check(
-        column is not None,
-        f"{table.path}: which column tells {role} of each instance, in seconds? Name it.",
-    )
+def column_numbers(table: BagTable, column: str | None, role: str) -> NDArray[np.float64]:
+    """Read a column of finite numbers, in the order of ``bags.X``.
+
+    Parameters
+    ----------
+    table : BagTable
+    column : str or None
+        None is an error.
+    role : str
+        What the column is needed for.
+    """
+    if column is None:
+        raise DataError(
+            f"{table.path}: which column tells {role} of each instance, in seconds? Name it."
+        )
     values = table.column(column, role)
     numbers = np.empty(len(values))
     for i, value in enumerate(values):

@@ -1,0 +1,153 @@
+"""Commands on files of other tools: --from and --tags."""
+
+import csv
+import json
+
+import pytest
+
+from foreign_files import COCO, EMBEDDINGS, RAVEN, RESULTS, XENO_CANTO, samples, write
+from unbag.io import read
+from unbag.io.adapters import ADAPTERS
+
+
+@pytest.fixture
+def recordings(tmp_path):
+    """Embeddings of many windows, and what was detected in their recordings."""
+    lines = EMBEDDINGS.splitlines()[:1]
+    detections = RESULTS.splitlines()[:1]
+    for number in range(12):
+        birds = [("Eurasian Wren",), ("Tawny Owl",), ("Eurasian Wren", "Tawny Owl")][number % 3]
+        for place in range(4):
+            x = 3.0 if birds[place % len(birds)] == "Tawny Owl" else -3.0
+            numbers = f"{x + 0.1 * place},{0.01 * number}"
+            lines.append(f'site/r{number}.wav,{3 * place},{3 * place + 3},"{numbers}"')
+        for bird in birds:
+            detections.append(f"0,3,Genus species,{bird},0.9,/elsewhere/r{number}.mp3")
+    write(tmp_path / "e.csv", "\n".join(lines) + "\n")
+    write(tmp_path / "detected.csv", "\n".join(detections) + "\n")
+    return tmp_path
+
+
+def test_a_model_goes_from_embeddings_to_annotations(recordings, run):
+    other = ("--from", "birdnet-embeddings", "--tags", recordings / "detected.csv")
+    model, table = recordings / "m.unbag", recordings / "e.csv"
+    code, _, errors = run("fit", table, *other, "-o", model)
+    assert code == 0, errors
+    tasks = recordings / "tasks.json"
+    code, _, errors = run(
+        "annotate", model, table, *other, "-o", recordings / "a.csv", "--label-studio", tasks
+    )
+    assert code == 0, errors
+    with open(recordings / "a.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 48
+    for row in rows:
+        bird = "Tawny Owl" if float(row["embedding_0"]) > 0 else "Eurasian Wren"
+        assert row["annotation"] == bird
+    assert len(json.loads(tasks.read_text())) == 12
+    alone = other[:2]
+    for command, *more in (("predict", "-o", recordings / "p.csv"), ("evaluate", *other[2:]),
+                           ("report", "-o", recordings / "r.html")):  # fmt: skip
+        code, _, errors = run(command, model, table, *alone, *more)
+        assert code == 0, errors
+    code, out, errors = run("check", table, *other, "--json")
+    assert code == 0, errors
+    assert json.loads(out)
+
+
+def test_what_is_converted_needs_no_options(recordings, run):
+    code, out, errors = run(
+        "data", "convert", "--from", "birdnet-embeddings", recordings / "e.csv",
+        "--tags", recordings / "detected.csv", recordings / "t.parquet", "--json",
+    )  # fmt: skip
+    assert code == 0, errors
+    assert json.loads(out) == {"output": f"{recordings / 't.parquet'}", "bags": 12, "rows": 48}
+    code, _, errors = run("fit", recordings / "t.parquet", "-o", recordings / "m.unbag")
+    assert code == 0, errors
+
+
+def test_a_dry_run_says_how_it_would_be_read(recordings, run):
+    code, out, _ = run(
+        "fit", recordings / "e.csv", "--from", "birdnet-embeddings", "--dry-run",
+        "--tags", recordings / "detected.csv", "-o", recordings / "m.unbag",
+    )  # fmt: skip
+    assert code == 0
+    assert "features: embedding_0, embedding_1" in out
+    assert not (recordings / "m.unbag").exists()
+
+
+def test_the_formats_are_listed(run):
+    code, out, _ = run("data", "formats")
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines()] == list(ADAPTERS)
+    for command in (("fit",), ("data", "convert")):
+        words = run(*command, "--help")[1].replace("│", " ").split()
+        assert ADAPTERS.keys() <= {word.strip(".,") for word in words}
+
+
+def test_what_was_passed_over_is_said(tmp_path, run):
+    path = write(tmp_path / "c.json", COCO)
+    code, _, errors = run("data", "convert", "--from", "coco", path, tmp_path / "t.csv")
+    assert code == 0
+    assert errors.splitlines()[0] == "Pictures without boxes, passed over: 1."
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_every_format_is_converted_by_the_command(tmp_path, run, name):
+    path = samples(tmp_path)[name]
+    target = tmp_path / "out.parquet"
+    code, _, errors = run("data", "convert", "--from", name, path, target)
+    assert code == 0, errors
+    assert target.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("fit", "e.csv", "--from", "raven", "-o", "new"), "e.csv looks like birdnet-embeddings, "
+         "not like raven: use --from birdnet-embeddings."),
+        (("fit", "x.json", "--from", "xeno-canto", "-o", "new"), "holds no instances"),
+        (("fit", "e.csv", "--tags", "x.json", "-o", "new"), "--tags is for files of other tool"),
+        (("data", "convert", "e.csv", "new.csv", "--annotation-column", "x"),
+         "--annotation-column is for files of other tools: use --from, too."),
+        (("fit", "e.csv", "--from", "birdnet-embeddings", "-o", "new"), "has no labels"),
+        (("fit", "e.csv", "--from", "birdnet-embeddings", "--tags", "x.json", "-o", "new"),
+         "x.json has no tags for any of the 2 bags"),
+        (("data", "convert", "--from", "sparrow", "e.csv", "new.csv"), "no format 'sparrow'"),
+        (("data", "convert", "--from", "raven", "nowhere.txt", "new.csv"), "does not exist"),
+        (("data", "convert", "--from", "raven", "r.txt", "r.txt"), "r.txt is what is read"),
+        (("data", "convert", "--from", "raven", "r.txt", "new.xlsx"), "must end in one of"),
+        (("data", "convert", "--from", "raven", "r.txt", "new.csv", "--annotation-column", "x"),
+         "no column 'x' of labels"),
+    ],
+)  # fmt: skip
+def test_what_goes_wrong_is_said_in_one_line(tmp_path, monkeypatch, run, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "e.csv", EMBEDDINGS)
+    write(tmp_path / "x.json", XENO_CANTO)
+    write(tmp_path / "r.txt", RAVEN)
+    before = sorted(tmp_path.iterdir())
+    code, out, errors = run(*arguments)
+    assert (code, out) == (1, "")
+    assert len(errors.splitlines()) == 1
+    assert message in errors
+    assert sorted(tmp_path.iterdir()) == before
+    assert (tmp_path / "r.txt").read_text() == RAVEN
+
+
+def test_segments_go_to_label_studio_and_come_back(recordings, run):
+    """As far as its own export can be foreseen: what it shows becomes what was annotated."""
+    other = ("--from", "birdnet-embeddings", "--tags", recordings / "detected.csv")
+    model, table, tasks = recordings / "m.unbag", recordings / "e.csv", recordings / "t.json"
+    run("fit", table, *other, "-o", model)
+    run("annotate", model, table, *other, "-o", recordings / "a.csv", "--label-studio", tasks)
+    exported = [
+        {"data": task["data"], "annotations": [{"result": task["predictions"][0]["result"]}]}
+        for task in json.loads(tasks.read_text())
+    ]
+    path = write(recordings / "export.json", exported)
+    code, _, errors = run("data", "convert", "--from", "label-studio", path, recordings / "b.csv")
+    assert code == 0, errors
+    back = read(recordings / "b.csv")
+    assert back.bags.ids.tolist() == [f"site/r{number}.wav" for number in range(12)]
+    assert back.labels.to_sets()[2] == {"Eurasian Wren", "Tawny Owl"}
