@@ -12,7 +12,13 @@ to all of them.
 ``stay[i]``           weight of instance i having an optional label
 band                  after i of n instances a state has at most i labels, and
                       at least as many as n - i instances cannot still bring
+tail                  the last instances, if they can bring one label or none
+                      each: classes that may be named by mistake are such
 ===================== =====================================================
+
+In the tail, a state that lacks a label which none of the remaining instances can bring leads
+nowhere. With one instance for each label, half of the states are left after each of them, and
+each has one or two ways on instead of one for each label.
 
 Nothing is subtracted, so nothing cancels, and every posterior is known to a few
 ``n`` roundings. But weights multiply: where the label set is far less likely than
@@ -54,6 +60,12 @@ class Lattice(NamedTuple):
     first, again : ndarrays of shape (n_instances, n_labels)
     stay : ndarray of shape (n_instances,)
         As in the module's table.
+    tail : int
+        The first instance of the tail.
+    sole : ndarray of int of shape (n_instances,)
+        The one label that an instance of the tail can bring; -1 if there is none.
+    settled : ndarray of int of shape (n_instances + 1,)
+        The labels, as a state, that neither instance i of the tail nor a later one can bring.
     """
 
     states: np.ndarray
@@ -61,6 +73,9 @@ class Lattice(NamedTuple):
     first: np.ndarray
     again: np.ndarray
     stay: np.ndarray
+    tail: int
+    sole: np.ndarray
+    settled: np.ndarray
 
 
 @kernel
@@ -153,7 +168,41 @@ def lattice(log_prior, rows, required, top, sums, slack):
             again[i, k] = exp_sum(value, -top[i], instance_price[i], 0.0) / sums[i]
             first[i, k] = exp_sum(value, -top[i], instance_price[i], label_price[k]) / sums[i]
     states, layers = states_by_cardinality(n_labels)
-    return Lattice(states, layers, first, again, stay), total, correction
+    tail, sole, settled = find_tail(loss)
+    return Lattice(states, layers, first, again, stay, tail, sole, settled), total, correction
+
+
+@kernel
+def find_tail(loss):
+    """Find the last instances that can bring one label or none: `tail`, `sole` and `settled`."""
+    n_labels, n_instances = loss.shape
+    sole = np.full(n_instances, -1)
+    settled = np.full(n_instances + 1, (1 << n_labels) - 1)
+    for i in range(n_instances - 1, -1, -1):
+        n_brought = 0
+        for k in range(n_labels):
+            if loss[k, i] < math.inf:
+                n_brought += 1
+                sole[i] = k
+        if n_brought > 1:
+            return i + 1, sole, settled
+        settled[i] = settled[i + 1]
+        if n_brought == 1:
+            settled[i] &= ~(1 << sole[i])
+    return 0, sole, settled
+
+
+@kernel
+def is_on_path(lattice, s, i):
+    """Return whether alpha before instance i has state s: elsewhere it is not filled in."""
+    if i >= lattice.tail:
+        return s & lattice.settled[i] == lattice.settled[i]
+    n_instances, n_labels = lattice.first.shape
+    cardinality = 0
+    while s != 0:
+        s &= s - 1
+        cardinality += 1
+    return lowest(n_instances, n_labels, i) <= cardinality <= highest(n_labels, i)
 
 
 @kernel
@@ -162,7 +211,9 @@ def advance(i, lattice, before, after):
 
     Returns the power of two that was taken out.
     """
-    states, layers, first, again, stay = lattice
+    if i >= lattice.tail:
+        return advance_in_tail(i, lattice, before, after)
+    states, layers, first, again, stay = lattice[:5]
     n_instances, n_labels = first.shape
     low = lowest(n_instances, n_labels, i + 1)
     high = highest(n_labels, i + 1)
@@ -187,6 +238,36 @@ def advance(i, lattice, before, after):
     scale = math.ldexp(1.0, -exponent)
     for index in range(layers[low], layers[high + 1]):
         after[states[index]] *= scale
+    if i + 1 == lattice.tail:
+        # The tail knows no band.
+        for index in range(layers[low]):
+            after[states[index]] = 0.0
+        for index in range(layers[high + 1], states.shape[0]):
+            after[states[index]] = 0.0
+    return exponent
+
+
+@kernel
+def advance_in_tail(i, lattice, before, after):
+    """Do what `advance` does where instance i can bring one label or none."""
+    n_states = lattice.states.shape[0]
+    stay, k = lattice.stay[i], lattice.sole[i]
+    settled = lattice.settled[i + 1]
+    largest = 0.0
+    s = settled
+    while s < n_states:
+        value = before[s] * stay
+        if k >= 0 and s >> k & 1:
+            value += before[s] * lattice.again[i, k] + before[s ^ (1 << k)] * lattice.first[i, k]
+        after[s] = value
+        largest = max(largest, value)
+        s = (s + 1) | settled
+    exponent = math.frexp(largest)[1]
+    scale = math.ldexp(1.0, -exponent)
+    s = settled
+    while s < n_states:
+        after[s] *= scale
+        s = (s + 1) | settled
     return exponent
 
 
@@ -204,7 +285,10 @@ def retreat(i, lattice, alpha, beta, back, joint):
         Filled with the weight of all paths in which instance i has label k; last,
         an optional label.
     """
-    states, layers, first, again, stay = lattice
+    if i >= lattice.tail:
+        retreat_in_tail(i, lattice, alpha, beta, back, joint)
+        return
+    states, layers, first, again, stay = lattice[:5]
     n_instances, n_labels = first.shape
     low = lowest(n_instances, n_labels, i)
     high = highest(n_labels, i)
@@ -258,6 +342,56 @@ def retreat(i, lattice, alpha, beta, back, joint):
 
 
 @kernel
+def retreat_in_tail(i, lattice, alpha, beta, back, joint):
+    """Do what `retreat` does where instance i can bring one label or none."""
+    n_states = lattice.states.shape[0]
+    stay, k = lattice.stay[i], lattice.sole[i]
+    settled, settled_behind = lattice.settled[i], lattice.settled[i + 1]
+    first = lattice.first[i, k] if k >= 0 else 0.0
+    again = lattice.again[i, k] if k >= 0 else 0.0
+    used_first, used_again, unused = 0.0, 0.0, 0.0
+    largest = 0.0
+    s = settled
+    while s < n_states:
+        block_first, block_again, block_unused = 0.0, 0.0, 0.0
+        n_summed = 0
+        while s < n_states and n_summed < BLOCK:
+            value = 0.0
+            if s & settled_behind == settled_behind:
+                block_unused += alpha[s] * beta[s]
+                value = beta[s] * stay
+            if k >= 0 and s >> k & 1:
+                block_again += alpha[s] * beta[s]
+                value += beta[s] * again
+            elif k >= 0:
+                onward = beta[s | (1 << k)]
+                block_first += alpha[s] * onward
+                value += onward * first
+            back[s] = value
+            largest = max(largest, value)
+            n_summed += 1
+            s = (s + 1) | settled
+        used_first += block_first
+        used_again += block_again
+        unused += block_unused
+    for label in range(joint.shape[0] - 1):
+        joint[label] = 0.0
+    if k >= 0:
+        joint[k] = first * used_first + again * used_again
+    joint[-1] = stay * unused
+    scale = math.ldexp(1.0, -math.frexp(largest)[1])
+    s = settled
+    while s < n_states:
+        back[s] *= scale
+        s = (s + 1) | settled
+    if i == lattice.tail:
+        # What comes before the tail knows nothing of settled labels.
+        for s in range(n_states):
+            if s & settled != settled:
+                back[s] = 0.0
+
+
+@kernel
 def alpha_starts(lattice):
     """Run alpha over the whole bag, and keep it where segments begin.
 
@@ -278,7 +412,7 @@ def alpha_starts(lattice):
     if n_instances * n_states > KEPT:
         segment = math.ceil(math.sqrt(n_instances))
     starts = np.empty(((n_instances + segment - 1) // segment, n_states))
-    alpha = np.empty((2, n_states))
+    alpha = np.zeros((2, n_states))
     alpha[0, 0] = 1.0
     exponent = 0
     for i in range(n_instances):
