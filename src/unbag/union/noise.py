@@ -98,6 +98,8 @@ class NoisyProblem:
     problem : UnionProblem
     augmented : UnionProblem
         With the column and the rows that make up for what is wrong.
+    rows : ndarray of int of shape (n_instances,)
+        Where the instances are in it.
     """
 
     def __init__(
@@ -111,7 +113,7 @@ class NoisyProblem:
         n_phantoms = np.bincount(self._phantoms[0], minlength=len(y))
         offsets = offsets_of(sizes + n_phantoms)
         first = np.repeat(offsets[:-1] - problem.offsets[:-1], sizes)
-        self._rows: np.ndarray = first + np.arange(problem.n_instances)
+        self.rows: np.ndarray = first + np.arange(problem.n_instances)
         pinned = None
         if problem.instance_labels is not None:
             labels = problem.instance_labels
@@ -119,7 +121,7 @@ class NoisyProblem:
             # What may have gone unnoticed shows its class or nothing: `augment` leaves it these.
             certain = (labels >= 0) & ((y[bag, labels] == -1) | ~may_miss[labels])
             pinned = np.full(offsets[-1], -1)
-            pinned[self._rows[certain]] = labels[certain]
+            pinned[self.rows[certain]] = labels[certain]
         nothing_shown = np.full((len(y), 1), -1, dtype=np.int8)
         self.augmented: UnionProblem = type(problem)(offsets, np.hstack([y, nothing_shown]), pinned)
 
@@ -171,19 +173,13 @@ class NoisyProblem:
             log_noticed = np.log1p(-rates.missed)
             log_false, log_true = np.log(rates.false), np.log1p(-rates.false)
         augment(*given, log_noticed, augmented.offsets, wide, shift, hidden)
-        bag, column = self._phantoms
-        phantoms = np.ones(augmented.n_instances, dtype=bool)
-        phantoms[self._rows] = False
-        (phantoms,) = phantoms.nonzero()
-        row = bag % len(rates.false)
-        wide[phantoms, column] = log_false[row, column]
-        wide[phantoms, -1] = log_true[row, column]
+        phantoms = self.write_phantoms(wide, log_false, log_true)
         packed = augmented.answer(wide, method=method, tolerance=tolerance, n_jobs=n_jobs)
 
         posterior = np.zeros((problem.n_instances, n_classes))
         unnoticed, mistaken = np.zeros((2, n_bags, n_classes))
         collect(*given, augmented.layout, packed.values, shift, hidden, posterior, unnoticed)
-        collect_phantoms(augmented.layout, packed.values, phantoms, bag, column, mistaken)
+        collect_phantoms(augmented.layout, packed.values, phantoms, *self._phantoms, mistaken)
         log_likelihood = packed.log_likelihood.copy()
         complete(problem.offsets, problem.y, shift, log_true, log_likelihood)
         # A posterior is the sum of two that may err. The bound is relative to a likelihood that
@@ -197,6 +193,27 @@ class NoisyProblem:
         return NoisyAnswer(
             log_likelihood, error_bound, posterior, unnoticed, mistaken, packed.served, shift
         )
+
+    def write_phantoms(
+        self, wide: np.ndarray, log_false: np.ndarray, log_true: np.ndarray
+    ) -> NDArray[np.int64]:
+        """Write the rows of the phantoms of the augmented problem, and return where they are.
+
+        Parameters
+        ----------
+        wide : ndarray of shape (n_augmented, n_classes + 1)
+            In these rows, -inf.
+        log_false, log_true : ndarrays of shape (1, n_classes) or (n_bags, n_classes)
+            Logarithms of the rates of false labels, and of what is left to one.
+        """
+        is_phantom = np.ones(len(wide), dtype=bool)
+        is_phantom[self.rows] = False
+        (phantoms,) = is_phantom.nonzero()
+        bag, column = self._phantoms
+        row = bag % len(log_false)
+        wide[phantoms, column] = log_false[row, column]
+        wide[phantoms, -1] = log_true[row, column]
+        return phantoms
 
     def rounding(
         self, log_prior: np.ndarray, rates: Rates, answer: NoisyAnswer
