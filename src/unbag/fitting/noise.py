@@ -11,7 +11,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unbag.union.noise import NoisyProblem, Rates, noisy_problem
+from unbag.union.noise import NoisyProblem, noisy_problem
+from unbag.union.rates import Rates
 
 from .objective import Objective
 from .parts import Part, Ray

@@ -14,8 +14,9 @@ from unbag._compile import kernel
 
 from .assignment import cheapest_cover, is_possible
 from .layout import part
-from .noise import Rates, checked_rates, noisy_problem
+from .noise import noisy_problem
 from .problem import UnionProblem, checked_log_prior
+from .rates import Rates, checked_rates
 
 
 def most_likely_labels(

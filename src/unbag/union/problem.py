@@ -16,7 +16,7 @@ from unbag.bags import bag_of
 
 from .dispatch import METHODS, Method, estimated_costs, solve
 from .layout import IMPOSSIBLE, INTRACTABLE, Layout, add_packed, pack, write_answers
-from .noise import checked_rates, infer_noisily
+from .noise import infer_noisily
 from .policy import (
     ON_IMPOSSIBLE,
     ON_INTRACTABLE,
@@ -26,6 +26,7 @@ from .policy import (
     refuse_intractable,
     surest_labels,
 )
+from .rates import checked_rates
 
 # Log-priors beyond that are off by more than the posterior may be.
 LARGEST = 1e12

@@ -13,9 +13,10 @@ from unbag._compile import kernel
 from unbag._random import Seed, generator
 from unbag._threads import batches
 
-from .chain import alpha_segment, alpha_starts, is_on_path, lattice
+from .chain import alpha_segment, alpha_starts
 from .components import independent_parts
 from .dispatch import FEW_LABELS, MIXED, MOST_LABELS, solve, solve_parts
+from .lattice import is_on_path, lattice
 from .layout import IMPOSSIBLE, INTRACTABLE, UNDECIDED, Batch, Layout, labels_part, part
 from .policy import refuse_intractable
 from .problem import UnionProblem, checked_log_prior
