@@ -184,6 +184,44 @@ def most_likely_labelling(log_prior, y, pinned=None):
     )
 
 
+def most_likely_explanation(log_prior, y, missed, false, pinned=None):
+    """Find the log-probability of the likeliest labelling, notice and mistakes that fit.
+
+    Returns
+    -------
+    best : dict of tuple to float
+        Of each labelling, with the likeliest notice and mistakes; without those that do not fit.
+    """
+    n_instances, n_classes = log_prior.shape
+    choices = [
+        [pinned[i]] if pinned is not None and pinned[i] >= 0 else range(n_classes)
+        for i in range(n_instances)
+    ]
+    known = [c for c in range(n_classes) if y[c] != -1]
+    best = {}
+    with np.errstate(divide="ignore"):
+        log_missed, log_noticed = np.log(missed), np.log1p(-np.asarray(missed))
+        log_false, log_true = np.log(false), np.log1p(-np.asarray(false))
+    for labelling in product(*choices):
+        prior = sum(log_prior[i, c] for i, c in enumerate(labelling))
+        for noticed in product([False, True], repeat=n_instances):
+            weight, shown = prior, set()
+            for c, is_noticed in zip(labelling, noticed, strict=True):
+                shown |= {c} if is_noticed else set()
+                # Of a class that is unknown in the bag, there is nothing to notice.
+                if y[c] != -1:
+                    weight = weight + (log_noticed[c] if is_noticed else log_missed[c])
+            for phantoms in product([False, True], repeat=len(known)):
+                chance, named = weight, set(shown)
+                for c, is_phantom in zip(known, phantoms, strict=True):
+                    chance = chance + (log_false[c] if is_phantom else log_true[c])
+                    named |= {c} if is_phantom else set()
+                fits = all((c in named) == (y[c] == 1) for c in known)
+                if fits and chance > best.get(labelling, -np.inf):
+                    best[labelling] = chance
+    return best
+
+
 def recursion_bag(log_prior, y, pinned=None, digits=60):
     """Sum over labellings by the published recursion, in as many digits as are asked for.
 

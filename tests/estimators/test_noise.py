@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 from toys import make_colours
 from unbag import ORLogisticRegression, models
-from unbag.union import infer
+from unbag.union import infer, most_likely_labels
 
 
 @pytest.fixture
@@ -102,6 +102,29 @@ def test_answers_go_by_the_rates(colours, tmp_path):
     again = models.load(tmp_path / "model.unbag")
     np.testing.assert_array_equal(again.missed_, model.missed_)
     np.testing.assert_array_equal(again.annotate_proba(bags, y), model.annotate_proba(bags, y))
+
+
+def test_the_likeliest_labelling_of_a_bag_goes_by_the_rates(colours):
+    bags, y = colours
+    plain, noisy = (
+        ORLogisticRegression(**rates).fit(bags, y)
+        for rates in ({}, {"missed": 0.2, "false": [0.3, 0.1, 0.0]})
+    )
+    # Red alone is named, and green has gone unnoticed; more is named than there are instances.
+    sure = [bags.X[bags.instance_labels == c][:1] for c in range(3)]
+    unnoticed = np.vstack([sure[0], sure[1]])
+    assert plain.annotate([unnoticed], [{0}], joint=True).tolist() == [0, 0]
+    assert noisy.annotate([unnoticed], [{0}], joint=True).tolist() == [0, 1]
+    assert noisy.annotate([sure[0]], [{0, 1}], joint=True).tolist() == [0]
+    labels = noisy.annotate(bags, y, joint=True)
+    expected = most_likely_labels(
+        np.log(noisy.predict_instances_proba(bags)),
+        bags.offsets,
+        y,
+        missed=noisy.missed_,
+        false=noisy.false_,
+    )
+    np.testing.assert_array_equal(labels, expected)
 
 
 def test_nothing_is_impossible_where_labels_may_be_mistakes(colours):

@@ -8,6 +8,7 @@ import pytest
 from toys import make_colours
 from unbag import ORLogisticRegression
 from unbag.fitting import LabelNoise, Progress, Training, fit_em, make_parts
+from unbag.fitting.noise import likeliest_rates, log_odds_of, log_prior_of, prior_gradient
 from unbag.union import UnionProblem
 
 LEARN = {"missed": "learn", "false": "learn-per-class"}
@@ -66,6 +67,27 @@ def test_the_gradient_is_that_of_the_objective(background, missed, colours, rng)
         assert slope == pytest.approx(gradient[k], rel=1e-5, abs=1e-4)
 
 
+def test_rates_of_classes_leave_the_others_only_where_much_says_so():
+    wrong, chances = np.array([200.0, 2.0, 0.0, 0.0]), np.array([400.0, 4.0, 400.0, 0.0])
+    rates = likeliest_rates(wrong, chances, prior=1.0)
+    log_odds = log_odds_of(rates)
+    gradient = wrong - rates * chances + prior_gradient(log_odds)
+    np.testing.assert_allclose(gradient, 0.0, atol=1e-8)
+    often, as_often_but_rare, never, not_seen = rates
+    assert often == pytest.approx(0.5, abs=0.05)
+    assert never < not_seen < as_often_but_rare < 0.8 * often
+
+
+@pytest.mark.parametrize("n_rates", [1, 4])
+def test_the_gradient_of_the_prior(n_rates, rng):
+    log_odds = rng.normal(size=n_rates)
+    slopes = [
+        (log_prior_of(log_odds + step) - log_prior_of(log_odds - step)) / 2e-5
+        for step in 1e-5 * np.eye(n_rates)
+    ]
+    np.testing.assert_allclose(prior_gradient(log_odds), slopes, rtol=1e-6, atol=1e-8)
+
+
 def test_statistics_add_up(colours, rng):
     bags, y = colours
     problem, noise = UnionProblem(bags.offsets, y), LabelNoise(3, 3, 0.1, 0.2)
@@ -99,11 +121,12 @@ def test_rates_of_zero_give_the_statistics_of_right_label_sets(colours, rng):
     np.testing.assert_allclose(noisy.gradient, expected.gradient, atol=1e-9)
 
 
-def test_em_never_falls_and_ends_where_lbfgs_does(colours, rng):
+@pytest.mark.parametrize("how", ["learn", "learn-per-class"])
+def test_em_never_falls_and_ends_where_lbfgs_does(how, colours, rng):
     bags, y = colours
     y = added(removed(y, bags, 0.2, rng), 0.1, rng)
     problem = UnionProblem(bags.offsets, y)
-    noise = LabelNoise(3, 3, "learn", "learn")
+    noise = LabelNoise(3, 3, how, how)
     training = Training(bags, problem, ~noise.noisy(problem).impossible, noise=noise, alpha=1.0)
     progress = Progress(np.zeros(training.shape))
     objective, values = training.objective(), []
@@ -112,6 +135,6 @@ def test_em_never_falls_and_ends_where_lbfgs_does(colours, rng):
     )
     fit_em(objective, progress.weights, max_iter=2000, tol=1e-9, progress=progress)
     assert (np.diff(values) >= -1e-8).all()
-    climbed = ORLogisticRegression(missed="learn", false="learn", tol=1e-10).fit(bags, y)
+    climbed = ORLogisticRegression(missed=how, false=how, tol=1e-10).fit(bags, y)
     np.testing.assert_allclose(progress.rates.missed[0], climbed.missed_, atol=0.01)
     np.testing.assert_allclose(progress.rates.false[0], climbed.false_, atol=0.01)

@@ -33,7 +33,7 @@ from fuzz.damage import damaged, hostile_text
 from unbag.cli import main
 
 CODES = (0, 1, 2)
-NAMES = ("fit", "annotate", "predict", "evaluate", "report", "data")
+NAMES = ("fit", "annotate", "predict", "evaluate", "report", "check", "data")
 # One case in so many is a process of its own, which takes seconds.
 PROCESSES = 200
 OLD = b"what was there before"
@@ -44,6 +44,7 @@ FITS = {
     "kernel": ["--kernel", "1.0", "--dictionary", "5"],
 }  # fmt: skip
 NUMBERS = ("0", "1", "-1", "0.5", "1e308", "1e-308", "nan", "inf", "1e400", "abc", "", "3")
+RATES = ("learn", "learn-per-class", *NUMBERS)
 BACKGROUNDS = ("auto", "yes", "no", "", "maybe")
 COLUMNS = ("bag", "labels", "instance_label", "x0", "x1", "note", "start", "nothing", "", "bag,bag")
 
@@ -157,12 +158,12 @@ def draw_command(rng: np.random.Generator, folder: Path) -> tuple[list[str], Pat
         "instance_labels": (*COLUMNS, str(table)), "instance_id": COLUMNS,
         "carry": ("start,end", "x0", "note"), "label_table": (str(table), "nothing.csv"),
     }  # fmt: skip
-    kind = rng.integers(7)
+    kind = rng.integers(8)
     if kind == 0:
         output = folder / "new.unbag"
         options = draw_options(
             rng, folder, **of_table, alpha=NUMBERS, background=BACKGROUNDS, context=NUMBERS,
-            kernel=NUMBERS,
+            kernel=NUMBERS, missed=RATES, false=RATES,
             dictionary=("0", "1", "5", "-1", "x"), max_iter=("0", "1", "3", "-1"), seed=NUMBERS,
             dry_run=(),
         )  # fmt: skip
@@ -172,6 +173,14 @@ def draw_command(rng: np.random.Generator, folder: Path) -> tuple[list[str], Pat
         output = folder / f"converted{suffix}"
         options = draw_options(rng, folder, **of_table)
         return ["data", "convert", name, str(output), *options], output
+    if kind == 7:
+        output = folder / f"suspicious{(*TEXT, *ARROW, '.html', '')[rng.integers(11)]}"
+        options = draw_options(
+            rng, folder, **of_table, top=("0", "1", "3", "-1", "x"),
+            folds=("0", "1", "2", "5", "1000000", "x"), seed=NUMBERS,
+        )  # fmt: skip
+        written = ["-o", str(output)] if rng.random() < 0.5 else []
+        return ["check", name, *written, *options], output
     if kind == 2 and rng.random() < 0.2:
         words = ["fit", "data", "list", "predict", "--help", "--version", "nonsense", "--", "-o",
                  "describe", "letter-frost", "--json", hostile_text(rng)]  # fmt: skip

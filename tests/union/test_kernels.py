@@ -57,6 +57,23 @@ def test_against_enumeration(n_instances, n_required, rng):
                 assert np.isfinite(result.log_likelihood).all()
 
 
+@pytest.mark.parametrize("n_instances", range(5))
+def test_instances_that_can_bring_one_label_or_none(n_instances, rng):
+    """Last in the bag or anywhere; some labels are brought by none of them, some by two."""
+    for n_required, n_sole, scale, last in product((1, 3, 4), (1, 3), SCALES, (False, True)):
+        y = np.array([1] * n_required + [-1])
+        log_prior = rng.normal(size=(n_instances + n_sole, n_required + 1)) * scale
+        for row in range(n_instances, len(log_prior)):
+            sole = rng.integers(-1, n_required)
+            log_prior[row, np.delete(np.arange(n_required), sole if sole >= 0 else [])] = -np.inf
+        if not last:
+            log_prior = rng.permutation(log_prior)
+        log_likelihood, posterior = enumerate_bag(log_prior, y)
+        for method in EXACT:
+            result = infer(log_prior, [0, len(log_prior)], y[None], method=method)
+            assert_matches(result, log_likelihood, posterior, atol=1e-9)
+
+
 @given(cases(), st.sampled_from(["auto", *METHODS]))
 def test_error_bound_holds(case, method):
     result = infer(*case.arguments, method=method, **case.keywords)

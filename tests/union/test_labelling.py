@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import chisquare
 
-from oracle import enumerate_bag, most_likely_labelling
+from oracle import enumerate_bag, most_likely_explanation, most_likely_labelling
 from strategies import cases
 from unbag.union import infer, most_likely_labels, sample_labels
 from unbag.union.assignment import cheapest_cover
@@ -26,6 +26,22 @@ def test_most_likely_labels_against_enumeration(case):
     assert (case.y[labels] != 0).all()
     known = case.pinned >= 0
     np.testing.assert_array_equal(labels[known], case.pinned[known])
+
+
+@given(cases(max_instances=4, max_classes=3), st.data())
+def test_most_likely_labels_of_label_sets_that_may_be_wrong(case, data):
+    rate = st.sampled_from([0.0, 1e-6, 0.1, 0.6])
+    missed, false = (
+        np.array(data.draw(st.lists(rate, min_size=len(case.y), max_size=len(case.y))))
+        for _ in range(2)
+    )
+    labels = most_likely_labels(*case.arguments, missed=missed, false=false, **case.keywords)
+    best = most_likely_explanation(case.log_prior, case.y, missed, false, case.pinned)
+    if best:
+        reached = best[tuple(labels.tolist())]
+        assert reached == pytest.approx(max(best.values()), rel=1e-12, abs=1e-9)
+    else:
+        assert (labels == -1).all()
 
 
 def test_most_likely_labels_of_more_labels_than_inference_can_hold(rng):

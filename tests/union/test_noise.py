@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from oracle import enumerate_noisy_bag, errors, noisy_recursion_bag
 from strategies import cases, surprising_cases
 from unbag.union import ImpossibleBagError, IntractableBagError, UnionProblem, infer
-from unbag.union.noise import NoisyProblem, Rates
+from unbag.union.noise import NoisyProblem
+from unbag.union.rates import Rates
 
 METHODS = ("auto", "chain", "mixed", "dense", "adaptive")
 RATES = (0.0, 0.0, 1e-6, 0.05, 0.3, 0.9)

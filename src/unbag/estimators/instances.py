@@ -159,7 +159,8 @@ class InstanceClassifier(BagClassifier):
         joint : bool
             False for the likeliest class of each instance; True for the labelling of the
             whole bag that is likeliest (whose scores have the largest sum) among those that
-            cover its label set, wherever that is possible.
+            cover its label set, wherever that is possible. Where label sets may be wrong: that
+            which is likeliest together with what went wrong.
 
         Returns
         -------
@@ -169,7 +170,11 @@ class InstanceClassifier(BagClassifier):
         scores, problem = self._annotation_problem(X, y, instance_labels)
         if joint:
             columns = most_likely_labels(
-                scores, problem.offsets, problem.y, instance_labels=problem.instance_labels
+                scores,
+                problem.offsets,
+                problem.y,
+                instance_labels=problem.instance_labels,
+                **self._rates(),
             )
         else:
             columns = self._conditioned(scores, problem).argmax(axis=1)
@@ -183,6 +188,10 @@ class InstanceClassifier(BagClassifier):
         problem = UnionProblem(bags.offsets, self._union_y(labels), pinned)
         problem = allow_every_bag_an_answer(problem, self._impossible(problem))
         return self._label_scores(bags), problem
+
+    def _rates(self) -> dict[str, Any]:
+        """Return how often label sets are wrong, as `infer` takes it: never."""
+        return {}
 
     def _impossible(self, problem):
         """Return the bags that no labelling can explain."""

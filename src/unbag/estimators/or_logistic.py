@@ -132,8 +132,8 @@ class ORLogisticRegression(ResumableClassifier):
         Log-likelihood after each iteration; for the "stochastic" solver and `partial_fit`,
         that of the sample or batch, before the step.
     missed_, false_ : ndarrays of shape (n_classes,)
-        These rates, as given or learnt. What takes label sets goes by them, except for
-        ``annotate(joint=True)``; `predict` and its like speak of what is there, not of labels.
+        These rates, as given or learnt. What takes label sets goes by them; `predict` and its
+        like speak of what is there, not of labels.
     has_background_ : bool
         Whether the model has a background class.
     background_scores_ : ndarray of shape (2, 2)

@@ -30,7 +30,7 @@ from .scaling import Scale, Scaling
 from .statistics import Ray, Statistics
 
 if TYPE_CHECKING:
-    from unbag.union.noise import Rates
+    from unbag.union.rates import Rates
 
     from .noise import LabelNoise
 

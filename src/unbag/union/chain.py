@@ -12,7 +12,13 @@ to all of them.
 ``stay[i]``           weight of instance i having an optional label
 band                  after i of n instances a state has at most i labels, and
                       at least as many as n - i instances cannot still bring
+tail                  the last instances, if they can bring one label or none
+                      each: classes that may be named by mistake are such
 ===================== =====================================================
+
+In the tail, a state that lacks a label which none of the remaining instances can bring leads
+nowhere. With one instance for each label, half of the states are left after each of them, and
+each has one or two ways on instead of one for each label.
 
 Nothing is subtracted, so nothing cancels, and every posterior is known to a few
 ``n`` roundings. But weights multiply: where the label set is far less likely than
@@ -26,15 +32,14 @@ the rows, which is the same for all): it cannot be lost.
 """
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
 from unbag._compile import kernel
 
-from .arithmetic import EPS, add_exactly, exp_sum, trailing_zeros
-from .assignment import cheapest_cover
+from .arithmetic import EPS, add_exactly, trailing_zeros
 from .inclusion import normalise_rows
+from .lattice import copy, highest, lattice, lowest
 
 # States summed up before their sum is added to the total: keeps the rounding of
 # long sums at the root of their number.
@@ -43,126 +48,15 @@ BLOCK = 256
 KEPT = 1 << 22
 
 
-class Lattice(NamedTuple):
-    """All union states of a bag, by their number of labels, and the weights of steps.
-
-    Attributes
-    ----------
-    states : ndarray of int of shape (2**n_labels,)
-    layers : ndarray of int of shape (n_labels + 2,)
-        States of p labels are ``states[layers[p]:layers[p + 1]]``.
-    first, again : ndarrays of shape (n_instances, n_labels)
-    stay : ndarray of shape (n_instances,)
-        As in the module's table.
-    """
-
-    states: np.ndarray
-    layers: np.ndarray
-    first: np.ndarray
-    again: np.ndarray
-    stay: np.ndarray
-
-
-@kernel
-def states_by_cardinality(n_labels):
-    """List all union states by their number of labels: `states` and `layers` of a Lattice."""
-    n_states = 1 << n_labels
-    cardinality = np.zeros(n_states, np.int64)
-    layers = np.zeros(n_labels + 2, np.int64)
-    for s in range(n_states):
-        cardinality[s] = cardinality[s >> 1] + (s & 1)
-        layers[cardinality[s] + 1] += 1
-    for p in range(n_labels + 1):
-        layers[p + 1] += layers[p]
-    position = np.empty(n_labels + 2, np.int64)
-    copy(layers, position)
-    states = np.empty(n_states, np.int64)
-    for s in range(n_states):
-        states[position[cardinality[s]]] = s
-        position[cardinality[s]] += 1
-    return states, layers
-
-
-@kernel
-def copy(source, target):
-    """Copy an array. numba's own slice assignment takes seconds to compile."""
-    for j in range(source.shape[0]):
-        target[j] = source[j]
-
-
-@kernel
-def lowest(n_instances, n_labels, i):
-    """Fewest labels that a useful state has after i instances."""
-    return max(0, n_labels - (n_instances - i))
-
-
-@kernel
-def highest(n_labels, i):
-    """Most labels that a state has after i instances."""
-    return min(i, n_labels)
-
-
-@kernel
-def band_states(n_instances, n_labels):
-    """Count the states that a bag's band holds, over all instances."""
-    n_states = 0.0
-    for i in range(1, n_instances + 1):
-        layer = 1.0
-        for p in range(highest(n_labels, i) + 1):
-            if p >= lowest(n_instances, n_labels, i):
-                n_states += layer
-            layer *= (n_labels - p) / (p + 1.0)
-    return n_states
-
-
-@kernel
-def lattice(log_prior, rows, required, top, sums, slack):
-    """Weigh the steps of every instance, rescaled by the prices of the cheapest cover.
-
-    Parameters are those of `chain`.
-
-    Returns
-    -------
-    lattice : Lattice
-    total, correction : float
-        Their sum is the logarithm by which every complete path was scaled up.
-    """
-    n_instances = rows.shape[0]
-    n_labels = required.shape[0]
-    loss = np.empty((n_labels, n_instances))
-    for k in range(n_labels):
-        for i in range(n_instances):
-            loss[k, i] = top[i] - log_prior[rows[i], required[k]]
-    holder = np.empty(n_labels, np.int64)
-    label_price = np.empty(n_labels)
-    instance_price = np.empty(n_instances)
-    cheapest_cover(loss, holder, label_price, instance_price)
-
-    first = np.empty((n_instances, n_labels))
-    again = np.empty((n_instances, n_labels))
-    stay = np.empty(n_instances)
-    total = 0.0
-    correction = 0.0
-    for k in range(n_labels):
-        total, correction = add_exactly(total, correction, label_price[k])
-    for i in range(n_instances):
-        total, correction = add_exactly(total, correction, instance_price[i])
-        stay[i] = slack[i] * math.exp(instance_price[i])
-        for k in range(n_labels):
-            value = log_prior[rows[i], required[k]]
-            again[i, k] = exp_sum(value, -top[i], instance_price[i], 0.0) / sums[i]
-            first[i, k] = exp_sum(value, -top[i], instance_price[i], label_price[k]) / sums[i]
-    states, layers = states_by_cardinality(n_labels)
-    return Lattice(states, layers, first, again, stay), total, correction
-
-
 @kernel
 def advance(i, lattice, before, after):
     """Take alpha past instance i: from `before` to `after`, rescaled by a power of two.
 
     Returns the power of two that was taken out.
     """
-    states, layers, first, again, stay = lattice
+    if i >= lattice.tail:
+        return advance_in_tail(i, lattice, before, after)
+    states, layers, first, again, stay = lattice[:5]
     n_instances, n_labels = first.shape
     low = lowest(n_instances, n_labels, i + 1)
     high = highest(n_labels, i + 1)
@@ -187,6 +81,36 @@ def advance(i, lattice, before, after):
     scale = math.ldexp(1.0, -exponent)
     for index in range(layers[low], layers[high + 1]):
         after[states[index]] *= scale
+    if i + 1 == lattice.tail:
+        # The tail knows no band.
+        for index in range(layers[low]):
+            after[states[index]] = 0.0
+        for index in range(layers[high + 1], states.shape[0]):
+            after[states[index]] = 0.0
+    return exponent
+
+
+@kernel
+def advance_in_tail(i, lattice, before, after):
+    """Do what `advance` does where instance i can bring one label or none."""
+    n_states = lattice.states.shape[0]
+    stay, k = lattice.stay[i], lattice.sole[i]
+    settled = lattice.settled[i + 1]
+    largest = 0.0
+    s = settled
+    while s < n_states:
+        value = before[s] * stay
+        if k >= 0 and s >> k & 1:
+            value += before[s] * lattice.again[i, k] + before[s ^ (1 << k)] * lattice.first[i, k]
+        after[s] = value
+        largest = max(largest, value)
+        s = (s + 1) | settled
+    exponent = math.frexp(largest)[1]
+    scale = math.ldexp(1.0, -exponent)
+    s = settled
+    while s < n_states:
+        after[s] *= scale
+        s = (s + 1) | settled
     return exponent
 
 
@@ -204,7 +128,10 @@ def retreat(i, lattice, alpha, beta, back, joint):
         Filled with the weight of all paths in which instance i has label k; last,
         an optional label.
     """
-    states, layers, first, again, stay = lattice
+    if i >= lattice.tail:
+        retreat_in_tail(i, lattice, alpha, beta, back, joint)
+        return
+    states, layers, first, again, stay = lattice[:5]
     n_instances, n_labels = first.shape
     low = lowest(n_instances, n_labels, i)
     high = highest(n_labels, i)
@@ -258,6 +185,56 @@ def retreat(i, lattice, alpha, beta, back, joint):
 
 
 @kernel
+def retreat_in_tail(i, lattice, alpha, beta, back, joint):
+    """Do what `retreat` does where instance i can bring one label or none."""
+    n_states = lattice.states.shape[0]
+    stay, k = lattice.stay[i], lattice.sole[i]
+    settled, settled_behind = lattice.settled[i], lattice.settled[i + 1]
+    first = lattice.first[i, k] if k >= 0 else 0.0
+    again = lattice.again[i, k] if k >= 0 else 0.0
+    used_first, used_again, unused = 0.0, 0.0, 0.0
+    largest = 0.0
+    s = settled
+    while s < n_states:
+        block_first, block_again, block_unused = 0.0, 0.0, 0.0
+        n_summed = 0
+        while s < n_states and n_summed < BLOCK:
+            value = 0.0
+            if s & settled_behind == settled_behind:
+                block_unused += alpha[s] * beta[s]
+                value = beta[s] * stay
+            if k >= 0 and s >> k & 1:
+                block_again += alpha[s] * beta[s]
+                value += beta[s] * again
+            elif k >= 0:
+                onward = beta[s | (1 << k)]
+                block_first += alpha[s] * onward
+                value += onward * first
+            back[s] = value
+            largest = max(largest, value)
+            n_summed += 1
+            s = (s + 1) | settled
+        used_first += block_first
+        used_again += block_again
+        unused += block_unused
+    for label in range(joint.shape[0] - 1):
+        joint[label] = 0.0
+    if k >= 0:
+        joint[k] = first * used_first + again * used_again
+    joint[-1] = stay * unused
+    scale = math.ldexp(1.0, -math.frexp(largest)[1])
+    s = settled
+    while s < n_states:
+        back[s] *= scale
+        s = (s + 1) | settled
+    if i == lattice.tail:
+        # What comes before the tail knows nothing of settled labels.
+        for s in range(n_states):
+            if s & settled != settled:
+                back[s] = 0.0
+
+
+@kernel
 def alpha_starts(lattice):
     """Run alpha over the whole bag, and keep it where segments begin.
 
@@ -278,7 +255,7 @@ def alpha_starts(lattice):
     if n_instances * n_states > KEPT:
         segment = math.ceil(math.sqrt(n_instances))
     starts = np.empty(((n_instances + segment - 1) // segment, n_states))
-    alpha = np.empty((2, n_states))
+    alpha = np.zeros((2, n_states))
     alpha[0, 0] = 1.0
     exponent = 0
     for i in range(n_instances):

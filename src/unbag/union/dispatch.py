@@ -9,10 +9,11 @@ from unbag._compile import Kernel, kernel
 
 from .adaptive import MOST_WORK, adaptive, estimate_sets, first_threshold, missing_weights
 from .arithmetic import EPS, log_of
-from .chain import band_states, chain, chain_bound
+from .chain import chain, chain_bound
 from .components import Parts, independent_parts, put_together
 from .dense import dense, dense_room
 from .inclusion import bound
+from .lattice import band_states
 from .layout import (
     IMPOSSIBLE,
     INTRACTABLE,

@@ -15,7 +15,9 @@ from unbag._compile import kernel
 
 from .assignment import cheapest_cover, is_possible
 from .layout import part
+from .noise import noisy_problem
 from .problem import UnionProblem
+from .rates import Rates, checked_rates
 
 
 def most_likely_labels(
@@ -24,8 +26,13 @@ def most_likely_labels(
     y: ArrayLike,
     *,
     instance_labels: ArrayLike | None = None,
+    missed: ArrayLike | None = None,
+    false: ArrayLike | None = None,
 ) -> NDArray[np.int64]:
     """Find the jointly most likely labelling of each bag that covers its label set.
+
+    Where label sets may be wrong, that which is the most likely together with who went unnoticed
+    and what was named by mistake.
 
     Parameters
     ----------
@@ -33,6 +40,7 @@ def most_likely_labels(
     offsets : array-like of int of shape (n_bags + 1,)
     y : array-like of shape (n_bags, n_classes)
     instance_labels : array-like of int of shape (n_instances,), optional
+    missed, false : float or array-like, optional
         As in `infer`.
 
     Returns
@@ -57,11 +65,48 @@ def most_likely_labels(
     array([0, 1])
     """
     problem = UnionProblem(offsets, y, instance_labels)
-    layout = problem.layout
-    log_prior = checked_log_prior(log_prior, problem.offsets, layout.n_classes)
-    labels = np.empty(layout.n_instances, np.int64)
-    label_bags(layout, log_prior, labels)
+    log_prior = checked_log_prior(log_prior, problem.offsets, problem.layout.n_classes)
+    rates = checked_rates(missed, false, problem.y)
+    if rates is not None:
+        return most_likely_explanation(problem, log_prior, rates)
+    labels = np.empty(problem.n_instances, np.int64)
+    label_bags(problem.layout, log_prior, labels)
     return labels
+
+
+def most_likely_explanation(
+    problem: UnionProblem, log_prior: np.ndarray, rates: Rates
+) -> NDArray[np.int64]:
+    """Find the labelling that is the most likely one together with all that went wrong.
+
+    An instance that shows nothing is of the class that is the likeliest to go unnoticed there.
+    """
+    noisy = noisy_problem(problem, rates)
+    n_bags, n_classes = problem.y.shape
+    bag = np.repeat(np.arange(n_bags), np.diff(problem.offsets))
+    is_known = (problem.y != -1)[bag]
+    with np.errstate(divide="ignore"):
+        log_missed, log_noticed, log_false, log_true = (
+            np.broadcast_to(each, problem.y.shape)
+            for rate in rates
+            for each in (np.log(rate), np.log1p(-rate))
+        )
+    noticed = log_prior + np.where(is_known, log_noticed[bag], 0.0)
+    unnoticed = np.where(is_known, log_prior + log_missed[bag], -np.inf)
+    if problem.instance_labels is not None:
+        pinned = problem.instance_labels[:, None]
+        is_other = (pinned >= 0) & (np.arange(n_classes) != pinned)
+        noticed[is_other] = unnoticed[is_other] = -np.inf
+    wide = np.full((noisy.augmented.n_instances, n_classes + 1), -np.inf)
+    wide[noisy.rows, :-1] = noticed
+    wide[noisy.rows, -1] = unnoticed.max(axis=1, initial=-np.inf)
+    noisy.write_phantoms(wide, log_false, log_true)
+    labels = np.empty(len(wide), np.int64)
+    label_bags(noisy.augmented.layout, wide, labels)
+    found = labels[noisy.rows]
+    shows_nothing = found == n_classes
+    found[shows_nothing] = unnoticed[shows_nothing].argmax(axis=1)
+    return found
 
 
 @kernel

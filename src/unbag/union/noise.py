@@ -32,25 +32,13 @@ from .policy import (
     refuse_intractable,
     surest_labels,
 )
+from .rates import Rates, checked_rates
 
 if TYPE_CHECKING:
     from .problem import UnionProblem
 
 # Rows whose largest log-prior lies outside are brought to zero first: doubles near zero are finer.
 LOW, HIGH = -50.0, 1.0
-
-
-class Rates(NamedTuple):
-    """How often label sets are wrong.
-
-    Attributes
-    ----------
-    missed, false : ndarrays of shape (1, n_classes) or (n_bags, n_classes)
-        At least 0 and below 1.
-    """
-
-    missed: np.ndarray
-    false: np.ndarray
 
 
 class NoisyAnswer(NamedTuple):
@@ -98,6 +86,8 @@ class NoisyProblem:
     problem : UnionProblem
     augmented : UnionProblem
         With the column and the rows that make up for what is wrong.
+    rows : ndarray of int of shape (n_instances,)
+        Where the instances are in it.
     """
 
     def __init__(
@@ -111,7 +101,7 @@ class NoisyProblem:
         n_phantoms = np.bincount(self._phantoms[0], minlength=len(y))
         offsets = offsets_of(sizes + n_phantoms)
         first = np.repeat(offsets[:-1] - problem.offsets[:-1], sizes)
-        self._rows: np.ndarray = first + np.arange(problem.n_instances)
+        self.rows: np.ndarray = first + np.arange(problem.n_instances)
         pinned = None
         if problem.instance_labels is not None:
             labels = problem.instance_labels
@@ -119,7 +109,7 @@ class NoisyProblem:
             # What may have gone unnoticed shows its class or nothing: `augment` leaves it these.
             certain = (labels >= 0) & ((y[bag, labels] == -1) | ~may_miss[labels])
             pinned = np.full(offsets[-1], -1)
-            pinned[self._rows[certain]] = labels[certain]
+            pinned[self.rows[certain]] = labels[certain]
         nothing_shown = np.full((len(y), 1), -1, dtype=np.int8)
         self.augmented: UnionProblem = type(problem)(offsets, np.hstack([y, nothing_shown]), pinned)
 
@@ -171,19 +161,13 @@ class NoisyProblem:
             log_noticed = np.log1p(-rates.missed)
             log_false, log_true = np.log(rates.false), np.log1p(-rates.false)
         augment(*given, log_noticed, augmented.offsets, wide, shift, hidden)
-        bag, column = self._phantoms
-        phantoms = np.ones(augmented.n_instances, dtype=bool)
-        phantoms[self._rows] = False
-        (phantoms,) = phantoms.nonzero()
-        row = bag % len(rates.false)
-        wide[phantoms, column] = log_false[row, column]
-        wide[phantoms, -1] = log_true[row, column]
+        phantoms = self.write_phantoms(wide, log_false, log_true)
         packed = augmented.answer(wide, method=method, tolerance=tolerance, n_jobs=n_jobs)
 
         posterior = np.zeros((problem.n_instances, n_classes))
         unnoticed, mistaken = np.zeros((2, n_bags, n_classes))
         collect(*given, augmented.layout, packed.values, shift, hidden, posterior, unnoticed)
-        collect_phantoms(augmented.layout, packed.values, phantoms, bag, column, mistaken)
+        collect_phantoms(augmented.layout, packed.values, phantoms, *self._phantoms, mistaken)
         log_likelihood = packed.log_likelihood.copy()
         complete(problem.offsets, problem.y, shift, log_true, log_likelihood)
         # A posterior is the sum of two that may err. The bound is relative to a likelihood that
@@ -197,6 +181,27 @@ class NoisyProblem:
         return NoisyAnswer(
             log_likelihood, error_bound, posterior, unnoticed, mistaken, packed.served, shift
         )
+
+    def write_phantoms(
+        self, wide: np.ndarray, log_false: np.ndarray, log_true: np.ndarray
+    ) -> NDArray[np.int64]:
+        """Write the rows of the phantoms of the augmented problem, and return where they are.
+
+        Parameters
+        ----------
+        wide : ndarray of shape (n_augmented, n_classes + 1)
+            In these rows, -inf.
+        log_false, log_true : ndarrays of shape (1, n_classes) or (n_bags, n_classes)
+            Logarithms of the rates of false labels, and of what is left to one.
+        """
+        is_phantom = np.ones(len(wide), dtype=bool)
+        is_phantom[self.rows] = False
+        (phantoms,) = is_phantom.nonzero()
+        bag, column = self._phantoms
+        row = bag % len(log_false)
+        wide[phantoms, column] = log_false[row, column]
+        wide[phantoms, -1] = log_true[row, column]
+        return phantoms
 
     def rounding(
         self, log_prior: np.ndarray, rates: Rates, answer: NoisyAnswer
@@ -306,38 +311,6 @@ def noisy_problem(problem: "UnionProblem", rates: Rates) -> NoisyProblem:
     """Return a problem as one whose label sets may be wrong, where the rates are not zero."""
     may_miss, may_be_false = ((rate > 0).any(axis=0) for rate in rates)
     return NoisyProblem(problem, np.asarray(may_miss), np.asarray(may_be_false))
-
-
-def checked_rates(missed: ArrayLike | None, false: ArrayLike | None, y: np.ndarray) -> Rates | None:
-    """Return rates as `unbag.union.infer` takes them; None where label sets are right."""
-    if missed is None and false is None:
-        return None
-    rates = Rates(checked_rate("missed", missed, y), checked_rate("false", false, y))
-    return rates if rates.missed.any() or rates.false.any() else None
-
-
-def checked_rate(name: str, rate: ArrayLike | None, y: np.ndarray) -> NDArray[np.float64]:
-    """Return one kind of rate as an array of two axes, or say what is wrong with it."""
-    n_bags, n_classes = y.shape
-    given = np.asarray(0.0 if rate is None else rate)
-    shapes = (), (n_classes,), (n_bags, n_classes)
-    if given.dtype.kind not in "fiub" or given.shape not in shapes:
-        raise ValueError(
-            f"{name} must be a number, or one for each class: shape ({n_classes},); got dtype "
-            f"{given.dtype} and shape {given.shape}."
-        )
-    given = given.astype(np.float64)
-    outside = ~((given >= 0) & (given < 1))
-    if outside.any():
-        place = np.argwhere(outside)[0]
-        where = f" (class {place[-1]})" if len(place) else ""
-        raise ValueError(
-            f"{name} must be at least 0 and below 1; got {given[tuple(place)]}{where}. A label "
-            "that says nothing is unknown: -1 in y."
-        )
-    if given.ndim < 2:
-        given = np.broadcast_to(given, (1, n_classes))
-    return np.ascontiguousarray(given)
 
 
 @kernel

@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 from unbag._compile import kernel
 
 from .arithmetic import EPS, log_of, trailing_zeros
-from .chain import states_by_cardinality
+from .lattice import states_by_cardinality
 from .layout import labels_part, part
 
 

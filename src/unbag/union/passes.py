@@ -18,7 +18,7 @@ import numpy as np
 from unbag._compile import kernel
 
 from .arithmetic import EPS
-from .chain import copy, lattice
+from .lattice import copy, lattice
 
 # Roundings per instance that a pass has besides those of its labels, counted in `EPS`: prices,
 # exponentials, shares and their products.

@@ -37,7 +37,7 @@ from .layout import (
     write_answers,
     write_log_priors,
 )
-from .noise import checked_rates, infer_noisily
+from .noise import infer_noisily
 from .policy import (
     ON_IMPOSSIBLE,
     ON_INTRACTABLE,
@@ -47,6 +47,7 @@ from .policy import (
     refuse_intractable,
     surest_labels,
 )
+from .rates import checked_rates
 
 # The methods by which bags of few labels are summed over in blocks.
 SUMS_OVER_FEW = ("auto", "dense")

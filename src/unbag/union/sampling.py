@@ -14,9 +14,10 @@ from unbag._compile import kernel
 from unbag._random import Seed, generator
 from unbag._threads import batches
 
-from .chain import alpha_segment, alpha_starts, lattice
+from .chain import alpha_segment, alpha_starts
 from .components import independent_parts
 from .dispatch import FEW_LABELS, MIXED, MOST_LABELS, solve, solve_parts
+from .lattice import is_on_path, lattice
 from .layout import IMPOSSIBLE, INTRACTABLE, UNDECIDED, Batch, Layout, labels_part, part
 from .policy import refuse_intractable
 from .problem import UnionProblem
@@ -302,8 +303,8 @@ def draw_backwards(log_prior, rows, required, top, sums, slack, rng, drawn):
             before = alpha[i - j * segment]
             for draw in range(size):
                 s = state[draw]
-                # Outside the band alpha is not there to be read: no path comes from there.
-                stays = is_in_band(s, i, rows.shape[0], n_labels)
+                # Elsewhere alpha is not there to be read: no path comes from there.
+                stays = is_on_path(steps, s, i)
                 weights[2 * n_labels] = before[s] * steps.stay[i] if stays else 0.0
                 for k in range(n_labels):
                     weights[k] = 0.0
@@ -311,7 +312,7 @@ def draw_backwards(log_prior, rows, required, top, sums, slack, rng, drawn):
                     if s >> k & 1:
                         if stays:
                             weights[k] = before[s] * steps.again[i, k]
-                        if is_in_band(s ^ (1 << k), i, rows.shape[0], n_labels):
+                        if is_on_path(steps, s ^ (1 << k), i):
                             weights[n_labels + k] = before[s ^ (1 << k)] * steps.first[i, k]
                 step = draw_index(weights, rng)
                 if step == 2 * n_labels:
@@ -321,13 +322,3 @@ def draw_backwards(log_prior, rows, required, top, sums, slack, rng, drawn):
                     state[draw] = s ^ (1 << (step - n_labels))
                 else:
                     drawn[draw, i] = step
-
-
-@kernel
-def is_in_band(s, i, n_instances, n_labels):
-    """Return whether state s can be reached by i instances and completed by the others."""
-    cardinality = 0
-    while s != 0:
-        s &= s - 1
-        cardinality += 1
-    return max(0, n_labels - (n_instances - i)) <= cardinality <= min(i, n_labels)

@@ -123,6 +123,8 @@ def test_impossible_bags_are_counted_not_warned_of(toy):
     # Four labels in bags of two or three: none of them can be.
     assert wrong["relaxed"] == 100.0
     assert wrong["labels"] == 4.0
+    assert (clean["wrong"], wrong["wrong"]) == (0.0, 100.0)
+    assert wrong["missed"] == wrong["false"] == 0.0
     assert clean["inductive_accuracy"] > 95 > wrong["inductive_accuracy"]
     assert one_fit("optional", "added", 1.0)["relaxed"] == 0
 
@@ -157,12 +159,21 @@ def test_end_to_end(toy, tmp_path, monkeypatch):
     monkeypatch.setitem(violations.PROBABILITIES, "quick", (0.0, 0.3))
     added, removed, figure = reproduce("violations", ["letter-frost"], level="quick", out=tmp_path)
     assert added.header == ["", "p = 0", "p = 0.3"]
-    assert len(added.body) == len(removed.body) == len(READINGS) + 2
+    assert len(added.body) == len(removed.body) == len(READINGS) + 4
     for mine, other in zip(added.body[: len(READINGS)], removed.body, strict=False):
         assert mine[:2] == other[:2]
-    labels = {table.name: table.body[-2] for table in (added, removed)}
+    labels = {table.name: table.body[-4] for table in (added, removed)}
     assert float(labels["violations-added"][2]) > float(labels["violations-added"][1])
     assert float(labels["violations-removed"][2]) < float(labels["violations-removed"][1])
+    for table in (added, removed):
+        row, clean, wrong = table.body[-2]
+        assert "were" in row
+        assert float(clean) == 0
+        assert 15 < float(wrong) < 45
+    # What is learnt is near to it, on data that the model explains.
+    (_, clean, learnt), (*_, truth) = added.body[-1], added.body[-2]
+    assert float(clean) < 5
+    assert abs(float(learnt) - float(truth)) < 10
     assert (tmp_path / "violations" / f"{figure.name}.png").exists()
     plan = Plan(("letter-frost",), "quick")
     results = {unit: do(unit) for unit in violations.units(plan)}

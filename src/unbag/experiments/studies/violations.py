@@ -133,11 +133,29 @@ READINGS = {
     "mimlfast": Reading("MIMLfast", MIMLFast),
     "lsbcmm": Reading("LSB-CMM", LSBCMM),
 }
-#: More rows of the tables, and the entries of records that they show.
+#: More rows of the tables of each kind: whose records they show, and which entries of these.
 BELOW = {
-    "labels per training bag": "labels_per_bag",
-    "bags relaxed, labels required (%)": "relaxed_percent",
+    kind: {
+        "labels per training bag": ("required", "labels_per_bag"),
+        "bags relaxed, labels required (%)": ("required", "relaxed_percent"),
+        **rates,
+    }
+    for kind, rates in {
+        "added": {
+            "absent labels that were added (%)": ("false", "wrong_percent"),
+            "absent labels that are false, as learnt (%)": ("false", "false_percent"),
+        },
+        "removed": {
+            "labels that were removed (%)": ("missed", "wrong_percent"),
+            "instances that were missed, as learnt (%)": ("missed", "missed_percent"),
+        },
+    }.items()
 }
+#: What a fold is measured by, and the entry of a record that has its mean.
+MEANS = {
+    "labels": "labels_per_bag", "relaxed": "relaxed_percent", "wrong": "wrong_percent",
+    "missed": "missed_percent", "false": "false_percent",
+}  # fmt: skip
 #: What MLR warns of in bags whose corrupted labels no labelling can produce; they are counted.
 EXPECTED_WARNINGS = (ImpossibleBagWarning, IntractableBagWarning)
 
@@ -159,8 +177,10 @@ def violated_fold(unit: Unit) -> dict[str, float]:
     Returns
     -------
     dict of str to float
-        ``inductive_accuracy`` in percent, ``relaxed``, the percentage of training bags whose
-        label set could not be and was relaxed, and ``labels``, the number of labels per bag.
+        ``inductive_accuracy`` in percent; of training bags, ``labels``, their number per bag, and
+        in percent ``relaxed``, those whose label set could not be and was relaxed, and ``wrong``,
+        the labels that were changed of those that could be; ``missed`` and ``false``, the mean
+        rates of the model in percent, zero where it has none.
     """
     train, y_train, test, _ = load_fold(unit)
     y = corrupted(y_train, rng=corruption_rng(unit), **unit.condition)
@@ -171,10 +191,14 @@ def violated_fold(unit: Unit) -> dict[str, float]:
             warnings.simplefilter("ignore", category)
         model.fit(train, reading.of(y))
     accuracy = instance_accuracy(test.instance_labels, likeliest_class(model, test))
+    n_changeable = (y_train == (0 if unit.condition["kind"] == "added" else 1)).sum()
+    rates = {kind: np.mean(getattr(model, f"{kind}_", 0.0)) for kind in ("missed", "false")}
     return {
         "inductive_accuracy": 100.0 * float(accuracy),
         "relaxed": 100.0 * len(getattr(model, "relaxed_", ())) / len(train),
         "labels": float((y == 1).sum(axis=1).mean()),
+        "wrong": 100.0 * float((y != y_train).sum() / n_changeable),
+        **{kind: 100.0 * float(rate) for kind, rate in rates.items()},
     }
 
 
@@ -209,19 +233,19 @@ def violation_records(plan: Plan, ledger: Results, kind: str) -> list[Values]:
     records = []
     probabilities: Sequence[float] = PROBABILITIES[plan.level]
     for name, reading, probability in product(plan.data, READINGS, probabilities):
-        accuracies, labels, relaxed = (
-            [
-                ledger[fold_unit(plan, name, reading, kind, probability, fold)][entry]
-                for fold in range(plan.n_folds)
-            ]
-            for entry in ("inductive_accuracy", "labels", "relaxed")
-        )
+        units = [
+            fold_unit(plan, name, reading, kind, probability, fold) for fold in range(plan.n_folds)
+        ]
+        means = {
+            entry: float(np.mean([ledger[unit][measured] for unit in units]))
+            for measured, entry in MEANS.items()
+        }
+        accuracies = [ledger[unit]["inductive_accuracy"] for unit in units]
         records.append(
             {
                 "data": name, "kind": kind, "probability": probability,
-                "labels_per_bag": float(np.mean(labels)), "method": READINGS[reading].title,
-                "measure": "inductive accuracy", **spread(accuracies),
-                "relaxed_percent": float(np.mean(relaxed)),
+                "method": READINGS[reading].title, "measure": "inductive accuracy",
+                **spread(accuracies), **means,
             }
         )  # fmt: skip
     return records
@@ -231,9 +255,9 @@ def violation_table(plan: Plan, kind: str, records: list[Values]) -> Table:
     """Make the table of one kind of corruption."""
     below = [
         {**each, "method": row, "ours": each[key], "std": None}
-        for row, key in BELOW.items()
+        for row, (reading, key) in BELOW[kind].items()
         for each in records
-        if each["method"] == READINGS["required"].title
+        if each["method"] == READINGS[reading].title
     ]
     table = comparison_table(
         f"violations-{kind}",
@@ -243,7 +267,9 @@ def violation_table(plan: Plan, kind: str, records: list[Values]) -> Table:
             "Mean and deviation over folds; the folds take the draws of the letters in turn; every "
             "method at its default setting. Bags are relaxed, their labels taken as optional, "
             "where they have more labels than instances. A background class is never the answer "
-            f"for a test instance, since all of them have a class. {HJA_BIRD} {plan.describe()}."
+            "for a test instance, since all of them have a class. The rate of missed instances is "
+            "none of labels, and takes up what a model cannot explain. "
+            f"{HJA_BIRD} {plan.describe()}."
         ],
         row=lambda record: f"{record['data']}, {record['method']}",
         column=lambda record: f"p = {record['probability']:g}",

@@ -1,0 +1,51 @@
+"""How often label sets are wrong: the rates of that, as arrays, or what is wrong with them."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+class Rates(NamedTuple):
+    """How often label sets are wrong.
+
+    Attributes
+    ----------
+    missed, false : ndarrays of shape (1, n_classes) or (n_bags, n_classes)
+        At least 0 and below 1.
+    """
+
+    missed: np.ndarray
+    false: np.ndarray
+
+
+def checked_rates(missed: ArrayLike | None, false: ArrayLike | None, y: np.ndarray) -> Rates | None:
+    """Return rates as `unbag.union.infer` takes them; None where label sets are right."""
+    if missed is None and false is None:
+        return None
+    rates = Rates(checked_rate("missed", missed, y), checked_rate("false", false, y))
+    return rates if rates.missed.any() or rates.false.any() else None
+
+
+def checked_rate(name: str, rate: ArrayLike | None, y: np.ndarray) -> NDArray[np.float64]:
+    """Return one kind of rate as an array of two axes, or say what is wrong with it."""
+    n_bags, n_classes = y.shape
+    given = np.asarray(0.0 if rate is None else rate)
+    shapes = (), (n_classes,), (n_bags, n_classes)
+    if given.dtype.kind not in "fiub" or given.shape not in shapes:
+        raise ValueError(
+            f"{name} must be a number, or one for each class: shape ({n_classes},); got dtype "
+            f"{given.dtype} and shape {given.shape}."
+        )
+    given = given.astype(np.float64)
+    outside = ~((given >= 0) & (given < 1))
+    if outside.any():
+        place = np.argwhere(outside)[0]
+        where = f" (class {place[-1]})" if len(place) else ""
+        raise ValueError(
+            f"{name} must be at least 0 and below 1; got {given[tuple(place)]}{where}. A label "
+            "that says nothing is unknown: -1 in y."
+        )
+    if given.ndim < 2:
+        given = np.broadcast_to(given, (1, n_classes))
+    return np.ascontiguousarray(given)
