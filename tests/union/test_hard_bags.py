@@ -8,7 +8,8 @@ from scipy.special import logsumexp
 
 from oracle import enumerate_bag, errors, recursion_bag
 from unbag.union import infer, most_likely_labels
-from unbag.union.chain import Lattice, alpha_starts, states_by_cardinality
+from unbag.union.chain import alpha_starts
+from unbag.union.lattice import Lattice, find_tail, states_by_cardinality
 from unbag.union.paper import fast
 
 # Labels, instances, scale of the logits.
@@ -202,7 +203,8 @@ def test_alpha_is_kept_as_long_as_it_takes_32_megabytes(n_instances, segment):
     n_labels = 16 if n_instances > 1 else 1
     step = np.full((n_instances, n_labels), 1 / n_labels)
     states, layers = states_by_cardinality(n_labels)
-    steps = Lattice(states, layers, step, step, np.zeros(n_instances))
+    tail = find_tail(np.zeros((n_labels, n_instances)))
+    steps = Lattice(states, layers, step, step, np.zeros(n_instances), *tail)
     starts, instances_of_a_segment, log_z = alpha_starts(steps)
     assert instances_of_a_segment == segment
     assert starts.shape == (-(-n_instances // segment), 2**n_labels)
