@@ -1,0 +1,214 @@
+"""What losses are given, brought into one form: rows of logits, bag after bag, and label sets.
+
+``logits``   (n_rows, n_columns), the rows of a bag next to each other
+``offsets``  (n_bags + 1,) int64: bag b has the rows ``offsets[b]:offsets[b + 1]``
+``targets``  (n_bags, n_classes) int8: 1 required, 0 forbidden, -1 optional
+``pins``     (n_rows,) int64, or None: the known class of a row, -1 where it is not known, PADDING
+             where there is no instance
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import torch
+from torch import Tensor
+
+# A row that fills up a bag: it has no class, and no gradient.
+PADDING = -2
+
+#: Label sets: numbers 1, 0 and -1 of shape (n_bags, n_classes); or for each bag the list of its
+#: classes.
+Targets: TypeAlias = Tensor | Sequence[Sequence[int] | Tensor]
+#: A probability, or one for each class.
+Rates: TypeAlias = float | Sequence[float] | Tensor | None
+
+
+class BagBatch(NamedTuple):
+    """Logits and label sets of a batch of bags.
+
+    Attributes
+    ----------
+    logits, offsets, targets, pins
+        See the module.
+    missed, false : Tensor of shape (n_classes,), or None
+    background : bool
+        Whether the logits have one column more than there are classes, the last.
+    shape : tuple of int
+        Of the logits as they were given.
+    """
+
+    logits: Tensor
+    offsets: Tensor
+    targets: Tensor
+    pins: Tensor | None
+    missed: Tensor | None
+    false: Tensor | None
+    background: bool
+    shape: tuple[int, ...]
+
+    @property
+    def n_bags(self) -> int:
+        """Number of bags."""
+        return len(self.targets)
+
+
+def read_batch(
+    logits: Tensor,
+    offsets: Tensor | Sequence[int] | None,
+    targets: Targets | None,
+    *,
+    lengths: Tensor | Sequence[int] | None = None,
+    mask: Tensor | None = None,
+    background: bool = False,
+    instance_labels: Tensor | None = None,
+    missed: Rates = None,
+    false: Rates = None,
+) -> BagBatch:
+    """Check the arguments of a loss, and bring them into one form.
+
+    Parameters
+    ----------
+    logits, offsets, targets, lengths, mask, background, instance_labels, missed, false
+        As in `unbag.torch.union_loss`.
+
+    Returns
+    -------
+    BagBatch
+
+    Raises
+    ------
+    ValueError, TypeError
+        When an argument is malformed. What only the numbers on a device can tell is not looked at.
+    """
+    if not isinstance(logits, Tensor) or not logits.is_floating_point():
+        raise TypeError("logits must be a tensor of floating-point numbers.")
+    if targets is None:
+        raise TypeError("union losses need targets: the label sets of the bags.")
+    if logits.ndim not in (2, 3):
+        raise ValueError(
+            "logits must have the shape (n_instances, n_columns), or (n_bags, n_rows, n_columns) "
+            f"with lengths or a mask; got {tuple(logits.shape)}."
+        )
+    shape = tuple(logits.shape)
+    pins = None if instance_labels is None else instance_labels.reshape(-1).to(torch.int64)
+    if logits.ndim == 3:
+        offsets, absent = padded_rows(logits, offsets, lengths, mask)
+        logits = logits.reshape(-1, shape[2])
+        if absent is not None:
+            known = torch.full_like(absent, -1, dtype=torch.int64) if pins is None else pins
+            pins = torch.where(absent, PADDING, known)
+    else:
+        if mask is not None:
+            raise ValueError("mask is for padded logits, of shape (n_bags, n_rows, n_columns).")
+        offsets = bag_offsets(offsets, lengths, logits)
+    n_bags, n_classes = len(offsets) - 1, shape[-1] - background
+    if n_classes < 1:
+        raise ValueError(f"logits of {shape[-1]} columns leave no class beside the background.")
+    if pins is not None and len(pins) != len(logits):
+        raise ValueError(
+            f"instance_labels must hold one class per instance, {len(logits)}; got {len(pins)}."
+        )
+    return BagBatch(
+        logits,
+        offsets,
+        label_sets(targets, n_bags, n_classes, logits.device),
+        None if pins is None else pins.to(logits.device),
+        rates(missed, "missed", n_classes, logits),
+        rates(false, "false", n_classes, logits),
+        background,
+        shape,
+    )
+
+
+def padded_rows(
+    logits: Tensor,
+    offsets: Any,
+    lengths: Tensor | Sequence[int] | None,
+    mask: Tensor | None,
+) -> tuple[Tensor, Tensor | None]:
+    """Return the offsets of padded bags, and which of their rows hold no instance."""
+    n_bags, n_rows, _ = logits.shape
+    if offsets is not None:
+        raise ValueError("offsets are for flat logits; padded ones take lengths or a mask.")
+    if lengths is not None and mask is not None:
+        raise ValueError("give lengths or a mask, not both.")
+    offsets = torch.arange(n_bags + 1, device=logits.device) * n_rows
+    if lengths is not None:
+        lengths = torch.as_tensor(lengths, device=logits.device)
+        mask = torch.arange(n_rows, device=logits.device)[None, :] < lengths[:, None]
+    if mask is None:
+        return offsets, None
+    if mask.shape != (n_bags, n_rows):
+        raise ValueError(
+            f"mask must have the shape {(n_bags, n_rows)}, true where there is an instance; got "
+            f"{tuple(mask.shape)}."
+        )
+    return offsets, ~mask.to(device=logits.device, dtype=torch.bool).reshape(-1)
+
+
+def bag_offsets(
+    offsets: Tensor | Sequence[int] | None,
+    lengths: Tensor | Sequence[int] | None,
+    logits: Tensor,
+) -> Tensor:
+    """Return where bags begin and end among flat logits."""
+    if (offsets is None) == (lengths is None):
+        raise ValueError("give offsets or lengths of the bags: one of them.")
+    if lengths is not None:
+        lengths = torch.as_tensor(lengths, device=logits.device, dtype=torch.int64)
+        offsets = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
+    offsets = torch.as_tensor(offsets, device=logits.device)
+    if offsets.ndim != 1 or len(offsets) == 0 or offsets.is_floating_point():
+        raise ValueError("offsets must be a 1-D tensor of integers, one more than there are bags.")
+    if not offsets.is_cuda:
+        whole = len(logits)
+        if offsets[0] != 0 or offsets[-1] != whole or bool((offsets.diff() < 0).any()):
+            raise ValueError(f"offsets must rise from 0 to the number of instances, {whole}.")
+    return offsets.to(torch.int64)
+
+
+def label_sets(targets: Targets, n_bags: int, n_classes: int, device: torch.device) -> Tensor:
+    """Return label sets as int8 of shape (n_bags, n_classes)."""
+    if not isinstance(targets, Tensor):
+        return listed_label_sets(targets, n_bags, n_classes, device)
+    if targets.shape != (n_bags, n_classes):
+        raise ValueError(
+            f"targets must have one row per bag and one column per class: shape "
+            f"{(n_bags, n_classes)}; got {tuple(targets.shape)}."
+        )
+    if not targets.is_cuda and not bool(((targets == 1) | (targets == 0) | (targets == -1)).all()):
+        raise ValueError("targets must hold 1 (present), 0 (absent) or -1 (unknown).")
+    return targets.to(device=device, dtype=torch.int8).contiguous()
+
+
+def listed_label_sets(
+    targets: Sequence[Sequence[int] | Tensor], n_bags: int, n_classes: int, device: torch.device
+) -> Tensor:
+    """Return lists of classes as int8 of shape (n_bags, n_classes)."""
+    if len(targets) != n_bags:
+        raise ValueError(f"targets must list the classes of {n_bags} bags; got {len(targets)}.")
+    sets = torch.zeros((n_bags, n_classes), dtype=torch.int8)
+    for b, classes in enumerate(targets):
+        classes = torch.as_tensor(classes, dtype=torch.int64).cpu()
+        if bool(((classes < 0) | (classes >= n_classes)).any()):
+            raise ValueError(
+                f"targets of bag {b} must be classes, 0 to {n_classes - 1}; got {classes.tolist()}."
+            )
+        sets[b, classes] = 1
+    return sets.to(device)
+
+
+def rates(values: Rates, name: str, n_classes: int, logits: Tensor) -> Tensor | None:
+    """Return rates as one number per class, or None where there are none."""
+    if values is None:
+        return None
+    dtype = torch.float64 if logits.dtype == torch.float64 else torch.float32
+    values = torch.as_tensor(values, dtype=dtype)
+    if values.shape not in ((), (n_classes,)):
+        raise ValueError(
+            f"{name} must be one rate, or one for each of {n_classes} classes; got shape "
+            f"{tuple(values.shape)}."
+        )
+    if not values.is_cuda and not bool(((values >= 0) & (values < 1)).all()):
+        raise ValueError(f"{name} must hold probabilities, at least 0 and below 1.")
+    return values.detach().to(logits.device).expand(n_classes).contiguous()
