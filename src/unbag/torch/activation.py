@@ -144,11 +144,11 @@ class _Activation(torch.autograd.Function):
     def backward(ctx: Any, *gradients):
         (x,) = ctx.saved_tensors
         (gradient,) = gradients
+        # In place: it was made by the product of the next layer, and nobody else has it.
         gradient = gradient.contiguous()
-        result = torch.empty_like(gradient)
-        arrays = x.numpy(), gradient.numpy(), result.numpy()
+        arrays = x.numpy(), gradient.numpy()
         in_shares(lambda start, stop: pass_back(*arrays, start, stop), x)
-        return result, bag_sums(result, ctx.rows), None, None, None
+        return gradient, bag_sums(gradient, ctx.rows), None, None, None
 
 
 def spread_over_bags(values: Tensor, rows: BagRows) -> Tensor:
@@ -244,13 +244,13 @@ def cut_and_drop(x, shift, bag, limit, keys, start, stop):
 
 
 @kernel
-def pass_back(x, gradient, result, start, stop):
-    """Pass a gradient on where an activation is not zero."""
+def pass_back(x, gradient, start, stop):
+    """Keep a gradient where an activation is not zero, in place."""
     n_rows, n_units = x.shape[1], x.shape[2]
     for at in range(start, stop):
         m, r = at // n_rows, at % n_rows
         for u in range(n_units):
-            result[m, r, u] = gradient[m, r, u] if x[m, r, u] > 0 else np.float32(0.0)
+            gradient[m, r, u] = gradient[m, r, u] if x[m, r, u] > 0 else np.float32(0.0)
 
 
 @kernel

@@ -21,7 +21,7 @@ WARM_UP = 20
 # Hidden units, of all instances and members of a batch together, that memory is expected to hold.
 FULL_BATCH = 2**28
 # Hidden units of members that go through a step together on the CPU: few enough for its cache.
-CACHED = 2**21
+CACHED = 2**22
 
 
 @dataclass(frozen=True)
