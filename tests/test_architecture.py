@@ -29,6 +29,7 @@ LAYERS = (
     {"models"},
     {"pipeline"},
     {"estimators"},
+    {"torch"},
     {"annotations"},
     {"report", "experiments", "demo"},
     {"cli"},
