@@ -5,6 +5,7 @@ one product of matrices together.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -79,7 +80,7 @@ class MemberNetworks(nn.Module):
             return torch.empty(n_members, *shape).uniform_(-bound, bound, generator=generator)
 
         widths = [n_features, *hidden, n_columns]
-        layers = [(n_in, n_out) for n_in, n_out in zip(widths[:-1], widths[1:], strict=True)]
+        layers = list(pairwise(widths))
         weights = [draw(n_in, n_in, n_out) for n_in, n_out in layers]
         biases = [draw(n_in, 1, n_out) for n_in, n_out in layers]
         context = []
@@ -142,9 +143,7 @@ class MemberNetworks(nn.Module):
             for name in parts[0]
         ))  # fmt: skip
 
-    def forward(
-        self, X: Tensor, rows: BagRows, disturbance: Disturbance | None = None
-    ) -> Tensor:
+    def forward(self, X: Tensor, rows: BagRows, disturbance: Disturbance | None = None) -> Tensor:
         """Score instances.
 
         Parameters
