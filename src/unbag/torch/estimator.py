@@ -1,13 +1,10 @@
 """The network that is ready to fit."""
 
 import copy
-import math
-import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from numbers import Integral
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 import torch
@@ -18,31 +15,22 @@ from torch import nn
 from unbag._warnings import warn_caller
 from unbag.estimators import ORLogisticRegression
 from unbag.estimators.contract import BagsLike, LabelSetsLike, RandomState
-from unbag.estimators.instances import Threshold, UnionClassifier
-from unbag.fitting import SCALINGS, Scale, Scaling, Training
+from unbag.estimators.instances import Threshold
+from unbag.fitting import Scaling, Training
 from unbag.fitting.solvers import InterruptedFitWarning
-from unbag.models import ModelFileError
 from unbag.union import UnionProblem
 from unbag.union.policy import OnIntractable
-from unbag.validation import (
-    all_or_nothing,
-    bag_weights,
-    check_choices,
-    check_numbers,
-    check_positive_integers,
-    check_scaling,
-)
+from unbag.validation import all_or_nothing, bag_weights, check_scaling
 
-from .activation import BagRows
-from .encoding import piecewise_linear, quantile_edges
+from .answers import NetworkClassifier
+from .batches import DivergedError, LearningBags, Settings
+from .encoding import quantile_edges
 from .network import MemberNetworks
-from .training import Course, LearningBags, Settings, Trainer
-
-# Hidden units, of all members together, that are computed at once when instances are scored.
-SCORED_AT_ONCE = 2**24
+from .parameters import check_parameters
+from .training import Course, Trainer
 
 
-class ORNetwork(UnionClassifier):
+class ORNetwork(NetworkClassifier):
     """Learn to label instances from the label sets of their bags, by neural networks.
 
     The model of `ORLogisticRegression` with small networks in the place of linear scores, and
@@ -210,21 +198,10 @@ class ORNetwork(UnionClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    weights_: list[np.ndarray]
-    biases_: list[np.ndarray]
-    context_: list[np.ndarray]
-    has_background_: bool
     converged_: bool
 
     # Networks decide on impossible bags as linear models do.
     _possible_label_sets = ORLogisticRegression._possible_label_sets
-
-    @property
-    def _has_background(self):
-        return self.has_background_
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "weights_")
 
     @all_or_nothing
     def fit(
@@ -251,7 +228,7 @@ class ORNetwork(UnionClassifier):
         -------
         self
         """
-        self._check_parameters()
+        check_parameters(self)
         start = self._start()
         bags, labels = self._read_training(X, y)
         check_scaling(bags, self.scaling)
@@ -304,20 +281,10 @@ class ORNetwork(UnionClassifier):
 
     def _learn_inputs(self, bags, problem, used, weight):
         """Learn from the training instances how features become inputs."""
-        self.scale_: Scale = Training(bags, problem, used, weight, scaling=self.scaling).scale
+        self.scale_ = Training(bags, problem, used, weight, scaling=self.scaling).scale
         self.__dict__.pop("edges_", None)
         if self.encoding == "quantile":
-            self.edges_: np.ndarray = quantile_edges(self._scaled(bags.X))
-
-    def _scaled(self, X):
-        return (X.astype(np.float64, copy=False) - self.scale_.shift) / self.scale_.scale
-
-    def _inputs(self, X, dtype):
-        """Return what networks are shown of features."""
-        inputs = self._scaled(X)
-        if hasattr(self, "edges_"):
-            inputs = np.hstack([inputs, piecewise_linear(inputs, self.edges_)])
-        return inputs.astype(dtype, copy=False)
+            self.edges_ = quantile_edges(self._scaled(bags.X))
 
     def _learn(self, bags, start):
         """Take all steps of all rounds, and keep what was reached even when interrupted."""
@@ -352,7 +319,7 @@ class ORNetwork(UnionClassifier):
         with torch.random.fork_rng([device] if device.type == "cuda" else []):
             torch.manual_seed(seed)
             network = start[0] if start is not None else self._drawn_networks(bags, seed)
-            trainer = Trainer(network, encoder, bags, self._settings(), generator)
+            trainer = Trainer(network, encoder, bags, Settings.of(self), generator)
             try:
                 return trainer.run(course)
             finally:
@@ -370,31 +337,15 @@ class ORNetwork(UnionClassifier):
             self.n_members, n_inputs, self.hidden, n_columns, self.context_units, generator
         )
 
-    def _settings(self):
-        return Settings(
-            max_iter=self.max_iter,
-            learning_rate=self.learning_rate,
-            weight_decay=self.weight_decay,
-            dropout=self.dropout,
-            noise=self.noise,
-            batch_size=self.batch_size,
-            missed=self.missed,
-            false=self.false,
-            on_intractable=self.on_intractable,
-        )
-
     def _keep(self, networks, encoder):
         """Turn networks into learnt attributes."""
         for name, parts in networks.named_parts().items():
             setattr(self, f"{name}_", [part.detach().cpu().numpy() for part in parts])
         if not all(np.isfinite(part).all() for part in (*self.weights_, *self.biases_)):
-            raise ValueError(
-                "The networks' weights have become infinite or NaN: lower learning_rate, or scale "
-                "the features."
-            )
+            raise DivergedError
         self.__dict__.pop("encoder_", None)
         if encoder is not None:
-            self.encoder_: nn.Module = encoder.cpu().eval()
+            self.encoder_ = encoder.cpu().eval()
 
     def _taught(self, bags):
         """Return the bags with what the networks make of their instances, given the label sets."""
@@ -417,115 +368,3 @@ class ORNetwork(UnionClassifier):
             line = f"\riteration {iteration}/{n_steps}  log-likelihood {log_likelihood:.6g} "
             print(line, end="", file=sys.stderr, flush=True)
         return self.callback is not None and self.callback(iteration, log_likelihood)
-
-    def _networks(self):
-        """Return the fitted networks, on the CPU."""
-        parts = (self.weights_, self.biases_, self.context_)
-        return MemberNetworks(*([torch.from_numpy(each) for each in part] for part in parts))
-
-    def _device(self):
-        if self.device == "auto":
-            return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        return torch.device(self.device)
-
-    def _label_scores(self, bags):
-        return self._scored(self._tensor(bags.X), bags.offsets)
-
-    def _instance_log_proba(self, X):
-        """Score instances that are each alone in its bag."""
-        return self._scored(self._tensor(X), np.arange(len(X) + 1))
-
-    def _tensor(self, X):
-        return torch.from_numpy(self._inputs(X, np.float64))
-
-    @torch.no_grad()
-    def _scored(self, X, offsets):
-        """Compute log-probabilities, the mean over members of probabilities, in float64.
-
-        Whole bags at a time, so that what is said of a bag does not depend on the others.
-        """
-        device = self._device()
-        # A model file may come from a machine with other devices.
-        if device.type == "cuda" and not torch.cuda.is_available():
-            device = torch.device("cpu")
-        networks = self._networks().double().to(device)
-        encoder = getattr(self, "encoder_", None)
-        if encoder is not None:
-            encoder = copy.deepcopy(encoder).double().to(device)
-        answers = [np.empty((0, self.biases_[-1].shape[2]))]
-        for first, last in networks.affordable(offsets, SCORED_AT_ONCE):
-            inputs = X[offsets[first] : offsets[last]].to(device)
-            features = inputs if encoder is None else encoder(inputs)
-            rows = BagRows.of(offsets[first : last + 1] - offsets[first], device)
-            logits = networks(features.expand(networks.n_members, *features.shape), rows)
-            log_proba = torch.logsumexp(torch.log_softmax(logits, 2), 0)
-            answers.append((log_proba - math.log(networks.n_members)).cpu().numpy())
-        return np.concatenate(answers)
-
-    def save(self, path: str | os.PathLike[str], *, info: dict[str, Any] | None = None) -> None:
-        """Write the fitted model to a file that `unbag.load` reads; it holds no code.
-
-        Parameters
-        ----------
-        path : str or path-like
-            An old file there is replaced when the new one is complete, and else stays.
-        info : dict, optional
-            Facts to keep with the model, of what JSON can hold, for
-            `unbag.models.read_header`.
-        """
-        if self.encoder is not None:
-            raise ModelFileError(
-                "A model file holds no code, and so no encoder: save encoder_.state_dict() by "
-                "torch.save, or give the encoder's features to a network without one."
-            )
-        super().save(path, info=info)
-
-    def _check_parameters(self):
-        check_numbers(
-            self, dropout=(0, 0.99), noise=(0, np.inf), weight_decay=(0, np.inf),
-            learning_rate=(0, np.inf), missed=(0, 0.99), false=(0, 0.99),
-        )  # fmt: skip
-        check_positive_integers(self, "n_members", "max_iter")
-        for name in ("context_units", "distill"):
-            if not is_count(getattr(self, name)):
-                raise ValueError(f"{name} must be 0 or more; got {getattr(self, name)!r}.")
-        if self.batch_size is not None:
-            check_positive_integers(self, "batch_size")
-        layers = self.hidden if isinstance(self.hidden, tuple | list) else ()
-        if not layers or not all(is_count(units) and units for units in layers):
-            raise ValueError(
-                f"hidden must be a tuple of units, one number for each layer; got {self.hidden!r}."
-            )
-        check_choices(
-            self,
-            encoding=(None, "quantile"),
-            on_impossible=("relax", "drop", "raise"),
-            on_intractable=("relax", "raise"),
-            scaling=SCALINGS,
-            background=(False, True, "auto"),
-        )
-        if self.encoder is not None and not isinstance(self.encoder, nn.Module):
-            raise ValueError(f"encoder must be a torch.nn.Module; got {self.encoder!r}.")
-        check_device(self.device)
-        self._check_threshold()
-
-
-def is_count(value: Any) -> bool:
-    """Return whether a value is a whole number, not below zero."""
-    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 0
-
-
-def check_device(name: Any) -> None:
-    """Raise an error unless a fit can run on a device."""
-    try:
-        device = None if name == "auto" else torch.device(name)
-    except (RuntimeError, TypeError):
-        raise ValueError(
-            f'device must be "auto", or a device of torch\'s, such as "cpu"; got {name!r}.'
-        ) from None
-    if device is None or device.type == "cpu":
-        return
-    if device.type != "cuda":
-        raise ValueError(f"device must be a CPU or a CUDA device; got {name!r}.")
-    if not torch.cuda.is_available():
-        raise ValueError(f"device must be one that is there: torch finds no CUDA; got {name!r}.")
