@@ -10,7 +10,8 @@ from unbag.union import ImpossibleBagError
 from unbag.union.policy import ON_IMPOSSIBLE, ON_INTRACTABLE, OnImpossible, OnIntractable
 
 from .arguments import PADDING, BagBatch, Rates, Targets, read_batch
-from .operators import IMPOSSIBLE, union
+from .counts import IMPOSSIBLE
+from .operators import union
 
 Reduction: TypeAlias = Literal["mean", "instances", "sum", "none"]
 REDUCTIONS: tuple[Reduction, ...] = ("mean", "instances", "sum", "none")

@@ -17,11 +17,8 @@ from torch import Tensor
 
 from unbag.union import UnionProblem
 
-from .arguments import PADDING
-
-# Places in `counts`: bags that no labelling explains, that needed the slower of two kernels, of
-# which labels were relaxed, and that no kernel could hold.
-IMPOSSIBLE, SLOW, RELAXED, INTRACTABLE = range(4)
+from .arguments import PADDING, working_dtype
+from .counts import IMPOSSIBLE, RELAXED
 
 Answer = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
 
@@ -88,11 +85,6 @@ def _(
     counts[RELAXED] = int(result.relaxed.any(axis=1).sum())
     kept = posterior[:, :-1].to(logits.dtype), log_ratio.to(logits.dtype)
     return log_likelihood, normaliser, labels, *kept, counts
-
-
-def working_dtype(logits: Tensor) -> torch.dtype:
-    """Return the precision in which rows are normalised: that of the logits, but no half one."""
-    return torch.float64 if logits.dtype == torch.float64 else torch.float32
 
 
 def bag_of_rows(offsets: Tensor) -> Tensor:
@@ -187,8 +179,9 @@ def union_gradient(
         from . import cuda
 
         return cuda.union_gradient(
-            scale, logits, targets, pins, missed, background, normaliser, labels, posteriors, log_ratio, offsets
-        )
+            scale, logits, offsets, targets, pins, missed, background, normaliser, labels,
+            posteriors, log_ratio,
+        )  # fmt: skip
     dtype = working_dtype(logits)
     row_bag = bag_of_rows(offsets)
     row_scale = scale.to(dtype)[row_bag]

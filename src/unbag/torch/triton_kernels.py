@@ -17,8 +17,8 @@ there too: nothing waits for the device.
 import triton
 import triton.language as tl
 
-# Label sets larger than this are left to the kernel that adds positive numbers only.
-LARGEST_SUMMED = tl.constexpr(8)
+# A row without an instance, as in `unbag.torch.arguments`.
+PADDING = tl.constexpr(-2)
 EPSILON = tl.constexpr(2.220446049250313e-16)
 # Doubles of a program's own: weights of 256 sets, sixteen rows of shares, slack and scales.
 SCRATCH = tl.constexpr(256 + 16 * 8 + 32)
@@ -111,7 +111,7 @@ def slack_weight(
     if BACKGROUND:
         weight = tl.where((c == N_TARGETS)[None, :], 1.0, weight)
     if PINNED:
-        weight = tl.where((pin < 0)[:, None] | (c[None, :] == pin[:, None]), weight, 0.0)
+        weight = tl.where((pin == -1)[:, None] | (c[None, :] == pin[:, None]), weight, 0.0)
     return weight
 
 
@@ -182,6 +182,8 @@ def read_rows(
         log_slack = (largest + tl.log(total) - normaliser).to(tl.float64)
         log_slack = tl.where(largest == float("-inf"), float("-inf"), log_slack)
 
+    if PINNED:
+        log_slack = tl.where(pin == PADDING, 0.0, log_slack)
     tl.store(slack + row, log_slack, mask=inside)
 
 
@@ -222,7 +224,7 @@ def normalise_rows(
         share += tl.log(1.0 - rate)[None, :]
     if PINNED:
         pin = tl.load(pins + row, mask=inside, other=-1)
-        may = (pin < 0)[:, None] | (label[None, :] == pin[:, None])
+        may = (pin == -1)[:, None] | (label[None, :] == pin[:, None])
         share = tl.where(may, share, float("-inf"))
     log_slack = tl.load(slack + row, mask=inside, other=0.0).to(tl.float64)
     largest = tl.maximum(tl.max(share, 1), log_slack)
@@ -442,7 +444,6 @@ def write_gradient(
     logits,
     row_bag,
     labels,
-    n_required,
     targets,
     pins,
     missed,
@@ -468,18 +469,18 @@ def write_gradient(
     inside = row < n_rows
     bag = tl.load(row_bag + row, mask=inside, other=0).to(tl.int64)
     scale = tl.load(bag_scale + bag, mask=inside, other=0.0).to(DTYPE)
-    counted = scale != 0
     normaliser = tl.load(log_normaliser + row, mask=inside, other=0.0)
     ratio = tl.load(log_ratio + row, mask=inside, other=float("-inf")).to(DTYPE)
     with_slack = tl.max(ratio, 0) > float("-inf")
     pin = tl.full([ROWS], -1, tl.int64)
     if PINNED:
         pin = tl.load(pins + row, mask=inside, other=-1)
+        scale = tl.where(pin == PADDING, 0.0, scale)
+    counted = scale != 0
     columns = tl.arange(0, BLOCK)
-    k = tl.minimum(tl.load(n_required + bag, mask=inside, other=0), WIDTH)
     j = tl.arange(0, WIDTH)
-    listed = inside[:, None] & (j[None, :] < k[:, None])
-    label = tl.load(labels + bag[:, None] * WIDTH + j[None, :], mask=listed, other=0)
+    label = tl.load(labels + bag[:, None] * WIDTH + j[None, :], mask=inside[:, None], other=-1)
+    listed = label >= 0
     posterior = tl.load(posteriors + row[:, None] * WIDTH + j[None, :], mask=listed, other=0.0)
     for start in tl.static_range(0, N_CLASSES, BLOCK):
         c = start + columns
