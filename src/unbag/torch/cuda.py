@@ -46,13 +46,10 @@ def union(
     logits = logits.contiguous()
     (n_rows, n_classes), (n_bags, n_targets) = logits.shape, targets.shape
     dtype, device = working_dtype(logits), logits.device
-    labels, n_required, has_optional = listed(targets)
-    counts = torch.zeros(4, dtype=torch.int64, device=device)
-    if on_intractable == "relax" and n_targets > MOST_CHAINED:
-        too_many = n_required > MOST_CHAINED
-        targets = torch.where(too_many[:, None] & (targets == 1), -1, targets)
-        labels, n_required, has_optional = listed(targets)
-        counts[RELAXED] = too_many.sum()
+    relax = on_intractable == "relax"
+    labels, n_required, openness, n_large = listed(targets, offsets, relax)
+    # Copied while the rows are read, so that nobody waits for more than the lists.
+    large, is_copied = (None, None) if relax else copied(n_large)
     queues, lengths = queued(n_required)
     row_bag = bag_of_rows(offsets, n_rows)
     normaliser = torch.empty(n_rows, dtype=dtype, device=device)
@@ -63,7 +60,7 @@ def union(
     flags: dict[str, Any] = {"PINNED": pins is not None, "MISSED": missed is not None}
     rows, block = tile(n_classes)
     kernels.read_rows[(triton.cdiv(n_rows, rows),)](
-        logits, row_bag, has_optional, targets, pins, missed, normaliser, log_ratio, n_rows,
+        logits, row_bag, openness, targets, pins, missed, normaliser, log_ratio, n_rows,
         N_CLASSES=n_classes, N_TARGETS=n_targets, STRIDE=n_classes, ROWS=rows, BLOCK=block,
         BACKGROUND=background, DTYPE=triton_type(dtype), num_warps=1, **flags,
     )  # fmt: skip
@@ -79,8 +76,9 @@ def union(
             COLUMNS=max(2, triton.next_power_of_2(k)), WIDTH=WIDTH, STRIDE=n_classes,
             FALSE=false is not None, num_warps=1, **flags,
         )  # fmt: skip
+    counts = torch.zeros(4, dtype=torch.int64, device=device)
     programs = min(n_bags, CHAIN_PROGRAMS)
-    floats = min(MOST_FLOATS, triton.next_power_of_2((n_rows + 3) << min(MOST_CHAINED, n_targets)))
+    floats = chain_floats(n_rows, n_targets)
     scratch = torch.empty((programs, floats), dtype=torch.float64, device=device)
     walk_chain[(programs,)](
         queues[-1], lengths[-1:], logits, *inputs, n_required, pins, missed, false, normaliser,
@@ -90,7 +88,9 @@ def union(
         RELAX_INTRACTABLE=on_intractable == "relax", DTYPE=triton_type(dtype), **flags,
     )  # fmt: skip
     counts[SLOW] = lengths[-1]
-    if on_intractable == "raise" and int(counts[INTRACTABLE]):
+    if relax:
+        counts[RELAXED] += n_large[0]
+    elif is_large(large, is_copied) and int(counts[INTRACTABLE]):
         labels, posteriors = on_the_cpu(
             logits, offsets, targets, pins, missed, false, background, on_impossible, row_bag,
             log_likelihood, labels, posteriors, log_ratio, counts,
@@ -100,21 +100,43 @@ def union(
     return log_likelihood, normaliser, labels, posteriors, log_ratio, counts
 
 
-def listed(targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """List the classes that each bag requires, count them, and find bags with optional ones."""
+def listed(targets: Tensor, offsets: Tensor, relax: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """List the classes that each bag requires, and count them; see `kernels.list_required`."""
     n_bags, n_targets = targets.shape
     device = targets.device
     labels = torch.full((n_bags, WIDTH), -1, dtype=torch.int32, device=device)
     n_required = torch.empty(n_bags, dtype=torch.int32, device=device)
-    has_optional = torch.empty(n_bags, dtype=torch.int8, device=device)
+    openness = torch.empty(n_bags, dtype=torch.int32, device=device)
+    n_large = torch.zeros(1, dtype=torch.int32, device=device)
     if n_targets % 4:
         targets = torch.nn.functional.pad(targets, (0, -n_targets % 4))
     words = targets.view(torch.int32)
     kernels.list_required[(n_bags,)](
-        words, labels, n_required, has_optional, N_WORDS=words.shape[1], WIDTH=WIDTH,
+        words, offsets, labels, n_required, openness, n_large, N_WORDS=words.shape[1],
+        MOST_LABELS=MOST_CHAINED, MOST_FLOATS=MOST_FLOATS, RELAX=relax, WIDTH=WIDTH,
         BLOCK=min(triton.next_power_of_2(words.shape[1]), 1024), num_warps=1,
     )  # fmt: skip
-    return labels, n_required, has_optional
+    return labels, n_required, openness, n_large
+
+
+def copied(number: Tensor) -> tuple[Tensor, torch.cuda.Event]:
+    """Begin to copy a number to the CPU; the event says when it is there."""
+    there = torch.empty(1, dtype=number.dtype, pin_memory=True)
+    there.copy_(number, non_blocking=True)
+    event = torch.cuda.Event()
+    event.record()
+    return there, event
+
+
+def is_large(number: Tensor, event: torch.cuda.Event) -> bool:
+    """Return whether some bags might fit nowhere, which the lists alone tell."""
+    event.synchronize()
+    return bool(number[0])
+
+
+def chain_floats(n_rows: int, n_targets: int) -> int:
+    """Return how many doubles a chain has: no more than all rows could need."""
+    return min(MOST_FLOATS, triton.next_power_of_2((n_rows + 3) << min(MOST_CHAINED, n_targets)))
 
 
 def queued(n_required: Tensor) -> tuple[Tensor, Tensor]:
@@ -212,10 +234,18 @@ def union_gradient(
     gradient = torch.empty_like(logits)
     rows, block = tile(n_classes)
     kernels.write_gradient[(triton.cdiv(n_rows, rows),)](
-        logits, bag_of_rows(offsets, n_rows), labels, targets, pins, missed, normaliser, posteriors,
-        log_ratio, scale, gradient, n_rows,
+        logits, bag_of_rows(offsets, n_rows), labels, relaxed_bags(labels), targets, pins,
+        missed, normaliser, posteriors, log_ratio, scale, gradient, n_rows,
         N_CLASSES=n_classes, N_TARGETS=targets.shape[1], STRIDE=n_classes, WIDTH=labels.shape[1],
         ROWS=rows, BLOCK=block, PINNED=pins is not None, MISSED=missed is not None,
         BACKGROUND=background, DTYPE=triton_type(normaliser.dtype), num_warps=2,
     )  # fmt: skip
     return gradient
+
+
+def relaxed_bags(labels: Tensor) -> Tensor:
+    """Mark the bags whose labels may all have been taken as optional: nothing is listed of them.
+
+    Nor is of those that require nothing, for which the mark has no meaning.
+    """
+    return torch.where(labels[:, 0] < 0, kernels.RELAXED.value, 0).to(torch.int32)

@@ -87,6 +87,7 @@ def walk_chain(
         n_states = (1 << tl.minimum(k, MOST_LABELS)).to(tl.int64)
         fits = (k <= MOST_LABELS) & ((end - start + 3) * n_states <= MOST_FLOATS)
         forward = scratch + tl.program_id(0).to(tl.int64) * MOST_FLOATS
+        backward = forward + (end - start + 1) * n_states
         log_z = tl.full([], float("-inf"), tl.float64)
         if fits:
             for first in range(0, n_states, BLOCK):
@@ -121,7 +122,6 @@ def walk_chain(
                     )
                     tl.store(before + n_states + state, log_add(kept, moves), mask=inside)
             tl.debug_barrier()
-            backward = forward + (end - start + 1) * n_states
             for first in range(0, n_states, BLOCK):
                 state = first + block
                 inside = state < n_states
@@ -170,8 +170,8 @@ def walk_chain(
                         shown = tl.load(
                             after + (state | (1 << j)), mask=inside, other=float("-inf")
                         )
-                        through = tl.sum(tl.exp(came + share + shown - log_z), 0)
-                        posterior += tl.where(column == j, through, 0.0)
+                        showing = tl.sum(tl.exp(came + share + shown - log_z), 0)
+                        posterior += tl.where(column == j, showing, 0.0)
                         total = log_add(total, shown + share)
                     tl.store(ahead + state, total, mask=inside)
                 tl.store(
@@ -185,7 +185,7 @@ def walk_chain(
                 tl.store(slack + row, log_ratio)
         else:
             # Every row by itself: what its labels make of it where none is required.
-            relax = (fits & RELAX_IMPOSSIBLE) | ((not fits) & RELAX_INTRACTABLE)
+            relax = (fits & RELAX_IMPOSSIBLE) | ((~fits) & RELAX_INTRACTABLE)
             log_scale = tl.zeros([], tl.float64)
             for row in range(start, end):
                 log_allowed = tl.load(slack + row).to(tl.float64)
@@ -210,5 +210,5 @@ def walk_chain(
                 tl.store(log_likelihood + bag, tl.where(relax, log_scale, float("nan")))
             relaxed = relax & (log_scale > float("-inf"))
             tl.atomic_add(counts + 2, relaxed.to(tl.int64))
-            tl.atomic_add(counts + 0, (fits & (not relaxed)).to(tl.int64))
-            tl.atomic_add(counts + 3, ((not fits) & (not relaxed)).to(tl.int64))
+            tl.atomic_add(counts + 0, (fits & (~relaxed)).to(tl.int64))
+            tl.atomic_add(counts + 3, ((~fits) & (~relaxed)).to(tl.int64))

@@ -19,6 +19,9 @@ import triton.language as tl
 
 # A row without an instance, as in `unbag.torch.arguments`.
 PADDING = tl.constexpr(-2)
+# What the classes of a bag may be beside required and forbidden.
+OPTIONAL = tl.constexpr(1)
+RELAXED = tl.constexpr(2)
 EPSILON = tl.constexpr(2.220446049250313e-16)
 # Doubles of a program's own: weights of 256 sets, sixteen rows of shares, slack and scales.
 SCRATCH = tl.constexpr(256 + 16 * 8 + 32)
@@ -32,14 +35,23 @@ def multiply(a, b):
 @triton.jit
 def list_required(
     words,
+    offsets,
     labels,
     n_required,
-    has_optional,
+    openness,
+    largest,
     N_WORDS: tl.constexpr,
+    MOST_LABELS: tl.constexpr,
+    MOST_FLOATS: tl.constexpr,
+    RELAX: tl.constexpr,
     WIDTH: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     """List the classes that each bag requires, count them, and find bags with optional ones.
+
+    `openness` is OPTIONAL of a bag with optional classes, and RELAXED of one that requires too many
+    and of which all are taken as optional (where RELAX says so). `largest` counts these, or else
+    the bags that no kernel might hold.
 
     Targets come as words of four bytes, each 1 (required), 0 or -1 (optional).
     """
@@ -66,8 +78,19 @@ def list_required(
             tl.store(labels + bag * WIDTH + position, c)
             required = tl.where(4 * place + byte == c, required & ~lowest, required)
         found += here
-    tl.store(n_required + bag, found)
-    tl.store(has_optional + bag, (optional > 0).to(tl.int8))
+    too_many = found > MOST_LABELS
+    if RELAX:
+        # What one thread has listed, others take back.
+        tl.debug_barrier()
+        tl.store(labels + bag * WIDTH + tl.arange(0, WIDTH), -1, mask=too_many)
+        tl.store(n_required + bag, tl.where(too_many, 0, found))
+        tl.store(openness + bag, tl.where(too_many, RELAXED, (optional > 0).to(tl.int32)))
+    else:
+        tl.store(n_required + bag, found)
+        tl.store(openness + bag, (optional > 0).to(tl.int32))
+        n = tl.load(offsets + bag + 1) - tl.load(offsets + bag)
+        too_many = too_many | ((n + 3) * (1 << tl.minimum(found, MOST_LABELS)) > MOST_FLOATS)
+    tl.atomic_add(largest, 1, mask=too_many)
 
 
 @triton.jit
@@ -86,6 +109,7 @@ def sort_bags(n_required, queues, queue_lengths, n_bags, N_QUEUES: tl.constexpr,
 @triton.jit
 def slack_weight(
     targets,
+    openness,
     missed,
     bag,
     c,
@@ -103,11 +127,13 @@ def slack_weight(
     """
     known = inside[:, None] & (c < N_TARGETS)[None, :]
     y = tl.load(targets + bag[:, None] * N_TARGETS + c[None, :], mask=known, other=0)
+    relaxed = tl.load(openness + bag, mask=inside, other=0) == RELAXED
+    optional = (y == -1) | ((y == 1) & relaxed[:, None])
     if MISSED:
         rate = tl.load(missed + c, mask=c < N_TARGETS, other=0.0).to(DTYPE)
-        weight = tl.where(y == -1, 1.0, rate[None, :])
+        weight = tl.where(optional, 1.0, rate[None, :])
     else:
-        weight = (y == -1).to(DTYPE)
+        weight = optional.to(DTYPE)
     if BACKGROUND:
         weight = tl.where((c == N_TARGETS)[None, :], 1.0, weight)
     if PINNED:
@@ -119,7 +145,7 @@ def slack_weight(
 def read_rows(
     logits,
     row_bag,
-    has_optional,
+    openness,
     targets,
     pins,
     missed,
@@ -147,8 +173,7 @@ def read_rows(
         pin = tl.load(pins + row, mask=inside, other=-1)
     with_slack = MISSED or BACKGROUND
     if not with_slack:
-        optional = tl.load(has_optional + bag, mask=inside, other=0)
-        with_slack = tl.max(optional.to(tl.int32), 0) > 0
+        with_slack = tl.max(tl.load(openness + bag, mask=inside, other=0), 0) > 0
 
     largest = tl.full([ROWS], float("-inf"), DTYPE)
     total = tl.zeros([ROWS], DTYPE)
@@ -172,7 +197,7 @@ def read_rows(
             here = inside[:, None] & (c < N_CLASSES)[None, :]
             x = tl.load(start_of_row[:, None] + c[None, :], mask=here, other=float("-inf")).to(DTYPE)
             weight = slack_weight(
-                targets, missed, bag, c, pin, inside, N_TARGETS, PINNED, MISSED, BACKGROUND, DTYPE
+                targets, openness, missed, bag, c, pin, inside, N_TARGETS, PINNED, MISSED, BACKGROUND, DTYPE
             )
             x = tl.where(weight > 0, x + tl.log(weight), float("-inf"))
             peak = tl.maximum(largest, tl.max(x, 1))
@@ -444,6 +469,7 @@ def write_gradient(
     logits,
     row_bag,
     labels,
+    openness,
     targets,
     pins,
     missed,
@@ -490,7 +516,7 @@ def write_gradient(
         residual = tl.exp(log_prior)
         if with_slack:
             weight = slack_weight(
-                targets, missed, bag, c, pin, inside, N_TARGETS, PINNED, MISSED, BACKGROUND, DTYPE
+                targets, openness, missed, bag, c, pin, inside, N_TARGETS, PINNED, MISSED, BACKGROUND, DTYPE
             )
             residual -= tl.where(weight > 0, weight * tl.exp(log_prior + ratio[:, None]), 0.0)
         value = tl.where(counted[:, None], residual * scale[:, None], 0.0)
