@@ -1,5 +1,25 @@
-"""Union losses for neural networks, and a network that is ready to fit."""
+"""Union losses for neural networks, and the approximations that they replace."""
 
-from .loss import UnionLoss, union_loss
+from unbag._extras import require
 
-__all__ = ["UnionLoss", "union_loss"]
+require("torch")
+
+from .answers import annotate, posterior  # noqa: E402
+from .approximations import (  # noqa: E402
+    AttentionPooling,
+    linear_softmax_loss,
+    max_pooling_loss,
+    noisy_or_loss,
+)
+from .loss import UnionLoss, union_loss  # noqa: E402
+
+__all__ = [
+    "AttentionPooling",
+    "UnionLoss",
+    "annotate",
+    "linear_softmax_loss",
+    "max_pooling_loss",
+    "noisy_or_loss",
+    "posterior",
+    "union_loss",
+]

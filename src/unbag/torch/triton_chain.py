@@ -118,7 +118,9 @@ def walk_chain(
                         moves = log_add(moves, lacking + share)
                     # Nothing is left of what is impossible, whatever is added to it.
                     kept = tl.where(
-                        (here == float("-inf")) | (stays == float("-inf")), float("-inf"), here + stays
+                        (here == float("-inf")) | (stays == float("-inf")),
+                        float("-inf"),
+                        here + stays,
                     )
                     tl.store(before + n_states + state, log_add(kept, moves), mask=inside)
             tl.debug_barrier()
@@ -136,7 +138,9 @@ def walk_chain(
                     forward + (end - start) * n_states + state, mask=inside, other=float("-inf")
                 )
                 both = tl.where(
-                    (last == float("-inf")) | (ending == float("-inf")), float("-inf"), last + ending
+                    (last == float("-inf")) | (ending == float("-inf")),
+                    float("-inf"),
+                    last + ending,
                 )
                 largest = tl.max(both, 0)
                 floor = tl.where(largest == float("-inf"), 0.0, largest)
@@ -191,19 +195,37 @@ def walk_chain(
                 log_allowed = tl.load(slack + row).to(tl.float64)
                 for j in range(tl.minimum(k, WIDTH)):
                     share = log_share(
-                        logits, log_normaliser, pins, missed, row, tl.load(own + j), STRIDE, PINNED, MISSED
+                        logits,
+                        log_normaliser,
+                        pins,
+                        missed,
+                        row,
+                        tl.load(own + j),
+                        STRIDE,
+                        PINNED,
+                        MISSED,
                     )
                     log_allowed = log_add(log_allowed, share)
                 log_scale += log_allowed
                 for j in range(tl.minimum(k, WIDTH)):
                     share = log_share(
-                        logits, log_normaliser, pins, missed, row, tl.load(own + j), STRIDE, PINNED, MISSED
+                        logits,
+                        log_normaliser,
+                        pins,
+                        missed,
+                        row,
+                        tl.load(own + j),
+                        STRIDE,
+                        PINNED,
+                        MISSED,
                     )
                     kept = relax & (log_allowed > float("-inf"))
                     value = tl.where(kept, tl.exp(share - log_allowed), 0.0)
                     tl.store(posteriors + row * WIDTH + j, value)
                 log_ratio = tl.where(relax, -log_allowed, float("-inf"))
-                tl.store(slack + row, tl.where(log_allowed > float("-inf"), log_ratio, float("-inf")))
+                tl.store(
+                    slack + row, tl.where(log_allowed > float("-inf"), log_ratio, float("-inf"))
+                )
             if fits:
                 tl.store(log_likelihood + bag, tl.where(relax, log_scale, float("-inf")))
             else:

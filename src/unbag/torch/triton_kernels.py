@@ -94,7 +94,9 @@ def list_required(
 
 
 @triton.jit
-def sort_bags(n_required, queues, queue_lengths, n_bags, N_QUEUES: tl.constexpr, BLOCK: tl.constexpr):
+def sort_bags(
+    n_required, queues, queue_lengths, n_bags, N_QUEUES: tl.constexpr, BLOCK: tl.constexpr
+):
     """Put each bag into the queue of those that require as many labels."""
     bag = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = bag < n_bags
@@ -195,9 +197,22 @@ def read_rows(
         for start in tl.static_range(0, N_CLASSES, BLOCK):
             c = start + columns
             here = inside[:, None] & (c < N_CLASSES)[None, :]
-            x = tl.load(start_of_row[:, None] + c[None, :], mask=here, other=float("-inf")).to(DTYPE)
+            x = tl.load(start_of_row[:, None] + c[None, :], mask=here, other=float("-inf")).to(
+                DTYPE
+            )
             weight = slack_weight(
-                targets, openness, missed, bag, c, pin, inside, N_TARGETS, PINNED, MISSED, BACKGROUND, DTYPE
+                targets,
+                openness,
+                missed,
+                bag,
+                c,
+                pin,
+                inside,
+                N_TARGETS,
+                PINNED,
+                MISSED,
+                BACKGROUND,
+                DTYPE,
             )
             x = tl.where(weight > 0, x + tl.log(weight), float("-inf"))
             peak = tl.maximum(largest, tl.max(x, 1))
@@ -428,14 +443,30 @@ def sum_over_subsets(
         for first in range(start, end, 16):
             tl.debug_barrier()
             normalise_rows(
-                logits, own, pins, missed, log_normaliser, slack, shares, rests, log_allowed,
-                first, end, K, STRIDE, COLUMNS, PINNED, MISSED,
+                logits,
+                own,
+                pins,
+                missed,
+                log_normaliser,
+                slack,
+                shares,
+                rests,
+                log_allowed,
+                first,
+                end,
+                K,
+                STRIDE,
+                COLUMNS,
+                PINNED,
+                MISSED,
             )
             tl.debug_barrier()
             log_scales += tl.load(log_allowed + tl.arange(0, 16))
             for block in tl.static_range(0, 16, ROWS):
                 if first + block < end:
-                    product *= sums_over_subsets(shares, rests, block + place, K, HIGH, LOW, COLUMNS)
+                    product *= sums_over_subsets(
+                        shares, rests, block + place, K, HIGH, LOW, COLUMNS
+                    )
         terms = sign * tl.reduce(product, 0, multiply)
         likelihood = tl.sum(tl.sum(terms, 0), 0)
         size = tl.sum(tl.sum(tl.abs(terms), 0), 0)
@@ -451,12 +482,36 @@ def sum_over_subsets(
                 tl.debug_barrier()
                 if end - start > 16:
                     normalise_rows(
-                        logits, own, pins, missed, log_normaliser, slack, shares, rests, log_allowed,
-                        first, end, K, STRIDE, COLUMNS, PINNED, MISSED,
+                        logits,
+                        own,
+                        pins,
+                        missed,
+                        log_normaliser,
+                        slack,
+                        shares,
+                        rests,
+                        log_allowed,
+                        first,
+                        end,
+                        K,
+                        STRIDE,
+                        COLUMNS,
+                        PINNED,
+                        MISSED,
                     )
                     tl.debug_barrier()
                 fold_subsets(
-                    weights, shares, rests, log_allowed, posteriors, slack, first, end, K, COLUMNS, WIDTH
+                    weights,
+                    shares,
+                    rests,
+                    log_allowed,
+                    posteriors,
+                    slack,
+                    first,
+                    end,
+                    K,
+                    COLUMNS,
+                    WIDTH,
                 )
             tl.debug_barrier()
         else:
@@ -516,7 +571,18 @@ def write_gradient(
         residual = tl.exp(log_prior)
         if with_slack:
             weight = slack_weight(
-                targets, openness, missed, bag, c, pin, inside, N_TARGETS, PINNED, MISSED, BACKGROUND, DTYPE
+                targets,
+                openness,
+                missed,
+                bag,
+                c,
+                pin,
+                inside,
+                N_TARGETS,
+                PINNED,
+                MISSED,
+                BACKGROUND,
+                DTYPE,
             )
             residual -= tl.where(weight > 0, weight * tl.exp(log_prior + ratio[:, None]), 0.0)
         value = tl.where(counted[:, None], residual * scale[:, None], 0.0)
