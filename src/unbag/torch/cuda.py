@@ -56,7 +56,6 @@ def union(
     log_ratio = torch.empty(n_rows, dtype=dtype, device=device)
     posteriors = torch.empty((n_rows, WIDTH), dtype=dtype, device=device)
     log_likelihood = torch.empty(n_bags, dtype=torch.float64, device=device)
-    error_bound = torch.zeros(n_bags, dtype=torch.float64, device=device)
     flags: dict[str, Any] = {"PINNED": pins is not None, "MISSED": missed is not None}
     rows, block = tile(n_classes)
     kernels.read_rows[(triton.cdiv(n_rows, rows),)](
@@ -70,7 +69,7 @@ def union(
     for k in range(min(MOST_SUMMED, n_targets) + 1):
         kernels.sum_over_subsets[(programs,)](
             queues[k], lengths[k:], logits, *inputs, pins, missed, false, normaliser, log_ratio,
-            posteriors, scratch, log_likelihood, error_bound, queues[-1], lengths[-1:],
+            posteriors, scratch, log_likelihood, queues[-1], lengths[-1:],
             TOLERANCE[dtype],
             K=k, ROWS=min(max(2, 256 >> k), 16), HIGH=1 << max(k - 5, 0), LOW=1 << min(k, 5),
             COLUMNS=max(2, triton.next_power_of_2(k)), WIDTH=WIDTH, STRIDE=n_classes,
@@ -104,7 +103,7 @@ def listed(targets: Tensor, offsets: Tensor, relax: bool) -> tuple[Tensor, Tenso
     """List the classes that each bag requires, and count them; see `kernels.list_required`."""
     n_bags, n_targets = targets.shape
     device = targets.device
-    labels = torch.full((n_bags, WIDTH), -1, dtype=torch.int32, device=device)
+    labels = torch.empty((n_bags, WIDTH), dtype=torch.int32, device=device)
     n_required = torch.empty(n_bags, dtype=torch.int32, device=device)
     openness = torch.empty(n_bags, dtype=torch.int32, device=device)
     n_large = torch.zeros(1, dtype=torch.int32, device=device)
@@ -152,8 +151,9 @@ def queued(n_required: Tensor) -> tuple[Tensor, Tensor]:
 
 def bag_of_rows(offsets: Tensor, n_rows: int) -> Tensor:
     """Return the bag of every row."""
-    bags = torch.arange(len(offsets) - 1, dtype=torch.int32, device=offsets.device)
-    return torch.repeat_interleave(bags, offsets.diff(), output_size=n_rows)
+    row_bag = torch.empty(n_rows, dtype=torch.int32, device=offsets.device)
+    kernels.mark_rows[(len(offsets) - 1,)](offsets, row_bag, BLOCK=32, num_warps=1)
+    return row_bag
 
 
 def tile(n_classes: int) -> tuple[int, int]:

@@ -29,7 +29,18 @@ SCRATCH = tl.constexpr(256 + 16 * 8 + 32)
 
 @triton.jit
 def multiply(a, b):
+    """Return the product, for reductions."""
     return a * b
+
+
+@triton.jit
+def mark_rows(offsets, row_bag, BLOCK: tl.constexpr):
+    """Write the number of each bag into its rows."""
+    bag = tl.program_id(0)
+    end = tl.load(offsets + bag + 1)
+    for first in range(tl.load(offsets + bag), end, BLOCK):
+        row = first + tl.arange(0, BLOCK)
+        tl.store(row_bag + row, bag, mask=row < end)
 
 
 @triton.jit
@@ -57,6 +68,9 @@ def list_required(
     """
     bag = tl.program_id(0).to(tl.int64)
     column = tl.arange(0, BLOCK)
+    tl.store(labels + bag * WIDTH + tl.arange(0, WIDTH), -1)
+    # What one thread has cleared, another one fills.
+    tl.debug_barrier()
     found = 0
     optional = 0
     for start in tl.static_range(0, N_WORDS, BLOCK):
@@ -394,7 +408,6 @@ def sum_over_subsets(
     posteriors,
     scratch,
     log_likelihood,
-    error_bound,
     slow_queue,
     slow_length,
     tolerance,
@@ -476,7 +489,6 @@ def sum_over_subsets(
         certified = (likelihood > 0) & (bound <= tolerance) & (log_scale > float("-inf"))
         if certified:
             tl.store(log_likelihood + bag, tl.log(likelihood) + log_scale)
-            tl.store(error_bound + bag, bound)
             tl.store(weights + subset, terms / likelihood)
             for first in range(start, end, 16):
                 tl.debug_barrier()
