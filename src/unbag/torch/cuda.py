@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from . import triton_kernels as kernels
+from . import triton_rows, triton_subsets
 from .arguments import working_dtype
 from .counts import INTRACTABLE, RELAXED, SLOW
 from .triton_chain import walk_chain
@@ -58,16 +58,18 @@ def union(
     log_likelihood = torch.empty(n_bags, dtype=torch.float64, device=device)
     flags: dict[str, Any] = {"PINNED": pins is not None, "MISSED": missed is not None}
     rows, block = tile(n_classes)
-    kernels.read_rows[(triton.cdiv(n_rows, rows),)](
+    triton_rows.read_rows[(triton.cdiv(n_rows, rows),)](
         logits, row_bag, openness, targets, pins, missed, normaliser, log_ratio, n_rows,
         N_CLASSES=n_classes, N_TARGETS=n_targets, STRIDE=n_classes, ROWS=rows, BLOCK=block,
         BACKGROUND=background, DTYPE=triton_type(dtype), num_warps=1, **flags,
     )  # fmt: skip
     programs = min(n_bags, PROGRAMS)
-    scratch = torch.empty((programs, kernels.SCRATCH.value), dtype=torch.float64, device=device)
+    scratch = torch.empty(
+        (programs, triton_subsets.SCRATCH.value), dtype=torch.float64, device=device
+    )
     inputs = offsets, labels
     for k in range(min(MOST_SUMMED, n_targets) + 1):
-        kernels.sum_over_subsets[(programs,)](
+        triton_subsets.sum_over_subsets[(programs,)](
             queues[k], lengths[k:], logits, *inputs, pins, missed, false, normaliser, log_ratio,
             posteriors, scratch, log_likelihood, queues[-1], lengths[-1:],
             TOLERANCE[dtype],
@@ -100,7 +102,7 @@ def union(
 
 
 def listed(targets: Tensor, offsets: Tensor, relax: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """List the classes that each bag requires, and count them; see `kernels.list_required`."""
+    """List the classes that each bag requires, and count them; see `triton_rows.list_required`."""
     n_bags, n_targets = targets.shape
     device = targets.device
     labels = torch.empty((n_bags, WIDTH), dtype=torch.int32, device=device)
@@ -110,7 +112,7 @@ def listed(targets: Tensor, offsets: Tensor, relax: bool) -> tuple[Tensor, Tenso
     if n_targets % 4:
         targets = torch.nn.functional.pad(targets, (0, -n_targets % 4))
     words = targets.view(torch.int32)
-    kernels.list_required[(n_bags,)](
+    triton_rows.list_required[(n_bags,)](
         words, offsets, labels, n_required, openness, n_large, N_WORDS=words.shape[1],
         MOST_LABELS=MOST_CHAINED, MOST_FLOATS=MOST_FLOATS, RELAX=relax, WIDTH=WIDTH,
         BLOCK=min(triton.next_power_of_2(words.shape[1]), 1024), num_warps=1,
@@ -143,7 +145,7 @@ def queued(n_required: Tensor) -> tuple[Tensor, Tensor]:
     n_bags, n_queues = len(n_required), MOST_SUMMED + 2
     queues = torch.empty((n_queues, n_bags), dtype=torch.int32, device=n_required.device)
     lengths = torch.zeros(n_queues, dtype=torch.int32, device=n_required.device)
-    kernels.sort_bags[(triton.cdiv(n_bags, 256),)](
+    triton_rows.sort_bags[(triton.cdiv(n_bags, 256),)](
         n_required, queues, lengths, n_bags, N_QUEUES=n_queues, BLOCK=256
     )
     return queues, lengths
@@ -152,7 +154,7 @@ def queued(n_required: Tensor) -> tuple[Tensor, Tensor]:
 def bag_of_rows(offsets: Tensor, n_rows: int) -> Tensor:
     """Return the bag of every row."""
     row_bag = torch.empty(n_rows, dtype=torch.int32, device=offsets.device)
-    kernels.mark_rows[(len(offsets) - 1,)](offsets, row_bag, BLOCK=32, num_warps=1)
+    triton_rows.mark_rows[(len(offsets) - 1,)](offsets, row_bag, BLOCK=32, num_warps=1)
     return row_bag
 
 
@@ -233,7 +235,7 @@ def union_gradient(
     n_rows, n_classes = logits.shape
     gradient = torch.empty_like(logits)
     rows, block = tile(n_classes)
-    kernels.write_gradient[(triton.cdiv(n_rows, rows),)](
+    triton_rows.write_gradient[(triton.cdiv(n_rows, rows),)](
         logits, bag_of_rows(offsets, n_rows), labels, relaxed_bags(labels), targets, pins,
         missed, normaliser, posteriors, log_ratio, scale, gradient, n_rows,
         N_CLASSES=n_classes, N_TARGETS=targets.shape[1], STRIDE=n_classes, WIDTH=labels.shape[1],
@@ -248,4 +250,4 @@ def relaxed_bags(labels: Tensor) -> Tensor:
 
     Nor is of those that require nothing, for which the mark has no meaning.
     """
-    return torch.where(labels[:, 0] < 0, kernels.RELAXED.value, 0).to(torch.int32)
+    return torch.where(labels[:, 0] < 0, triton_rows.RELAXED.value, 0).to(torch.int32)
