@@ -6,9 +6,10 @@ they are to raise an error otherwise.
 
 from typing import Any
 
-import torch
 import triton
 import triton.language as tl
+
+import torch
 from torch import Tensor
 
 from . import triton_rows, triton_subsets

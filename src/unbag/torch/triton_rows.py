@@ -46,9 +46,9 @@ def list_required(
 ):
     """List the classes that each bag requires, count them, and find bags with optional ones.
 
-    `openness` is OPTIONAL of a bag with optional classes, and RELAXED of one that requires too many
-    and of which all are taken as optional (where RELAX says so). `largest` counts these, or else
-    the bags that no kernel might hold.
+    `openness` is 1 of a bag with optional classes, and RELAXED of one that requires too many, all of
+    which are taken as optional (where RELAX says so). `largest` counts these, or else the bags that
+    no kernel might hold.
 
     Targets come as words of four bytes, each 1 (required), 0 or -1 (optional).
     """
@@ -164,7 +164,7 @@ def read_rows(
     BACKGROUND: tl.constexpr,
     DTYPE: tl.constexpr,
 ):
-    """Compute the normaliser of each row, and the log-probabilities of its required labels and slack."""
+    """Compute the normaliser of each row, and the log-probability of its slack."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     inside = row < n_rows
     bag = tl.load(row_bag + row, mask=inside, other=0).to(tl.int64)
