@@ -4,7 +4,7 @@ from unbag._extras import require
 
 require("torch")
 
-from .answers import annotate, posterior  # noqa: E402
+from .posteriors import annotate, posterior  # noqa: E402
 from .approximations import (  # noqa: E402
     AttentionPooling,
     linear_softmax_loss,
