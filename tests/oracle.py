@@ -47,6 +47,124 @@ def enumerate_bag(log_prior, y, pinned=None):
     return largest + np.log(total), posterior
 
 
+def enumerate_noisy_bag(log_prior, y, missed, false, pinned=None):
+    """List labellings, who goes unnoticed and what is named by mistake; sum over what fits.
+
+    For each labelling and each choice of unnoticed instances, the label set is that of the noticed
+    ones and of any classes named by mistake; it fits if it agrees with `y` wherever that is known.
+
+    Returns
+    -------
+    likelihood : float
+    posterior : ndarray of shape (n_instances, n_classes)
+        Divided by the likelihood; zeros if that is zero.
+    mistaken : ndarray of shape (n_classes,)
+        Probability that each class is named by mistake, given the label set; zero where it is
+        not named.
+    """
+    n_instances, n_classes = log_prior.shape
+    known = [c for c in range(n_classes) if y[c] != -1]
+    total, posterior, mistaken = 0.0, np.zeros((n_instances, n_classes)), np.zeros(n_classes)
+    choices = [
+        [pinned[i]] if pinned is not None and pinned[i] >= 0 else range(n_classes)
+        for i in range(n_instances)
+    ]
+    for labelling in product(*choices):
+        prior = np.exp(sum(log_prior[i, c] for i, c in enumerate(labelling)))
+        for noticed in product([False, True], repeat=n_instances):
+            weight, shown = prior, set()
+            for c, is_noticed in zip(labelling, noticed, strict=True):
+                weight = weight * (1 - missed[c] if is_noticed else missed[c])
+                shown |= {c} if is_noticed else set()
+            if weight == 0:
+                continue
+            for phantoms in product([False, True], repeat=len(known)):
+                chance = weight
+                for c, is_phantom in zip(known, phantoms, strict=True):
+                    chance = chance * (false[c] if is_phantom else 1 - false[c])
+                named = shown | {
+                    c for c, is_phantom in zip(known, phantoms, strict=True) if is_phantom
+                }
+                if all((c in named) == (y[c] == 1) for c in known):
+                    total += chance
+                    for i, c in enumerate(labelling):
+                        posterior[i, c] += chance
+                    for c, is_phantom in zip(known, phantoms, strict=True):
+                        mistaken[c] += chance * is_phantom
+    if total == 0:
+        return 0.0, posterior, mistaken
+    return total, posterior / total, mistaken / total
+
+
+def noisy_recursion_bag(log_prior, y, missed, false, pinned=None, digits=60):
+    """Sum over labellings and notice by a recursion over who was noticed, in many digits.
+
+    Unlike `recursion_bag`, an instance may leave the state as it is, whatever its class; at the
+    end, each class that is still lacking must have been named by mistake.
+
+    Returns
+    -------
+    log_likelihood : mpmath.mpf
+    posterior : list of lists of mpmath.mpf
+    """
+    n_instances, n_classes = log_prior.shape
+    required = [c for c in range(n_classes) if y[c] == 1]
+    bit = {c: 1 << k for k, c in enumerate(required)}
+    with mpmath.workdps(digits):
+        zero, one = mpmath.mpf(0), mpmath.mpf(1)
+        missed = [mpmath.mpf(float(rate)) for rate in missed]
+        false = [mpmath.mpf(float(rate)) for rate in false]
+
+        def moves(i):
+            """List (class, bit, probability) of all that instance i can do to the state."""
+            found = []
+            for c in range(n_classes):
+                excluded = log_prior[i, c] == -np.inf
+                if excluded or (pinned is not None and pinned[i] >= 0 and pinned[i] != c):
+                    continue
+                p = mpmath.exp(mpmath.mpf(float(log_prior[i, c])))
+                if y[c] == -1:
+                    found.append((c, 0, p))
+                else:
+                    found.append((c, 0, p * missed[c]))
+                    if y[c] == 1:
+                        found.append((c, bit[c], p * (1 - missed[c])))
+            return found
+
+        every = [moves(i) for i in range(n_instances)]
+        states = range(1 << len(required))
+        last = {}
+        for state in states:
+            weight = one
+            for c in range(n_classes):
+                if y[c] == 0:
+                    weight *= 1 - false[c]
+                elif y[c] == 1 and not state & bit[c]:
+                    weight *= false[c]
+            last[state] = weight
+        backward = [last]
+        for i in reversed(range(n_instances)):
+            after = backward[-1]
+            backward.append(
+                {s: sum((p * after[s | b] for _, b, p in every[i]), zero) for s in states}
+            )
+        backward.reverse()
+        likelihood = backward[0][0]
+        posterior = [[zero] * n_classes for _ in range(n_instances)]
+        if likelihood == 0:
+            return mpmath.ninf, posterior
+        forward = {0: one}
+        for i in range(n_instances):
+            reached = {}
+            for state, weight in forward.items():
+                for c, b, p in every[i]:
+                    term = weight * p
+                    posterior[i][c] += term * backward[i + 1][state | b] / likelihood
+                    reached[state | b] = reached.get(state | b, zero) + term
+            forward = reached
+        return mpmath.log(likelihood), posterior
+
+
 def most_likely_labelling(log_prior, y, pinned=None):
     """Find the log-probability of the most likely labelling that produces the label set."""
     n_instances, n_classes = log_prior.shape

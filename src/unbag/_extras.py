@@ -6,7 +6,7 @@ from types import ModuleType
 #: What to say where a module is missing: what needs it, and which extra brings it.
 MISSING = {
     "matplotlib": "Drawing figures needs matplotlib: pip install 'unbag[figures]'",
-    "torch": "Neural networks need torch: pip install 'unbag[torch]'",
+    "torch": "Networks and their losses need PyTorch: pip install 'unbag[torch]'",
     "PIL": "Reading photographs needs Pillow: pip install 'unbag[images]'",
 }
 

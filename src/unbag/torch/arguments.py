@@ -202,8 +202,7 @@ def rates(values: Rates, name: str, n_classes: int, logits: Tensor) -> Tensor | 
     """Return rates as one number per class, or None where there are none."""
     if values is None:
         return None
-    dtype = torch.float64 if logits.dtype == torch.float64 else torch.float32
-    values = torch.as_tensor(values, dtype=dtype)
+    values = torch.as_tensor(values, dtype=working_dtype(logits))
     if values.shape not in ((), (n_classes,)):
         raise ValueError(
             f"{name} must be one rate, or one for each of {n_classes} classes; got shape "
@@ -212,3 +211,8 @@ def rates(values: Rates, name: str, n_classes: int, logits: Tensor) -> Tensor | 
     if not values.is_cuda and not bool(((values >= 0) & (values < 1)).all()):
         raise ValueError(f"{name} must hold probabilities, at least 0 and below 1.")
     return values.detach().to(logits.device).expand(n_classes).contiguous()
+
+
+def working_dtype(logits: Tensor) -> torch.dtype:
+    """Return the precision in which rows are normalised: that of the logits, but no half one."""
+    return torch.float64 if logits.dtype == torch.float64 else torch.float32

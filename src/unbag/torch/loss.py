@@ -10,7 +10,8 @@ from unbag.union import ImpossibleBagError
 from unbag.union.policy import ON_IMPOSSIBLE, ON_INTRACTABLE, OnImpossible, OnIntractable
 
 from .arguments import PADDING, BagBatch, Rates, Targets, read_batch
-from .operators import IMPOSSIBLE, union
+from .counts import IMPOSSIBLE
+from .operators import union
 
 Reduction: TypeAlias = Literal["mean", "instances", "sum", "none"]
 REDUCTIONS: tuple[Reduction, ...] = ("mean", "instances", "sum", "none")
@@ -119,7 +120,9 @@ def answer(
         raise ValueError(f"on_impossible must be one of {ON_IMPOSSIBLE}; got {on_impossible!r}.")
     if on_intractable not in ON_INTRACTABLE:
         raise ValueError(f"on_intractable must be one of {ON_INTRACTABLE}; got {on_intractable!r}.")
-    result = union(*batch[:7], "keep" if on_impossible == "raise" else on_impossible, on_intractable)
+    result = union(
+        *batch[:7], "keep" if on_impossible == "raise" else on_impossible, on_intractable
+    )
     if on_impossible == "raise" and int(result[-1][IMPOSSIBLE]):
         impossible = (result[0] == -torch.inf).nonzero()[:, 0]
         raise ImpossibleBagError(impossible.tolist(), batch.n_bags)

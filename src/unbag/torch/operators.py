@@ -11,17 +11,16 @@ the labels that its bag requires, and a number for all the others.
 ``normaliser``  (n_rows,): log-sum-exp of the logits
 """
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor
 
 from unbag.union import UnionProblem
 
-from .arguments import PADDING
-
-# Places in `counts`: bags that no labelling explains, that needed the slower of two kernels, of
-# which labels were relaxed, and that no kernel could hold.
-IMPOSSIBLE, SLOW, RELAXED, INTRACTABLE = range(4)
+from .arguments import PADDING, working_dtype
+from .counts import IMPOSSIBLE, RELAXED
 
 Answer = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
 
@@ -72,12 +71,15 @@ def _(
     log_slack = log_slacks(logits, normaliser, weight, pins)
 
     # The same problem with few columns: the labels of each bag, and one for all that is optional.
-    y = np.concatenate([(labels >= 0).numpy().astype(np.int8), -np.ones((len(labels), 1), np.int8)], 1)
-    log_prior = torch.cat([log_share, log_slack[:, None]], 1).to(torch.float64).numpy()
-    rates = None if false is None else np.append(false.numpy()[labels.clamp(min=0)], 0.0, axis=1)
-    result = UnionProblem(offsets.numpy(), y).infer(
-        np.ascontiguousarray(log_prior), on_impossible=on_impossible, on_intractable=on_intractable
+    y = np.concatenate(
+        [(labels >= 0).numpy().astype(np.int8), -np.ones((len(labels), 1), np.int8)], 1
     )
+    log_prior = torch.cat([log_share, log_slack[:, None]], 1).to(torch.float64).numpy()
+    options: Any = {"on_impossible": on_impossible, "on_intractable": on_intractable}
+    if false is not None:
+        of_labels = torch.where(labels >= 0, false[labels.clamp(min=0)], 0.0)
+        options["false"] = np.pad(of_labels.numpy(), ((0, 0), (0, 1)))
+    result = UnionProblem(offsets.numpy(), y).infer(np.ascontiguousarray(log_prior), **options)
     posterior = torch.from_numpy(result.posterior)
     log_ratio = torch.where(log_slack > -torch.inf, posterior[:, -1].log() - log_slack, -torch.inf)
     log_likelihood = torch.from_numpy(result.log_likelihood)
@@ -88,11 +90,6 @@ def _(
     counts[RELAXED] = int(result.relaxed.any(axis=1).sum())
     kept = posterior[:, :-1].to(logits.dtype), log_ratio.to(logits.dtype)
     return log_likelihood, normaliser, labels, *kept, counts
-
-
-def working_dtype(logits: Tensor) -> torch.dtype:
-    """Return the precision in which rows are normalised: that of the logits, but no half one."""
-    return torch.float64 if logits.dtype == torch.float64 else torch.float32
 
 
 def bag_of_rows(offsets: Tensor) -> Tensor:
@@ -187,8 +184,9 @@ def union_gradient(
         from . import cuda
 
         return cuda.union_gradient(
-            scale, logits, targets, pins, missed, background, normaliser, labels, posteriors, log_ratio, offsets
-        )
+            scale, logits, offsets, targets, pins, missed, background, normaliser, labels,
+            posteriors, log_ratio,
+        )  # fmt: skip
     dtype = working_dtype(logits)
     row_bag = bag_of_rows(offsets)
     row_scale = scale.to(dtype)[row_bag]
@@ -240,9 +238,7 @@ def _keep(ctx, inputs, output):
 
 def _backward(ctx, scale, *_):
     logits, offsets, targets, pins, missed, *kept = ctx.saved_tensors
-    gradient = union_gradient(
-        -scale, logits, offsets, targets, pins, missed, ctx.background, *kept
-    )
+    gradient = union_gradient(-scale, logits, offsets, targets, pins, missed, ctx.background, *kept)
     return gradient, *(None,) * 8
 
 

@@ -17,6 +17,8 @@ def infer(
     instance_labels: ArrayLike | None = None,
     on_impossible: OnImpossible = "keep",
     on_intractable: OnIntractable = "raise",
+    missed: ArrayLike | None = None,
+    false: ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> Inference:
     """Condition the instance labels of bags on the label sets of the bags.
@@ -56,6 +58,14 @@ def infer(
         What to do with a bag that exact inference gave up after about a second of work: raise an
         error that names all such bags, or take those as optional that are the most certain
         to occur anyway, all but 16.
+    missed : float or array-like of shape (n_classes,), optional
+        The probability that an instance of each class goes unnoticed: the label set is the union
+        of the noticed ones. The posterior is then over all classes, since an instance of a
+        forbidden one may be there, unnoticed. An optional class has nothing to notice, and the
+        rate has no say there. By default 0: nothing goes unnoticed.
+    false : float or array-like of shape (n_classes,), optional
+        The probability that each class is added to the label set by mistake, whether or not an
+        instance shows it. By default 0. Near 1, a required class is all but optional.
     n_jobs : int, optional
         Number of threads; -1 for as many as there are cores. By default as many as there
         are cores, but only when the work repays them. The answer does not depend on it.
@@ -102,6 +112,12 @@ def infer(
     >>> infer(np.log([[0.9, 0.1], [0.5, 0.5]]), [0, 2], [[1, -1]]).posterior.round(2)
     array([[0.95, 0.05],
            [0.53, 0.47]])
+
+    Nobody named class 1, but one instance in five goes unnoticed.
+
+    >>> infer(np.log([[0.9, 0.1], [0.1, 0.9]]), [0, 2], [[1, 0]], missed=0.2).posterior.round(2)
+    array([[0.99, 0.01],
+           [0.4 , 0.6 ]])
     """
     return UnionProblem(offsets, y, instance_labels).infer(
         log_prior,
@@ -109,5 +125,7 @@ def infer(
         tolerance=tolerance,
         on_impossible=on_impossible,
         on_intractable=on_intractable,
+        missed=missed,
+        false=false,
         n_jobs=n_jobs,
     )

@@ -16,6 +16,7 @@ from unbag.bags import bag_of
 
 from .dispatch import METHODS, Method, estimated_costs, solve
 from .layout import IMPOSSIBLE, INTRACTABLE, Layout, add_packed, pack, write_answers
+from .noise import checked_rates, infer_noisily
 from .policy import (
     ON_IMPOSSIBLE,
     ON_INTRACTABLE,
@@ -196,6 +197,8 @@ class UnionProblem:
         tolerance: float = 1e-9,
         on_impossible: OnImpossible = "keep",
         on_intractable: OnIntractable = "raise",
+        missed: ArrayLike | None = None,
+        false: ArrayLike | None = None,
         n_jobs: int | None = None,
     ) -> Inference:
         """Condition the instance labels on the label sets; see `unbag.union.infer`.
@@ -205,6 +208,8 @@ class UnionProblem:
         log_prior : array-like of shape (n_instances, n_classes)
         method, tolerance, on_impossible, on_intractable, n_jobs
             As in `unbag.union.infer`.
+        missed, false : float or array-like, optional
+            As in `unbag.union.infer`; of shape (n_bags, n_classes), too.
 
         Returns
         -------
@@ -217,6 +222,15 @@ class UnionProblem:
             if choice not in choices:
                 raise ValueError(f"{name} must be one of {choices}; got {choice!r}.")
         log_prior = checked_log_prior(log_prior, self)
+        rates = checked_rates(missed, false, self.y)
+        if rates is not None:
+            noisy, relaxed = infer_noisily(
+                self, log_prior, rates,
+                on_impossible=on_impossible, on_intractable=on_intractable,
+                method=method, tolerance=tolerance, n_jobs=n_jobs,
+            )  # fmt: skip
+            answers = noisy.log_likelihood, noisy.posterior, noisy.error_bound
+            return Inference(*answers, NAMES[noisy.served], relaxed)
         options = method, tolerance, n_jobs
         problem, relaxed = self, np.zeros(self.y.shape, dtype=bool)
         answer = self.answer(log_prior, method=method, tolerance=tolerance, n_jobs=n_jobs)
