@@ -9,10 +9,7 @@ are timed, else those of the digits.
 
 import argparse
 import io
-import json
-import os
 import subprocess
-import sys
 import tarfile
 import tempfile
 from pathlib import Path
@@ -20,7 +17,7 @@ from statistics import median
 
 from rich.console import Console
 
-from measure import machine, save
+from measure import answer_of, machine, save
 
 REPOSITORY = Path(__file__).parents[1]
 ROUNDS = 5
@@ -53,16 +50,6 @@ print(json.dumps({"seconds": perf_counter() - start, "accuracy": float(scores.me
 """
 
 
-def ten_folds(sources):
-    """Run the work on the package as it stands in a folder."""
-    done = subprocess.run(
-        [sys.executable, "-c", WORK],
-        env={**os.environ, "PYTHONPATH": str(sources)},
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    return json.loads(done.stdout)
-
-
 def export(commit, folder):
     """Write the sources of a commit into a folder."""
     archive = subprocess.run(
@@ -83,7 +70,7 @@ def main():
         runs = {side: [] for side in sides}
         for _ in range(ROUNDS):
             for side, sources in sides.items():
-                runs[side].append(ten_folds(sources))
+                runs[side].append(answer_of(WORK, sources))
     seconds = {side: median(run["seconds"] for run in runs[side]) for side in sides}
     ratio = seconds["now"] / seconds["before"]
     console.print(

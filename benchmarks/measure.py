@@ -3,6 +3,8 @@
 import json
 import os
 import platform
+import subprocess
+import sys
 from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
@@ -23,6 +25,16 @@ def alternate(calls, rounds):
                 call()
                 best[name] = min(best[name], perf_counter() - start)
     return best
+
+
+def answer_of(work, sources):
+    """Run a script that prints JSON on the package as it stands in a folder."""
+    done = subprocess.run(
+        [sys.executable, "-c", work],
+        env={**os.environ, "PYTHONPATH": str(sources)},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return json.loads(done.stdout)
 
 
 def machine():

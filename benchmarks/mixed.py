@@ -7,17 +7,13 @@ is there before anything is timed. Bags that the other commit refuses have no ti
 """
 
 import argparse
-import json
-import os
-import subprocess
-import sys
 import tempfile
 
 from rich.console import Console
 from rich.table import Table
 
 from against import REPOSITORY, export
-from measure import machine, save
+from measure import answer_of, machine, save
 
 ROUNDS = 3
 # Milliseconds that bags may take: of one unlikely label, by (labels, instances).
@@ -83,16 +79,6 @@ print(json.dumps(seconds))
 """
 
 
-def times(sources):
-    """Time all bags on the package as it stands in a folder."""
-    done = subprocess.run(
-        [sys.executable, "-c", WORK],
-        env={**os.environ, "PYTHONPATH": str(sources)},
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    return json.loads(done.stdout)
-
-
 def best(runs, name):
     """Return the best time of a bag, or None where it was refused."""
     return min((run[name] for run in runs if run[name] is not None), default=None)
@@ -108,7 +94,7 @@ def main():
         runs = {side: [] for side in sides}
         for _ in range(ROUNDS):
             for side, sources in sides.items():
-                runs[side].append(times(sources))
+                runs[side].append(answer_of(WORK, sources))
     rows = {name: {side: best(runs[side], name) for side in sides} for name in runs["now"][0]}
     table = Table(title=f"One thread, certified to 1e-9, beside {commit}")
     for heading in ("bags", "before", "now", "now / before"):

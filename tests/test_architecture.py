@@ -31,7 +31,7 @@ LAYERS = (
     {"pipeline"},
     {"estimators"},
     {"torch"},
-    {"annotations"},
+    {"annotations", "checking"},
     {"report", "experiments", "demo"},
     {"cli"},
 )  # fmt: skip

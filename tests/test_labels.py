@@ -379,3 +379,8 @@ def test_classes_keep_their_spelling_and_are_found_by_any():
     assert LabelSets.parse([{COMPOSED}]).reindex(both).indicator.tolist() == [[0, 1]]
     told_apart = LabelSets([[1, 0], [0, -1], [-1, 1]], both)
     assert told_apart.reindex([COMPOSED]).indicator.tolist() == [[1], [-1], [1]]
+
+
+def test_a_label_of_nothing_but_nuls_is_none():
+    labels = LabelSets.parse([{"wren\0"}, {"wren"}])
+    assert labels.classes.tolist() == ["wren"]

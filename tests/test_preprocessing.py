@@ -257,6 +257,15 @@ def test_context_weight_is_checked(weight, rng):
         BagContext(weight).fit(make_bags(rng))
 
 
+@pytest.mark.parametrize("is_sparse", [False, True])
+@pytest.mark.parametrize(("weight", "dtype"), [(1e308, "float64"), (1e60, "float32")])
+def test_context_that_overflows_is_refused(weight, dtype, is_sparse):
+    X = np.full((2, 1), 100.0, dtype)
+    bags = Bags(sparse.csr_matrix(X) if is_sparse else X, [0, 2])
+    with pytest.raises(ValueError, match=rf"more than {dtype} can hold"):
+        BagContext(weight).fit_transform(bags)
+
+
 # --- RBFDictionary ------------------------------------------------------------------------------
 
 

@@ -35,6 +35,7 @@ _LAZY = {
     "kernel_pipeline": "pipeline",
     "load": "models",
     "MultilabelStratifiedKFold": "model_selection",
+    "check_labels": "checking",
     "cross_validate_bags": "model_selection",
     "datasets": None,
     "estimators": None,

@@ -12,6 +12,7 @@ from . import preprocessing as preprocessing
 from . import union as union
 from ._version import __version__ as __version__
 from .bags import Bags as Bags
+from .checking import check_labels as check_labels
 from .estimators import BACKGROUND as BACKGROUND
 from .estimators import LSBCMM as LSBCMM
 from .estimators import MIMLNN as MIMLNN

@@ -373,7 +373,10 @@ def normal_spelling(label: Any) -> Any:
     >>> normal_spelling(" cafe\u0301 ") == "caf\u00e9", normal_spelling(3)
     (True, 3)
     """
-    return unicodedata.normalize("NFC", label.strip()) if isinstance(label, str) else label
+    if not isinstance(label, str):
+        return label
+    # NumPy drops NULs at the end of a text, and with them what tells labels apart.
+    return unicodedata.normalize("NFC", label.strip().strip("\0").strip())
 
 
 class ColumnOfLabel(dict[Any, int]):

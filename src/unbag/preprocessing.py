@@ -24,6 +24,7 @@ from sklearn.utils.validation import (
     check_random_state,
 )
 
+from unbag._checks import first_nonfinite
 from unbag._scikit_learn import BaseEstimator, TransformerMixin
 from unbag.bags import Bags
 from unbag.validation import WHITENED, all_or_nothing, check_finite, validate_bags
@@ -227,7 +228,13 @@ class BagContext(_BagTransformer):
         shares = self.weight / bags.sizes[bag_of_instance]
         rows = (shares, np.arange(bags.n_instances), bags.offsets)
         averaging = sparse.csr_matrix(rows, shape=(len(bags), bags.n_instances))
-        context = (averaging @ bags.X).astype(bags.dtype)[bag_of_instance]
+        with np.errstate(over="ignore"):
+            context = (averaging @ bags.X).astype(bags.dtype)[bag_of_instance]
+        if first_nonfinite(context) is not None:
+            raise ValueError(
+                f"weight is {self.weight:g}, by which means of bags are more than {bags.dtype} "
+                "can hold: take a smaller one, or divide the features by a constant."
+            )
         if sparse.issparse(bags.X):
             return sparse.hstack([bags.X, context], format="csr")
         return np.hstack([bags.X, context])

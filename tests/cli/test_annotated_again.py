@@ -198,3 +198,21 @@ def test_selections_do_not_replace_what_is_read(words, model, run, tmp_path, opt
     assert own.read_bytes() == before
     code, _, errors = run("annotate", model, own, "-o", out, option, tmp_path / "s.txt")
     assert code == 0, errors
+
+
+@pytest.mark.parametrize("option", ["--raven", "--audacity"])
+def test_selections_that_cannot_be_written_cost_no_table(words, model, run, tmp_path, option):
+    own = with_columns(words, tmp_path / "own.csv", start=0.0, end=1.0)
+    out = tmp_path / "out.csv"
+    out.write_text("what was there before")
+    code, _, errors = run("annotate", model, own, "-o", out, option, tmp_path / "one.txt")
+    assert code == 1
+    assert "each needs a file of its own" in errors
+    assert out.read_text() == "what was there before"
+
+
+def test_the_column_that_is_named_is_the_one_that_was_written(words, model, run, tmp_path):
+    own = with_columns(words, tmp_path / "own.csv", review="by Ann")
+    code, _, errors = run("annotate", model, own, "-o", tmp_path / "out.csv")
+    assert code == 0
+    assert "worth a look (column unbag_review)" in errors

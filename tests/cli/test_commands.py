@@ -422,3 +422,18 @@ def test_a_model_of_old_knows_its_classes_by_any_spelling(words, run, tmp_path):
     code, out, errors = run("evaluate", *run_on, "--instance-labels", "letter", "--json")
     assert code == 0, errors
     assert json.loads(out)["transductive_accuracy"] > 0.5
+
+
+def test_rates_of_wrong_labels_are_given_or_learnt(words, run, tmp_path):
+    path = tmp_path / "noisy.unbag"
+    code, _, said = run("fit", words, *ROLES, "-o", path, "--missed", "0.1", "--false", "learn")
+    assert code == 0, said
+    model = unbag.models.load(path)
+    assert (model.missed_ == 0.1).all()
+    assert ((model.false_ > 0) & (model.false_ < 0.2)).all()
+    # What is missing is an estimate, and never the rate of unnoticed instances.
+    assert "Wrong labels, an estimate: " in said
+    for option in ("--missed", "--false"):
+        code, _, said = run("fit", words, *ROLES, "-o", path, option, "often")
+        assert code == 1
+        assert f"{option} must be a number from 0 to below 1, learn or learn-per-class" in said

@@ -33,15 +33,18 @@ from fuzz.damage import damaged, hostile_text
 from unbag.cli import main
 
 CODES = (0, 1, 2)
+NAMES = ("fit", "annotate", "predict", "evaluate", "report", "data")
 # One case in so many is a process of its own, which takes seconds.
 PROCESSES = 200
 OLD = b"what was there before"
 #: How models are fitted that commands use.
 FITS = {
-    "linear": [], "background": ["--background"], "context": ["--context", "0.5"],
+    "linear": [], "background": ["--background", "yes"],
+    "context": ["--context", "0.5"],
     "kernel": ["--kernel", "1.0", "--dictionary", "5"],
 }  # fmt: skip
 NUMBERS = ("0", "1", "-1", "0.5", "1e308", "1e-308", "nan", "inf", "1e400", "abc", "", "3")
+BACKGROUNDS = ("auto", "yes", "no", "", "maybe")
 COLUMNS = ("bag", "labels", "instance_label", "x0", "x1", "note", "start", "nothing", "", "bag,bag")
 
 
@@ -158,7 +161,8 @@ def draw_command(rng: np.random.Generator, folder: Path) -> tuple[list[str], Pat
     if kind == 0:
         output = folder / "new.unbag"
         options = draw_options(
-            rng, folder, **of_table, alpha=NUMBERS, background=(), context=NUMBERS, kernel=NUMBERS,
+            rng, folder, **of_table, alpha=NUMBERS, background=BACKGROUNDS, context=NUMBERS,
+            kernel=NUMBERS,
             dictionary=("0", "1", "5", "-1", "x"), max_iter=("0", "1", "3", "-1"), seed=NUMBERS,
             dry_run=(),
         )  # fmt: skip
@@ -238,4 +242,5 @@ def check(rng: np.random.Generator, folder: Path) -> Counter:
         assert output.read_bytes() == OLD, f"it fails, and the old output is gone: {said}"
     if code == 0 and output in after and output.read_bytes() != OLD:
         check_output(output)
-    return Counter({f"{arguments[0] if arguments else 'nothing'} ended with {code}": 1})
+    name = arguments[0] if arguments and arguments[0] in NAMES else "something else"
+    return Counter({f"{name} ended with {code}": 1})

@@ -201,8 +201,8 @@ def sounds(folder):
     return {
         "fit": fit_words(folder, "--roles", "roles.toml"),
         "files": run(
-            folder, "annotate", "m.unbag", "words.csv", "-o", "out.csv", "--raven", "raven.txt",
-            "--audacity", "audacity.txt", "--roles", "roles.toml",
+            folder, "annotate", "m.unbag", "words.csv", "-o", "out.csv", "--raven", "raven",
+            "--audacity", "audacity", "--roles", "roles.toml",
         )["files"],
     }  # fmt: skip
 

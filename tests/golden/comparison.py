@@ -1,5 +1,6 @@
 """How recorded leaves are compared with new ones, and which differences are intended."""
 
+import re
 import tomllib
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -108,8 +109,22 @@ def shortened(leaf) -> str:
 
 
 def intended() -> dict:
-    """Read which names may differ, and why: patterns such as ``commands/*/help``."""
-    return tomllib.loads(INTENDED.read_text(encoding="utf-8"))
+    """Read which names may differ, and why: patterns such as ``commands/{fit,predict}/*/help``."""
+    listed = tomllib.loads(INTENDED.read_text(encoding="utf-8"))
+    return {each: why for pattern, why in listed.items() for each in alternatives(pattern)}
+
+
+def alternatives(pattern: str) -> list[str]:
+    """Write out what braces stand for, as the shell does, but none inside others.
+
+    >>> alternatives("{fit,annotate}/*/{coef_,n_iter_}")
+    ['fit/*/coef_', 'fit/*/n_iter_', 'annotate/*/coef_', 'annotate/*/n_iter_']
+    """
+    braces = re.search(r"{(.*?)}", pattern)
+    if braces is None:
+        return [pattern]
+    before, after = pattern[: braces.start()], pattern[braces.end() :]
+    return [before + part + rest for part in braces[1].split(",") for rest in alternatives(after)]
 
 
 def reason_for(name: str, patterns: dict) -> str | None:

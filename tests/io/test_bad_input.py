@@ -390,3 +390,32 @@ def test_ids_that_are_neither_text_nor_numbers(tmp_path):
              ids=np.zeros(1, "V8"))  # fmt: skip
     with pytest.raises(DataError, match="ids must be text or numbers, but their type is"):
         read(path)
+
+
+def test_a_damaged_description_of_a_parquet_column_does_not_end_the_process(tmp_path):
+    """Where a required column says how many of its cells are missing, pyarrow would abort."""
+    path = tmp_path / "t.parquet"
+    kinds = [pa.field("bag", pa.string()), pa.field("labels", pa.string())]
+    table = pa.table({"bag": ["a", "b"], "labels": ["x", "x"]}, pa.schema(kinds))
+    pq.write_table(table, path, compression="none")
+    content = path.read_bytes()
+    # The schema's entry of the column: its type, optional, its name.
+    optional = b"\x15\x0c\x25\x02\x18\x03bag"
+    assert content.count(optional) == 1
+    path.write_bytes(content.replace(optional, b"\x15\x0c\x25\x00\x18\x03bag"))
+    code = f"import unbag.io as u; u.read({str(path)!r}, u.Roles(bag='bag', labels='labels'))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 1, done
+    assert "DataError" in done.stderr
+
+
+def test_bytes_in_npz_are_text(tmp_path):
+    path = tmp_path / "bags.npz"
+    arrays = {"X": np.ones((1, 1)), "offsets": [0, 1], "bag_labels": [[1]]}
+    np.savez(path, **arrays, class_names=np.array([b"wren"]), ids=np.array(["é".encode()]))
+    table = read(path)
+    assert table.labels.to_sets() == [{"wren"}]
+    assert table.bags.ids.tolist() == ["é"]
+    np.savez(path, **arrays, class_names=np.array([b"\xff"]))
+    with pytest.raises(DataError, match="class_names is no UTF-8"):
+        read(path)

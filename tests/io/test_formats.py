@@ -266,3 +266,26 @@ def test_classes_that_no_cell_can_hold(tmp_path):
     assert read(tmp_path / "o.csv", Roles(delimiter=";")).labels.to_sets() == [{"a|b"}]
     with pytest.raises(DataError, match="must end in one of"):
         convert(tmp_path / "t.npz", tmp_path / "o.xlsx")
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.feather"])
+@pytest.mark.parametrize(
+    ("ids", "texts"),
+    [
+        (np.array([1, 2], np.longdouble), ["1.0", "2.0"]),
+        (np.array([1, 2], ">i8"), ["1", "2"]),
+        (np.array(["2024-01-01T05", "2024-01-01T06"], "datetime64[h]"),
+         ["2024-01-01T05", "2024-01-01T06"]),
+        (np.array([1, 2], "timedelta64[10s]"), ["10 seconds", "20 seconds"]),
+        (np.array([1, "owl"], object), ["1", "owl"]),
+    ],
+)  # fmt: skip
+def test_ids_of_types_that_files_do_not_have_are_text(tmp_path, name, ids, texts):
+    write_bags(tmp_path / name, Bags([[1.0], [2.0]], [0, 1, 2], ids), LabelSets([[1], [1]], ["x"]))
+    assert list(map(str, read(tmp_path / name).bags.ids)) == texts
+
+
+def test_ids_that_are_the_same_as_text_are_refused(tmp_path):
+    bags = Bags([[1.0], [2.0]], [0, 1, 2], np.array([1, "1"], object))
+    with pytest.raises(DataError, match="some of which are the same as text"):
+        write_bags(tmp_path / "t.csv", bags, LabelSets([[1], [1]], ["x"]))

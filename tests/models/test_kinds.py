@@ -22,7 +22,7 @@ MAY_BE_ANYTHING = ("history_", "objective_", "explained_variance_ratio_")
     ("allowed", "inside", "outside"),
     [
         (FINITE, [-1e100, 0, 1], [np.nan, np.inf, -np.inf, 1e101]),
-        (POSITIVE, [5e-324, 1], [0, -1, np.nan, np.inf]),
+        (POSITIVE, [1e-100, 1], [0, 5e-324, -1, np.nan, np.inf]),
         (NOT_NEGATIVE, [0, 1], [-5e-324, np.nan, np.inf]),
         (SHARE, [0, 1, 1 + 1e-15], [-1e-300, 1.001, np.nan]),
     ],

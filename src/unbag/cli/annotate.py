@@ -80,14 +80,15 @@ def annotate(
         )
     times.append(perf_counter())
     columns = text_columns(answers)
-    with progress("writing") as report:
-        write_annotated(data, output, columns, written, progress=report)
-    times.append(perf_counter())
+    # Before the table: times may be no numbers, and then nothing is to be replaced.
     if raven is not None:
         more = {"Probability": answers.probability.round(4)}
         io.write_raven(raven, data, columns["annotation"], more=more)
     if audacity is not None:
         io.write_audacity(audacity, data, columns["annotation"])
+    with progress("writing") as report:
+        names = write_annotated(data, output, columns, written, progress=report)
+    times.append(perf_counter())
     seconds = np.diff(times).tolist()
     result = {
         "output": str(output),
@@ -103,7 +104,7 @@ def annotate(
     how = "their bags' labels known" if labels is not None else "without bag labels"
     messages.note(
         f"Annotated {result['instances']:,} instances of {result['bags']:,} bags, {how}; "
-        f"{result['review']:,} are worth a look (column review)."
+        f"{result['review']:,} are worth a look (column {names['review']})."
     )
     if result["impossible_bags"]:
         messages.note(

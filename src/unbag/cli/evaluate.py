@@ -12,6 +12,7 @@ from unbag.io import BagTable
 from unbag.labels import LabelSets
 
 from . import options as o
+from .check import find_suspicious
 from .main import messages, print_table
 from .model_table import load_and_read
 
@@ -96,6 +97,10 @@ def report(
         ),
     ] = None,
     title: Annotated[str | None, typer.Option(help="Of the page.")] = None,
+    check_bag_labels: Annotated[
+        bool,
+        typer.Option("--check", help="List bag labels that look wrong, too: that takes five fits."),
+    ] = False,
     as_json: o.Json = False,
     **given: Any,
 ) -> None:
@@ -108,6 +113,7 @@ def report(
     check_output(output, model, table)
     fitted, header, data, labels = load_and_read(model, table, given, use_labels=not ignore_labels)
     column = data.roles.media
+    suspicious = find_suspicious(fitted, data, labels) if check_bag_labels else None
     write_report(
         output, fitted, data.bags, labels,
         media=None if column is None else data.column(column, "media"),
@@ -118,6 +124,7 @@ def report(
             "fitted to": (header.get("info") or {}).get("source", "unknown"),
             "written by": f"unbag {header['versions']['unbag']}" if "versions" in header else "",
         },
+        suspicious=suspicious,
     )  # fmt: skip
     messages.result(
         {"output": str(output), "bags": len(data.bags), "instances": data.bags.n_instances,

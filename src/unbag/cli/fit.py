@@ -18,6 +18,7 @@ from unbag.io import BagTable, DataError, Roles
 from unbag.io.annotated import KNOWN_LABEL, known_label_column
 from unbag.io.reading import open_source
 from unbag.io.roles import label_text
+from unbag.labels import LabelSets
 
 from . import options as o
 from .main import messages, progress, show_plan
@@ -73,6 +74,21 @@ def fit(
             rich_help_panel=MODEL,
         ),
     ] = Background.AUTO,
+    missed: Annotated[
+        str,
+        typer.Option(
+            help="How often an instance goes unnoticed when a bag is labelled, such as 0.1; or "
+            "learn, or learn-per-class.",
+            rich_help_panel=MODEL,
+        ),
+    ] = "0",
+    false: Annotated[
+        str,
+        typer.Option(
+            help="How often a class is named in a bag by mistake; likewise.",
+            rich_help_panel=MODEL,
+        ),
+    ] = "0",
     context: Annotated[
         float,
         typer.Option(help="Weight of the bag's mean, as more features.", rich_help_panel=MODEL),
@@ -103,6 +119,7 @@ def fit(
 
     Example: unbag fit words.csv --bag word --labels tags -o words.unbag
     """
+    rates = {"missed": rate_of("--missed", missed), "false": rate_of("--false", false)}
     if max_iter is None:
         max_iter = MAX_ITER[model]
     if model is Model.NETWORK:
@@ -130,6 +147,7 @@ def fit(
         unfitted = build_network(allowed, max_iter, seed)
     else:
         unfitted = build(alpha, allowed, context, kernel, dictionary, max_iter, seed)
+    unfitted.model.set_params(**rates)
     # The truth that a table may carry is for evaluation: fit sees only what it is given.
     bags = Bags(
         data.bags.X, data.bags.offsets, data.bags.ids, feature_names=data.bags.feature_names
@@ -144,6 +162,43 @@ def fit(
     fitted.model.set_params(callback=None)
     fitted.save(output, info={**facts(data), "background": background_facts(fitted.model)})
     summarise(fitted, data, known, output)
+    if data.labels is not None and any(isinstance(rate, str) for rate in rates.values()):
+        messages.note(describe_noise(fitted, bags, data.labels))
+
+
+def rate_of(option: str, given: str) -> float | Literal["learn", "learn-per-class"]:
+    """Return a rate of wrong labels, or how it is to be learnt."""
+    if given == "learn" or given == "learn-per-class":
+        return given
+    try:
+        rate = float(given)
+    except ValueError:
+        rate = -1.0
+    if not 0 <= rate < 1:
+        raise DataError(
+            f"{option} must be a number from 0 to below 1, learn or learn-per-class; got {given!r}."
+        )
+    return rate
+
+
+def describe_noise(model: Any, bags: Bags, labels: LabelSets) -> str:
+    """Say in one line what was learnt of wrong labels.
+
+    The rate of unnoticed instances is none of labels, and takes up what the model cannot explain:
+    shown is how often all instances of a label that was given would have gone unnoticed.
+    """
+    fitted = model.model
+    n_classes = len(fitted.classes_)
+    expected = np.zeros((len(bags), n_classes))
+    bag = np.repeat(np.arange(len(bags)), bags.sizes)
+    np.add.at(expected, bag, model.annotate_proba(bags, labels)[:, :n_classes])
+    given = labels.reindex(fitted.classes_).required
+    missing = np.mean((fitted.missed_**expected)[given]) if given.any() else 0.0
+    return (
+        f"Wrong labels, an estimate: {100 * missing:.1f} % of the labels that should be there are "
+        f"missing, and a class that is not there is named in {100 * fitted.false_.mean():.1f} % "
+        "of the bags."
+    )
 
 
 def corrections_in(given: str | None, columns: Sequence[str]) -> Path | None:

@@ -321,6 +321,7 @@ def command_line() -> "typer.Typer":
     from typer.core import TyperGroup
 
     from .annotate import annotate, predict
+    from .check import check
     from .compare import compare, demo, reproduce
     from .data import app as data_commands
     from .evaluate import evaluate, report
@@ -360,7 +361,7 @@ def command_line() -> "typer.Typer":
         then unbag annotate words.unbag words.csv -o annotated.csv
         """
 
-    for command in (fit, predict, annotate, evaluate, report, compare, reproduce, demo):
+    for command in (fit, predict, annotate, evaluate, report, check, compare, reproduce, demo):
         app.command()(command)
     app.add_typer(data_commands, name="data")
     return app

@@ -14,22 +14,18 @@ from scipy.special import softmax
 
 from unbag._checks import is_missing
 from unbag._warnings import warn_caller
-from unbag.bags import Bags, Features, bag_of
+from unbag.bags import Features, bag_of
 from unbag.fitting import log_softmax
-from unbag.labels import ColumnOfLabel, LabelSets
+from unbag.labels import ColumnOfLabel
 from unbag.union import (
-    ImpossibleBagError,
-    ImpossibleBagWarning,
     IntractableBagWarning,
     UnionProblem,
     most_likely_labels,
 )
+from unbag.union.noise import impossible_bags
 from unbag.union.policy import (
     OnIntractable,
-    Settled,
     allow_every_bag_an_answer,
-    describe_impossible,
-    settle_impossible,
 )
 from unbag.validation import check_known_labels, in_instance_order
 
@@ -185,7 +181,12 @@ class InstanceClassifier(BagClassifier):
         labels = self._read_labels(y, X)
         pinned = self._read_instance_labels(instance_labels, bags, labels)
         problem = UnionProblem(bags.offsets, self._union_y(labels), pinned)
-        return self._label_scores(bags), allow_every_bag_an_answer(problem)
+        problem = allow_every_bag_an_answer(problem, self._impossible(problem))
+        return self._label_scores(bags), problem
+
+    def _impossible(self, problem):
+        """Return the bags that no labelling can explain."""
+        return problem.impossible
 
     def _conditioned(self, scores, problem):
         """Put aside (at ``-inf``) the classes that an instance cannot have in its bag."""
@@ -332,13 +333,23 @@ class ProbabilisticClassifier(InstanceClassifier):
 class UnionClassifier(ProbabilisticClassifier):
     """Base of the estimators that condition instances on the whole label set of their bag.
 
-    Each label of a bag must be that of some instance, and no instance has another.
+    Each label of a bag must be that of some instance, and no instance has another; unless the model
+    has learnt or was told how often label sets are wrong, in `missed_` and `false_`.
     """
+
+    def _rates(self) -> dict[str, Any]:
+        """Return how often label sets are wrong, as `infer` takes it; background never is."""
+        rates = {kind: getattr(self, f"{kind}_", None) for kind in ("missed", "false")}
+        padding = [0.0] * bool(self._has_background)
+        return {k: None if rate is None else np.append(rate, padding) for k, rate in rates.items()}
+
+    def _impossible(self, problem):
+        return impossible_bags(problem, **self._rates())
 
     def _conditioned(self, scores, problem):
         """Infer; relax bags of too many labels, if `on_intractable` says so."""
         policy = getattr(self, "on_intractable", "raise")
-        result = problem.infer(scores, on_intractable=policy)
+        result = problem.infer(scores, on_intractable=policy, **self._rates())
         relaxed_bags = result.relaxed.any(axis=1).nonzero()[0]
         if len(relaxed_bags):
             warn_caller(
@@ -367,7 +378,9 @@ class UnionClassifier(ProbabilisticClassifier):
 
     def _log_likelihood(self, bags, labels, on_intractable: OnIntractable = "raise"):
         problem = UnionProblem(bags.offsets, self._union_y(labels))
-        inferred = problem.infer(self._label_scores(bags), on_intractable=on_intractable)
+        inferred = problem.infer(
+            self._label_scores(bags), on_intractable=on_intractable, **self._rates()
+        )
         return inferred.log_likelihood
 
     def _label_set_scores(self, bags, labels, is_strange):
@@ -408,43 +421,3 @@ def linear_scores(X: Features, coef: np.ndarray, intercept: np.ndarray) -> NDArr
         rows = slice(start, start + SCORED_AT_ONCE)
         scores[rows] = X[rows].astype(np.float64, copy=False) @ coef.T
     return scores + intercept
-
-
-def settled_label_sets(
-    bags: Bags,
-    labels: LabelSets,
-    problem: UnionProblem,
-    on_impossible: Literal["relax", "drop", "raise"],
-) -> Settled:
-    """Decide on the bags of a fit whose label sets cannot be, and warn of them by their ids.
-
-    Parameters
-    ----------
-    bags : Bags
-    labels : LabelSets
-        As they were given.
-    problem : UnionProblem
-        The same, with a background where the model has one.
-    on_impossible : {"relax", "drop", "raise"}
-
-    Returns
-    -------
-    Settled
-    """
-    unfilled = np.flatnonzero((bags.sizes == 0) & (labels.cardinality > 0))
-    if len(unfilled):
-        b = unfilled[0]
-        raise ValueError(
-            f"Bag {bags.ids[b]} has the labels {sorted(map(str, labels[int(b)]))} but no "
-            "instances: give it instances, or take away its labels."
-        )
-    try:
-        settled = settle_impossible(problem, on_impossible)
-    except ImpossibleBagError as error:
-        raise error.with_ids(bags.ids) from None
-    if settled.impossible.any():
-        found = describe_impossible(bags.ids[settled.impossible], len(bags))
-        relax = on_impossible == "relax"
-        action = "were taken as optional, empty ones left out" if relax else "were left out"
-        warn_caller(f"{found} They {action}.", ImpossibleBagWarning)
-    return settled

@@ -21,10 +21,10 @@ from unbag.fitting import (
     SCALINGS,
     NonFiniteObjectiveError,
     Progress,
+    Rate,
     Scaling,
     Stream,
     Training,
-    UncertifiedWarning,
     cheapest_bags,
     fit_em,
     fit_lbfgs,
@@ -35,13 +35,9 @@ from unbag.fitting import (
     two_halves,
 )
 from unbag.fitting.solvers import InterruptedFitWarning
-from unbag.union import (
-    IntractableBagError,
-    IntractableBagWarning,
-    UnionProblem,
-)
+from unbag.union import IntractableBagError, UnionProblem
 from unbag.union.dispatch import METHODS, Method
-from unbag.union.policy import OnIntractable, name_bags
+from unbag.union.policy import OnIntractable
 from unbag.validation import (
     all_or_nothing,
     bag_weights,
@@ -52,8 +48,9 @@ from unbag.validation import (
 )
 
 from .contract import BagsLike, LabelSetsLike, RandomState
-from .instances import UNLIKELY, Threshold, linear_scores, settled_label_sets
+from .instances import UNLIKELY, Threshold, linear_scores
 from .resuming import ResumableClassifier
+from .settling import settled_label_sets
 
 # By how much a background must be better, in nats per bag, to be taken: of equals, the simpler.
 CLEARLY = 0.1
@@ -84,6 +81,11 @@ class ORLogisticRegression(ResumableClassifier):
         set: noise, silence, clutter, unseen species. "auto" fits one half of the bags at a time
         and asks the other whether their label sets agree better with a model that has one (see
         `background_scores_`), which takes about as long as two fits more.
+    missed : float, array-like of shape (n_classes,), "learn" or "learn-per-class", default=0.0
+        The probability that an instance of a class goes unnoticed when its bag is labelled, or how
+        to learn it. A learnt one takes up misfit, too: it is no share of missing labels.
+    false : float, array-like of shape (n_classes,), "learn" or "learn-per-class", default=0.0
+        The probability that a class is named by mistake in the label set of a bag.
     prune : float, default=0.0
         Share of the bags, the most expensive ones by n k 2^k, that are left out of the fit.
     sample_fraction : float, default=0.2
@@ -129,6 +131,9 @@ class ORLogisticRegression(ResumableClassifier):
     history_ : ndarray of shape (n_iter_,)
         Log-likelihood after each iteration; for the "stochastic" solver and `partial_fit`,
         that of the sample or batch, before the step.
+    missed_, false_ : ndarrays of shape (n_classes,)
+        These rates, as given or learnt. What takes label sets goes by them, except for
+        ``annotate(joint=True)``; `predict` and its like speak of what is there, not of labels.
     has_background_ : bool
         Whether the model has a background class.
     background_scores_ : ndarray of shape (2, 2)
@@ -168,6 +173,8 @@ class ORLogisticRegression(ResumableClassifier):
         tol: float = 1e-6,
         scaling: Scaling = "standard",
         background: bool | Literal["auto"] = False,
+        missed: Rate = 0.0,
+        false: Rate = 0.0,
         prune: float = 0.0,
         sample_fraction: float = 0.2,
         on_impossible: Literal["relax", "drop", "raise"] = "relax",
@@ -187,6 +194,8 @@ class ORLogisticRegression(ResumableClassifier):
         self.tol = tol
         self.scaling: Scaling = scaling
         self.background = background
+        self.missed: Rate = missed
+        self.false: Rate = false
         self.prune = prune
         self.sample_fraction = sample_fraction
         self.on_impossible: Literal["relax", "drop", "raise"] = on_impossible
@@ -259,7 +268,8 @@ class ORLogisticRegression(ResumableClassifier):
             used = cheapest_bags(problem, used, self.prune)
             if not used.any():
                 raise ValueError("No bag is left to fit to: all were dropped or pruned.")
-            with self._training(bags, problem, used, weight) as training:
+            rates = None if start is None else self._rates()
+            with self._training(bags, problem, used, weight, rates=rates) as training:
                 W = np.zeros(training.shape)
                 if start is not None:
                     W = self._warm_weights(training, *start)
@@ -301,7 +311,7 @@ class ORLogisticRegression(ResumableClassifier):
         """Fit to each half of the bags; return the mean evidence of the bags of the other."""
         self._background_of_fit = background
         problem = UnionProblem(bags.offsets, self._union_y(labels), pinned)
-        usable = cheapest_bags(problem, ~problem.impossible, self.prune)
+        usable = cheapest_bags(problem, ~self._impossible_in_fit(problem), self.prune)
         found = np.zeros((2, len(bags)))
         for own in (0, 1):
             used, held_out = usable & (half == own), half == 1 - own
@@ -320,7 +330,7 @@ class ORLogisticRegression(ResumableClassifier):
         return np.average(found, axis=1, weights=weight * (half >= 0))
 
     @contextmanager
-    def _training(self, bags, problem, used, weight, scale=None):
+    def _training(self, bags, problem, used, weight, scale=None, rates=None):
         """Prepare the bags of a fit, and the threads for it."""
         n_multiplications = bags.n_instances * problem.y.shape[1] * (bags.n_features + 1)
         with thread_map(self.n_jobs, n_multiplications) as map:
@@ -330,9 +340,21 @@ class ORLogisticRegression(ResumableClassifier):
                 scaling=self.scaling,
                 method=self.inference,
                 map=map,
+                noise=self._noise_of_fit(problem, rates),
                 alpha=self.alpha,
                 on_intractable=self.on_intractable,
             )  # fmt: skip
+
+    def _noise_of_fit(self, problem, rates=None):
+        """Return how often labels are wrong, learnt from `rates` on; None if they never are."""
+        if any(isinstance(rate, str) or np.any(rate) for rate in (self.missed, self.false)):
+            return self._label_noise(problem, rates)
+        return None
+
+    def _impossible_in_fit(self, problem):
+        """Return the bags that no labelling can explain, the rates being what they may become."""
+        noise = self._noise_of_fit(problem)
+        return problem.impossible if noise is None else noise.noisy(problem).impossible
 
     def _check_parameters(self):
         check_numbers(
@@ -353,10 +375,11 @@ class ORLogisticRegression(ResumableClassifier):
     def _possible_label_sets(self, bags, labels, pinned):
         """Return label sets that can be, as a UnionProblem, and which bags to use."""
         problem = UnionProblem(bags.offsets, self._union_y(labels), pinned)
-        if not problem.impossible.any():
+        impossible = self._impossible_in_fit(problem)
+        if not impossible.any():
             self.relaxed_ = {}
             return problem, np.ones(len(bags), dtype=bool)
-        settled = settled_label_sets(bags, labels, problem, self.on_impossible)
+        settled = settled_label_sets(bags, labels, problem, self.on_impossible, impossible)
         self.relaxed_: dict[object, np.ndarray] = {
             bags.ids[b].item(): self._label_values(settled.relaxed[b].nonzero()[0])
             for b in (settled.impossible & ~settled.dropped).nonzero()[0]
@@ -408,23 +431,12 @@ class ORLogisticRegression(ResumableClassifier):
     def _finish(self, training, progress):
         """Turn what the solver has reached into learnt attributes."""
         if training.uncertified:
-            places = sorted(set().union(*training.uncertified))
-            ids = [training.bags.ids[b].item() for b in places]
-            message = (
-                f"The inference method could not certify {len(ids)} bags: {name_bags(ids)}. The "
-                "fit may be wrong. Use inference='auto'."
-            )
-            warn_caller(UncertifiedWarning(message, n_times=len(training.uncertified)))
+            self._warn_of_uncertified(training)
         if training.relaxed:
-            ids = [training.bags.ids[b].item() for b in training.relaxed]
-            for bag, columns in zip(ids, training.relaxed.values(), strict=True):
-                self.relaxed_[bag] = self._label_values(columns)
-            warn_caller(
-                f"{len(ids)} bags have too many labels for exact inference: {name_bags(ids)}. "
-                "Those of their labels that are the most certain to occur were taken as optional; "
-                "see relaxed_.",
-                IntractableBagWarning,
-            )
+            self._warn_of_relaxed(training)
+        n_classes = len(self.classes_)
+        rates = np.zeros((2, 1, n_classes)) if progress.rates is None else progress.rates
+        self.missed_, self.false_ = (rate[0, :n_classes].copy() for rate in rates)
         self.coef_, self.intercept_ = training.scale.coefficients(progress.weights)
         self.history_: np.ndarray = np.array(progress.history)
         self.n_iter_: int = max(len(progress.history), 1)

@@ -5,7 +5,11 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from unbag.fitting import Stream
+from unbag._warnings import warn_caller
+from unbag.fitting import LEARNT, LabelNoise, Rate, Stream, UncertifiedWarning
+from unbag.union import IntractableBagWarning
+from unbag.union.noise import checked_rate
+from unbag.union.policy import name_bags
 from unbag.validation import all_or_nothing, as_labels, bag_weights, check_scaling
 
 from .contract import BagsLike, LabelSetsLike, as_classes, is_one_label_each
@@ -20,6 +24,12 @@ class ResumableClassifier(LinearUnionClassifier):
     pinned)``, ``_training(bags, problem, used, weight, scale)`` and ``_finish(training,
     progress)``.
     """
+
+    missed: Rate
+    false: Rate
+    missed_: np.ndarray
+    false_: np.ndarray
+    relaxed_: dict[object, np.ndarray]
 
     # What the stream has learnt so far; None before the first batch.
     _stream: Stream | None = None
@@ -89,12 +99,46 @@ class ResumableClassifier(LinearUnionClassifier):
             # All bags of the first batch tell the scale of features, even those not to be used.
             with self._training(bags, problem, np.ones(len(bags), dtype=bool), weight) as whole:
                 stream = Stream(whole.scale)
-        with self._training(bags, problem, used, weight, stream.scale) as training:
+        rates = None if self._stream is None else self._rates()
+        with self._training(bags, problem, used, weight, stream.scale, rates) as training:
             progress = stream.advance(training)
         self.converged_ = False
         self._finish(training, progress)
         self._stream = stream
         return self
+
+    def _label_noise(self, problem, rates):
+        """Return how often labels are wrong, as the parameters say, learnt from `rates` on."""
+        given = [
+            rate
+            if isinstance(rate, str) and rate in LEARNT
+            else checked_rate(kind, rate, np.empty((0, len(self.classes_))))[0]
+            for kind, rate in (("missed", self.missed), ("false", self.false))
+        ]
+        noise = LabelNoise(len(self.classes_), problem.y.shape[1], *given)
+        noise.start_from(rates)
+        return noise
+
+    def _warn_of_uncertified(self, training):
+        places = sorted(set().union(*training.uncertified))
+        ids = [training.bags.ids[b].item() for b in places]
+        message = (
+            f"The inference method could not certify {len(ids)} bags: {name_bags(ids)}. The "
+            "fit may be wrong. Use inference='auto'."
+        )
+        warn_caller(UncertifiedWarning(message, n_times=len(training.uncertified)))
+
+    def _warn_of_relaxed(self, training):
+        """Warn of bags that were too much for exact inference, and note them in `relaxed_`."""
+        ids = [training.bags.ids[b].item() for b in training.relaxed]
+        for bag, columns in zip(ids, training.relaxed.values(), strict=True):
+            self.relaxed_[bag] = self._label_values(columns)
+        warn_caller(
+            f"{len(ids)} bags have too many labels for exact inference: {name_bags(ids)}. "
+            "Those of their labels that are the most certain to occur were taken as optional; "
+            "see relaxed_.",
+            IntractableBagWarning,
+        )
 
     def _warm_weights(self, training, coef, intercept, classes):
         """Return the coefficients of the last fit as weights of this one."""

@@ -6,6 +6,7 @@ fit: threads, a loop over files, a cluster.
 
 from unbag._threads import one_blas_thread, thread_map
 
+from .noise import LEARNT, LabelNoise, Rate
 from .objective import (
     NonFiniteObjectiveError,
     Objective,
@@ -20,12 +21,15 @@ from .solvers import Stream, fit_em, fit_lbfgs, fit_stochastic, held_out_evidenc
 from .statistics import Moments, Statistics
 
 __all__ = [
+    "LEARNT",
     "SCALINGS",
+    "LabelNoise",
     "Moments",
     "NonFiniteObjectiveError",
     "Objective",
     "Part",
     "Progress",
+    "Rate",
     "Scale",
     "Scaling",
     "Statistics",

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import methodcaller
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -28,6 +28,11 @@ from unbag.union.policy import IntractableBagError, OnIntractable
 from .parts import Part, Ray, make_parts
 from .scaling import Scale, Scaling
 from .statistics import Statistics
+
+if TYPE_CHECKING:
+    from unbag.union.noise import Rates
+
+    from .noise import LabelNoise
 
 
 class NonFiniteObjectiveError(ValueError):
@@ -62,26 +67,32 @@ class Progress:
         stops the fit.
     history : list of float
         Log-likelihood after each iteration.
+    rates : Rates or None
+        How often labels are wrong, after the last completed iteration; None if they never are.
     """
 
     weights: np.ndarray
     watch: Callable[[int, float], object] | None = None
     history: list[float] = field(default_factory=list)
+    rates: "Rates | None" = None
 
-    def completed(self, weights: np.ndarray, log_likelihood: float) -> bool:
+    def completed(
+        self, weights: np.ndarray, log_likelihood: float, rates: "Rates | None" = None
+    ) -> bool:
         """Note a completed iteration.
 
         Parameters
         ----------
         weights : ndarray of shape (n_classes, n_features + 1)
         log_likelihood : float
+        rates : Rates, optional
 
         Returns
         -------
         bool
             Whether to stop.
         """
-        self.weights = weights
+        self.weights, self.rates = weights, rates
         self.history.append(float(log_likelihood))
         return self.watch is not None and bool(self.watch(len(self.history), self.history[-1]))
 
@@ -200,6 +211,10 @@ class Objective:
             raise NonFiniteObjectiveError(f"The objective or its gradient is not finite: {value}.")
         return replace(total, value=value, gradient=gradient)
 
+    def bear(self, share: float) -> None:
+        """Take a share of the penalty: that of a sample of the bags."""
+        self.alpha *= share
+
     def penalty(self, W: np.ndarray) -> float:
         """Compute what is taken off the likelihood for large weights.
 
@@ -232,6 +247,26 @@ class Objective:
         penalties = [self.penalty(ray.at(step)) for step in steps]
         answers = self._ask("lower_bounds", self._part_ray(ray), steps)
         return reduce(operator.add, answers) - penalties
+
+    @property
+    def rates(self) -> "Rates | None":
+        """How often labels are wrong; None if they never are."""
+        return None
+
+    def flat(self, W: np.ndarray) -> np.ndarray:
+        """Return all parameters as one vector."""
+        return np.ravel(W)
+
+    def unflattened(self, flat: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        """Return the weights in a vector of all parameters."""
+        return flat.reshape(shape)
+
+    def flat_gradient(self, here: Statistics) -> np.ndarray:
+        """Return the gradient with respect to the vector of all parameters."""
+        return here.gradient.ravel()
+
+    def learn_rates(self, here: Statistics, share: float = 1.0) -> None:
+        """Move what is learnt beside the weights to where an E-step says it is."""
 
     def relax(self, W: np.ndarray, error: IntractableBagError) -> None:
         """Relax labels of the bags that an error is about, as certain as they are at W.
@@ -269,6 +304,8 @@ class Training:
         As in `unbag.union.infer`.
     map : callable
         See `Objective`.
+    noise : LabelNoise, optional
+        How often labels are wrong; by default they never are.
     **options
         `alpha` and `on_intractable` of `Objective`.
 
@@ -295,6 +332,7 @@ class Training:
         scaling: Scaling = "standard",
         method: Method = "auto",
         map: Callable[..., Any] = map,
+        noise: "LabelNoise | None" = None,
         **options: Any,
     ) -> None:
         self.bags = bags
@@ -304,6 +342,7 @@ class Training:
         self.method: Method = method
         self.options = options
         self.map = map
+        self.noise = noise
         self.relaxed: dict[int, np.ndarray] = {}
         self.uncertified: list[tuple[int, ...]] = []
         self.shape: tuple[int, int] = problem.y.shape[1], bags.n_features + 1
@@ -364,7 +403,7 @@ class Training:
         places = np.sort(rng.choice(len(self.chosen), size, replace=False))
         objective = self._objective(self.chosen[places], gather=True)
         # The penalty is one for all bags: a sample bears its share of it.
-        objective.alpha *= size / len(self.chosen)
+        objective.bear(size / len(self.chosen))
         return objective
 
     def _objective(self, chosen, gather=False):
@@ -374,10 +413,12 @@ class Training:
             for b, columns in self.relaxed.items():
                 labels[b, columns] = True
             self.problem = self.problem.relaxed(labels)
-        parts = make_parts(
-            self.bags, self.problem, chosen, self.weight, self.scale.centre, self.method, gather
-        )
-        objective = Objective(parts, scale=self.scale, map=self.map, **self.options)
+        given = self.bags, self.problem, chosen, self.weight, self.scale.centre, self.method, gather
+        if self.noise is None:
+            parts, make = make_parts(*given), Objective
+        else:
+            parts, make = make_parts(*given, self.noise.part), self.noise.objective
+        objective = make(parts, scale=self.scale, map=self.map, **self.options)
         objective.relaxed, objective.uncertified = self.relaxed, self.uncertified
         return objective
 

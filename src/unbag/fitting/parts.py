@@ -14,7 +14,7 @@ instance: the same residual as in logistic regression, with the posterior in the
 label.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,11 +24,11 @@ from unbag._compile import kernel
 from unbag.bags import Bags, Features, offsets_of
 from unbag.union import UnionProblem
 from unbag.union.dispatch import Method
-from unbag.union.layout import add_packed, dot_packed
+from unbag.union.layout import INTRACTABLE, add_packed, dot_packed
 from unbag.union.policy import surest_labels
 
 from .scaling import feature_moments
-from .statistics import Moments, Statistics
+from .statistics import Moments, NoiseCounts, Statistics
 
 # Multiplications in one product of a part, and its most instances: small enough for the cache.
 PART_WORK = 2e7
@@ -153,15 +153,13 @@ class Part:
     def _infer(self, X, logits):
         """Return the statistics at logits, and the posteriors, packed."""
         log_prior, prior = log_softmax(logits)
-        answer = self.problem.answer(log_prior, method=self.method, n_jobs=1)
-        residual = np.negative(prior, out=prior)
-        add_packed(self.problem.layout, answer.values, residual)
+        answer, posterior, residual, noise = self._answer(log_prior, prior)
         if self.row_weight is not None:
             residual *= self.row_weight[:, None]
         gradient = np.empty((residual.shape[1], X.shape[1] + 1))
         gradient[:, :-1] = np.asarray(residual.astype(X.dtype, copy=False).T @ X)
         gradient[:, -1] = residual.sum(axis=0)
-        layout, lost = self.problem.layout, answer.intractable
+        layout, lost = self.problem.layout, (answer.served == INTRACTABLE).nonzero()[0]
         numbers = self.bags[lost], layout.n_required[lost], layout.n_free[lost]
         intractable = tuple(zip(*(each.tolist() for each in numbers), strict=True))
         uncertified = np.isinf(answer.error_bound) & (self.method != "auto")
@@ -171,8 +169,20 @@ class Part:
             self.weight,
             intractable,
             tuple(self.bags[uncertified].tolist()),
+            noise,
         )
-        return statistics, answer.values
+        return statistics, posterior
+
+    def _answer(self, log_prior, prior) -> tuple[Any, np.ndarray, np.ndarray, NoiseCounts | None]:
+        """Return what inference says, the posteriors, packed, and the residual; no counts."""
+        answer = self.problem.answer(log_prior, method=self.method, n_jobs=1)
+        residual = np.negative(prior, out=prior)
+        add_packed(self.problem.layout, answer.values, residual)
+        return answer, answer.values, residual, None
+
+    def _expected(self, posterior, log_prior):
+        """Return the expected log-prior of the labels of each bag."""
+        return dot_packed(self.problem.layout, posterior, log_prior)
 
     def _total(self, per_bag):
         return float(per_bag.sum() if self.bag_weight is None else self.bag_weight @ per_bag)
@@ -225,7 +235,7 @@ class Part:
         bounds = np.empty(len(steps))
         for i, step in enumerate(steps):
             log_prior, _ = log_softmax(logits + step * self._ray[1])
-            bounds[i] = self._total(dot_packed(self.problem.layout, posterior, log_prior))
+            bounds[i] = self._total(self._expected(posterior, log_prior))
         return bounds
 
     def _knows(self, ray):
@@ -334,6 +344,7 @@ def make_parts(
     centre: np.ndarray | None = None,
     method: Method = "auto",
     gather: bool = False,
+    part: Callable[..., Part] = Part,
 ) -> list[Part]:
     """Cut bags into parts; the cuts depend on the bags alone, and so do sums over parts.
 
@@ -349,6 +360,8 @@ def make_parts(
         As in `Part`.
     gather : bool
         Whether parts of scattered bags copy their features once, rather than at each question.
+    part : callable
+        Makes a part of what `Part` takes.
 
     Returns
     -------
@@ -373,5 +386,5 @@ def make_parts(
             X, rows = X[rows], slice(0, len(rows))
         label_sets = UnionProblem(offsets_of(bags.sizes[own]), problem.y[own], labels)
         weight = None if bag_weight is None else bag_weight[own]
-        parts.append(Part(X, rows, own, label_sets, weight, centre, method))
+        parts.append(part(X, rows, own, label_sets, weight, centre, method))
     return parts

@@ -26,6 +26,8 @@ from .statistics import Statistics
 # A step must gain at least this part of what the gradient promises; else it is halved.
 SUFFICIENT = 0.3
 SHORTER = 0.5
+# How far a sample of the bags, or a batch of a stream, moves the rates of wrong labels.
+SAMPLES_SAY = 0.1
 
 
 class InterruptedFitWarning(ConvergenceWarning):
@@ -69,7 +71,7 @@ def fit_em(
     for _ in range(max_iter):
         previous = here.value
         W, step, here = gradient_step(objective, W, here, step)
-        if progress.completed(W, here.value + objective.penalty(W)):
+        if progress.completed(W, here.value + objective.penalty(W), objective.rates):
             return True
         if here.value - previous <= tol * max(1.0, abs(here.value)):
             return True
@@ -101,7 +103,8 @@ def fit_stochastic(
             step = 1.0 / max(here.weight, 1.0)
         log_likelihood = here.value + objective.penalty(W)
         W, step, _ = gradient_step(objective, W, here, step, look_back=False)
-        if progress.completed(W, log_likelihood):
+        objective.learn_rates(here, share=SAMPLES_SAY)
+        if progress.completed(W, log_likelihood, objective.rates):
             return True
     return False
 
@@ -155,7 +158,10 @@ def gradient_step(
     while step * slope > 1e-14 * max(1.0, abs(bound)):
         if bound_there - bound >= SUFFICIENT * step * slope:
             candidate = ray.at(step)
-            return candidate, step, e_step(objective, candidate, ray, step) if look_back else here
+            if look_back:
+                objective.learn_rates(here)
+                here = e_step(objective, candidate, ray, step)
+            return candidate, step, here
         step *= SHORTER
         (bound_there,) = objective.lower_bounds(ray, [step])
     return W, step, here
@@ -194,22 +200,22 @@ def climb(
     shape = W.shape
 
     def descend(flat):
-        here = objective.statistics(flat.reshape(shape))
-        return -here.value, -here.gradient.ravel()
+        here = objective.statistics(objective.unflattened(flat, shape))
+        return -here.value, -objective.flat_gradient(here)
 
     stopped = False
 
     def completed(intermediate_result):
         nonlocal stopped
-        weights = intermediate_result.x.reshape(shape).copy()
+        weights = objective.unflattened(intermediate_result.x, shape).copy()
         log_likelihood = -intermediate_result.fun + objective.penalty(weights)
-        if progress.completed(weights, log_likelihood):
+        if progress.completed(weights, log_likelihood, objective.rates):
             stopped = True
             raise StopIteration
 
     result = minimize(
         descend,
-        np.ravel(W),
+        objective.flat(W),
         jac=True,
         method="L-BFGS-B",
         callback=completed,
@@ -223,7 +229,7 @@ def climb(
     )
     if not progress.history:
         # The start was the optimum already.
-        progress.completed(W, -result.fun + objective.penalty(W))
+        progress.completed(W, -result.fun + objective.penalty(W), objective.rates)
     return stopped or result.status == 0
 
 
@@ -348,12 +354,13 @@ class Stream:
             )
         n_bags = self.n_bags + len(training.chosen)
         # The penalty is one for the whole stream: a batch bears its share of it.
-        objective.alpha *= len(training.chosen) / max(n_bags, 1)
+        objective.bear(len(training.chosen) / max(n_bags, 1))
         here = e_step(objective, self.weights)
         # From here on nothing fails, so that a batch counts wholly or not at all.
+        objective.learn_rates(here, share=SAMPLES_SAY)
         self.n_bags = n_bags
         self.history.append(here.value + objective.penalty(self.weights))
         gradient = here.gradient / max(here.weight, 1.0)
         self.squares = self.squares + gradient**2
         self.weights = self.weights + self.RATE * gradient / np.sqrt(self.squares + 1e-12)
-        return Progress(self.weights, history=self.history)
+        return Progress(self.weights, history=self.history, rates=objective.rates)

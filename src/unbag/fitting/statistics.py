@@ -10,6 +10,32 @@ import numpy as np
 
 
 @dataclass(frozen=True)
+class NoiseCounts:
+    """How often labels are expected to be wrong, class by class, by the weights of the bags.
+
+    Attributes
+    ----------
+    unnoticed, instances : ndarrays of shape (n_classes,)
+        Instances of the class that went unnoticed, and all of them, where it is not unknown.
+    mistaken, chances : ndarrays of shape (n_classes,)
+        Bags in which the class was named by mistake, and all in which it is not unknown.
+    """
+
+    unnoticed: np.ndarray
+    instances: np.ndarray
+    mistaken: np.ndarray
+    chances: np.ndarray
+
+    def __add__(self, other: "NoiseCounts") -> "NoiseCounts":
+        return NoiseCounts(
+            self.unnoticed + other.unnoticed,
+            self.instances + other.instances,
+            self.mistaken + other.mistaken,
+            self.chances + other.chances,
+        )
+
+
+@dataclass(frozen=True)
 class Statistics:
     """Likelihood and gradient of some bags at given weights.
 
@@ -25,6 +51,8 @@ class Statistics:
         Bags that no exact method can hold; value and gradient say nothing of them.
     uncertified : tuple of bags
         Bags whose answer the inference method asked for could not certify.
+    noise : NoiseCounts or None
+        What the rates of wrong labels are learnt from; None where labels are taken as right.
     """
 
     value: float
@@ -32,14 +60,17 @@ class Statistics:
     weight: float
     intractable: tuple[tuple[int, int, int], ...] = ()
     uncertified: tuple[int, ...] = ()
+    noise: NoiseCounts | None = None
 
     def __add__(self, other: "Statistics") -> "Statistics":
+        noise = None if self.noise is None or other.noise is None else self.noise + other.noise
         return Statistics(
             self.value + other.value,
             self.gradient + other.gradient,
             self.weight + other.weight,
             self.intractable + other.intractable,
             self.uncertified + other.uncertified,
+            noise,
         )
 
 

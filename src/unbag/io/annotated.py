@@ -123,7 +123,7 @@ def write_annotated(
     columns: Mapping[str, ArrayLike],
     written: Mapping[str, str],
     progress: Progress | None = None,
-) -> None:
+) -> dict[str, str]:
     """Write a table with what annotate says of it, and replace nothing but its own columns.
 
     Parameters
@@ -136,6 +136,11 @@ def write_annotated(
     written : dict of str to str
         The columns of the table that annotate wrote before; see `written_columns`.
     progress : callable, optional
+
+    Returns
+    -------
+    dict of str to str
+        What the columns are called in the new table.
     """
     from .writing import own_columns, write_rows
 
@@ -144,6 +149,7 @@ def write_annotated(
     new = {names[name]: values for name, values in columns.items()
            if name != KNOWN_LABEL or name not in written}  # fmt: skip
     write_rows(table, path, new, progress, CHUNK_BYTES, annotated=names)
+    return names
 
 
 def marked_metadata(

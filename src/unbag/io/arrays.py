@@ -20,6 +20,8 @@ from .roles import NUMBER, USUAL, Roles, write_cell
 CHUNK_ROWS = 1 << 14
 # What a long table has besides its features.
 OWN_COLUMNS = (USUAL["bag"], NUMBER, USUAL["labels"], USUAL["instance_labels"])
+# Units of times and of durations for which Arrow has a type.
+ARROW_TIMES = {"M": ("D", "s", "ms", "us", "ns"), "m": ("s", "ms", "us", "ns")}
 
 
 def checked_bags(path: PathLike, bags: Bags, labels: LabelSets) -> Bags:
@@ -102,7 +104,7 @@ def long_chunks(
     )
     bag, number, cells_of, label = OWN_COLUMNS
     bag_of_row = np.repeat(np.arange(len(bags)), bags.sizes)
-    ids = pa.array(bags.ids)
+    ids = _id_column(bags.ids)
     if labels is not None:
         cells = pa.array([write_cell(labels_of, delimiter) for labels_of in labels], pa.string())
     # At least one chunk, so that a file without instances still has its columns.
@@ -120,6 +122,32 @@ def long_chunks(
         X = dense(bags.X[rows])
         columns |= {name: X[:, column] for column, name in enumerate(names)}
         yield first, pa.table(columns)
+
+
+def _id_column(ids):
+    """Return ids as an Arrow array: of their own type where Arrow has it, else as text."""
+    import pyarrow as pa
+
+    kind = ids.dtype.kind
+    if kind in ARROW_TIMES:
+        unit, step = np.datetime_data(ids.dtype)
+        # Arrow takes a count of steps of ten seconds for one of seconds.
+        has_type = step == 1 and unit in ARROW_TIMES[kind]
+    else:
+        has_type = kind in "biufUO" and ids.dtype.char != np.dtype(np.longdouble).char
+    if has_type:
+        try:
+            return pa.array(ids.astype(ids.dtype.newbyteorder("="), copy=False))
+        except (pa.ArrowInvalid, pa.ArrowTypeError):
+            # Ids of several types, such as 1 and "owl".
+            pass
+    texts = [name.decode(errors="replace") if kind == "S" else str(name) for name in ids]
+    # A bag that was picked twice shows its id twice.
+    check(
+        len(set(texts)) == len(set(ids.tolist())),
+        f"Bags have ids of type {ids.dtype}, some of which are the same as text: give others.",
+    )
+    return pa.array(texts, pa.string())
 
 
 def instance_label_texts(bags: Bags, labels: LabelSets | None) -> list[str | None] | None:

@@ -52,8 +52,7 @@ class ArrowFile(TableFile):
             groups = [self._metadata.row_group(i) for i in range(opened.num_row_groups)]
             n_bytes = sum(group.total_byte_size for group in groups)
             if groups and self._metadata.num_columns:
-                codec = groups[0].column(0).compression
-                self.compression: str = "none" if codec == "UNCOMPRESSED" else codec
+                self.compression: str = _parquet_compression(self._file, self._metadata)
         else:
             self.schema = _feather_reader(self._file).schema
             self.n_rows = sum(batch.num_rows for batch in _feather_batches(self._file, [0]))
@@ -162,6 +161,17 @@ class ArrowFile(TableFile):
             f"{where}: {shortened(value)} is not a finite number: correct it, or do not use the "
             "column as a feature."
         )
+
+
+def _parquet_compression(file, metadata):
+    """Return how the first column is compressed, by the name that pyarrow's writers take."""
+    # Over a damaged description of a column pyarrow ends the process, unless it came upon the fault
+    # while reading the column.
+    opened = parquet.ParquetFile(file, metadata=metadata, buffer_size=1 << 16, pre_buffer=False)
+    first = opened.schema_arrow.names[:1]
+    next(opened.iter_batches(batch_size=1, row_groups=[0], columns=first), None)
+    codec = metadata.row_group(0).column(0).compression
+    return "none" if codec == "UNCOMPRESSED" else codec
 
 
 def _feather_reader(file, options=None):

@@ -140,6 +140,7 @@ def bags_of(path: PathLike, arrays: Mapping[str, Any]) -> tuple[Bags, LabelSets]
     """
     missing = listed(key for key in REQUIRED if key not in arrays)
     check(not missing, f"{path} has no array {missing}; it has {listed(arrays)}.")
+    arrays = {name: _decoded(path, name, array) for name, array in arrays.items()}
     names = [normal_spelling(str(name)) for name in np.ravel(arrays["class_names"])]
     known = arrays.get("instance_labels")
     if known is not None:
@@ -151,7 +152,7 @@ def bags_of(path: PathLike, arrays: Mapping[str, Any]) -> tuple[Bags, LabelSets]
         )
     ids = arrays.get("ids")
     check(
-        ids is None or ids.dtype.kind in "biufUSMm",
+        ids is None or ids.dtype.kind in "biufUMm",
         f"{path}: ids must be text or numbers, but their type is {getattr(ids, 'dtype', None)}.",
     )
     with faults_at(path):
@@ -160,6 +161,16 @@ def bags_of(path: PathLike, arrays: Mapping[str, Any]) -> tuple[Bags, LabelSets]
         )
         labels = LabelSets(arrays["bag_labels"], names)
         return checked_bags(path, bags, labels), labels
+
+
+def _decoded(path, name, array):
+    """Return an array of bytes as text, and any other as it is."""
+    if not isinstance(array, np.ndarray) or array.dtype.kind != "S":
+        return array
+    try:
+        return np.strings.decode(array, "utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: {name} is no UTF-8 ({error.reason}): store it as text.") from None
 
 
 def write_npz(path: PathLike, bags: Bags, labels: LabelSets) -> None:

@@ -101,7 +101,7 @@ class MultilabelStratifiedKFold(BaseCrossValidator):
         return super().split(X, y, groups)
 
     def _iter_test_indices(self, X, y, groups):
-        present = _label_sets(y, X).required
+        present = read_label_sets(y, X).required
         groups = in_bag_order(groups, X, "groups")
         n_bags = len(present)
         units = np.arange(n_bags) if groups is None else np.unique(groups, return_inverse=True)[1]
@@ -176,9 +176,7 @@ def cross_validate_bags(
     """
     y = LabelSets.parse(as_labels(y, X))
     groups = in_bag_order(groups, X, "groups")
-    if isinstance(cv, int | np.integer):
-        cv = MultilabelStratifiedKFold(int(cv), random_state=random_state)
-    splits = list(check_cv(cv).split(X, y, groups))
+    splits = bag_folds(X, y, cv, groups, random_state)
     scores = cross_validate(
         estimator, X, y, cv=splits, scoring=scoring, n_jobs=n_jobs, error_score="raise"
     )
@@ -214,14 +212,38 @@ def fold_summary(folds: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
     return {"measure": np.array(measures), "mean": means, "std": deviations}
 
 
-def _label_sets(y, X):
+def bag_folds(
+    X: BagsLike,
+    y: LabelSets,
+    cv: int | Iterable[tuple[ArrayLike, ArrayLike]] | Any,
+    groups: ArrayLike | None = None,
+    random_state: int | np.random.RandomState | None = None,
+) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """List the positions of the training bags and of the test bags of each fold.
+
+    Parameters
+    ----------
+    X, y : Bags and their label sets
+    cv : int, splitter or iterable of (train, test)
+        A number stands for that many folds of `MultilabelStratifiedKFold`.
+    groups : array-like of shape (n_bags,), optional
+        Given to `cv`.
+    random_state : int, RandomState instance or None
+        Seed of the folds where `cv` is a number.
+    """
+    if isinstance(cv, int | np.integer):
+        cv = MultilabelStratifiedKFold(int(cv), random_state=random_state)
+    return list(check_cv(cv).split(X, y, groups))
+
+
+def read_label_sets(y: LabelSetsLike, X: BagsLike) -> LabelSets:
     """Read label sets, or one class per bag."""
-    y = as_labels(y, X)
-    is_table = getattr(y, "ndim", 1) > 1 or hasattr(type(y), "columns")
-    first = None if is_table or y is None else next(iter(y), None)
+    given: Any = as_labels(y, X)
+    is_table = getattr(given, "ndim", 1) > 1 or hasattr(type(given), "columns")
+    first = None if is_table or given is None else next(iter(given), None)
     if not isinstance(first, str | Real | np.generic):
-        return LabelSets.parse(y)
-    classes, columns = np.unique(np.asarray(y), return_inverse=True)
+        return LabelSets.parse(given)
+    classes, columns = np.unique(np.asarray(given), return_inverse=True)
     return LabelSets(columns[:, None] == np.arange(classes.size), classes)
 
 

@@ -50,7 +50,7 @@ def inductive_accuracy(estimator: Any, X: Bags, y: object = None) -> float:
     0.5
     """
     labels_true = _instance_labels(X)
-    model, X = _innermost(estimator, X)
+    model, X = innermost_model(estimator, X)
     return instance_accuracy(labels_true, model.predict_instances(X))
 
 
@@ -78,7 +78,7 @@ def transductive_accuracy(estimator: Any, X: Bags, y: LabelSetsLike) -> float:
     0.5
     """
     labels_true = _instance_labels(X)
-    model, X = _innermost(estimator, X)
+    model, X = innermost_model(estimator, X)
     return instance_accuracy(labels_true, model.annotate(X, y))
 
 
@@ -177,7 +177,7 @@ def all_measures(estimator: Any, X: BagsLike, y: LabelSetsLike) -> dict[str, flo
     1.0
     """
     labels_true = getattr(X, "instance_labels", None)
-    model, X = _innermost(estimator, X)
+    model, X = innermost_model(estimator, X)
     measures = {}
     if labels_true is not None and hasattr(model, "predict_instances"):
         measures["inductive_accuracy"] = instance_accuracy(labels_true, model.predict_instances(X))
@@ -195,15 +195,15 @@ def _instance_labels(X):
     return X.instance_labels
 
 
-def _innermost(estimator, X):
-    """Reach the model inside searches and pipelines, and the features that it sees."""
+def innermost_model(estimator: Any, X: Any) -> tuple[Any, Any]:
+    """Return the fitted model inside searches and pipelines, and X with the features it sees."""
     if hasattr(estimator, "best_estimator_"):
-        return _innermost(estimator.best_estimator_, X)
+        return innermost_model(estimator.best_estimator_, X)
     if isinstance(estimator, Pipeline):
         # One by one: cut short, a pipeline counts as unfitted when its last step learns nothing.
         for _, step in estimator.steps[:-1]:
             X = X if step in (None, "passthrough") else step.transform(X)
-        return _innermost(estimator[-1], X)
+        return innermost_model(estimator[-1], X)
     return estimator, X
 
 

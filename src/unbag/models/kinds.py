@@ -85,9 +85,9 @@ class Range(NamedTuple):
             raise OutOfRangeError(f"{name} must be probabilities, but a row does not sum to 1")
 
 
-_LARGEST = 1e100  # Larger ones leave no room for sums of products.
+_LARGEST = 1e100  # More leaves no room for sums of products, nor for quotients by less.
 FINITE = Range(-_LARGEST, _LARGEST, "finite")
-POSITIVE = Range(math.ulp(0), _LARGEST, "finite and above 0")
+POSITIVE = Range(1 / _LARGEST, _LARGEST, "finite and above 0")
 NOT_NEGATIVE = Range(0, _LARGEST, "finite and not negative")
 # Weights that are added in another order may exceed their sum by its rounding.
 SHARE = Range(0, 1 + 1e-9, "from 0 to 1")
@@ -347,9 +347,9 @@ KINDS: dict[str, Kind] = {kind.name: kind for kind in (
         **_MEDOIDS, "gamma": "_gamma", "training_distances": "_training_distances",
     }),
     _Part("ORLogisticRegression", **_CLASSIFIER, private={"stream": "_stream"},
-          history_=UNCHECKED, log_likelihood_=UNCHECKED),
+          history_=UNCHECKED, log_likelihood_=UNCHECKED, missed_=SHARE, false_=SHARE),
     _Part("ORNetwork", "unbag.torch", classes_=UNCHECKED, history_=UNCHECKED,
-          log_likelihood_=UNCHECKED, scale_=UNCHECKED),
+          log_likelihood_=UNCHECKED, missed_=SHARE, false_=SHARE, scale_=UNCHECKED),
     _Part("SIM", **_CLASSIFIER, objective_=UNCHECKED),
     _Part("SupervisedLogisticRegression", **_CLASSIFIER, log_likelihood_=UNCHECKED),
     _Part("FunctionTransformer", **_SCALER),

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +23,13 @@ from unbag.metrics import calibration
 from .charts import calibration_chart, histogram, line_chart, number
 from .media import OUTSIDE, Media
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 #: So many bags are shown in full, and of each so many instances.
 MOST_BAGS, MOST_INSTANCES = 60, 40
+#: So many labels of bags that look wrong are listed.
+MOST_SUSPICIOUS = 60
 #: So many classes stand in the table of co-occurrence.
 MOST_CLASSES = 30
 #: Labels of an instance that get a bar, and the least probability that is worth one.
@@ -44,6 +49,7 @@ def content(
     media_root: PathLike = ".",
     title: str = "Report",
     settings: dict[str, str] | None = None,
+    suspicious: "pa.Table | None" = None,
 ) -> dict[str, Any]:
     """Work out everything that a report shows.
 
@@ -63,6 +69,8 @@ def content(
     title : str
     settings : dict, optional
         How the model was made, for the last section.
+    suspicious : pyarrow.Table, optional
+        What `unbag.check_labels` says of the labels of the bags.
 
     Returns
     -------
@@ -93,6 +101,7 @@ def content(
         "calibration": calibration_part(model, bags, labels, truth),
         "class_names": [class_text(name) for name in class_names(model)],
         "bags": described,
+        "suspicious": None if suspicious is None else suspicious_labels(suspicious),
         "media": shown_media.sources,
         "co_occurrence": None if labels is None else co_occurrence(labels),
         "fit_curve": fit_curve(model),
@@ -266,6 +275,14 @@ def ambiguous_bags(
     return described
 
 
+def suspicious_labels(found: "pa.Table") -> list[dict[str, Any]]:
+    """List the labels of bags, or their absence, that are the most probably wrong."""
+    return [
+        {**row, "bag": str(row["bag"]), "class": class_text(row["class"])}
+        for row in found.slice(0, MOST_SUSPICIOUS).to_pylist()
+    ]
+
+
 def bag_labels(labels: LabelSets, b: int) -> list[str]:
     """List the labels of a bag, those that are unknown with a question mark."""
     required, optional = labels.required[b], labels.optional[b]
@@ -299,7 +316,7 @@ def warn_of_gaps(media: Media) -> None:
     """Warn of pictures and sounds that cannot be shown: how many, and why."""
     gaps = media.gaps()
     if gaps:
-        where = {OUTSIDE: f" {media.root} (media_root sets another)"}
+        where = {OUTSIDE: f" {media.root} (media_root, or --media-root, sets another)"}
         reasons = ", ".join(
             f"{number(count)} {reason}{where.get(reason, '')}" for reason, count in gaps.items()
         )

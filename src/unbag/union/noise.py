@@ -284,8 +284,7 @@ def bounded_answer(
     **options: Any,
 ) -> NoisyAnswer:
     """Answer a problem as it is, with the rounding of its augmented priors in the bound."""
-    may_miss, may_be_false = ((rate > 0).any(axis=0) for rate in rates)
-    noisy = NoisyProblem(problem, np.asarray(may_miss), np.asarray(may_be_false))
+    noisy = noisy_problem(problem, rates)
     with np.errstate(over="ignore"):
         prior = np.exp(log_prior)
     # The bound doubles; a tenth is left for the rounding.
@@ -295,18 +294,22 @@ def bounded_answer(
     return answer._replace(error_bound=bound)
 
 
+def impossible_bags(
+    problem: "UnionProblem", missed: ArrayLike | None, false: ArrayLike | None
+) -> NDArray[np.bool_]:
+    """Return the bags that no labelling can explain, whatever the finite priors."""
+    rates = checked_rates(missed, false, problem.y)
+    return problem.impossible if rates is None else noisy_problem(problem, rates).impossible
+
+
+def noisy_problem(problem: "UnionProblem", rates: Rates) -> NoisyProblem:
+    """Return a problem as one whose label sets may be wrong, where the rates are not zero."""
+    may_miss, may_be_false = ((rate > 0).any(axis=0) for rate in rates)
+    return NoisyProblem(problem, np.asarray(may_miss), np.asarray(may_be_false))
+
+
 def checked_rates(missed: ArrayLike | None, false: ArrayLike | None, y: np.ndarray) -> Rates | None:
-    """Return the rates of all classes, or None where label sets are right.
-
-    Parameters
-    ----------
-    missed, false : float or array-like of shape (n_classes,) or (n_bags, n_classes), or None
-    y : ndarray of shape (n_bags, n_classes)
-
-    Returns
-    -------
-    Rates or None
-    """
+    """Return rates as `unbag.union.infer` takes them; None where label sets are right."""
     rates = Rates(checked_rate("missed", missed, y), checked_rate("false", false, y))
     return rates if rates.missed.any() or rates.false.any() else None
 

@@ -140,7 +140,9 @@ class Settled(NamedTuple):
 
 
 def settle_impossible(
-    problem: "UnionProblem", on_impossible: Literal["relax", "drop", "raise"]
+    problem: "UnionProblem",
+    on_impossible: Literal["relax", "drop", "raise"],
+    impossible: np.ndarray | None = None,
 ) -> Settled:
     """Decide on the bags of a fit that are impossible whatever the priors.
 
@@ -149,12 +151,14 @@ def settle_impossible(
     problem : UnionProblem
     on_impossible : {"relax", "drop", "raise"}
         A bag with instances and nothing allowed stays impossible under "relax", and is dropped.
+    impossible : ndarray of bool of shape (n_bags,), optional
+        Which these are; by default those of the problem.
 
     Returns
     -------
     Settled
     """
-    impossible = problem.impossible
+    impossible = problem.impossible if impossible is None else impossible
     if on_impossible == "raise" and impossible.any():
         raise ImpossibleBagError(impossible.nonzero()[0].tolist(), problem.n_bags)
     relaxed = (problem.y == 1) & impossible[:, None]
@@ -163,7 +167,9 @@ def settle_impossible(
     return Settled(problem.relaxed(relaxed), impossible, dropped, relaxed)
 
 
-def allow_every_bag_an_answer(problem: "UnionProblem") -> "UnionProblem":
+def allow_every_bag_an_answer(
+    problem: "UnionProblem", impossible: np.ndarray | None = None
+) -> "UnionProblem":
     """Relax the bags that are impossible whatever the priors, so that each can be annotated.
 
     Where nothing is allowed at all, everything is: an annotator who asks for the labels of a bag
@@ -172,12 +178,14 @@ def allow_every_bag_an_answer(problem: "UnionProblem") -> "UnionProblem":
     Parameters
     ----------
     problem : UnionProblem
+    impossible : ndarray of bool of shape (n_bags,), optional
+        As in `settle_impossible`.
 
     Returns
     -------
     UnionProblem
     """
-    impossible = problem.impossible
+    impossible = problem.impossible if impossible is None else impossible
     if not impossible.any():
         return problem
     nothing = ~(problem.y != 0).any(axis=1, keepdims=True)

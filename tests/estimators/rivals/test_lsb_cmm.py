@@ -129,6 +129,12 @@ def test_long_sticks_neither_overflow_nor_vanish():
     np.testing.assert_allclose(log_sticks(logits), expected)
 
 
+@pytest.mark.parametrize("logit", [1e6, 1e18, -1e18])
+def test_a_stick_that_is_certain_costs_the_others_no_digits(logit):
+    phi = np.exp(log_sticks(np.array([[-1.0], [logit], [0.5]])))
+    np.testing.assert_allclose(phi.sum(axis=0), 1.0, rtol=1e-14)
+
+
 def regressions(rng, n_instances=50, n_features=4, n_rows=7):
     X = np.column_stack([np.ones(n_instances), rng.normal(size=(n_instances, n_features - 1))])
     penalty = np.append(0.0, rng.random(n_features - 1) + 0.1)

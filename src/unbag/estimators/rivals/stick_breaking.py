@@ -218,8 +218,10 @@ def break_sticks(logits, log_phi):
     log_phi[last] = 0.0
     for k in range(last):
         for i in range(logits.shape[1]):
+            # Never a logit and its negative: between large ones, all else would be lost.
+            log_kept = min(logits[k, i], 0.0) - log_phi[k, i]
             log_passed = -max(logits[k, i], 0.0) - log_phi[k, i]
-            log_phi[k, i] = log_phi[last, i] + logits[k, i] + log_passed
+            log_phi[k, i] = log_phi[last, i] + log_kept
             log_phi[last, i] += log_passed
 
 

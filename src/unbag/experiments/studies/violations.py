@@ -6,7 +6,8 @@ with probability p. The test bags stay as they are.
 
 MLR can read a doubtful label set in several ways, and each kind of corruption leaves one of them
 true: an added label is at least not required if the given labels are *optional*; a removed one is
-at least not forbidden if the absent labels are *unknown*.
+at least not forbidden if the absent labels are *unknown*. Or it can learn how often label sets are
+wrong: how many instances were *missed*, or how many labels are *false*.
 """
 
 import warnings
@@ -125,6 +126,9 @@ READINGS = {
         "MLR, with a background class", partial(penalised_model, background=True)
     ),
     "unknown": Reading("MLR, absent labels unknown", penalised_model, absent=-1),
+    # Label sets that may be wrong, at a rate that is learnt.
+    "missed": Reading("MLR, missed learnt", partial(penalised_model, missed="learn")),
+    "false": Reading("MLR, false learnt", partial(penalised_model, false="learn")),
     "sim": Reading("SIM", SIM),
     "mimlfast": Reading("MIMLfast", MIMLFast),
     "lsbcmm": Reading("LSB-CMM", LSBCMM),
@@ -290,5 +294,5 @@ STUDY = Study(
     "instance accuracy where bag labels were added or removed in training",
     units=units,
     present=present,
-    data=("hja-union", "letter-carroll", "letter-frost"),
+    data=("hja-union", "msrcv2", "letter-carroll", "letter-frost"),
 )

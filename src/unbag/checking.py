@@ -1,0 +1,255 @@
+"""Which labels of bags look wrong: tags that no instance bears out, and classes that nobody named.
+
+The model is fitted anew to the other folds, so that it does not defend what it has seen. Of the
+bags that it was not shown it then answers, exactly, for every class c
+
+    P(no instance is c | label set) = P(label set, no instance is c) / P(label set)
+
+where label sets may be wrong (`unbag.union.infer` with `missed` and `false`): for a tag that is the
+probability that it is wrong, for a class without a tag one minus it. Both likelihoods are of the
+same bag; in the numerator c is taken out of every instance's prior. So the other tags of the bag
+have their say: an instance that has to account for one of them cannot bear out another.
+"""
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+
+from unbag.bags import Bags, BagsLike, offsets_of
+from unbag.estimators.contract import check_one_for_each_bag
+from unbag.fitting.solvers import interruptions_raised
+from unbag.labels import ColumnOfLabel, LabelSetsLike
+from unbag.model_selection.folds import bag_folds, read_label_sets
+from unbag.model_selection.scorers import innermost_model
+from unbag.union import ImpossibleBagWarning, infer
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: How often instances go unnoticed and classes are named by mistake, where a model has no rates.
+DEFAULT_RATES: dict[str, float] = {"missed": 0.05, "false": 0.01}
+#: So many log-priors, repeated for one class after another, are inferred from at once.
+PRIORS_AT_ONCE = 2**21
+#: What is less probable than that counts as that: a label set must not become impossible.
+LEAST_PROBABILITY = 1e-300
+
+
+def check_labels(
+    estimator: Any,
+    X: BagsLike,
+    y: LabelSetsLike,
+    *,
+    cv: int | Iterable[tuple[ArrayLike, ArrayLike]] | Any = 5,
+    random_state: int | np.random.RandomState | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> "pa.Table":
+    """Compute how probable it is that each label of each bag, or its absence, is wrong.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With probabilities of instances, such as `ORLogisticRegression`, or of bags alone; in
+        pipelines and searches too. It is cloned and fitted to the other folds, and stays as it
+        is.
+    X : Bags, list of 2-D arrays, or array-like of shape (n_bags, n_features)
+    y : label sets, as in ``fit``
+        Unknown labels are not checked.
+    cv : int, splitter or iterable of (train, test), default=5
+        A number stands for that many folds of `MultilabelStratifiedKFold`. Every bag must be in
+        one test fold.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the folds where `cv` is a number; that of the estimator is its own.
+    progress : callable, optional
+        Called as ``progress(folds_done, folds)``.
+
+    Returns
+    -------
+    pyarrow.Table
+        One row per bag and class, the most suspicious first: ``bag`` (its id), ``class``,
+        ``tagged`` (whether the bag has the label), and ``p_wrong``: for a tag, the probability that
+        no instance of the bag is of this class; else, that one is.
+
+    Raises
+    ------
+    ValueError
+        When the estimator has no probabilities, or the folds leave out a bag.
+
+    Notes
+    -----
+    Label sets are taken to be noisy at the rates `missed_` and `false_` of the fitted models; where
+    these are zero or not there, at `DEFAULT_RATES`. The order hardly depends on the rates; the
+    probabilities do. A class that no other fold has looks wrong wherever it is named, as a misspelt
+    one does. It takes one fit per fold, and one inference per bag and class. Known labels of
+    instances are not used.
+
+    Examples
+    --------
+    Low instances are "a", high ones "b". The last bag has a "b" that nobody named.
+
+    >>> from unbag import ORLogisticRegression, check_labels
+    >>> bags = [[[0.0], [9.0]], [[1.0], [0.0]], [[8.0]], [[1.0], [7.0]], [[0.5], [8.5]]]
+    >>> y = [{"a", "b"}, {"a"}, {"b"}, {"a", "b"}, {"a"}]
+    >>> check_labels(ORLogisticRegression(), bags, y, random_state=0).slice(0, 1).to_pylist()
+    [{'bag': 4, 'class': 'b', 'tagged': False, 'p_wrong': 0.2...}]
+    """
+    bags = _as_bags(X)
+    labels = read_label_sets(y, X)
+    check_one_for_each_bag(labels, bags)
+    _refuse_without_probabilities(estimator)
+    folds = _partition(bags, bag_folds(bags, labels, cv, random_state=random_state))
+    p_wrong = np.empty(labels.shape)
+    # Half a fit would judge as if it were a whole one.
+    with interruptions_raised():
+        # Label sets that cannot be are what is looked for: each shows in the answer.
+        warnings.simplefilter("ignore", ImpossibleBagWarning)
+        for done, (train, test) in enumerate(folds):
+            if progress is not None:
+                progress(done, len(folds))
+            fitted = clone(estimator).fit(bags[train], labels[train])
+            p_wrong[test] = _held_out_p_wrong(fitted, bags[test], labels[test])
+    if progress is not None:
+        progress(len(folds), len(folds))
+    return _most_suspicious_first(bags, labels, p_wrong)
+
+
+def absence_probability(
+    log_prior: NDArray[np.float64],
+    offsets: NDArray[np.integer],
+    y: NDArray[np.int8],
+    missed: NDArray[np.float64],
+    false: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Compute the probability that no instance of a bag is of a class, given its label set.
+
+    Parameters
+    ----------
+    log_prior : ndarray of shape (n_instances, n_classes)
+    offsets : ndarray of int of shape (n_bags + 1,)
+    y : ndarray of shape (n_bags, n_classes)
+        1 for a tag, 0 for none, -1 where that is unknown, as of the background.
+    missed, false : ndarray of shape (n_classes,)
+        As in `unbag.union.infer`.
+
+    Returns
+    -------
+    ndarray of shape (n_bags, n_classes)
+        NaN where `y` is unknown.
+
+    Examples
+    --------
+    Both instances look like class 0, so that the tag of class 1 is doubtful.
+
+    >>> import numpy as np
+    >>> proba, rates = np.array([[0.9, 0.1], [0.9, 0.1]]), np.array([0.05, 0.05])
+    >>> absence_probability(np.log(proba), [0, 2], np.array([[1, 1]]), rates, rates).round(2)
+    array([[0. , 0.2]])
+    """
+    offsets = np.asarray(offsets)
+    rates = {"missed": missed, "false": false, "on_intractable": "relax"}
+    whole = infer(log_prior, offsets, y, **rates).log_likelihood
+    log_ratio = np.full(y.shape, np.nan)
+    pairs = np.argwhere(y != -1)
+    for b, c in _runs(pairs, np.diff(offsets), most_rows=PRIORS_AT_ONCE // max(y.shape[1], 1)):
+        sizes = np.diff(offsets)[b]
+        starts = offsets_of(sizes)
+        rows = np.arange(starts[-1]) + np.repeat(offsets[b] - starts[:-1], sizes)
+        without = log_prior[rows]
+        without[np.arange(len(rows)), np.repeat(c, sizes)] = -np.inf
+        log_ratio[b, c] = infer(without, starts, y[b], **rates).log_likelihood - whole[b]
+    # A ratio of two rounded numbers, or of bags of which not the same labels were relaxed.
+    return np.exp(np.minimum(log_ratio, 0.0))
+
+
+def _runs(
+    pairs: NDArray[np.intp], sizes: NDArray[np.integer], most_rows: int
+) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Cut pairs of bag and class into runs whose bags have about so many instances together."""
+    run = np.cumsum(sizes[pairs[:, 0]]) // max(most_rows, 1)
+    for part in np.split(pairs, np.flatnonzero(np.diff(run)) + 1):
+        yield part[:, 0], part[:, 1]
+
+
+def _as_bags(X):
+    if isinstance(X, Bags):
+        return X
+    if isinstance(X, list | tuple) and len(X) and np.ndim(X[0]) == 2:
+        return Bags.from_list(X)
+    return Bags(X, np.arange(np.shape(X)[0] + 1))
+
+
+def _refuse_without_probabilities(estimator):
+    if hasattr(estimator, "predict_instances_proba") or hasattr(estimator, "predict_proba"):
+        return
+    raise ValueError(
+        f"{type(estimator).__name__} gives no probabilities, so it cannot say how probable it is "
+        "that a label is wrong: check labels by a model that does, such as ORLogisticRegression."
+    )
+
+
+def _partition(bags, folds):
+    """Return folds that test each bag once; refuse others."""
+    times = np.bincount(np.concatenate([test for _, test in folds]), minlength=len(bags))
+    if (times != 1).any():
+        b = int(np.argmax(times != 1))
+        raise ValueError(
+            f"Bag {bags.ids[b]} is in {times[b]} test folds of cv: to be checked, every bag must "
+            "be in one."
+        )
+    return folds
+
+
+def _held_out_p_wrong(fitted, bags, labels):
+    """Compute how probable it is that labels are wrong, by a model that has not seen them."""
+    model, seen = innermost_model(fitted, bags)
+    given = labels.reindex(model.classes_)
+    missed, false = (_rates(model, name, len(given.classes)) for name in DEFAULT_RATES)
+    if hasattr(model, "predict_instances_proba"):
+        proba = model.predict_instances_proba(seen)
+        n_unnamed = proba.shape[1] - len(given.classes)
+        absence = absence_probability(
+            np.log(np.maximum(proba, LEAST_PROBABILITY)),
+            bags.offsets,
+            # The background is optional in every bag, and nobody could have named it.
+            np.pad(given.indicator, ((0, 0), (0, n_unnamed)), constant_values=-1),
+            np.pad(missed, (0, n_unnamed)),
+            np.pad(false, (0, n_unnamed)),
+        )
+    else:
+        absence = _absence_by_bag(model.predict_proba(seen), given.required, missed, false)
+    column_of = ColumnOfLabel(model.classes_.tolist())
+    columns = [column_of[label] for label in labels.classes.tolist()]
+    return np.where(labels.required, absence[:, columns], 1.0 - absence[:, columns])
+
+
+def _absence_by_bag(presence, tagged, missed, false):
+    """Weigh the probability that a class occurs in a bag against the tag, each class by itself."""
+    with_class = np.where(tagged, 1.0 - missed, missed) * presence
+    without = np.where(tagged, false, 1.0 - false) * (1.0 - presence)
+    return without / (with_class + without)
+
+
+def _rates(model, name, n_classes):
+    """Return the rates of noise that a model has learnt or was given; else the default."""
+    rates = np.broadcast_to(getattr(model, f"{name}_", 0.0), n_classes)
+    return np.where(rates > 0, rates, DEFAULT_RATES[name])
+
+
+def _most_suspicious_first(bags, labels, p_wrong):
+    import pyarrow as pa
+
+    from unbag.io.writing import arrow_array
+
+    b, c = np.nonzero(~labels.optional)
+    order = np.argsort(-p_wrong[b, c], kind="stable")
+    b, c = b[order], c[order]
+    columns = {
+        "bag": bags.ids[b],
+        "class": labels.classes[c],
+        "tagged": labels.required[b, c],
+        "p_wrong": p_wrong[b, c],
+    }
+    return pa.table({name: arrow_array(name, each, len(b)) for name, each in columns.items()})

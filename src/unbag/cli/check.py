@@ -1,0 +1,108 @@
+"""``unbag check``: which labels of the bags of a table look wrong."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from unbag._files import TABLES, check_format, check_output
+from unbag.io import BagTable, DataError, Roles
+from unbag.io.reading import open_source
+from unbag.labels import LabelSets
+
+from . import options as o
+from .fit import build, refuse_unsplit
+from .main import messages, print_table, progress
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FOLDS = 5
+
+
+@o.with_roles(*o.OF_TABLES)
+def check(
+    table: o.Data,
+    output: Annotated[
+        Path | None, o.written("A table to write, of every bag and class.")
+    ] = None,
+    top: Annotated[int, typer.Option(min=1, help="How many of them to print.")] = 20,
+    folds: Annotated[
+        int, typer.Option(min=2, help="Each fold is checked by a model that saw the others.")
+    ] = FOLDS,
+    seed: Annotated[int, typer.Option(help="Of the folds.")] = 0,
+    as_json: o.Json = False,
+    **given: Any,
+) -> None:  # fmt: skip
+    """Find labels that look wrong: tags without an instance, and classes that nobody named.
+
+    Example: unbag check words.csv --bag word --labels tags -o suspicious.csv
+    """
+    if output is not None:
+        check_output(output, table)
+        check_format(output, TABLES)
+    with open_source(table) as source, progress("reading") as report:
+        data = source.read(Roles.from_options(**given), progress=report)
+    refuse_unsplit(data)
+    found = find_suspicious(doubting_model(), data, data.labels, folds, seed)
+    if output is not None:
+        from unbag.io.writing import write_tables
+
+        write_tables(output, [found])
+    show(found, top, table, output)
+
+
+def doubting_model() -> Any:
+    """Build a model that finds wrong labels without settings.
+
+    A strong penalty, a background and the thought that labels may be wrong keep it from explaining
+    away the errors that it is fitted to; `benchmarks/check_labels.py` says what it finds.
+    """
+    from unbag.checking import DEFAULT_RATES
+
+    model = build(5.0, True, context=0.5, kernel=None, dictionary=0, max_iter=1000, seed=0)
+    model.model.set_params(**DEFAULT_RATES)
+    return model
+
+
+def find_suspicious(
+    model: Any, data: BagTable, labels: LabelSets | None, folds: int = FOLDS, seed: int = 0
+) -> "pa.Table":
+    """Check the labels of the bags of a table, and show how far that has got."""
+    from unbag.checking import check_labels
+
+    if labels is None:
+        raise DataError(f"{data.path} has no bag labels to check, or they are ignored.")
+    with progress("checking") as report:
+        return check_labels(model, data.bags, labels, cv=folds, random_state=seed, progress=report)
+
+
+def show(found: "pa.Table", top: int, table: Path, output: Path | None) -> None:
+    """Print the most suspicious labels."""
+    rows = found.slice(0, top).to_pylist()
+    messages.result(
+        {
+            "checked": found.num_rows,
+            "suspicious": rows,
+            "output": None if output is None else str(output),
+        }
+    )
+    if messages.as_json:
+        return
+    body = [
+        (
+            row["bag"],
+            row["class"],
+            "yes" if row["tagged"] else "no",
+            f"{100 * row['p_wrong']:.1f} %",
+        )
+        for row in rows
+    ]
+    print_table(
+        f"{table}: the most suspicious of {found.num_rows:,} labels",
+        ["bag", "class", "tagged", "wrong with probability"],
+        body,
+        ["Tagged: no instance seems to be of the class. Not tagged: one seems to be."],
+    )
+    if output is not None:
+        messages.note(f"Written to {output}.")

@@ -1,0 +1,292 @@
+"""Fitting to label sets that may be wrong: the rates of that, given or learnt beside the weights.
+
+The rates of `unbag.union.noise` enter the likelihood through the inference of each part. Those to
+be learnt are climbed as log-odds, in one vector with the weights, or set to what the expected
+counts of an E-step say. Both need the same sums, which the parts add to their `Statistics`.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from unbag.union.noise import NoisyProblem, Rates, noisy_problem
+
+from .objective import Objective
+from .parts import Part, Ray
+from .statistics import NoiseCounts, Statistics
+
+#: A rate, one for each class, or how to learn it.
+Rate: TypeAlias = float | ArrayLike | Literal["learn", "learn-per-class"]
+LEARNT: tuple[str, ...] = ("learn", "learn-per-class")
+KINDS: tuple[str, ...] = ("missed", "false")
+# Where rates that are learnt begin: while the weights know nothing yet, a larger one explains label
+# sets in their stead. From 0.1 on, fits to HJA end a point lower than from here.
+FIRST_RATE = 0.01
+# The prior of a rate: as if it had been seen to fail that often, and to hold that often. It keeps
+# log-odds finite where nothing is wrong, and rates of rare classes from what a few bags say.
+SEEN_WRONG, SEEN_RIGHT = 1.0, 9.0
+
+
+class LabelNoise:
+    """How often the label sets of a fit are wrong, as far as that is known.
+
+    Parameters
+    ----------
+    n_classes : int
+    n_columns : int
+        One more than there are classes if there is a background, which has no rates.
+    missed, false : float, array-like of shape (n_classes,), "learn" or "learn-per-class"
+        As in `ORLogisticRegression`.
+
+    Attributes
+    ----------
+    rates : Rates
+        The present ones, of shape (1, n_columns).
+    """
+
+    def __init__(self, n_classes: int, n_columns: int, missed: Rate, false: Rate) -> None:
+        self.n_classes = n_classes
+        self.given: tuple[Rate, Rate] = missed, false
+        self.rates: Rates = Rates(*np.zeros((2, 1, n_columns)))
+        for rate, given in zip(self.rates, self.given, strict=True):
+            start: Any = FIRST_RATE if is_learnt(given) else given
+            rate[0, :n_classes] = start
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether any label set may be wrong."""
+        return any(bool(rate.any()) for rate in self.rates)
+
+    def start_from(self, rates: dict[str, np.ndarray | None] | None) -> None:
+        """Begin to learn at the rates of an earlier fit, if there are any."""
+        for kind, rate, given in zip(KINDS, self.rates, self.given, strict=True):
+            earlier = None if rates is None else rates[kind]
+            if is_learnt(given) and earlier is not None:
+                # Of zero, which may be where they were not learnt, log-odds are infinite.
+                rate[0, : self.n_classes] = np.clip(earlier[: self.n_classes], 1e-6, 1 - 1e-6)
+
+    def noisy(self, problem: Any) -> NoisyProblem:
+        """Return a problem as one whose label sets may be wrong."""
+        return noisy_problem(problem, self.rates)
+
+    def part(self, *arguments: Any) -> "NoisyPart":
+        """Make a part of the bags; see `NoisyPart`."""
+        return NoisyPart(*arguments, noise=self)
+
+    def objective(self, parts: Sequence[Any], **options: Any) -> "NoisyObjective":
+        """Make the objective of some parts; see `NoisyObjective`."""
+        return NoisyObjective(parts, noise=self, **options)
+
+    # Rates that are learnt.
+
+    def log_odds(self) -> NDArray[np.float64]:
+        """Return the parameters: the log-odds of each rate that is learnt."""
+        found = [np.empty(0)]
+        for rate, given in zip(self.rates, self.given, strict=True):
+            if is_learnt(given):
+                own = rate[0, : self._n_free(given)]
+                found.append(np.log(own) - np.log1p(-own))
+        return np.concatenate(found)
+
+    def set_log_odds(self, log_odds: np.ndarray) -> None:
+        """Take over parameters."""
+        rates = [rate.copy() for rate in self.rates]
+        start = 0
+        for rate, given in zip(rates, self.given, strict=True):
+            if is_learnt(given):
+                own = log_odds[start : start + self._n_free(given)]
+                # Neither end is reached, so that nothing becomes impossible or certain.
+                rate[0, : self.n_classes] = 1.0 / (1.0 + np.exp(-np.clip(own, -30.0, 30.0)))
+                start += len(own)
+        self.rates = Rates(*rates)
+
+    def gradient(self, counts: NoiseCounts) -> NDArray[np.float64]:
+        """Return that of the penalised likelihood with respect to the parameters."""
+        found = [np.empty(0)]
+        for rate, given, wrong, chances in self._kinds(counts):
+            if is_learnt(given):
+                own = rate[0, : len(wrong)]
+                found.append(wrong + SEEN_WRONG - own * (chances + SEEN_WRONG + SEEN_RIGHT))
+        return np.concatenate(found)
+
+    def learn(self, counts: NoiseCounts, share: float = 1.0, prior: float = 1.0) -> None:
+        """Move the rates towards what expected counts say they are.
+
+        Parameters
+        ----------
+        counts : NoiseCounts
+        share : float
+            How far: all the way by default.
+        prior : float
+            What the prior counts.
+        """
+        rates = [rate.copy() for rate in self.rates]
+        for new, (_, given, wrong, chances) in zip(rates, self._kinds(counts), strict=True):
+            if is_learnt(given):
+                seen = chances + prior * (SEEN_WRONG + SEEN_RIGHT)
+                target = (wrong + prior * SEEN_WRONG) / seen
+                new[0, : self.n_classes] += share * (target - new[0, : self.n_classes])
+        self.rates = Rates(*rates)
+
+    def penalty(self) -> float:
+        """Return what is taken off the likelihood for rates far from their prior's."""
+        total = 0.0
+        for rate, given in zip(self.rates, self.given, strict=True):
+            if is_learnt(given):
+                own = rate[0, : self._n_free(given)]
+                total -= float(np.sum(SEEN_WRONG * np.log(own) + SEEN_RIGHT * np.log1p(-own)))
+        return total
+
+    def _n_free(self, given):
+        return 1 if isinstance(given, str) and given == "learn" else self.n_classes
+
+    def _kinds(self, counts):
+        """List rates, what was given, and what of its chances went wrong: of each parameter."""
+        found = []
+        of_kinds = (counts.unnoticed, counts.instances), (counts.mistaken, counts.chances)
+        for rate, given, both in zip(self.rates, self.given, of_kinds, strict=True):
+            wrong, chances = (each[: self.n_classes] for each in both)
+            if self._n_free(given) == 1:
+                wrong, chances = wrong.sum(keepdims=True), chances.sum(keepdims=True)
+            found.append((rate, given, wrong, chances))
+        return found
+
+
+class NoisyPart(Part):
+    """Some of the bags of a fit, whose label sets may be wrong.
+
+    Asked as a `Part` is, with the `Rates` besides.
+
+    Parameters
+    ----------
+    *arguments
+        Those of `Part`.
+    noise : LabelNoise
+        Which rates there are.
+    """
+
+    def __init__(self, *arguments: Any, noise: LabelNoise) -> None:
+        super().__init__(*arguments)
+        self._noise = noise
+        self._noisy = noise.noisy(self.problem)
+        self._rates: Rates = noise.rates
+        known = self.problem.y != -1
+        weight = np.ones(len(known)) if self.bag_weight is None else self.bag_weight
+        self._known: np.ndarray = known * weight[:, None]
+
+    def statistics(self, W: np.ndarray, *, rates: Rates | None = None) -> Statistics:
+        """Compute the likelihood and its gradient at W, and what the rates are learnt from."""
+        self._rates = self._rates if rates is None else rates
+        return super().statistics(W)
+
+    def expectation(
+        self,
+        W: np.ndarray,
+        ray: Ray | None = None,
+        step: float = 0.0,
+        *,
+        rates: Rates | None = None,
+    ) -> Statistics:
+        """Compute `statistics`, and keep logits and posteriors for the search that follows."""
+        self._rates = self._rates if rates is None else rates
+        return super().expectation(W, ray, step)
+
+    def lower_bounds(
+        self, ray: Ray, steps: Sequence[float], *, rates: Rates | None = None
+    ) -> np.ndarray:
+        """Compute the expected log-prior of the labels, as inferred at the ray's origin."""
+        self._rates = self._rates if rates is None else rates
+        return super().lower_bounds(ray, steps)
+
+    def _answer(self, log_prior, prior):
+        noisy = self._noisy.answer(log_prior, prior, self._rates, method=self.method, n_jobs=1)
+        residual = noisy.posterior - prior
+        sizes = np.diff(self.problem.offsets)
+        bag = np.repeat(np.arange(len(sizes)), sizes)
+        weighted = noisy.posterior * self._known[bag]
+        counts = NoiseCounts(
+            unnoticed=(noisy.unnoticed * self._known).sum(axis=0),
+            instances=weighted.sum(axis=0),
+            mistaken=(noisy.mistaken * self._known).sum(axis=0),
+            chances=self._known.sum(axis=0),
+        )
+        return noisy, noisy.posterior, residual, counts
+
+    def _expected(self, posterior, log_prior):
+        sums = np.zeros(self.problem.n_bags)
+        bags = np.repeat(np.arange(len(sums)), np.diff(self.problem.offsets))
+        possible = np.where(posterior > 0, log_prior, 0.0)
+        np.add.at(sums, bags, (posterior * possible).sum(axis=1))
+        return sums
+
+    def relax(self, W: np.ndarray, bags: Any) -> dict[int, np.ndarray]:
+        """Take labels as optional that most surely occur at W, in bags that are intractable."""
+        relaxed = super().relax(W, bags)
+        if relaxed:
+            self._noisy = self._noise.noisy(self.problem)
+            self._known = np.where(self.problem.y != -1, self._known, 0.0)
+        return relaxed
+
+
+class NoisyObjective(Objective):
+    """Penalised log-likelihood of label sets that may be wrong, over weights and rates.
+
+    Parameters
+    ----------
+    *arguments, **options
+        Those of `Objective`.
+    noise : LabelNoise
+        Kept up to date.
+    """
+
+    def __init__(self, *arguments: Any, noise: LabelNoise, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.noise: LabelNoise = noise
+        self._prior = 1.0
+
+    def bear(self, share: float) -> None:
+        """Take a share of the penalty, and of the prior of the rates."""
+        super().bear(share)
+        self._prior *= share
+
+    @property
+    def rates(self) -> Rates:
+        """The present rates."""
+        return self.noise.rates
+
+    def _ask(self, question, *arguments, **options):
+        if question != "relax":
+            options["rates"] = self.rates
+        return super()._ask(question, *arguments, **options)
+
+    def penalty(self, W: np.ndarray) -> float:
+        """Compute what is taken off the likelihood for large weights, and for the rates."""
+        return super().penalty(W) + self.noise.penalty()
+
+    def flat(self, W: np.ndarray) -> NDArray[np.float64]:
+        """Return all parameters as one vector."""
+        return np.append(W, self.noise.log_odds())
+
+    def unflattened(self, flat: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        """Take over the rates in a vector of all parameters, and return the weights."""
+        n_weights = int(np.prod(shape))
+        self.noise.set_log_odds(flat[n_weights:])
+        return flat[:n_weights].reshape(shape)
+
+    def flat_gradient(self, here: Statistics) -> NDArray[np.float64]:
+        """Return the gradient with respect to the vector of all parameters."""
+        counts = here.noise
+        assert counts is not None
+        return np.append(here.gradient, self.noise.gradient(counts))
+
+    def learn_rates(self, here: Statistics, share: float = 1.0) -> None:
+        """Move the rates towards what an E-step says they are."""
+        if here.noise is not None:
+            self.noise.learn(here.noise, share, self._prior)
+
+
+def is_learnt(given: Rate) -> bool:
+    """Whether a rate is to be learnt."""
+    return isinstance(given, str)

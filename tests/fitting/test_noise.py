@@ -1,0 +1,117 @@
+"""Rates of wrong labels, learnt beside the weights: gradients, sums, and what they find."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from toys import make_colours
+from unbag import ORLogisticRegression
+from unbag.fitting import LabelNoise, Progress, Training, fit_em, make_parts
+from unbag.union import UnionProblem
+
+LEARN = {"missed": "learn", "false": "learn-per-class"}
+
+
+@pytest.fixture
+def colours(rng):
+    return make_colours(rng)
+
+
+def removed(y, bags, rate, rng):
+    """Label bags with the classes of the instances that somebody has noticed."""
+    noticed = rng.random(bags.n_instances) >= rate
+    bag = np.repeat(np.arange(len(bags)), bags.sizes)
+    y = np.zeros_like(y)
+    y[bag[noticed], bags.instance_labels[noticed]] = 1
+    return y
+
+
+def added(y, rate, rng):
+    return np.where(rng.random(y.shape) < rate, 1, y)
+
+
+def noisy_parts(bags, problem, noise, weight=None):
+    return make_parts(bags, problem, None, weight, part=noise.part)
+
+
+@pytest.mark.parametrize("background", [False, True])
+@pytest.mark.parametrize("missed", ["learn", "learn-per-class"])
+def test_the_gradient_is_that_of_the_objective(background, missed, colours, rng):
+    bags, y = colours
+    y[rng.random(y.shape) < 0.1] = -1
+    if background:
+        y = np.hstack([y, np.full((len(y), 1), -1)])
+    pinned = np.full(bags.n_instances, -1)
+    for i in range(0, bags.n_instances, 7):
+        b = np.searchsorted(bags.offsets, i, side="right") - 1
+        if y[b, bags.instance_labels[i]] != 0:
+            pinned[i] = bags.instance_labels[i]
+    problem = UnionProblem(bags.offsets, y, pinned)
+    noise = LabelNoise(3, y.shape[1], missed, "learn-per-class")
+    weight = rng.random(len(bags)) * 2
+    objective = noise.objective(noisy_parts(bags, problem, noise, weight), alpha=0.3)
+    shape = y.shape[1], 3
+    flat = objective.flat(rng.normal(size=shape) * 0.3) + 0.1
+
+    def value_at(flat):
+        return objective.statistics(objective.unflattened(flat, shape)).value
+
+    here = objective.statistics(objective.unflattened(flat, shape))
+    gradient = objective.flat_gradient(here)
+    assert len(gradient) == len(flat) == np.prod(shape) + (1 if missed == "learn" else 3) + 3
+    for k in range(len(flat)):
+        step = np.where(np.arange(len(flat)) == k, 1e-5, 0.0)
+        slope = (value_at(flat + step) - value_at(flat - step)) / 2e-5
+        assert slope == pytest.approx(gradient[k], rel=1e-5, abs=1e-4)
+
+
+def test_statistics_add_up(colours, rng):
+    bags, y = colours
+    problem, noise = UnionProblem(bags.offsets, y), LabelNoise(3, 3, 0.1, 0.2)
+    W = rng.normal(size=(3, 3))
+    (whole,) = noisy_parts(bags, problem, noise)
+    halves = [
+        part
+        for own in np.array_split(np.arange(len(bags)), 2)
+        for part in make_parts(bags, problem, own, part=noise.part)
+    ]
+    total = sum(
+        (each.statistics(W, rates=noise.rates) for each in halves[1:]),
+        pickle.loads(pickle.dumps(halves[0])).statistics(W, rates=noise.rates),
+    )
+    expected = whole.statistics(W, rates=noise.rates)
+    assert total.value == pytest.approx(expected.value)
+    for name in ("unnoticed", "instances", "mistaken", "chances"):
+        np.testing.assert_allclose(getattr(total.noise, name), getattr(expected.noise, name))
+
+
+def test_rates_of_zero_give_the_statistics_of_right_label_sets(colours, rng):
+    bags, y = colours
+    problem, noise = UnionProblem(bags.offsets, y), LabelNoise(3, 3, 0.1, 0.2)
+    W = rng.normal(size=(3, 3))
+    (part,) = noisy_parts(bags, problem, noise)
+    (plain,) = make_parts(bags, problem)
+    never = LabelNoise(3, 3, 0.0, 0.0)
+    assert not never.is_needed
+    noisy, expected = part.statistics(W, rates=never.rates), plain.statistics(W)
+    assert noisy.value == pytest.approx(expected.value)
+    np.testing.assert_allclose(noisy.gradient, expected.gradient, atol=1e-9)
+
+
+def test_em_never_falls_and_ends_where_lbfgs_does(colours, rng):
+    bags, y = colours
+    y = added(removed(y, bags, 0.2, rng), 0.1, rng)
+    problem = UnionProblem(bags.offsets, y)
+    noise = LabelNoise(3, 3, "learn", "learn")
+    training = Training(bags, problem, ~noise.noisy(problem).impossible, noise=noise, alpha=1.0)
+    progress = Progress(np.zeros(training.shape))
+    objective, values = training.objective(), []
+    progress.watch = lambda *_: values.append(
+        progress.history[-1] - objective.penalty(progress.weights)
+    )
+    fit_em(objective, progress.weights, max_iter=2000, tol=1e-9, progress=progress)
+    assert (np.diff(values) >= -1e-8).all()
+    climbed = ORLogisticRegression(missed="learn", false="learn", tol=1e-10).fit(bags, y)
+    np.testing.assert_allclose(progress.rates.missed[0], climbed.missed_, atol=0.01)
+    np.testing.assert_allclose(progress.rates.false[0], climbed.false_, atol=0.01)
