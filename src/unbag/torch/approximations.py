@@ -5,13 +5,16 @@ whether it does. What they cannot honour (instances whose label is known, rates 
 refuse.
 """
 
+import math
 from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
 
-from .arguments import PADDING, BagBatch, Targets, read_batch
-from .loss import Reduction, reduced
+from unbag.union.policy import OnImpossible, OnIntractable
+
+from .arguments import PADDING, BagBatch, Rates, Targets, read_batch
+from .loss import Reduction, check_reduction, reduced_loss
 
 
 def noisy_or_loss(
@@ -22,8 +25,13 @@ def noisy_or_loss(
     lengths: Tensor | Sequence[int] | None = None,
     mask: Tensor | None = None,
     background: bool = False,
+    instance_labels: Tensor | None = None,
+    missed: Rates = None,
+    false: Rates = None,
     weight: Tensor | None = None,
     reduction: Reduction = "mean",
+    on_impossible: OnImpossible = "keep",
+    on_intractable: OnIntractable = "raise",
 ) -> Tensor:
     """Compute the cross-entropy of each class by itself, by the noisy-or of the softmax.
 
@@ -34,11 +42,19 @@ def noisy_or_loss(
     ----------
     logits, offsets, targets, lengths, mask, background, weight, reduction
         As in `union_loss`.
+    instance_labels, missed, false, on_impossible, on_intractable
+        Refused, unless they are left as they are: there is no way to honour them.
 
     Returns
     -------
     Tensor
+
+    Raises
+    ------
+    ValueError
+        When an argument is malformed, or cannot be honoured.
     """
+    refuse(instance_labels, missed, false, on_impossible, on_intractable)
     batch = read_batch(logits, offsets, targets, lengths=lengths, mask=mask, background=background)
     log_absent = per_bag_sum(batch, log_rest(torch.log_softmax(present_logits(batch), 1)))
     return per_class_loss(batch, log_rest_of(log_absent), log_absent, weight, reduction)
@@ -52,20 +68,35 @@ def max_pooling_loss(
     lengths: Tensor | Sequence[int] | None = None,
     mask: Tensor | None = None,
     background: bool = False,
+    instance_labels: Tensor | None = None,
+    missed: Rates = None,
+    false: Rates = None,
     weight: Tensor | None = None,
     reduction: Reduction = "mean",
+    on_impossible: OnImpossible = "keep",
+    on_intractable: OnIntractable = "raise",
 ) -> Tensor:
     """Compute the binary cross-entropy of each class, by the sigmoid of its best instance.
+
+    The column of a background is not used: that no class is there is what sigmoids can say.
 
     Parameters
     ----------
     logits, offsets, targets, lengths, mask, background, weight, reduction
         As in `union_loss`.
+    instance_labels, missed, false, on_impossible, on_intractable
+        Refused, unless they are left as they are: there is no way to honour them.
 
     Returns
     -------
     Tensor
+
+    Raises
+    ------
+    ValueError
+        When an argument is malformed, or cannot be honoured.
     """
+    refuse(instance_labels, missed, false, on_impossible, on_intractable)
     batch = read_batch(logits, offsets, targets, lengths=lengths, mask=mask, background=background)
     scores = batch.logits[:, : batch.targets.shape[1]]
     if batch.pins is not None:
@@ -73,8 +104,8 @@ def max_pooling_loss(
     index = row_bags(batch)[:, None].expand_as(scores)
     empty = scores.new_full(batch.targets.shape, -torch.inf)
     best = empty.scatter_reduce(0, index, scores, "amax")
-    # In an empty bag nothing occurs.
-    best = torch.where(best == -torch.inf, torch.finfo(best.dtype).min / 4, best)
+    # In an empty bag nothing occurs, as far as numbers can say that.
+    best = torch.where(best == -torch.inf, math.log(torch.finfo(best.dtype).tiny), best)
     log_present, log_absent = nn.functional.logsigmoid(best), nn.functional.logsigmoid(-best)
     return per_class_loss(batch, log_present, log_absent, weight, reduction)
 
@@ -87,23 +118,36 @@ def linear_softmax_loss(
     lengths: Tensor | Sequence[int] | None = None,
     mask: Tensor | None = None,
     background: bool = False,
+    instance_labels: Tensor | None = None,
+    missed: Rates = None,
+    false: Rates = None,
     weight: Tensor | None = None,
     reduction: Reduction = "mean",
+    on_impossible: OnImpossible = "keep",
+    on_intractable: OnIntractable = "raise",
 ) -> Tensor:
     """Compute the binary cross-entropy of each class, by linear softmax pooling.
 
     The probability of a class in a bag is the mean of its instances' sigmoids, weighted by
-    themselves: sum of p squared over sum of p.
+    themselves: sum of p squared over sum of p. The column of a background is not used.
 
     Parameters
     ----------
     logits, offsets, targets, lengths, mask, background, weight, reduction
         As in `union_loss`.
+    instance_labels, missed, false, on_impossible, on_intractable
+        Refused, unless they are left as they are: there is no way to honour them.
 
     Returns
     -------
     Tensor
+
+    Raises
+    ------
+    ValueError
+        When an argument is malformed, or cannot be honoured.
     """
+    refuse(instance_labels, missed, false, on_impossible, on_intractable)
     batch = read_batch(logits, offsets, targets, lengths=lengths, mask=mask, background=background)
     p = torch.sigmoid(batch.logits[:, : batch.targets.shape[1]])
     if batch.pins is not None:
@@ -173,6 +217,24 @@ class AttentionPooling(nn.Module):
         return share.new_zeros(empty.shape).index_add(0, bag, share * self.scores(features))
 
 
+def refuse(
+    instance_labels: Tensor | None,
+    missed: Rates,
+    false: Rates,
+    on_impossible: str,
+    on_intractable: str,
+) -> None:
+    """Refuse what only the exact loss can honour."""
+    for name, value in (("instance_labels", instance_labels), ("missed", missed), ("false", false)):
+        if value is not None:
+            raise ValueError(f"{name} cannot be honoured by this approximation: use union_loss.")
+    if on_impossible != "keep" or on_intractable != "raise":
+        raise ValueError(
+            "to this approximation no bag is impossible or intractable: leave on_impossible and "
+            "on_intractable as they are."
+        )
+
+
 def present_logits(batch: BagBatch) -> Tensor:
     """Return the logits, those of padding without a gradient."""
     if batch.pins is None:
@@ -213,9 +275,10 @@ def per_class_loss(
     reduction: Reduction,
 ) -> Tensor:
     """Add up the cross-entropies of the classes that are known to be there, or not to be."""
+    check_reduction(reduction)
     y = batch.targets
-    loss = -torch.where(y == 1, log_present, torch.where(y == 0, log_absent, 0.0)).sum(1)
-    return reduced(loss, torch.ones_like(loss, dtype=torch.bool), batch, weight, reduction)
+    likelihoods = torch.where(y == 1, log_present, torch.where(y == 0, log_absent, 0.0))
+    return reduced_loss(likelihoods.sum(1), batch, weight, reduction)
 
 
 #: Losses by name, for comparisons.

@@ -17,8 +17,8 @@ from torch import Tensor
 PADDING = -2
 
 #: Label sets: numbers 1, 0 and -1 of shape (n_bags, n_classes); or for each bag the list of its
-#: classes.
-Targets: TypeAlias = Tensor | Sequence[Sequence[int] | Tensor]
+#: classes; or a tuple of those lists one after the other, and of their offsets.
+Targets: TypeAlias = Tensor | tuple[Tensor, Tensor] | Sequence[Sequence[int] | Tensor]
 #: A probability, or one for each class.
 Rates: TypeAlias = float | Sequence[float] | Tensor | None
 
@@ -50,6 +50,13 @@ class BagBatch(NamedTuple):
     def n_bags(self) -> int:
         """Number of bags."""
         return len(self.targets)
+
+    def bag_sizes(self) -> Tensor:
+        """Return the number of instances of each bag; padding is none."""
+        if self.pins is None:
+            return self.offsets.diff()
+        before = torch.nn.functional.pad((self.pins != PADDING).cumsum(0), (1, 0))
+        return before[self.offsets].diff()
 
 
 def read_batch(
@@ -90,7 +97,10 @@ def read_batch(
             f"with lengths or a mask; got {tuple(logits.shape)}."
         )
     shape = tuple(logits.shape)
-    pins = None if instance_labels is None else instance_labels.reshape(-1).to(torch.int64)
+    n_classes = shape[-1] - background
+    if n_classes < 1:
+        raise ValueError(f"logits of {shape[-1]} columns leave no class beside the background.")
+    pins = known_classes(instance_labels, shape, logits.device)
     if logits.ndim == 3:
         offsets, absent = padded_rows(logits, offsets, lengths, mask)
         logits = logits.reshape(-1, shape[2])
@@ -101,23 +111,41 @@ def read_batch(
         if mask is not None:
             raise ValueError("mask is for padded logits, of shape (n_bags, n_rows, n_columns).")
         offsets = bag_offsets(offsets, lengths, logits)
-    n_bags, n_classes = len(offsets) - 1, shape[-1] - background
-    if n_classes < 1:
-        raise ValueError(f"logits of {shape[-1]} columns leave no class beside the background.")
-    if pins is not None and len(pins) != len(logits):
-        raise ValueError(
-            f"instance_labels must hold one class per instance, {len(logits)}; got {len(pins)}."
-        )
     return BagBatch(
         logits,
         offsets,
-        label_sets(targets, n_bags, n_classes, logits.device),
-        None if pins is None else pins.to(logits.device),
+        label_sets(targets, len(offsets) - 1, n_classes, logits.device),
+        pins,
         rates(missed, "missed", n_classes, logits),
         rates(false, "false", n_classes, logits),
         background,
         shape,
     )
+
+
+def known_classes(
+    instance_labels: Tensor | None, shape: tuple[int, ...], device: torch.device
+) -> Tensor | None:
+    """Return the known class of every row, -1 where there is none; None where all are unknown."""
+    if instance_labels is None:
+        return None
+    labels = torch.as_tensor(instance_labels)
+    if labels.shape != shape[:-1] or labels.is_floating_point():
+        raise ValueError(
+            f"instance_labels must hold one class per instance, integers of shape {shape[:-1]}; "
+            f"got {labels.dtype} of shape {tuple(labels.shape)}."
+        )
+    if not labels.is_cuda and bool(((labels < -1) | (labels >= shape[-1])).any()):
+        raise ValueError(
+            f"instance_labels must be columns of the logits, 0 to {shape[-1] - 1}, or -1 where "
+            "they are not known."
+        )
+    return on_device(labels.reshape(-1), device, torch.int64)
+
+
+def on_device(values: Tensor, device: torch.device, dtype: torch.dtype) -> Tensor:
+    """Return a tensor on a device, without waiting for it."""
+    return values.to(device=device, dtype=dtype, non_blocking=True)
 
 
 def padded_rows(
@@ -134,8 +162,13 @@ def padded_rows(
         raise ValueError("give lengths or a mask, not both.")
     offsets = torch.arange(n_bags + 1, device=logits.device) * n_rows
     if lengths is not None:
-        lengths = torch.as_tensor(lengths, device=logits.device)
-        mask = torch.arange(n_rows, device=logits.device)[None, :] < lengths[:, None]
+        lengths = bag_lengths(lengths)
+        if len(lengths) != n_bags or (not lengths.is_cuda and bool((lengths > n_rows).any())):
+            raise ValueError(
+                f"lengths must hold the instances of {n_bags} bags, each at most {n_rows}."
+            )
+        lengths = on_device(lengths, logits.device, torch.int64)
+        return offsets, (torch.arange(n_rows, device=logits.device) >= lengths[:, None]).flatten()
     if mask is None:
         return offsets, None
     if mask.shape != (n_bags, n_rows):
@@ -143,7 +176,19 @@ def padded_rows(
             f"mask must have the shape {(n_bags, n_rows)}, true where there is an instance; got "
             f"{tuple(mask.shape)}."
         )
-    return offsets, ~mask.to(device=logits.device, dtype=torch.bool).reshape(-1)
+    return offsets, ~on_device(mask, logits.device, torch.bool).flatten()
+
+
+def bag_lengths(lengths: Tensor | Sequence[int]) -> Tensor:
+    """Return the numbers of instances of bags, wherever they lie."""
+    lengths = torch.as_tensor(lengths)
+    if lengths.numel() == 0:
+        return lengths.new_zeros(0, dtype=torch.int64)
+    if lengths.ndim != 1 or lengths.is_floating_point():
+        raise ValueError("lengths must be a 1-D tensor of integers, one for each bag.")
+    if not lengths.is_cuda and bool((lengths < 0).any()):
+        raise ValueError("lengths must not be negative.")
+    return lengths
 
 
 def bag_offsets(
@@ -155,20 +200,28 @@ def bag_offsets(
     if (offsets is None) == (lengths is None):
         raise ValueError("give offsets or lengths of the bags: one of them.")
     if lengths is not None:
-        lengths = torch.as_tensor(lengths, device=logits.device, dtype=torch.int64)
-        offsets = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
-    offsets = torch.as_tensor(offsets, device=logits.device)
+        offsets = torch.nn.functional.pad(bag_lengths(lengths).to(torch.int64).cumsum(0), (1, 0))
+    return checked_offsets(offsets, "offsets", "instances", len(logits), logits.device)
+
+
+def checked_offsets(
+    offsets: Any, name: str, things: str, n_things: int, device: torch.device
+) -> Tensor:
+    """Return offsets as int64 on a device; they are looked at where that needs no waiting."""
+    offsets = torch.as_tensor(offsets)
     if offsets.ndim != 1 or len(offsets) == 0 or offsets.is_floating_point():
-        raise ValueError("offsets must be a 1-D tensor of integers, one more than there are bags.")
+        raise ValueError(f"{name} must be a 1-D tensor of integers, one more than there are bags.")
     if not offsets.is_cuda:
-        whole = len(logits)
-        if offsets[0] != 0 or offsets[-1] != whole or bool((offsets.diff() < 0).any()):
-            raise ValueError(f"offsets must rise from 0 to the number of instances, {whole}.")
-    return offsets.to(torch.int64)
+        rises = offsets[0] == 0 and offsets[-1] == n_things and bool((offsets.diff() >= 0).all())
+        if not rises:
+            raise ValueError(f"{name} must rise from 0 to the number of {things}, {n_things}.")
+    return on_device(offsets, device, torch.int64)
 
 
 def label_sets(targets: Targets, n_bags: int, n_classes: int, device: torch.device) -> Tensor:
     """Return label sets as int8 of shape (n_bags, n_classes)."""
+    if isinstance(targets, tuple) and len(targets) == 2 and isinstance(targets[0], Tensor):
+        return packed_label_sets(*targets, n_bags, n_classes, device)
     if not isinstance(targets, Tensor):
         return listed_label_sets(targets, n_bags, n_classes, device)
     if targets.shape != (n_bags, n_classes):
@@ -178,7 +231,7 @@ def label_sets(targets: Targets, n_bags: int, n_classes: int, device: torch.devi
         )
     if not targets.is_cuda and not bool(((targets == 1) | (targets == 0) | (targets == -1)).all()):
         raise ValueError("targets must hold 1 (present), 0 (absent) or -1 (unknown).")
-    return targets.to(device=device, dtype=torch.int8).contiguous()
+    return on_device(targets, device, torch.int8).contiguous()
 
 
 def listed_label_sets(
@@ -187,15 +240,33 @@ def listed_label_sets(
     """Return lists of classes as int8 of shape (n_bags, n_classes)."""
     if len(targets) != n_bags:
         raise ValueError(f"targets must list the classes of {n_bags} bags; got {len(targets)}.")
-    sets = torch.zeros((n_bags, n_classes), dtype=torch.int8)
-    for b, classes in enumerate(targets):
-        classes = torch.as_tensor(classes, dtype=torch.int64).cpu()
+    lists = [torch.as_tensor(classes, dtype=torch.int64).cpu() for classes in targets]
+    for b, classes in enumerate(lists):
         if bool(((classes < 0) | (classes >= n_classes)).any()):
             raise ValueError(
                 f"targets of bag {b} must be classes, 0 to {n_classes - 1}; got {classes.tolist()}."
             )
-        sets[b, classes] = 1
-    return sets.to(device)
+    lengths = torch.tensor([len(classes) for classes in lists], dtype=torch.int64)
+    offsets = torch.nn.functional.pad(lengths.cumsum(0), (1, 0))
+    classes = torch.cat(lists) if lists else torch.zeros(0, dtype=torch.int64)
+    return packed_label_sets(classes, offsets, n_bags, n_classes, device)
+
+
+def packed_label_sets(
+    classes: Tensor, offsets: Tensor, n_bags: int, n_classes: int, device: torch.device
+) -> Tensor:
+    """Return packed lists of classes as int8 of shape (n_bags, n_classes)."""
+    name = "the second of packed targets, offsets,"
+    offsets = checked_offsets(offsets, name, "listed classes", len(classes), device)
+    if len(offsets) != n_bags + 1:
+        raise ValueError(f"targets must list the classes of {n_bags} bags; got {len(offsets) - 1}.")
+    if not classes.is_cuda and bool(((classes < 0) | (classes >= n_classes)).any()):
+        raise ValueError(f"packed targets must be classes, 0 to {n_classes - 1}.")
+    classes = on_device(classes, device, torch.int64)
+    bags = torch.arange(n_bags, device=device)
+    bag = torch.repeat_interleave(bags, offsets.diff(), output_size=len(classes))
+    sets = torch.zeros((n_bags, n_classes), dtype=torch.int8, device=device)
+    return sets.index_put_((bag, classes), sets.new_ones(()))
 
 
 def rates(values: Rates, name: str, n_classes: int, logits: Tensor) -> Tensor | None:
@@ -210,7 +281,8 @@ def rates(values: Rates, name: str, n_classes: int, logits: Tensor) -> Tensor | 
         )
     if not values.is_cuda and not bool(((values >= 0) & (values < 1)).all()):
         raise ValueError(f"{name} must hold probabilities, at least 0 and below 1.")
-    return values.detach().to(logits.device).expand(n_classes).contiguous()
+    values = on_device(values.detach(), logits.device, values.dtype)
+    return values.expand(n_classes).contiguous()
 
 
 def working_dtype(logits: Tensor) -> torch.dtype:

@@ -1,35 +1,75 @@
 """The union likelihood on CUDA: launches of the Triton kernels; see `unbag.torch.operators`.
 
-Nothing here waits for the device, except for bags that only the CPU can hold, and then only if
-they are to raise an error otherwise.
+Nothing here waits for the device, except to learn whether bags do not fit, which only the CPU can
+hold; and that only where they may not be relaxed, and after all kernels are launched.
 """
 
-from typing import Any
+# Kernels are called as ``kernel[grid](...)``, and Triton comes with torch for CUDA alone.
+# pyright: reportIndexIssue=false, reportMissingImports=false
 
-import triton
-import triton.language as tl
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
+import triton
+import triton.language as tl
 from torch import Tensor
 
-from . import triton_rows, triton_subsets
+from unbag.union import IntractableBagError
+
+from . import triton_chain, triton_rows, triton_subsets
 from .arguments import working_dtype
 from .counts import INTRACTABLE, RELAXED, SLOW
-from .triton_chain import walk_chain
 
-# Labels that are listed of each bag, and of those the most that are summed over by inclusion and
-# exclusion, or chained.
+# Labels that are listed of each bag, and of those the most that are chained, or summed over by
+# inclusion and exclusion: bags of few labels take a smaller kernel.
 WIDTH = 16
-MOST_SUMMED = 8
 MOST_CHAINED = 12
-# Programs, and doubles that each has for a chain: for 60 instances and 12 labels, or 1,000 and 8.
-PROGRAMS = 132 * 16
+MANY, FEW = 8, 4
+# Rows of the product that a program keeps in registers, and programs that a processor holds.
+ROWS = {FEW: 16, MANY: 2}
+RESIDENT = {FEW: 20, MANY: 16}
+# Doubles that a program has for a chain: enough for 60 instances and 12 labels, or 1,000 and 8.
 CHAIN_PROGRAMS = 64
 MOST_FLOATS = 2**18
 # Certified error of a posterior; logits in float32 are no better than the second.
-TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-6}
+TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-6}
 # Columns of logits that are read at once.
 BLOCK = 4096
+# The queues of `triton_rows.sort_bags`.
+FEW_QUEUE, MANY_QUEUE, LONG_QUEUE, SLOW_QUEUE = range(4)
+
+
+#: What `unbag.torch.operators.union` returns.
+Answer: TypeAlias = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
+
+
+class PreparedBags(NamedTuple):
+    """What kernels need to know of bags, all of it on the device.
+
+    Attributes
+    ----------
+    row_bag : Tensor of int32 of shape (n_rows,)
+    labels : Tensor of int32 of shape (n_bags, WIDTH)
+        Classes that each bag requires, -1 beyond them.
+    n_required, openness : Tensors of int32 of shape (n_bags,)
+        See `triton_rows.prepare_bags`.
+    queues : Tensor of int32 of shape (4, n_bags)
+        Bags, by how they are inferred; see `triton_rows.sort_bags`.
+    queue_lengths : Tensor of int32 of shape (4,)
+    counts : Tensor of int32 of shape (4,)
+        See `unbag.torch.counts`; the first is the length of the slow queue.
+    n_large : Tensor of int32 of shape (1,)
+        Bags that were relaxed for their many labels, or that might fit nowhere.
+    """
+
+    row_bag: Tensor
+    labels: Tensor
+    n_required: Tensor
+    openness: Tensor
+    queues: Tensor
+    queue_lengths: Tensor
+    counts: Tensor
+    n_large: Tensor
 
 
 def union(
@@ -42,83 +82,149 @@ def union(
     background: bool,
     on_impossible: str,
     on_intractable: str,
-) -> tuple[Tensor, ...]:
+) -> Answer:
     """Return what `unbag.torch.operators.union` returns."""
-    logits = logits.contiguous()
+    logits = with_adjacent_columns(logits)
     (n_rows, n_classes), (n_bags, n_targets) = logits.shape, targets.shape
     dtype, device = working_dtype(logits), logits.device
     relax = on_intractable == "relax"
-    labels, n_required, openness, n_large = listed(targets, offsets, relax)
-    # Copied while the rows are read, so that nobody waits for more than the lists.
-    large, is_copied = (None, None) if relax else copied(n_large)
-    queues, lengths = queued(n_required)
-    row_bag = bag_of_rows(offsets, n_rows)
     normaliser = torch.empty(n_rows, dtype=dtype, device=device)
-    log_ratio = torch.empty(n_rows, dtype=dtype, device=device)
+    # Scores and slack first, and then what is made of them.
     posteriors = torch.empty((n_rows, WIDTH), dtype=dtype, device=device)
+    log_ratio = torch.empty(n_rows, dtype=dtype, device=device)
     log_likelihood = torch.empty(n_bags, dtype=torch.float64, device=device)
+    if n_bags == 0:
+        none = torch.zeros((0, WIDTH), dtype=torch.int32, device=device)
+        counts = torch.zeros(4, dtype=torch.int32, device=device)
+        return log_likelihood, normaliser, none, posteriors, log_ratio, none[:, 0].clone(), counts
+
+    bags = prepared(targets, offsets, n_rows, relax)
+    may_be_large = not relax and chain_floats(n_rows, n_targets) > MOST_FLOATS
+    large = copied(bags.n_large) if may_be_large else None
     flags: dict[str, Any] = {"PINNED": pins is not None, "MISSED": missed is not None}
     rows, block = tile(n_classes)
-    triton_rows.read_rows[(triton.cdiv(n_rows, rows),)](
-        logits, row_bag, openness, targets, pins, missed, normaliser, log_ratio, n_rows,
-        N_CLASSES=n_classes, N_TARGETS=n_targets, STRIDE=n_classes, ROWS=rows, BLOCK=block,
-        BACKGROUND=background, DTYPE=triton_type(dtype), num_warps=1, **flags,
-    )  # fmt: skip
-    programs = min(n_bags, PROGRAMS)
-    scratch = torch.empty(
-        (programs, triton_subsets.SCRATCH.value), dtype=torch.float64, device=device
-    )
-    inputs = offsets, labels
-    for k in range(min(MOST_SUMMED, n_targets) + 1):
-        triton_subsets.sum_over_subsets[(programs,)](
-            queues[k], lengths[k:], logits, *inputs, pins, missed, false, normaliser, log_ratio,
-            posteriors, scratch, log_likelihood, queues[-1], lengths[-1:],
-            TOLERANCE[dtype],
-            K=k, ROWS=min(max(2, 256 >> k), 16), HIGH=1 << max(k - 5, 0), LOW=1 << min(k, 5),
-            COLUMNS=max(2, triton.next_power_of_2(k)), WIDTH=WIDTH, STRIDE=n_classes,
-            FALSE=false is not None, num_warps=1, **flags,
+    if n_rows:
+        triton_rows.read_rows[(triton.cdiv(n_rows, rows),)](
+            logits, bags.row_bag, bags.labels, bags.openness, targets, pins, missed,
+            normaliser, log_ratio, posteriors, n_rows,
+            N_CLASSES=n_classes, N_TARGETS=n_targets, STRIDE=logits.stride(0), WIDTH=WIDTH,
+            ROWS=rows, BLOCK=block, BACKGROUND=background, DTYPE=triton_type(dtype), num_warps=1,
+            **flags,
         )  # fmt: skip
-    counts = torch.zeros(4, dtype=torch.int64, device=device)
+    inputs = pins, missed, false, normaliser, log_ratio, posteriors
+    sum_over_subsets(bags, offsets, *inputs, log_likelihood, n_targets)
+    floats = min(chain_floats(n_rows, n_targets), MOST_FLOATS)
     programs = min(n_bags, CHAIN_PROGRAMS)
-    floats = chain_floats(n_rows, n_targets)
     scratch = torch.empty((programs, floats), dtype=torch.float64, device=device)
-    walk_chain[(programs,)](
-        queues[-1], lengths[-1:], logits, *inputs, n_required, pins, missed, false, normaliser,
-        log_ratio, posteriors, scratch, log_likelihood, counts,
-        MOST_LABELS=MOST_CHAINED, MOST_FLOATS=floats, BLOCK=256, WIDTH=WIDTH, STRIDE=n_classes,
+    triton_chain.walk_chain[(programs,)](
+        bags.queues[SLOW_QUEUE], bags.queue_lengths[SLOW_QUEUE:], offsets, bags.labels,
+        bags.n_required, *inputs, scratch, log_likelihood, bags.counts,
+        MOST_LABELS=MOST_CHAINED, MOST_FLOATS=floats, BLOCK=256, WIDTH=WIDTH,
         FALSE=false is not None, RELAX_IMPOSSIBLE=on_impossible == "relax",
-        RELAX_INTRACTABLE=on_intractable == "relax", DTYPE=triton_type(dtype), **flags,
+        RELAX_INTRACTABLE=relax, **flags,
     )  # fmt: skip
-    counts[SLOW] = lengths[-1]
+    labels, counts = bags.labels, bags.counts
     if relax:
-        counts[RELAXED] += n_large[0]
-    elif is_large(large, is_copied) and int(counts[INTRACTABLE]):
-        labels, posteriors = on_the_cpu(
-            logits, offsets, targets, pins, missed, false, background, on_impossible, row_bag,
+        counts[RELAXED] += bags.n_large[0]
+    elif large is not None and is_positive(*large) and int(counts[INTRACTABLE]):
+        labels, posteriors = infer_on_the_cpu(
+            logits, offsets, targets, pins, missed, false, background, on_impossible, bags.row_bag,
             log_likelihood, labels, posteriors, log_ratio, counts,
         )  # fmt: skip
     if false is not None:
         log_likelihood += (targets == 0).to(torch.float64) @ torch.log1p(-false.to(torch.float64))
-    return log_likelihood, normaliser, labels, posteriors, log_ratio, counts
+    return log_likelihood, normaliser, labels, posteriors, log_ratio, bags.row_bag, counts
 
 
-def listed(targets: Tensor, offsets: Tensor, relax: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """List the classes that each bag requires, and count them; see `triton_rows.list_required`."""
+def sum_over_subsets(
+    bags: PreparedBags,
+    offsets: Tensor,
+    pins: Tensor | None,
+    missed: Tensor | None,
+    false: Tensor | None,
+    normaliser: Tensor,
+    log_ratio: Tensor,
+    posteriors: Tensor,
+    log_likelihood: Tensor,
+    n_targets: int,
+) -> None:
+    """Infer all bags but those of very many labels; see `unbag.torch.triton_subsets`."""
+    device, n_rows = normaliser.device, len(normaliser)
+    processors = torch.cuda.get_device_properties(device).multi_processor_count
+    scratch = torch.empty(
+        (processors * max(RESIDENT.values()), triton_subsets.SCRATCH.value),
+        dtype=torch.float64, device=device,
+    )  # fmt: skip
+    slow = bags.queues[SLOW_QUEUE], bags.queue_lengths[SLOW_QUEUE:], TOLERANCE[normaliser.dtype]
+    flags: dict[str, Any] = {"PINNED": pins is not None, "MISSED": missed is not None}
+    flags["WIDTH"] = WIDTH
+    FALSE = false is not None
+    of_bags = bags.labels, bags.n_required, pins, missed
+    for queue, most in ((FEW_QUEUE, FEW), (MANY_QUEUE, MANY)):
+        if queue == FEW_QUEUE or n_targets > FEW:
+            programs = min(len(log_likelihood), processors * RESIDENT[most])
+            triton_subsets.sum_over_subsets[(programs,)](
+                bags.queues[queue], bags.queue_lengths[queue:], offsets, *of_bags, false,
+                normaliser, log_ratio, posteriors, scratch, log_likelihood, *slow,
+                K=most, ROWS=ROWS[most], FALSE=FALSE, num_warps=1, **flags,
+            )  # fmt: skip
+    n_windows = triton.cdiv(n_rows, triton_subsets.WINDOW.value)
+    if n_windows < 2:
+        return
+    most = FEW if n_targets <= FEW else MANY
+    n_long = bags.queue_lengths[LONG_QUEUE:]
+    n_subsets = triton_subsets.N_SUBSETS.value
+    products = torch.empty((2 * n_windows, n_subsets), dtype=torch.float64, device=device)
+    log_scales = torch.empty(2 * n_windows, dtype=torch.float64, device=device)
+    programs = min(2 * n_windows, processors * RESIDENT[most])
+    triton_subsets.multiply_pieces[(programs,)](
+        n_long, offsets, bags.row_bag, *of_bags, normaliser, log_ratio, posteriors, scratch,
+        products, log_scales, n_rows, n_windows, K=most, ROWS=ROWS[most], num_warps=1, **flags,
+    )  # fmt: skip
+    triton_subsets.weigh_long_bags[(min(n_windows, processors),)](
+        bags.queues[LONG_QUEUE], n_long, offsets, bags.labels, bags.n_required, false, products,
+        log_scales, log_likelihood, *slow, K=most, WIDTH=WIDTH, FALSE=FALSE, num_warps=8,
+    )  # fmt: skip
+    triton_subsets.fold_pieces[(programs,)](
+        n_long, offsets, bags.row_bag, *of_bags, normaliser, log_ratio, posteriors, scratch,
+        products, log_likelihood, n_rows, n_windows, K=most, num_warps=1, **flags,
+    )  # fmt: skip
+
+
+def prepared(targets: Tensor, offsets: Tensor, n_rows: int, relax: bool) -> PreparedBags:
+    """List what bags require, and put them into queues; see `unbag.torch.triton_rows`."""
     n_bags, n_targets = targets.shape
-    device = targets.device
-    labels = torch.empty((n_bags, WIDTH), dtype=torch.int32, device=device)
-    n_required = torch.empty(n_bags, dtype=torch.int32, device=device)
-    openness = torch.empty(n_bags, dtype=torch.int32, device=device)
-    n_large = torch.zeros(1, dtype=torch.int32, device=device)
+    empty = {"dtype": torch.int32, "device": targets.device}
+    # Cleared all at once.
+    numbers = torch.zeros(8, **empty)
+    bags = PreparedBags(
+        row_bag=torch.empty(n_rows, **empty),
+        labels=torch.empty((n_bags, WIDTH), **empty),
+        n_required=torch.empty(n_bags, **empty),
+        openness=torch.empty(n_bags, **empty),
+        queues=torch.empty((4, n_bags), **empty),
+        queue_lengths=numbers[:4],
+        counts=numbers[3:7],
+        n_large=numbers[7:],
+    )
     if n_targets % 4:
         targets = torch.nn.functional.pad(targets, (0, -n_targets % 4))
     words = targets.view(torch.int32)
-    triton_rows.list_required[(n_bags,)](
-        words, offsets, labels, n_required, openness, n_large, N_WORDS=words.shape[1],
-        MOST_LABELS=MOST_CHAINED, MOST_FLOATS=MOST_FLOATS, RELAX=relax, WIDTH=WIDTH,
-        BLOCK=min(triton.next_power_of_2(words.shape[1]), 1024), num_warps=1,
+    triton_rows.prepare_bags[(n_bags,)](
+        words, offsets, bags.labels, bags.n_required, bags.openness, bags.row_bag, bags.n_large,
+        N_WORDS=words.shape[1], MOST_LABELS=MOST_CHAINED, MOST_FLOATS=MOST_FLOATS, RELAX=relax,
+        WIDTH=WIDTH, BLOCK=min(triton.next_power_of_2(words.shape[1]), 1024), num_warps=1,
     )  # fmt: skip
-    return labels, n_required, openness, n_large
+    triton_rows.sort_bags[(triton.cdiv(n_bags, 256),)](
+        bags.n_required, offsets, bags.queues, bags.queue_lengths, n_bags, FEW=FEW, MANY=MANY,
+        LONG=triton_subsets.WINDOW.value, BLOCK=256,
+    )  # fmt: skip
+    return bags
+
+
+def with_adjacent_columns(logits: Tensor) -> Tensor:
+    """Return logits whose columns lie next to each other; their rows may lie anywhere."""
+    return logits if logits.stride(1) == 1 else logits.contiguous()
 
 
 def copied(number: Tensor) -> tuple[Tensor, torch.cuda.Event]:
@@ -130,33 +236,17 @@ def copied(number: Tensor) -> tuple[Tensor, torch.cuda.Event]:
     return there, event
 
 
-def is_large(number: Tensor, event: torch.cuda.Event) -> bool:
-    """Return whether some bags might fit nowhere, which the lists alone tell."""
+def is_positive(number: Tensor, event: torch.cuda.Event) -> bool:
+    """Wait for a copied number, and return whether it is positive."""
     event.synchronize()
-    return bool(number[0])
+    return bool(number[0] > 0)
 
 
 def chain_floats(n_rows: int, n_targets: int) -> int:
-    """Return how many doubles a chain has: no more than all rows could need."""
-    return min(MOST_FLOATS, triton.next_power_of_2((n_rows + 3) << min(MOST_CHAINED, n_targets)))
-
-
-def queued(n_required: Tensor) -> tuple[Tensor, Tensor]:
-    """Put bags into queues by how many labels they require; the last is that of the chain."""
-    n_bags, n_queues = len(n_required), MOST_SUMMED + 2
-    queues = torch.empty((n_queues, n_bags), dtype=torch.int32, device=n_required.device)
-    lengths = torch.zeros(n_queues, dtype=torch.int32, device=n_required.device)
-    triton_rows.sort_bags[(triton.cdiv(n_bags, 256),)](
-        n_required, queues, lengths, n_bags, N_QUEUES=n_queues, BLOCK=256
-    )
-    return queues, lengths
-
-
-def bag_of_rows(offsets: Tensor, n_rows: int) -> Tensor:
-    """Return the bag of every row."""
-    row_bag = torch.empty(n_rows, dtype=torch.int32, device=offsets.device)
-    triton_rows.mark_rows[(len(offsets) - 1,)](offsets, row_bag, BLOCK=32, num_warps=1)
-    return row_bag
+    """Return how many doubles the chain of a bag could need, if it had all rows and labels."""
+    if n_targets > MOST_CHAINED:
+        return 2 * MOST_FLOATS
+    return triton.next_power_of_2((n_rows + 3) << n_targets)
 
 
 def tile(n_classes: int) -> tuple[int, int]:
@@ -170,7 +260,7 @@ def triton_type(dtype: torch.dtype) -> Any:
     return tl.float64 if dtype == torch.float64 else tl.float32
 
 
-def on_the_cpu(
+def infer_on_the_cpu(
     logits: Tensor,
     offsets: Tensor,
     targets: Tensor,
@@ -190,16 +280,19 @@ def on_the_cpu(
 
     Returns the labels and posteriors of all bags: with more columns, where these need them.
     """
-    bags = log_likelihood.isnan().nonzero()[:, 0]
+    bags = (log_likelihood == torch.inf).nonzero()[:, 0]
     rows = torch.isin(row_bag, bags.to(row_bag.dtype)).nonzero()[:, 0]
     lengths = offsets.diff()[bags].cpu()
     own_offsets = torch.nn.functional.pad(lengths.cumsum(0), (1, 0))
     rates = (None if rate is None else rate.cpu() for rate in (missed, false))
-    answer = torch.ops.unbag.union(
-        logits[rows].cpu(), own_offsets, targets[bags].cpu(),
-        None if pins is None else pins[rows].cpu(), *rates, background, on_impossible, "raise",
-    )  # fmt: skip
-    own_likelihood, _, own_labels, own_posteriors, own_ratio, own_counts = answer
+    try:
+        answer = torch.ops.unbag.union(
+            logits[rows].cpu(), own_offsets, targets[bags].cpu(),
+            None if pins is None else pins[rows].cpu(), *rates, background, on_impossible, "raise",
+        )  # fmt: skip
+    except IntractableBagError as error:
+        raise error.with_ids(bags.cpu().numpy()) from None
+    own_likelihood, _, own_labels, own_posteriors, own_ratio, _, own_counts = answer
     if false is not None:
         # That of absent classes is counted for all bags together.
         absent = (targets[bags] == 0).to(torch.float64).cpu()
@@ -213,6 +306,8 @@ def on_the_cpu(
     posteriors[rows, : own_posteriors.shape[1]] = own_posteriors.to(posteriors.device)
     log_ratio[rows] = own_ratio.to(log_ratio.device)
     log_likelihood[bags] = own_likelihood.to(log_likelihood.device)
+    # They are counted as slow already.
+    own_counts[SLOW] = 0
     counts += own_counts.to(counts.device)
     counts[INTRACTABLE] = 0
     return labels, posteriors
@@ -221,7 +316,6 @@ def on_the_cpu(
 def union_gradient(
     scale: Tensor,
     logits: Tensor,
-    offsets: Tensor,
     targets: Tensor,
     pins: Tensor | None,
     missed: Tensor | None,
@@ -230,25 +324,21 @@ def union_gradient(
     labels: Tensor,
     posteriors: Tensor,
     log_ratio: Tensor,
+    row_bag: Tensor,
 ) -> Tensor:
     """Return what `unbag.torch.operators.union_gradient` returns."""
-    logits = logits.contiguous()
+    logits = with_adjacent_columns(logits)
     n_rows, n_classes = logits.shape
-    gradient = torch.empty_like(logits)
+    gradient = torch.empty((n_rows, n_classes), dtype=logits.dtype, device=logits.device)
+    if n_rows == 0:
+        return gradient
     rows, block = tile(n_classes)
     triton_rows.write_gradient[(triton.cdiv(n_rows, rows),)](
-        logits, bag_of_rows(offsets, n_rows), labels, relaxed_bags(labels), targets, pins,
-        missed, normaliser, posteriors, log_ratio, scale, gradient, n_rows,
-        N_CLASSES=n_classes, N_TARGETS=targets.shape[1], STRIDE=n_classes, WIDTH=labels.shape[1],
-        ROWS=rows, BLOCK=block, PINNED=pins is not None, MISSED=missed is not None,
-        BACKGROUND=background, DTYPE=triton_type(normaliser.dtype), num_warps=2,
+        logits, row_bag, labels, targets, pins, missed, normaliser, posteriors, log_ratio,
+        scale.to(normaliser.dtype), gradient, n_rows,
+        N_CLASSES=n_classes, N_TARGETS=targets.shape[1], STRIDE=logits.stride(0),
+        WIDTH=labels.shape[1], ROWS=rows, BLOCK=block, PINNED=pins is not None,
+        MISSED=missed is not None, BACKGROUND=background, DTYPE=triton_type(normaliser.dtype),
+        num_warps=2,
     )  # fmt: skip
     return gradient
-
-
-def relaxed_bags(labels: Tensor) -> Tensor:
-    """Mark the bags whose labels may all have been taken as optional: nothing is listed of them.
-
-    Nor is of those that require nothing, for which the mark has no meaning.
-    """
-    return torch.where(labels[:, 0] < 0, triton_rows.RELAXED.value, 0).to(torch.int32)

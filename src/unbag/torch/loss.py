@@ -1,7 +1,7 @@
 """The negative log-likelihood of label sets, for networks that score instances."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from unbag.union import ImpossibleBagError
 from unbag.union.policy import ON_IMPOSSIBLE, ON_INTRACTABLE, OnImpossible, OnIntractable
 
-from .arguments import PADDING, BagBatch, Rates, Targets, read_batch
-from .counts import IMPOSSIBLE
-from .operators import union
+from .arguments import BagBatch, Rates, Targets, read_batch, working_dtype
+from .counts import IMPOSSIBLE, RELAXED, SLOW, BagCounts
+from .operators import NO_TRANSFORMS, union
 
 Reduction: TypeAlias = Literal["mean", "instances", "sum", "none"]
 REDUCTIONS: tuple[Reduction, ...] = ("mean", "instances", "sum", "none")
@@ -46,8 +46,10 @@ def union_loss(
         padded, with `lengths` or a `mask`.
     offsets : Tensor of int of shape (n_bags + 1,), optional
         Bag b has the instances ``offsets[b]:offsets[b + 1]``.
-    targets : Tensor of shape (n_bags, n_classes), or for each bag a list of its classes
-        1 where the class is present, 0 where it is absent, -1 where that is not known.
+    targets : Tensor of shape (n_bags, n_classes), or lists of classes
+        1 where the class is present, 0 where it is absent, -1 where that is not known. Or for each
+        bag the list of its classes; or these lists packed, as a tuple of two 1-D tensors: the
+        classes of all bags, one after the other, and where each bag's begin and end among them.
     lengths : Tensor of int of shape (n_bags,), optional
         Instances of each bag, in place of `offsets`, or for padded logits.
     mask : Tensor of bool of shape (n_bags, n_rows), optional
@@ -72,16 +74,34 @@ def union_loss(
         gradient; take its labels as optional; or raise an error.
     on_intractable : {"raise", "relax"}
         What to do with a bag of too many labels for exact inference: raise an error, or take
-        those as optional that are the most certain to occur.
+        those as optional that are the most certain to occur. On a GPU bags of more than 12 labels
+        are relaxed then, and all their labels are optional.
 
     Returns
     -------
     Tensor
-        In float32, or in float64 for logits in float64.
+        In float32, or in float64 for logits in float64. NaN where logits are NaN or infinite;
+        ``-inf`` is a probability of zero.
+
+    Raises
+    ------
+    ImpossibleBagError, IntractableBagError
+        See `on_impossible` and `on_intractable`.
+    ValueError, TypeError
+        When an argument is malformed. Numbers that lie on a GPU are not looked at: wrong ones there
+        make wrong answers.
+
+    See Also
+    --------
+    UnionLoss : The same as a module, which also counts bags that were out of the ordinary.
 
     Notes
     -----
-    On a GPU nothing waits for the device, unless an option is ``"raise"``.
+    On a GPU nothing waits for the device, unless an option is ``"raise"``: ``on_impossible`` waits
+    for the answer; ``on_intractable``, and only where bags might have more than 12 labels or
+    thousands of instances, until the label sets are read, after all has been launched.
+
+    The gradient is computed, not recorded, and cannot be differentiated again.
 
     Examples
     --------
@@ -94,8 +114,7 @@ def union_loss(
     (2.0, tensor([[ 0.0000,  0.0000],
             [ 0.4000, -0.4000]]))
     """
-    if reduction not in REDUCTIONS:
-        raise ValueError(f"reduction must be one of {REDUCTIONS}; got {reduction!r}.")
+    check_reduction(reduction)
     batch = read_batch(
         logits,
         offsets,
@@ -107,38 +126,46 @@ def union_loss(
         missed=missed,
         false=false,
     )
-    log_likelihood, *_ = answer(batch, on_impossible, on_intractable)
-    possible = log_likelihood > -torch.inf
-    return reduced(torch.where(possible, -log_likelihood, 0.0), possible, batch, weight, reduction)
+    return reduced_loss(answer(batch, on_impossible, on_intractable)[0], batch, weight, reduction)
+
+
+def check_reduction(reduction: str) -> None:
+    """Refuse what is no reduction."""
+    if reduction not in REDUCTIONS:
+        raise ValueError(f"reduction must be one of {REDUCTIONS}; got {reduction!r}.")
 
 
 def answer(
     batch: BagBatch, on_impossible: OnImpossible = "keep", on_intractable: OnIntractable = "raise"
-) -> Any:
+) -> tuple[Tensor, ...]:
     """Infer a batch; see `unbag.torch.operators`."""
     if on_impossible not in ON_IMPOSSIBLE:
         raise ValueError(f"on_impossible must be one of {ON_IMPOSSIBLE}; got {on_impossible!r}.")
     if on_intractable not in ON_INTRACTABLE:
         raise ValueError(f"on_intractable must be one of {ON_INTRACTABLE}; got {on_intractable!r}.")
-    result = union(
-        *batch[:7], "keep" if on_impossible == "raise" else on_impossible, on_intractable
-    )
+    impossible = "keep" if on_impossible == "raise" else on_impossible
+    try:
+        result = union(*batch[:7], impossible, on_intractable)
+    except RuntimeError as error:
+        # Torch's own words for it are about the insides of operators.
+        if "functorch" in str(error):
+            raise NotImplementedError(NO_TRANSFORMS) from error
+        raise
     if on_impossible == "raise" and int(result[-1][IMPOSSIBLE]):
-        impossible = (result[0] == -torch.inf).nonzero()[:, 0]
-        raise ImpossibleBagError(impossible.tolist(), batch.n_bags)
+        bags = (result[0] == -torch.inf).nonzero()[:, 0]
+        raise ImpossibleBagError(bags.tolist(), batch.n_bags)
     return result
 
 
-def reduced(
-    loss: Tensor, counted: Tensor, batch: BagBatch, weight: Tensor | None, reduction: Reduction
+def reduced_loss(
+    log_likelihood: Tensor, batch: BagBatch, weight: Tensor | None, reduction: Reduction
 ) -> Tensor:
     """Weigh the losses of bags, and add them up.
 
     Parameters
     ----------
-    loss : Tensor of shape (n_bags,)
-    counted : Tensor of bool of shape (n_bags,)
-        Which bags are counted where the sum is divided.
+    log_likelihood : Tensor of shape (n_bags,)
+        ``-inf`` of bags that are not counted.
     batch : BagBatch
     weight : Tensor of shape (n_bags,), optional
     reduction : {"mean", "instances", "sum", "none"}
@@ -147,39 +174,43 @@ def reduced(
     -------
     Tensor
     """
-    count = counted.to(loss.dtype)
+    # As few operations as there can be: on a GPU each costs as much as a hundred thousand bags.
+    counted = log_likelihood != -torch.inf
+    surprise = torch.where(counted, log_likelihood, 0.0)
+    n_counted = counted
     if weight is not None:
-        if weight.shape != loss.shape:
+        weight = torch.as_tensor(weight).to(log_likelihood)
+        if weight.shape != surprise.shape:
             raise ValueError(
-                f"weight must hold one number per bag, {len(loss)}; got {tuple(weight.shape)}."
+                f"weight must hold one number per bag, {len(surprise)}; got {tuple(weight.shape)}."
             )
-        weight = weight.to(device=loss.device, dtype=loss.dtype)
-        loss, count = loss * weight, count * weight
+        surprise, n_counted = surprise * weight, counted * weight
+    dtype = working_dtype(batch.logits)
+    # Taken from zero, for no zero to be negative.
+    if reduction == "none":
+        return 0.0 - surprise.to(dtype)
+    total = surprise.sum()
     if reduction == "instances":
-        count = count * sizes(batch).to(loss.dtype)
-    if reduction in ("mean", "instances"):
-        total = count.sum()
-        loss = torch.where(total > 0, loss.sum() / torch.where(total > 0, total, 1.0), 0.0)
-    elif reduction == "sum":
-        loss = loss.sum()
-    return loss.to(torch.float64 if batch.logits.dtype == torch.float64 else torch.float32)
-
-
-def sizes(batch: BagBatch) -> Tensor:
-    """Return the number of instances of each bag; padding is none."""
-    if batch.pins is None:
-        return batch.offsets.diff()
-    before = torch.nn.functional.pad((batch.pins != PADDING).cumsum(0), (1, 0))
-    return before[batch.offsets].diff()
+        n_counted = n_counted * batch.bag_sizes()
+    if reduction != "sum":
+        # Where nothing is counted, zero is divided by something.
+        total = total / n_counted.sum(dtype=total.dtype).clamp(min=torch.finfo(dtype).tiny)
+    return 0.0 - total.to(dtype)
 
 
 class UnionLoss(nn.Module):
-    """`union_loss` as a module.
+    """`union_loss` as a module, which counts the bags that were out of the ordinary.
 
     Parameters
     ----------
     background, missed, false, reduction, on_impossible, on_intractable
         As in `union_loss`.
+
+    Attributes
+    ----------
+    counts : BagCounts or None
+        How many bags of the last batch took the slower path, were impossible, or were relaxed:
+        tensors on the device of the logits, so that only who reads them waits for it.
 
     Examples
     --------
@@ -187,7 +218,15 @@ class UnionLoss(nn.Module):
     >>> from unbag.torch import UnionLoss
     >>> UnionLoss()(torch.zeros(2, 2), [0, 2], [[0, 1]])
     tensor(0.6931)
+    >>> loss = UnionLoss()
+    >>> loss(torch.zeros(1, 2), [0, 1], [[0, 1]])
+    tensor(0.)
+    >>> int(loss.counts.impossible)
+    1
     """
+
+    missed: Tensor | None
+    false: Tensor | None
 
     def __init__(
         self,
@@ -200,7 +239,9 @@ class UnionLoss(nn.Module):
         on_intractable: OnIntractable = "raise",
     ) -> None:
         super().__init__()
+        check_reduction(reduction)
         self.background = background
+        self.counts: BagCounts | None = None
         self.reduction: Reduction = reduction
         self.on_impossible: OnImpossible = on_impossible
         self.on_intractable: OnIntractable = on_intractable
@@ -230,7 +271,7 @@ class UnionLoss(nn.Module):
         -------
         Tensor
         """
-        return union_loss(
+        batch = read_batch(
             logits,
             offsets,
             targets,
@@ -240,12 +281,14 @@ class UnionLoss(nn.Module):
             instance_labels=instance_labels,
             missed=self.missed,
             false=self.false,
-            weight=weight,
-            reduction=self.reduction,
-            on_impossible=self.on_impossible,
-            on_intractable=self.on_intractable,
         )
+        log_likelihood, *_, counts = answer(batch, self.on_impossible, self.on_intractable)
+        self.counts = BagCounts(counts[SLOW], counts[IMPOSSIBLE], counts[RELAXED])
+        return reduced_loss(log_likelihood, batch, weight, self.reduction)
 
     def extra_repr(self) -> str:
         """Return the settings that are shown of the module."""
-        return f"background={self.background}, reduction={self.reduction!r}"
+        return (
+            f"background={self.background}, reduction={self.reduction!r}, "
+            f"on_impossible={self.on_impossible!r}, on_intractable={self.on_intractable!r}"
+        )

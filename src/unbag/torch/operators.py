@@ -3,14 +3,17 @@
 What is kept between forward and backward is small: of every row its normaliser, the posteriors of
 the labels that its bag requires, and a number for all the others.
 
+``normaliser``  (n_rows,): log-sum-exp of the logits; zero where that is ``-inf``
 ``labels``      (n_bags, width) int32: the classes that each bag requires, -1 beyond them
 ``posteriors``  (n_rows, width): their posteriors, in the same order
 ``log_ratio``   (n_rows,): log of what the prior of a class that is not required is multiplied by
                 in the posterior, as far as the class asks nothing of the label set (an optional
                 class, the background, a class that goes unnoticed)
-``normaliser``  (n_rows,): log-sum-exp of the logits
+``row_bag``     (n_rows,) int32: the bag of every row
+``counts``      (4,) int32: see `unbag.torch.counts`
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -18,11 +21,19 @@ import torch
 from torch import Tensor
 
 from unbag.union import UnionProblem
+from unbag.union.problem import LARGEST
 
 from .arguments import PADDING, working_dtype
-from .counts import IMPOSSIBLE, RELAXED
+from .counts import IMPOSSIBLE, RELAXED, SLOW
 
-Answer = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
+# Numbers that torch's operations pass over at once on the CPU: what they leave stays in the cache.
+BLOCK = 2**18
+# Methods of the core that are slower than inclusion and exclusion.
+SLOW_METHODS = ("chain", "mixed")
+NO_TRANSFORMS = (
+    "union losses do not work under torch.vmap and torch.func: put all bags into one call, and "
+    "differentiate by backward() or torch.autograd.grad."
+)
 
 
 @torch.library.custom_op("unbag::union", mutates_args=())
@@ -36,10 +47,11 @@ def union(
     background: bool,
     on_impossible: str,
     on_intractable: str,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Return log-likelihoods, and what backward needs: see the module.
 
-    The log-likelihood of a bag that no labelling explains is ``-inf``.
+    The log-likelihood of a bag that no labelling explains is ``-inf``, and that of one with NaN or
+    infinity among its logits is NaN.
     """
     if logits.is_cuda:
         from . import cuda
@@ -47,54 +59,71 @@ def union(
         return cuda.union(
             logits, offsets, targets, pins, missed, false, background, on_impossible, on_intractable
         )
-    raise NotImplementedError(f"union losses run on the CPU and on CUDA, not on {logits.device}.")
-
-
-@union.register_kernel("cpu")
-def _(
-    logits: Tensor,
-    offsets: Tensor,
-    targets: Tensor,
-    pins: Tensor | None,
-    missed: Tensor | None,
-    false: Tensor | None,
-    background: bool,
-    on_impossible: str,
-    on_intractable: str,
-) -> Answer:
-    logits = logits.to(working_dtype(logits))
-    normaliser = torch.logsumexp(logits, 1)
+    if logits.device.type != "cpu":
+        raise NotImplementedError(
+            f"union losses run on the CPU and on CUDA, not on {logits.device}."
+        )
+    dtype = working_dtype(logits)
     row_bag = bag_of_rows(offsets)
     labels = required_labels(targets)
+    weight = slack_weight(targets, missed, background)
+    normaliser = torch.empty(len(logits), dtype=dtype)
+    log_slack = torch.full_like(normaliser, -torch.inf)
+    for rows in row_blocks(logits):
+        block = logits[rows].to(dtype)
+        torch.logsumexp(block, 1, out=normaliser[rows])
+        if weight is not None:
+            log_weight = row_weight(weight, row_bag, pins, rows).log()
+            torch.logsumexp(block + log_weight, 1, out=log_slack[rows])
+    # A row that leaves nothing to any class has ``-inf`` everywhere, whatever is taken off.
+    normaliser.masked_fill_(normaliser == -torch.inf, 0.0)
+    log_slack -= normaliser
+    if pins is not None:
+        log_slack.masked_fill_(pins == PADDING, 0.0)
     log_share = log_shares(logits, normaliser, labels, row_bag, pins, missed)
-    weight = slack_weight(targets, row_bag, pins, missed, background)
-    log_slack = log_slacks(logits, normaliser, weight, pins)
+    broken = ~torch.isfinite(normaliser)
+    if pins is not None:
+        broken &= pins != PADDING
 
     # The same problem with few columns: the labels of each bag, and one for all that is optional.
     y = np.concatenate(
         [(labels >= 0).numpy().astype(np.int8), -np.ones((len(labels), 1), np.int8)], 1
     )
-    log_prior = torch.cat([log_share, log_slack[:, None]], 1).to(torch.float64).numpy()
+    log_prior = torch.cat([log_share, log_slack[:, None]], 1).to(torch.float64)
+    # What is farther from zero the core refuses; it is as good as impossible, but no less finite.
+    log_prior = torch.where(log_prior > -torch.inf, log_prior.clamp(min=-LARGEST), -torch.inf)
+    log_prior.masked_fill_(broken[:, None], 0.0)
     options: Any = {"on_impossible": on_impossible, "on_intractable": on_intractable}
     if false is not None:
         of_labels = torch.where(labels >= 0, false[labels.clamp(min=0)], 0.0)
         options["false"] = np.pad(of_labels.numpy(), ((0, 0), (0, 1)))
-    result = UnionProblem(offsets.numpy(), y).infer(np.ascontiguousarray(log_prior), **options)
+    result = UnionProblem(offsets.numpy(), y).infer(log_prior.numpy(), **options)
     posterior = torch.from_numpy(result.posterior)
     log_ratio = torch.where(log_slack > -torch.inf, posterior[:, -1].log() - log_slack, -torch.inf)
     log_likelihood = torch.from_numpy(result.log_likelihood)
     if false is not None:
-        log_likelihood = log_likelihood + (targets == 0).to(false.dtype) @ torch.log1p(-false)
-    counts = torch.zeros(4, dtype=torch.int64)
+        absent = (targets == 0).to(torch.float64)
+        log_likelihood = log_likelihood + absent @ torch.log1p(-false.to(torch.float64))
+    log_likelihood[row_bag[broken]] = torch.nan
+    counts = torch.zeros(4, dtype=torch.int32)
+    counts[SLOW] = int(np.isin(result.method, SLOW_METHODS).sum())
     counts[IMPOSSIBLE] = int(np.isneginf(result.log_likelihood).sum())
     counts[RELAXED] = int(result.relaxed.any(axis=1).sum())
-    kept = posterior[:, :-1].to(logits.dtype), log_ratio.to(logits.dtype)
-    return log_likelihood, normaliser, labels, *kept, counts
+    kept = posterior[:, :-1].to(dtype, copy=True), log_ratio.to(dtype)
+    return log_likelihood, normaliser, labels, *kept, row_bag, counts
 
 
 def bag_of_rows(offsets: Tensor) -> Tensor:
     """Return the bag of every row."""
-    return torch.repeat_interleave(torch.arange(len(offsets) - 1), offsets.diff())
+    bags = torch.arange(len(offsets) - 1, dtype=torch.int32)
+    return torch.repeat_interleave(bags, offsets.diff())
+
+
+def row_blocks(logits: Tensor) -> Iterator[slice]:
+    """Yield runs of rows that stay in the cache from one operation to the next."""
+    n_together = max(1, BLOCK // max(logits.shape[1], 1))
+    for start in range(0, len(logits), n_together):
+        yield slice(start, start + n_together)
 
 
 def required_labels(targets: Tensor) -> Tensor:
@@ -120,7 +149,7 @@ def log_shares(
     label = labels[row_bag].to(torch.int64)
     here = label >= 0
     label = label.clamp(min=0)
-    share = logits.gather(1, label) - normaliser[:, None]
+    share = logits.gather(1, label).to(normaliser.dtype) - normaliser[:, None]
     if missed is not None:
         share = share + torch.log1p(-missed)[label]
     if pins is not None:
@@ -128,14 +157,8 @@ def log_shares(
     return torch.where(here, share, -torch.inf)
 
 
-def slack_weight(
-    targets: Tensor,
-    row_bag: Tensor,
-    pins: Tensor | None,
-    missed: Tensor | None,
-    background: bool,
-) -> Tensor | None:
-    """Return how much of each class's probability asks nothing of the label set, row by row.
+def slack_weight(targets: Tensor, missed: Tensor | None, background: bool) -> Tensor | None:
+    """Return how much of each class's probability asks nothing of the label set, bag by bag.
 
     All of an optional class and of the background; of the others what goes unnoticed. None where
     every bag says of every class whether it is there, and is right.
@@ -145,31 +168,22 @@ def slack_weight(
         weight = torch.where(targets == -1, 1.0, missed)
     if background:
         weight = torch.nn.functional.pad(weight, (0, 1), value=1.0)
-    if not bool((weight > 0).any()):
-        return None
-    weight = weight[row_bag]
-    if pins is not None:
-        column = torch.arange(weight.shape[1])
-        weight = torch.where((pins == -1)[:, None] | (column == pins[:, None]), weight, 0.0)
-    return weight
+    return weight if bool((weight > 0).any()) else None
 
 
-def log_slacks(
-    logits: Tensor, normaliser: Tensor, weight: Tensor | None, pins: Tensor | None
-) -> Tensor:
-    """Return the log-probability that a row asks nothing of the label set."""
-    if weight is None:
-        slack = torch.full_like(normaliser, -torch.inf)
-    else:
-        slack = torch.logsumexp(logits + weight.log(), 1) - normaliser
-    return slack if pins is None else torch.where(pins == PADDING, 0.0, slack)
+def row_weight(weight: Tensor, row_bag: Tensor, pins: Tensor | None, rows: slice) -> Tensor:
+    """Return what `slack_weight` says of some rows: of a known class, nothing of the others."""
+    weight = weight[row_bag[rows]]
+    if pins is None:
+        return weight
+    column, pin = torch.arange(weight.shape[1]), pins[rows, None]
+    return torch.where((pin == -1) | (column == pin), weight, 0.0)
 
 
 @torch.library.custom_op("unbag::union_gradient", mutates_args=())
 def union_gradient(
     scale: Tensor,
     logits: Tensor,
-    offsets: Tensor,
     targets: Tensor,
     pins: Tensor | None,
     missed: Tensor | None,
@@ -178,35 +192,40 @@ def union_gradient(
     labels: Tensor,
     posteriors: Tensor,
     log_ratio: Tensor,
+    row_bag: Tensor,
 ) -> Tensor:
-    """Return the gradient: of each row prior minus posterior, times the scale of its bag."""
+    """Return the gradient: of each row posterior minus prior, times the scale of its bag."""
     if logits.is_cuda:
         from . import cuda
 
         return cuda.union_gradient(
-            scale, logits, offsets, targets, pins, missed, background, normaliser, labels,
-            posteriors, log_ratio,
+            scale, logits, targets, pins, missed, background, normaliser, labels, posteriors,
+            log_ratio, row_bag,
         )  # fmt: skip
-    dtype = working_dtype(logits)
-    row_bag = bag_of_rows(offsets)
-    row_scale = scale.to(dtype)[row_bag]
+    dtype = normaliser.dtype
+    row_scale = scale.to(dtype)[row_bag][:, None]
     if pins is not None:
-        row_scale = torch.where(pins == PADDING, 0.0, row_scale)
-    gradient = logits.to(dtype) - normaliser[:, None]
-    weight = slack_weight(targets, row_bag, pins, missed, background)
-    if weight is None:
-        gradient.exp_()
-    else:
-        unasked = torch.where(weight > 0, weight * (gradient + log_ratio[:, None]).exp(), 0.0)
-        gradient.exp_().sub_(unasked)
-    gradient.mul_(row_scale[:, None])
+        row_scale = torch.where(pins[:, None] == PADDING, 0.0, row_scale)
+    weight = slack_weight(targets, missed, background)
     label = labels[row_bag].to(torch.int64)
-    posterior = torch.where(label >= 0, posteriors, 0.0)
-    gradient.scatter_add_(1, label.clamp(min=0), -posterior * row_scale[:, None])
-    # Bags without a scale have no gradient, whatever their logits are.
-    if not bool(row_scale.all()):
-        gradient[row_scale == 0] = 0.0
-    return gradient.to(logits.dtype)
+    own = torch.where(label >= 0, posteriors, 0.0) * row_scale
+    label = label.clamp(min=0)
+    all_counted = bool((scale != 0).all()) and pins is None
+    gradient = torch.empty(logits.shape, dtype=logits.dtype)
+    for rows in row_blocks(logits):
+        residual = logits[rows].to(dtype) - normaliser[rows, None]
+        if weight is None:
+            residual.exp_().neg_()
+        else:
+            share = row_weight(weight, row_bag, pins, rows)
+            unasked = torch.where(share > 0, share * (residual + log_ratio[rows, None]).exp(), 0.0)
+            residual = unasked - residual.exp_()
+        residual.mul_(row_scale[rows]).scatter_add_(1, label[rows], own[rows])
+        # Bags without a scale have no gradient, whatever their logits are.
+        if not all_counted:
+            residual.masked_fill_(row_scale[rows] == 0, 0.0)
+        gradient[rows] = residual
+    return gradient
 
 
 @union.register_fake
@@ -219,36 +238,46 @@ def _(logits, offsets, targets, pins, missed, false, background, on_impossible, 
         logits.new_empty((n_bags, width), dtype=torch.int32),
         logits.new_empty((n_rows, width), dtype=dtype),
         logits.new_empty(n_rows, dtype=dtype),
-        logits.new_empty(4, dtype=torch.int64),
+        logits.new_empty(n_rows, dtype=torch.int32),
+        logits.new_empty(4, dtype=torch.int32),
     )
 
 
 @union_gradient.register_fake
 def _(scale, logits, *_):
-    return torch.empty_like(logits)
+    return logits.new_empty(logits.shape)
 
 
 def _keep(ctx, inputs, output):
-    logits, offsets, targets, pins, missed, _, background, *_ = inputs
-    _, normaliser, labels, posteriors, log_ratio, _ = output
-    kept = logits, offsets, targets, pins, missed, normaliser, labels, posteriors, log_ratio
-    ctx.save_for_backward(*kept)
+    logits, _, targets, pins, missed, _, background, *_ = inputs
+    _, normaliser, labels, posteriors, log_ratio, row_bag, counts = output
+    ctx.mark_non_differentiable(normaliser, labels, posteriors, log_ratio, row_bag, counts)
+    kept = normaliser, labels, posteriors, log_ratio, row_bag
+    ctx.save_for_backward(logits, targets, pins, missed, *kept)
     ctx.background = background
 
 
 def _backward(ctx, scale, *_):
-    logits, offsets, targets, pins, missed, *kept = ctx.saved_tensors
-    gradient = union_gradient(-scale, logits, offsets, targets, pins, missed, ctx.background, *kept)
+    logits, targets, pins, missed, *kept = ctx.saved_tensors
+    gradient = union_gradient(scale, logits, targets, pins, missed, ctx.background, *kept)
     return gradient, *(None,) * 8
 
 
 union.register_autograd(_backward, setup_context=_keep)
 
 
-def _refuse(ctx, *_):
+def _refuse_second_derivatives(ctx, *_):
     raise NotImplementedError(
         "second derivatives of union losses are not implemented; differentiate once."
     )
 
 
-union_gradient.register_autograd(_refuse)
+union_gradient.register_autograd(_refuse_second_derivatives)
+
+
+def _refuse_vmap(info, in_dims, *_):
+    raise NotImplementedError(NO_TRANSFORMS)
+
+
+union.register_vmap(_refuse_vmap)
+union_gradient.register_vmap(_refuse_vmap)

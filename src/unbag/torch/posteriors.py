@@ -1,17 +1,17 @@
 """What the label sets of bags say of their instances, whose logits a network gives."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from unbag.union import most_likely_labels
-from unbag.union.policy import OnIntractable
+from unbag.union import ImpossibleBagError, most_likely_labels
+from unbag.union.policy import OnImpossible, OnIntractable
 
-from .arguments import PADDING, BagBatch, Rates, Targets, read_batch, working_dtype
+from .arguments import PADDING, BagBatch, Rates, Targets, read_batch
 from .loss import answer
+from .operators import union_gradient
 
 
 def posterior(
@@ -25,6 +25,7 @@ def posterior(
     instance_labels: Tensor | None = None,
     missed: Rates = None,
     false: Rates = None,
+    on_impossible: OnImpossible = "keep",
     on_intractable: OnIntractable = "raise",
 ) -> Tensor:
     """Compute the probability of each class for each instance, the label sets of bags known.
@@ -33,14 +34,17 @@ def posterior(
     ----------
     logits, offsets, targets, lengths, mask, background, instance_labels, missed, false
         As in `union_loss`.
+    on_impossible : {"keep", "relax", "raise"}
+        What to do with a bag whose label set no labelling can produce: answer nothing; take its
+        labels as optional; or raise an error.
     on_intractable : {"raise", "relax"}
         As in `union_loss`.
 
     Returns
     -------
     Tensor of the shape of the logits
-        Without a gradient. The labels of a bag that no labelling explains are taken as optional;
-        where it has none, rows are zero, as those of padding are.
+        Without a gradient; in float32, or in float64 for logits in float64. Zero for padding, and
+        for bags without an answer.
 
     Examples
     --------
@@ -61,22 +65,23 @@ def posterior(
         missed=missed,
         false=false,
     )
-    return dense_posterior(batch, answer(batch, "relax", on_intractable)).reshape(batch.shape)
+    return dense_posterior(batch, answer(batch, on_impossible, on_intractable)).reshape(batch.shape)
 
 
-def dense_posterior(batch: BagBatch, result: Any) -> Tensor:
-    """Return probabilities as they follow from gradients: prior minus what is written there."""
-    log_likelihood, normaliser, labels, posteriors, log_ratio, _ = result
-    possible = (log_likelihood > -torch.inf).to(normaliser.dtype)
-    prior = torch.exp(batch.logits.to(working_dtype(batch.logits)) - normaliser[:, None])
-    residual = torch.ops.unbag.union_gradient(
-        possible, batch.logits.to(prior.dtype), *batch[1:5], batch.background, normaliser, labels,
-        posteriors, log_ratio,
+def dense_posterior(batch: BagBatch, result: tuple[Tensor, ...]) -> Tensor:
+    """Return probabilities as they follow from gradients, which are posterior minus prior."""
+    log_likelihood, normaliser, *kept, row_bag, _ = result
+    possible = (log_likelihood != -torch.inf).to(normaliser.dtype)
+    logits = batch.logits.to(normaliser.dtype)
+    residual = union_gradient(
+        possible, logits, batch.targets, batch.pins, batch.missed, batch.background, normaliser,
+        *kept, row_bag,
     )  # fmt: skip
-    rows = torch.repeat_interleave(possible, batch.offsets.diff(), output_size=len(prior))
+    answered = possible[row_bag] > 0
     if batch.pins is not None:
-        rows = torch.where(batch.pins == PADDING, 0.0, rows)
-    return torch.where(rows[:, None] > 0, (prior - residual).clamp(min=0.0), 0.0)
+        answered &= batch.pins != PADDING
+    prior = torch.exp(logits - normaliser[:, None])
+    return torch.where(answered[:, None], (prior + residual).clamp(min=0.0), 0.0)
 
 
 def annotate(
@@ -91,6 +96,7 @@ def annotate(
     instance_labels: Tensor | None = None,
     missed: Rates = None,
     false: Rates = None,
+    on_impossible: OnImpossible = "keep",
     on_intractable: OnIntractable = "raise",
 ) -> Tensor:
     """Choose the class of each instance, the label sets of bags known.
@@ -103,14 +109,17 @@ def annotate(
         False for the likeliest class of each instance; True for the likeliest labelling of the
         whole bag among those that cover its label set, which is found on the CPU, and knows no
         rates.
+    on_impossible : {"keep", "relax", "raise"}
+        What to do with a bag whose label set no labelling can produce: answer nothing; take its
+        labels as optional; or raise an error.
     on_intractable : {"raise", "relax"}
         As in `union_loss`.
 
     Returns
     -------
     Tensor of int64, of the shape of the logits without their columns
-        Classes; the number of classes for the background; -1 for padding, and where nothing is
-        allowed.
+        Classes; the number of classes for the background; -1 for padding, and for bags without an
+        answer.
 
     Examples
     --------
@@ -123,7 +132,7 @@ def annotate(
         proba = posterior(
             logits, offsets, targets, lengths=lengths, mask=mask, background=background,
             instance_labels=instance_labels, missed=missed, false=false,
-            on_intractable=on_intractable,
+            on_impossible=on_impossible, on_intractable=on_intractable,
         )  # fmt: skip
         return torch.where(proba.amax(-1) > 0, proba.argmax(-1), -1)
     if missed is not None or false is not None:
@@ -137,10 +146,11 @@ def annotate(
         background=background,
         instance_labels=instance_labels,
     )
-    return jointly_most_likely(batch).to(logits.device).reshape(batch.shape[:-1])
+    labels = jointly_most_likely(batch, on_impossible)
+    return labels.to(logits.device).reshape(batch.shape[:-1])
 
 
-def jointly_most_likely(batch: BagBatch) -> Tensor:
+def jointly_most_likely(batch: BagBatch, on_impossible: OnImpossible) -> Tensor:
     """Return the likeliest labelling of each bag that covers its label set; padding is -1."""
     y = batch.targets.cpu().numpy()
     if batch.background:
@@ -152,7 +162,15 @@ def jointly_most_likely(batch: BagBatch) -> Tensor:
         pins = batch.pins.cpu().numpy()
         present = pins != PADDING
         pins = pins[present]
-    found = np.full(len(log_prior), -1)
-    kept = np.concatenate([[0], np.cumsum(present)])[offsets]
-    found[present] = most_likely_labels(log_prior[present], kept, y, instance_labels=pins)
-    return torch.from_numpy(found)
+    offsets = np.concatenate([[0], np.cumsum(present)])[offsets]
+    log_prior = log_prior[present]
+    found = most_likely_labels(log_prior, offsets, y, instance_labels=pins)
+    if on_impossible != "keep" and (found < 0).any():
+        impossible = np.unique(np.searchsorted(offsets, np.flatnonzero(found < 0), "right") - 1)
+        if on_impossible == "raise":
+            raise ImpossibleBagError(impossible.tolist(), len(y))
+        y[impossible] = np.where(y[impossible] == 1, -1, y[impossible])
+        found = most_likely_labels(log_prior, offsets, y, instance_labels=pins)
+    labels = np.full(len(present), -1)
+    labels[present] = found
+    return torch.from_numpy(labels)

@@ -1,13 +1,16 @@
-"""Rows of logits on CUDA: two kernels read them, once each, and some list what bags require.
+"""Rows of logits on CUDA: two kernels read them, once each; two prepare what they need to know.
 
+``prepare_bags``
+    Lists what each bag requires, and tells every row its bag.
+``sort_bags``
+    Puts bags into queues, by how they are to be inferred. Both happen on the device, so that
+    nothing waits for it.
 ``read_rows``
-    The normaliser of every instance, and its *slack*: what is left to classes that ask nothing of
-    the label set (optional ones, the background, unnoticed ones).
+    The normaliser of every row, the logits of the labels that its bag requires, and its *slack*:
+    what is left to classes that ask nothing of the label set (optional ones, the background,
+    unnoticed ones).
 ``write_gradient``
-    Prior minus posterior.
-
-What a bag requires is listed on the device, and bags are put into queues by how many labels they
-require there too: nothing waits for the device.
+    Posterior minus prior.
 """
 
 import triton
@@ -15,28 +18,19 @@ import triton.language as tl
 
 # A row without an instance, as in `unbag.torch.arguments`.
 PADDING = tl.constexpr(-2)
-# What the classes of a bag may be beside required and forbidden.
-RELAXED = tl.constexpr(2)
+# Openness of a bag, beside 0 (no class is optional) and 1: what it requires is optional too.
+ALL_OPTIONAL = tl.constexpr(2)
 
 
 @triton.jit
-def mark_rows(offsets, row_bag, BLOCK: tl.constexpr):
-    """Write the number of each bag into its rows."""
-    bag = tl.program_id(0)
-    end = tl.load(offsets + bag + 1)
-    for first in range(tl.load(offsets + bag), end, BLOCK):
-        row = first + tl.arange(0, BLOCK)
-        tl.store(row_bag + row, bag, mask=row < end)
-
-
-@triton.jit
-def list_required(
+def prepare_bags(
     words,
     offsets,
     labels,
     n_required,
     openness,
-    largest,
+    row_bag,
+    n_large,
     N_WORDS: tl.constexpr,
     MOST_LABELS: tl.constexpr,
     MOST_FLOATS: tl.constexpr,
@@ -44,23 +38,29 @@ def list_required(
     WIDTH: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """List the classes that each bag requires, count them, and find bags with optional ones.
+    """List the classes that each bag requires, find bags with optional ones, and mark their rows.
 
-    `openness` is 1 of a bag with optional classes, and RELAXED of one that requires too many, all of
-    which are taken as optional (where RELAX says so). `largest` counts these, or else the bags that
+    `openness` is 1 of a bag with optional classes, and ALL_OPTIONAL of one that requires too many
+    (where RELAX says so), of which nothing is listed. `n_large` counts these, or else the bags that
     no kernel might hold.
 
     Targets come as words of four bytes, each 1 (required), 0 or -1 (optional).
     """
     bag = tl.program_id(0).to(tl.int64)
+    start = tl.load(offsets + bag)
+    end = tl.load(offsets + bag + 1)
+    for first in range(start, end, 128):
+        row = first + tl.arange(0, 128)
+        tl.store(row_bag + row, bag, mask=row < end)
+
     column = tl.arange(0, BLOCK)
     tl.store(labels + bag * WIDTH + tl.arange(0, WIDTH), -1)
     # What one thread has cleared, another one fills.
     tl.debug_barrier()
     found = 0
     optional = 0
-    for start in tl.static_range(0, N_WORDS, BLOCK):
-        place = start + column
+    for start_of_block in tl.static_range(0, N_WORDS, BLOCK):
+        place = start_of_block + column
         word = tl.load(words + bag * N_WORDS + place, mask=place < N_WORDS, other=0)
         negative = (word >> 7) & 0x01010101
         required = word & 0x01010101 & ~negative
@@ -79,39 +79,52 @@ def list_required(
             required = tl.where(4 * place + byte == c, required & ~lowest, required)
         found += here
     too_many = found > MOST_LABELS
+    is_open = tl.where(optional > 0, 1, 0)
     if RELAX:
         # What one thread has listed, others take back.
         tl.debug_barrier()
         tl.store(labels + bag * WIDTH + tl.arange(0, WIDTH), -1, mask=too_many)
         tl.store(n_required + bag, tl.where(too_many, 0, found))
-        tl.store(openness + bag, tl.where(too_many, RELAXED, (optional > 0).to(tl.int32)))
+        tl.store(openness + bag, tl.where(too_many, ALL_OPTIONAL, is_open))
     else:
         tl.store(n_required + bag, found)
-        tl.store(openness + bag, (optional > 0).to(tl.int32))
-        n = tl.load(offsets + bag + 1) - tl.load(offsets + bag)
-        too_many = too_many | ((n + 3) * (1 << tl.minimum(found, MOST_LABELS)) > MOST_FLOATS)
-    tl.atomic_add(largest, 1, mask=too_many)
+        tl.store(openness + bag, is_open)
+        n_states = 1 << tl.minimum(found, MOST_LABELS)
+        too_many = too_many | ((end - start + 3) * n_states > MOST_FLOATS)
+    tl.atomic_add(n_large, 1, mask=too_many)
 
 
 @triton.jit
 def sort_bags(
-    n_required, queues, queue_lengths, n_bags, N_QUEUES: tl.constexpr, BLOCK: tl.constexpr
+    n_required,
+    offsets,
+    queues,
+    queue_lengths,
+    n_bags,
+    FEW: tl.constexpr,
+    MANY: tl.constexpr,
+    LONG: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
-    """Put each bag into the queue of those that require as many labels."""
+    """Put each bag into a queue: few labels, many of them, many rows, or too many labels to sum."""
     bag = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = bag < n_bags
-    k = tl.minimum(tl.load(n_required + bag, mask=inside, other=0), N_QUEUES - 1)
-    for queue in tl.static_range(N_QUEUES):
-        mine = (inside & (k == queue)).to(tl.int32)
-        start = tl.atomic_add(queue_lengths + queue, tl.sum(mine, 0))
-        place = start + tl.cumsum(mine, 0) - 1
+    k = tl.load(n_required + bag, mask=inside, other=0)
+    start = tl.load(offsets + bag, mask=inside, other=0)
+    n = tl.load(offsets + bag + 1, mask=inside, other=0) - start
+    by_labels = tl.where(k <= FEW, 0, 1)
+    kind = tl.where(k > MANY, 3, tl.where(n > LONG, 2, by_labels))
+    for queue in tl.static_range(4):
+        mine = (inside & (kind == queue)).to(tl.int32)
+        first = tl.atomic_add(queue_lengths + queue, tl.sum(mine, 0))
+        place = first + tl.cumsum(mine, 0) - 1
         tl.store(queues + queue * n_bags + place, bag, mask=mine == 1)
 
 
 @triton.jit
 def slack_weight(
     targets,
-    openness,
+    relaxed,
     missed,
     bag,
     c,
@@ -129,7 +142,6 @@ def slack_weight(
     """
     known = inside[:, None] & (c < N_TARGETS)[None, :]
     y = tl.load(targets + bag[:, None] * N_TARGETS + c[None, :], mask=known, other=0)
-    relaxed = tl.load(openness + bag, mask=inside, other=0) == RELAXED
     optional = (y == -1) | ((y == 1) & relaxed[:, None])
     if MISSED:
         rate = tl.load(missed + c, mask=c < N_TARGETS, other=0.0).to(DTYPE)
@@ -144,19 +156,30 @@ def slack_weight(
 
 
 @triton.jit
+def grow_log_sum(largest, total, x):
+    """Add the exponentials of more columns to those of each row, kept as a peak and a sum."""
+    peak = tl.maximum(largest, tl.max(x, 1))
+    floor = tl.where(peak == float("-inf"), 0.0, peak)
+    return peak, total * tl.exp(largest - floor) + tl.sum(tl.exp(x - floor[:, None]), 1)
+
+
+@triton.jit
 def read_rows(
     logits,
     row_bag,
+    labels,
     openness,
     targets,
     pins,
     missed,
     log_normaliser,
     slack,
+    scores,
     n_rows,
     N_CLASSES: tl.constexpr,
     N_TARGETS: tl.constexpr,
     STRIDE: tl.constexpr,
+    WIDTH: tl.constexpr,
     ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
     PINNED: tl.constexpr,
@@ -164,7 +187,11 @@ def read_rows(
     BACKGROUND: tl.constexpr,
     DTYPE: tl.constexpr,
 ):
-    """Compute the normaliser of each row, and the log-probability of its slack."""
+    """Compute the normaliser of each row and the log-probability of its slack; gather its scores.
+
+    The normaliser of a row that leaves nothing to any class is zero, so that all it has is
+    ``-inf``; that of one that holds NaN or infinity is NaN.
+    """
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     inside = row < n_rows
     bag = tl.load(row_bag + row, mask=inside, other=0).to(tl.int64)
@@ -173,9 +200,10 @@ def read_rows(
     pin = tl.full([ROWS], -1, tl.int64)
     if PINNED:
         pin = tl.load(pins + row, mask=inside, other=-1)
+    how_open = tl.load(openness + bag, mask=inside, other=0)
     with_slack = MISSED or BACKGROUND
     if not with_slack:
-        with_slack = tl.max(tl.load(openness + bag, mask=inside, other=0), 0) > 0
+        with_slack = tl.max(how_open, 0) > 0
 
     largest = tl.full([ROWS], float("-inf"), DTYPE)
     total = tl.zeros([ROWS], DTYPE)
@@ -183,45 +211,35 @@ def read_rows(
         c = start + columns
         here = inside[:, None] & (c < N_CLASSES)[None, :]
         x = tl.load(start_of_row[:, None] + c[None, :], mask=here, other=float("-inf")).to(DTYPE)
-        peak = tl.maximum(largest, tl.max(x, 1))
-        floor = tl.where(peak == float("-inf"), 0.0, peak)
-        total = total * tl.exp(largest - floor) + tl.sum(tl.exp(x - floor[:, None]), 1)
-        largest = peak
+        largest, total = grow_log_sum(largest, total, x)
     normaliser = largest + tl.log(total)
+    normaliser = tl.where(total > 0, normaliser, tl.where(total == 0, 0.0, float("nan")))
+    if PINNED:
+        # Whatever padding holds.
+        normaliser = tl.where(pin == PADDING, 0.0, normaliser)
     tl.store(log_normaliser + row, normaliser, mask=inside)
 
-    log_slack = tl.full([ROWS], float("-inf"), tl.float64)
+    # They have just been read, and lie in the cache.
+    j = tl.arange(0, WIDTH)
+    label = tl.load(labels + bag[:, None] * WIDTH + j[None, :], mask=inside[:, None], other=-1)
+    score = tl.load(start_of_row[:, None] + label, mask=label >= 0, other=0.0).to(DTYPE)
+    tl.store(scores + row[:, None] * WIDTH + j[None, :], score, mask=label >= 0)
+
+    log_slack = tl.full([ROWS], float("-inf"), DTYPE)
     if with_slack:
         largest = tl.full([ROWS], float("-inf"), DTYPE)
         total = tl.zeros([ROWS], DTYPE)
         for start in tl.static_range(0, N_CLASSES, BLOCK):
             c = start + columns
             here = inside[:, None] & (c < N_CLASSES)[None, :]
-            x = tl.load(start_of_row[:, None] + c[None, :], mask=here, other=float("-inf")).to(
-                DTYPE
-            )
+            x = tl.load(start_of_row[:, None] + c[None, :], mask=here, other=float("-inf"))
             weight = slack_weight(
-                targets,
-                openness,
-                missed,
-                bag,
-                c,
-                pin,
-                inside,
-                N_TARGETS,
-                PINNED,
-                MISSED,
-                BACKGROUND,
-                DTYPE,
-            )
-            x = tl.where(weight > 0, x + tl.log(weight), float("-inf"))
-            peak = tl.maximum(largest, tl.max(x, 1))
-            floor = tl.where(peak == float("-inf"), 0.0, peak)
-            total = total * tl.exp(largest - floor) + tl.sum(tl.exp(x - floor[:, None]), 1)
-            largest = peak
-        log_slack = (largest + tl.log(total) - normaliser).to(tl.float64)
-        log_slack = tl.where(largest == float("-inf"), float("-inf"), log_slack)
-
+                targets, how_open == ALL_OPTIONAL, missed, bag, c, pin, inside,
+                N_TARGETS, PINNED, MISSED, BACKGROUND, DTYPE,
+            )  # fmt: skip
+            x = tl.where(weight > 0, x.to(DTYPE) + tl.log(weight), float("-inf"))
+            largest, total = grow_log_sum(largest, total, x)
+        log_slack = tl.where(total > 0, largest + tl.log(total) - normaliser, float("-inf"))
     if PINNED:
         log_slack = tl.where(pin == PADDING, 0.0, log_slack)
     tl.store(slack + row, log_slack, mask=inside)
@@ -232,7 +250,6 @@ def write_gradient(
     logits,
     row_bag,
     labels,
-    openness,
     targets,
     pins,
     missed,
@@ -253,13 +270,13 @@ def write_gradient(
     BACKGROUND: tl.constexpr,
     DTYPE: tl.constexpr,
 ):
-    """Write scale times prior minus posterior; zero where the scale of a bag is zero."""
+    """Write scale times posterior minus prior; zero where the scale of a bag is zero."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     inside = row < n_rows
     bag = tl.load(row_bag + row, mask=inside, other=0).to(tl.int64)
     scale = tl.load(bag_scale + bag, mask=inside, other=0.0).to(DTYPE)
     normaliser = tl.load(log_normaliser + row, mask=inside, other=0.0)
-    ratio = tl.load(log_ratio + row, mask=inside, other=float("-inf")).to(DTYPE)
+    ratio = tl.load(log_ratio + row, mask=inside, other=float("-inf"))
     with_slack = tl.max(ratio, 0) > float("-inf")
     pin = tl.full([ROWS], -1, tl.int64)
     if PINNED:
@@ -270,34 +287,33 @@ def write_gradient(
     j = tl.arange(0, WIDTH)
     label = tl.load(labels + bag[:, None] * WIDTH + j[None, :], mask=inside[:, None], other=-1)
     listed = label >= 0
+    # Of a bag that requires something nothing is listed where it was relaxed.
+    relaxed = tl.max(label, 1) < 0
     posterior = tl.load(posteriors + row[:, None] * WIDTH + j[None, :], mask=listed, other=0.0)
     for start in tl.static_range(0, N_CLASSES, BLOCK):
         c = start + columns
         here = inside[:, None] & (c < N_CLASSES)[None, :]
         x = tl.load(logits + row[:, None] * STRIDE + c[None, :], mask=here, other=float("-inf"))
         log_prior = x.to(DTYPE) - normaliser[:, None]
-        residual = tl.exp(log_prior)
+        residual = -tl.exp(log_prior)
         if with_slack:
             weight = slack_weight(
-                targets,
-                openness,
-                missed,
-                bag,
-                c,
-                pin,
-                inside,
-                N_TARGETS,
-                PINNED,
-                MISSED,
-                BACKGROUND,
-                DTYPE,
-            )
-            residual -= tl.where(weight > 0, weight * tl.exp(log_prior + ratio[:, None]), 0.0)
+                targets, relaxed, missed, bag, c, pin, inside,
+                N_TARGETS, PINNED, MISSED, BACKGROUND, DTYPE,
+            )  # fmt: skip
+            residual += tl.where(weight > 0, weight * tl.exp(log_prior + ratio[:, None]), 0.0)
         value = tl.where(counted[:, None], residual * scale[:, None], 0.0)
         tl.store(gradient + row[:, None] * N_CLASSES + c[None, :], value, mask=here)
-    # What one thread has written, another one changes.
+    # Labels that the bag requires have a posterior of their own; what other threads have written
+    # there is replaced, not read, for half precision to round only once.
+    x = tl.load(logits + row[:, None] * STRIDE + label, mask=listed, other=0.0)
+    log_prior = x.to(DTYPE) - normaliser[:, None]
+    residual = posterior.to(DTYPE) - tl.exp(log_prior)
+    if MISSED:
+        rate = tl.load(missed + label, mask=listed, other=0.0).to(DTYPE)
+        if PINNED:
+            rate = tl.where((pin == -1)[:, None] | (label == pin[:, None]), rate, 0.0)
+        residual += tl.where(rate > 0, rate * tl.exp(log_prior + ratio[:, None]), 0.0)
+    value = tl.where(counted[:, None], residual * scale[:, None], 0.0)
     tl.debug_barrier()
-    there = gradient + row[:, None] * N_CLASSES + label
-    value = tl.load(there, mask=listed, other=0.0).to(DTYPE)
-    value -= tl.where(counted[:, None], posterior.to(DTYPE) * scale[:, None], 0.0)
-    tl.store(there, value, mask=listed)
+    tl.store(gradient + row[:, None] * N_CLASSES + label, value, mask=listed)

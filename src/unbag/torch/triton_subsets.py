@@ -1,16 +1,40 @@
-"""Inclusion-exclusion over the sets of required labels on CUDA, bag by bag, in float64.
+"""Inclusion-exclusion over the sets of required labels on CUDA, in float64.
 
-The likelihood of a bag is a signed sum over the subsets of its required labels, of the products
-over its rows of what the subset has of them. It comes with a certificate; bags that fail it are put
-on a list, for `unbag.torch.triton_chain`.
+The likelihood of a bag is a signed sum over the subsets S of its k required labels, of the products
+over its rows of ``f_S``: the probability that the row has a label of S, or slack. Rows are brought
+to probabilities among what the bag allows first, so that ``f_S`` of the whole set is one. The
+answer comes with a certificate; bags that fail it are put on a list, for
+`unbag.torch.triton_chain`.
+
+A program takes one bag after the other (`sum_over_subsets`). The rows of long bags are shared out:
+rows come in *windows* of WINDOW, all bags together, and a long bag has a *piece* in each window
+that it reaches. No more than two long bags can reach into one window, for they are longer than it:
+that of its first row, and that of its last.
+
+``multiply_pieces``    products over the rows of each piece
+``weigh_long_bags``    their products, and the likelihood, once for each long bag
+``fold_pieces``        posteriors of the rows of each piece
+
+K is the most labels that a kernel is made for, k those of a bag: subsets beyond ``2^k`` weigh
+nothing.
 """
 
 import triton
 import triton.language as tl
 
 EPSILON = tl.constexpr(2.220446049250313e-16)
-# Doubles of a program's own: weights of 256 sets, sixteen rows of shares, slack and scales.
-SCRATCH = tl.constexpr(256 + 16 * 8 + 32)
+# What lanes hand to each other lies in memory of the program's own, and so in its cache: doubles,
+# SCRATCH of them. These are the places of the weights of 256 sets, and of the shares, the slack and
+# the log-scales of sixteen rows.
+WEIGHTS = tl.constexpr(0)
+SHARES = tl.constexpr(256)
+RESTS = tl.constexpr(256 + 16 * 8)
+LOG_ALLOWED = tl.constexpr(256 + 16 * 9)
+SCRATCH = tl.constexpr(256 + 16 * 10)
+# Rows of a window; a bag that has more is long.
+WINDOW = tl.constexpr(256)
+# Subsets of the most labels that are summed over.
+N_SUBSETS = tl.constexpr(256)
 
 
 @triton.jit
@@ -21,43 +45,42 @@ def multiply(a, b):
 
 @triton.jit
 def normalise_rows(
-    logits,
+    scores,
     labels,
     pins,
     missed,
     log_normaliser,
     slack,
-    shares,
-    rests,
-    log_allowed,
+    own,
     first,
     end,
+    k,
     K: tl.constexpr,
-    STRIDE: tl.constexpr,
-    COLUMNS: tl.constexpr,
+    WIDTH: tl.constexpr,
     PINNED: tl.constexpr,
     MISSED: tl.constexpr,
 ):
     """Write the shares and the slack of sixteen rows as probabilities among what the bag allows.
 
-    `log_allowed` is the log of what they summed up to before.
+    With them the log of what they summed up to before.
     """
     place = tl.arange(0, 16)
     row = first + place
     inside = row < end
-    j = tl.arange(0, COLUMNS)
-    listed = inside[:, None] & (j < K)[None, :]
-    label = tl.load(labels + j, mask=j < K, other=0)
-    x = tl.load(logits + row[:, None] * STRIDE + label[None, :], mask=listed, other=float("-inf"))
+    j = tl.arange(0, K)
+    listed = inside[:, None] & (j < k)[None, :]
+    x = tl.load(scores + row[:, None] * WIDTH + j[None, :], mask=listed, other=float("-inf"))
     normaliser = tl.load(log_normaliser + row, mask=inside, other=0.0)
     share = x.to(tl.float64) - normaliser.to(tl.float64)[:, None]
-    if MISSED:
-        rate = tl.load(missed + label, mask=j < K, other=0.0).to(tl.float64)
-        share += tl.log(1.0 - rate)[None, :]
-    if PINNED:
-        pin = tl.load(pins + row, mask=inside, other=-1)
-        may = (pin == -1)[:, None] | (label[None, :] == pin[:, None])
-        share = tl.where(may, share, float("-inf"))
+    if MISSED or PINNED:
+        label = tl.load(labels + j, mask=j < k, other=0)
+        if MISSED:
+            rate = tl.load(missed + label).to(tl.float64)
+            share += tl.log(1.0 - rate)[None, :]
+        if PINNED:
+            pin = tl.load(pins + row, mask=inside, other=-1)
+            may = (pin == -1)[:, None] | (label[None, :] == pin[:, None])
+            share = tl.where(may, share, float("-inf"))
     log_slack = tl.load(slack + row, mask=inside, other=0.0).to(tl.float64)
     largest = tl.maximum(tl.max(share, 1), log_slack)
     floor = tl.where(largest == float("-inf"), 0.0, largest)
@@ -66,40 +89,96 @@ def normalise_rows(
     allowed = tl.sum(share, 1) + rest
     possible = allowed > 0
     scale = tl.where(possible, 1.0 / allowed, 0.0)
-    tl.store(shares + place[:, None] * COLUMNS + j[None, :], share * scale[:, None])
-    tl.store(rests + place, rest * scale)
+    tl.store(own + SHARES + place[:, None] * K + j[None, :], share * scale[:, None])
+    tl.store(own + RESTS + place, rest * scale)
     # Rows beyond the bag are all slack, and count nothing.
-    tl.store(log_allowed + place, tl.where(possible, floor + tl.log(allowed), float("-inf")))
+    tl.store(own + LOG_ALLOWED + place, tl.where(possible, floor + tl.log(allowed), float("-inf")))
 
 
 @triton.jit
-def sums_over_subsets(
-    shares,
-    rests,
-    place,
-    K: tl.constexpr,
-    HIGH: tl.constexpr,
-    LOW: tl.constexpr,
-    COLUMNS: tl.constexpr,
-):
-    """Return the probability that each row has a label of each set of required labels, or slack.
+def subsets(K: tl.constexpr):
+    """Return the numbers of all subsets, laid out as (high bits, five low bits or fewer)."""
+    LOW: tl.constexpr = 1 << min(K, 5)
+    HIGH: tl.constexpr = 1 << max(K - 5, 0)
+    return tl.arange(0, HIGH)[:, None] * LOW + tl.arange(0, LOW)[None, :]
 
-    The sets are laid out as (high bits, low bits): labels 0 to 4 are the low bits.
-    """
-    low = tl.arange(0, LOW)
-    high = tl.arange(0, HIGH)
-    low_sums = tl.load(rests + place)[:, None] + tl.zeros([1, LOW], tl.float64)
-    for label in tl.static_range(min(K, 5)):
-        share = tl.load(shares + place * COLUMNS + label)
+
+@triton.jit
+def row_factors(own, place, K: tl.constexpr):
+    """Return the probability that each row has a label of each set, or slack: rows by sets."""
+    LOW_BITS: tl.constexpr = min(K, 5)
+    low = tl.arange(0, 1 << LOW_BITS)
+    low_sums = tl.load(own + RESTS + place)[:, None] + tl.zeros([1, 1 << LOW_BITS], tl.float64)
+    for label in tl.static_range(LOW_BITS):
+        share = tl.load(own + SHARES + place * K + label)
         low_sums += tl.where(((low >> label) & 1)[None, :] == 1, share[:, None], 0.0)
     sums = low_sums[:, None, :]
     if K > 5:
-        high_sums = tl.zeros([place.shape[0], HIGH], tl.float64)
+        high = tl.arange(0, 1 << (K - 5))
+        high_sums = tl.zeros([place.shape[0], 1 << (K - 5)], tl.float64)
         for label in tl.static_range(5, K):
-            share = tl.load(shares + place * COLUMNS + label)
+            share = tl.load(own + SHARES + place * K + label)
             high_sums += tl.where(((high >> (label - 5)) & 1)[None, :] == 1, share[:, None], 0.0)
         sums = sums + high_sums[:, :, None]
     return sums
+
+
+@triton.jit
+def multiply_rows(
+    scores,
+    labels,
+    pins,
+    missed,
+    log_normaliser,
+    slack,
+    own,
+    start,
+    end,
+    k,
+    K: tl.constexpr,
+    ROWS: tl.constexpr,
+    WIDTH: tl.constexpr,
+    PINNED: tl.constexpr,
+    MISSED: tl.constexpr,
+):
+    """Return the product over rows of every set's factors, and the sum of their log-scales."""
+    place = tl.arange(0, ROWS)
+    product = tl.full([ROWS, 1 << max(K - 5, 0), 1 << min(K, 5)], 1.0, tl.float64)
+    log_scales = tl.zeros([16], tl.float64)
+    for first in range(start, end, 16):
+        tl.debug_barrier()
+        normalise_rows(
+            scores, labels, pins, missed, log_normaliser, slack, own, first, end, k,
+            K, WIDTH, PINNED, MISSED,
+        )  # fmt: skip
+        tl.debug_barrier()
+        log_scales += tl.load(own + LOG_ALLOWED + tl.arange(0, 16))
+        for block in tl.static_range(0, 16, ROWS):
+            if first + block < end:
+                product *= row_factors(own, block + place, K)
+    return tl.reduce(product, 0, multiply), tl.sum(log_scales, 0)
+
+
+@triton.jit
+def weigh_subsets(product, log_scale, subset, labels, false, n, k, tolerance, FALSE: tl.constexpr):
+    """Return the weights of sets, the log-likelihood, and whether it is certified."""
+    whole = (1 << k) - 1
+    sign = tl.where(subset <= whole, 1.0, 0.0).to(tl.float64)
+    for label in range(k):
+        lacks = ((subset >> label) & 1) == 0
+        if FALSE:
+            rate = tl.load(false + tl.load(labels + label)).to(tl.float64)
+            sign = tl.where(lacks, sign * (rate - 1.0), sign)
+        else:
+            sign = tl.where(lacks, -sign, sign)
+    # That of all labels is one by definition, and has no rounding.
+    terms = sign * tl.where(subset == whole, 1.0, product)
+    likelihood = tl.sum(tl.sum(terms, 0), 0)
+    others = tl.sum(tl.sum(tl.abs(terms), 0), 0) - 1.0
+    rounding = (n.to(tl.float64) * (k + 2) * others + 2.0 * k * (others + 1.0)) * EPSILON
+    certified = (likelihood > 0) & (rounding <= tolerance * likelihood)
+    certified = certified & (log_scale > float("-inf"))
+    return terms / likelihood, tl.log(likelihood) + log_scale, certified
 
 
 @triton.jit
@@ -113,17 +192,15 @@ def reciprocal(x):
 
 
 @triton.jit
-def fold_subsets(
+def fold_rows(
     weights,
-    shares,
-    rests,
-    log_allowed,
+    own,
     posteriors,
     slack,
     first,
     end,
+    k,
     K: tl.constexpr,
-    COLUMNS: tl.constexpr,
     WIDTH: tl.constexpr,
 ):
     """Write the posteriors of sixteen rows, and the log-ratios of their slack.
@@ -131,28 +208,26 @@ def fold_subsets(
     The posterior of a label is its share times the sum, over the sets that hold it, of weight over
     the row's own factor. The low bits of a set lie in registers, the high ones in a loop.
     """
-    LOW_BITS: tl.constexpr = min(K, 4)
-    LOW: tl.constexpr = 1 << LOW_BITS
-    low = tl.arange(0, LOW)
+    low = tl.arange(0, 16)
     place = tl.arange(0, 16)
     row = first + place
     inside = row < end
-    rest = tl.load(rests + place)
-    low_sums = tl.zeros([LOW, 1], tl.float64) + rest[None, :]
-    for label in tl.static_range(LOW_BITS):
-        share = tl.load(shares + place * COLUMNS + label)
+    rest = tl.load(own + RESTS + place)
+    low_sums = tl.zeros([16, 1], tl.float64) + rest[None, :]
+    for label in tl.static_range(4):
+        share = tl.load(own + SHARES + place * K + label)
         low_sums += tl.where(((low >> label) & 1)[:, None] == 1, share[None, :], 0.0)
-    over_high = tl.zeros([LOW, 16], tl.float64)
+    over_high = tl.zeros([16, 16], tl.float64)
     j = tl.arange(0, 4)
     high_totals = tl.zeros([4, 16], tl.float64)
-    for high in range(1 << (K - LOW_BITS)):
-        sums = low_sums
-        for label in tl.static_range(LOW_BITS, K):
-            share = tl.load(shares + place * COLUMNS + label)
-            sums += tl.where((high >> (label - LOW_BITS)) & 1 == 1, share, 0.0)[None, :]
-        weight = tl.load(weights + high * LOW + low)
+    for high in range(1 << tl.maximum(k - 4, 0)):
+        factors = low_sums
+        for label in tl.static_range(4, K):
+            share = tl.load(own + SHARES + place * K + label)
+            factors += tl.where((high >> (label - 4)) & 1 == 1, share, 0.0)[None, :]
+        weight = tl.load(weights + high * 16 + low)
         # Below, the whole term of the set is negligible, however small the factor.
-        values = tl.where(sums > 1e-290, weight[:, None] * reciprocal(sums), 0.0)
+        values = tl.where(factors > 1e-290, weight[:, None] * reciprocal(factors), 0.0)
         over_high += values
         if K > 4:
             has_label = ((high >> j) & 1)[:, None] == 1
@@ -162,11 +237,11 @@ def fold_subsets(
             total = tl.sum(tl.where(((low >> label) & 1)[:, None] == 1, over_high, 0.0), 0)
         else:
             total = tl.sum(tl.where((j == label - 4)[:, None], high_totals, 0.0), 0)
-        share = tl.load(shares + place * COLUMNS + label)
+        share = tl.load(own + SHARES + place * K + label)
         posterior = tl.minimum(tl.maximum(share * total, 0.0), 1.0)
-        tl.store(posteriors + row * WIDTH + label, posterior, mask=inside)
+        tl.store(posteriors + row * WIDTH + label, posterior, mask=inside & (label < k))
     left = tl.sum(over_high, 0)
-    log_ratio = tl.log(left) - tl.load(log_allowed + place)
+    log_ratio = tl.log(left) - tl.load(own + LOG_ALLOWED + place)
     log_ratio = tl.where((rest > 0) & (left > 0), log_ratio, float("-inf"))
     tl.store(slack + row, log_ratio, mask=inside)
 
@@ -175,9 +250,9 @@ def fold_subsets(
 def sum_over_subsets(
     queue,
     queue_length,
-    logits,
     offsets,
     labels,
+    n_required,
     pins,
     missed,
     false,
@@ -191,119 +266,198 @@ def sum_over_subsets(
     tolerance,
     K: tl.constexpr,
     ROWS: tl.constexpr,
-    HIGH: tl.constexpr,
-    LOW: tl.constexpr,
-    COLUMNS: tl.constexpr,
     WIDTH: tl.constexpr,
-    STRIDE: tl.constexpr,
     PINNED: tl.constexpr,
     MISSED: tl.constexpr,
     FALSE: tl.constexpr,
 ):
-    """Infer the bags that require K labels: their posteriors; slack becomes its log-ratio.
+    """Infer the bags of a queue: scores become posteriors, and slack its log-ratio.
 
     The *log-ratio* of a row is the log of the posterior of its slack over its prior: what the prior
     of an optional class is multiplied by.
     """
-    count = tl.load(queue_length)
-    place = tl.arange(0, ROWS)
-    low = tl.arange(0, LOW)
-    high = tl.arange(0, HIGH)
-    subset = (high[:, None] << 5) + low[None, :]
-    # What lanes hand to each other lies in memory of the program's own, and so in its cache.
-    weights = scratch + tl.program_id(0) * SCRATCH
-    shares = weights + 256
-    rests = shares + 16 * COLUMNS
-    log_allowed = rests + 16
-    for position in range(tl.program_id(0), count, tl.num_programs(0)):
+    own = scratch + tl.program_id(0) * SCRATCH
+    subset = subsets(K)
+    for position in range(tl.program_id(0), tl.load(queue_length), tl.num_programs(0)):
         bag = tl.load(queue + position).to(tl.int64)
         start = tl.load(offsets + bag)
         end = tl.load(offsets + bag + 1)
-        own = labels + bag * WIDTH
-        sign = tl.full([HIGH, LOW], 1.0, tl.float64)
-        for label in tl.static_range(K):
-            lacks = ((subset >> label) & 1) == 0
-            if FALSE:
-                rate = tl.load(false + tl.load(own + label)).to(tl.float64)
-                sign = tl.where(lacks, sign * (rate - 1.0), sign)
-            else:
-                sign = tl.where(lacks, -sign, sign)
-
-        product = tl.full([ROWS, HIGH, LOW], 1.0, tl.float64)
-        log_scales = tl.zeros([16], tl.float64)
-        for first in range(start, end, 16):
-            tl.debug_barrier()
-            normalise_rows(
-                logits,
-                own,
-                pins,
-                missed,
-                log_normaliser,
-                slack,
-                shares,
-                rests,
-                log_allowed,
-                first,
-                end,
-                K,
-                STRIDE,
-                COLUMNS,
-                PINNED,
-                MISSED,
-            )
-            tl.debug_barrier()
-            log_scales += tl.load(log_allowed + tl.arange(0, 16))
-            for block in tl.static_range(0, 16, ROWS):
-                if first + block < end:
-                    product *= sums_over_subsets(
-                        shares, rests, block + place, K, HIGH, LOW, COLUMNS
-                    )
-        terms = sign * tl.reduce(product, 0, multiply)
-        likelihood = tl.sum(tl.sum(terms, 0), 0)
-        size = tl.sum(tl.sum(tl.abs(terms), 0), 0)
-        log_scale = tl.sum(log_scales, 0)
-        n = (end - start).to(tl.float64)
-        bound = (n * (K + 2) + 2 * K) * EPSILON * size / likelihood
-        certified = (likelihood > 0) & (bound <= tolerance) & (log_scale > float("-inf"))
+        k = tl.load(n_required + bag)
+        bag_labels = labels + bag * WIDTH
+        product, log_scale = multiply_rows(
+            posteriors, bag_labels, pins, missed, log_normaliser, slack, own, start, end, k,
+            K, ROWS, WIDTH, PINNED, MISSED,
+        )  # fmt: skip
+        weight, answer, certified = weigh_subsets(
+            product, log_scale, subset, bag_labels, false, end - start, k, tolerance, FALSE
+        )
         if certified:
-            tl.store(log_likelihood + bag, tl.log(likelihood) + log_scale)
-            tl.store(weights + subset, terms / likelihood)
+            tl.store(log_likelihood + bag, answer)
+            tl.store(own + WEIGHTS + subset, weight)
             for first in range(start, end, 16):
                 tl.debug_barrier()
                 if end - start > 16:
                     normalise_rows(
-                        logits,
-                        own,
-                        pins,
-                        missed,
-                        log_normaliser,
-                        slack,
-                        shares,
-                        rests,
-                        log_allowed,
-                        first,
-                        end,
-                        K,
-                        STRIDE,
-                        COLUMNS,
-                        PINNED,
-                        MISSED,
-                    )
+                        posteriors, bag_labels, pins, missed, log_normaliser, slack, own,
+                        first, end, k, K, WIDTH, PINNED, MISSED,
+                    )  # fmt: skip
                     tl.debug_barrier()
-                fold_subsets(
-                    weights,
-                    shares,
-                    rests,
-                    log_allowed,
-                    posteriors,
-                    slack,
-                    first,
-                    end,
-                    K,
-                    COLUMNS,
-                    WIDTH,
-                )
+                fold_rows(own + WEIGHTS, own, posteriors, slack, first, end, k, K, WIDTH)
             tl.debug_barrier()
         else:
-            slow_place = tl.atomic_add(slow_length, 1)
-            tl.store(slow_queue + slow_place, bag)
+            tl.store(slow_queue + tl.atomic_add(slow_length, 1), bag)
+
+
+@triton.jit
+def piece_of(offsets, row_bag, n_required, window, side, n_rows, K: tl.constexpr):
+    """Return the bag of the first row of a window, or of its last, and its rows there.
+
+    There are none where the bag is not long, has too many labels, or is that of both rows.
+    """
+    first = window * WINDOW
+    last = tl.minimum(first + WINDOW, n_rows) - 1
+    bag = tl.load(row_bag + tl.where(side == 0, first, last)).to(tl.int64)
+    start = tl.load(offsets + bag)
+    end = tl.load(offsets + bag + 1)
+    k = tl.load(n_required + bag)
+    # Of the bag of both rows, the piece is that of the first.
+    here = (end - start > WINDOW) & (k <= K) & ((side == 0) | (start > first))
+    return bag, tl.maximum(start, first), tl.where(here, tl.minimum(end, last + 1), first), k
+
+
+@triton.jit
+def multiply_pieces(
+    n_long,
+    offsets,
+    row_bag,
+    labels,
+    n_required,
+    pins,
+    missed,
+    log_normaliser,
+    slack,
+    scores,
+    scratch,
+    products,
+    log_scales,
+    n_rows,
+    n_windows,
+    K: tl.constexpr,
+    ROWS: tl.constexpr,
+    WIDTH: tl.constexpr,
+    PINNED: tl.constexpr,
+    MISSED: tl.constexpr,
+):
+    """Write the products over the rows of each piece of a long bag, and their log-scales."""
+    own = scratch + tl.program_id(0) * SCRATCH
+    n_places = tl.where(tl.load(n_long) > 0, 2 * n_windows, 0)
+    for place in range(tl.program_id(0), n_places, tl.num_programs(0)):
+        bag, start, end, k = piece_of(
+            offsets, row_bag, n_required, place // 2, place % 2, n_rows, K
+        )
+        if start < end:
+            product, log_scale = multiply_rows(
+                scores, labels + bag * WIDTH, pins, missed, log_normaliser, slack, own,
+                start, end, k, K, ROWS, WIDTH, PINNED, MISSED,
+            )  # fmt: skip
+            tl.store(products + place * N_SUBSETS + subsets(K), product)
+            tl.store(log_scales + place, log_scale)
+
+
+@triton.jit
+def first_place(start):
+    """Return where the products of a long bag begin; see `piece_of`."""
+    return start // WINDOW * 2 + tl.where(start % WINDOW > 0, 1, 0)
+
+
+@triton.jit
+def weigh_long_bags(
+    queue,
+    queue_length,
+    offsets,
+    labels,
+    n_required,
+    false,
+    products,
+    log_scales,
+    log_likelihood,
+    slow_queue,
+    slow_length,
+    tolerance,
+    K: tl.constexpr,
+    WIDTH: tl.constexpr,
+    FALSE: tl.constexpr,
+):
+    """Infer the likelihoods of long bags; the weights of their sets replace their first products.
+
+    The log-likelihood of one that is not certified is infinite until the slower path knows it.
+    """
+    subset = tl.arange(0, 1 << K)
+    block = tl.arange(0, 16)
+    for position in range(tl.program_id(0), tl.load(queue_length), tl.num_programs(0)):
+        bag = tl.load(queue + position).to(tl.int64)
+        start = tl.load(offsets + bag)
+        end = tl.load(offsets + bag + 1)
+        k = tl.load(n_required + bag)
+        first = start // WINDOW
+        end_window = (end - 1) // WINDOW + 1
+        product = tl.full([16, 1 << K], 1.0, tl.float64)
+        log_scale = tl.zeros([16], tl.float64)
+        for window in range(first, end_window, 16):
+            inside = window + block < end_window
+            place = 2 * (window + block)
+            place = tl.where(window + block == first, first_place(start), place)
+            there = products + place[:, None] * N_SUBSETS + subset[None, :]
+            product *= tl.load(there, mask=inside[:, None], other=1.0)
+            log_scale += tl.load(log_scales + place, mask=inside, other=0.0)
+        weight, answer, certified = weigh_subsets(
+            tl.reduce(product, 0, multiply)[None, :], tl.sum(log_scale, 0), subset[None, :],
+            labels + bag * WIDTH, false, end - start, k, tolerance, FALSE,
+        )  # fmt: skip
+        tl.store(log_likelihood + bag, tl.where(certified, answer, float("inf")))
+        # Before, all of them have read what is replaced.
+        tl.debug_barrier()
+        tl.store(products + first_place(start) * N_SUBSETS + subset[None, :], weight)
+        if not certified:
+            tl.store(slow_queue + tl.atomic_add(slow_length, 1), bag)
+
+
+@triton.jit
+def fold_pieces(
+    n_long,
+    offsets,
+    row_bag,
+    labels,
+    n_required,
+    pins,
+    missed,
+    log_normaliser,
+    slack,
+    posteriors,
+    scratch,
+    products,
+    log_likelihood,
+    n_rows,
+    n_windows,
+    K: tl.constexpr,
+    WIDTH: tl.constexpr,
+    PINNED: tl.constexpr,
+    MISSED: tl.constexpr,
+):
+    """Write the posteriors of the rows of each piece, where its bag is certified."""
+    own = scratch + tl.program_id(0) * SCRATCH
+    n_places = tl.where(tl.load(n_long) > 0, 2 * n_windows, 0)
+    for place in range(tl.program_id(0), n_places, tl.num_programs(0)):
+        bag, start, end, k = piece_of(
+            offsets, row_bag, n_required, place // 2, place % 2, n_rows, K
+        )
+        if (start < end) & (tl.load(log_likelihood + bag) < float("inf")):
+            weights = products + first_place(tl.load(offsets + bag)) * N_SUBSETS
+            for first in range(start, end, 16):
+                tl.debug_barrier()
+                normalise_rows(
+                    posteriors, labels + bag * WIDTH, pins, missed, log_normaliser, slack, own,
+                    first, end, k, K, WIDTH, PINNED, MISSED,
+                )  # fmt: skip
+                tl.debug_barrier()
+                fold_rows(weights, own, posteriors, slack, first, end, k, K, WIDTH)
