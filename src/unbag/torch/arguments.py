@@ -220,8 +220,10 @@ def checked_offsets(
 
 def label_sets(targets: Targets, n_bags: int, n_classes: int, device: torch.device) -> Tensor:
     """Return label sets as int8 of shape (n_bags, n_classes)."""
-    if isinstance(targets, tuple) and len(targets) == 2 and isinstance(targets[0], Tensor):
-        return packed_label_sets(*targets, n_bags, n_classes, device)
+    if isinstance(targets, tuple) and len(targets) == 2:
+        classes, offsets = targets
+        if isinstance(classes, Tensor) and isinstance(offsets, Tensor):
+            return packed_label_sets(classes, offsets, n_bags, n_classes, device)
     if not isinstance(targets, Tensor):
         return listed_label_sets(targets, n_bags, n_classes, device)
     if targets.shape != (n_bags, n_classes):

@@ -77,7 +77,7 @@ def union(
             torch.logsumexp(block + log_weight, 1, out=log_slack[rows])
     # A row that leaves nothing to any class has ``-inf`` everywhere, whatever is taken off.
     normaliser.masked_fill_(normaliser == -torch.inf, 0.0)
-    log_slack -= normaliser
+    log_slack = bounded(log_slack - normaliser)
     if pins is not None:
         log_slack.masked_fill_(pins == PADDING, 0.0)
     log_share = log_shares(logits, normaliser, labels, row_bag, pins, missed)
@@ -90,8 +90,6 @@ def union(
         [(labels >= 0).numpy().astype(np.int8), -np.ones((len(labels), 1), np.int8)], 1
     )
     log_prior = torch.cat([log_share, log_slack[:, None]], 1).to(torch.float64)
-    # What is farther from zero the core refuses; it is as good as impossible, but no less finite.
-    log_prior = torch.where(log_prior > -torch.inf, log_prior.clamp(min=-LARGEST), -torch.inf)
     log_prior.masked_fill_(broken[:, None], 0.0)
     options: Any = {"on_impossible": on_impossible, "on_intractable": on_intractable}
     if false is not None:
@@ -154,7 +152,12 @@ def log_shares(
         share = share + torch.log1p(-missed)[label]
     if pins is not None:
         here &= (pins == -1)[:, None] | (label == pins[:, None])
-    return torch.where(here, share, -torch.inf)
+    return torch.where(here, bounded(share), -torch.inf)
+
+
+def bounded(log_share: Tensor) -> Tensor:
+    """Return log-probabilities no farther from zero than the core can tell apart, or ``-inf``."""
+    return torch.where(log_share == -torch.inf, log_share, log_share.clamp(min=-LARGEST))
 
 
 def slack_weight(targets: Tensor, missed: Tensor | None, background: bool) -> Tensor | None:
@@ -218,8 +221,9 @@ def union_gradient(
             residual.exp_().neg_()
         else:
             share = row_weight(weight, row_bag, pins, rows)
-            unasked = torch.where(share > 0, share * (residual + log_ratio[rows, None]).exp(), 0.0)
-            residual = unasked - residual.exp_()
+            # No more than one, whatever rounding does to numbers far from zero.
+            unasked = (residual + log_ratio[rows, None]).clamp_(max=80.0).exp_().mul_(share)
+            residual = torch.where(share > 0, unasked.clamp_(max=1.0), 0.0) - residual.exp_()
         residual.mul_(row_scale[rows]).scatter_add_(1, label[rows], own[rows])
         # Bags without a scale have no gradient, whatever their logits are.
         if not all_counted:
@@ -251,6 +255,8 @@ def _(scale, logits, *_):
 def _keep(ctx, inputs, output):
     logits, _, targets, pins, missed, _, background, *_ = inputs
     _, normaliser, labels, posteriors, log_ratio, row_bag, counts = output
+    # Zeros in the place of what nothing depends on would be as large as what is kept.
+    ctx.set_materialize_grads(False)
     ctx.mark_non_differentiable(normaliser, labels, posteriors, log_ratio, row_bag, counts)
     kept = normaliser, labels, posteriors, log_ratio, row_bag
     ctx.save_for_backward(logits, targets, pins, missed, *kept)
@@ -258,6 +264,8 @@ def _keep(ctx, inputs, output):
 
 
 def _backward(ctx, scale, *_):
+    if scale is None:
+        return (None,) * 9
     logits, targets, pins, missed, *kept = ctx.saved_tensors
     gradient = union_gradient(scale, logits, targets, pins, missed, ctx.background, *kept)
     return gradient, *(None,) * 8

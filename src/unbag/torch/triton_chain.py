@@ -8,6 +8,8 @@ to certify. It takes n k 2^k steps a bag.
 import triton
 import triton.language as tl
 
+from .triton_rows import bounded
+
 # Places in `counts`, as in `unbag.torch.counts`.
 IMPOSSIBLE = tl.constexpr(1)
 RELAXED = tl.constexpr(2)
@@ -38,7 +40,7 @@ def log_share(
 ):
     """Return the log-probability that a row has, and shows, the j-th label of its bag."""
     x = tl.load(scores + row * WIDTH + j).to(tl.float64)
-    share = x - tl.load(log_normaliser + row).to(tl.float64)
+    share = bounded(x - tl.load(log_normaliser + row).to(tl.float64))
     if MISSED or PINNED:
         label = tl.load(labels + j)
         if MISSED:

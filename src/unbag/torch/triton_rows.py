@@ -20,6 +20,8 @@ import triton.language as tl
 PADDING = tl.constexpr(-2)
 # Openness of a bag, beside 0 (no class is optional) and 1: what it requires is optional too.
 ALL_OPTIONAL = tl.constexpr(2)
+# As in `unbag.union.problem`: log-probabilities are no farther from zero, or infinite.
+LARGEST = tl.constexpr(1e12)
 
 
 @triton.jit
@@ -65,18 +67,16 @@ def prepare_bags(
         negative = (word >> 7) & 0x01010101
         required = word & 0x01010101 & ~negative
         # The bytes of a word are added up by a multiplication; both counts in one sum.
-        count = ((required * 0x01010101) >> 24) + (((negative * 0x01010101) >> 24) << 16)
-        count = tl.sum(count, 0)
+        in_word = (required * 0x01010101) >> 24
+        count = tl.sum(in_word + (((negative * 0x01010101) >> 24) << 16), 0)
         here = count & 0xFFFF
         optional += count >> 16
-        # Label sets are small: taking the lowest byte again and again beats a running sum.
-        for position in range(found, tl.minimum(found + here, WIDTH)):
-            lowest = required & -required
-            byte = (lowest > 0x1).to(tl.int32) + (lowest > 0x100).to(tl.int32)
-            byte += (lowest > 0x10000).to(tl.int32)
-            c = tl.min(tl.where(required == 0, 4 * N_WORDS, 4 * place + byte), 0)
-            tl.store(labels + bag * WIDTH + position, c)
-            required = tl.where(4 * place + byte == c, required & ~lowest, required)
+        position = found + tl.cumsum(in_word, 0) - in_word
+        for byte in tl.static_range(4):
+            is_required = (required >> (8 * byte)) & 1
+            listed = (is_required == 1) & (position < WIDTH)
+            tl.store(labels + bag * WIDTH + position, 4 * place + byte, mask=listed)
+            position += is_required
         found += here
     too_many = found > MOST_LABELS
     is_open = tl.where(optional > 0, 1, 0)
@@ -153,6 +153,19 @@ def slack_weight(
     if PINNED:
         weight = tl.where((pin == -1)[:, None] | (c[None, :] == pin[:, None]), weight, 0.0)
     return weight
+
+
+@triton.jit
+def bounded(log_share):
+    """Return log-probabilities no farther from zero than numbers can be told apart, or ``-inf``."""
+    return tl.where(log_share == float("-inf"), log_share, tl.maximum(log_share, -LARGEST))
+
+
+@triton.jit
+def posterior_of_slack(log_prior, log_ratio, weight):
+    """Return the posterior of slack: at most one, whatever rounding does far from zero."""
+    value = weight * tl.exp(tl.minimum(log_prior + log_ratio, 80.0))
+    return tl.where(weight > 0, tl.minimum(value, 1.0), 0.0)
 
 
 @triton.jit
@@ -239,7 +252,8 @@ def read_rows(
             )  # fmt: skip
             x = tl.where(weight > 0, x.to(DTYPE) + tl.log(weight), float("-inf"))
             largest, total = grow_log_sum(largest, total, x)
-        log_slack = tl.where(total > 0, largest + tl.log(total) - normaliser, float("-inf"))
+        log_slack = bounded(largest + tl.log(total) - normaliser)
+        log_slack = tl.where(total > 0, log_slack, float("-inf"))
     if PINNED:
         log_slack = tl.where(pin == PADDING, 0.0, log_slack)
     tl.store(slack + row, log_slack, mask=inside)
@@ -301,7 +315,7 @@ def write_gradient(
                 targets, relaxed, missed, bag, c, pin, inside,
                 N_TARGETS, PINNED, MISSED, BACKGROUND, DTYPE,
             )  # fmt: skip
-            residual += tl.where(weight > 0, weight * tl.exp(log_prior + ratio[:, None]), 0.0)
+            residual += posterior_of_slack(log_prior, ratio[:, None], weight)
         value = tl.where(counted[:, None], residual * scale[:, None], 0.0)
         tl.store(gradient + row[:, None] * N_CLASSES + c[None, :], value, mask=here)
     # Labels that the bag requires have a posterior of their own; what other threads have written
@@ -313,7 +327,7 @@ def write_gradient(
         rate = tl.load(missed + label, mask=listed, other=0.0).to(DTYPE)
         if PINNED:
             rate = tl.where((pin == -1)[:, None] | (label == pin[:, None]), rate, 0.0)
-        residual += tl.where(rate > 0, rate * tl.exp(log_prior + ratio[:, None]), 0.0)
+        residual += posterior_of_slack(log_prior, ratio[:, None], rate)
     value = tl.where(counted[:, None], residual * scale[:, None], 0.0)
     tl.debug_barrier()
     tl.store(gradient + row[:, None] * N_CLASSES + label, value, mask=listed)

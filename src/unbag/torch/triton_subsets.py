@@ -22,6 +22,8 @@ nothing.
 import triton
 import triton.language as tl
 
+from .triton_rows import bounded
+
 EPSILON = tl.constexpr(2.220446049250313e-16)
 # What lanes hand to each other lies in memory of the program's own, and so in its cache: doubles,
 # SCRATCH of them. These are the places of the weights of 256 sets, and of the shares, the slack and
@@ -71,7 +73,7 @@ def normalise_rows(
     listed = inside[:, None] & (j < k)[None, :]
     x = tl.load(scores + row[:, None] * WIDTH + j[None, :], mask=listed, other=float("-inf"))
     normaliser = tl.load(log_normaliser + row, mask=inside, other=0.0)
-    share = x.to(tl.float64) - normaliser.to(tl.float64)[:, None]
+    share = bounded(x.to(tl.float64) - normaliser.to(tl.float64)[:, None])
     if MISSED or PINNED:
         label = tl.load(labels + j, mask=j < k, other=0)
         if MISSED:
