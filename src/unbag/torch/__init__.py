@@ -11,6 +11,7 @@ from .approximations import (  # noqa: E402
     max_pooling_loss,
     noisy_or_loss,
 )
+from .counts import BagCounts  # noqa: E402
 from .data import CollatedBags, MIMLDataset, collate_bags  # noqa: E402
 from .estimator import ORNetwork  # noqa: E402
 from .loss import UnionLoss, union_loss  # noqa: E402
@@ -18,6 +19,7 @@ from .posteriors import annotate, posterior  # noqa: E402
 
 __all__ = [
     "AttentionPooling",
+    "BagCounts",
     "CollatedBags",
     "MIMLDataset",
     "ORNetwork",

@@ -15,7 +15,7 @@ class BagCounts(NamedTuple):
     ----------
     slow : Tensor
         Bags whose likelihood was not certified by inclusion and exclusion, or that have too many
-        labels for it, and that took the slower path.
+        labels for it, and that took the slower path; on a GPU impossible ones are among them.
     impossible : Tensor
         Bags that no labelling explains, and that were not relaxed.
     relaxed : Tensor

@@ -157,8 +157,12 @@ def slack_weight(
 
 @triton.jit
 def bounded(log_share):
-    """Return log-probabilities no farther from zero than numbers can be told apart, or ``-inf``."""
-    return tl.where(log_share == float("-inf"), log_share, tl.maximum(log_share, -LARGEST))
+    """Return log-probabilities no farther from zero than numbers can be told apart, or ``-inf``.
+
+    NaN stays what it is, which the larger of two numbers on a GPU would not.
+    """
+    too_far = (log_share < -LARGEST) & (log_share > float("-inf"))
+    return tl.where(too_far, -LARGEST, log_share)
 
 
 @triton.jit
