@@ -16,7 +16,7 @@ from torch import Tensor
 
 from unbag.union import IntractableBagError
 
-from . import triton_chain, triton_rows, triton_subsets
+from . import triton_chain, triton_long, triton_rows, triton_subsets
 from .arguments import working_dtype
 from .counts import INTRACTABLE, RELAXED, SLOW
 
@@ -148,7 +148,7 @@ def sum_over_subsets(
     log_likelihood: Tensor,
     n_targets: int,
 ) -> None:
-    """Infer all bags but those of very many labels; see `unbag.torch.triton_subsets`."""
+    """Infer all bags but those of very many labels; see `triton_subsets` and `triton_long`."""
     device, n_rows = normaliser.device, len(normaliser)
     processors = torch.cuda.get_device_properties(device).multi_processor_count
     scratch = torch.empty(
@@ -168,24 +168,24 @@ def sum_over_subsets(
                 normaliser, log_ratio, posteriors, scratch, log_likelihood, *slow,
                 K=most, ROWS=ROWS[most], FALSE=FALSE, num_warps=1, **flags,
             )  # fmt: skip
-    n_windows = triton.cdiv(n_rows, triton_subsets.WINDOW.value)
+    n_windows = triton.cdiv(n_rows, triton_long.WINDOW.value)
     if n_windows < 2:
         return
     most = FEW if n_targets <= FEW else MANY
     n_long = bags.queue_lengths[LONG_QUEUE:]
-    n_subsets = triton_subsets.N_SUBSETS.value
+    n_subsets = triton_long.N_SUBSETS.value
     products = torch.empty((2 * n_windows, n_subsets), dtype=torch.float64, device=device)
     log_scales = torch.empty(2 * n_windows, dtype=torch.float64, device=device)
     programs = min(2 * n_windows, processors * RESIDENT[most])
-    triton_subsets.multiply_pieces[(programs,)](
+    triton_long.multiply_pieces[(programs,)](
         n_long, offsets, bags.row_bag, *of_bags, normaliser, log_ratio, posteriors, scratch,
         products, log_scales, n_rows, n_windows, K=most, ROWS=ROWS[most], num_warps=1, **flags,
     )  # fmt: skip
-    triton_subsets.weigh_long_bags[(min(n_windows, processors),)](
+    triton_long.weigh_long_bags[(min(n_windows, processors),)](
         bags.queues[LONG_QUEUE], n_long, offsets, bags.labels, bags.n_required, false, products,
         log_scales, log_likelihood, *slow, K=most, WIDTH=WIDTH, FALSE=FALSE, num_warps=8,
     )  # fmt: skip
-    triton_subsets.fold_pieces[(programs,)](
+    triton_long.fold_pieces[(programs,)](
         n_long, offsets, bags.row_bag, *of_bags, normaliser, log_ratio, posteriors, scratch,
         products, log_likelihood, n_rows, n_windows, K=most, num_warps=1, **flags,
     )  # fmt: skip
@@ -217,7 +217,7 @@ def prepared(targets: Tensor, offsets: Tensor, n_rows: int, relax: bool) -> Prep
     )  # fmt: skip
     triton_rows.sort_bags[(triton.cdiv(n_bags, 256),)](
         bags.n_required, offsets, bags.queues, bags.queue_lengths, n_bags, FEW=FEW, MANY=MANY,
-        LONG=triton_subsets.WINDOW.value, BLOCK=256,
+        LONG=triton_long.WINDOW.value, BLOCK=256,
     )  # fmt: skip
     return bags
 

@@ -3,7 +3,8 @@
 What is kept between forward and backward is small: of every row its normaliser, the posteriors of
 the labels that its bag requires, and a number for all the others.
 
-``normaliser``  (n_rows,): log-sum-exp of the logits; zero where that is ``-inf``
+``normaliser``  (n_rows,): log-sum-exp of the logits, zero where that is ``-inf``; none on the CPU,
+                where torch's own softmax costs no more
 ``labels``      (n_bags, width) int32: the classes that each bag requires, -1 beyond them
 ``posteriors``  (n_rows, width): their posteriors, in the same order
 ``log_ratio``   (n_rows,): log of what the prior of a class that is not required is multiplied by
@@ -13,7 +14,6 @@ the labels that its bag requires, and a number for all the others.
 ``counts``      (4,) int32: see `unbag.torch.counts`
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -26,8 +26,6 @@ from unbag.union.problem import LARGEST
 from .arguments import PADDING, working_dtype
 from .counts import IMPOSSIBLE, RELAXED, SLOW
 
-# Numbers that torch's operations pass over at once on the CPU: what they leave stays in the cache.
-BLOCK = 2**18
 # Methods of the core that are slower than inclusion and exclusion.
 SLOW_METHODS = ("chain", "mixed")
 NO_TRANSFORMS = (
@@ -67,35 +65,26 @@ def union(
     row_bag = bag_of_rows(offsets)
     labels = required_labels(targets)
     weight = slack_weight(targets, missed, background)
-    normaliser = torch.empty(len(logits), dtype=dtype)
-    log_slack = torch.full_like(normaliser, -torch.inf)
-    for rows in row_blocks(logits):
-        block = logits[rows].to(dtype)
-        torch.logsumexp(block, 1, out=normaliser[rows])
-        if weight is not None:
-            log_weight = row_weight(weight, row_bag, pins, rows).log()
-            torch.logsumexp(block + log_weight, 1, out=log_slack[rows])
-    # A row that leaves nothing to any class has ``-inf`` everywhere, whatever is taken off.
-    normaliser.masked_fill_(normaliser == -torch.inf, 0.0)
-    log_slack = bounded(log_slack - normaliser)
+    log_prior, broken = log_priors(logits, pins)
+    log_share = log_shares(log_prior, labels, row_bag, pins, missed)
+    log_slack = torch.full((len(logits),), -torch.inf, dtype=dtype)
+    if weight is not None:
+        log_weight = row_weight(weight, row_bag, pins).log()
+        log_slack = bounded(torch.logsumexp(log_prior + log_weight, 1))
     if pins is not None:
         log_slack.masked_fill_(pins == PADDING, 0.0)
-    log_share = log_shares(logits, normaliser, labels, row_bag, pins, missed)
-    broken = ~torch.isfinite(normaliser)
-    if pins is not None:
-        broken &= pins != PADDING
 
     # The same problem with few columns: the labels of each bag, and one for all that is optional.
     y = np.concatenate(
         [(labels >= 0).numpy().astype(np.int8), -np.ones((len(labels), 1), np.int8)], 1
     )
-    log_prior = torch.cat([log_share, log_slack[:, None]], 1).to(torch.float64)
-    log_prior.masked_fill_(broken[:, None], 0.0)
+    few_columns = torch.cat([log_share, log_slack[:, None]], 1).to(torch.float64)
+    few_columns.masked_fill_(broken[:, None], 0.0)
     options: Any = {"on_impossible": on_impossible, "on_intractable": on_intractable}
     if false is not None:
         of_labels = torch.where(labels >= 0, false[labels.clamp(min=0)], 0.0)
         options["false"] = np.pad(of_labels.numpy(), ((0, 0), (0, 1)))
-    result = UnionProblem(offsets.numpy(), y).infer(log_prior.numpy(), **options)
+    result = UnionProblem(offsets.numpy(), y).infer(few_columns.numpy(), **options)
     posterior = torch.from_numpy(result.posterior)
     log_ratio = torch.where(log_slack > -torch.inf, posterior[:, -1].log() - log_slack, -torch.inf)
     log_likelihood = torch.from_numpy(result.log_likelihood)
@@ -108,7 +97,7 @@ def union(
     counts[IMPOSSIBLE] = int(np.isneginf(result.log_likelihood).sum())
     counts[RELAXED] = int(result.relaxed.any(axis=1).sum())
     kept = posterior[:, :-1].to(dtype, copy=True), log_ratio.to(dtype)
-    return log_likelihood, normaliser, labels, *kept, row_bag, counts
+    return log_likelihood, torch.empty(0, dtype=dtype), labels, *kept, row_bag, counts
 
 
 def bag_of_rows(offsets: Tensor) -> Tensor:
@@ -117,11 +106,20 @@ def bag_of_rows(offsets: Tensor) -> Tensor:
     return torch.repeat_interleave(bags, offsets.diff())
 
 
-def row_blocks(logits: Tensor) -> Iterator[slice]:
-    """Yield runs of rows that stay in the cache from one operation to the next."""
-    n_together = max(1, BLOCK // max(logits.shape[1], 1))
-    for start in range(0, len(logits), n_together):
-        yield slice(start, start + n_together)
+def log_priors(logits: Tensor, pins: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Return log-probabilities of classes, and which rows hold NaN or infinity.
+
+    A row that leaves nothing to any class has ``-inf`` everywhere.
+    """
+    log_prior = torch.log_softmax(logits, 1, dtype=working_dtype(logits))
+    broken = log_prior[:, 0].isnan()
+    if pins is not None:
+        broken &= pins != PADDING
+    if bool(broken.any()):
+        hopeless = broken & (logits.amax(1) == -torch.inf)
+        log_prior[hopeless] = -torch.inf
+        broken &= ~hopeless
+    return log_prior, broken
 
 
 def required_labels(targets: Tensor) -> Tensor:
@@ -136,8 +134,7 @@ def required_labels(targets: Tensor) -> Tensor:
 
 
 def log_shares(
-    logits: Tensor,
-    normaliser: Tensor,
+    log_prior: Tensor,
     labels: Tensor,
     row_bag: Tensor,
     pins: Tensor | None,
@@ -147,7 +144,7 @@ def log_shares(
     label = labels[row_bag].to(torch.int64)
     here = label >= 0
     label = label.clamp(min=0)
-    share = logits.gather(1, label).to(normaliser.dtype) - normaliser[:, None]
+    share = log_prior.gather(1, label)
     if missed is not None:
         share = share + torch.log1p(-missed)[label]
     if pins is not None:
@@ -174,13 +171,13 @@ def slack_weight(targets: Tensor, missed: Tensor | None, background: bool) -> Te
     return weight if bool((weight > 0).any()) else None
 
 
-def row_weight(weight: Tensor, row_bag: Tensor, pins: Tensor | None, rows: slice) -> Tensor:
-    """Return what `slack_weight` says of some rows: of a known class, nothing of the others."""
-    weight = weight[row_bag[rows]]
+def row_weight(weight: Tensor, row_bag: Tensor, pins: Tensor | None) -> Tensor:
+    """Return what `slack_weight` says of every row: of a known class, nothing of the others."""
+    weight = weight[row_bag]
     if pins is None:
         return weight
-    column, pin = torch.arange(weight.shape[1]), pins[rows, None]
-    return torch.where((pin == -1) | (column == pin), weight, 0.0)
+    column = torch.arange(weight.shape[1])
+    return torch.where((pins == -1)[:, None] | (column == pins[:, None]), weight, 0.0)
 
 
 @torch.library.custom_op("unbag::union_gradient", mutates_args=())
@@ -205,31 +202,28 @@ def union_gradient(
             scale, logits, targets, pins, missed, background, normaliser, labels, posteriors,
             log_ratio, row_bag,
         )  # fmt: skip
-    dtype = normaliser.dtype
+    dtype = working_dtype(logits)
     row_scale = scale.to(dtype)[row_bag][:, None]
     if pins is not None:
         row_scale = torch.where(pins[:, None] == PADDING, 0.0, row_scale)
     weight = slack_weight(targets, missed, background)
+    if weight is None:
+        gradient = torch.softmax(logits, 1, dtype=dtype).mul_(-row_scale)
+    else:
+        log_prior = torch.log_softmax(logits, 1, dtype=dtype)
+        share = row_weight(weight, row_bag, pins)
+        # No more than one, whatever rounding does to numbers far from zero.
+        unasked = (log_prior + log_ratio[:, None]).clamp_(max=80.0).exp_().mul_(share)
+        unasked = torch.where(share > 0, unasked.clamp_(max=1.0), 0.0)
+        gradient = unasked.sub_(log_prior.exp_()).mul_(row_scale)
     label = labels[row_bag].to(torch.int64)
     own = torch.where(label >= 0, posteriors, 0.0) * row_scale
-    label = label.clamp(min=0)
-    all_counted = bool((scale != 0).all()) and pins is None
-    gradient = torch.empty(logits.shape, dtype=logits.dtype)
-    for rows in row_blocks(logits):
-        residual = logits[rows].to(dtype) - normaliser[rows, None]
-        if weight is None:
-            residual.exp_().neg_()
-        else:
-            share = row_weight(weight, row_bag, pins, rows)
-            # No more than one, whatever rounding does to numbers far from zero.
-            unasked = (residual + log_ratio[rows, None]).clamp_(max=80.0).exp_().mul_(share)
-            residual = torch.where(share > 0, unasked.clamp_(max=1.0), 0.0) - residual.exp_()
-        residual.mul_(row_scale[rows]).scatter_add_(1, label[rows], own[rows])
-        # Bags without a scale have no gradient, whatever their logits are.
-        if not all_counted:
-            residual.masked_fill_(row_scale[rows] == 0, 0.0)
-        gradient[rows] = residual
-    return gradient
+    gradient.scatter_add_(1, label.clamp(min=0), own)
+    # Bags without a scale have no gradient, whatever their logits are.
+    uncounted = row_scale == 0
+    if bool(uncounted.any()):
+        gradient.masked_fill_(uncounted, 0.0)
+    return gradient.to(logits.dtype)
 
 
 @union.register_fake
@@ -238,7 +232,7 @@ def _(logits, offsets, targets, pins, missed, false, background, on_impossible, 
     width = torch.library.get_ctx().new_dynamic_size()
     return (
         logits.new_empty(n_bags, dtype=torch.float64),
-        logits.new_empty(n_rows, dtype=dtype),
+        logits.new_empty(0 if logits.device.type == "cpu" else n_rows, dtype=dtype),
         logits.new_empty((n_bags, width), dtype=torch.int32),
         logits.new_empty((n_rows, width), dtype=dtype),
         logits.new_empty(n_rows, dtype=dtype),

@@ -71,8 +71,8 @@ def posterior(
 def dense_posterior(batch: BagBatch, result: tuple[Tensor, ...]) -> Tensor:
     """Return probabilities as they follow from gradients, which are posterior minus prior."""
     log_likelihood, normaliser, *kept, row_bag, _ = result
-    possible = (log_likelihood != -torch.inf).to(normaliser.dtype)
     logits = batch.logits.to(normaliser.dtype)
+    possible = (log_likelihood != -torch.inf).to(logits.dtype)
     residual = union_gradient(
         possible, logits, batch.targets, batch.pins, batch.missed, batch.background, normaliser,
         *kept, row_bag,
@@ -80,7 +80,7 @@ def dense_posterior(batch: BagBatch, result: tuple[Tensor, ...]) -> Tensor:
     answered = possible[row_bag] > 0
     if batch.pins is not None:
         answered &= batch.pins != PADDING
-    prior = torch.exp(logits - normaliser[:, None])
+    prior = torch.softmax(logits, 1)
     return torch.where(answered[:, None], (prior + residual).clamp(min=0.0), 0.0)
 
 
