@@ -8,6 +8,7 @@ import sys
 import tomllib
 from graphlib import CycleError, TopologicalSorter
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,7 @@ LAYERS = (
     {"models"},
     {"pipeline"},
     {"estimators"},
+    {"torch"},
     {"annotations", "checking", "export"},
     {"report", "experiments", "demo"},
     {"cli"},
@@ -185,6 +187,7 @@ def test_import_loads_nothing_heavy():
 PUBLIC_MODULES = (
     "unbag", "unbag.datasets", "unbag.io", "unbag.labels", "unbag.metrics",
     "unbag.model_selection", "unbag.pipeline", "unbag.preprocessing", "unbag.union",
+    *(["unbag.torch"] if find_spec("torch") is not None else []),
 )  # fmt: skip
 
 

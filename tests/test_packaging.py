@@ -92,7 +92,9 @@ def test_the_citation_is_of_this_version():
 def test_extras_that_errors_name_exist():
     named = {re.search(r"unbag\[(\w+)\]", message)[1] for message in MISSING.values()}
     assert named <= PROJECT["optional-dependencies"].keys()
-    assert f"unbag[{','.join(sorted(named))}]" in PROJECT["optional-dependencies"]["dev"]
+    # torch is too large to be asked of whoever only runs the tests, which can do without it.
+    light = ",".join(sorted(named - {"torch"}))
+    assert f"unbag[{light}]" in PROJECT["optional-dependencies"]["dev"]
 
 
 def test_the_sdist_holds_what_its_tests_need(tmp_path):

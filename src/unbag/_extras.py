@@ -8,6 +8,7 @@ MISSING = {
     "matplotlib": "Drawing figures needs matplotlib: pip install 'unbag[figures]'",
     "onnx": "Exporting models needs onnx and a runtime: pip install 'unbag[onnx]'",
     "onnxruntime": "Exporting models needs onnx and a runtime: pip install 'unbag[onnx]'",
+    "torch": "Networks and their losses need PyTorch: pip install 'unbag[torch]'",
     "PIL": "Reading photographs needs Pillow: pip install 'unbag[images]'",
 }
 

@@ -1,6 +1,7 @@
 """The contract: every estimator there is, discovered, under the same checks."""
 
 import importlib
+import importlib.util
 import inspect
 import pickle
 import pkgutil
@@ -22,13 +23,27 @@ NAMES = np.array(["wren", "tit", "owl"])
 # What none of these can do: they do not look at the features, or not at all of them.
 BLIND = {"DummyInstances", "DummyBags"}
 # Their answers depend on the order of bags or classes, by the random draws made for each.
-DRAWING = {"MIMLFast", "MIMLSVM", "MIMLNN"}
+DRAWING = {"MIMLFast", "MIMLSVM", "MIMLNN", "ORNetwork"}
+# Enough for the bags here, where the default takes longer than all others together.
+SMALL = {"ORNetwork": {"hidden": (32, 32), "n_members": 2, "max_iter": 100, "device": "cpu"}}
+# Folders of estimators; one of them needs an extra of the package.
+FOLDERS = ["unbag.estimators"]
+if importlib.util.find_spec("torch") is not None:
+    FOLDERS.append("unbag.torch")
+
+
+def modules():
+    for folder in map(importlib.import_module, FOLDERS):
+        for module in pkgutil.iter_modules(folder.__path__, f"{folder.__name__}."):
+            # Triton's kernels can be loaded only where there is a GPU for them.
+            if module.name not in ("unbag.torch.cuda", "unbag.torch.triton_kernels"):
+                yield module
 
 
 def discovered():
-    """Every public estimator in any module of `unbag.estimators`."""
+    """Every public estimator in any module of the folders of estimators."""
     found = {}
-    for module in pkgutil.iter_modules(unbag.estimators.__path__, "unbag.estimators."):
+    for module in modules():
         for name, thing in vars(importlib.import_module(module.name)).items():
             is_estimator = inspect.isclass(thing) and issubclass(thing, BagClassifier)
             if is_estimator and not name.startswith("_") and "fit" in dir(thing):
@@ -36,9 +51,13 @@ def discovered():
     return [found[name] for name in sorted(found)]
 
 
+def unfitted(kind):
+    return kind(random_state=0, **SMALL.get(kind.__name__, {}))
+
+
 ESTIMATORS = discovered()
 every_estimator = pytest.mark.parametrize(
-    "model", [kind(random_state=0) for kind in ESTIMATORS], ids=lambda model: type(model).__name__
+    "model", [unfitted(kind) for kind in ESTIMATORS], ids=lambda model: type(model).__name__
 )
 
 
@@ -70,7 +89,7 @@ def colours():
 def fitted(colours):
     """Each estimator, fitted once."""
     bags, y = colours
-    return {kind.__name__: kind(random_state=0).fit(bags, y) for kind in ESTIMATORS}
+    return {kind.__name__: unfitted(kind).fit(bags, y) for kind in ESTIMATORS}
 
 
 def test_every_estimator_is_public():
@@ -79,8 +98,10 @@ def test_every_estimator_is_public():
         "MIMLSVM", "MIMLNN", "DummyInstances", "DummyBags",
     }  # fmt: skip
     for kind in ESTIMATORS:
-        assert getattr(unbag, kind.__name__) is kind
-        assert kind.__name__ in unbag.estimators.__all__
+        folder = kind.__module__.rpartition(".")[0].removesuffix(".rivals")
+        assert kind.__name__ in importlib.import_module(folder).__all__
+        if folder == "unbag.estimators":
+            assert getattr(unbag, kind.__name__) is kind
 
 
 @every_estimator

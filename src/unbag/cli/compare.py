@@ -16,7 +16,8 @@ from .main import messages, print_table
 
 #: The methods that can be compared; a test compares them with those that there are.
 METHODS = (
-    "mlr", "unbag", "sim", "mimlfast", "lsbcmm", "mimlsvm", "mimlnn", "slr", "dummy", "dummy-bags",
+    "mlr", "unbag", "network", "sim", "mimlfast", "lsbcmm", "mimlsvm", "mimlnn", "slr", "dummy",
+    "dummy-bags",
 )  # fmt: skip
 
 Quick = Annotated[bool, typer.Option("--quick", help="A first look: few folds, few settings.")]
@@ -144,7 +145,7 @@ def compare(
     methods: Annotated[
         str | None,
         typer.Option(help=f"Some of {', '.join(METHODS)}, separated by commas; else all that the "
-                     "data allow."),
+                     "data allow but the network."),
     ] = None,
     quick: Quick = False,
     full: Full = False,

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 from enum import StrEnum
+from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -10,6 +11,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
+from unbag._extras import require
 from unbag._files import check, check_output, existing_file, looks_like_file, refuse
 from unbag.bags import Bags
 from unbag.io import BagTable, DataError, Roles
@@ -22,6 +24,17 @@ from . import options as o
 from .main import messages, open_table, progress, show_plan
 
 MODEL = "The model"
+
+
+class Model(StrEnum):
+    """What scores instances."""
+
+    LINEAR = "linear"
+    NETWORK = "network"
+
+
+#: Iterations of a fit, where nothing is said.
+MAX_ITER: dict[Model, int] = {Model.LINEAR: 1000, Model.NETWORK: 400}
 
 
 class Background(StrEnum):
@@ -44,6 +57,13 @@ BACKGROUNDS: dict[Background, bool | Literal["auto"]] = {
 def fit(
     table: o.Data,
     output: Annotated[Path, o.written("The model file to write.")],
+    model: Annotated[
+        Model,
+        typer.Option(
+            help="What scores instances: a linear model, or neural networks (needs torch).",
+            rich_help_panel=MODEL,
+        ),
+    ] = Model.LINEAR,
     alpha: Annotated[
         float, typer.Option(help="Strength of the penalty.", rich_help_panel=MODEL)
     ] = 1.0,
@@ -82,9 +102,15 @@ def fit(
         int, typer.Option(help="Instances in the kernel's dictionary.", rich_help_panel=MODEL)
     ] = 600,
     max_iter: Annotated[
-        int, typer.Option(help="Most iterations of the fit.", rich_help_panel=MODEL)
-    ] = 1000,
-    seed: Annotated[int, typer.Option(help="Of the dictionary.", rich_help_panel=MODEL)] = 0,
+        int | None,
+        typer.Option(
+            help="Most iterations of the fit: else 1000, and 400 of networks.",
+            rich_help_panel=MODEL,
+        ),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(help="Of the dictionary, or of the networks.", rich_help_panel=MODEL)
+    ] = 0,
     dry_run: o.DryRun = False,
     as_json: o.Json = False,
     **given: Any,
@@ -94,6 +120,11 @@ def fit(
     Example: unbag fit words.csv --bag word --labels tags -o words.unbag
     """
     rates = {"missed": rate_of("--missed", missed), "false": rate_of("--false", false)}
+    if max_iter is None:
+        max_iter = MAX_ITER[model]
+    if model is Model.NETWORK:
+        refuse_linear_options(alpha=alpha, context=context, kernel=kernel)
+        require("torch")
     with open_table(table, given) as source:
         corrections = corrections_in(given["instance_labels"], source.columns)
         if corrections is not None:
@@ -111,24 +142,28 @@ def fit(
         known = corrected_labels(corrections, data)
     elif wanted.instance_labels is not None:
         known = data.bags.instance_labels
-    model = build(alpha, BACKGROUNDS[background], context, kernel, dictionary, max_iter, seed)
-    model.model.set_params(**rates)
+    allowed = BACKGROUNDS[background]
+    if model is Model.NETWORK:
+        unfitted = build_network(allowed, max_iter, seed)
+    else:
+        unfitted = build(alpha, allowed, context, kernel, dictionary, max_iter, seed)
+    unfitted.model.set_params(**rates)
     # The truth that a table may carry is for evaluation: fit sees only what it is given.
     bags = Bags(
         data.bags.X, data.bags.offsets, data.bags.ids, feature_names=data.bags.feature_names
     )
     with progress("fitting") as report:
-        model.model.set_params(callback=lambda done, _: report(done, max_iter))
+        unfitted.model.set_params(callback=lambda done, _: report(done, max_iter))
         from unbag.fitting.solvers import interruptions_raised
 
         # In Python a fit keeps what it has reached; a command leaves what was there before.
         with interruptions_raised():
-            model.fit(bags, data.labels, **fit_options(model, known))
-    model.model.set_params(callback=None)
-    model.save(output, info={**facts(data), "background": background_facts(model.model)})
-    summarise(model, data, known, output)
+            fitted = unfitted.fit(bags, data.labels, **fit_options(unfitted, known))
+    fitted.model.set_params(callback=None)
+    fitted.save(output, info={**facts(data), "background": background_facts(fitted.model)})
+    summarise(fitted, data, known, output)
     if data.labels is not None and any(isinstance(rate, str) for rate in rates.values()):
-        messages.note(describe_noise(model, bags, data.labels))
+        messages.note(describe_noise(fitted, bags, data.labels))
 
 
 def rate_of(option: str, given: str) -> float | Literal["learn", "learn-per-class"]:
@@ -193,6 +228,20 @@ def refuse_unsplit(data: BagTable) -> None:
         )
 
 
+def refuse_linear_options(**given: float | None) -> None:
+    """Refuse options that networks do not have."""
+    for name, value in given.items():
+        if value != signature(fit).parameters[name].default:
+            raise typer.BadParameter(f"--{name} is an option of linear models, not of networks")
+
+
+def build_network(background: bool | Literal["auto"], max_iter: int, seed: int) -> Any:
+    """Build the networks that the options describe."""
+    from unbag.torch import ORNetwork
+
+    return ORNetwork(background=background, max_iter=max_iter, random_state=seed)
+
+
 def build(
     alpha: float,
     background: bool | Literal["auto"],
@@ -202,7 +251,7 @@ def build(
     max_iter: int,
     seed: int,
 ) -> Any:
-    """Build the model that the options describe."""
+    """Build the linear model that the options describe, on a kernel or not."""
     from sklearn.preprocessing import StandardScaler
 
     from unbag.estimators import ORLogisticRegression

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from unbag._extras import require
 from unbag.estimators import ORLogisticRegression
 from unbag.io import Roles, read
 
@@ -45,7 +46,8 @@ def compare(
     roles : Roles, optional
         Which column is what. With instance labels, instance accuracies are compared too.
     methods : sequence of str, optional
-        Some of `METHODS`; by default all that the data allow.
+        Some of `METHODS`; by default all that the data allow but the network, which takes
+        the longest.
     level, seed, n_jobs, out, console
         As in `reproduce`.
 
@@ -62,6 +64,8 @@ def compare(
     for method in methods:
         if method not in METHODS:
             raise ValueError(f"There is no method {method!r}; there are {', '.join(METHODS)}.")
+    if "network" in methods:
+        require("torch")
     given = {name: value for name, value in asdict(table.roles).items() if value is not None}
     plan = Plan((table_name(path, given),), level, seed)
     if len(table.bags) < plan.n_folds:

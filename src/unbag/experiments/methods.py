@@ -96,6 +96,13 @@ def published_bound(random_state: int, **setting: Any) -> SupervisedLogisticRegr
     )
 
 
+def network(random_state: int, **setting: Any) -> Any:
+    """Build our network, which only an extra of the package brings."""
+    from unbag.torch import ORNetwork
+
+    return ORNetwork(**{"threshold": "union", "random_state": random_state, **setting})
+
+
 def of_distances(
     kind: Callable[..., Any], random_state: int, unit_length: bool, **setting: Any
 ) -> BagPipeline:
@@ -136,6 +143,7 @@ FAST_STANDARD = [
 METHODS = {
     "mlr": Method("MLR", published_model, NOTHING),
     "unbag": Method("MLR, unbag's default", penalised_model, NOTHING),
+    "network": Method("network, unbag's default", network, NOTHING),
     "sim": Method(
         "SIM", SIM, levels(grid(alpha=POWERS), grid(alpha=POWERS[3:]), grid(alpha=[1e-3, 1e-2]))
     ),
@@ -183,8 +191,8 @@ METHODS = {
 }
 
 #: Those that know how probable a class is in a bag.
-WITH_PROBABILITIES = ("mlr", "unbag", "lsbcmm", "slr")
+WITH_PROBABILITIES = ("mlr", "unbag", "network", "lsbcmm", "slr")
 #: Outside the comparison: they see instance labels, or nothing.
 BOUNDS = ("slr", "dummy", "dummy-bags")
 #: Outside the paper's comparison: the bounds, and what the paper does not have.
-OUTSIDE = (*BOUNDS, "unbag")
+OUTSIDE = (*BOUNDS, "unbag", "network")

@@ -23,7 +23,6 @@ from typing import Any
 import numpy as np
 import scipy
 import sklearn
-from safetensors import SafetensorError, safe_open
 from sklearn.utils.validation import check_is_fitted
 
 from unbag._files import atomic_write
@@ -225,6 +224,9 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.nda
     ModelFileError
         When it is no model file, or is damaged, or of a format that this release cannot read.
     """
+    # Only now, so that models can be fitted where it is not installed.
+    from safetensors import SafetensorError, safe_open
+
     path = os.fsdecode(path)
     header, table, metadata = _checked_table(path)
     try:

@@ -348,6 +348,8 @@ KINDS: dict[str, Kind] = {kind.name: kind for kind in (
     }),
     _Part("ORLogisticRegression", **_CLASSIFIER, private={"stream": "_stream"},
           history_=UNCHECKED, log_likelihood_=UNCHECKED, missed_=SHARE, false_=SHARE),
+    _Part("ORNetwork", "unbag.torch", classes_=UNCHECKED, history_=UNCHECKED,
+          log_likelihood_=UNCHECKED, missed_=SHARE, false_=SHARE, scale_=UNCHECKED),
     _Part("SIM", **_CLASSIFIER, objective_=UNCHECKED),
     _Part("SupervisedLogisticRegression", **_CLASSIFIER, log_likelihood_=UNCHECKED),
     _Part("FunctionTransformer", **_SCALER),

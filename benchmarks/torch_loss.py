@@ -1,0 +1,229 @@
+"""Time the union loss against cross-entropy told every instance's label, and against rivals.
+
+Forward plus backward, float32 logits. Every ratio is of two times taken alternately in the same
+run, the best of several rounds each; beside them stands what must move through memory: the logits
+twice, and their gradient once.
+
+    python benchmarks/torch_loss.py [--quick]
+
+On a GPU, 2^20 instances of 1,000 classes in bags of 16; without one, 2^16 on two threads. Figures
+of the two are kept beside each other.
+"""
+
+import argparse
+import json
+import platform
+from time import perf_counter
+
+import torch
+from rich.console import Console
+from rich.table import Table
+from torch.nn.functional import cross_entropy
+
+import unbag
+from measure import RESULTS, machine, save
+from unbag.torch import linear_softmax_loss, max_pooling_loss, noisy_or_loss, union_loss
+
+N_CLASSES = 1000
+BAG_SIZE = 16
+
+
+def label_sets(sizes, most_labels, device, fewest_labels=None):
+    """Draw label sets, none larger than its bag."""
+    n_bags = len(sizes)
+    n_labels = torch.full((n_bags,), most_labels, device=device)
+    if fewest_labels is not None:
+        n_labels = torch.randint(fewest_labels, most_labels + 1, (n_bags,), device=device)
+    n_labels = torch.minimum(n_labels, sizes)
+    y = torch.zeros((n_bags, N_CLASSES), dtype=torch.int8, device=device)
+    chosen = torch.rand((n_bags, N_CLASSES), device=device).topk(most_labels, 1).indices
+    listed = torch.arange(most_labels, device=device) < n_labels[:, None]
+    return y.scatter_(1, chosen, listed.to(torch.int8))
+
+
+def varied_sizes(n_rows, largest, device):
+    """Draw sizes of bags, from one to the largest, that add up to all rows."""
+    sizes = torch.randint(1, largest + 1, (2 * n_rows // largest + largest,), device=device)
+    sizes = sizes[sizes.cumsum(0) < n_rows]
+    return torch.cat([sizes, n_rows - sizes.sum(0, keepdim=True)])
+
+
+def offsets_of(sizes):
+    return torch.nn.functional.pad(sizes.cumsum(0), (1, 0))
+
+
+def recursion_loss(logits, offsets, y):
+    """Compute the likelihood by a recursion over union states, which autograd differentiates.
+
+    For bags of one size, and label sets of one size.
+    """
+    n_bags, k = len(y), int(y[0].sum())
+    label = y.nonzero()[:, 1].view(n_bags, 1, k).expand(-1, BAG_SIZE, -1)
+    share = torch.log_softmax(logits, 1).view(n_bags, BAG_SIZE, -1).gather(2, label)
+    state = torch.arange(2**k, device=logits.device)
+    has = (state[:, None] >> torch.arange(k, device=logits.device)) & 1 == 1
+    lacking = state[:, None] & ~(1 << torch.arange(k, device=logits.device))
+    # No number is infinite, for no gradient to be NaN.
+    reached = torch.where(state == 0, 0.0, -1e4).expand(n_bags, -1)
+    for i in range(BAG_SIZE):
+        terms = torch.where(has, share[:, i, None, :], -1e4)
+        comes = torch.logaddexp(reached[:, :, None], reached[:, lacking])
+        reached = torch.logsumexp(comes + terms, 2)
+    return -reached[:, -1].mean()
+
+
+def looped_recursion_loss(logits, offsets, y):
+    """Compute the same as one would write it down: state by state, label by label."""
+    n_bags, k = len(y), int(y[0].sum())
+    label = y.nonzero()[:, 1].view(n_bags, 1, k).expand(-1, BAG_SIZE, -1)
+    share = torch.log_softmax(logits, 1).view(n_bags, BAG_SIZE, -1).gather(2, label)
+    reached = {0: torch.zeros(n_bags, device=logits.device)}
+    for i in range(BAG_SIZE):
+        shown = share[:, i].unbind(1)
+        after = {}
+        for state, value in reached.items():
+            for j in range(k):
+                there, term = state | 1 << j, value + shown[j]
+                after[there] = torch.logaddexp(after[there], term) if there in after else term
+        reached = after
+    return -reached[2**k - 1].mean()
+
+
+def cases(n_rows, device, quick):
+    """Return what is timed: names, and functions that go forward and backward."""
+    torch.manual_seed(0)
+    logits = torch.randn((n_rows, N_CLASSES), device=device, requires_grad=True)
+    instance_labels = torch.randint(N_CLASSES, (n_rows,), device=device)
+    on_gpu = device == "cuda"
+
+    def step(loss, *arguments, **options):
+        def forward_and_backward():
+            logits.grad = None
+            loss(logits, *arguments, **options).backward()
+
+        return forward_and_backward
+
+    calls = {"cross-entropy": step(cross_entropy, instance_labels)}
+    if on_gpu:
+        calls["compiled cross-entropy"] = step(torch.compile(cross_entropy), instance_labels)
+    sizes = torch.full((n_rows // BAG_SIZE,), BAG_SIZE, device=device)
+    even = offsets_of(sizes)
+    targets = {k: label_sets(sizes, k, device) for k in (2, 4, 8)}
+    for k, y in targets.items():
+        calls[f"union, {k} labels"] = step(union_loss, even, y)
+    calls["union, 4 labels, summed"] = step(union_loss, even, targets[4], reduction="sum")
+    sizes = varied_sizes(n_rows, 64, device)
+    varied = label_sets(sizes, 8, device, fewest_labels=1)
+    calls["union, 1 to 8 labels, bags of 1 to 64"] = step(union_loss, offsets_of(sizes), varied)
+    for long in (4096, 65536) if on_gpu else (4096,):
+        sizes = torch.full((n_rows // long,), long, device=device)
+        y = label_sets(sizes, 4, device)
+        calls[f"union, 4 labels, bags of {long:,}"] = step(union_loss, offsets_of(sizes), y)
+    if not quick:
+        for name, loss in (
+            ("noisy-or", noisy_or_loss),
+            ("max pooling", max_pooling_loss),
+            ("linear softmax", linear_softmax_loss),
+            ("recursion by autograd", recursion_loss),
+            ("the same in plain loops", looped_recursion_loss),
+        ):
+            calls[f"{name}, 4 labels"] = step(loss, even, targets[4])
+    return calls
+
+
+def best_times(calls, device, rounds, together):
+    """Return the best time of each call, taken in turns, several calls at once."""
+    for call in calls.values():
+        for _ in range(3 if device == "cuda" else 1):
+            call()
+    best = dict.fromkeys(calls, float("inf"))
+    for _ in range(rounds):
+        for name, call in calls.items():
+            if device == "cuda":
+                torch.cuda.synchronize()
+            start = perf_counter()
+            for _ in range(together):
+                call()
+            if device == "cuda":
+                torch.cuda.synchronize()
+            best[name] = min(best[name], (perf_counter() - start) / together)
+    return best
+
+
+def peak_memory(calls):
+    """Return what each call has allocated at its peak, beside the logits and their gradient."""
+    found = {}
+    for name, call in calls.items():
+        call()
+        torch.cuda.synchronize()
+        before = torch.cuda.memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
+        call()
+        torch.cuda.synchronize()
+        # The gradient of the call before is let go, and as large as the new one.
+        found[name] = torch.cuda.max_memory_allocated() - before
+    return found
+
+
+def shown(times, memory, yardstick, n_rows):
+    """Return a table of the figures."""
+    must_move = 3 * 4 * n_rows * N_CLASSES
+    table = Table(title=f"{n_rows:,} x {N_CLASSES:,}; {must_move / 1e9:.2f} GB must move")
+    for heading in ("forward and backward", "ms", f"x {yardstick}", "GB/s", "extra MB"):
+        table.add_column(heading, justify="left" if heading.startswith("forward") else "right")
+    for name, seconds in times.items():
+        extra = f"{memory[name] / 1e6:,.0f}" if memory else ""
+        ratio = f"{seconds / times[yardstick]:.3f}"
+        rate = f"{must_move / seconds / 1e9:,.0f}"
+        table.add_row(name, f"{1e3 * seconds:.2f}", ratio, rate, extra)
+    return table
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="fewer rounds, no rivals")
+    quick = parser.parse_args().quick
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    n_rows, yardstick = (2**20, "compiled cross-entropy") if device == "cuda" else (2**16, "")
+    yardstick = yardstick or "cross-entropy"
+    torch.set_num_threads(2)
+    calls = cases(n_rows, device, quick)
+    rounds, together = (5, 20) if device == "cuda" else (6, 1)
+    times = best_times(calls, device, 3 if quick else rounds, together)
+    memory = peak_memory(calls) if device == "cuda" else {}
+    console = Console(width=100)
+    console.print(shown(times, memory, yardstick, n_rows))
+    figures = {
+        "machine": described(device),
+        "rows": n_rows,
+        "classes": N_CLASSES,
+        "bytes_that_must_move": 3 * 4 * n_rows * N_CLASSES,
+        "milliseconds": {name: round(1e3 * seconds, 3) for name, seconds in times.items()},
+        f"times_{yardstick.replace(' ', '_').replace('-', '_')}": {
+            name: round(seconds / times[yardstick], 3) for name, seconds in times.items()
+        },
+        "extra_megabytes": {name: round(extra / 1e6, 1) for name, extra in memory.items()},
+    }
+    if not quick:
+        path = RESULTS / "torch_loss.json"
+        kept = json.loads(path.read_text()) if path.exists() else {}
+        save("torch_loss", {**kept, device: figures}, console)
+
+
+def described(device):
+    """Describe what the figures were measured on."""
+    if device == "cpu":
+        return {**machine(), "threads": torch.get_num_threads(), "torch": torch.__version__}
+    import triton
+
+    return {
+        "processor": torch.cuda.get_device_name(),
+        "python": platform.python_version(),
+        "unbag": unbag.__version__,
+        "torch": torch.__version__,
+        "triton": triton.__version__,
+    }
+
+
+if __name__ == "__main__":
+    main()

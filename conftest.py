@@ -1,0 +1,9 @@
+"""What pytest leaves alone where an extra is not installed, or a GPU's language is not."""
+
+from importlib.util import find_spec
+
+collect_ignore_glob = []
+if find_spec("torch") is None:
+    collect_ignore_glob.append("src/unbag/torch/*")
+elif find_spec("triton") is None:
+    collect_ignore_glob += ["src/unbag/torch/cuda.py", "src/unbag/torch/triton_*.py"]

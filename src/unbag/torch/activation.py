@@ -1,0 +1,262 @@
+"""What stands between two matrix products of a network: bags, ReLU and dropout.
+
+Arrays have the shape (n_members, n_rows, n_units), the rows of a bag next to each other. On the CPU
+products are fast and memory is not, so a layer's activation is one pass over it there, and its
+gradient another: by kernels of our own, which also draw the units to drop, since torch would take
+longer to draw them than to multiply.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unbag._compile import kernel
+
+# Entries of an array from which a second thread repays itself.
+WORTHWHILE = 2**17
+
+
+@dataclass(frozen=True)
+class BagRows:
+    """Which rows are those of which bag.
+
+    Attributes
+    ----------
+    offsets : Tensor of int64 of shape (n_bags + 1,)
+    bag : Tensor of int64 of shape (n_rows,)
+        The bag of every row.
+    """
+
+    offsets: Tensor
+    bag: Tensor
+
+    @classmethod
+    def of(cls, offsets: np.ndarray, device: torch.device) -> "BagRows":
+        """Read offsets.
+
+        Parameters
+        ----------
+        offsets : ndarray of int of shape (n_bags + 1,)
+        device : torch.device
+
+        Returns
+        -------
+        BagRows
+        """
+        bag = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+        return cls(
+            torch.from_numpy(offsets.astype(np.int64)).to(device),
+            torch.from_numpy(bag).to(device),
+        )
+
+    @property
+    def sizes(self) -> Tensor:
+        """Number of rows of each bag, of shape (n_bags,)."""
+        return self.offsets.diff()
+
+
+def one_bag(n_rows: int, device: torch.device) -> BagRows:
+    """Return rows that are all of one bag."""
+    bag = torch.zeros(n_rows, dtype=torch.int64, device=device)
+    return BagRows(torch.tensor([0, n_rows], device=device), bag)
+
+
+@dataclass(frozen=True)
+class Disturbance:
+    """What is done to a network while it learns, so that it does not learn by heart.
+
+    Attributes
+    ----------
+    dropout : float
+        Share of the hidden units that are dropped.
+    noise : float
+        Deviation of what is added to the inputs.
+    generator : torch.Generator
+        Of the device.
+    """
+
+    dropout: float
+    noise: float
+    generator: torch.Generator
+
+    def noisy(self, X: Tensor, n_members: int) -> Tensor:
+        """Return inputs of shape (n_members, n_rows, n_features), each member's with its noise."""
+        if not self.noise:
+            return X.expand(n_members, *X.shape)
+        shape = (n_members, *X.shape)
+        noise = torch.empty(shape, dtype=X.dtype, device=X.device)
+        return noise.normal_(0.0, self.noise, generator=self.generator) + X
+
+
+def activate(x: Tensor, shift: Tensor, rows: BagRows, disturbance: Disturbance | None) -> Tensor:
+    """Add a shift to the rows of each bag, cut off what is negative, and drop units.
+
+    What is kept is not made larger in return: the next layer sees to that.
+
+    Parameters
+    ----------
+    x : Tensor of shape (n_members, n_rows, n_units)
+        May be written to.
+    shift : Tensor of shape (n_members, n_bags, n_units)
+    rows : BagRows
+    disturbance : Disturbance or None
+
+    Returns
+    -------
+    Tensor of the shape of x
+    """
+    dropout = 0.0 if disturbance is None else disturbance.dropout
+    if x.device.type == "cpu" and x.dtype == torch.float32:
+        keys = torch.zeros(len(x), dtype=torch.int64)
+        if disturbance is not None and dropout:
+            keys.random_(0, 2**32, generator=disturbance.generator)
+        return _Activation.apply(x, shift, rows, dropout, keys.numpy().astype(np.uint32))
+    hidden = torch.relu(x + spread_over_bags(shift, rows))
+    if disturbance is None or not dropout:
+        return hidden
+    kept = torch.empty_like(hidden).bernoulli_(1.0 - dropout, generator=disturbance.generator)
+    return hidden * kept
+
+
+class _Activation(torch.autograd.Function):
+    """`activate` on the CPU: in place, and with what is left saying what was dropped."""
+
+    @staticmethod
+    def forward(ctx: Any, x, shift, rows, dropout, keys):
+        ctx.mark_dirty(x)
+        bag, limit = rows.bag.numpy(), np.uint32(min(dropout * 2.0**32, 2.0**32 - 1))
+        arrays = x.detach().numpy(), shift.detach().contiguous().numpy()
+
+        def share(start, stop):
+            cut_and_drop(*arrays, bag, limit, keys, start, stop)
+
+        in_shares(share, x)
+        ctx.save_for_backward(x)
+        ctx.rows = rows
+        return x
+
+    @staticmethod
+    def backward(ctx: Any, *gradients):
+        (x,) = ctx.saved_tensors
+        (gradient,) = gradients
+        # In place: it was made by the product of the next layer, and nobody else has it.
+        gradient = gradient.contiguous()
+        arrays = x.numpy(), gradient.numpy()
+        in_shares(lambda start, stop: pass_back(*arrays, start, stop), x)
+        return gradient, bag_sums(gradient, ctx.rows), None, None, None
+
+
+def spread_over_bags(values: Tensor, rows: BagRows) -> Tensor:
+    """Give every row what its bag has: (n_members, n_bags, n_units) to (n_members, n_rows, ...)."""
+    if values.shape[1] == 1:
+        return values
+    return _Spread.apply(values, rows)
+
+
+class _Spread(torch.autograd.Function):
+    """Rows of bags, whose gradient adds up in one order."""
+
+    @staticmethod
+    def forward(ctx: Any, values, rows):
+        ctx.rows = rows
+        return values.index_select(1, rows.bag)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients):
+        return bag_sums(gradients[0], ctx.rows), None
+
+
+def bag_means(values: Tensor, rows: BagRows) -> Tensor:
+    """Return the mean of the rows of each bag, zero where it has none."""
+    return _Means.apply(values, rows)
+
+
+class _Means(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, values, rows):
+        ctx.rows = rows
+        return bag_sums(values, rows) / rows.sizes.clamp(min=1)[:, None].to(values.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients):
+        sizes = ctx.rows.sizes.clamp(min=1)[:, None].to(gradients[0].dtype)
+        return (gradients[0] / sizes).index_select(1, ctx.rows.bag), None
+
+
+def bag_sums(values: Tensor, rows: BagRows) -> Tensor:
+    """Add up the rows of each bag, in their order: atomic sums would differ from run to run."""
+    n_bags = len(rows.offsets) - 1
+    if n_bags == 1:
+        return values.sum(1, keepdim=True)
+    if values.device.type == "cpu":
+        sums = torch.zeros((len(values), n_bags, values.shape[2]), dtype=values.dtype)
+        arrays = values.detach().contiguous().numpy(), rows.bag.numpy(), sums.numpy()
+        add_rows(*arrays)
+        return sums
+    lengths = rows.sizes.expand(len(values), n_bags).contiguous()
+    return torch.segment_reduce(
+        values.contiguous(), "sum", lengths=lengths, axis=1, unsafe=True, initial=0.0
+    )
+
+
+def in_shares(work: Any, array: Tensor) -> None:
+    """Call ``work(start, stop)`` over the rows of all members, on as many threads as torch has."""
+    n_rows = array.shape[0] * array.shape[1]
+    n_threads = min(torch.get_num_threads(), array.numel() // WORTHWHILE + 1)
+    cuts = np.linspace(0, n_rows, n_threads + 1).astype(int)
+    shares = list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
+    # The last share is this thread's own.
+    others = [threads().submit(work, *share) for share in shares[:-1]]
+    work(*shares[-1])
+    for other in others:
+        other.result()
+
+
+@cache
+def threads() -> ThreadPoolExecutor:
+    """Return the threads that help this one; they sleep while there is nothing to do."""
+    return ThreadPoolExecutor(max(torch.get_num_threads() - 1, 1))
+
+
+@kernel
+def cut_and_drop(x, shift, bag, limit, keys, start, stop):
+    """Activate rows ``start:stop`` of all members one after the other, in place.
+
+    A unit is dropped where a hash of its place and the member's key is below the limit.
+    """
+    n_rows, n_units = x.shape[1], x.shape[2]
+    for at in range(start, stop):
+        m, r = at // n_rows, at % n_rows
+        row, added = x[m, r], shift[m, bag[r]]
+        first = np.uint32(np.uint32(r * n_units) ^ keys[m])
+        for u in range(n_units):
+            h = np.uint32(first + np.uint32(u))
+            h = np.uint32((h ^ (h >> np.uint32(16))) * np.uint32(0x7FEB352D))
+            h = np.uint32((h ^ (h >> np.uint32(15))) * np.uint32(0x846CA68B))
+            h = np.uint32(h ^ (h >> np.uint32(16)))
+            value = row[u] + added[u]
+            row[u] = value if (h >= limit) & (value > 0) else np.float32(0.0)
+
+
+@kernel
+def pass_back(x, gradient, start, stop):
+    """Keep a gradient where an activation is not zero, in place."""
+    n_rows, n_units = x.shape[1], x.shape[2]
+    for at in range(start, stop):
+        m, r = at // n_rows, at % n_rows
+        for u in range(n_units):
+            gradient[m, r, u] = gradient[m, r, u] if x[m, r, u] > 0 else np.float32(0.0)
+
+
+@kernel
+def add_rows(values, bag, sums):
+    """Add every row to the sum of its bag."""
+    for m in range(values.shape[0]):
+        for r in range(values.shape[1]):
+            for u in range(values.shape[2]):
+                sums[m, bag[r], u] += values[m, r, u]

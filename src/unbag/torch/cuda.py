@@ -1,0 +1,344 @@
+"""The union likelihood on CUDA: launches of the Triton kernels; see `unbag.torch.operators`.
+
+Nothing here waits for the device, except to learn whether bags do not fit, which only the CPU can
+hold; and that only where they may not be relaxed, and after all kernels are launched.
+"""
+
+# Kernels are called as ``kernel[grid](...)``, and Triton comes with torch for CUDA alone.
+# pyright: reportIndexIssue=false, reportMissingImports=false
+
+from typing import Any, NamedTuple, TypeAlias
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from unbag.union import IntractableBagError
+
+from . import triton_chain, triton_long, triton_rows, triton_subsets
+from .arguments import working_dtype
+from .counts import INTRACTABLE, RELAXED, SLOW
+
+# Labels that are listed of each bag, and of those the most that are chained, or summed over by
+# inclusion and exclusion: bags of few labels take a smaller kernel.
+WIDTH = 16
+MOST_CHAINED = 12
+MANY, FEW = 8, 4
+# Rows of the product that a program keeps in registers, and programs that a processor holds.
+ROWS = {FEW: 16, MANY: 2}
+RESIDENT = {FEW: 20, MANY: 16}
+# Doubles that a program has for a chain: enough for 60 instances and 12 labels, or 1,000 and 8.
+CHAIN_PROGRAMS = 64
+MOST_FLOATS = 2**18
+# Certified error of a posterior; logits in float32 are no better than the second.
+TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-6}
+# Columns of logits that are read at once.
+BLOCK = 4096
+# The queues of `triton_rows.sort_bags`.
+FEW_QUEUE, MANY_QUEUE, LONG_QUEUE, SLOW_QUEUE = range(4)
+
+
+#: What `unbag.torch.operators.union` returns.
+Answer: TypeAlias = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
+
+
+class PreparedBags(NamedTuple):
+    """What kernels need to know of bags, all of it on the device.
+
+    Attributes
+    ----------
+    row_bag : Tensor of int32 of shape (n_rows,)
+    labels : Tensor of int32 of shape (n_bags, WIDTH)
+        Classes that each bag requires, -1 beyond them.
+    n_required, openness : Tensors of int32 of shape (n_bags,)
+        See `triton_rows.prepare_bags`.
+    queues : Tensor of int32 of shape (4, n_bags)
+        Bags, by how they are inferred; see `triton_rows.sort_bags`.
+    queue_lengths : Tensor of int32 of shape (4,)
+    counts : Tensor of int32 of shape (4,)
+        See `unbag.torch.counts`; the first is the length of the slow queue.
+    n_large : Tensor of int32 of shape (1,)
+        Bags that were relaxed for their many labels, or that might fit nowhere.
+    """
+
+    row_bag: Tensor
+    labels: Tensor
+    n_required: Tensor
+    openness: Tensor
+    queues: Tensor
+    queue_lengths: Tensor
+    counts: Tensor
+    n_large: Tensor
+
+
+def union(
+    logits: Tensor,
+    offsets: Tensor,
+    targets: Tensor,
+    pins: Tensor | None,
+    missed: Tensor | None,
+    false: Tensor | None,
+    background: bool,
+    on_impossible: str,
+    on_intractable: str,
+) -> Answer:
+    """Return what `unbag.torch.operators.union` returns."""
+    logits = with_adjacent_columns(logits)
+    (n_rows, n_classes), (n_bags, n_targets) = logits.shape, targets.shape
+    dtype, device = working_dtype(logits), logits.device
+    relax = on_intractable == "relax"
+    normaliser = torch.empty(n_rows, dtype=dtype, device=device)
+    # Scores and slack first, and then what is made of them.
+    posteriors = torch.empty((n_rows, WIDTH), dtype=dtype, device=device)
+    log_ratio = torch.empty(n_rows, dtype=dtype, device=device)
+    log_likelihood = torch.empty(n_bags, dtype=torch.float64, device=device)
+    if n_bags == 0:
+        none = torch.zeros((0, WIDTH), dtype=torch.int32, device=device)
+        counts = torch.zeros(4, dtype=torch.int32, device=device)
+        return log_likelihood, normaliser, none, posteriors, log_ratio, none[:, 0].clone(), counts
+
+    bags = prepared(targets, offsets, n_rows, relax)
+    may_be_large = not relax and chain_floats(n_rows, n_targets) > MOST_FLOATS
+    large = copied(bags.n_large) if may_be_large else None
+    flags: dict[str, Any] = {"PINNED": pins is not None, "MISSED": missed is not None}
+    rows, block = tile(n_classes)
+    if n_rows:
+        triton_rows.read_rows[(triton.cdiv(n_rows, rows),)](
+            logits, bags.row_bag, bags.labels, bags.openness, targets, pins, missed,
+            normaliser, log_ratio, posteriors, n_rows,
+            N_CLASSES=n_classes, N_TARGETS=n_targets, STRIDE=logits.stride(0), WIDTH=WIDTH,
+            ROWS=rows, BLOCK=block, BACKGROUND=background, DTYPE=triton_type(dtype), num_warps=1,
+            **flags,
+        )  # fmt: skip
+    inputs = pins, missed, false, normaliser, log_ratio, posteriors
+    sum_over_subsets(bags, offsets, *inputs, log_likelihood, n_targets)
+    floats = min(chain_floats(n_rows, n_targets), MOST_FLOATS)
+    programs = min(n_bags, CHAIN_PROGRAMS)
+    scratch = torch.empty((programs, floats), dtype=torch.float64, device=device)
+    triton_chain.walk_chain[(programs,)](
+        bags.queues[SLOW_QUEUE], bags.queue_lengths[SLOW_QUEUE:], offsets, bags.labels,
+        bags.n_required, *inputs, scratch, log_likelihood, bags.counts,
+        MOST_LABELS=MOST_CHAINED, MOST_FLOATS=floats, BLOCK=256, WIDTH=WIDTH,
+        FALSE=false is not None, RELAX_IMPOSSIBLE=on_impossible == "relax",
+        RELAX_INTRACTABLE=relax, **flags,
+    )  # fmt: skip
+    labels, counts = bags.labels, bags.counts
+    if relax:
+        counts[RELAXED] += bags.n_large[0]
+    elif large is not None and is_positive(*large) and int(counts[INTRACTABLE]):
+        labels, posteriors = infer_on_the_cpu(
+            logits, offsets, targets, pins, missed, false, background, on_impossible, bags.row_bag,
+            log_likelihood, labels, posteriors, log_ratio, counts,
+        )  # fmt: skip
+    if false is not None:
+        log_likelihood += (targets == 0).to(torch.float64) @ torch.log1p(-false.to(torch.float64))
+    return log_likelihood, normaliser, labels, posteriors, log_ratio, bags.row_bag, counts
+
+
+def sum_over_subsets(
+    bags: PreparedBags,
+    offsets: Tensor,
+    pins: Tensor | None,
+    missed: Tensor | None,
+    false: Tensor | None,
+    normaliser: Tensor,
+    log_ratio: Tensor,
+    posteriors: Tensor,
+    log_likelihood: Tensor,
+    n_targets: int,
+) -> None:
+    """Infer all bags but those of very many labels; see `triton_subsets` and `triton_long`."""
+    device, n_rows = normaliser.device, len(normaliser)
+    processors = torch.cuda.get_device_properties(device).multi_processor_count
+    scratch = torch.empty(
+        (processors * max(RESIDENT.values()), triton_subsets.SCRATCH.value),
+        dtype=torch.float64, device=device,
+    )  # fmt: skip
+    slow = bags.queues[SLOW_QUEUE], bags.queue_lengths[SLOW_QUEUE:], TOLERANCE[normaliser.dtype]
+    flags: dict[str, Any] = {"PINNED": pins is not None, "MISSED": missed is not None}
+    flags["WIDTH"] = WIDTH
+    FALSE = false is not None
+    of_bags = bags.labels, bags.n_required, pins, missed
+    for queue, most in ((FEW_QUEUE, FEW), (MANY_QUEUE, MANY)):
+        if queue == FEW_QUEUE or n_targets > FEW:
+            programs = min(len(log_likelihood), processors * RESIDENT[most])
+            triton_subsets.sum_over_subsets[(programs,)](
+                bags.queues[queue], bags.queue_lengths[queue:], offsets, *of_bags, false,
+                normaliser, log_ratio, posteriors, scratch, log_likelihood, *slow,
+                K=most, ROWS=ROWS[most], FALSE=FALSE, num_warps=1, **flags,
+            )  # fmt: skip
+    n_windows = triton.cdiv(n_rows, triton_long.WINDOW.value)
+    if n_windows < 2:
+        return
+    most = FEW if n_targets <= FEW else MANY
+    n_long = bags.queue_lengths[LONG_QUEUE:]
+    n_subsets = triton_long.N_SUBSETS.value
+    products = torch.empty((2 * n_windows, n_subsets), dtype=torch.float64, device=device)
+    log_scales = torch.empty(2 * n_windows, dtype=torch.float64, device=device)
+    programs = min(2 * n_windows, processors * RESIDENT[most])
+    triton_long.multiply_pieces[(programs,)](
+        n_long, offsets, bags.row_bag, *of_bags, normaliser, log_ratio, posteriors, scratch,
+        products, log_scales, n_rows, n_windows, K=most, ROWS=ROWS[most], num_warps=1, **flags,
+    )  # fmt: skip
+    triton_long.weigh_long_bags[(min(n_windows, processors),)](
+        bags.queues[LONG_QUEUE], n_long, offsets, bags.labels, bags.n_required, false, products,
+        log_scales, log_likelihood, *slow, K=most, WIDTH=WIDTH, FALSE=FALSE, num_warps=8,
+    )  # fmt: skip
+    triton_long.fold_pieces[(programs,)](
+        n_long, offsets, bags.row_bag, *of_bags, normaliser, log_ratio, posteriors, scratch,
+        products, log_likelihood, n_rows, n_windows, K=most, num_warps=1, **flags,
+    )  # fmt: skip
+
+
+def prepared(targets: Tensor, offsets: Tensor, n_rows: int, relax: bool) -> PreparedBags:
+    """List what bags require, and put them into queues; see `unbag.torch.triton_rows`."""
+    n_bags, n_targets = targets.shape
+    empty = {"dtype": torch.int32, "device": targets.device}
+    # Cleared all at once.
+    numbers = torch.zeros(8, **empty)
+    bags = PreparedBags(
+        row_bag=torch.empty(n_rows, **empty),
+        labels=torch.empty((n_bags, WIDTH), **empty),
+        n_required=torch.empty(n_bags, **empty),
+        openness=torch.empty(n_bags, **empty),
+        queues=torch.empty((4, n_bags), **empty),
+        queue_lengths=numbers[:4],
+        counts=numbers[3:7],
+        n_large=numbers[7:],
+    )
+    if n_targets % 4:
+        targets = torch.nn.functional.pad(targets, (0, -n_targets % 4))
+    words = targets.view(torch.int32)
+    triton_rows.prepare_bags[(n_bags,)](
+        words, offsets, bags.labels, bags.n_required, bags.openness, bags.row_bag, bags.n_large,
+        N_WORDS=words.shape[1], MOST_LABELS=MOST_CHAINED, MOST_FLOATS=MOST_FLOATS, RELAX=relax,
+        WIDTH=WIDTH, BLOCK=min(triton.next_power_of_2(words.shape[1]), 1024), num_warps=1,
+    )  # fmt: skip
+    triton_rows.sort_bags[(triton.cdiv(n_bags, 256),)](
+        bags.n_required, offsets, bags.queues, bags.queue_lengths, n_bags, FEW=FEW, MANY=MANY,
+        LONG=triton_long.WINDOW.value, BLOCK=256,
+    )  # fmt: skip
+    return bags
+
+
+def with_adjacent_columns(logits: Tensor) -> Tensor:
+    """Return logits whose columns lie next to each other; their rows may lie anywhere."""
+    return logits if logits.stride(1) == 1 else logits.contiguous()
+
+
+def copied(number: Tensor) -> tuple[Tensor, torch.cuda.Event]:
+    """Begin to copy a number to the CPU; the event says when it is there."""
+    there = torch.empty(1, dtype=number.dtype, pin_memory=True)
+    there.copy_(number, non_blocking=True)
+    event = torch.cuda.Event()
+    event.record()
+    return there, event
+
+
+def is_positive(number: Tensor, event: torch.cuda.Event) -> bool:
+    """Wait for a copied number, and return whether it is positive."""
+    event.synchronize()
+    return bool(number[0] > 0)
+
+
+def chain_floats(n_rows: int, n_targets: int) -> int:
+    """Return how many doubles the chain of a bag could need, if it had all rows and labels."""
+    if n_targets > MOST_CHAINED:
+        return 2 * MOST_FLOATS
+    return triton.next_power_of_2((n_rows + 3) << n_targets)
+
+
+def tile(n_classes: int) -> tuple[int, int]:
+    """Return rows and columns of the logits that a program looks at."""
+    columns = min(triton.next_power_of_2(n_classes), BLOCK)
+    return max(1, 1024 // columns), columns
+
+
+def triton_type(dtype: torch.dtype) -> Any:
+    """Return Triton's name of a type."""
+    return tl.float64 if dtype == torch.float64 else tl.float32
+
+
+def infer_on_the_cpu(
+    logits: Tensor,
+    offsets: Tensor,
+    targets: Tensor,
+    pins: Tensor | None,
+    missed: Tensor | None,
+    false: Tensor | None,
+    background: bool,
+    on_impossible: str,
+    row_bag: Tensor,
+    log_likelihood: Tensor,
+    labels: Tensor,
+    posteriors: Tensor,
+    log_ratio: Tensor,
+    counts: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """Infer the bags that did not fit by the kernels of the CPU, and put their answers in place.
+
+    Returns the labels and posteriors of all bags: with more columns, where these need them.
+    """
+    bags = (log_likelihood == torch.inf).nonzero()[:, 0]
+    rows = torch.isin(row_bag, bags.to(row_bag.dtype)).nonzero()[:, 0]
+    lengths = offsets.diff()[bags].cpu()
+    own_offsets = torch.nn.functional.pad(lengths.cumsum(0), (1, 0))
+    rates = (None if rate is None else rate.cpu() for rate in (missed, false))
+    try:
+        answer = torch.ops.unbag.union(
+            logits[rows].cpu(), own_offsets, targets[bags].cpu(),
+            None if pins is None else pins[rows].cpu(), *rates, background, on_impossible, "raise",
+        )  # fmt: skip
+    except IntractableBagError as error:
+        raise error.with_ids(bags.cpu().numpy()) from None
+    own_likelihood, _, own_labels, own_posteriors, own_ratio, _, own_counts = answer
+    if false is not None:
+        # That of absent classes is counted for all bags together.
+        absent = (targets[bags] == 0).to(torch.float64).cpu()
+        own_likelihood = own_likelihood - absent @ torch.log1p(-false.cpu().to(torch.float64))
+    width = triton.next_power_of_2(max(own_labels.shape[1], WIDTH))
+    more = (0, width - labels.shape[1])
+    labels = torch.nn.functional.pad(labels, more, value=-1)
+    posteriors = torch.nn.functional.pad(posteriors, more)
+    labels[bags] = -1
+    labels[bags, : own_labels.shape[1]] = own_labels.to(labels.device)
+    posteriors[rows, : own_posteriors.shape[1]] = own_posteriors.to(posteriors.device)
+    log_ratio[rows] = own_ratio.to(log_ratio.device)
+    log_likelihood[bags] = own_likelihood.to(log_likelihood.device)
+    # They are counted as slow already.
+    own_counts[SLOW] = 0
+    counts += own_counts.to(counts.device)
+    counts[INTRACTABLE] = 0
+    return labels, posteriors
+
+
+def union_gradient(
+    scale: Tensor,
+    logits: Tensor,
+    targets: Tensor,
+    pins: Tensor | None,
+    missed: Tensor | None,
+    background: bool,
+    normaliser: Tensor,
+    labels: Tensor,
+    posteriors: Tensor,
+    log_ratio: Tensor,
+    row_bag: Tensor,
+) -> Tensor:
+    """Return what `unbag.torch.operators.union_gradient` returns."""
+    logits = with_adjacent_columns(logits)
+    n_rows, n_classes = logits.shape
+    gradient = torch.empty((n_rows, n_classes), dtype=logits.dtype, device=logits.device)
+    if n_rows == 0:
+        return gradient
+    rows, block = tile(n_classes)
+    triton_rows.write_gradient[(triton.cdiv(n_rows, rows),)](
+        logits, row_bag, labels, targets, pins, missed, normaliser, posteriors, log_ratio,
+        scale.to(normaliser.dtype), gradient, n_rows,
+        N_CLASSES=n_classes, N_TARGETS=targets.shape[1], STRIDE=logits.stride(0),
+        WIDTH=labels.shape[1], ROWS=rows, BLOCK=block, PINNED=pins is not None,
+        MISSED=missed is not None, BACKGROUND=background, DTYPE=triton_type(normaliser.dtype),
+        num_warps=2,
+    )  # fmt: skip
+    return gradient

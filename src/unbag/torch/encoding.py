@@ -1,0 +1,45 @@
+"""Inputs of networks: features on one scale, and where they lie among those of the training."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Pieces that the range of a feature is cut into, each with as many training instances.
+N_PIECES = 8
+
+
+def quantile_edges(X: np.ndarray) -> NDArray[np.float64]:
+    """Find where to cut the range of each feature.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_instances, n_features)
+
+    Returns
+    -------
+    ndarray of shape (n_features, N_PIECES + 1)
+    """
+    return np.quantile(X, np.linspace(0.0, 1.0, N_PIECES + 1), axis=0).T.copy()
+
+
+def piecewise_linear(X: np.ndarray, edges: np.ndarray) -> NDArray[np.float64]:
+    """Say of each piece of a feature's range how far into it a value reaches, from -1 to 1.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_instances, n_features)
+    edges : ndarray of shape (n_features, n_pieces + 1)
+
+    Returns
+    -------
+    ndarray of shape (n_instances, n_features * n_pieces)
+
+    Examples
+    --------
+    >>> piecewise_linear(np.array([[1.0], [3.0]]), np.array([[0.0, 2.0, 4.0]]))
+    array([[ 0., -1.],
+           [ 1.,  0.]])
+    """
+    low, width = edges[:, :-1], np.diff(edges)
+    # A piece without width is a step.
+    reach = (X[:, :, None] - low) / np.where(width > 0, width, np.finfo(np.float64).tiny)
+    return (2.0 * np.clip(reach, 0.0, 1.0) - 1.0).reshape(len(X), -1)

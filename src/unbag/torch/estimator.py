@@ -1,0 +1,370 @@
+"""The network that is ready to fit."""
+
+import copy
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Literal, Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
+from torch import nn
+
+from unbag._warnings import warn_caller
+from unbag.estimators import ORLogisticRegression
+from unbag.estimators.contract import BagsLike, LabelSetsLike, RandomState
+from unbag.estimators.instances import Threshold
+from unbag.fitting import Scaling, Training
+from unbag.fitting.solvers import InterruptedFitWarning
+from unbag.union import UnionProblem
+from unbag.union.policy import OnIntractable
+from unbag.validation import all_or_nothing, bag_weights, check_scaling
+
+from .answers import NetworkClassifier
+from .batches import DivergedError, LearningBags, Settings
+from .encoding import quantile_edges
+from .network import MemberNetworks
+from .parameters import check_parameters
+from .training import Course, Trainer
+
+
+class ORNetwork(NetworkClassifier):
+    """Learn to label instances from the label sets of their bags, by neural networks.
+
+    The model of `ORLogisticRegression` with small networks in the place of linear scores, and
+    with the mean of several networks' probabilities. Where `context_units` are wanted, an
+    instance is judged by what its bag is like, too.
+
+    Parameters
+    ----------
+    hidden : tuple of int, default=(256, 256)
+        Units of each hidden layer.
+    context_units : int, default=16
+        Size of the learnt summary of a bag that every instance of it is given; 0 for none. With
+        it, the answer for an instance depends on the other instances of its bag.
+    encoding : {None, "quantile"}, default=None
+        Whether the inputs also say how each feature compares with the quantiles of the training
+        instances.
+    n_members : int, default=8
+        Number of networks, which differ in their random numbers only. Their probabilities are
+        averaged.
+    distill : int, default=0
+        Rounds in which new networks learn the labels of instances that the last ones find,
+        given the label sets.
+    dropout : float, default=0.3
+        Share of the hidden units that is left out in each step.
+    noise : float, default=0.2
+        Deviation of the noise that is added to scaled features in each step.
+    weight_decay : float, default=0.1
+    learning_rate : float, default=3e-3
+        At its highest: it rises over 20 steps, and then falls as a cosine does.
+    max_iter : int, default=400
+        Number of steps.
+    batch_size : int, optional
+        Bags in each step. By default all of them, as long as memory can be expected to hold that.
+    scaling : {"standard", "minmax", None}, default="standard"
+        How features are scaled before anything else.
+    background : bool or "auto", default=False
+        Whether there is one more class, optional in every bag and never named in a label
+        set. "auto" decides as ``ORLogisticRegression(background="auto")`` does, by linear models.
+    missed : float, default=0.0
+        Probability that an instance of a class goes unnoticed when its bag is labelled.
+    false : float, default=0.0
+        Probability that a bag is given a label by mistake.
+    on_impossible : {"relax", "drop", "raise"}, default="relax"
+        What to do with a bag whose label set no labelling can produce: take its labels as
+        optional (if it has none, leave it out), leave it out, or raise an error.
+    on_intractable : {"relax", "raise"}, default="relax"
+        What to do with a bag of too many labels for exact inference: take those as optional
+        that are the most certain to occur anyway, or raise an error.
+    encoder : torch.nn.Module, optional
+        Makes the inputs of the networks from scaled features, of shape (n_instances,
+        n_features), and learns with them. It is copied. Such a model cannot be saved to a file.
+    classes : array-like of shape (n_classes,), optional
+        The vocabulary, in the order of `classes_`. By default the sorted labels of the training
+        bags.
+    threshold : float or "union", default=0.5
+        The least probability at which `predict` takes a class to occur in a bag; or the published
+        rule, as in `ORLogisticRegression`.
+    device : str, default="auto"
+        As torch names it, such as "cpu" or "cuda:1". "auto" takes a CUDA device where there is one.
+    warm_start : bool, default=False
+        Whether to start from the networks of the last fit.
+    callback : callable, optional
+        Called as ``callback(iteration, log_likelihood)``; a true answer stops the fit.
+    random_state : int, RandomState instance or None
+        Seed of the networks and of all that is random in their training. The same seed gives the
+        same model on the same device.
+    verbose : int, default=0
+        1 shows a line of progress.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    weights_ : list of ndarray of shape (n_members, n_inputs, n_outputs)
+        Of each layer of the networks.
+    biases_ : list of ndarray of shape (n_members, 1, n_outputs)
+    context_ : list of ndarray
+        Weights and biases of the context's units, and weights of the second layer for them;
+        nothing without a context.
+    scale_ : Scale
+        What was taken off the features, and what they were divided by.
+    edges_ : ndarray of shape (n_features, n_pieces + 1)
+        Of the quantile encoding, where there is one.
+    encoder_ : torch.nn.Module
+        The encoder after the fit, where there is one.
+    n_iter_ : int
+    converged_ : bool
+        Whether all steps were made, or the callback ended the fit.
+    history_ : ndarray of shape (n_iter_,)
+        Log-likelihood of the bags of each step, for the mean member, before the step and disturbed
+        as it was; in a round of `distill`, minus the cross-entropy.
+    log_likelihood_ : float
+        Of the training bags, by the networks together.
+    has_background_ : bool
+        Whether the model has a background class.
+    background_scores_ : ndarray of shape (2, 2)
+        Why ``background="auto"`` was decided so: see `ORLogisticRegression`.
+    relaxed_ : dict
+        For each impossible bag (its id) that was used: the labels that were not required.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Only when the bags had names for them.
+
+    Examples
+    --------
+    >>> from unbag import Bags
+    >>> from unbag.torch import ORNetwork
+    >>> bags = Bags.from_list([[[0.0], [9.0]], [[1.0], [0.0]], [[8.0]], [[1.0], [7.0]]])
+    >>> model = ORNetwork((16,), n_members=2, max_iter=50, device="cpu", random_state=0)
+    >>> model.fit(bags, [{"a", "b"}, {"a"}, {"b"}, {"a", "b"}]).predict_instances([[[0.5], [8.5]]])
+    array(['a', 'b'], dtype='<U1')
+    """
+
+    def __init__(
+        self,
+        hidden: Sequence[int] = (256, 256),
+        *,
+        context_units: int = 16,
+        encoding: Literal["quantile"] | None = None,
+        n_members: int = 8,
+        distill: int = 0,
+        dropout: float = 0.3,
+        noise: float = 0.2,
+        weight_decay: float = 0.1,
+        learning_rate: float = 3e-3,
+        max_iter: int = 400,
+        batch_size: int | None = None,
+        scaling: Scaling = "standard",
+        background: bool | Literal["auto"] = False,
+        missed: float = 0.0,
+        false: float = 0.0,
+        on_impossible: Literal["relax", "drop", "raise"] = "relax",
+        on_intractable: OnIntractable = "relax",
+        encoder: nn.Module | None = None,
+        classes: ArrayLike | None = None,
+        threshold: Threshold = 0.5,
+        device: str = "auto",
+        warm_start: bool = False,
+        callback: Callable[[int, float], object] | None = None,
+        random_state: RandomState = None,
+        verbose: int = 0,
+    ) -> None:
+        self.hidden = hidden
+        self.context_units = context_units
+        self.encoding: Literal["quantile"] | None = encoding
+        self.n_members = n_members
+        self.distill = distill
+        self.dropout = dropout
+        self.noise = noise
+        self.weight_decay = weight_decay
+        self.learning_rate = learning_rate
+        self.max_iter = max_iter
+        self.batch_size = batch_size
+        self.scaling: Scaling = scaling
+        self.background = background
+        self.missed = missed
+        self.false = false
+        self.on_impossible: Literal["relax", "drop", "raise"] = on_impossible
+        self.on_intractable: OnIntractable = on_intractable
+        self.encoder = encoder
+        self.classes = classes
+        self.threshold: Threshold = threshold
+        self.device = device
+        self.warm_start = warm_start
+        self.callback = callback
+        self.random_state = random_state
+        self.verbose = verbose
+
+    converged_: bool
+
+    # Networks decide on impossible bags as linear models do.
+    _possible_label_sets = ORLogisticRegression._possible_label_sets
+
+    @all_or_nothing
+    def fit(
+        self,
+        X: BagsLike,
+        y: LabelSetsLike,
+        instance_labels: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the networks to bags and their label sets.
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, or array-like of shape (n_bags, n_features)
+            A 2-D array has one instance per bag.
+        y : label sets
+            As in `ORLogisticRegression.fit`.
+        instance_labels : array-like of shape (n_instances,), optional
+            Labels of single instances, where they are known; None or -1 elsewhere.
+        sample_weight : array-like of shape (n_bags,), optional
+            What each bag counts.
+
+        Returns
+        -------
+        self
+        """
+        check_parameters(self)
+        start = self._start()
+        bags, labels = self._read_training(X, y)
+        check_scaling(bags, self.scaling)
+        pinned = self._read_instance_labels(instance_labels, bags, labels)
+        weight = bag_weights(sample_weight, bags, X)
+        self._decide_background(bags, labels, pinned, weight, start)
+        problem, used = self._possible_label_sets(bags, labels, pinned)
+        if not used.any():
+            raise ValueError("No bag is left to fit to: all were dropped.")
+        if start is None:
+            self._learn_inputs(bags, problem, used, weight)
+        learning = LearningBags(
+            torch.from_numpy(self._inputs(bags.X, np.float32)).to(self._device()),
+            bags.offsets,
+            problem.y[:, : len(self.classes_)],
+            self.has_background_,
+            problem.instance_labels,
+            weight,
+            bags.ids,
+        ).chosen(np.flatnonzero(used))
+        self._learn(learning, start)
+        self._look_back(problem, used, weight, bags)
+        return self
+
+    def _start(self):
+        """Return what a warm start begins with, or None: networks, classes and background."""
+        if not self.warm_start or not hasattr(self, "weights_"):
+            return None
+        return self._networks(), self.classes_, self.has_background_
+
+    def _decide_background(self, bags, labels, pinned, weight, start):
+        self.__dict__.pop("background_scores_", None)
+        if start is not None:
+            _, classes, background = start
+            wanted = background if self.background == "auto" else bool(self.background)
+            if not np.array_equal(classes, self.classes_) or wanted != background:
+                raise ValueError(
+                    f"warm_start needs the classes of the last fit, {list(classes)}, and its "
+                    f"background, if it had one; these are {list(self.classes_)}."
+                )
+        elif self.background == "auto":
+            linear = ORLogisticRegression(background="auto", scaling=self.scaling)
+            linear.classes_ = self.classes_
+            wanted = linear._needs_background(bags, labels, pinned, weight)
+            if hasattr(linear, "background_scores_"):
+                self.background_scores_: np.ndarray = linear.background_scores_
+        else:
+            wanted = bool(self.background)
+        self.has_background_ = wanted
+
+    def _learn_inputs(self, bags, problem, used, weight):
+        """Learn from the training instances how features become inputs."""
+        self.scale_ = Training(bags, problem, used, weight, scaling=self.scaling).scale
+        self.__dict__.pop("edges_", None)
+        if self.encoding == "quantile":
+            self.edges_ = quantile_edges(self._scaled(bags.X))
+
+    def _learn(self, bags, start):
+        """Take all steps of all rounds, and keep what was reached even when interrupted."""
+        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=self.distill + 1)
+        course = Course(self._watch if self.verbose or self.callback is not None else None)
+        self.converged_ = False
+        try:
+            for round_, seed in enumerate(seeds.tolist()):
+                if round_:
+                    bags, start = self._taught(bags), None
+                if self._learn_round(bags, start, seed, course):
+                    break
+            self.converged_ = True
+        except KeyboardInterrupt:
+            warn_caller(
+                f"fit was interrupted: the model is that of the last completed iteration, "
+                f"{len(course.history)}.",
+                InterruptedFitWarning,
+            )
+        finally:
+            if self.verbose:
+                print(file=sys.stderr)
+        self.history_: np.ndarray = course.history
+        self.n_iter_: int = max(len(self.history_), 1)
+
+    def _learn_round(self, bags, start, seed, course):
+        """Train new networks, or those of the last fit; return whether the callback stopped it."""
+        device = bags.X.device
+        generator = torch.Generator(device).manual_seed(seed)
+        encoder = self.encoder if start is None else getattr(self, "encoder_", None)
+        # Encoders draw from torch's own generators.
+        with torch.random.fork_rng([device] if device.type == "cuda" else []):
+            torch.manual_seed(seed)
+            network = start[0] if start is not None else self._drawn_networks(bags, seed)
+            trainer = Trainer(network, encoder, bags, Settings.of(self), generator)
+            try:
+                return trainer.run(course)
+            finally:
+                self._keep(trainer.networks(), trainer.encoder)
+
+    def _drawn_networks(self, bags, seed):
+        n_inputs = bags.X.shape[1]
+        if self.encoder is not None:
+            with torch.no_grad():
+                encoder = copy.deepcopy(self.encoder).to(bags.X.device).eval()
+                n_inputs = encoder(bags.X[:2]).shape[1]
+        n_columns = len(self.classes_) + self.has_background_
+        generator = torch.Generator().manual_seed(seed)
+        return MemberNetworks.drawn(
+            self.n_members, n_inputs, self.hidden, n_columns, self.context_units, generator
+        )
+
+    def _keep(self, networks, encoder):
+        """Turn networks into learnt attributes."""
+        for name, parts in networks.named_parts().items():
+            setattr(self, f"{name}_", [part.detach().cpu().numpy() for part in parts])
+        if not all(np.isfinite(part).all() for part in (*self.weights_, *self.biases_)):
+            raise DivergedError
+        self.__dict__.pop("encoder_", None)
+        if encoder is not None:
+            self.encoder_ = encoder.cpu().eval()
+
+    def _taught(self, bags):
+        """Return the bags with what the networks make of their instances, given the label sets."""
+        y = bags.targets
+        if self.has_background_:
+            y = np.hstack([y, np.full((len(y), 1), -1, dtype=y.dtype)])
+        problem = UnionProblem(bags.offsets, y, bags.pins)
+        log_proba = self._scored(bags.X.double(), bags.offsets)
+        return replace(bags, teacher=self._conditioned(log_proba, problem))
+
+    def _look_back(self, problem, used, weight, bags):
+        """Compute the likelihood of what was fitted to."""
+        inferred = problem.infer(self._label_scores(bags), on_intractable=self.on_intractable)
+        weight = used if weight is None else weight * used
+        self.log_likelihood_: float = float(inferred.log_likelihood[used] @ weight[used])
+
+    def _watch(self, iteration, log_likelihood):
+        if self.verbose:
+            n_steps = self.max_iter * (self.distill + 1)
+            line = f"\riteration {iteration}/{n_steps}  log-likelihood {log_likelihood:.6g} "
+            print(line, end="", file=sys.stderr, flush=True)
+        return self.callback is not None and self.callback(iteration, log_likelihood)

@@ -1,0 +1,294 @@
+"""The negative log-likelihood of label sets, for networks that score instances."""
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from unbag.union import ImpossibleBagError
+from unbag.union.policy import ON_IMPOSSIBLE, ON_INTRACTABLE, OnImpossible, OnIntractable
+
+from .arguments import BagBatch, Rates, Targets, read_batch, working_dtype
+from .counts import IMPOSSIBLE, RELAXED, SLOW, BagCounts
+from .operators import NO_TRANSFORMS, union
+
+Reduction: TypeAlias = Literal["mean", "instances", "sum", "none"]
+REDUCTIONS: tuple[Reduction, ...] = ("mean", "instances", "sum", "none")
+
+
+def union_loss(
+    logits: Tensor,
+    offsets: Tensor | Sequence[int] | None = None,
+    targets: Targets | None = None,
+    *,
+    lengths: Tensor | Sequence[int] | None = None,
+    mask: Tensor | None = None,
+    background: bool = False,
+    instance_labels: Tensor | None = None,
+    missed: Rates = None,
+    false: Rates = None,
+    weight: Tensor | None = None,
+    reduction: Reduction = "mean",
+    on_impossible: OnImpossible = "keep",
+    on_intractable: OnIntractable = "raise",
+) -> Tensor:
+    """Compute the negative log-likelihood of the label sets of bags, exactly.
+
+    Each instance has one class, by the softmax of its logits, and the label set of a bag is the
+    union of its instances' classes. The gradient with respect to the logits is prior minus
+    posterior: that of cross-entropy, with the posterior of each instance in the place of its label.
+
+    Parameters
+    ----------
+    logits : Tensor of shape (n_instances, n_columns), or (n_bags, n_rows, n_columns)
+        Scores of every instance for every class, the instances of a bag next to each other; or
+        padded, with `lengths` or a `mask`.
+    offsets : Tensor of int of shape (n_bags + 1,), optional
+        Bag b has the instances ``offsets[b]:offsets[b + 1]``.
+    targets : Tensor of shape (n_bags, n_classes), or lists of classes
+        1 where the class is present, 0 where it is absent, -1 where that is not known. Or for each
+        bag the list of its classes; or these lists packed, as a tuple of two 1-D tensors: the
+        classes of all bags, one after the other, and where each bag's begin and end among them.
+    lengths : Tensor of int of shape (n_bags,), optional
+        Instances of each bag, in place of `offsets`, or for padded logits.
+    mask : Tensor of bool of shape (n_bags, n_rows), optional
+        For padded logits: where there is an instance. The gradient of the others is zero.
+    background : bool
+        Whether instances may belong to none of the classes: the logits have one column more than
+        the targets then, the last.
+    instance_labels : Tensor of int, of the shape of the logits without their columns, optional
+        The class of the instances whose label is known, -1 for the others.
+    missed : float or Tensor of shape (n_classes,), optional
+        Probability that an instance of a class goes unnoticed.
+    false : float or Tensor of shape (n_classes,), optional
+        Probability that a class is named by mistake.
+    weight : Tensor of shape (n_bags,), optional
+        What each bag counts.
+    reduction : {"mean", "instances", "sum", "none"}
+        The mean over bags (by their weights), the sum divided by the number of instances (by
+        the weights of their bags), the sum, or one number for each bag. Bags that no labelling
+        explains are not counted; where there are no others, the mean is zero.
+    on_impossible : {"keep", "relax", "raise"}
+        What to do with a bag whose label set no labelling can produce: count it as zero, without a
+        gradient; take its labels as optional; or raise an error.
+    on_intractable : {"raise", "relax"}
+        What to do with a bag of too many labels for exact inference: raise an error, or take
+        those as optional that are the most certain to occur. On a GPU bags of more than 12 labels
+        are relaxed then, and all their labels are optional.
+
+    Returns
+    -------
+    Tensor
+        In float32, or in float64 for logits in float64. NaN where logits are NaN or infinite;
+        ``-inf`` is a probability of zero.
+
+    Raises
+    ------
+    ImpossibleBagError, IntractableBagError
+        See `on_impossible` and `on_intractable`.
+    ValueError, TypeError
+        When an argument is malformed. Numbers that lie on a GPU are not looked at: wrong ones there
+        make wrong answers.
+
+    See Also
+    --------
+    UnionLoss : The same as a module, which also counts bags that were out of the ordinary.
+
+    Notes
+    -----
+    On a GPU nothing waits for the device, unless an option is ``"raise"``: ``on_impossible`` waits
+    for the answer; ``on_intractable``, and only where bags might have more than 12 labels or
+    thousands of instances, until the label sets are read, after all has been launched.
+
+    The gradient is computed, not recorded, and cannot be differentiated again.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from unbag.torch import union_loss
+    >>> logits = torch.tensor([[0.9, 0.1], [0.5, 0.5]]).log().requires_grad_()
+    >>> loss = union_loss(logits, [0, 2], [[0, 1]])
+    >>> loss.backward()
+    >>> round(loss.exp().item(), 4), logits.grad.round(decimals=2) + 0.0
+    (2.0, tensor([[ 0.0000,  0.0000],
+            [ 0.4000, -0.4000]]))
+    """
+    check_reduction(reduction)
+    batch = read_batch(
+        logits,
+        offsets,
+        targets,
+        lengths=lengths,
+        mask=mask,
+        background=background,
+        instance_labels=instance_labels,
+        missed=missed,
+        false=false,
+    )
+    return reduced_loss(answer(batch, on_impossible, on_intractable)[0], batch, weight, reduction)
+
+
+def check_reduction(reduction: str) -> None:
+    """Refuse what is no reduction."""
+    if reduction not in REDUCTIONS:
+        raise ValueError(f"reduction must be one of {REDUCTIONS}; got {reduction!r}.")
+
+
+def answer(
+    batch: BagBatch, on_impossible: OnImpossible = "keep", on_intractable: OnIntractable = "raise"
+) -> tuple[Tensor, ...]:
+    """Infer a batch; see `unbag.torch.operators`."""
+    if on_impossible not in ON_IMPOSSIBLE:
+        raise ValueError(f"on_impossible must be one of {ON_IMPOSSIBLE}; got {on_impossible!r}.")
+    if on_intractable not in ON_INTRACTABLE:
+        raise ValueError(f"on_intractable must be one of {ON_INTRACTABLE}; got {on_intractable!r}.")
+    impossible = "keep" if on_impossible == "raise" else on_impossible
+    try:
+        result = union(*batch[:7], impossible, on_intractable)
+    except RuntimeError as error:
+        # Torch's own words for it are about the insides of operators.
+        if "functorch" in str(error):
+            raise NotImplementedError(NO_TRANSFORMS) from error
+        raise
+    if on_impossible == "raise" and int(result[-1][IMPOSSIBLE]):
+        bags = (result[0] == -torch.inf).nonzero()[:, 0]
+        raise ImpossibleBagError(bags.tolist(), batch.n_bags)
+    return result
+
+
+def reduced_loss(
+    log_likelihood: Tensor, batch: BagBatch, weight: Tensor | None, reduction: Reduction
+) -> Tensor:
+    """Weigh the losses of bags, and add them up.
+
+    Parameters
+    ----------
+    log_likelihood : Tensor of shape (n_bags,)
+        ``-inf`` of bags that are not counted.
+    batch : BagBatch
+    weight : Tensor of shape (n_bags,), optional
+    reduction : {"mean", "instances", "sum", "none"}
+
+    Returns
+    -------
+    Tensor
+    """
+    # As few operations as there can be: on a GPU each costs as much as a hundred thousand bags.
+    counted = log_likelihood != -torch.inf
+    surprise = torch.where(counted, log_likelihood, 0.0)
+    n_counted = counted
+    if weight is not None:
+        weight = torch.as_tensor(weight).to(log_likelihood)
+        if weight.shape != surprise.shape:
+            raise ValueError(
+                f"weight must hold one number per bag, {len(surprise)}; got {tuple(weight.shape)}."
+            )
+        surprise, n_counted = surprise * weight, counted * weight
+    dtype = working_dtype(batch.logits)
+    # Taken from zero, for no zero to be negative.
+    if reduction == "none":
+        return 0.0 - surprise.to(dtype)
+    total = surprise.sum()
+    if reduction == "instances":
+        n_counted = n_counted * batch.bag_sizes()
+    if reduction != "sum":
+        # Where nothing is counted, zero is divided by something.
+        total = total / n_counted.sum(dtype=total.dtype).clamp(min=torch.finfo(dtype).tiny)
+    return 0.0 - total.to(dtype)
+
+
+class UnionLoss(nn.Module):
+    """`union_loss` as a module, which counts the bags that were out of the ordinary.
+
+    Parameters
+    ----------
+    background, missed, false, reduction, on_impossible, on_intractable
+        As in `union_loss`.
+
+    Attributes
+    ----------
+    counts : BagCounts or None
+        How many bags of the last batch took the slower path, were impossible, or were relaxed:
+        tensors on the device of the logits, so that only who reads them waits for it.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from unbag.torch import UnionLoss
+    >>> UnionLoss()(torch.zeros(2, 2), [0, 2], [[0, 1]])
+    tensor(0.6931)
+    >>> loss = UnionLoss()
+    >>> loss(torch.zeros(1, 2), [0, 1], [[0, 1]])
+    tensor(0.)
+    >>> int(loss.counts.impossible)
+    1
+    """
+
+    missed: Tensor | None
+    false: Tensor | None
+
+    def __init__(
+        self,
+        *,
+        background: bool = False,
+        missed: Rates = None,
+        false: Rates = None,
+        reduction: Reduction = "mean",
+        on_impossible: OnImpossible = "keep",
+        on_intractable: OnIntractable = "raise",
+    ) -> None:
+        super().__init__()
+        check_reduction(reduction)
+        self.background = background
+        self.counts: BagCounts | None = None
+        self.reduction: Reduction = reduction
+        self.on_impossible: OnImpossible = on_impossible
+        self.on_intractable: OnIntractable = on_intractable
+        # Buffers, so that rates go to the device of the module.
+        for name, rate in (("missed", missed), ("false", false)):
+            self.register_buffer(name, None if rate is None else torch.as_tensor(rate))
+
+    def forward(
+        self,
+        logits: Tensor,
+        offsets: Tensor | Sequence[int] | None = None,
+        targets: Targets | None = None,
+        *,
+        lengths: Tensor | Sequence[int] | None = None,
+        mask: Tensor | None = None,
+        instance_labels: Tensor | None = None,
+        weight: Tensor | None = None,
+    ) -> Tensor:
+        """Compute the loss.
+
+        Parameters
+        ----------
+        logits, offsets, targets, lengths, mask, instance_labels, weight
+            As in `union_loss`.
+
+        Returns
+        -------
+        Tensor
+        """
+        batch = read_batch(
+            logits,
+            offsets,
+            targets,
+            lengths=lengths,
+            mask=mask,
+            background=self.background,
+            instance_labels=instance_labels,
+            missed=self.missed,
+            false=self.false,
+        )
+        log_likelihood, *_, counts = answer(batch, self.on_impossible, self.on_intractable)
+        self.counts = BagCounts(counts[SLOW], counts[IMPOSSIBLE], counts[RELAXED])
+        return reduced_loss(log_likelihood, batch, weight, self.reduction)
+
+    def extra_repr(self) -> str:
+        """Return the settings that are shown of the module."""
+        return (
+            f"background={self.background}, reduction={self.reduction!r}, "
+            f"on_impossible={self.on_impossible!r}, on_intractable={self.on_intractable!r}"
+        )

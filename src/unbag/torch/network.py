@@ -1,0 +1,175 @@
+"""Several small networks side by side, each of which scores the instances of bags.
+
+A layer of all members is one array, of shape (n_members, n_inputs, n_outputs), so that members cost
+one product of matrices together.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from .activation import (
+    BagRows,
+    Disturbance,
+    activate,
+    bag_means,
+    one_bag,
+    spread_over_bags,
+)
+
+
+class MemberNetworks(nn.Module):
+    """Networks with ReLU units, and with a learnt context: what the bag is like.
+
+    After the first hidden layer, the bag's mean of ``tanh(h @ context + bias)`` is one more input
+    of the next layer, the same for all instances of the bag.
+
+    Parameters
+    ----------
+    weights : sequence of Tensor of shape (n_members, n_inputs, n_outputs)
+        Of each layer; the last one gives the logits.
+    biases : sequence of Tensor of shape (n_members, 1, n_outputs)
+    context : sequence of Tensor
+        Nothing, for networks without a context. Else the weights of its units, their biases, and
+        the weights of the next layer for them: shapes (n_members, n_hidden, n_units),
+        (n_members, 1, n_units) and (n_members, n_units, n_outputs).
+    """
+
+    def __init__(
+        self, weights: Sequence[Tensor], biases: Sequence[Tensor], context: Sequence[Tensor] = ()
+    ) -> None:
+        super().__init__()
+        self.weights = nn.ParameterList(weights)
+        self.biases = nn.ParameterList(biases)
+        self.context = nn.ParameterList(context)
+
+    @classmethod
+    def drawn(
+        cls,
+        n_members: int,
+        n_features: int,
+        hidden: Sequence[int],
+        n_columns: int,
+        context_units: int,
+        generator: torch.Generator,
+    ) -> "MemberNetworks":
+        """Draw weights, each uniformly below one over the root of the number of inputs.
+
+        Parameters
+        ----------
+        n_members, n_features : int
+        hidden : sequence of int
+            Units of each hidden layer.
+        n_columns : int
+            Of the logits.
+        context_units : int
+        generator : torch.Generator
+            On the CPU, so that all devices start from the same networks.
+
+        Returns
+        -------
+        MemberNetworks
+            On the CPU.
+        """
+
+        def draw(n_inputs, *shape):
+            bound = n_inputs**-0.5
+            return torch.empty(n_members, *shape).uniform_(-bound, bound, generator=generator)
+
+        widths = [n_features, *hidden, n_columns]
+        layers = list(pairwise(widths))
+        weights = [draw(n_in, n_in, n_out) for n_in, n_out in layers]
+        biases = [draw(n_in, 1, n_out) for n_in, n_out in layers]
+        context = []
+        if context_units:
+            first, following = widths[1:3]
+            context = [
+                draw(first, first, context_units),
+                draw(first, 1, context_units),
+                draw(first + context_units, context_units, following),
+            ]
+        return cls(weights, biases, context)
+
+    @property
+    def n_members(self) -> int:
+        """Number of networks."""
+        return len(self.weights[0])
+
+    def members(self, start: int, stop: int) -> "MemberNetworks":
+        """Return copies of some of the networks."""
+        return MemberNetworks(*(
+            [part.detach()[start:stop].clone() for part in parts]
+            for parts in self.named_parts().values()
+        ))  # fmt: skip
+
+    def named_parts(self) -> dict[str, list[Tensor]]:
+        """Return all weights, by what they are called here."""
+        return {
+            "weights": list(self.weights),
+            "biases": list(self.biases),
+            "context": list(self.context),
+        }
+
+    def affordable(self, offsets: np.ndarray, n_units: int) -> Iterator[tuple[int, int]]:
+        """Cut bags into runs that take few hidden units, of all members together, but a bag each.
+
+        Parameters
+        ----------
+        offsets : ndarray of int of shape (n_bags + 1,)
+        n_units : int
+
+        Yields
+        ------
+        first, last : int
+            Bags ``first:last``.
+        """
+        n_rows = n_units // (self.n_members * max(weight.shape[2] for weight in self.weights))
+        first, n_bags = 0, len(offsets) - 1
+        while first < n_bags:
+            last = int(np.searchsorted(offsets, offsets[first] + n_rows, side="right")) - 1
+            last = min(max(last, first + 1), n_bags)
+            yield first, last
+            first = last
+
+    @classmethod
+    def joined(cls, groups: Sequence["MemberNetworks"]) -> "MemberNetworks":
+        """Return the networks of several groups as one."""
+        parts = [group.named_parts() for group in groups]
+        return cls(*(
+            [torch.cat(part) for part in zip(*(named[name] for named in parts), strict=True)]
+            for name in parts[0]
+        ))  # fmt: skip
+
+    def forward(self, X: Tensor, rows: BagRows, disturbance: Disturbance | None = None) -> Tensor:
+        """Score instances.
+
+        Parameters
+        ----------
+        X : Tensor of shape (n_members, n_instances, n_features)
+        rows : BagRows
+        disturbance : Disturbance, optional
+            While learning.
+
+        Returns
+        -------
+        Tensor of shape (n_members, n_instances, n_columns)
+            Logits.
+        """
+        # What is kept of the hidden units stands for what was dropped, too.
+        larger = 1.0 if disturbance is None else 1.0 / (1.0 - disturbance.dropout)
+        everything = one_bag(X.shape[1], X.device)
+        n_hidden = len(self.weights) - 1
+        hidden, shift, shifted = X, self.biases[0], everything
+        for layer in range(n_hidden):
+            weight = self.weights[layer] if layer == 0 else self.weights[layer] * larger
+            hidden = activate(torch.bmm(hidden, weight), shift, shifted, disturbance)
+            shift, shifted = self.biases[layer + 1], everything
+            if layer == 0 and len(self.context):
+                units, bias, effect = self.context
+                means = bag_means(torch.tanh(torch.baddbmm(bias, hidden, units * larger)), rows)
+                shift, shifted = torch.baddbmm(shift, means, effect), rows
+        logits = torch.bmm(hidden, self.weights[n_hidden] * larger)
+        return logits + spread_over_bags(shift, shifted)

@@ -1,0 +1,302 @@
+"""The union likelihood as an operator of torch's: on the CPU by the package's own kernels.
+
+What is kept between forward and backward is small: of every row its normaliser, the posteriors of
+the labels that its bag requires, and a number for all the others.
+
+``normaliser``  (n_rows,): log-sum-exp of the logits, zero where that is ``-inf``; none on the CPU,
+                where torch's own softmax costs no more
+``labels``      (n_bags, width) int32: the classes that each bag requires, -1 beyond them
+``posteriors``  (n_rows, width): their posteriors, in the same order
+``log_ratio``   (n_rows,): log of what the prior of a class that is not required is multiplied by
+                in the posterior, as far as the class asks nothing of the label set (an optional
+                class, the background, a class that goes unnoticed)
+``row_bag``     (n_rows,) int32: the bag of every row
+``counts``      (4,) int32: see `unbag.torch.counts`
+"""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unbag.union import UnionProblem
+from unbag.union.problem import LARGEST
+
+from .arguments import PADDING, working_dtype
+from .counts import IMPOSSIBLE, RELAXED, SLOW
+
+# Methods of the core that are slower than inclusion and exclusion.
+SLOW_METHODS = ("chain", "mixed")
+NO_TRANSFORMS = (
+    "union losses do not work under torch.vmap and torch.func: put all bags into one call, and "
+    "differentiate by backward() or torch.autograd.grad."
+)
+
+
+@torch.library.custom_op("unbag::union", mutates_args=())
+def union(
+    logits: Tensor,
+    offsets: Tensor,
+    targets: Tensor,
+    pins: Tensor | None,
+    missed: Tensor | None,
+    false: Tensor | None,
+    background: bool,
+    on_impossible: str,
+    on_intractable: str,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Return log-likelihoods, and what backward needs: see the module.
+
+    The log-likelihood of a bag that no labelling explains is ``-inf``, and that of one with NaN or
+    infinity among its logits is NaN.
+    """
+    if logits.is_cuda:
+        from . import cuda
+
+        return cuda.union(
+            logits, offsets, targets, pins, missed, false, background, on_impossible, on_intractable
+        )
+    if logits.device.type != "cpu":
+        raise NotImplementedError(
+            f"union losses run on the CPU and on CUDA, not on {logits.device}."
+        )
+    return infer_by_the_core(
+        logits, offsets, targets, pins, missed, false, background, on_impossible, on_intractable
+    )
+
+
+def infer_by_the_core(
+    logits: Tensor,
+    offsets: Tensor,
+    targets: Tensor,
+    pins: Tensor | None,
+    missed: Tensor | None,
+    false: Tensor | None,
+    background: bool,
+    on_impossible: str,
+    on_intractable: str,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Return what `union` returns, on the CPU."""
+    dtype = working_dtype(logits)
+    row_bag = bag_of_rows(offsets)
+    labels = required_labels(targets)
+    weight = slack_weight(targets, missed, background)
+    log_prior, broken = log_priors(logits, pins)
+    log_share = log_shares(log_prior, labels, row_bag, pins, missed)
+    log_slack = torch.full((len(logits),), -torch.inf, dtype=dtype)
+    if weight is not None:
+        log_weight = row_weight(weight, row_bag, pins).log()
+        log_slack = bounded(torch.logsumexp(log_prior + log_weight, 1))
+    if pins is not None:
+        log_slack.masked_fill_(pins == PADDING, 0.0)
+
+    # The same problem with few columns: the labels of each bag, and one for all that is optional.
+    y = np.concatenate(
+        [(labels >= 0).numpy().astype(np.int8), -np.ones((len(labels), 1), np.int8)], 1
+    )
+    few_columns = torch.cat([log_share, log_slack[:, None]], 1).to(torch.float64)
+    few_columns.masked_fill_(broken[:, None], 0.0)
+    options: Any = {"on_impossible": on_impossible, "on_intractable": on_intractable}
+    if false is not None:
+        of_labels = torch.where(labels >= 0, false[labels.clamp(min=0)], 0.0)
+        options["false"] = np.pad(of_labels.numpy(), ((0, 0), (0, 1)))
+    result = UnionProblem(offsets.numpy(), y).infer(few_columns.numpy(), **options)
+    posterior = torch.from_numpy(result.posterior)
+    log_ratio = torch.where(log_slack > -torch.inf, posterior[:, -1].log() - log_slack, -torch.inf)
+    log_likelihood = torch.from_numpy(result.log_likelihood)
+    if false is not None:
+        absent = (targets == 0).to(torch.float64)
+        log_likelihood = log_likelihood + absent @ torch.log1p(-false.to(torch.float64))
+    log_likelihood[row_bag[broken]] = torch.nan
+    counts = torch.zeros(4, dtype=torch.int32)
+    counts[SLOW] = int(np.isin(result.method, SLOW_METHODS).sum())
+    counts[IMPOSSIBLE] = int(np.isneginf(result.log_likelihood).sum())
+    counts[RELAXED] = int(result.relaxed.any(axis=1).sum())
+    kept = posterior[:, :-1].to(dtype, copy=True), log_ratio.to(dtype)
+    return log_likelihood, torch.empty(0, dtype=dtype), labels, *kept, row_bag, counts
+
+
+def bag_of_rows(offsets: Tensor) -> Tensor:
+    """Return the bag of every row."""
+    bags = torch.arange(len(offsets) - 1, dtype=torch.int32)
+    return torch.repeat_interleave(bags, offsets.diff())
+
+
+def log_priors(logits: Tensor, pins: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Return log-probabilities of classes, and which rows hold NaN or infinity.
+
+    A row that leaves nothing to any class has ``-inf`` everywhere.
+    """
+    log_prior = torch.log_softmax(logits, 1, dtype=working_dtype(logits))
+    broken = log_prior[:, 0].isnan()
+    if pins is not None:
+        broken &= pins != PADDING
+    if bool(broken.any()):
+        hopeless = broken & (logits.amax(1) == -torch.inf)
+        log_prior[hopeless] = -torch.inf
+        broken &= ~hopeless
+    return log_prior, broken
+
+
+def required_labels(targets: Tensor) -> Tensor:
+    """List the classes that each bag requires; -1 beyond them."""
+    bag, label = (targets == 1).nonzero(as_tuple=True)
+    count = torch.bincount(bag, minlength=len(targets))
+    place = torch.arange(len(bag)) - torch.repeat_interleave(count.cumsum(0) - count, count)
+    width = int(count.max()) if len(count) else 0
+    labels = torch.full((len(targets), width), -1, dtype=torch.int32)
+    labels[bag, place] = label.to(torch.int32)
+    return labels
+
+
+def log_shares(
+    log_prior: Tensor,
+    labels: Tensor,
+    row_bag: Tensor,
+    pins: Tensor | None,
+    missed: Tensor | None,
+) -> Tensor:
+    """Return the log-probability that a row has, and shows, each label that its bag requires."""
+    label = labels[row_bag].to(torch.int64)
+    here = label >= 0
+    label = label.clamp(min=0)
+    share = log_prior.gather(1, label)
+    if missed is not None:
+        share = share + torch.log1p(-missed)[label]
+    if pins is not None:
+        here &= (pins == -1)[:, None] | (label == pins[:, None])
+    return torch.where(here, bounded(share), -torch.inf)
+
+
+def bounded(log_share: Tensor) -> Tensor:
+    """Return log-probabilities no farther from zero than the core can tell apart, or ``-inf``."""
+    return torch.where(log_share == -torch.inf, log_share, log_share.clamp(min=-LARGEST))
+
+
+def slack_weight(targets: Tensor, missed: Tensor | None, background: bool) -> Tensor | None:
+    """Return how much of each class's probability asks nothing of the label set, bag by bag.
+
+    All of an optional class and of the background; of the others what goes unnoticed. None where
+    every bag says of every class whether it is there, and is right.
+    """
+    weight = (targets == -1).to(torch.float32)
+    if missed is not None:
+        weight = torch.where(targets == -1, 1.0, missed)
+    if background:
+        weight = torch.nn.functional.pad(weight, (0, 1), value=1.0)
+    return weight if bool((weight > 0).any()) else None
+
+
+def row_weight(weight: Tensor, row_bag: Tensor, pins: Tensor | None) -> Tensor:
+    """Return what `slack_weight` says of every row: of a known class, nothing of the others."""
+    weight = weight[row_bag]
+    if pins is None:
+        return weight
+    column = torch.arange(weight.shape[1])
+    return torch.where((pins == -1)[:, None] | (column == pins[:, None]), weight, 0.0)
+
+
+@torch.library.custom_op("unbag::union_gradient", mutates_args=())
+def union_gradient(
+    scale: Tensor,
+    logits: Tensor,
+    targets: Tensor,
+    pins: Tensor | None,
+    missed: Tensor | None,
+    background: bool,
+    normaliser: Tensor,
+    labels: Tensor,
+    posteriors: Tensor,
+    log_ratio: Tensor,
+    row_bag: Tensor,
+) -> Tensor:
+    """Return the gradient: of each row posterior minus prior, times the scale of its bag."""
+    if logits.is_cuda:
+        from . import cuda
+
+        return cuda.union_gradient(
+            scale, logits, targets, pins, missed, background, normaliser, labels, posteriors,
+            log_ratio, row_bag,
+        )  # fmt: skip
+    dtype = working_dtype(logits)
+    row_scale = scale.to(dtype)[row_bag][:, None]
+    if pins is not None:
+        row_scale = torch.where(pins[:, None] == PADDING, 0.0, row_scale)
+    weight = slack_weight(targets, missed, background)
+    if weight is None:
+        gradient = torch.softmax(logits, 1, dtype=dtype).mul_(-row_scale)
+    else:
+        log_prior = torch.log_softmax(logits, 1, dtype=dtype)
+        share = row_weight(weight, row_bag, pins)
+        # No more than one, whatever rounding does to numbers far from zero.
+        unasked = (log_prior + log_ratio[:, None]).clamp_(max=80.0).exp_().mul_(share)
+        unasked = torch.where(share > 0, unasked.clamp_(max=1.0), 0.0)
+        gradient = unasked.sub_(log_prior.exp_()).mul_(row_scale)
+    label = labels[row_bag].to(torch.int64)
+    own = torch.where(label >= 0, posteriors, 0.0) * row_scale
+    gradient.scatter_add_(1, label.clamp(min=0), own)
+    # Bags without a scale have no gradient, whatever their logits are.
+    uncounted = row_scale == 0
+    if bool(uncounted.any()):
+        gradient.masked_fill_(uncounted, 0.0)
+    return gradient.to(logits.dtype)
+
+
+@union.register_fake
+def _(logits, offsets, targets, pins, missed, false, background, on_impossible, on_intractable):
+    n_rows, n_bags, dtype = len(logits), len(targets), working_dtype(logits)
+    width = torch.library.get_ctx().new_dynamic_size()
+    return (
+        logits.new_empty(n_bags, dtype=torch.float64),
+        logits.new_empty(0 if logits.device.type == "cpu" else n_rows, dtype=dtype),
+        logits.new_empty((n_bags, width), dtype=torch.int32),
+        logits.new_empty((n_rows, width), dtype=dtype),
+        logits.new_empty(n_rows, dtype=dtype),
+        logits.new_empty(n_rows, dtype=torch.int32),
+        logits.new_empty(4, dtype=torch.int32),
+    )
+
+
+@union_gradient.register_fake
+def _(scale, logits, *_):
+    return logits.new_empty(logits.shape)
+
+
+def _keep(ctx, inputs, output):
+    logits, _, targets, pins, missed, _, background, *_ = inputs
+    _, normaliser, labels, posteriors, log_ratio, row_bag, counts = output
+    # Zeros in the place of what nothing depends on would be as large as what is kept.
+    ctx.set_materialize_grads(False)
+    ctx.mark_non_differentiable(normaliser, labels, posteriors, log_ratio, row_bag, counts)
+    kept = normaliser, labels, posteriors, log_ratio, row_bag
+    ctx.save_for_backward(logits, targets, pins, missed, *kept)
+    ctx.background = background
+
+
+def _backward(ctx, scale, *_):
+    if scale is None:
+        return (None,) * 9
+    logits, targets, pins, missed, *kept = ctx.saved_tensors
+    gradient = union_gradient(scale, logits, targets, pins, missed, ctx.background, *kept)
+    return gradient, *(None,) * 8
+
+
+union.register_autograd(_backward, setup_context=_keep)
+
+
+def _refuse_second_derivatives(ctx, *_):
+    raise NotImplementedError(
+        "second derivatives of union losses are not implemented; differentiate once."
+    )
+
+
+union_gradient.register_autograd(_refuse_second_derivatives)
+
+
+def _refuse_vmap(info, in_dims, *_):
+    raise NotImplementedError(NO_TRANSFORMS)
+
+
+union.register_vmap(_refuse_vmap)
+union_gradient.register_vmap(_refuse_vmap)

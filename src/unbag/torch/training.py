@@ -1,0 +1,161 @@
+"""How networks learn: steps of AdamW towards the label sets of bags, or towards a teacher."""
+
+import copy
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from .activation import Disturbance
+from .batches import Batch, LearningBags, Settings, batches
+from .network import MemberNetworks
+
+# Steps until the learning rate is reached.
+WARM_UP = 20
+# Hidden units of members that go through a step together on the CPU: few enough for its cache.
+CACHED = 2**22
+
+
+@dataclass
+class Course:
+    """What became of each step so far.
+
+    Attributes
+    ----------
+    watch : callable or None
+        Called as ``watch(iteration, log_likelihood)`` after each step; a true answer stops.
+    """
+
+    watch: Callable[[int, float], object] | None = None
+    _values: list[Tensor] = field(default_factory=list)
+
+    def completed(self, log_likelihood: Tensor) -> bool:
+        """Note a step; return whether to stop. Only who is watched waits for the device."""
+        self._values.append(log_likelihood)
+        if self.watch is None:
+            return False
+        return bool(self.watch(len(self._values), float(log_likelihood)))
+
+    @property
+    def history(self) -> np.ndarray:
+        """Log-likelihood of each step."""
+        if not self._values:
+            return np.empty(0)
+        return torch.stack(self._values).double().cpu().numpy()
+
+
+class Trainer:
+    """Networks that learn, step by step.
+
+    Parameters
+    ----------
+    network : MemberNetworks
+        Where to start; it is not changed.
+    encoder : nn.Module or None
+        Makes features of instances, and learns with the networks. It is not changed either.
+    bags : LearningBags
+        On the device.
+    settings : Settings
+    generator : torch.Generator
+        Of the device.
+    """
+
+    def __init__(
+        self,
+        network: MemberNetworks,
+        encoder: nn.Module | None,
+        bags: LearningBags,
+        settings: Settings,
+        generator: torch.Generator,
+    ) -> None:
+        device = bags.X.device
+        self.settings = settings
+        self.groups: list[MemberNetworks] = grouped(network, bags, device)
+        self.encoder: nn.Module | None = None
+        learning = [part for group in self.groups for part in group.parameters()]
+        if encoder is not None:
+            self.encoder = copy.deepcopy(encoder).to(device).train()
+            learning += list(self.encoder.parameters())
+        # Fused, a step is taken wholly or not at all, whenever it is interrupted.
+        self.optimizer = torch.optim.AdamW(
+            learning, lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
+        )
+        self.disturbance = Disturbance(settings.dropout, settings.noise, generator)
+        self.batches: Iterator[Batch] = batches(bags, network, settings, generator)
+
+    def networks(self) -> MemberNetworks:
+        """Return the networks as they are now, as one."""
+        return MemberNetworks.joined(self.groups)
+
+    def run(self, course: Course) -> bool:
+        """Take all steps.
+
+        Parameters
+        ----------
+        course : Course
+            Hears of each.
+
+        Returns
+        -------
+        bool
+            Whether it stopped the training.
+        """
+        settings = self.settings
+        for step in range(settings.max_iter):
+            for parameters in self.optimizer.param_groups:
+                parameters["lr"] = settings.learning_rate * pace(step, settings.max_iter)
+            self.optimizer.zero_grad(set_to_none=True)
+            loss = add_gradients(self.groups, self.encoder, next(self.batches), self.disturbance)
+            self.optimizer.step()
+            if course.completed(-loss / sum(group.n_members for group in self.groups)):
+                return True
+        return False
+
+
+def add_gradients(
+    groups: Sequence[MemberNetworks],
+    encoder: nn.Module | None,
+    batch: Batch,
+    disturbance: Disturbance,
+) -> Tensor:
+    """Compute the gradient of a batch, group by group; return what the bags' losses add up to."""
+    features = batch.bags.X if encoder is None else encoder(batch.bags.X)
+    # The groups' gradients meet here, so that the encoder is gone back through once.
+    given = features.detach().requires_grad_(encoder is not None)
+    total = torch.zeros((), device=given.device)
+    for group in groups:
+        inputs = disturbance.noisy(given, group.n_members)
+        loss = batch.loss(group(inputs, batch.rows, disturbance))
+        if loss.requires_grad:
+            loss.backward()
+        total += loss.detach()
+    if encoder is not None:
+        features.backward(given.grad)
+    return total * batch.weight
+
+
+def grouped(
+    network: MemberNetworks, bags: LearningBags, device: torch.device
+) -> list[MemberNetworks]:
+    """Share the members out: all together on a GPU, as many as the cache holds on a CPU."""
+    n_members = network.n_members
+    if device.type == "cpu":
+        n_units = max(weight.shape[2] for weight in network.weights) * max(len(bags.X), 1)
+        n_together = min(max(CACHED // n_units, 1), n_members)
+    else:
+        n_together = n_members
+    starts = range(0, n_members, n_together)
+    return [network.members(start, start + n_together).to(device) for start in starts]
+
+
+def pace(step: int, n_steps: int) -> float:
+    """Return what part of the learning rate a step takes: a warm-up, then half a cosine.
+
+    >>> [round(pace(step, 400), 3) for step in (0, 19, 200, 399)]
+    [0.05, 0.994, 0.5, 0.0]
+    """
+    warm = min(1.0, (step + 1) / min(WARM_UP, n_steps))
+    return warm * 0.5 * (1.0 + math.cos(math.pi * step / n_steps))

@@ -1,0 +1,337 @@
+"""Rows of logits on CUDA: two kernels read them, once each; two prepare what they need to know.
+
+``prepare_bags``
+    Lists what each bag requires, and tells every row its bag.
+``sort_bags``
+    Puts bags into queues, by how they are to be inferred. Both happen on the device, so that
+    nothing waits for it.
+``read_rows``
+    The normaliser of every row, the logits of the labels that its bag requires, and its *slack*:
+    what is left to classes that ask nothing of the label set (optional ones, the background,
+    unnoticed ones).
+``write_gradient``
+    Posterior minus prior.
+"""
+
+import triton
+import triton.language as tl
+
+# A row without an instance, as in `unbag.torch.arguments`.
+PADDING = tl.constexpr(-2)
+# Openness of a bag, beside 0 (no class is optional) and 1: what it requires is optional too.
+ALL_OPTIONAL = tl.constexpr(2)
+# As in `unbag.union.problem`: log-probabilities are no farther from zero, or infinite.
+LARGEST = tl.constexpr(1e12)
+
+
+@triton.jit
+def prepare_bags(
+    words,
+    offsets,
+    labels,
+    n_required,
+    openness,
+    row_bag,
+    n_large,
+    N_WORDS: tl.constexpr,
+    MOST_LABELS: tl.constexpr,
+    MOST_FLOATS: tl.constexpr,
+    RELAX: tl.constexpr,
+    WIDTH: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """List the classes that each bag requires, find bags with optional ones, and mark their rows.
+
+    `openness` is 1 of a bag with optional classes, and ALL_OPTIONAL of one that requires too many
+    (where RELAX says so), of which nothing is listed. `n_large` counts these, or else the bags that
+    no kernel might hold.
+
+    Targets come as words of four bytes, each 1 (required), 0 or -1 (optional).
+    """
+    bag = tl.program_id(0).to(tl.int64)
+    start = tl.load(offsets + bag)
+    end = tl.load(offsets + bag + 1)
+    for first in range(start, end, 128):
+        row = first + tl.arange(0, 128)
+        tl.store(row_bag + row, bag, mask=row < end)
+
+    column = tl.arange(0, BLOCK)
+    tl.store(labels + bag * WIDTH + tl.arange(0, WIDTH), -1)
+    # What one thread has cleared, another one fills.
+    tl.debug_barrier()
+    found = 0
+    optional = 0
+    for start_of_block in tl.static_range(0, N_WORDS, BLOCK):
+        place = start_of_block + column
+        word = tl.load(words + bag * N_WORDS + place, mask=place < N_WORDS, other=0)
+        negative = (word >> 7) & 0x01010101
+        required = word & 0x01010101 & ~negative
+        # The bytes of a word are added up by a multiplication; both counts in one sum.
+        in_word = (required * 0x01010101) >> 24
+        count = tl.sum(in_word + (((negative * 0x01010101) >> 24) << 16), 0)
+        here = count & 0xFFFF
+        optional += count >> 16
+        position = found + tl.cumsum(in_word, 0) - in_word
+        for byte in tl.static_range(4):
+            is_required = (required >> (8 * byte)) & 1
+            listed = (is_required == 1) & (position < WIDTH)
+            tl.store(labels + bag * WIDTH + position, 4 * place + byte, mask=listed)
+            position += is_required
+        found += here
+    too_many = found > MOST_LABELS
+    is_open = tl.where(optional > 0, 1, 0)
+    if RELAX:
+        # What one thread has listed, others take back.
+        tl.debug_barrier()
+        tl.store(labels + bag * WIDTH + tl.arange(0, WIDTH), -1, mask=too_many)
+        tl.store(n_required + bag, tl.where(too_many, 0, found))
+        tl.store(openness + bag, tl.where(too_many, ALL_OPTIONAL, is_open))
+    else:
+        tl.store(n_required + bag, found)
+        tl.store(openness + bag, is_open)
+        n_states = 1 << tl.minimum(found, MOST_LABELS)
+        too_many = too_many | ((end - start + 3) * n_states > MOST_FLOATS)
+    tl.atomic_add(n_large, 1, mask=too_many)
+
+
+@triton.jit
+def sort_bags(
+    n_required,
+    offsets,
+    queues,
+    queue_lengths,
+    n_bags,
+    FEW: tl.constexpr,
+    MANY: tl.constexpr,
+    LONG: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Put each bag into a queue: few labels, many of them, many rows, or too many labels to sum."""
+    bag = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = bag < n_bags
+    k = tl.load(n_required + bag, mask=inside, other=0)
+    start = tl.load(offsets + bag, mask=inside, other=0)
+    n = tl.load(offsets + bag + 1, mask=inside, other=0) - start
+    by_labels = tl.where(k <= FEW, 0, 1)
+    kind = tl.where(k > MANY, 3, tl.where(n > LONG, 2, by_labels))
+    for queue in tl.static_range(4):
+        mine = (inside & (kind == queue)).to(tl.int32)
+        first = tl.atomic_add(queue_lengths + queue, tl.sum(mine, 0))
+        place = first + tl.cumsum(mine, 0) - 1
+        tl.store(queues + queue * n_bags + place, bag, mask=mine == 1)
+
+
+@triton.jit
+def slack_weight(
+    targets,
+    relaxed,
+    missed,
+    bag,
+    c,
+    pin,
+    inside,
+    N_TARGETS: tl.constexpr,
+    PINNED: tl.constexpr,
+    MISSED: tl.constexpr,
+    BACKGROUND: tl.constexpr,
+    DTYPE: tl.constexpr,
+):
+    """Return how much of each class's probability asks nothing of the label set.
+
+    All of an optional class and of the background; of the others what goes unnoticed.
+    """
+    known = inside[:, None] & (c < N_TARGETS)[None, :]
+    y = tl.load(targets + bag[:, None] * N_TARGETS + c[None, :], mask=known, other=0)
+    optional = (y == -1) | ((y == 1) & relaxed[:, None])
+    if MISSED:
+        rate = tl.load(missed + c, mask=c < N_TARGETS, other=0.0).to(DTYPE)
+        weight = tl.where(optional, 1.0, rate[None, :])
+    else:
+        weight = optional.to(DTYPE)
+    if BACKGROUND:
+        weight = tl.where((c == N_TARGETS)[None, :], 1.0, weight)
+    if PINNED:
+        weight = tl.where((pin == -1)[:, None] | (c[None, :] == pin[:, None]), weight, 0.0)
+    return weight
+
+
+@triton.jit
+def bounded(log_share):
+    """Return log-probabilities no farther from zero than numbers can be told apart, or ``-inf``.
+
+    NaN stays what it is, which the larger of two numbers on a GPU would not.
+    """
+    too_far = (log_share < -LARGEST) & (log_share > float("-inf"))
+    return tl.where(too_far, -LARGEST, log_share)
+
+
+@triton.jit
+def posterior_of_slack(log_prior, log_ratio, weight):
+    """Return the posterior of slack: at most one, whatever rounding does far from zero."""
+    value = weight * tl.exp(tl.minimum(log_prior + log_ratio, 80.0))
+    return tl.where(weight > 0, tl.minimum(value, 1.0), 0.0)
+
+
+@triton.jit
+def grow_log_sum(largest, total, x):
+    """Add the exponentials of more columns to those of each row, kept as a peak and a sum."""
+    peak = tl.maximum(largest, tl.max(x, 1))
+    floor = tl.where(peak == float("-inf"), 0.0, peak)
+    return peak, total * tl.exp(largest - floor) + tl.sum(tl.exp(x - floor[:, None]), 1)
+
+
+@triton.jit
+def read_rows(
+    logits,
+    row_bag,
+    labels,
+    openness,
+    targets,
+    pins,
+    missed,
+    log_normaliser,
+    slack,
+    scores,
+    n_rows,
+    N_CLASSES: tl.constexpr,
+    N_TARGETS: tl.constexpr,
+    STRIDE: tl.constexpr,
+    WIDTH: tl.constexpr,
+    ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+    PINNED: tl.constexpr,
+    MISSED: tl.constexpr,
+    BACKGROUND: tl.constexpr,
+    DTYPE: tl.constexpr,
+):
+    """Compute the normaliser of each row and the log-probability of its slack; gather its scores.
+
+    The normaliser of a row that leaves nothing to any class is zero, so that all it has is
+    ``-inf``; that of one that holds NaN or infinity is NaN.
+    """
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    inside = row < n_rows
+    bag = tl.load(row_bag + row, mask=inside, other=0).to(tl.int64)
+    start_of_row = logits + row * STRIDE
+    columns = tl.arange(0, BLOCK)
+    pin = tl.full([ROWS], -1, tl.int64)
+    if PINNED:
+        pin = tl.load(pins + row, mask=inside, other=-1)
+    how_open = tl.load(openness + bag, mask=inside, other=0)
+    with_slack = MISSED or BACKGROUND
+    if not with_slack:
+        with_slack = tl.max(how_open, 0) > 0
+
+    largest = tl.full([ROWS], float("-inf"), DTYPE)
+    total = tl.zeros([ROWS], DTYPE)
+    for start in tl.static_range(0, N_CLASSES, BLOCK):
+        c = start + columns
+        here = inside[:, None] & (c < N_CLASSES)[None, :]
+        x = tl.load(start_of_row[:, None] + c[None, :], mask=here, other=float("-inf")).to(DTYPE)
+        largest, total = grow_log_sum(largest, total, x)
+    normaliser = largest + tl.log(total)
+    normaliser = tl.where(total > 0, normaliser, tl.where(total == 0, 0.0, float("nan")))
+    if PINNED:
+        # Whatever padding holds.
+        normaliser = tl.where(pin == PADDING, 0.0, normaliser)
+    tl.store(log_normaliser + row, normaliser, mask=inside)
+
+    # They have just been read, and lie in the cache.
+    j = tl.arange(0, WIDTH)
+    label = tl.load(labels + bag[:, None] * WIDTH + j[None, :], mask=inside[:, None], other=-1)
+    score = tl.load(start_of_row[:, None] + label, mask=label >= 0, other=0.0).to(DTYPE)
+    tl.store(scores + row[:, None] * WIDTH + j[None, :], score, mask=label >= 0)
+
+    log_slack = tl.full([ROWS], float("-inf"), DTYPE)
+    if with_slack:
+        largest = tl.full([ROWS], float("-inf"), DTYPE)
+        total = tl.zeros([ROWS], DTYPE)
+        for start in tl.static_range(0, N_CLASSES, BLOCK):
+            c = start + columns
+            here = inside[:, None] & (c < N_CLASSES)[None, :]
+            x = tl.load(start_of_row[:, None] + c[None, :], mask=here, other=float("-inf"))
+            weight = slack_weight(
+                targets, how_open == ALL_OPTIONAL, missed, bag, c, pin, inside,
+                N_TARGETS, PINNED, MISSED, BACKGROUND, DTYPE,
+            )  # fmt: skip
+            x = tl.where(weight > 0, x.to(DTYPE) + tl.log(weight), float("-inf"))
+            largest, total = grow_log_sum(largest, total, x)
+        log_slack = bounded(largest + tl.log(total) - normaliser)
+        log_slack = tl.where(total > 0, log_slack, float("-inf"))
+    if PINNED:
+        log_slack = tl.where(pin == PADDING, 0.0, log_slack)
+    tl.store(slack + row, log_slack, mask=inside)
+
+
+@triton.jit
+def write_gradient(
+    logits,
+    row_bag,
+    labels,
+    targets,
+    pins,
+    missed,
+    log_normaliser,
+    posteriors,
+    log_ratio,
+    bag_scale,
+    gradient,
+    n_rows,
+    N_CLASSES: tl.constexpr,
+    N_TARGETS: tl.constexpr,
+    STRIDE: tl.constexpr,
+    WIDTH: tl.constexpr,
+    ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+    PINNED: tl.constexpr,
+    MISSED: tl.constexpr,
+    BACKGROUND: tl.constexpr,
+    DTYPE: tl.constexpr,
+):
+    """Write scale times posterior minus prior; zero where the scale of a bag is zero."""
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    inside = row < n_rows
+    bag = tl.load(row_bag + row, mask=inside, other=0).to(tl.int64)
+    scale = tl.load(bag_scale + bag, mask=inside, other=0.0).to(DTYPE)
+    normaliser = tl.load(log_normaliser + row, mask=inside, other=0.0)
+    ratio = tl.load(log_ratio + row, mask=inside, other=float("-inf"))
+    with_slack = tl.max(ratio, 0) > float("-inf")
+    pin = tl.full([ROWS], -1, tl.int64)
+    if PINNED:
+        pin = tl.load(pins + row, mask=inside, other=-1)
+        scale = tl.where(pin == PADDING, 0.0, scale)
+    counted = scale != 0
+    columns = tl.arange(0, BLOCK)
+    j = tl.arange(0, WIDTH)
+    label = tl.load(labels + bag[:, None] * WIDTH + j[None, :], mask=inside[:, None], other=-1)
+    listed = label >= 0
+    # Of a bag that requires something nothing is listed where it was relaxed.
+    relaxed = tl.max(label, 1) < 0
+    posterior = tl.load(posteriors + row[:, None] * WIDTH + j[None, :], mask=listed, other=0.0)
+    for start in tl.static_range(0, N_CLASSES, BLOCK):
+        c = start + columns
+        here = inside[:, None] & (c < N_CLASSES)[None, :]
+        x = tl.load(logits + row[:, None] * STRIDE + c[None, :], mask=here, other=float("-inf"))
+        log_prior = x.to(DTYPE) - normaliser[:, None]
+        residual = -tl.exp(log_prior)
+        if with_slack:
+            weight = slack_weight(
+                targets, relaxed, missed, bag, c, pin, inside,
+                N_TARGETS, PINNED, MISSED, BACKGROUND, DTYPE,
+            )  # fmt: skip
+            residual += posterior_of_slack(log_prior, ratio[:, None], weight)
+        value = tl.where(counted[:, None], residual * scale[:, None], 0.0)
+        tl.store(gradient + row[:, None] * N_CLASSES + c[None, :], value, mask=here)
+    # Labels that the bag requires have a posterior of their own; what other threads have written
+    # there is replaced, not read, for half precision to round only once.
+    x = tl.load(logits + row[:, None] * STRIDE + label, mask=listed, other=0.0)
+    log_prior = x.to(DTYPE) - normaliser[:, None]
+    residual = posterior.to(DTYPE) - tl.exp(log_prior)
+    if MISSED:
+        rate = tl.load(missed + label, mask=listed, other=0.0).to(DTYPE)
+        if PINNED:
+            rate = tl.where((pin == -1)[:, None] | (label == pin[:, None]), rate, 0.0)
+        residual += posterior_of_slack(log_prior, ratio[:, None], rate)
+    value = tl.where(counted[:, None], residual * scale[:, None], 0.0)
+    tl.debug_barrier()
+    tl.store(gradient + row[:, None] * N_CLASSES + label, value, mask=listed)

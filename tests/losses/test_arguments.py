@@ -1,0 +1,173 @@
+"""The forms that arguments of losses may take, and what is said of those that are wrong."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'unbag[torch]'")
+
+from logit_batches import on, random_batch
+from unbag.torch import union_loss
+
+
+def packed(y):
+    """Return label sets as classes one after the other, and their offsets."""
+    sets = [np.flatnonzero(row == 1) for row in y]
+    return torch.tensor(np.concatenate(sets)), torch.tensor(np.cumsum([0, *map(len, sets)]))
+
+
+def test_label_sets_may_be_lists_or_packed(rng, device):
+    logits, offsets, y = random_batch(rng, unknown=0.0)
+    given, *rest = on(device, logits, offsets, y)
+    expected = union_loss(given, *rest)
+    lists = [np.flatnonzero(row == 1).tolist() for row in y]
+    for targets in (lists, [torch.tensor(row, dtype=torch.int64) for row in lists], packed(y)):
+        torch.testing.assert_close(union_loss(given, rest[0], targets), expected)
+    on_device = tuple(part.to(device) for part in packed(y))
+    torch.testing.assert_close(union_loss(given, rest[0], on_device), expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.int8])
+def test_label_sets_may_be_of_any_type_and_device(rng, device, dtype):
+    logits, offsets, y = random_batch(rng)
+    given, *rest = on(device, logits, offsets, y)
+    found = union_loss(given, rest[0], torch.tensor(y, dtype=dtype))
+    torch.testing.assert_close(found, union_loss(given, *rest))
+    # Every other column of a wider tensor: what is given need not be contiguous.
+    strided = torch.tensor(np.repeat(y, 2, axis=1), dtype=dtype, device=device)[:, ::2]
+    torch.testing.assert_close(union_loss(given, rest[0], strided), union_loss(given, *rest))
+
+
+def test_true_and_false_are_label_sets(rng, device):
+    logits, offsets, y = random_batch(rng, unknown=0.0)
+    given, *rest = on(device, logits, offsets, y)
+    found = union_loss(given, rest[0], torch.tensor(y == 1))
+    torch.testing.assert_close(found, union_loss(given, *rest))
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_offsets_and_lengths_may_be_of_any_integers_and_device(rng, device, dtype, elsewhere):
+    logits, offsets, y = random_batch(rng)
+    given, *rest = on(device, logits, offsets, y)
+    place = "cpu" if elsewhere else device
+    lengths = torch.tensor(np.diff(offsets), dtype=dtype, device=place)
+    expected = union_loss(given, *rest)
+    torch.testing.assert_close(union_loss(given, rest[0].to(place, dtype), rest[1]), expected)
+    torch.testing.assert_close(union_loss(given, None, rest[1], lengths=lengths), expected)
+    listed = np.diff(offsets).tolist()
+    torch.testing.assert_close(union_loss(given, None, rest[1], lengths=listed), expected)
+
+
+def test_logits_may_lie_anywhere_in_memory(rng, device):
+    """Rows with gaps between them, columns with gaps, and transposed logits."""
+    logits, offsets, y = random_batch(rng)
+    given, *rest = on(device, logits, offsets, y)
+    expected = union_loss(given, *rest)
+    expected.backward()
+    wide = torch.zeros((len(logits), 20), dtype=torch.float64, device=device)
+    for view in (
+        lambda: wide[:, 3:10],
+        lambda: wide[:, 1:15:2],
+        lambda: torch.zeros((7, len(logits)), dtype=torch.float64, device=device).T,
+    ):
+        strided = view().copy_(given.detach()).requires_grad_()
+        assert not strided.is_contiguous()
+        loss = union_loss(strided, *rest)
+        loss.backward()
+        torch.testing.assert_close(loss, expected)
+        torch.testing.assert_close(strided.grad, given.grad)
+
+
+def test_logits_may_be_expanded(device):
+    """All rows the same in memory; and a gradient without memory of its own comes in."""
+    row = torch.zeros((1, 2), device=device, requires_grad=True)
+    loss = union_loss(row.expand(4, 2), [0, 2, 4], [[0, 1], [0, 1]], reduction="none")
+    loss.sum().backward()
+    assert loss.tolist() == pytest.approx([np.log(2)] * 2)
+    assert torch.isfinite(row.grad).all()
+
+
+def test_weights_may_lie_elsewhere(rng, device):
+    given, *rest = on(device, *random_batch(rng))
+    weight = torch.tensor(rng.uniform(0.5, 2.0, len(rest[1])))
+    expected = union_loss(given, *rest, weight=weight.to(device))
+    torch.testing.assert_close(union_loss(given, *rest, weight=weight), expected)
+
+
+def test_padded_bags_without_padding_need_no_mask(rng, device):
+    logits = torch.tensor(rng.normal(size=(4, 3, 5)), device=device)
+    targets = [[0], [1, 2], [3], [0, 1, 4]]
+    flat = union_loss(logits.reshape(12, 5), [0, 3, 6, 9, 12], targets)
+    torch.testing.assert_close(union_loss(logits, targets=targets), flat)
+
+
+def test_padding_may_hold_anything(device):
+    """Not even NaN among it comes through, and instances among it are not counted."""
+    logits = torch.zeros((2, 3, 2), device=device)
+    logits[0, 2] = torch.nan
+    logits[1, 1:] = torch.inf
+    logits.requires_grad_()
+    for reduction, n in (("mean", 2), ("instances", 3)):
+        logits.grad = None
+        loss = union_loss(logits, targets=[[0, 1], [0]], lengths=[2, 1], reduction=reduction)
+        loss.backward()
+        assert loss.item() == pytest.approx(2 * np.log(2) / n)
+        assert (logits.grad[0, 2] == 0).all()
+        assert (logits.grad[1, 1:] == 0).all()
+        assert torch.isfinite(logits.grad).all()
+
+
+def test_pinned_instances_of_padded_bags(device):
+    logits = torch.zeros((1, 3, 2), device=device)
+    pins = torch.tensor([[0, -1, 1]])
+    loss = union_loss(logits, targets=[[0, 1]], lengths=[2], instance_labels=pins)
+    # The first is pinned, so that the second must be the other: the third does not count.
+    assert loss.item() == pytest.approx(2 * np.log(2))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"targets": None}, "need targets"),
+        ({"targets": torch.ones(2, 3)}, "one row per bag"),
+        ({"targets": torch.full((2, 4), 2)}, "1 .present., 0 .absent. or -1"),
+        ({"targets": [[0], [7]]}, "targets of bag 1 must be classes, 0 to 3"),
+        ({"targets": [[0]]}, "classes of 2 bags; got 1"),
+        ({"targets": (torch.tensor([0, 9]), torch.tensor([0, 1, 2]))}, "classes, 0 to 3"),
+        ({"targets": (torch.tensor([0, 1]), torch.tensor([0, 2]))}, "classes of 2 bags; got 1"),
+        ({"targets": (torch.tensor([0, 1]), torch.tensor([0, 1, 3]))}, "listed classes, 2"),
+        ({"offsets": None}, "offsets or lengths"),
+        ({"offsets": [0, 4, 3]}, "rise from 0"),
+        ({"offsets": [0, 1, 2]}, "number of instances, 3"),
+        ({"offsets": [0.0, 1.0, 3.0]}, "1-D tensor of integers"),
+        ({"offsets": None, "lengths": [4, -1]}, "must not be negative"),
+        ({"lengths": [1, 2]}, "one of them"),
+        ({"missed": 1.5}, "missed must hold probabilities"),
+        ({"false": [0.1, 0.2]}, "one for each of 4 classes"),
+        ({"weight": torch.ones(3)}, "one number per bag, 2"),
+        ({"reduction": "total"}, "reduction must be one of"),
+        ({"on_impossible": "drop"}, "on_impossible must be one of"),
+        ({"on_intractable": "drop"}, "on_intractable must be one of"),
+        ({"instance_labels": torch.zeros(2, dtype=torch.int64)}, "one class per instance"),
+        ({"instance_labels": torch.zeros(3)}, "one class per instance, integers"),
+        ({"instance_labels": torch.tensor([0, 4, -1])}, "columns of the logits, 0 to 3"),
+        ({"instance_labels": torch.tensor([0, -2, -1])}, "columns of the logits, 0 to 3"),
+        ({"mask": torch.ones(2, 2)}, "mask is for padded logits"),
+        ({"logits": torch.zeros(3, 4, dtype=torch.int64)}, "floating-point"),
+        ({"logits": torch.zeros(4)}, "must have the shape"),
+        ({"logits": torch.zeros(3, 1), "background": True}, "no class beside the background"),
+        ({"logits": torch.zeros(2, 2, 4)}, "offsets are for flat logits"),
+        (
+            {"logits": torch.zeros(2, 2, 4), "offsets": None, "mask": torch.ones(2, 3)},
+            "true where there is an instance",
+        ),
+        (
+            {"logits": torch.zeros(2, 2, 4), "offsets": None, "lengths": [1, 3]},
+            "2 bags, each at most 2",
+        ),
+    ],
+)
+def test_bad_arguments_are_named(arguments, message):
+    good = {"logits": torch.zeros(3, 4), "offsets": [0, 1, 3], "targets": [[0], [1]]}
+    with pytest.raises((ValueError, TypeError), match=message):
+        union_loss(**{**good, **arguments})

@@ -1,0 +1,167 @@
+"""The loss as a citizen of torch: derivatives, precision, compilation, transforms."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'unbag[torch]'")
+
+from logit_batches import on, random_batch
+from unbag.torch import UnionLoss, union_loss
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"reduction": "mean"},
+        {"reduction": "instances"},
+        {"reduction": "sum"},
+        {"reduction": "none"},
+        {"missed": 0.2, "false": 0.1},
+        {"on_impossible": "relax"},
+    ],
+)
+def test_gradients_agree_with_differences(rng, device, options):
+    logits, offsets, y = random_batch(rng, n_bags=4, n_classes=3, longest=3)
+    given, *rest = on(device, logits, offsets, y)
+    weight = torch.tensor(rng.uniform(0.5, 2.0, len(y)), device=device, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x: union_loss(x, *rest, **options), given)
+    assert torch.autograd.gradcheck(
+        lambda x, w: union_loss(x, *rest, weight=w, **options), (given, weight)
+    )
+
+
+def test_gradients_of_backgrounds_pins_and_padding_agree_with_differences(rng, device):
+    logits = torch.tensor(rng.normal(size=(3, 4, 4)), device=device, requires_grad=True)
+    pins = torch.full((3, 4), -1)
+    pins[0, 1], pins[1, 0] = 2, 3
+    options = {"lengths": [4, 3, 0], "background": True, "instance_labels": pins, "missed": 0.1}
+    targets = torch.tensor([[1, 0, 1], [1, -1, 0], [0, 0, 0]], device=device)
+    assert torch.autograd.gradcheck(lambda x: union_loss(x, None, targets, **options), logits)
+
+
+def test_second_derivatives_are_refused(rng, device):
+    given, *rest = on(device, *random_batch(rng))
+    (gradient,) = torch.autograd.grad(union_loss(given, *rest), given, create_graph=True)
+    with pytest.raises(NotImplementedError, match="second derivatives"):
+        gradient.sum().backward()
+
+
+def test_losses_without_gradients(rng, device):
+    given, *rest = on(device, *random_batch(rng))
+    expected = union_loss(given, *rest)
+    for found in (union_loss(given.detach(), *rest), torch.no_grad()(union_loss)(given, *rest)):
+        assert not found.requires_grad
+        assert torch.equal(found, expected.detach())
+
+
+def test_transforms_of_functions_are_refused(rng, device):
+    given, *rest = on(device, *random_batch(rng))
+    with pytest.raises(NotImplementedError, match=r"under torch.vmap and torch.func"):
+        torch.func.grad(lambda x: union_loss(x, *rest))(given.detach())
+    for logits in (given.detach(), given):
+        with pytest.raises(NotImplementedError, match=r"put all bags into one call"):
+            torch.vmap(lambda x: union_loss(x, *rest))(torch.stack([logits] * 2))
+
+
+@pytest.mark.parametrize("half", [torch.bfloat16, torch.float16])
+def test_autocast_does_not_hurt(rng, device, half):
+    logits, offsets, y = random_batch(rng)
+    given, *rest = on(device, logits, offsets, y, torch.float32)
+    with torch.autocast(device, dtype=half):
+        loss = union_loss(given * torch.ones((), device=device), *rest)
+    torch.testing.assert_close(loss, union_loss(given, *rest))
+    layer = torch.nn.Linear(7, 7, device=device)
+    with torch.autocast(device, dtype=half):
+        inside = union_loss(layer(given), *rest)
+    inside.backward()
+    assert inside.dtype == torch.float32
+    assert torch.isfinite(layer.weight.grad).all()
+
+
+@pytest.mark.parametrize("half", [torch.bfloat16, torch.float16])
+def test_gradients_in_half_precision_are_rounded_once(rng, device, half):
+    logits, offsets, y = random_batch(rng, scale=1.0)
+    given, *rest = on(device, logits, offsets, y, half)
+    exact = given.detach().to(torch.float64).requires_grad_()
+    union_loss(given, *rest, reduction="sum").backward()
+    union_loss(exact, *rest, reduction="sum").backward()
+    assert given.grad.dtype == half
+    eps = torch.finfo(half).eps
+    torch.testing.assert_close(given.grad.double(), exact.grad, rtol=eps, atol=1e-6)
+
+
+def test_the_same_batch_gives_the_same_bits(rng, device):
+    given, *rest = on(device, *random_batch(rng, n_bags=300), torch.float32)
+    found = []
+    for _ in range(3):
+        given.grad = None
+        loss = union_loss(given, *rest)
+        loss.backward()
+        found.append((loss.detach(), given.grad.clone()))
+    for loss, gradient in found[1:]:
+        assert torch.equal(loss, found[0][0])
+        assert torch.equal(gradient, found[0][1])
+
+
+def test_deterministic_algorithms_may_be_asked_for(rng, device):
+    given, *rest = on(device, *random_batch(rng))
+    torch.use_deterministic_algorithms(True)
+    try:
+        union_loss(given, *rest, reduction="instances").backward()
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert torch.isfinite(given.grad).all()
+
+
+# What torch's compiler warns of is its own.
+@pytest.mark.filterwarnings("ignore")
+def test_compilation_does_not_change_the_answer(rng, device):
+    given, *rest = on(device, *random_batch(rng))
+    module = UnionLoss()
+    expected = module(given, *rest)
+    expected.backward()
+    gradient, given.grad = given.grad, None
+    compiled = torch.compile(lambda x: module(1.0 * x, *rest), backend="aot_eager")
+    loss = compiled(given)
+    loss.backward()
+    torch.testing.assert_close(loss, expected)
+    torch.testing.assert_close(given.grad, gradient)
+
+
+def test_operators_keep_the_promises_of_custom_operators(rng):
+    """Schema, fake tensors and autograd registration, by torch's own checks."""
+    given, offsets, y = on("cpu", *random_batch(rng))
+    missed = torch.full((7,), 0.1, dtype=torch.float64)
+    for rates in ((None, None), (missed, missed)):
+        torch.library.opcheck(
+            torch.ops.unbag.union.default,
+            (given, offsets, y, None, *rates, False, "keep", "raise"),
+            test_utils=("test_schema", "test_faketensor", "test_autograd_registration"),
+        )
+
+
+def test_modules_move_with_their_rates(rng, device):
+    given, *rest = on(device, *random_batch(rng))
+    module = UnionLoss(missed=[0.1] * 7, false=0.2, reduction="sum").to(device)
+    expected = union_loss(given, *rest, missed=0.1, false=0.2, reduction="sum")
+    torch.testing.assert_close(module(given, *rest), expected)
+    assert set(module.state_dict()) == {"missed", "false"}
+    assert "reduction='sum'" in repr(module)
+    with pytest.raises(ValueError, match="reduction must be one of"):
+        UnionLoss(reduction="total")
+
+
+def test_networks_learn_from_label_sets(device):
+    """The smallest network there is finds out which feature is which class."""
+    rng = np.random.default_rng(0)
+    classes = rng.integers(0, 3, (60, 4))
+    features = torch.tensor(np.eye(3)[classes.ravel()], device=device)
+    targets = torch.tensor([[int(c in bag) for c in range(3)] for bag in classes], device=device)
+    torch.manual_seed(0)
+    network = torch.nn.Linear(3, 3, device=device, dtype=torch.float64)
+    optimizer = torch.optim.Adam(network.parameters(), lr=0.1)
+    for _ in range(60):
+        optimizer.zero_grad()
+        union_loss(network(features), torch.arange(0, 241, 4), targets).backward()
+        optimizer.step()
+    assert (network(features).argmax(1).cpu().numpy() == classes.ravel()).all()

@@ -1,0 +1,43 @@
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="networks need torch: pip install 'unbag[torch]'")
+
+from torch.utils.data import DataLoader  # noqa: E402
+
+from toys import make_colours  # noqa: E402
+from unbag.torch import MIMLDataset, collate_bags, union_loss  # noqa: E402
+
+
+def test_batches_hold_the_bags_they_are_made_of():
+    bags, y = make_colours(np.random.default_rng(0), n_bags=10)
+    dataset = MIMLDataset(bags, y, instance_labels=bags.instance_labels)
+    assert len(dataset) == 10
+    seen = list(DataLoader(dataset, batch_size=4, collate_fn=collate_bags))
+    assert [len(batch.targets) for batch in seen] == [4, 4, 2]
+    np.testing.assert_allclose(torch.cat([b.X for b in seen]), bags.X.astype(np.float32))
+    np.testing.assert_array_equal(torch.cat([b.targets for b in seen]), y)
+    known = torch.cat([b.instance_labels for b in seen])
+    np.testing.assert_array_equal(known, bags.instance_labels)
+    for batch in seen:
+        loss = union_loss(batch.X.new_zeros(len(batch.X), 3), batch.offsets, batch.targets)
+        assert loss > 0
+
+
+def test_instances_may_have_any_shape():
+    pictures = [np.zeros((n, 1, 8, 8), dtype=np.uint8) for n in (2, 1)]
+    dataset = MIMLDataset(pictures, [{"a"}, {"b", "a"}], classes=["b", "a"])
+    batch = collate_bags([dataset[0], dataset[1]])
+    assert batch.X.shape == (3, 1, 8, 8)
+    assert batch.X.dtype == torch.float32
+    assert batch.offsets.tolist() == [0, 2, 3]
+    assert batch.targets.tolist() == [[0, 1], [1, 1]]
+    assert batch.instance_labels is None
+    assert dataset.classes.tolist() == ["b", "a"]
+
+
+def test_what_does_not_fit_is_named():
+    with pytest.raises(ValueError, match="X has 2 bags, y has 1 label sets"):
+        MIMLDataset([[[1.0]], [[2.0]]], [{"a"}])
+    with pytest.raises(ValueError, match=r"instance_labels must hold .* shape \(2,\)"):
+        MIMLDataset([[[1.0], [2.0]]], [{"a"}], instance_labels=[0])

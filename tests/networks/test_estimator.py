@@ -1,0 +1,211 @@
+"""What `ORNetwork` does beyond the contract of all estimators."""
+
+import sys
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="networks need torch: pip install 'unbag[torch]'")
+
+import unbag  # noqa: E402
+from toys import ROLES, answers, assert_equal, make_colours, word_lines  # noqa: E402
+from unbag import Bags  # noqa: E402
+from unbag._extras import MISSING, MissingExtraError  # noqa: E402
+from unbag.fitting.solvers import InterruptedFitWarning  # noqa: E402
+from unbag.models import ModelFileError  # noqa: E402
+from unbag.torch import ORNetwork  # noqa: E402
+from unbag.torch import batches as batches_of_bags  # noqa: E402
+
+BAGS, Y = make_colours(np.random.default_rng(0), n_bags=60, largest=3)
+
+
+def network(**parameters):
+    small = {"hidden": (24, 24), "n_members": 2, "max_iter": 60, "device": "cpu"}
+    return ORNetwork(**{**small, "learning_rate": 0.02, "random_state": 0, **parameters})
+
+
+def accuracy(model, bags=BAGS):
+    return np.mean(model.predict_instances(bags) == bags.instance_labels)
+
+
+def test_saved_and_loaded_models_answer_alike(tmp_path):
+    for parameters in ({}, {"encoding": "quantile", "context_units": 0, "background": True}):
+        model = network(**parameters).fit(BAGS, Y)
+        model.save(tmp_path / "m.unbag")
+        again = unbag.load(tmp_path / "m.unbag")
+        assert_equal(answers(again, BAGS, Y), answers(model, BAGS, Y))
+        assert again.get_params() == model.get_params()
+
+
+def test_a_file_with_arrays_that_do_not_match_is_refused(tmp_path):
+    model = network().fit(BAGS, Y)
+    model.weights_[1] = model.weights_[1][:, :-1]
+    model.save(tmp_path / "m.unbag")
+    with pytest.raises(ModelFileError, match="do not fit together"):
+        unbag.load(tmp_path / "m.unbag")
+
+
+def test_without_torch_one_line_says_what_to_install(tmp_path, monkeypatch):
+    network().fit(BAGS, Y).save(tmp_path / "m.unbag")
+    for name in [name for name in sys.modules if name.startswith("unbag.torch")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingExtraError) as error:
+        unbag.load(tmp_path / "m.unbag")
+    assert str(error.value) == MISSING["torch"]
+
+
+def test_a_callback_watches_and_stops():
+    seen = []
+
+    def watch(iteration, log_likelihood):
+        seen.append((iteration, log_likelihood))
+        return iteration == 7
+
+    model = network(callback=watch).fit(BAGS, Y)
+    assert [iteration for iteration, _ in seen] == list(range(1, 8))
+    np.testing.assert_allclose(model.history_, [value for _, value in seen], rtol=1e-6)
+    assert model.n_iter_ == 7
+    assert model.converged_
+    # Watching a fit does not change it.
+    np.testing.assert_array_equal(network().fit(BAGS, Y).history_[:7], model.history_)
+
+
+def test_an_interrupted_fit_keeps_what_it_has():
+    def interrupt(iteration, _):
+        if iteration == 5:
+            raise KeyboardInterrupt
+
+    with pytest.warns(InterruptedFitWarning, match="last completed iteration, 5"):
+        model = network(callback=interrupt).fit(BAGS, Y)
+    assert model.n_iter_ == 5
+    assert not model.converged_
+    stopped = network(callback=lambda iteration, _: iteration == 5).fit(BAGS, Y)
+    assert_equal(answers(model, BAGS, Y), answers(stopped, BAGS, Y))
+
+
+def test_verbose_shows_progress(capsys):
+    network(max_iter=3, verbose=1).fit(BAGS, Y)
+    assert "iteration 3/3  log-likelihood" in capsys.readouterr().err
+
+
+def test_a_warm_start_goes_on():
+    first = network(max_iter=40).fit(BAGS, Y)
+    before = first.log_likelihood_
+    again = first.set_params(warm_start=True, learning_rate=1e-6, max_iter=1).fit(BAGS, Y)
+    assert again.log_likelihood_ == pytest.approx(before, rel=1e-2)
+    with pytest.raises(ValueError, match="warm_start needs the classes of the last fit"):
+        again.fit(BAGS, Y[:, :2])
+
+
+def test_known_instances_weights_and_batches():
+    known = np.where(np.arange(BAGS.n_instances) % 2, BAGS.instance_labels, -1)
+    taught = network().fit(BAGS, Y, instance_labels=known)
+    assert accuracy(taught) > 0.9
+    weight = np.ones(len(BAGS))
+    np.testing.assert_array_equal(
+        network().fit(BAGS, Y, sample_weight=weight).history_, network().fit(BAGS, Y).history_
+    )
+    ignored = np.arange(len(BAGS)) < 30
+    wrong = np.where(ignored[:, None], np.roll(Y, 1, axis=1), Y)
+    model = network(scaling=None).fit(BAGS, wrong, sample_weight=~ignored)
+    assert accuracy(model) > 0.9
+    assert accuracy(network(batch_size=16).fit(BAGS, Y)) > 0.9
+
+
+def test_too_many_bags_for_memory_come_in_batches(monkeypatch):
+    monkeypatch.setattr(batches_of_bags, "FULL_BATCH", 5000)
+    assert accuracy(network().fit(BAGS, Y)) > 0.9
+
+
+def test_rounds_of_distillation():
+    model = network(distill=1).fit(BAGS, Y)
+    assert model.n_iter_ == 120
+    assert accuracy(model) > 0.9
+
+
+@pytest.mark.parametrize("background", [True, "auto"])
+def test_background(background):
+    bags, y = make_colours(np.random.default_rng(0), n_bags=150, background=0.3, n_classes=2)
+    model = network(background=background, max_iter=150).fit(bags, y)
+    assert model.has_background_
+    assert ("background_scores_" in vars(model)) == (background == "auto")
+    assert model.predict_instances_proba(bags).shape == (bags.n_instances, 3)
+    assert accuracy(model, bags) > 0.85
+
+
+def test_an_encoder_learns_with_the_networks():
+    encoder = torch.nn.Sequential(torch.nn.Linear(2, 8), torch.nn.Dropout(0.1), torch.nn.Tanh())
+    before = encoder[0].weight.detach().clone()
+    model = network(encoder=encoder).fit(BAGS, Y)
+    assert torch.equal(encoder[0].weight, before)
+    assert not torch.equal(model.encoder_[0].weight, before)
+    assert model.weights_[0].shape == (2, 8, 24)
+    assert accuracy(model) > 0.9
+    again = network(encoder=encoder).fit(BAGS, Y)
+    np.testing.assert_array_equal(
+        again.predict_instances_proba(BAGS), model.predict_instances_proba(BAGS)
+    )
+    with pytest.raises(ModelFileError, match="no encoder"):
+        model.save("m.unbag")
+
+
+def test_answers_do_not_depend_on_how_many_bags_are_asked_about(monkeypatch):
+    model = network().fit(BAGS, Y)
+    whole = model.predict_instances_proba(BAGS)
+    monkeypatch.setattr(sys.modules["unbag.torch.answers"], "SCORED_AT_ONCE", 100)
+    np.testing.assert_allclose(model.predict_instances_proba(BAGS), whole, rtol=1e-12)
+
+
+def test_impossible_bags_are_relaxed_and_named():
+    y = Y.copy()
+    y[0] = 1
+    bags = Bags(np.delete(BAGS.X, slice(1, BAGS.offsets[1]), axis=0),
+                np.append(0, BAGS.offsets[1:] - BAGS.offsets[1] + 1))  # fmt: skip
+    with pytest.warns(unbag.union.ImpossibleBagWarning):
+        model = network().fit(bags, y)
+    assert list(model.relaxed_) == [0]
+
+
+def test_weights_that_overflow_are_an_error():
+    with pytest.raises(ValueError, match="lower learning_rate"):
+        network(learning_rate=1e30).fit(BAGS, Y)
+
+
+def test_devices_that_are_not_there():
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    model = network().fit(BAGS, Y)
+    with pytest.raises(ValueError, match="finds no CUDA"):
+        network(device="cuda").fit(BAGS, Y)
+    # Models from a machine with a GPU answer here as well.
+    assert accuracy(model.set_params(device="cuda")) > 0.9
+
+
+@pytest.fixture
+def words(tmp_path):
+    path = tmp_path / "words.csv"
+    path.write_text("\n".join(word_lines(30)))
+    return path
+
+
+def test_the_network_on_the_command_line(words, capsys):
+    from unbag.cli import main
+
+    model, out = words.with_name("m.unbag"), words.with_name("out.csv")
+    for command in (
+        ("fit", words, *ROLES, "-o", model, "--model", "network", "--max-iter", "2",
+         "--background", "no"),
+        ("annotate", model, words, "-o", out),
+        ("predict", model, words, "-o", out),
+        ("evaluate", model, words),
+        ("report", model, words, "-o", words.with_name("report.html")),
+    ):  # fmt: skip
+        with pytest.raises(SystemExit) as left:
+            main(list(map(str, command)))
+        assert not left.value.code, capsys.readouterr().err
+    assert type(unbag.load(model)) is ORNetwork
+    with pytest.raises(SystemExit) as left:
+        main(["fit", str(words), "-o", str(model), "--model", "network", "--kernel", "1"])
+    assert left.value.code == 2
+    assert "--kernel is an option of linear models" in capsys.readouterr().err
