@@ -6,9 +6,7 @@ gradient another: by kernels of our own, which also draw the units to drop, sinc
 longer to draw them than to multiply.
 """
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,8 +15,7 @@ from torch import Tensor
 
 from unbag._compile import kernel
 
-# Entries of an array from which a second thread repays itself.
-WORTHWHILE = 2**17
+from .threads import in_shares
 
 
 @dataclass(frozen=True)
@@ -202,25 +199,6 @@ def bag_sums(values: Tensor, rows: BagRows) -> Tensor:
     return torch.segment_reduce(
         values.contiguous(), "sum", lengths=lengths, axis=1, unsafe=True, initial=0.0
     )
-
-
-def in_shares(work: Any, array: Tensor) -> None:
-    """Call ``work(start, stop)`` over the rows of all members, on as many threads as torch has."""
-    n_rows = array.shape[0] * array.shape[1]
-    n_threads = min(torch.get_num_threads(), array.numel() // WORTHWHILE + 1)
-    cuts = np.linspace(0, n_rows, n_threads + 1).astype(int)
-    shares = list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
-    # The last share is this thread's own.
-    others = [threads().submit(work, *share) for share in shares[:-1]]
-    work(*shares[-1])
-    for other in others:
-        other.result()
-
-
-@cache
-def threads() -> ThreadPoolExecutor:
-    """Return the threads that help this one; they sleep while there is nothing to do."""
-    return ThreadPoolExecutor(max(torch.get_num_threads() - 1, 1))
 
 
 @kernel

@@ -1,14 +1,18 @@
 """What networks learn from in each step, and the loss of it."""
 
+import operator
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from unbag.union import IntractableBagError
+from unbag.fitting.noise import NoiseCounts, expected_counts
+from unbag.union import IntractableBagError, UnionProblem
+from unbag.union.noise import Rates, infer_noisily
 from unbag.union.policy import OnIntractable
 
 from .activation import BagRows
@@ -58,6 +62,13 @@ class LearningBags:
     ids: np.ndarray
     teacher: np.ndarray | None = None
 
+    def problem(self) -> UnionProblem:
+        """Return the label sets for inference: the background is optional in every bag."""
+        y = self.targets
+        if self.background:
+            y = np.hstack([y, np.full((len(y), 1), -1, dtype=y.dtype)])
+        return UnionProblem(self.offsets, y, self.pins)
+
     def chosen(self, bags: np.ndarray) -> "LearningBags":
         """Return some of the bags."""
         sizes = np.diff(self.offsets)[bags]
@@ -85,8 +96,6 @@ class Settings:
     dropout: float
     noise: float
     batch_size: int | None
-    missed: float
-    false: float
     on_intractable: OnIntractable
 
     @classmethod
@@ -104,10 +113,10 @@ class Batch:
         self.device: torch.device = bags.X.device
         self.rows: BagRows = BagRows.of(bags.offsets, self.device)
         self.teacher: Tensor | None = self._tensor(bags.teacher, torch.float32)
-        weight = np.ones(len(bags.targets)) if bags.weight is None else bags.weight
+        self._bag_weight = np.ones(len(bags.targets)) if bags.weight is None else bags.weight
         #: What the bags count together.
-        self.weight: float = float(weight.sum())
-        row_weight = np.repeat(weight, np.diff(bags.offsets))
+        self.weight: float = float(self._bag_weight.sum())
+        row_weight = np.repeat(self._bag_weight, np.diff(bags.offsets))
         self.row_weight: Tensor = torch.as_tensor(row_weight, dtype=torch.float32).to(self.device)
         self._repeated: dict[int, dict[str, Tensor | None]] = {}
 
@@ -131,12 +140,14 @@ class Batch:
             }
         return self._repeated[n_members]
 
-    def loss(self, logits: Tensor) -> Tensor:
+    def loss(self, logits: Tensor, rates: Rates | None = None) -> Tensor:
         """Return the members' mean losses per bag, added up.
 
         Parameters
         ----------
         logits : Tensor of shape (n_members, n_instances, n_columns)
+        rates : Rates, optional
+            How often label sets are wrong, of shape (1, n_columns) each.
 
         Returns
         -------
@@ -154,13 +165,50 @@ class Batch:
                 logits.flatten(0, 1),
                 **self.repeated(n_members),  # pyright: ignore[reportArgumentType]
                 background=self.bags.background,
-                missed=settings.missed or None,
-                false=settings.false or None,
+                **self._rates_of_classes(rates),
                 on_intractable=settings.on_intractable,
             )
         except IntractableBagError as error:
             raise error.with_ids(np.tile(self.bags.ids, n_members)) from None
         return mean * n_members
+
+    def _rates_of_classes(self, rates):
+        """Return rates as the loss takes them: of no column for the background, nor of zeros."""
+        n_classes = self.bags.targets.shape[1]
+        named = {} if rates is None else rates._asdict()
+        return {
+            kind: torch.as_tensor(rate[0, :n_classes], dtype=torch.float32, device=self.device)
+            for kind, rate in named.items()
+            if rate.any()
+        }
+
+    @cached_property
+    def _problem(self):
+        return self.bags.problem()
+
+    def noise_counts(self, logits: Tensor, rates: Rates) -> NoiseCounts:
+        """Count how often labels are expected to be wrong, added up over members.
+
+        Parameters
+        ----------
+        logits : Tensor of shape (n_members, n_instances, n_columns)
+        rates : Rates
+            The present ones.
+
+        Returns
+        -------
+        NoiseCounts
+        """
+        problem = self._problem
+        counts = []
+        for log_prior in torch.log_softmax(logits.detach().double(), 2).cpu().numpy():
+            answer, relaxed = infer_noisily(
+                problem, log_prior, rates, method="auto", tolerance=1e-9, n_jobs=None,
+                on_impossible="keep", on_intractable=self.settings.on_intractable,
+            )  # fmt: skip
+            known = np.where((problem.y != -1) & ~relaxed, self._bag_weight[:, None], 0.0)
+            counts.append(expected_counts(answer, problem.offsets, known))
+        return reduce(operator.add, counts)
 
 
 def batches(

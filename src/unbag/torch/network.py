@@ -98,6 +98,10 @@ class MemberNetworks(nn.Module):
         """Number of networks."""
         return len(self.weights[0])
 
+    def n_multiplications(self, n_instances: int) -> int:
+        """Return how many multiplications it takes to score instances."""
+        return n_instances * sum(part.numel() for part in (*self.weights, *self.context))
+
     def members(self, start: int, stop: int) -> "MemberNetworks":
         """Return copies of some of the networks."""
         return MemberNetworks(*(
