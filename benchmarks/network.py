@@ -94,18 +94,20 @@ def fitted(settings, bags, y):
 class StepsByTurns(Trainer):
     """Takes turns with the matrix products of its steps, and notes the seconds of both."""
 
+    clock = staticmethod(time.perf_counter)
+
     def __init__(self, network, encoder, bags, *arguments):
         super().__init__(network, encoder, bags, *arguments)
         self.products = MatrixProducts(self.groups, len(bags.X), len(bags.targets))
         self.seconds: dict[str, list[float]] = {"step": [], "products": []}
 
     def _learn_from(self, *arguments):
-        started = time.perf_counter()
+        started = self.clock()
         loss = super()._learn_from(*arguments)
-        between = time.perf_counter()
+        between = self.clock()
         self.products.run()
         self.seconds["step"].append(between - started)
-        self.seconds["products"].append(time.perf_counter() - between)
+        self.seconds["products"].append(self.clock() - between)
         return loss
 
 
@@ -237,7 +239,12 @@ def main():
             help="a parameter of the network, such as n_members=4",
         )  # fmt: skip
     commands.choices["accuracy"].add_argument("--folds", type=folds_in, default=range(N_FOLDS))
-    commands.choices["cost"].add_argument("--steps", type=int, default=30)
+    costing = commands.choices["cost"]
+    costing.add_argument("--steps", type=int, default=30)
+    costing.add_argument(
+        "--busy", action="store_true",
+        help="one thread, by processor time: for machines with other things to do",
+    )  # fmt: skip
     commands.add_parser("collect").add_argument("files", nargs="+", help="what was printed")
     given = parser.parse_args()
     if given.command == "export":
@@ -246,6 +253,9 @@ def main():
         collect(given.files)
     else:
         settings = {"random_state": 0, "device": given.device, **dict(given.set)}
+        if given.command == "cost" and given.busy:
+            torch.set_num_threads(1)
+            StepsByTurns.clock = staticmethod(time.process_time)
         say({**machine(given.device), "settings": dict(given.set)})
         for path in given.files:
             if given.command == "accuracy":
