@@ -24,7 +24,8 @@ BAGS, Y = make_colours(np.random.default_rng(0), n_bags=60, largest=3)
 
 
 def network(**parameters):
-    small = {"hidden": (24, 24), "n_members": 2, "max_iter": 60, "device": "cpu"}
+    # On the GPU where there is one.
+    small = {"hidden": (24, 24), "n_members": 2, "max_iter": 60}
     return ORNetwork(**{**small, "learning_rate": 0.02, "random_state": 0, **parameters})
 
 

@@ -18,7 +18,8 @@ BAG = np.repeat(np.arange(len(BAGS)), BAGS.sizes)
 
 
 def network(**parameters):
-    small = {"hidden": (24, 24), "n_members": 2, "max_iter": 100, "device": "cpu"}
+    # On the GPU where there is one.
+    small = {"hidden": (24, 24), "n_members": 2, "max_iter": 100}
     return ORNetwork(**{**small, "learning_rate": 0.01, "random_state": 0, **parameters})
 
 
