@@ -1,27 +1,35 @@
-"""Cross-validate the network on data sets that lie in files of their own.
+"""What the network at its defaults gets right, and what a fit costs.
 
-    python benchmarks/network.py --export letter-carroll --draw 0 --output carroll.npz
-    python benchmarks/network.py --data-set carroll.npz --folds 0..9 --device cuda
+    python benchmarks/network.py export letter-carroll --draw 0 --output carroll.npz
+    python benchmarks/network.py accuracy carroll.npz --device cuda > accuracy.jsonl
+    python benchmarks/network.py cost carroll.npz > cost.jsonl
+    python benchmarks/network.py collect accuracy.jsonl cost.jsonl
 
-The first command writes bags, label sets, instance labels and the folds of the experiments; the
-second reads nothing else, so that it runs where little more than torch is installed. It prints one
-line of JSON per fold: accuracy on the instances of its test bags (inductive) and on those of its
-training bags, given their label sets (transductive); then one with the means, and one of a fit to
-all bags.
+`export` writes bags, label sets, instance labels and the folds of the experiments; all else reads
+nothing but that, so that it runs where little more than torch is installed. `accuracy` prints one
+line of JSON per fold: the share of instances that are labelled right in its test bags (inductive);
+then one with the mean, and one of a fit to all bags, given their label sets (transductive). `cost`
+compares a step of a fit with its matrix products alone, by turns, and says how long a fit is to
+take. `collect` writes what the others printed to `benchmarks/results/network.json`.
 """
 
 import argparse
 import ast
 import json
+import os
+import platform
 import time
+from pathlib import Path
 
 import numpy as np
 import torch
 
 from unbag import Bags
 from unbag.torch import ORNetwork
+from unbag.torch.training import Trainer
 
 N_FOLDS = 10
+RESULTS = Path(__file__).parent / "results" / "network.json"
 
 
 def export(name, draw, path):
@@ -42,24 +50,148 @@ def load_exported(path):
     return {"data": str(data["name"]), "draw": int(data["draw"])}, bags, data["y"], data["fold"]
 
 
-def told_right(said, bags):
-    return float(np.mean(said == bags.instance_labels))
+def share_right(labels, bags):
+    return float(np.mean(labels == bags.instance_labels))
 
 
-def fit_and_measure(settings, bags, y, train, test):
-    started = time.perf_counter()
-    model = ORNetwork(**settings).fit(bags[train], y[train])
-    seconds = time.perf_counter() - started
-    measured = {
-        "transductive": told_right(model.annotate(bags[train], y[train]), bags[train]),
-        "log_likelihood_per_training_bag": model.log_likelihood_ / len(train),
-        "seconds": seconds,
-    }
-    if len(test):
+# Accuracy
+
+
+def cross_validate(path, folds, settings):
+    """Fit to all folds but one, for each of them, and to all bags."""
+    of_data, bags, y, fold = load_exported(path)
+    every = np.arange(len(bags))
+    # Kernels are compiled for the machine once, which is not what is timed here.
+    _, compiling = fitted({**settings, "max_iter": 1}, bags, y)
+    records = []
+    for k in folds:
+        train, test = every[fold != k], every[fold == k]
+        model, seconds = fitted(settings, bags[train], y[train])
         held_out = bags[test]
-        measured["inductive"] = told_right(model.predict_instances(held_out), held_out)
-        measured["held_out_score"] = model.score(held_out, y[test])
-    return measured
+        records.append({
+            "inductive": share_right(model.predict_instances(held_out), held_out),
+            "held_out_score": model.score(held_out, y[test]),
+            "seconds": seconds,
+        })  # fmt: skip
+        say({**of_data, "fold": k, **records[-1]})
+    mean = {name: float(np.mean([record[name] for record in records])) for name in records[0]}
+    total = sum(record["seconds"] for record in records)
+    say({**of_data, "folds": len(records), **mean, "seconds": total, "first_seconds": compiling})
+    model, seconds = fitted(settings, bags, y)
+    right = share_right(model.annotate(bags, y), bags)
+    say({**of_data, "transductive": right, "seconds": seconds})
+
+
+def fitted(settings, bags, y):
+    started = time.perf_counter()
+    model = ORNetwork(**settings).fit(bags, y)
+    return model, time.perf_counter() - started
+
+
+# Cost
+
+
+class StepsByTurns(Trainer):
+    """Takes turns with the matrix products of its steps, and notes the seconds of both."""
+
+    clock = staticmethod(time.perf_counter)
+
+    def __init__(self, network, encoder, bags, *arguments):
+        super().__init__(network, encoder, bags, *arguments)
+        self.products = MatrixProducts(self.groups, len(bags.X), len(bags.targets))
+        self.seconds: dict[str, list[float]] = {"step": [], "products": []}
+
+    def _learn_from(self, *arguments):
+        started = self.clock()
+        loss = super()._learn_from(*arguments)
+        between = self.clock()
+        self.products.run()
+        self.seconds["step"].append(between - started)
+        self.seconds["products"].append(self.clock() - between)
+        return loss
+
+
+class MatrixProducts:
+    """The matrix products of a step, and nothing else."""
+
+    def __init__(self, groups, n_rows, n_bags):
+        self.triples = []
+        for group in groups:
+            n_members = group.n_members
+            for layer, weight in enumerate(group.weights):
+                self._add(n_members, n_rows, *weight.shape[1:], needs_inputs=layer > 0)
+            if len(group.context):
+                units, _, effect = group.context
+                self._add(n_members, n_rows, *units.shape[1:])
+                self._add(n_members, n_bags, *effect.shape[1:])
+
+    def _add(self, n_members, n_rows, n_in, n_out, needs_inputs=True):
+        shapes = (n_rows, n_in), (n_in, n_out), (n_rows, n_out)
+        inputs, weight, outputs = (torch.rand(n_members, *shape) for shape in shapes)
+        self.triples.append((inputs, weight, outputs))
+        self.triples.append((inputs.mT, outputs, torch.empty_like(weight)))
+        if needs_inputs:
+            self.triples.append((outputs, weight.mT, torch.empty_like(inputs)))
+
+    @property
+    def n_operations(self):
+        """Multiplications and additions."""
+        return sum(2 * first.numel() * second.shape[2] for first, second, _ in self.triples)
+
+    def run(self):
+        """Multiply."""
+        for first, second, result in self.triples:
+            torch.bmm(first, second, out=result)
+
+
+def compare_cost(path, n_steps, settings):
+    """Print how much longer steps take than their matrix products."""
+    import unbag.torch.estimator as estimator
+
+    of_data, bags, y, _ = load_exported(path)
+    trainers = []
+
+    def watched(*arguments):
+        trainers.append(StepsByTurns(*arguments))
+        return trainers[-1]
+
+    estimator.Trainer, unwatched = watched, estimator.Trainer
+    try:
+        ORNetwork(**{**settings, "max_iter": n_steps}).fit(bags, y)
+    finally:
+        estimator.Trainer = unwatched
+    (trainer,) = trainers
+    # Of neighbours, which met the same machine; the first step compiles.
+    step, products = (np.array(trainer.seconds[name][1:]) for name in ("step", "products"))
+    operations, max_iter = trainer.products.n_operations, ORNetwork().max_iter
+    say({
+        **of_data,
+        "fit_teraflop": operations * max_iter / 1e12,
+        "gigaflops_of_products": operations / products.min() / 1e9,
+        "step_ms": 1e3 * step.min(),
+        "products_ms": 1e3 * products.min(),
+        "ratio_of_best": step.min() / products.min(),
+        "ratio_of_medians": float(np.median(step) / np.median(products)),
+        "fit_seconds_at_best": max_iter * step.min(),
+    })  # fmt: skip
+
+
+# What is printed
+
+
+def machine(device):
+    on_gpu = torch.cuda.is_available() and device != "cpu"
+    model = platform.processor()
+    if Path("/proc/cpuinfo").exists():
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        model = next((x.split(":")[1].strip() for x in lines if x.startswith("model name")), model)
+    return {
+        "machine": torch.cuda.get_device_name() if on_gpu else model,
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+    }
 
 
 def say(record):
@@ -67,16 +199,17 @@ def say(record):
     print(json.dumps(rounded), flush=True)
 
 
-def cross_validate(path, folds, settings):
-    named, bags, y, fold = load_exported(path)
-    every = np.arange(len(bags))
-    records = []
-    for k in folds:
-        records.append(fit_and_measure(settings, bags, y, every[fold != k], every[fold == k]))
-        say({**named, "fold": k, **records[-1]})
-    means = {name: float(np.mean([record[name] for record in records])) for name in records[0]}
-    say({**named, "fold": "mean", **means})
-    say({**named, "fold": "none", **fit_and_measure(settings, bags, y, every, every[:0])})
+def collect(paths):
+    """Write all records, each run's under the machine that its first line names."""
+    runs = {}
+    for path in paths:
+        header, *records = [json.loads(line) for line in Path(path).read_text().splitlines()]
+        runs.setdefault(json.dumps(header), []).extend(records)
+    lines = []
+    for header, records in runs.items():
+        listed = ",\n".join(f"    {json.dumps(record)}" for record in records)
+        lines.append(f'  {header[:-1]}, "records": [\n{listed}\n  ]}}')
+    RESULTS.write_text("[\n" + ",\n".join(lines) + "\n]\n")
 
 
 def folds_in(text):
@@ -92,26 +225,43 @@ def setting(text):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--export", metavar="NAME", help="a data set of the experiments")
-    parser.add_argument("--draw", type=int, default=0, help="of the letters")
-    parser.add_argument("--output", help="the file that --export writes")
-    parser.add_argument("--data-set", action="append", default=[], help="an exported file")
-    parser.add_argument("--folds", type=folds_in, default=range(N_FOLDS))
-    parser.add_argument("--device", default="auto")
-    parser.add_argument(
-        "--set", type=setting, action="append", default=[], metavar="NAME=VALUE",
-        help="a parameter of the network, such as n_members=4",
+    commands = parser.add_subparsers(dest="command", required=True)
+    exporting = commands.add_parser("export", help="write a data set of the experiments to a file")
+    exporting.add_argument("name")
+    exporting.add_argument("--draw", type=int, default=0, help="of the letters")
+    exporting.add_argument("--output", required=True)
+    for command in ("accuracy", "cost"):
+        measuring = commands.add_parser(command)
+        measuring.add_argument("files", nargs="+", help="written by export")
+        measuring.add_argument("--device", default="auto" if command == "accuracy" else "cpu")
+        measuring.add_argument(
+            "--set", type=setting, action="append", default=[], metavar="NAME=VALUE",
+            help="a parameter of the network, such as n_members=4",
+        )  # fmt: skip
+    commands.choices["accuracy"].add_argument("--folds", type=folds_in, default=range(N_FOLDS))
+    costing = commands.choices["cost"]
+    costing.add_argument("--steps", type=int, default=30)
+    costing.add_argument(
+        "--busy", action="store_true",
+        help="one thread, by processor time: for machines with other things to do",
     )  # fmt: skip
+    commands.add_parser("collect").add_argument("files", nargs="+", help="what was printed")
     given = parser.parse_args()
-    if given.export:
-        export(given.export, given.draw, given.output)
-    settings = {"random_state": 0, "device": given.device, **dict(given.set)}
-    if given.data_set:
-        on_gpu = torch.cuda.is_available() and given.device != "cpu"
-        machine = torch.cuda.get_device_name() if on_gpu else f"{torch.get_num_threads()} threads"
-        say({"torch": torch.__version__, "machine": machine, "settings": str(dict(given.set))})
-    for path in given.data_set:
-        cross_validate(path, given.folds, settings)
+    if given.command == "export":
+        export(given.name, given.draw, given.output)
+    elif given.command == "collect":
+        collect(given.files)
+    else:
+        settings = {"random_state": 0, "device": given.device, **dict(given.set)}
+        if given.command == "cost" and given.busy:
+            torch.set_num_threads(1)
+            StepsByTurns.clock = staticmethod(time.process_time)
+        say({**machine(given.device), "settings": dict(given.set)})
+        for path in given.files:
+            if given.command == "accuracy":
+                cross_validate(path, given.folds, settings)
+            else:
+                compare_cost(path, given.steps, settings)
 
 
 if __name__ == "__main__":

@@ -97,6 +97,17 @@ def streamed():
     return model.partial_fit(bags[6:], y[6:])
 
 
+def fitted_network():
+    """Fit networks with a background, to label sets that may be wrong."""
+    from unbag.torch import ORNetwork
+
+    model = ORNetwork(
+        (4, 3), context_units=2, encoding="quantile", n_members=2, max_iter=3, background=True,
+        missed="learn-per-class", false=0.1, device="cpu", random_state=0,
+    )  # fmt: skip
+    return model.fit(*TRAINING)
+
+
 RECIPES = {
     **{name: lambda kind=kind: fitted_model(kind) for name, kind in MODELS.items()},
     **{f"OnInstances-{name}": lambda kind=kind: fitted_scaler(kind)
@@ -108,6 +119,7 @@ RECIPES = {
     "BagPipeline": fitted_pipeline,
     "ORLogisticRegression-background": fitted_background,
     "ORLogisticRegression-stream": streamed,
+    "ORNetwork": fitted_network,
 }  # fmt: skip
 
 

@@ -35,8 +35,8 @@ if importlib.util.find_spec("torch") is not None:
 def modules():
     for folder in map(importlib.import_module, FOLDERS):
         for module in pkgutil.iter_modules(folder.__path__, f"{folder.__name__}."):
-            # Triton's kernels can be loaded only where there is a GPU for them.
-            if module.name not in ("unbag.torch.cuda", "unbag.torch.triton_kernels"):
+            # Kernels of Triton's can be loaded only where there is a GPU for them.
+            if not module.name.startswith(("unbag.torch.cuda", "unbag.torch.triton_")):
                 yield module
 
 

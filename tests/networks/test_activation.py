@@ -61,7 +61,8 @@ def test_dropped_units_pass_no_gradient_back():
     x = torch.ones(2, 9, 64, requires_grad=True)
     kept = activate(x * 1.0, torch.zeros(2, 1, 64), one_bag(9, CPU), disturbance(0.5))
     kept.sum().backward()
-    torch.testing.assert_close(x.grad, (kept.detach() > 0).float())
+    torch.testing.assert_close(x.grad, 2.0 * (kept.detach() > 0))
+    torch.testing.assert_close(kept.detach(), x.grad)
 
 
 def test_threads_change_nothing():

@@ -1,11 +1,15 @@
 """What `ORNetwork` does beyond the contract of all estimators."""
 
+import copy
+import pickle
 import sys
 
 import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="networks need torch: pip install 'unbag[torch]'")
+
+from sklearn.base import clone  # noqa: E402
 
 import unbag  # noqa: E402
 from toys import ROLES, answers, assert_equal, make_colours, word_lines  # noqa: E402
@@ -20,7 +24,8 @@ BAGS, Y = make_colours(np.random.default_rng(0), n_bags=60, largest=3)
 
 
 def network(**parameters):
-    small = {"hidden": (24, 24), "n_members": 2, "max_iter": 60, "device": "cpu"}
+    # On the GPU where there is one.
+    small = {"hidden": (24, 24), "n_members": 2, "max_iter": 60}
     return ORNetwork(**{**small, "learning_rate": 0.02, "random_state": 0, **parameters})
 
 
@@ -113,6 +118,46 @@ def test_known_instances_weights_and_batches():
     assert accuracy(network(batch_size=16).fit(BAGS, Y)) > 0.9
 
 
+def test_unknown_labels_ask_nothing():
+    rng = np.random.default_rng(0)
+    hidden = np.where(rng.random(Y.shape) < 0.3, -1, Y)
+    model = network(max_iter=150).fit(BAGS, hidden)
+    assert accuracy(model) > 0.9
+    # A bag of which nothing is known has no say.
+    nothing = np.vstack([Y[:-1], [[-1, -1, -1]]])
+    weight = np.append(np.ones(len(Y) - 1), 0.0)
+    silent = network(max_iter=5, scaling=None).fit(BAGS, nothing)
+    without = network(max_iter=5, scaling=None).fit(BAGS, Y, sample_weight=weight)
+    np.testing.assert_allclose(silent.history_[0], without.history_[0], rtol=1e-5)
+
+
+def test_classes_and_threshold():
+    names = np.array(["blue", "green", "red"])
+    sets = [set(names[row > 0]) for row in Y]
+    model = network(classes=["red", "green", "blue", "black"]).fit(BAGS, sets)
+    assert model.classes_.tolist() == ["red", "green", "blue", "black"]
+    assert np.mean(model.predict_instances(BAGS) == names[BAGS.instance_labels]) > 0.9
+    probable = model.predict_proba(BAGS)
+    np.testing.assert_array_equal(model.predict(BAGS), probable >= 0.5)
+    model.threshold = 0.9
+    np.testing.assert_array_equal(model.predict(BAGS), probable >= 0.9)
+    model.threshold = "union"
+    said = model.predict_instances(BAGS)
+    for b, row in enumerate(model.predict(BAGS)):
+        instances = said[BAGS.offsets[b] : BAGS.offsets[b + 1]]
+        assert set(model.classes_[row > 0]) == set(instances)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
+def test_copies_answer_alike(copied):
+    encoder = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.Tanh())
+    for parameters in ({}, {"encoder": encoder}):
+        model = network(max_iter=5, **parameters).fit(BAGS, Y)
+        assert_equal(answers(copied(model), BAGS, Y), answers(model, BAGS, Y))
+        again = clone(model).fit(BAGS, Y)
+        assert_equal(answers(again, BAGS, Y), answers(model, BAGS, Y))
+
+
 def test_too_many_bags_for_memory_come_in_batches(monkeypatch):
     monkeypatch.setattr(batches_of_bags, "FULL_BATCH", 5000)
     assert accuracy(network().fit(BAGS, Y)) > 0.9
@@ -195,7 +240,7 @@ def test_the_network_on_the_command_line(words, capsys):
     model, out = words.with_name("m.unbag"), words.with_name("out.csv")
     for command in (
         ("fit", words, *ROLES, "-o", model, "--model", "network", "--max-iter", "2",
-         "--background", "no"),
+         "--background", "no", "--missed", "learn", "--false", "0.1"),
         ("annotate", model, words, "-o", out),
         ("predict", model, words, "-o", out),
         ("evaluate", model, words),
@@ -205,6 +250,8 @@ def test_the_network_on_the_command_line(words, capsys):
             main(list(map(str, command)))
         assert not left.value.code, capsys.readouterr().err
     assert type(unbag.load(model)) is ORNetwork
+    assert unbag.load(model).missed_[0] > 0
+    assert "Wrong labels, an estimate:" in capsys.readouterr().err
     with pytest.raises(SystemExit) as left:
         main(["fit", str(words), "-o", str(model), "--model", "network", "--kernel", "1"])
     assert left.value.code == 2

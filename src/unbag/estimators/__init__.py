@@ -1,7 +1,7 @@
 """Models that learn from bags, all under one contract: see `unbag.estimators.contract`."""
 
 from .dummies import DummyBags, DummyInstances
-from .instances import BACKGROUND, is_background
+from .background import BACKGROUND, is_background
 from .or_logistic import ORLogisticRegression
 from .rivals import LSBCMM, MIMLNN, MIMLSVM, SIM, MIMLFast
 from .supervised import SupervisedLogisticRegression

@@ -15,63 +15,28 @@ from scipy.special import softmax
 from unbag._checks import bag_of, is_missing
 from unbag._warnings import warn_caller
 from unbag.bags import Features
-from unbag.fitting import log_softmax
+from unbag.fitting import LEARNT, LabelNoise, Rate, log_softmax
 from unbag.labels import ColumnOfLabel
 from unbag.union import (
     IntractableBagWarning,
     UnionProblem,
     most_likely_labels,
 )
-from unbag.union.noise import impossible_bags
+from unbag.union.noise import checked_rate, impossible_bags
 from unbag.union.policy import (
     OnIntractable,
     allow_every_bag_an_answer,
 )
 from unbag.validation import check_known_labels, in_instance_order
 
+from .background import BACKGROUND
 from .contract import BagClassifier, BagsLike, LabelSetsLike, log_of_rest, per_bag
+from .settling import settled_label_sets
 
 # From which probability on a class is taken to occur in a bag.
 Threshold: TypeAlias = float | Literal["union"]
 # What a label set counts at least in a mean, so that no single bag decides.
 UNLIKELY: float = math.log(1e-12)
-# The label of an instance that belongs to none of the classes; -1 among signed numbers, unless that
-# is one of the classes itself.
-BACKGROUND = None
-
-
-def is_background(labels: ArrayLike) -> NDArray[np.bool_]:
-    """Find the instances that belong to none of the classes.
-
-    Parameters
-    ----------
-    labels : array-like of shape (n_instances,)
-        What `predict_instances` or `annotate` returned, of a model with a background class; or
-        the column of a table that holds it. Any other shape will do, that of one label too.
-
-    Returns
-    -------
-    ndarray of bool of the shape of `labels`
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> is_background(np.array(["wren", None], dtype=object)), is_background([3, -1])
-    (array([False,  True]), array([False,  True]))
-    """
-    try:
-        labels = np.asarray(labels)
-    except ValueError:
-        raise ValueError(
-            "labels has lists of different lengths: join those of several bags by np.concatenate."
-        ) from None
-    if labels.dtype.kind in "if":
-        # In a table, a column of floats has NaN where there is no label.
-        return (labels == -1) | np.isnan(labels)
-    if labels.dtype != object:
-        return np.zeros(labels.shape, dtype=bool)
-    missing = [is_missing(label) for label in labels.ravel().tolist()]
-    return np.array(missing, dtype=bool).reshape(labels.shape)
 
 
 class InstanceClassifier(BagClassifier):
@@ -397,6 +362,60 @@ class UnionClassifier(ProbabilisticClassifier):
         policy: OnIntractable = getattr(self, "on_intractable", "raise")
         log_likelihood = self._log_likelihood(bags, labels, on_intractable=policy)
         return np.where(is_strange, UNLIKELY, np.maximum(log_likelihood, UNLIKELY))
+
+
+class LabelSetLearner(UnionClassifier):
+    """Base of the estimators that learn from label sets alone, which may not all be right.
+
+    A subclass has the parameters `missed`, `false` and `on_impossible` of `ORLogisticRegression`,
+    and learns `missed_` and `false_`.
+    """
+
+    missed: Rate
+    false: Rate
+    on_impossible: Literal["relax", "drop", "raise"]
+    missed_: np.ndarray
+    false_: np.ndarray
+    relaxed_: dict[object, np.ndarray]
+
+    def _noise_of_fit(self, problem, rates=None):
+        """Return how often labels are wrong, learnt from `rates` on; None if they never are."""
+        if not any(isinstance(rate, str) or np.any(rate) for rate in (self.missed, self.false)):
+            return None
+        given = [
+            rate
+            if isinstance(rate, str) and rate in LEARNT
+            else checked_rate(kind, rate, np.empty((0, len(self.classes_))))[0]
+            for kind, rate in (("missed", self.missed), ("false", self.false))
+        ]
+        noise = LabelNoise(len(self.classes_), problem.y.shape[1], *given)
+        noise.start_from(rates)
+        return noise
+
+    def _keep_rates(self, rates):
+        """Turn the rates of a fit, None where there are none, into learnt attributes."""
+        n_classes = len(self.classes_)
+        rates = np.zeros((2, 1, n_classes)) if rates is None else rates
+        self.missed_, self.false_ = (rate[0, :n_classes].copy() for rate in rates)
+
+    def _impossible_in_fit(self, problem):
+        """Return the bags that no labelling can explain, the rates being what they may become."""
+        noise = self._noise_of_fit(problem)
+        return problem.impossible if noise is None else noise.noisy(problem).impossible
+
+    def _possible_label_sets(self, bags, labels, pinned):
+        """Return label sets that can be, as a UnionProblem, and which bags to use."""
+        problem = UnionProblem(bags.offsets, self._union_y(labels), pinned)
+        impossible = self._impossible_in_fit(problem)
+        if not impossible.any():
+            self.relaxed_ = {}
+            return problem, np.ones(len(bags), dtype=bool)
+        settled = settled_label_sets(bags, labels, problem, self.on_impossible, impossible)
+        self.relaxed_ = {
+            bags.ids[b].item(): self._label_values(settled.relaxed[b].nonzero()[0])
+            for b in (settled.impossible & ~settled.dropped).nonzero()[0]
+        }
+        return settled.problem, ~settled.dropped
 
 
 # Instances whose features are converted to float64 together.

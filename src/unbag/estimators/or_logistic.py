@@ -50,7 +50,6 @@ from unbag.validation import (
 from .contract import BagsLike, LabelSetsLike, RandomState
 from .instances import UNLIKELY, Threshold, linear_scores
 from .resuming import ResumableClassifier
-from .settling import settled_label_sets
 
 # By how much a background must be better, in nats per bag, to be taken: of equals, the simpler.
 CLEARLY = 0.1
@@ -345,17 +344,6 @@ class ORLogisticRegression(ResumableClassifier):
                 on_intractable=self.on_intractable,
             )  # fmt: skip
 
-    def _noise_of_fit(self, problem, rates=None):
-        """Return how often labels are wrong, learnt from `rates` on; None if they never are."""
-        if any(isinstance(rate, str) or np.any(rate) for rate in (self.missed, self.false)):
-            return self._label_noise(problem, rates)
-        return None
-
-    def _impossible_in_fit(self, problem):
-        """Return the bags that no labelling can explain, the rates being what they may become."""
-        noise = self._noise_of_fit(problem)
-        return problem.impossible if noise is None else noise.noisy(problem).impossible
-
     def _check_parameters(self):
         check_numbers(
             self, alpha=(0, np.inf), tol=(0, np.inf), prune=(0, 1), sample_fraction=(0, 1)
@@ -371,20 +359,6 @@ class ORLogisticRegression(ResumableClassifier):
             background=(False, True, "auto"),
         )
         self._check_threshold()
-
-    def _possible_label_sets(self, bags, labels, pinned):
-        """Return label sets that can be, as a UnionProblem, and which bags to use."""
-        problem = UnionProblem(bags.offsets, self._union_y(labels), pinned)
-        impossible = self._impossible_in_fit(problem)
-        if not impossible.any():
-            self.relaxed_ = {}
-            return problem, np.ones(len(bags), dtype=bool)
-        settled = settled_label_sets(bags, labels, problem, self.on_impossible, impossible)
-        self.relaxed_: dict[object, np.ndarray] = {
-            bags.ids[b].item(): self._label_values(settled.relaxed[b].nonzero()[0])
-            for b in (settled.impossible & ~settled.dropped).nonzero()[0]
-        }
-        return settled.problem, ~settled.dropped
 
     def _climb(self, training, W):
         """Run the solver, and keep what it has reached even when it is interrupted."""
@@ -434,9 +408,7 @@ class ORLogisticRegression(ResumableClassifier):
             self._warn_of_uncertified(training)
         if training.relaxed:
             self._warn_of_relaxed(training)
-        n_classes = len(self.classes_)
-        rates = np.zeros((2, 1, n_classes)) if progress.rates is None else progress.rates
-        self.missed_, self.false_ = (rate[0, :n_classes].copy() for rate in rates)
+        self._keep_rates(progress.rates)
         self.coef_, self.intercept_ = training.scale.coefficients(progress.weights)
         self.history_: np.ndarray = np.array(progress.history)
         self.n_iter_: int = max(len(progress.history), 1)

@@ -6,30 +6,23 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unbag._warnings import warn_caller
-from unbag.fitting import LEARNT, LabelNoise, Rate, Stream, UncertifiedWarning
+from unbag.fitting import Stream, UncertifiedWarning
 from unbag.union import IntractableBagWarning
 from unbag.union.policy import name_bags
 from unbag.union.rates import checked_rate
 from unbag.validation import all_or_nothing, as_labels, bag_weights, check_scaling
 
 from .contract import BagsLike, LabelSetsLike, as_classes, is_one_label_each
-from .instances import LinearUnionClassifier
+from .instances import LabelSetLearner, LinearUnionClassifier
 
 
-class ResumableClassifier(LinearUnionClassifier):
+class ResumableClassifier(LabelSetLearner, LinearUnionClassifier):
     """Base of the estimators that can go on learning.
 
     A subclass implements what a fit is made of: ``_check_parameters()``,
-    ``_decided_background(bags, labels, pinned, weight)``, ``_possible_label_sets(bags, labels,
-    pinned)``, ``_training(bags, problem, used, weight, scale)`` and ``_finish(training,
-    progress)``.
+    ``_decided_background(bags, labels, pinned, weight)``,
+    ``_training(bags, problem, used, weight, scale)`` and ``_finish(training, progress)``.
     """
-
-    missed: Rate
-    false: Rate
-    missed_: np.ndarray
-    false_: np.ndarray
-    relaxed_: dict[object, np.ndarray]
 
     # What the stream has learnt so far; None before the first batch.
     _stream: Stream | None = None
@@ -106,18 +99,6 @@ class ResumableClassifier(LinearUnionClassifier):
         self._finish(training, progress)
         self._stream = stream
         return self
-
-    def _label_noise(self, problem, rates):
-        """Return how often labels are wrong, as the parameters say, learnt from `rates` on."""
-        given = [
-            rate
-            if isinstance(rate, str) and rate in LEARNT
-            else checked_rate(kind, rate, np.empty((0, len(self.classes_))))[0]
-            for kind, rate in (("missed", self.missed), ("false", self.false))
-        ]
-        noise = LabelNoise(len(self.classes_), problem.y.shape[1], *given)
-        noise.start_from(rates)
-        return noise
 
     def _warn_of_uncertified(self, training):
         places = sorted(set().union(*training.uncertified))

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unbag.union.noise import NoisyProblem, noisy_problem
+from unbag.union.noise import NoisyAnswer, NoisyProblem, noisy_problem
 from unbag.union.rates import Rates
 
 from .objective import Objective
@@ -64,6 +64,11 @@ class LabelNoise:
     def is_needed(self) -> bool:
         """Whether any label set may be wrong."""
         return any(bool(rate.any()) for rate in self.rates)
+
+    @property
+    def is_learnt(self) -> bool:
+        """Whether any of the rates is to be learnt."""
+        return any(map(is_learnt, self.given))
 
     def start_from(self, rates: dict[str, np.ndarray | None] | None) -> None:
         """Begin to learn at the rates of an earlier fit, if there are any."""
@@ -206,15 +211,7 @@ class NoisyPart(Part):
         log_prior, prior = Softmax(logits, intercepts).rows()
         noisy = self._noisy.answer(log_prior, prior, self._rates, method=self.method, n_jobs=1)
         surplus = np.ascontiguousarray((prior - noisy.posterior).T)
-        sizes = np.diff(self.problem.offsets)
-        bag = np.repeat(np.arange(len(sizes)), sizes)
-        weighted = noisy.posterior * self._known[bag]
-        counts = NoiseCounts(
-            unnoticed=(noisy.unnoticed * self._known).sum(axis=0),
-            instances=weighted.sum(axis=0),
-            mistaken=(noisy.mistaken * self._known).sum(axis=0),
-            chances=self._known.sum(axis=0),
-        )
+        counts = expected_counts(noisy, self.problem.offsets, self._known)
         return surplus, noisy, noisy.posterior, counts
 
     def _expected(self, posterior, logits):
@@ -361,6 +358,29 @@ def likeliest_rates(wrong: np.ndarray, chances: np.ndarray, prior: float) -> NDA
         if np.abs(step).max() < 1e-10:
             break
     return rates_of(log_odds)
+
+
+def expected_counts(answer: NoisyAnswer, offsets: np.ndarray, known: np.ndarray) -> NoiseCounts:
+    """Count what went wrong in the labelling of bags, and what could have.
+
+    Parameters
+    ----------
+    answer : NoisyAnswer
+    offsets : ndarray of int of shape (n_bags + 1,)
+    known : ndarray of shape (n_bags, n_columns)
+        What the bag counts, zero where it does not say whether the class is there.
+
+    Returns
+    -------
+    NoiseCounts
+    """
+    bag = np.repeat(np.arange(len(known)), np.diff(offsets))
+    return NoiseCounts(
+        unnoticed=(answer.unnoticed * known).sum(axis=0),
+        instances=(answer.posterior * known[bag]).sum(axis=0),
+        mistaken=(answer.mistaken * known).sum(axis=0),
+        chances=known.sum(axis=0),
+    )
 
 
 def is_learnt(given: Rate) -> bool:

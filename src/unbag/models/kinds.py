@@ -315,6 +315,8 @@ class _Part(_Listed):
 _MEDOIDS = {"scaler": "_scaler", "medoids": "_medoids"}
 _OUTPUT = {"output_config": "_sklearn_output_config"}
 _CLASSIFIER: dict[str, Any] = {"module": "unbag.estimators", "classes_": UNCHECKED}
+_LEARNER: dict[str, Any] = {**_CLASSIFIER, "history_": UNCHECKED, "log_likelihood_": UNCHECKED,
+                            "missed_": SHARE, "false_": SHARE}  # fmt: skip
 _SCALER: dict[str, Any] = {"module": "sklearn.preprocessing", "private": _OUTPUT}
 
 KINDS: dict[str, Kind] = {kind.name: kind for kind in (
@@ -335,21 +337,17 @@ KINDS: dict[str, Kind] = {kind.name: kind for kind in (
     _Part("BagPipeline", "unbag.pipeline"),
     _Part("BagContext", "unbag.preprocessing", private=_OUTPUT),
     _Part("OnInstances", "unbag.preprocessing", private=_OUTPUT),
-    _Part("RBFDictionary", "unbag.preprocessing", private=_OUTPUT, delta_=POSITIVE,
-          dictionary_=COORDINATE),
+    _Part("RBFDictionary", "unbag.preprocessing", _OUTPUT, delta_=POSITIVE, dictionary_=COORDINATE),
     _Part("DummyBags", **_CLASSIFIER, frequency_=SHARE),
     _Part("DummyInstances", **_CLASSIFIER, frequency_=SHARE),
     _Part("LSBCMM", **_CLASSIFIER, component_proba_=DISTRIBUTION, history_=UNCHECKED,
           lower_bound_=UNCHECKED),
     _Part("MIMLFast", **_CLASSIFIER),
     _Part("MIMLNN", **_CLASSIFIER, private=_MEDOIDS),
-    _Part("MIMLSVM", **_CLASSIFIER, gamma=NOT_NEGATIVE, training_distances=NOT_NEGATIVE, private={
-        **_MEDOIDS, "gamma": "_gamma", "training_distances": "_training_distances",
-    }),
-    _Part("ORLogisticRegression", **_CLASSIFIER, private={"stream": "_stream"},
-          history_=UNCHECKED, log_likelihood_=UNCHECKED, missed_=SHARE, false_=SHARE),
-    _Part("ORNetwork", "unbag.torch", classes_=UNCHECKED, history_=UNCHECKED,
-          log_likelihood_=UNCHECKED, missed_=SHARE, false_=SHARE, scale_=UNCHECKED),
+    _Part("MIMLSVM", **_CLASSIFIER, gamma=NOT_NEGATIVE, training_distances=NOT_NEGATIVE,
+          private={**_MEDOIDS, "gamma": "_gamma", "training_distances": "_training_distances"}),
+    _Part("ORLogisticRegression", **_LEARNER, private={"stream": "_stream"}),
+    _Part("ORNetwork", **_LEARNER | {"module": "unbag.torch"}, scale_=UNCHECKED),
     _Part("SIM", **_CLASSIFIER, objective_=UNCHECKED),
     _Part("SupervisedLogisticRegression", **_CLASSIFIER, log_likelihood_=UNCHECKED),
     _Part("FunctionTransformer", **_SCALER),

@@ -6,9 +6,7 @@ gradient another: by kernels of our own, which also draw the units to drop, sinc
 longer to draw them than to multiply.
 """
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,8 +15,7 @@ from torch import Tensor
 
 from unbag._compile import kernel
 
-# Entries of an array from which a second thread repays itself.
-WORTHWHILE = 2**17
+from .threads import in_shares
 
 
 @dataclass(frozen=True)
@@ -96,7 +93,7 @@ class Disturbance:
 def activate(x: Tensor, shift: Tensor, rows: BagRows, disturbance: Disturbance | None) -> Tensor:
     """Add a shift to the rows of each bag, cut off what is negative, and drop units.
 
-    What is kept is not made larger in return: the next layer sees to that.
+    What is kept is made larger in return.
 
     Parameters
     ----------
@@ -120,7 +117,7 @@ def activate(x: Tensor, shift: Tensor, rows: BagRows, disturbance: Disturbance |
     if disturbance is None or not dropout:
         return hidden
     kept = torch.empty_like(hidden).bernoulli_(1.0 - dropout, generator=disturbance.generator)
-    return hidden * kept
+    return hidden * kept.mul_(1.0 / (1.0 - dropout))
 
 
 class _Activation(torch.autograd.Function):
@@ -131,13 +128,14 @@ class _Activation(torch.autograd.Function):
         ctx.mark_dirty(x)
         bag, limit = rows.bag.numpy(), np.uint32(min(dropout * 2.0**32, 2.0**32 - 1))
         arrays = x.detach().numpy(), shift.detach().contiguous().numpy()
+        larger = np.float32(1.0 / (1.0 - dropout))
 
         def share(start, stop):
-            cut_and_drop(*arrays, bag, limit, keys, start, stop)
+            cut_and_drop(*arrays, bag, limit, larger, keys, start, stop)
 
         in_shares(share, x)
         ctx.save_for_backward(x)
-        ctx.rows = rows
+        ctx.rows, ctx.larger = rows, larger
         return x
 
     @staticmethod
@@ -147,7 +145,7 @@ class _Activation(torch.autograd.Function):
         # In place: it was made by the product of the next layer, and nobody else has it.
         gradient = gradient.contiguous()
         arrays = x.numpy(), gradient.numpy()
-        in_shares(lambda start, stop: pass_back(*arrays, start, stop), x)
+        in_shares(lambda start, stop: pass_back(*arrays, ctx.larger, start, stop), x)
         return gradient, bag_sums(gradient, ctx.rows), None, None, None
 
 
@@ -204,27 +202,8 @@ def bag_sums(values: Tensor, rows: BagRows) -> Tensor:
     )
 
 
-def in_shares(work: Any, array: Tensor) -> None:
-    """Call ``work(start, stop)`` over the rows of all members, on as many threads as torch has."""
-    n_rows = array.shape[0] * array.shape[1]
-    n_threads = min(torch.get_num_threads(), array.numel() // WORTHWHILE + 1)
-    cuts = np.linspace(0, n_rows, n_threads + 1).astype(int)
-    shares = list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
-    # The last share is this thread's own.
-    others = [threads().submit(work, *share) for share in shares[:-1]]
-    work(*shares[-1])
-    for other in others:
-        other.result()
-
-
-@cache
-def threads() -> ThreadPoolExecutor:
-    """Return the threads that help this one; they sleep while there is nothing to do."""
-    return ThreadPoolExecutor(max(torch.get_num_threads() - 1, 1))
-
-
 @kernel
-def cut_and_drop(x, shift, bag, limit, keys, start, stop):
+def cut_and_drop(x, shift, bag, limit, larger, keys, start, stop):
     """Activate rows ``start:stop`` of all members one after the other, in place.
 
     A unit is dropped where a hash of its place and the member's key is below the limit.
@@ -239,24 +218,27 @@ def cut_and_drop(x, shift, bag, limit, keys, start, stop):
             h = np.uint32((h ^ (h >> np.uint32(16))) * np.uint32(0x7FEB352D))
             h = np.uint32((h ^ (h >> np.uint32(15))) * np.uint32(0x846CA68B))
             h = np.uint32(h ^ (h >> np.uint32(16)))
-            value = row[u] + added[u]
+            value = (row[u] + added[u]) * larger
             row[u] = value if (h >= limit) & (value > 0) else np.float32(0.0)
 
 
 @kernel
-def pass_back(x, gradient, start, stop):
+def pass_back(x, gradient, larger, start, stop):
     """Keep a gradient where an activation is not zero, in place."""
     n_rows, n_units = x.shape[1], x.shape[2]
     for at in range(start, stop):
         m, r = at // n_rows, at % n_rows
+        row, to = x[m, r], gradient[m, r]
         for u in range(n_units):
-            gradient[m, r, u] = gradient[m, r, u] if x[m, r, u] > 0 else np.float32(0.0)
+            to[u] = to[u] * larger if row[u] > 0 else np.float32(0.0)
 
 
 @kernel
 def add_rows(values, bag, sums):
     """Add every row to the sum of its bag."""
+    n_units = values.shape[2]
     for m in range(values.shape[0]):
         for r in range(values.shape[1]):
-            for u in range(values.shape[2]):
-                sums[m, bag[r], u] += values[m, r, u]
+            row, total = values[m, r], sums[m, bag[r]]
+            for u in range(n_units):
+                total[u] += row[u]

@@ -16,6 +16,7 @@ from unbag.models import ModelFileError
 from .activation import BagRows
 from .encoding import piecewise_linear
 from .network import MemberNetworks
+from .threads import threads_that_pay
 
 # Hidden units, of all members together, that are computed at once.
 SCORED_AT_ONCE = 2**24
@@ -94,7 +95,8 @@ class NetworkClassifier(UnionClassifier):
             inputs = X[offsets[first] : offsets[last]].to(device)
             features = inputs if encoder is None else encoder(inputs)
             rows = BagRows.of(offsets[first : last + 1] - offsets[first], device)
-            logits = networks(features.expand(networks.n_members, *features.shape), rows)
+            with threads_that_pay(networks.n_multiplications(len(inputs))):
+                logits = networks(features.expand(networks.n_members, *features.shape), rows)
             log_proba = torch.logsumexp(torch.log_softmax(logits, 2), 0)
             answers.append((log_proba - math.log(networks.n_members)).cpu().numpy())
         return np.concatenate(answers)

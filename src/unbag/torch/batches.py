@@ -1,14 +1,18 @@
 """What networks learn from in each step, and the loss of it."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from unbag.union import IntractableBagError
+from unbag.fitting.noise import NoiseCounts, expected_counts
+from unbag.union import IntractableBagError, UnionProblem
+from unbag.union.noise import Rates, infer_noisily
 from unbag.union.policy import OnIntractable
 
 from .activation import BagRows
@@ -58,6 +62,16 @@ class LearningBags:
     ids: np.ndarray
     teacher: np.ndarray | None = None
 
+    def problem(self, n_members: int = 1) -> UnionProblem:
+        """Return the label sets for inference, one after the other for each of some members."""
+        y = self.targets
+        if self.background:
+            y = np.hstack([y, np.full((len(y), 1), -1, dtype=y.dtype)])
+        starts = np.arange(n_members)[:, None] * self.offsets[-1] + self.offsets[:-1]
+        offsets = np.append(starts.ravel(), n_members * self.offsets[-1])
+        pins = None if self.pins is None else np.tile(self.pins, n_members)
+        return UnionProblem(offsets, np.tile(y, (n_members, 1)), pins)
+
     def chosen(self, bags: np.ndarray) -> "LearningBags":
         """Return some of the bags."""
         sizes = np.diff(self.offsets)[bags]
@@ -85,8 +99,6 @@ class Settings:
     dropout: float
     noise: float
     batch_size: int | None
-    missed: float
-    false: float
     on_intractable: OnIntractable
 
     @classmethod
@@ -104,63 +116,120 @@ class Batch:
         self.device: torch.device = bags.X.device
         self.rows: BagRows = BagRows.of(bags.offsets, self.device)
         self.teacher: Tensor | None = self._tensor(bags.teacher, torch.float32)
-        weight = np.ones(len(bags.targets)) if bags.weight is None else bags.weight
+        self._bag_weight = np.ones(len(bags.targets)) if bags.weight is None else bags.weight
         #: What the bags count together.
-        self.weight: float = float(weight.sum())
-        row_weight = np.repeat(weight, np.diff(bags.offsets))
+        self.weight: float = float(self._bag_weight.sum())
+        row_weight = np.repeat(self._bag_weight, np.diff(bags.offsets))
         self.row_weight: Tensor = torch.as_tensor(row_weight, dtype=torch.float32).to(self.device)
-        self._repeated: dict[int, dict[str, Tensor | None]] = {}
+        # What is the same in every step is made once for each number of members.
+        self._problem = cache(bags.problem)
+        self._arguments = cache(self._arguments_of_loss)
 
     def _tensor(self, array, dtype):
         return None if array is None else torch.as_tensor(array, dtype=dtype, device=self.device)
 
-    def repeated(self, n_members: int) -> dict[str, Tensor | None]:
-        """Return the arguments of the loss, all members' bags one after the other."""
-        if n_members not in self._repeated:
-            bags, n_rows = self.bags, len(self.bags.X)
-            starts = [bags.offsets[:-1] + m * n_rows for m in range(n_members)]
-            offsets = np.concatenate([*starts, [n_members * n_rows]])
-            targets = np.tile(bags.targets, (n_members, 1))
-            pins = None if bags.pins is None else np.tile(bags.pins, n_members)
-            weight = None if bags.weight is None else np.tile(bags.weight, n_members)
-            self._repeated[n_members] = {
-                "offsets": self._tensor(offsets, torch.int64),
-                "targets": self._tensor(targets, torch.int8),
-                "instance_labels": self._tensor(pins, torch.int64),
-                "weight": self._tensor(weight, torch.float32),
-            }
-        return self._repeated[n_members]
-
-    def loss(self, logits: Tensor) -> Tensor:
+    def loss(self, logits: Tensor, rates: Rates | None = None) -> Tensor:
         """Return the members' mean losses per bag, added up.
 
         Parameters
         ----------
         logits : Tensor of shape (n_members, n_instances, n_columns)
+        rates : Rates, optional
+            How often label sets are wrong, of shape (1, n_columns) each.
 
         Returns
         -------
         Tensor
         """
-        n_members, settings = len(logits), self.settings
-        # On other devices that would be waiting; there it is the weights that tell in the end.
-        if logits.device.type == "cpu" and not bool(torch.isfinite(logits).all()):
+        on_cpu = logits.device.type == "cpu"
+        # A sum tells of all. On other devices that would be waiting; there the weights tell later.
+        if on_cpu and not math.isfinite(logits.detach().sum()):
             raise DivergedError
         if self.teacher is not None:
             surprise = -(self.teacher * torch.log_softmax(logits, 2)).sum(2)
             return (surprise * self.row_weight).sum() / max(self.weight, 1e-30)
         try:
-            mean = union_loss(
-                logits.flatten(0, 1),
-                **self.repeated(n_members),  # pyright: ignore[reportArgumentType]
-                background=self.bags.background,
-                missed=settings.missed or None,
-                false=settings.false or None,
-                on_intractable=settings.on_intractable,
-            )
+            mean = self._loss_on_cpu(logits, rates) if on_cpu else self._loss(logits, rates)
         except IntractableBagError as error:
-            raise error.with_ids(np.tile(self.bags.ids, n_members)) from None
-        return mean * n_members
+            raise error.with_ids(np.tile(self.bags.ids, len(logits))) from None
+        return mean * len(logits)
+
+    def _loss_on_cpu(self, logits, rates):
+        """Return the mean loss, by label sets that were prepared for all steps to come."""
+        weight = np.tile(self._bag_weight, len(logits))
+        options = {"on_intractable": self.settings.on_intractable}
+        if rates is not None:
+            options.update(missed=rates.missed[0], false=rates.false[0])
+        problem = self._problem(len(logits))
+        return _PreparedUnionLoss.apply(logits.flatten(0, 1), problem, weight, options)
+
+    def _loss(self, logits, rates):
+        n_classes = self.bags.targets.shape[1]
+        # The background has no rates, and rates that are zero are better not known.
+        of_classes = {} if rates is None else {
+            kind: self._tensor(rate[0, :n_classes], torch.float32)
+            for kind, rate in rates._asdict().items() if rate.any()
+        }  # fmt: skip
+        return union_loss(
+            logits.flatten(0, 1),
+            **self._arguments(len(logits)),  # pyright: ignore[reportArgumentType]
+            **of_classes,
+            background=self.bags.background,
+            on_intractable=self.settings.on_intractable,
+        )
+
+    def _arguments_of_loss(self, n_members):
+        problem, bags = self._problem(n_members), self.bags
+        weight = None if bags.weight is None else np.tile(bags.weight, n_members)
+        return {
+            "offsets": self._tensor(problem.offsets, torch.int64),
+            "targets": self._tensor(problem.y[:, : bags.targets.shape[1]], torch.int8),
+            "instance_labels": self._tensor(problem.instance_labels, torch.int64),
+            "weight": self._tensor(weight, torch.float32),
+        }
+
+    def noise_counts(self, logits: Tensor, rates: Rates) -> NoiseCounts:
+        """Count how often labels are expected to be wrong, added up over members.
+
+        Parameters
+        ----------
+        logits : Tensor of shape (n_members, n_instances, n_columns)
+        rates : Rates
+            The present ones.
+
+        Returns
+        -------
+        NoiseCounts
+        """
+        n_members, problem = len(logits), self._problem(len(logits))
+        log_prior = torch.log_softmax(logits.detach().double(), 2).flatten(0, 1).cpu().numpy()
+        answer, relaxed = infer_noisily(
+            problem, log_prior, rates, method="auto", tolerance=1e-9, n_jobs=None,
+            on_impossible="keep", on_intractable=self.settings.on_intractable,
+        )  # fmt: skip
+        weight = np.tile(self._bag_weight, n_members)[:, None]
+        known = np.where((problem.y != -1) & ~relaxed, weight, 0.0)
+        return expected_counts(answer, problem.offsets, known)
+
+
+class _PreparedUnionLoss(torch.autograd.Function):
+    """The mean of `union_loss` of one `UnionProblem`, which is asked again in every step."""
+
+    @staticmethod
+    def forward(ctx: Any, logits, problem, weight, options):
+        log_prior = torch.log_softmax(logits, 1)
+        inferred = problem.infer(log_prior.double().numpy(), **options)
+        possible = inferred.log_likelihood > -np.inf
+        share = np.where(possible, weight, 0.0) / max(weight[possible].sum(), 1e-30)
+        # The gradient of the log-likelihood is posterior minus prior.
+        gradient = log_prior.exp_().sub_(torch.from_numpy(inferred.posterior).to(logits.dtype))
+        row_share = torch.from_numpy(np.repeat(share, np.diff(problem.offsets)))
+        ctx.save_for_backward(gradient.mul_(row_share.to(logits.dtype)[:, None]))
+        return logits.new_tensor(-share[possible] @ inferred.log_likelihood[possible])
+
+    @staticmethod
+    def backward(ctx: Any, *gradients):
+        return gradients[0] * ctx.saved_tensors[0], None, None, None
 
 
 def batches(

@@ -15,10 +15,9 @@ from torch import nn
 from unbag._warnings import warn_caller
 from unbag.estimators import ORLogisticRegression
 from unbag.estimators.contract import BagsLike, LabelSetsLike, RandomState
-from unbag.estimators.instances import Threshold
-from unbag.fitting import Scaling, Training
+from unbag.estimators.instances import LabelSetLearner, Threshold
+from unbag.fitting import Rate, Scaling, Training
 from unbag.fitting.solvers import InterruptedFitWarning
-from unbag.union import UnionProblem
 from unbag.union.policy import OnIntractable
 from unbag.validation import all_or_nothing, bag_weights, check_scaling
 
@@ -30,7 +29,7 @@ from .parameters import check_parameters
 from .training import Course, Trainer
 
 
-class ORNetwork(NetworkClassifier):
+class ORNetwork(LabelSetLearner, NetworkClassifier):
     """Learn to label instances from the label sets of their bags, by neural networks.
 
     The model of `ORLogisticRegression` with small networks in the place of linear scores, and
@@ -69,10 +68,11 @@ class ORNetwork(NetworkClassifier):
     background : bool or "auto", default=False
         Whether there is one more class, optional in every bag and never named in a label
         set. "auto" decides as ``ORLogisticRegression(background="auto")`` does, by linear models.
-    missed : float, default=0.0
-        Probability that an instance of a class goes unnoticed when its bag is labelled.
-    false : float, default=0.0
-        Probability that a bag is given a label by mistake.
+    missed : float, array-like of shape (n_classes,), "learn" or "learn-per-class", default=0.0
+        How often an instance goes unnoticed when its bag is labelled: as in
+        `ORLogisticRegression`.
+    false : float, array-like of shape (n_classes,), "learn" or "learn-per-class", default=0.0
+        How often a class is named in a bag by mistake; likewise.
     on_impossible : {"relax", "drop", "raise"}, default="relax"
         What to do with a bag whose label set no labelling can produce: take its labels as
         optional (if it has none, leave it out), leave it out, or raise an error.
@@ -123,6 +123,8 @@ class ORNetwork(NetworkClassifier):
         as it was; in a round of `distill`, minus the cross-entropy.
     log_likelihood_ : float
         Of the training bags, by the networks together.
+    missed_, false_ : ndarrays of shape (n_classes,)
+        These rates, as given or learnt.
     has_background_ : bool
         Whether the model has a background class.
     background_scores_ : ndarray of shape (2, 2)
@@ -159,8 +161,8 @@ class ORNetwork(NetworkClassifier):
         batch_size: int | None = None,
         scaling: Scaling = "standard",
         background: bool | Literal["auto"] = False,
-        missed: float = 0.0,
-        false: float = 0.0,
+        missed: Rate = 0.0,
+        false: Rate = 0.0,
         on_impossible: Literal["relax", "drop", "raise"] = "relax",
         on_intractable: OnIntractable = "relax",
         encoder: nn.Module | None = None,
@@ -185,8 +187,8 @@ class ORNetwork(NetworkClassifier):
         self.batch_size = batch_size
         self.scaling: Scaling = scaling
         self.background = background
-        self.missed = missed
-        self.false = false
+        self.missed: Rate = missed
+        self.false: Rate = false
         self.on_impossible: Literal["relax", "drop", "raise"] = on_impossible
         self.on_intractable: OnIntractable = on_intractable
         self.encoder = encoder
@@ -199,9 +201,6 @@ class ORNetwork(NetworkClassifier):
         self.verbose = verbose
 
     converged_: bool
-
-    # Networks decide on impossible bags as linear models do.
-    _possible_label_sets = ORLogisticRegression._possible_label_sets
 
     @all_or_nothing
     def fit(
@@ -249,7 +248,8 @@ class ORNetwork(NetworkClassifier):
             weight,
             bags.ids,
         ).chosen(np.flatnonzero(used))
-        self._learn(learning, start)
+        noise = self._noise_of_fit(problem, None if start is None else self._rates())
+        self._learn(learning, start, noise)
         self._look_back(problem, used, weight, bags)
         return self
 
@@ -270,7 +270,9 @@ class ORNetwork(NetworkClassifier):
                     f"background, if it had one; these are {list(self.classes_)}."
                 )
         elif self.background == "auto":
-            linear = ORLogisticRegression(background="auto", scaling=self.scaling)
+            linear = ORLogisticRegression(
+                background="auto", scaling=self.scaling, missed=self.missed, false=self.false
+            )
             linear.classes_ = self.classes_
             wanted = linear._needs_background(bags, labels, pinned, weight)
             if hasattr(linear, "background_scores_"):
@@ -286,7 +288,7 @@ class ORNetwork(NetworkClassifier):
         if self.encoding == "quantile":
             self.edges_ = quantile_edges(self._scaled(bags.X))
 
-    def _learn(self, bags, start):
+    def _learn(self, bags, start, noise):
         """Take all steps of all rounds, and keep what was reached even when interrupted."""
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=self.distill + 1)
         course = Course(self._watch if self.verbose or self.callback is not None else None)
@@ -295,7 +297,7 @@ class ORNetwork(NetworkClassifier):
             for round_, seed in enumerate(seeds.tolist()):
                 if round_:
                     bags, start = self._taught(bags), None
-                if self._learn_round(bags, start, seed, course):
+                if self._learn_round(bags, start, noise, seed, course):
                     break
             self.converged_ = True
         except KeyboardInterrupt:
@@ -310,7 +312,7 @@ class ORNetwork(NetworkClassifier):
         self.history_: np.ndarray = course.history
         self.n_iter_: int = max(len(self.history_), 1)
 
-    def _learn_round(self, bags, start, seed, course):
+    def _learn_round(self, bags, start, noise, seed, course):
         """Train new networks, or those of the last fit; return whether the callback stopped it."""
         device = bags.X.device
         generator = torch.Generator(device).manual_seed(seed)
@@ -319,11 +321,12 @@ class ORNetwork(NetworkClassifier):
         with torch.random.fork_rng([device] if device.type == "cuda" else []):
             torch.manual_seed(seed)
             network = start[0] if start is not None else self._drawn_networks(bags, seed)
-            trainer = Trainer(network, encoder, bags, Settings.of(self), generator)
+            trainer = Trainer(network, encoder, bags, Settings.of(self), generator, noise)
             try:
                 return trainer.run(course)
             finally:
                 self._keep(trainer.networks(), trainer.encoder)
+                self._keep_rates(None if noise is None else noise.rates)
 
     def _drawn_networks(self, bags, seed):
         n_inputs = bags.X.shape[1]
@@ -349,16 +352,14 @@ class ORNetwork(NetworkClassifier):
 
     def _taught(self, bags):
         """Return the bags with what the networks make of their instances, given the label sets."""
-        y = bags.targets
-        if self.has_background_:
-            y = np.hstack([y, np.full((len(y), 1), -1, dtype=y.dtype)])
-        problem = UnionProblem(bags.offsets, y, bags.pins)
         log_proba = self._scored(bags.X.double(), bags.offsets)
-        return replace(bags, teacher=self._conditioned(log_proba, problem))
+        return replace(bags, teacher=self._conditioned(log_proba, bags.problem()))
 
     def _look_back(self, problem, used, weight, bags):
         """Compute the likelihood of what was fitted to."""
-        inferred = problem.infer(self._label_scores(bags), on_intractable=self.on_intractable)
+        inferred = problem.infer(
+            self._label_scores(bags), on_intractable=self.on_intractable, **self._rates()
+        )
         weight = used if weight is None else weight * used
         self.log_likelihood_: float = float(inferred.log_likelihood[used] @ weight[used])
 

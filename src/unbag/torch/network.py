@@ -98,6 +98,10 @@ class MemberNetworks(nn.Module):
         """Number of networks."""
         return len(self.weights[0])
 
+    def n_multiplications(self, n_instances: int) -> int:
+        """Return how many multiplications it takes to score instances."""
+        return n_instances * sum(part.numel() for part in (*self.weights, *self.context))
+
     def members(self, start: int, stop: int) -> "MemberNetworks":
         """Return copies of some of the networks."""
         return MemberNetworks(*(
@@ -158,18 +162,13 @@ class MemberNetworks(nn.Module):
         Tensor of shape (n_members, n_instances, n_columns)
             Logits.
         """
-        # What is kept of the hidden units stands for what was dropped, too.
-        larger = 1.0 if disturbance is None else 1.0 / (1.0 - disturbance.dropout)
         everything = one_bag(X.shape[1], X.device)
-        n_hidden = len(self.weights) - 1
         hidden, shift, shifted = X, self.biases[0], everything
-        for layer in range(n_hidden):
-            weight = self.weights[layer] if layer == 0 else self.weights[layer] * larger
+        for layer, weight in enumerate(self.weights[:-1]):
             hidden = activate(torch.bmm(hidden, weight), shift, shifted, disturbance)
             shift, shifted = self.biases[layer + 1], everything
             if layer == 0 and len(self.context):
                 units, bias, effect = self.context
-                means = bag_means(torch.tanh(torch.baddbmm(bias, hidden, units * larger)), rows)
+                means = bag_means(torch.tanh(torch.baddbmm(bias, hidden, units)), rows)
                 shift, shifted = torch.baddbmm(shift, means, effect), rows
-        logits = torch.bmm(hidden, self.weights[n_hidden] * larger)
-        return logits + spread_over_bags(shift, shifted)
+        return torch.bmm(hidden, self.weights[-1]) + spread_over_bags(shift, shifted)

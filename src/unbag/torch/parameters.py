@@ -15,7 +15,7 @@ def check_parameters(model: Any) -> None:
     """Raise an error that names the first parameter of an `ORNetwork` that makes no sense."""
     check_numbers(
         model, dropout=(0, 0.99), noise=(0, np.inf), weight_decay=(0, np.inf),
-        learning_rate=(0, np.inf), missed=(0, 0.99), false=(0, 0.99),
+        learning_rate=(0, np.inf),
     )  # fmt: skip
     check_positive_integers(model, "n_members", "max_iter")
     for name in ("context_units", "distill"):

@@ -2,21 +2,28 @@
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Sequence
+import operator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import reduce
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from unbag.fitting import LabelNoise
+
 from .activation import Disturbance
 from .batches import Batch, LearningBags, Settings, batches
 from .network import MemberNetworks
+from .threads import threads_that_pay
 
 # Steps until the learning rate is reached.
 WARM_UP = 20
 # Hidden units of members that go through a step together on the CPU: few enough for its cache.
 CACHED = 2**22
+# Rates of wrong labels are learnt in each of so many steps, which moves them so far.
+RATES_EVERY, RATES_SHARE = 5, 0.5
 
 
 @dataclass
@@ -61,6 +68,8 @@ class Trainer:
     settings : Settings
     generator : torch.Generator
         Of the device.
+    noise : LabelNoise, optional
+        How often label sets are wrong. Kept up to date where that is learnt.
     """
 
     def __init__(
@@ -70,9 +79,13 @@ class Trainer:
         bags: LearningBags,
         settings: Settings,
         generator: torch.Generator,
+        noise: LabelNoise | None = None,
     ) -> None:
         device = bags.X.device
         self.settings = settings
+        self.n_bags: int = len(bags.targets)
+        self.has_teacher: bool = bags.teacher is not None
+        self.noise = noise
         self.groups: list[MemberNetworks] = grouped(network, bags, device)
         self.encoder: nn.Module | None = None
         learning = [part for group in self.groups for part in group.parameters()]
@@ -104,37 +117,51 @@ class Trainer:
             Whether it stopped the training.
         """
         settings = self.settings
+        learns_rates = self.noise is not None and self.noise.is_learnt and not self.has_teacher
         for step in range(settings.max_iter):
             for parameters in self.optimizer.param_groups:
                 parameters["lr"] = settings.learning_rate * pace(step, settings.max_iter)
             self.optimizer.zero_grad(set_to_none=True)
-            loss = add_gradients(self.groups, self.encoder, next(self.batches), self.disturbance)
-            self.optimizer.step()
-            if course.completed(-loss / sum(group.n_members for group in self.groups)):
+            batch = next(self.batches)
+            n_rows = len(batch.bags.X)
+            with threads_that_pay(sum(group.n_multiplications(n_rows) for group in self.groups)):
+                loss = self._learn_from(batch, learns_rates and step % RATES_EVERY == 0)
+            if course.completed(-loss / self.n_members):
                 return True
         return False
 
+    @property
+    def n_members(self) -> int:
+        """Number of networks."""
+        return sum(group.n_members for group in self.groups)
 
-def add_gradients(
-    groups: Sequence[MemberNetworks],
-    encoder: nn.Module | None,
-    batch: Batch,
-    disturbance: Disturbance,
-) -> Tensor:
-    """Compute the gradient of a batch, group by group; return what the bags' losses add up to."""
-    features = batch.bags.X if encoder is None else encoder(batch.bags.X)
-    # The groups' gradients meet here, so that the encoder is gone back through once.
-    given = features.detach().requires_grad_(encoder is not None)
-    total = torch.zeros((), device=given.device)
-    for group in groups:
-        inputs = disturbance.noisy(given, group.n_members)
-        loss = batch.loss(group(inputs, batch.rows, disturbance))
-        if loss.requires_grad:
-            loss.backward()
-        total += loss.detach()
-    if encoder is not None:
-        features.backward(given.grad)
-    return total * batch.weight
+    def _learn_from(self, batch, learns_rates):
+        """Take a step, from gradients group by group; return the sum of the bags' losses."""
+        encoder, disturbance = self.encoder, self.disturbance
+        noise = self.noise
+        rates = None if noise is None else noise.rates
+        features = batch.bags.X if encoder is None else encoder(batch.bags.X)
+        # The groups' gradients meet here, so that the encoder is gone back through once.
+        given = features.detach().requires_grad_(encoder is not None)
+        total = torch.zeros((), device=given.device)
+        counts = []
+        for group in self.groups:
+            inputs = disturbance.noisy(given, group.n_members)
+            logits = group(inputs, batch.rows, disturbance)
+            loss = batch.loss(logits, rates)
+            if loss.requires_grad:
+                loss.backward()
+            total += loss.detach()
+            if rates is not None and learns_rates:
+                counts.append(batch.noise_counts(logits, rates))
+        if encoder is not None:
+            features.backward(given.grad)
+        self.optimizer.step()
+        if noise is not None and counts:
+            # Of all members together, as if there were so many more bags.
+            prior = self.n_members * len(batch.bags.targets) / self.n_bags
+            noise.learn(reduce(operator.add, counts), RATES_SHARE, prior)
+        return total * batch.weight
 
 
 def grouped(

@@ -1,0 +1,44 @@
+"""The label of instances that belong to none of the classes."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from unbag._checks import is_missing
+
+# The label of an instance that belongs to none of the classes; -1 among signed numbers, unless that
+# is one of the classes itself.
+BACKGROUND = None
+
+
+def is_background(labels: ArrayLike) -> NDArray[np.bool_]:
+    """Find the instances that belong to none of the classes.
+
+    Parameters
+    ----------
+    labels : array-like of shape (n_instances,)
+        What `predict_instances` or `annotate` returned, of a model with a background class; or
+        the column of a table that holds it. Any other shape will do, that of one label too.
+
+    Returns
+    -------
+    ndarray of bool of the shape of `labels`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> is_background(np.array(["wren", None], dtype=object)), is_background([3, -1])
+    (array([False,  True]), array([False,  True]))
+    """
+    try:
+        labels = np.asarray(labels)
+    except ValueError:
+        raise ValueError(
+            "labels has lists of different lengths: join those of several bags by np.concatenate."
+        ) from None
+    if labels.dtype.kind in "if":
+        # In a table, a column of floats has NaN where there is no label.
+        return (labels == -1) | np.isnan(labels)
+    if labels.dtype != object:
+        return np.zeros(labels.shape, dtype=bool)
+    missing = [is_missing(label) for label in labels.ravel().tolist()]
+    return np.array(missing, dtype=bool).reshape(labels.shape)

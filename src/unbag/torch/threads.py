@@ -1,0 +1,50 @@
+"""How many threads of the CPU there is work for."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
+
+import numpy as np
+import torch
+from torch import Tensor
+
+# Entries of an array from which a second thread repays itself.
+WORTHWHILE = 2**17
+# Multiplications of a network from which torch's threads do. They wait for each other after every
+# operation, and on a machine with other things to do that can take ten times as long as the
+# products of small networks.
+MULTIPLICATIONS = 2**24
+
+
+@contextmanager
+def threads_that_pay(n_multiplications: int) -> Iterator[None]:
+    """Let torch use one thread meanwhile, unless there is work enough for more."""
+    n_threads = torch.get_num_threads()
+    if n_multiplications >= MULTIPLICATIONS or n_threads == 1:
+        yield
+        return
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(n_threads)
+
+
+def in_shares(work: Callable[[int, int], object], array: Tensor) -> None:
+    """Call ``work(start, stop)`` over the rows of all members, on as many threads as torch has."""
+    n_rows = array.shape[0] * array.shape[1]
+    n_threads = min(torch.get_num_threads(), array.numel() // WORTHWHILE + 1)
+    cuts = np.linspace(0, n_rows, n_threads + 1).astype(int)
+    shares = list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
+    # The last share is this thread's own.
+    others = [helpers().submit(work, *share) for share in shares[:-1]]
+    work(*shares[-1])
+    for other in others:
+        other.result()
+
+
+@cache
+def helpers() -> ThreadPoolExecutor:
+    """Return the threads that help this one; they sleep while there is nothing to do."""
+    return ThreadPoolExecutor(max(torch.get_num_threads() - 1, 1))

@@ -1,0 +1,60 @@
+"""What a step learns from."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="networks need torch: pip install 'unbag[torch]'")
+
+from toys import make_colours  # noqa: E402
+from unbag.torch import ORNetwork  # noqa: E402
+from unbag.torch.batches import Batch, LearningBags, Settings, batches  # noqa: E402
+from unbag.torch.network import MemberNetworks  # noqa: E402
+from unbag.union.noise import Rates  # noqa: E402
+
+BAGS, Y = make_colours(np.random.default_rng(0), n_bags=30, largest=3)
+BAG = np.repeat(np.arange(len(BAGS)), BAGS.sizes)
+
+
+def learning_bags(background=False, **changes):
+    rng = np.random.default_rng(1)
+    given = {
+        "targets": np.where(rng.random(Y.shape) < 0.1, -1, Y).astype(np.int8),
+        "pins": np.where(rng.random(len(BAG)) < 0.2, BAGS.instance_labels, -1),
+        "weight": rng.random(len(BAGS)) + 0.5,
+        "ids": BAGS.ids,
+    }
+    X = torch.from_numpy(BAGS.X.astype(np.float32))
+    return LearningBags(X, BAGS.offsets, background=background, **{**given, **changes})
+
+
+@pytest.mark.parametrize("background", [False, True])
+@pytest.mark.parametrize("noisy", [False, True])
+def test_the_prepared_loss_is_the_loss(background, noisy):
+    rates = None
+    if noisy:
+        rate = np.array([[0.2, 0.0, 0.1, *[0.0] * background]])
+        rates = Rates(rate, rate / 2)
+    targets = Y.copy().astype(np.int8)
+    # One bag that no labelling explains.
+    targets[int(np.argmin(BAGS.sizes))] = 1
+    batch = Batch(learning_bags(background, targets=targets), Settings.of(ORNetwork()))
+    found = []
+    for loss in (batch._loss, batch._loss_on_cpu):
+        generator = torch.Generator().manual_seed(0)
+        logits = torch.randn(2, len(BAG), 3 + background, generator=generator).requires_grad_()
+        value = loss(logits, rates)
+        value.backward()
+        found.append((value.detach(), logits.grad))
+    for theirs, ours in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-6)
+
+
+def test_batches_deal_out_all_bags():
+    bags = learning_bags(weight=np.arange(30.0))
+    network = MemberNetworks.drawn(2, 2, (4,), 3, 0, torch.Generator().manual_seed(0))
+    dealt = batches(bags, network, Settings.of(ORNetwork(batch_size=10)), torch.Generator())
+    for _ in range(2):
+        weights = np.concatenate([next(dealt).bags.weight for _ in range(3)])
+        np.testing.assert_array_equal(np.sort(weights), np.arange(30.0))
+    whole = batches(bags, network, Settings.of(ORNetwork()), torch.Generator())
+    assert next(whole) is next(whole)
