@@ -1,6 +1,6 @@
 """What networks learn from in each step, and the loss of it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -88,6 +88,7 @@ class Settings:
     missed: float
     false: float
     on_intractable: OnIntractable
+    approximation: Callable[..., Tensor] | None = None
 
     @classmethod
     def of(cls, model: Any) -> "Settings":
@@ -149,6 +150,13 @@ class Batch:
         if self.teacher is not None:
             surprise = -(self.teacher * torch.log_softmax(logits, 2)).sum(2)
             return (surprise * self.row_weight).sum() / max(self.weight, 1e-30)
+        if settings.approximation is not None:
+            known = self.repeated(n_members)
+            mean = settings.approximation(
+                logits.flatten(0, 1), known["offsets"], known["targets"],
+                background=self.bags.background, weight=known["weight"],
+            )  # fmt: skip
+            return mean * n_members
         try:
             mean = union_loss(
                 logits.flatten(0, 1),

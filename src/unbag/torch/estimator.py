@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
-from torch import nn
+from torch import Tensor, nn
 
 from unbag._warnings import warn_caller
 from unbag.estimators import ORLogisticRegression
@@ -200,8 +200,14 @@ class ORNetwork(NetworkClassifier):
 
     converged_: bool
 
+    #: A loss with the arguments of `noisy_or_loss`, in place of the exact one: for comparisons.
+    approximation: Callable[..., Tensor] | None = None
+
     # Networks decide on impossible bags as linear models do.
     _possible_label_sets = ORLogisticRegression._possible_label_sets
+    _impossible_in_fit = ORLogisticRegression._impossible_in_fit
+    _noise_of_fit = ORLogisticRegression._noise_of_fit
+    _label_noise = ORLogisticRegression._label_noise
 
     @all_or_nothing
     def fit(
