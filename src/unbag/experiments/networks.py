@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from unbag.bags import Bags
 from unbag.torch import ORNetwork, linear_softmax_loss, max_pooling_loss, noisy_or_loss
 from unbag.torch.activation import BagRows
 from unbag.torch.network import MemberNetworks
@@ -19,9 +18,9 @@ from unbag.torch.network import MemberNetworks
 class SupervisedNetwork(ORNetwork):
     """The network that is told every instance's label."""
 
-    def fit(self, X: Bags, y: Any) -> Self:
-        """Fit to bags with instance labels."""
-        return super().fit(X, y, instance_labels=X.instance_labels)
+    def fit(self, X: Any, y: Any, instance_labels: Any = None, sample_weight: Any = None) -> Self:
+        """Fit to bags that have instance labels."""
+        return super().fit(X, y, X.instance_labels, sample_weight)
 
 
 class ApproximateNetwork(ORNetwork):
@@ -32,8 +31,19 @@ class ApproximateNetwork(ORNetwork):
     """
 
     @torch.no_grad()
-    def log_likelihood(self, X: Bags, y: np.ndarray) -> np.ndarray:
-        """Compute how likely label sets are by the approximation, for the mean member."""
+    def log_likelihood(self, X: Any, y: Any) -> np.ndarray:
+        """Compute how likely label sets are by the approximation, for the mean member.
+
+        Parameters
+        ----------
+        X : Bags
+        y : ndarray of shape (n_bags, n_classes)
+
+        Returns
+        -------
+        ndarray of shape (n_bags,)
+        """
+        assert self.approximation is not None, "a subclass names its loss"
         device = self._device()
         inputs = torch.from_numpy(self._inputs(X.X, np.float64)).to(device)
         networks = self._all_columns().double().to(device)
@@ -108,7 +118,7 @@ def attention_loss(
 
 
 class AttentionNetwork(ApproximateNetwork):
-    """Scores are pooled by attention, a second output for each class of networks with two layers."""
+    """Scores are pooled by attention: more columns of networks with two hidden layers."""
 
     approximation = staticmethod(attention_loss)
 

@@ -116,7 +116,9 @@ def test_without_torch_a_line_says_what_is_left_out(tmp_path, monkeypatch):
 @pytest.mark.parametrize("model", [model for model in MODELS if is_network(model)])
 def test_every_network_learns_by_its_own_loss(model):
     bags, y = make_colours(np.random.default_rng(0), 40)
-    network = MODELS[model](0, hidden=(16, 16), n_members=2, max_iter=60, device="cpu")
+    network = MODELS[model](
+        0, hidden=(16, 16), n_members=2, max_iter=150, learning_rate=0.01, device="cpu"
+    )
     network.fit(bags, y)
     assert (network.annotate(bags, y) == bags.instance_labels).mean() > 0.95
     likelihood = network.log_likelihood(bags, y)
