@@ -149,7 +149,7 @@ def digits():
     # A bag with a picture that is read wrongly, and some without.
     wrong = np.repeat(np.arange(len(test)), test.sizes)[read != test.instance_labels]
     shown = [*wrong[:1], *(b for b in range(len(test)) if test.sizes[b] > 3 and b not in wrong)][:6]
-    figure, axes = pyplot.subplots(2, 3, figsize=(10, 3.6))
+    figure, axes = pyplot.subplots(2, 3, figsize=(10, 3.0))
     for axis, b in zip(axes.flat, sorted(shown), strict=True):
         start, stop = test.offsets[b], test.offsets[b + 1]
         framed = np.pad(test.X[start:stop].reshape(-1, 8, 8), ((0, 0), (1, 1), (1, 1)))

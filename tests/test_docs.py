@@ -105,7 +105,8 @@ def test_the_loop_for_lightning_trains(tmp_path, monkeypatch):
     (loop,) = (
         text for _, file, text in snippets("docs/howto/networks.md") if file == "lightning_loop.py"
     )
-    if importlib.util.find_spec("lightning") is None:
+    installed = importlib.util.find_spec("lightning") is not None
+    if not installed:
         standing_in = types.SimpleNamespace(LightningModule=torch.nn.Module)
         monkeypatch.setitem(sys.modules, "lightning", standing_in)
     monkeypatch.chdir(tmp_path)
@@ -115,7 +116,7 @@ def test_the_loop_for_lightning_trains(tmp_path, monkeypatch):
     loader = DataLoader(dataset, batch_size=2, collate_fn=collate_bags)
     scores = torch.nn.Linear(1, 2)
     before = scores.weight.detach().clone()
-    if importlib.util.find_spec("lightning") is not None:
+    if installed:
         names["train"](scores, loader)
     else:
         module = names["BagModule"](scores)
