@@ -109,8 +109,11 @@ def test_without_torch_a_line_says_what_is_left_out(tmp_path, monkeypatch):
     rows = [row[0] for row in accuracy.body]
     left_out = {row for row, variant in VARIANTS.items() if is_network(variant.model)}
     assert set(ROWS) - set(rows) == {*left_out, *(row for row in TOLD if TOLD[row][0] == NETWORK)}
-    assert accuracy.notes[-1].startswith("Left out: networks, which need PyTorch")
-    assert "unbag[torch]" in accuracy.notes[-1]
+    note = accuracy.notes[-1]
+    assert note.startswith(
+        "Not fitted, which needs PyTorch (`pip install 'unbag[torch]'`): network"
+    )
+    assert all(row in note for row in (*left_out, *LOSSES))
 
 
 @needs_torch
