@@ -39,7 +39,7 @@ from unbag.torch import (
 BAGS = ((5, 1, 2000), (10, 2, 1000), (20, 5, 500))
 SEEDS = range(3)
 N_CLASSES, N_FEATURES = 10, 128
-N_EPOCHS, BATCH, LEARNING_RATE = 10, 32, 3e-3
+N_STEPS, BATCH, LEARNING_RATE = 1000, 32, 3e-3
 EXACT, TOLD = "exact: union_loss", "told the label of every image"
 LOSSES = {
     EXACT: union_loss,
@@ -133,26 +133,23 @@ def learn(reader, images, labels, offsets, rng, device):
     targets = np.zeros((n_bags, N_CLASSES), dtype=np.int8)
     targets[bag, labels] = 1
     optimizer = torch.optim.AdamW(reader.parameters(), lr=LEARNING_RATE, weight_decay=0.01)
-    n_steps = N_EPOCHS * -(-n_bags // BATCH)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, n_steps)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, N_STEPS)
     images = torch.tensor(images, dtype=torch.float32, device=device)[:, None]
     labels = torch.tensor(labels, device=device)
-    for _ in range(N_EPOCHS):
-        order = rng.permutation(n_bags)
-        for start in range(0, n_bags, BATCH):
-            chosen = np.sort(order[start : start + BATCH])
-            rows = np.concatenate([np.arange(offsets[b], offsets[b + 1]) for b in chosen])
-            sizes = np.diff(offsets)[chosen]
-            loss = reader.loss(
-                images[rows],
-                torch.tensor(np.append(0, np.cumsum(sizes)), device=device),
-                torch.tensor(targets[chosen], device=device),
-                labels[rows],
-            )
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            schedule.step()
+    for _ in range(N_STEPS):
+        chosen = np.sort(rng.choice(n_bags, BATCH, replace=False))
+        rows = np.concatenate([np.arange(offsets[b], offsets[b + 1]) for b in chosen])
+        sizes = np.diff(offsets)[chosen]
+        loss = reader.loss(
+            images[rows],
+            torch.tensor(np.append(0, np.cumsum(sizes)), device=device),
+            torch.tensor(targets[chosen], device=device),
+            labels[rows],
+        )
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
 
 
 def accuracy(task):

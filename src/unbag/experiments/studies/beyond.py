@@ -338,7 +338,7 @@ very folds that are reported.
 A network sees the whole bag through its context: its answers are for bags as they come, not for
 single instances. Told no more than the linear and kernel models, it passes all of them, and even
 the best published figures of models that were told every instance's label, but on Letter Frost,
-where it is about a point short. Distillation makes held-out label sets likelier, and so is chosen nearly
-always; on MSRC v2 that costs accuracy on instances, which no held-out label set tells.
+where it is about a point short. Distillation makes held-out label sets likelier, and so is chosen
+nearly always; on MSRC v2 that costs accuracy on instances, which no held-out label set tells.
 """,
 )
