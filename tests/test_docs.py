@@ -3,6 +3,7 @@
 import doctest
 import importlib.util
 import inspect
+import json
 import os
 import re
 import shutil
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import types
 from pathlib import Path
+from statistics import mean, stdev
 
 import pytest
 from mkdocstrings import Inventory
@@ -126,6 +128,14 @@ def test_the_loop_for_lightning_trains(tmp_path, monkeypatch):
             module.training_step(batch, index).backward()
             optimizer.step()
     assert (scores.weight != before).any()
+
+
+def test_the_table_of_digits_is_what_the_benchmark_has_found():
+    found = json.loads((DOCS.parent / "benchmarks" / "results" / "digits.json").read_text())
+    page = (DOCS / "howto" / "digits.md").read_text()
+    for name, columns in found["balanced_accuracy"].items():
+        cells = [f"{mean(seeds):.1f} ± {stdev(seeds):.1f}" for seeds in columns.values()]
+        assert f"| {name} | {' | '.join(cells)} |" in page
 
 
 @pytest.mark.parametrize("page", PAGES)
