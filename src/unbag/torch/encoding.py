@@ -40,7 +40,7 @@ def piecewise_linear(X: np.ndarray, edges: np.ndarray) -> NDArray[np.float64]:
            [ 1.,  0.]])
     """
     low, width = edges[:, :-1], np.diff(edges)
-    # A piece without width is a step: whatever lies above it is far above.
-    with np.errstate(over="ignore"):
-        reach = (X[:, :, None] - low) / np.where(width > 0, width, np.finfo(np.float64).tiny)
+    beyond = X[:, :, None] - low
+    # A piece without width is a step.
+    reach = np.where(width > 0, beyond / np.where(width > 0, width, 1.0), beyond > 0)
     return (2.0 * np.clip(reach, 0.0, 1.0) - 1.0).reshape(len(X), -1)
