@@ -6,6 +6,8 @@ The picture of the report needs Chromium, and is left as it is where there is no
 import shutil
 import subprocess
 import tempfile
+from doctest import DocTestParser
+from importlib.util import find_spec
 from pathlib import Path
 
 import matplotlib
@@ -133,6 +135,47 @@ def report():
         )  # fmt: skip
 
 
+def digits():
+    """Draw bags of digits, what is known of each, and what the network of the page reads."""
+    if find_spec("torch") is None:
+        print("There is no torch: digits.png is as it was.")
+        return
+    from torch import no_grad
+
+    names = run_page("howto/digits.md")
+    test = names["test"]
+    with no_grad():
+        read = names["network"](names["test_pictures"]).argmax(1).numpy()
+    # A bag with a picture that is read wrongly, and some without.
+    wrong = np.repeat(np.arange(len(test)), test.sizes)[read != test.instance_labels]
+    shown = [*wrong[:1], *(b for b in range(len(test)) if test.sizes[b] > 3 and b not in wrong)][:6]
+    figure, axes = pyplot.subplots(2, 3, figsize=(10, 3.0))
+    for axis, b in zip(axes.flat, sorted(shown), strict=True):
+        start, stop = test.offsets[b], test.offsets[b + 1]
+        framed = np.pad(test.X[start:stop].reshape(-1, 8, 8), ((0, 0), (1, 1), (1, 1)))
+        axis.imshow(np.hstack(framed), cmap="gray_r")
+        known = ", ".join(map(str, sorted(set(test.instance_labels[start:stop]))))
+        axis.set_title(f"known: {known}", loc="left", fontsize=11)
+        for place, row in enumerate(range(start, stop)):
+            right = read[row] == test.instance_labels[row]
+            axis.text(
+                10 * place + 4.5, 13, f"{read[row]}", ha="center", va="center",
+                color=COLOURS[0] if right else COLOURS[1], fontweight="normal" if right else "bold",
+            )  # fmt: skip
+        axis.text(-1, 13, "read:", ha="right", va="center")
+        axis.set(xlim=(-0.5, 49.5), ylim=(15, -0.5))
+        axis.set_axis_off()
+    save(figure, "digits")
+
+
+def run_page(page):
+    """Run the examples of a page, and return what they have named."""
+    names = {}
+    for example in DocTestParser().get_examples((Path(__file__).parent / page).read_text()):
+        exec(compile(example.source, page, "single"), names)
+    return names
+
+
 def save(figure, name):
     figure.tight_layout()
     FIGURES.mkdir(exist_ok=True)
@@ -144,4 +187,5 @@ if __name__ == "__main__":
     from_bags_to_instances()
     fit_curve()
     how_sure()
+    digits()
     report()

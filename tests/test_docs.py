@@ -1,13 +1,17 @@
 """The snippets of the documentation, run as they stand, and its site."""
 
 import doctest
+import importlib.util
 import inspect
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import types
 from pathlib import Path
+from statistics import mean, stdev
 
 import pytest
 from mkdocstrings import Inventory
@@ -25,7 +29,7 @@ PAGES = ["README.md", "docs/guide.md", "docs/tutorial.md", *sorted(
 # What pages say that is there: a checkout of the repository.
 THERE = {"docs/howto/compare.md": ["docs/results"]}
 # What pages need that only an extra of the package brings.
-NEEDED = {"docs/howto/networks.md": "torch"}
+NEEDED = {f"docs/howto/{page}.md": "torch" for page in ("networks", "digits", "embeddings")}
 SNIPPET = re.compile(r'^```(\w+)(?: title="(.+?)")?\n(.*?)^```', re.DOTALL | re.MULTILINE)
 
 
@@ -91,6 +95,47 @@ def test_every_snippet_of_a_page_runs(page, tmp_path, monkeypatch):
 @pytest.mark.parametrize("page", THERE)
 def test_every_snippet_of_a_long_page_runs(page, tmp_path, monkeypatch):
     check_page(page, tmp_path, monkeypatch)
+
+
+def test_the_loop_for_lightning_trains(tmp_path, monkeypatch):
+    """Where Lightning is not installed, the file is compiled, and its step is taken by hand."""
+    torch = pytest.importorskip("torch", reason="networks need torch: pip install 'unbag[torch]'")
+    from torch.utils.data import DataLoader
+
+    from unbag.torch import MIMLDataset, collate_bags
+
+    (loop,) = (
+        text for _, file, text in snippets("docs/howto/networks.md") if file == "lightning_loop.py"
+    )
+    installed = importlib.util.find_spec("lightning") is not None
+    if not installed:
+        standing_in = types.SimpleNamespace(LightningModule=torch.nn.Module)
+        monkeypatch.setitem(sys.modules, "lightning", standing_in)
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    exec(compile(loop, "lightning_loop.py", "exec"), names)
+    dataset = MIMLDataset([[[0.0], [9.0]], [[1.0]], [[8.0]]], [{"a", "b"}, {"a"}, {"b"}])
+    loader = DataLoader(dataset, batch_size=2, collate_fn=collate_bags)
+    scores = torch.nn.Linear(1, 2)
+    before = scores.weight.detach().clone()
+    if installed:
+        names["train"](scores, loader)
+    else:
+        module = names["BagModule"](scores)
+        module.log = lambda name, value, batch_size: None
+        optimizer = module.configure_optimizers()
+        for index, batch in enumerate(loader):
+            module.training_step(batch, index).backward()
+            optimizer.step()
+    assert (scores.weight != before).any()
+
+
+def test_the_table_of_digits_is_what_the_benchmark_has_found():
+    found = json.loads((DOCS.parent / "benchmarks" / "results" / "digits.json").read_text())
+    page = (DOCS / "howto" / "digits.md").read_text()
+    for name, columns in found["balanced_accuracy"].items():
+        cells = [f"{mean(seeds):.1f} ± {stdev(seeds):.1f}" for seeds in columns.values()]
+        assert f"| {name} | {' | '.join(cells)} |" in page
 
 
 @pytest.mark.parametrize("page", PAGES)

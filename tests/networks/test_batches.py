@@ -9,7 +9,7 @@ from toys import make_colours  # noqa: E402
 from unbag.torch import ORNetwork  # noqa: E402
 from unbag.torch.batches import Batch, LearningBags, Settings, batches  # noqa: E402
 from unbag.torch.network import MemberNetworks  # noqa: E402
-from unbag.union.noise import Rates  # noqa: E402
+from unbag.union.rates import Rates  # noqa: E402
 
 BAGS, Y = make_colours(np.random.default_rng(0), n_bags=30, largest=3)
 BAG = np.repeat(np.arange(len(BAGS)), BAGS.sizes)

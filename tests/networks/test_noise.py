@@ -11,7 +11,7 @@ from unbag import ORLogisticRegression, check_labels  # noqa: E402
 from unbag.torch import ORNetwork  # noqa: E402
 from unbag.torch.batches import Batch, LearningBags, Settings  # noqa: E402
 from unbag.union import infer  # noqa: E402
-from unbag.union.noise import Rates  # noqa: E402
+from unbag.union.rates import Rates  # noqa: E402
 
 BAGS, Y = make_colours(np.random.default_rng(0), n_bags=60, largest=3)
 BAG = np.repeat(np.arange(len(BAGS)), BAGS.sizes)

@@ -1,7 +1,7 @@
 """Models that learn from bags, all under one contract: see `unbag.estimators.contract`."""
 
-from .dummies import DummyBags, DummyInstances
 from .background import BACKGROUND, is_background
+from .dummies import DummyBags, DummyInstances
 from .or_logistic import ORLogisticRegression
 from .rivals import LSBCMM, MIMLNN, MIMLSVM, SIM, MIMLFast
 from .supervised import SupervisedLogisticRegression

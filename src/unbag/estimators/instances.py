@@ -17,16 +17,10 @@ from unbag._warnings import warn_caller
 from unbag.bags import Features
 from unbag.fitting import LEARNT, LabelNoise, Rate, log_softmax
 from unbag.labels import ColumnOfLabel
-from unbag.union import (
-    IntractableBagWarning,
-    UnionProblem,
-    most_likely_labels,
-)
-from unbag.union.noise import checked_rate, impossible_bags
-from unbag.union.policy import (
-    OnIntractable,
-    allow_every_bag_an_answer,
-)
+from unbag.union import IntractableBagWarning, UnionProblem, most_likely_labels
+from unbag.union.noise import impossible_bags
+from unbag.union.policy import OnIntractable, allow_every_bag_an_answer
+from unbag.union.rates import checked_rate
 from unbag.validation import check_known_labels, in_instance_order
 
 from .background import BACKGROUND

@@ -9,7 +9,6 @@ from unbag._warnings import warn_caller
 from unbag.fitting import Stream, UncertifiedWarning
 from unbag.union import IntractableBagWarning
 from unbag.union.policy import name_bags
-from unbag.union.rates import checked_rate
 from unbag.validation import all_or_nothing, as_labels, bag_weights, check_scaling
 
 from .contract import BagsLike, LabelSetsLike, as_classes, is_one_label_each

@@ -36,6 +36,7 @@ from .tables import (
     SIGNIFICANT,
     Table,
     beside,
+    best_methods,
     cell,
     comparison_table,
     difference,
@@ -47,9 +48,9 @@ from .unit import Unit, Values
 __all__ = [
     "BAG_MEASURES", "BOUNDS", "METHODS", "NOTHING", "SIGNIFICANT", "STUDIES", "STYLES",
     "Comparison", "Figure", "Ledger", "Method", "Plan", "Results", "Study", "Table", "Unit",
-    "Values", "beside", "best_setting", "cell", "comparison_figure", "comparison_table",
-    "curve_figure", "difference", "find_study", "fit_and_measure", "fold", "grid", "levels",
-    "load", "load_fold", "mean_over_draws", "panels", "penalised_bound",
+    "Values", "beside", "best_methods", "best_setting", "cell", "comparison_figure",
+    "comparison_table", "curve_figure", "difference", "find_study", "fit_and_measure", "fold",
+    "grid", "levels", "load", "load_fold", "mean_over_draws", "panels", "penalised_bound",
     "penalised_model", "published", "published_figure", "record_cell", "reproduce", "some_methods",
     "split", "spread", "whole", "words",
 ]  # fmt: skip

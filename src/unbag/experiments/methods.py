@@ -96,11 +96,20 @@ def published_bound(random_state: int, **setting: Any) -> SupervisedLogisticRegr
     )
 
 
-def network(random_state: int, **setting: Any) -> Any:
-    """Build our network, which only an extra of the package brings."""
-    from unbag.torch import ORNetwork
+def network(taught: str, random_state: int, **setting: Any) -> Any:
+    """Build our network, which only an extra of the package brings; or one that learns otherwise.
 
-    return ORNetwork(**{"threshold": "union", "random_state": random_state, **setting})
+    Parameters
+    ----------
+    taught : str
+        How it learns, one of `unbag.experiments.networks.TAUGHT`.
+    random_state : int
+    **setting
+        Parameters of `unbag.torch.ORNetwork` that are not to have their defaults.
+    """
+    from .networks import TAUGHT
+
+    return TAUGHT[taught](**{"threshold": "union", "random_state": random_state, **setting})
 
 
 def of_distances(
@@ -143,7 +152,7 @@ FAST_STANDARD = [
 METHODS = {
     "mlr": Method("MLR", published_model, NOTHING),
     "unbag": Method("MLR, unbag's default", penalised_model, NOTHING),
-    "network": Method("network, unbag's default", network, NOTHING),
+    "network": Method("network, unbag's default", partial(network, "exact"), NOTHING),
     "sim": Method(
         "SIM", SIM, levels(grid(alpha=POWERS), grid(alpha=POWERS[3:]), grid(alpha=[1e-3, 1e-2]))
     ),

@@ -12,9 +12,9 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[1]
 #: Files and folders of the package that results depend on, whatever the task.
 COMPUTING = (
-    "_random.py", "bags.py", "labels.py", "metrics.py", "model_selection.py", "pipeline.py",
-    "preprocessing.py", "datasets", "union", "fitting", "estimators", "experiments/data.py",
-    "experiments/methods.py",
+    "_random.py", "bags.py", "labels.py", "metrics.py", "model_selection", "pipeline.py",
+    "preprocessing.py", "datasets", "union", "fitting", "estimators", "torch",
+    "experiments/data.py", "experiments/methods.py", "experiments/networks.py",
 )  # fmt: skip
 
 

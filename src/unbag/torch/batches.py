@@ -1,7 +1,7 @@
 """What networks learn from in each step, and the loss of it."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import Any
@@ -12,8 +12,9 @@ from torch import Tensor
 
 from unbag.fitting.noise import NoiseCounts, expected_counts
 from unbag.union import IntractableBagError, UnionProblem
-from unbag.union.noise import Rates, infer_noisily
+from unbag.union.noise import infer_noisily
 from unbag.union.policy import OnIntractable
+from unbag.union.rates import Rates
 
 from .activation import BagRows
 from .loss import union_loss
@@ -100,6 +101,7 @@ class Settings:
     noise: float
     batch_size: int | None
     on_intractable: OnIntractable
+    approximation: Callable[..., Tensor] | None = None
 
     @classmethod
     def of(cls, model: Any) -> "Settings":
@@ -148,6 +150,13 @@ class Batch:
         if self.teacher is not None:
             surprise = -(self.teacher * torch.log_softmax(logits, 2)).sum(2)
             return (surprise * self.row_weight).sum() / max(self.weight, 1e-30)
+        if self.settings.approximation is not None:
+            known = self._arguments(len(logits))
+            mean = self.settings.approximation(
+                logits.flatten(0, 1), known["offsets"], known["targets"],
+                background=self.bags.background, weight=known["weight"],
+            )  # fmt: skip
+            return mean * len(logits)
         try:
             mean = self._loss_on_cpu(logits, rates) if on_cpu else self._loss(logits, rates)
         except IntractableBagError as error:

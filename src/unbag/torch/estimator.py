@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
-from torch import nn
+from torch import Tensor, nn
 
 from unbag._warnings import warn_caller
 from unbag.estimators import ORLogisticRegression
@@ -201,6 +201,9 @@ class ORNetwork(LabelSetLearner, NetworkClassifier):
         self.verbose = verbose
 
     converged_: bool
+
+    #: A loss with the arguments of `noisy_or_loss`, in place of the exact one: for comparisons.
+    approximation: Callable[..., Tensor] | None = None
 
     @all_or_nothing
     def fit(

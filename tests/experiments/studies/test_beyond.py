@@ -1,39 +1,62 @@
 """Settings chosen inside the training folds."""
 
+from dataclasses import replace
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+from toys import make_colours
 from unbag.experiments import Plan, reproduce
+from unbag.experiments.ledger import Ledger
+from unbag.experiments.nested import MODELS, Case, build, is_network
 from unbag.experiments.studies import beyond
 from unbag.experiments.studies.beyond import (
-    BOUND,
+    LOSSES,
+    NETWORK,
     OURS,
+    ROWS,
+    TOLD,
     VARIANTS,
     best_published,
-    build,
-    choice,
-    inner_units,
+)
+
+needs_torch = pytest.mark.skipif(
+    find_spec("torch") is None, reason="networks need torch: pip install 'unbag[torch]'"
 )
 
 
 def test_the_likeliest_held_out_labels_choose():
-    plan, ledger = Plan(("letter-frost",)), {}
-    settings = VARIANTS[OURS]
-    for place, setting in enumerate(settings):
-        assert choice(plan, ledger, "letter-frost", 0, 4, OURS) is None
-        for unit in inner_units(plan, "letter-frost", 0, 4, setting):
+    ledger, variant = {}, VARIANTS[OURS]
+    case = Case(Plan(("letter-frost",)), "letter-frost", 0, 4)
+    for place, setting in enumerate(variant.settings):
+        assert case.choice(variant, ledger) is None
+        for unit in case.inner_units(variant.model, setting):
             ledger[unit] = {"log_likelihood": -abs(place - 3) - 5.0}
-    assert choice(plan, ledger, "letter-frost", 0, 4, OURS) == settings[3]
-    assert choice(plan, ledger, "letter-frost", 0, 5, OURS) is None
+    assert case.choice(variant, ledger) == variant.settings[3]
+    assert replace(case, fold=5).choice(variant, ledger) is None
+
+
+def test_a_single_setting_needs_no_choice():
+    case = Case(Plan(("letter-frost",)), "letter-frost", 0, 4)
+    variant = VARIANTS["network at its defaults"]
+    (unit,) = case.units(variant, {})
+    assert unit.setting == variant.settings[0]
+    assert "inner_fold" not in unit.condition
 
 
 def test_models_are_what_their_settings_say():
+    case = Case(Plan(("letter-frost",)), "letter-frost", 0, 0)
     setting = {"context": 0.5, "width": 2.0, "background": True, "alpha": 0.1}
-    steps = build(setting, False, 0).named_steps
+    steps = build(case.unit("pipeline", setting)).named_steps
     assert steps["kernel"].scale == 2.0
     assert steps["context"].weight == 0.5
     assert steps["model"].background
     assert steps["model"].alpha == 0.1
-    linear = build({**setting, "width": None}, True, 0).named_steps
-    assert "kernel" not in linear
-    assert type(linear["model"]).__name__ == "SupervisedLogisticRegression"
+    linear = {**setting, "width": None}
+    steps = build(case.unit("pipeline told instance labels", linear)).named_steps
+    assert "kernel" not in steps
+    assert type(steps["model"]).__name__ == "SupervisedLogisticRegression"
 
 
 def test_best_published_figures():
@@ -45,13 +68,83 @@ def test_best_published_figures():
     assert best_published("digits", "slr") is None
 
 
-def test_end_to_end(tmp_path, monkeypatch):
-    monkeypatch.setattr(beyond, "DICTIONARY", 40)
+def networks_in(units):
+    return [unit for unit in units if is_network(unit.method)]
+
+
+def small(monkeypatch):
+    """Make fits of a first look that take no time."""
+    monkeypatch.setattr("unbag.experiments.nested.DICTIONARY", 40)
     monkeypatch.setattr(Plan, "n_folds", 2)
-    tables = reproduce("beyond", ["letter-frost"], level="quick", out=tmp_path)
-    accuracy, bags, _ = tables
-    rows = [row[0] for row in accuracy.body]
-    assert rows[0] == "published model"
-    assert {OURS, BOUND} <= set(rows)
-    assert {record["verdict"] for record in bags.records} <= {"better", "worse", "tied"}
+    for rows in (VARIANTS, LOSSES):
+        for row, variant in rows.items():
+            cheap = {"hidden": (8, 8), "n_members": 2, "max_iter": 3} if variant.quick else {}
+            monkeypatch.setitem(rows, row, replace(variant, quick=cheap))
+
+
+@needs_torch
+def test_end_to_end(tmp_path, monkeypatch):
+    small(monkeypatch)
+    results = reproduce("beyond", ["letter-frost"], level="quick", out=tmp_path)
+    accuracy, bags, network_bags, losses, _ = results
+    assert [row[0] for row in accuracy.body] == ROWS
+    assert [row[0] for row in losses.body] == list(LOSSES)
+    for table in (bags, network_bags):
+        assert {record["verdict"] for record in table.records} <= {"better", "worse", "tied"}
+    assert "Networks were trained on" in accuracy.notes[2]
     assert (tmp_path / "beyond" / "beyond.svg").exists()
+    plan, ledger = Plan(("letter-frost",), "quick"), Ledger(tmp_path, "beyond")
+    fitted = networks_in(beyond.units(plan, ledger))
+    assert {unit.method for unit in fitted} == set(filter(is_network, MODELS))
+    assert all(ledger[unit]["device"] for unit in fitted)
+    # Whoever has no torch is shown what others have fitted.
+    monkeypatch.setattr(beyond, "find_spec", lambda name: None)
+    assert networks_in(beyond.units(plan, ledger)) == fitted
+
+
+def test_without_torch_a_line_says_what_is_left_out(tmp_path, monkeypatch):
+    small(monkeypatch)
+    monkeypatch.setattr(beyond, "find_spec", lambda name: None)
+    accuracy, _, _ = reproduce("beyond", ["letter-frost"], level="quick", out=tmp_path)
+    rows = [row[0] for row in accuracy.body]
+    left_out = {row for row, variant in VARIANTS.items() if is_network(variant.model)}
+    assert set(ROWS) - set(rows) == {*left_out, *(row for row in TOLD if TOLD[row][0] == NETWORK)}
+    note = accuracy.notes[-1]
+    assert note.startswith(
+        "Not fitted, which needs PyTorch (`pip install 'unbag[torch]'`): network"
+    )
+    assert all(row in note for row in (*left_out, *LOSSES))
+
+
+@needs_torch
+@pytest.mark.parametrize("model", [model for model in MODELS if is_network(model)])
+def test_every_network_learns_by_its_own_loss(model):
+    bags, y = make_colours(np.random.default_rng(0), 40)
+    network = MODELS[model](
+        0, hidden=(16, 16), n_members=2, max_iter=150, learning_rate=0.01, device="cpu"
+    )
+    network.fit(bags, y)
+    assert (network.annotate(bags, y) == bags.instance_labels).mean() > 0.95
+    likelihood = network.log_likelihood(bags, y)
+    assert likelihood.shape == (len(bags),)
+    assert (likelihood <= 0).all()
+    assert likelihood.mean() > network.log_likelihood(bags, 1 - y).mean()
+
+
+@needs_torch
+def test_attention_pools_by_its_softmax_over_the_bag():
+    import torch
+
+    from unbag.experiments.networks import attention_loss
+
+    logits = torch.tensor([[1.0, 0.0], [3.0, float(torch.tensor(3.0).log())], [5.0, 1.0]])
+    pooled = torch.tensor([[0.25 * 1.0 + 0.75 * 3.0], [5.0]])
+    targets = torch.tensor([[1], [0]])
+    losses = attention_loss(logits, torch.tensor([0, 2, 3]), targets, reduction="none")
+    expected = torch.nn.functional.softplus(torch.where(targets == 1, -pooled, pooled))[:, 0]
+    torch.testing.assert_close(losses, expected)
+    weight = torch.tensor([3.0, 1.0])
+    mean = attention_loss(logits, torch.tensor([0, 2, 3]), targets, weight=weight)
+    torch.testing.assert_close(mean, (0.75 * expected[0] + 0.25 * expected[1]))
+    with pytest.raises(ValueError, match="no background"):
+        attention_loss(logits, torch.tensor([0, 2, 3]), targets, background=True)
