@@ -12,12 +12,21 @@ from unbag.datasets import fetch_voc12
 from unbag.demo import run as run_demo
 
 
+class NoExtras:
+    """Finds modules that only extras bring to be missing."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name.partition(".")[0] in MISSING:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
 @pytest.fixture
 def no_extras(monkeypatch):
     """Hide the modules that only extras bring."""
-    loaded = {name for name in sys.modules if name.partition(".")[0] in MISSING}
-    for name in loaded | MISSING.keys():
-        monkeypatch.setitem(sys.modules, name, None)
+    for name in [name for name in sys.modules if name.partition(".")[0] in MISSING]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "meta_path", [NoExtras, *sys.meta_path])
 
 
 def to_parquet(path):

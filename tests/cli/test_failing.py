@@ -75,7 +75,7 @@ def test_a_signal_stops_a_command(number, run, monkeypatch):
     monkeypatch.setattr("unbag.datasets.names", lambda: signal.raise_signal(number))
     before = signal.getsignal(number)
     code, _, errors = run("data", "list")
-    assert code == 128 + number
+    assert code == 128 + number, errors
     assert errors == "unbag: stopped. No file is left half-written.\n"
     assert signal.getsignal(number) is before
 

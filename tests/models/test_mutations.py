@@ -25,6 +25,8 @@ def spoilt(array, rng):
     for number in numbers if array.size else ():
         if array.dtype.kind == "f" or abs(number) <= np.iinfo(array.dtype).max:
             one, every = array.copy(), array.copy()
+            with np.errstate(over="ignore"):
+                number = np.array(number).astype(array.dtype)
             one.flat[rng.integers(array.size)] = number
             every[...] = number
             yield from (one, every)

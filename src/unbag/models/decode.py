@@ -126,6 +126,7 @@ def _try_out(model):
         if hasattr(model, "predict_instances_proba"):
             probabilities = model.predict_instances_proba(bags)
             _check_scores("predict_instances_proba", probabilities, N_TRIED, n_classes)
+        _check_rates(getattr(model, "model", model), n_classes)
         # With exact inference the same scores are asked for, and compiled code besides.
         if hasattr(model, "annotate") and not hasattr(model, "log_likelihood"):
             model.annotate(bags, LabelSets(np.eye(1, n_classes), model.classes_))
@@ -136,6 +137,16 @@ def _checked_classes(classes):
         raise ModelFileError("classes_ is no list of classes")
     # It is known there what classes can be.
     return LabelSets(np.empty((0, classes.size)), classes).classes
+
+
+def _check_rates(model, n_classes):
+    """Raise an error unless there is one rate of wrong labels for each class, if there are any."""
+    for name in ("missed_", "false_"):
+        rates = getattr(model, name, None)
+        if rates is not None and np.shape(rates) != (n_classes,):
+            raise ModelFileError(
+                f"{name} has the shape {np.shape(rates)}, where there are {n_classes} classes"
+            )
 
 
 def _check_scores(method, scores, n_rows, n_classes):

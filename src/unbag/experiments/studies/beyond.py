@@ -342,8 +342,8 @@ where it is about a point short. Distillation makes held-out label sets likelier
 nearly always; on MSRC v2 that costs accuracy on instances, which no held-out label set tells.
 
 Where the exact loss pays: most of the gain over the losses in use is one label per instance, which
-noisy-or of a softmax has, too. Pooling maxima or linear softmaxes of independent classes costs 8 to 14
-points. Exactness adds 1.7 points on Letter Frost, whose bags are small; elsewhere the two cannot
+noisy-or of a softmax has, too. Pooling maxima or linear softmaxes of independent classes costs 8 to
+14 points. Exactness adds 1.7 points on Letter Frost, whose bags are small; elsewhere the two cannot
 be told apart on these folds. Posteriors given the label set, which the last column of each pair
 shows and distillation needs, take exact inference anyway.
 """,
