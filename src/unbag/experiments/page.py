@@ -15,9 +15,17 @@ from .tables import read_csv
 INTRODUCTION = """\
 # The paper, reproduced
 
-Every table and figure of Pham, Raich and Fern, *Dynamic Programming for Instance Annotation in
+The tables and figures of Pham, Raich and Fern, *Dynamic Programming for Instance Annotation in
 Multi-instance Multi-label Learning*, made anew by this package, beside the published figures; then
-some of our own. This page is written by
+some of our own.
+
+**What is missing.** Of the paper's seven data sets three cannot be had: HJA bird with its original
+labels, VOC 2012 as it was cut into regions, and 50 Salads as it was cut into bags. Their columns
+are absent from every table, and one figure with them. What was published of them is converted where
+somebody has the files (`unbag data list`), and `unbag reproduce` takes them up then. Sections that
+say so are a first look, not a reproduction.
+
+This page is written by
 
     unbag reproduce page
 
