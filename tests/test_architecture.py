@@ -25,11 +25,11 @@ LAYERS = (
     {"bags", "labels"},
     {"io"},
     {"union", "metrics", "datasets"},
-    {"validation", "preprocessing", "model_selection", "fitting"},
+    {"validation", "preprocessing", "model_selection", "fitting", "annotations", "frames"},
     {"models"},
     {"pipeline"},
     {"estimators"},
-    {"annotations", "checking"},
+    {"checking", "learning"},
     {"report", "experiments", "demo"},
     {"cli"},
 )  # fmt: skip

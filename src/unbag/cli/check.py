@@ -11,7 +11,7 @@ from unbag.io.reading import open_source
 from unbag.labels import LabelSets
 
 from . import options as o
-from .fit import build, refuse_unsplit
+from .fit import build
 from .main import messages, print_table, progress
 
 if TYPE_CHECKING:
@@ -39,17 +39,21 @@ def check(
     Example: unbag check words.csv --bag word --labels tags -o suspicious.csv
     """
     if output is not None:
-        check_output(output, table)
+        from unbag.io.joined import files_of
+
+        check_output(output, *files_of(table))
         check_format(output, TABLES)
     with open_source(table) as source, progress("reading") as report:
         data = source.read(Roles.from_options(**given), progress=report)
+    from unbag.validation import refuse_unsplit
+
     refuse_unsplit(data)
     found = find_suspicious(doubting_model(), data, data.labels, folds, seed)
     if output is not None:
         from unbag.io.writing import write_tables
 
         write_tables(output, [found])
-    show(found, top, table, output)
+    show(found, top, data.path, output)
 
 
 def doubting_model() -> Any:
