@@ -83,6 +83,8 @@ class FrameAnswers:
         answers = annotate(
             self, data.bags, known, review_share=review_share, unknown_below=unknown_below
         )
+        # The copy of the features goes before there are new columns.
+        data = without_features(data)
         return annotated_frame(data, answers.columns(), written)
 
     def predict_frame(
@@ -119,6 +121,7 @@ class FrameAnswers:
         wanted = roles_for_model(self, source, given, use_labels=False)
         data, _ = read_for_model(self, source, wanted, use_labels=False)
         answers = predictions(self, data.bags, data.roles.delimiter or DELIMITER)
+        data = without_features(data)
         written = written_predictions(source.columns, list(answers))
         return annotated_frame(data, answers, written, per_bag=True)
 
@@ -215,6 +218,11 @@ def read_for_model(
     if table.labels is None or not use_labels:
         return table, None
     return table, aligned(table, table.labels, model.classes_)
+
+
+def without_features(table: BagTable) -> BagTable:
+    """Return a table that still knows its bags and rows, in less memory."""
+    return replace(table, bags=table.bags.with_features(np.empty((table.bags.n_instances, 0))))
 
 
 def aligned(table: BagTable, labels: LabelSets, classes: np.ndarray) -> LabelSets:

@@ -116,6 +116,11 @@ def annotate(
         f"Annotated {result['instances']:,} instances of {result['bags']:,} bags, {how}; "
         f"{result['review']:,} are worth a look (column {names['review']})."
     )
+    if unknown_below is not None:
+        messages.note(
+            f"{result['without_label']:,} have no label: background, or less probable than "
+            f"{unknown_below:g}."
+        )
     if result["impossible_bags"]:
         messages.note(
             f"{result['impossible_bags']:,} bags have label sets that no labelling can produce; "

@@ -18,7 +18,11 @@ class BagFile(Source):
         """Do nothing: the file is open only while it is read."""
 
     def peek(self, roles: Roles | None = None, *, need_labels: bool = True) -> Peek:
-        """Return what the suffix tells; roles are of no use here."""
+        """Return what the header tells, or the suffix; roles are of no use here."""
+        if suffix_of(self.path) == ".arff":
+            from .arff import peek_arff
+
+            return peek_arff(self.path)
         return Peek(self.path, BAG_FORMATS[suffix_of(self.path)], [], None, None, False)
 
     def read(self, roles: Roles | None = None, **_: object) -> BagTable:

@@ -32,7 +32,7 @@ def files_of(path: Paths) -> list[Path]:
     -------
     list of Path
     """
-    several = path if isinstance(path, list | tuple) else [path]
+    several = [path] if isinstance(path, str | os.PathLike) else path
     check(several, "No file is named: name one.")
     found: list[Path] = []
     for each in map(Path, several):

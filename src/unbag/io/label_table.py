@@ -7,7 +7,7 @@ from unbag._files import DataError, check_column, refuse
 from unbag._messages import shortened, suggestion
 from unbag.labels import LabelSets, Unknown
 
-from .label_columns import STATES, with_label_columns
+from .label_columns import STATES, joined_columns, with_label_columns
 from .roles import Roles, label_text, parse_cell
 from .scan import Scan, spelt_out
 
@@ -98,7 +98,7 @@ def _sets_of_rows(second, scan):
     row_of = {str(bag): row for row, bag in enumerate(rows.ids())}
     names = [str(bag) for bag in scan.ids()]
     _refuse_unlisted(second, scan, names, row_of)
-    return rows.label_sets(None)[[row_of[name] for name in names]]
+    return joined_columns(second.path, rows.state_columns)[[row_of[name] for name in names]]
 
 
 def _members(

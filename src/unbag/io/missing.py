@@ -29,7 +29,7 @@ def without_gaps(bags: Bags, source: Any, roles: Roles) -> Bags:
     """
     if roles.missing_values == "drop":
         return _without_rows(bags, source, roles)
-    for column, name in enumerate(bags.feature_names):
+    for column, name in enumerate(bags.feature_names.tolist()):
         values = bags.X[:, column]
         missing = np.isnan(values)
         if missing.any():

@@ -253,10 +253,10 @@ class Roles:
             if getattr(other, field.name) not in (None, ())
         }
         # A source of labels, newly given, takes the place of the others.
-        if given.keys() & LABEL_SOURCES.keys():
+        if named := given.keys() & LABEL_SOURCES.keys():
             for source, beside in LABEL_SOURCES.items():
-                if not given.keys() & {source, *beside}:
-                    given.setdefault(source, None)
+                if not named & {source, *beside}:
+                    given[source] = None
             if "label_columns" in given:
                 given.setdefault("unknown", None)
         return replace(self, **given)
@@ -285,7 +285,7 @@ class Roles:
         columns: Sequence[str],
         numbers: Collection[str],
         need_labels: bool = True,
-    ) -> Self:
+    ) -> "Roles":
         """Fill in what was left out, and check that every column is there.
 
         Parameters
@@ -311,7 +311,7 @@ class Roles:
         >>> roles.features, roles.labels
         (('pitch',), 'labels')
         """
-        given = self if self.delimiter is not None else replace(self, delimiter=DELIMITER)
+        given: Roles = replace(self, delimiter=self.delimiter or DELIMITER)
         if given.label_table is not None:
             second = Path(given.label_table)
             check(
