@@ -277,7 +277,7 @@ def _first_of_sparse(matrix: Any) -> NonFinite | None:
 
 # Rows that a counter needs to be one, and what ids are called.
 FEWEST_COUNTED = 20
-ID_NAME = re.compile(r"(?:.*[_ .-])?(?:id|idx|index|row|nr|no)|unnamed: \d+", re.IGNORECASE)
+ID_NAME = re.compile(r"(?:.*[_ .-])?(?:id|idx|index|nr)|unnamed: \d+", re.IGNORECASE)
 
 
 def is_counter(name: str, values: Sequence[int]) -> bool:

@@ -281,9 +281,8 @@ def corrected_labels(path: Path, data: BagTable) -> np.ndarray:
     ndarray of object of shape (n_instances,)
         Labels as text; None where not known.
     """
-    wanted = Roles(
-        bag=data.roles.bag, instance_id=data.roles.instance_id, features=data.roles.features
-    )
+    same = ("bag", "instance_id", "features", "embedding", "missing_values")
+    wanted = Roles(**{role: getattr(data.roles, role) for role in same})
     with open_source(path) as source:
         corrected = source.read(wanted, need_labels=False)
         column = known_label_column(source)

@@ -15,9 +15,7 @@ Model = Annotated[Path, typer.Argument(help="A model file, as fit writes it.")]
 FORMATS = "CSV, TSV, Parquet, Feather, MIML ARFF, MATLAB or npz"
 Data = Annotated[
     list[Path],
-    typer.Argument(
-        metavar="TABLE...", help=f"{FORMATS}; several files, a folder or a pattern are one table."
-    ),
+    typer.Argument(help=f"{FORMATS}; several files, a folder or a pattern are one table."),
 ]
 OneFile = Annotated[Path, typer.Argument(help=f"{FORMATS}.")]
 IgnoreLabels = Annotated[
