@@ -36,7 +36,7 @@ from .roles import USUAL, Roles
 # A quoted cell that is longer than this was probably never meant to be opened.
 LONGEST_RECORD = 64 << 20
 # Of the rows by which columns of numbers are told from columns of text.
-SAMPLE_BYTES = 16 << 20
+SAMPLE_BYTES = 4 << 20
 MOST_COLUMNS = 1_000_000
 
 QUOTE = b'"'
@@ -251,6 +251,12 @@ class DelimitedFile(TableFile):
             for name, cells in columns
         }
 
+    def resolved(self, roles: Roles | None, need_labels: bool = True) -> Roles:
+        """Fill in the roles; then what columns were judged by can go."""
+        resolved, _ = super().resolved(roles, need_labels), self.decimal
+        vars(self).pop("_sample", None)
+        return resolved
+
     @cached_property
     def decimal(self) -> str:
         """The decimal mark: a comma only where no number of the first rows has a point."""
@@ -280,17 +286,19 @@ class DelimitedFile(TableFile):
             return roles
         others = {column for role, column in roles.columns() if role != "features"}
         names = set(self.columns) - {*USUAL.values()} if roles.features is None else roles.features
-        found = [
-            name
-            for name, texts in self._sample.items()
-            if name in names and name not in others
-            # Most columns are none, and one look is enough to see that.
-            and any(map(VECTOR_MARKS.search, texts[:1])) and holds_vectors(texts)
-        ]  # fmt: skip
+        sample = self._sample.items()
+        found = {name: texts for name, texts in sample if name in names and name not in others}
+        # Most columns are none, which a look at few cells tells.
+        found = {name: texts for name, texts in found.items()
+                 if any(map(VECTOR_MARKS.search, texts[:20]))}  # fmt: skip
+        if found:
+            from .vectors import are_vectors
+
+            found = {name: texts for name, texts in found.items() if are_vectors(texts)}
         if len(found) != 1:
             return roles
         rest = tuple(name for name in roles.features or () if name not in found)
-        return replace(roles, embedding=found[0], features=rest)
+        return replace(roles, embedding=next(iter(found)), features=rest)
 
     def counters(self, features: Sequence[str]) -> list[str]:
         """Return those of some columns of numbers that look like a counter or an id."""
@@ -426,13 +434,6 @@ def cell_text(raw: bytes) -> str:
     if inside := IN_QUOTES.match(raw):
         raw = inside[0][1:].replace(b'""', QUOTE) + raw[inside.end() + 1 :]
     return raw.decode("utf-8")
-
-
-def holds_vectors(texts: list[str]) -> bool:
-    """Return whether most cells are vectors; see `unbag.io.vectors.are_vectors`."""
-    from .vectors import are_vectors
-
-    return are_vectors(texts)
 
 
 def is_number(text: str, decimal: str = ".") -> bool:

@@ -157,13 +157,18 @@ class PolarsTable(FrameTable):
         return pa.schema([(name, self._type(name)) for name in self._rows.columns])
 
     def _type(self, name):
-        if "Object" in str(self._rows.schema[name]):
+        if self._holds_objects(name):
             # Refused where it has a role: nobody asks what else a frame holds.
             return pa.binary()
         return self._rows.select(name).head(0).to_arrow().schema.field(0).type
 
+    def _holds_objects(self, name):
+        return "Object" in str(self._rows.schema[name])
+
     def _n_bytes(self):
-        return self._rows.estimated_size()
+        # Of objects some releases cannot tell the size.
+        known = [name for name in self._rows.columns if not self._holds_objects(name)]
+        return self._rows.select(known).estimated_size()
 
     def _part(self, columns, start, stop):
         return self._rows.select(columns).slice(start, stop - start).to_arrow()

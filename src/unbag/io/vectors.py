@@ -198,7 +198,7 @@ def as_lists(column: pa.ChunkedArray | pa.Array) -> Any:
     column = column.cast(pa.string())
     inside = pc.utf8_trim(column, characters=" \t\r\n[]()")
     inside = pc.if_else(pc.equal(inside, ""), pa.scalar(None, pa.string()), inside)
-    if pc.any(pc.match_substring(inside, ";")).as_py():
-        # Between semicolons, a comma can only be a decimal one.
-        inside = pc.replace_substring(inside, ",", ".")
+    # Between semicolons, a comma can only be a decimal one.
+    has_semicolons = pc.match_substring(inside, ";")
+    inside = pc.if_else(has_semicolons, pc.replace_substring(inside, ",", "."), inside)
     return pc.split_pattern_regex(inside, r"\s*[,;]\s*|\s+")
