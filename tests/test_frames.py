@@ -353,3 +353,20 @@ def test_roles_can_be_given_whole(frame, model):
     bare.fit(bags, frame.groupby("file", sort=False)["tags"].first())
     expected = bare.annotate_frame(frame, bag="file", labels="tags")
     assert expected["annotation"].tolist() == model.annotate_frame(frame)["annotation"].tolist()
+
+
+def test_columns_of_odd_types(frame, model):
+    """What has no role may be anything; features and ids may have any type that has a value."""
+    odd = frame.assign(
+        anything=pd.Series([object()] * len(frame), index=frame.index),
+        mixed=pd.Series([1, "a"] * (len(frame) // 2), index=frame.index, dtype=object),
+        a=pd.arrays.SparseArray(frame["a"]),
+        b=frame["b"].astype("Float64"),
+        file=frame["file"].astype("category"),
+        tags=frame["tags"].astype("string"),
+    )
+    fitted = unbag.fit(odd, bag="file", labels="tags", features=[*"abc"])
+    np.testing.assert_allclose(fitted.coef_, model.coef_, rtol=1e-9)
+    annotated = fitted.annotate_frame(odd)
+    assert annotated["anything"].tolist() == odd["anything"].tolist()
+    assert annotated["file"].dtype == odd["file"].dtype

@@ -206,32 +206,39 @@ class PandasTable(FrameTable):
             frame.columns.nlevels == 1,
             f"{self.path} has columns of {frame.columns.nlevels} levels: give them one name each.",
         )
-        self._series = {}
-        names = [str(name) for name in frame.columns]
-        check_distinct(self.path, names)
-        for place, name in enumerate(names):
-            self._series[name] = lambda rows, place=place: frame.iloc[rows, place]
-        for level, name in enumerate(frame.index.names):
-            if name is not None and str(name) not in self._series:
-                self._series[str(name)] = lambda rows, level=level: frame.index[
-                    rows
-                ].get_level_values(level)
-        self._own = names
-        return pa.schema([(name, self._type(name)) for name in self._series])
+        self._own = [str(name) for name in frame.columns]
+        check_distinct(self.path, self._own)
+        self._place = {name: place for place, name in enumerate(self._own)}
+        levels = [(str(name), level) for level, name in enumerate(frame.index.names)
+                  if name is not None]  # fmt: skip
+        self._level = {name: level for name, level in levels if name not in self._place}
+        self._mixed = set()
+        # What the objects of a row take, roughly; pandas counts only where they lie.
+        self._object_bytes = 0
+        return pa.schema([(name, self._type(name)) for name in (*self._place, *self._level)])
+
+    def _cells(self, name, rows):
+        """Return some cells of a column, or of a level of the index."""
+        if name in self._level:
+            return self.frame.index[rows].get_level_values(self._level[name])
+        return self.frame.iloc[rows, self._place[name]]
 
     def _type(self, name):
         """Return the type of a column; that of Python's objects is told by some of them."""
-        empty = self._series[name](slice(0, 0))
+        empty = self._cells(name, slice(0, 0))
         if empty.dtype != object:
             return self._array(name, empty).type
         from pandas.api.types import infer_dtype
 
-        cells = self._series[name](slice(None))
+        cells = self._cells(name, slice(None))
         if infer_dtype(cells, skipna=True) in MIXED:
             # Refused where it has a role; nobody asks what else a frame holds.
+            self._mixed.add(name)
             return pa.binary()
         filled = np.flatnonzero(cells.notna())[:SAMPLE_CELLS]
-        return self._array(name, cells.take(filled), pa.binary()).type
+        sample = self._array(name, cells.take(filled), pa.binary())
+        self._object_bytes += sample.nbytes // max(1, len(sample))
+        return sample.type
 
     def _array(self, name, cells, otherwise=None):
         """Return some cells of a column as a pyarrow array."""
@@ -254,11 +261,12 @@ class PandasTable(FrameTable):
         return pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array
 
     def _n_bytes(self):
-        return int(self.frame.memory_usage(index=False, deep=False).sum())
+        held = int(self.frame.memory_usage(index=False, deep=False).sum())
+        return held + self._object_bytes * len(self.frame)
 
     def _part(self, columns, start, stop):
         rows = slice(start, stop)
-        return pa.table({name: self._array(name, self._series[name](rows)) for name in columns})
+        return pa.table({name: self._array(name, self._cells(name, rows)) for name in columns})
 
     def numbers(self, is_wide: bool = False) -> list[str]:
         """Return the columns that hold numbers; what the index holds describes no instance."""
@@ -266,16 +274,11 @@ class PandasTable(FrameTable):
 
     def check_type(self, column: str, role: str, is_wide: bool = False) -> None:
         """Raise an error if the type of a column is none that its role allows."""
-        cells = self._series[column](slice(None))
-        if cells.dtype == object and self.schema.field(column).type == pa.binary():
-            from pandas.api.types import infer_dtype
-
-            found = infer_dtype(cells, skipna=True)
-            check(
-                found not in MIXED,
-                f"{self.path}, column {column!r} mixes numbers and text: make it one of them, such "
-                "as by astype(str).",
-            )
+        check(
+            column not in self._mixed,
+            f"{self.path}, column {column!r} mixes numbers and text: make it one of them, such as "
+            "by astype(str).",
+        )
         super().check_type(column, role, is_wide)
 
     def place(self, row: int) -> str:
