@@ -429,7 +429,10 @@ def all_or_nothing(method: Method) -> Method:
 def refuse_unsplit(data: BagTable) -> None:
     """Refuse labels of a table that seem to be separated by something else than the delimiter."""
     delimiter = data.roles.delimiter
-    names = set() if data.labels is None else {str(name) for name in data.labels.classes}
+    # Labels in columns of their own are separated by nothing.
+    if data.labels is None or data.roles.label_columns is not None:
+        return
+    names = {str(name) for name in data.labels.classes}
     for mark in ";,/+":
         refuse(
             (

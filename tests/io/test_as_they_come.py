@@ -9,6 +9,7 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 
+import unbag
 from unbag.io import DataError, Roles, peek, read
 from unbag.io.reading import open_source
 
@@ -74,6 +75,12 @@ def test_columns_that_are_carried_match_no_pattern(tmp_path):
     (tmp_path / "t.csv").write_text(STATES)
     roles = Roles(bag="word", label_columns=["is_*"], carry=["is_wren"])
     assert read(tmp_path / "t.csv", roles).labels.classes.tolist() == ["is_owl"]
+
+
+def test_a_label_column_may_be_called_as_two_others(tmp_path):
+    (tmp_path / "t.csv").write_text("word,o,w,o/w,x\na,1,0,0,1\nb,0,1,0,2\nc,0,0,1,3\n")
+    model = unbag.fit(tmp_path / "t.csv", bag="word", label_columns=["o", "w", "o/w"])
+    assert model.classes_.tolist() == ["o", "w", "o/w"]
 
 
 def test_a_source_of_labels_takes_the_place_of_another():

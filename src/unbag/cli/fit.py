@@ -124,7 +124,7 @@ def fit(
 
         # In Python a fit keeps what it has reached; a command leaves what was there before.
         with interruptions_raised():
-            model.fit(bags, data.labels, **fit_options(model, known))
+            model.fit(bags, data.labels, **fit_options(known))
     model.model.set_params(callback=None)
     model.roles_ = data.roles.remembered()
     model.save(output, info={**facts(data), "background": background_facts(model.model)})
@@ -197,7 +197,7 @@ def build(
     )
 
 
-def fit_options(model: Any, known: NDArray[Any] | None) -> dict[str, Any]:
+def fit_options(known: NDArray[Any] | None) -> dict[str, Any]:
     """Return what a fit is told of known labels: not every model can be told."""
     return {} if known is None else {"instance_labels": known}
 
