@@ -36,6 +36,7 @@ _LAZY = {
     "load": "models",
     "MultilabelStratifiedKFold": "model_selection",
     "check_labels": "checking",
+    "fit": "learning",
     "cross_validate_bags": "model_selection",
     "datasets": None,
     "estimators": None,

@@ -27,6 +27,7 @@ from .estimators import SupervisedLogisticRegression as SupervisedLogisticRegres
 from .estimators import is_background as is_background
 from .labels import LabelSets as LabelSets
 from .labels import Unknown as Unknown
+from .learning import fit as fit
 from .model_selection import MultilabelStratifiedKFold as MultilabelStratifiedKFold
 from .model_selection import cross_validate_bags as cross_validate_bags
 from .models import load as load

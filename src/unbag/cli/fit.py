@@ -1,7 +1,6 @@
 """``unbag fit``: from a table of bags, and perhaps of known instances, to a model file."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from enum import StrEnum
 from inspect import signature
 from pathlib import Path
@@ -133,9 +132,11 @@ def fit(
         if dry_run:
             show_plan(source.peek(wanted), output)
             return
-        check_output(output, table)
+        check_output(output, *source.files)
         with progress("reading") as report:
             data = source.read(wanted, progress=report)
+    from unbag.validation import refuse_unsplit
+
     refuse_unsplit(data)
     known = None
     if corrections is not None:
@@ -158,8 +159,9 @@ def fit(
 
         # In Python a fit keeps what it has reached; a command leaves what was there before.
         with interruptions_raised():
-            fitted = unfitted.fit(bags, data.labels, **fit_options(unfitted, known))
+            fitted = unfitted.fit(bags, data.labels, **fit_options(known))
     fitted.model.set_params(callback=None)
+    fitted.roles_ = data.roles.remembered()
     fitted.save(output, info={**facts(data), "background": background_facts(fitted.model)})
     summarise(fitted, data, known, output)
     if data.labels is not None and any(isinstance(rate, str) for rate in rates.values()):
@@ -208,26 +210,6 @@ def corrections_in(given: str | None, columns: Sequence[str]) -> Path | None:
     return existing_file(given) if looks_like_file(given) else None
 
 
-def refuse_unsplit(data: BagTable) -> None:
-    """Refuse labels that seem to be separated by something else than the delimiter."""
-    delimiter = data.roles.delimiter
-    names = set() if data.labels is None else {str(name) for name in data.labels.classes}
-    for mark in ";,/+":
-        refuse(
-            (
-                name
-                for name in names
-                if mark != delimiter
-                and mark in name
-                and names.issuperset(map(str.strip, name.split(mark)))
-            ),
-            lambda name, mark=mark: (
-                f"{data.path}: the label {name!r} looks like several, "
-                f"separated by {mark!r} rather than {delimiter!r}: use --delimiter {mark!r}."
-            ),
-        )
-
-
 def refuse_linear_options(**given: float | None) -> None:
     """Refuse options that networks do not have."""
     for name, value in given.items():
@@ -252,47 +234,29 @@ def build(
     seed: int,
 ) -> Any:
     """Build the linear model that the options describe, on a kernel or not."""
-    from sklearn.preprocessing import StandardScaler
-
     from unbag.estimators import ORLogisticRegression
-    from unbag.pipeline import BagPipeline, kernel_pipeline
-    from unbag.preprocessing import BagContext, OnInstances
 
     model = ORLogisticRegression(alpha, background=background, max_iter=max_iter)
-    if kernel is not None:
-        return kernel_pipeline(
-            model, context=context, scale=kernel, n_components=dictionary, random_state=seed
-        )
-    if context:
-        return BagPipeline(
-            [
-                ("scale", OnInstances(StandardScaler())),
-                ("context", BagContext(context)),
-                ("model", model.set_params(scaling=None)),
-            ]
-        )
-    return model
+    if kernel is None and not context:
+        return model
+    from unbag.pipeline import bag_pipeline
+
+    return bag_pipeline(
+        model, context=context, kernel=kernel, dictionary=dictionary, random_state=seed
+    )
 
 
-def fit_options(model: Any, known: NDArray[Any] | None) -> dict[str, Any]:
-    """Name the argument of known labels as the model, or its pipeline, wants it."""
-    if known is None:
-        return {}
-    return {"model__instance_labels" if hasattr(model, "steps") else "instance_labels": known}
+def fit_options(known: NDArray[Any] | None) -> dict[str, Any]:
+    """Return what a fit is told of known labels: not every model can be told."""
+    return {} if known is None else {"instance_labels": known}
 
 
 def facts(data: BagTable) -> dict[str, Any]:
     """Return what a model file remembers of the table."""
-    remembered = {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in asdict(data.roles).items()
-        if value and name not in ("features", "label_table")
-    }
     return {
         "source": data.path.name,
         "bags": len(data.bags),
         "instances": data.bags.n_instances,
-        "roles": remembered,
     }
 
 
@@ -366,9 +330,8 @@ def corrected_labels(path: Path, data: BagTable) -> np.ndarray:
     ndarray of object of shape (n_instances,)
         Labels as text; None where not known.
     """
-    wanted = Roles(
-        bag=data.roles.bag, instance_id=data.roles.instance_id, features=data.roles.features
-    )
+    same = ("bag", "instance_id", "features", "embedding", "missing_values")
+    wanted = Roles(**{role: getattr(data.roles, role) for role in same})
     with open_source(path) as source:
         corrected = source.read(wanted, need_labels=False)
         column = known_label_column(source)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from unbag.io import Peek
-    from unbag.io.reading import Source
+    from unbag.io.reading import Paths, Source
 
 BAD_DATA, FAULT, BROKEN_PIPE = 1, 3, 128 + signal.SIGPIPE
 
@@ -231,12 +231,12 @@ def taken_tool_options(given: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
-def open_table(path: "Path", given: dict[str, Any]) -> "Source":
+def open_table(table: "Paths", given: dict[str, Any]) -> "Source":
     """Open the table that a command is given; what another tool wrote, by its adapter.
 
     Parameters
     ----------
-    path : Path
+    table : Path, or list of them
     given : dict
         Options by name; those on files of other tools are taken out.
     """
@@ -244,10 +244,15 @@ def open_table(path: "Path", given: dict[str, Any]) -> "Source":
 
     chosen = taken_tool_options(given)
     if not chosen:
-        return open_source(path)
+        return open_source(table)
     from unbag.io.adapters import open_from
 
-    source = open_from(path, delimiter=given.get("delimiter"), **chosen)
+    several = [table] if isinstance(table, str | os.PathLike) else table
+    if len(several) != 1:
+        raise ValueError(
+            f"--from {chosen['format']} takes one file, or a folder of them; got {len(several)}."
+        )
+    source = open_from(several[0], delimiter=given.get("delimiter"), **chosen)
     for note in source.notes:
         messages.note(note)
     return source

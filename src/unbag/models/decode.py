@@ -17,7 +17,7 @@ from unbag.bags import Bags
 from unbag.labels import LabelSets
 
 from . import container
-from .container import first_learnt, one_line
+from .container import ROLES, first_learnt, one_line
 from .kinds import KINDS, ModelFileError, Range
 
 # Beyond this many features a model is not tried out, as the one instance would be too large.
@@ -95,6 +95,8 @@ def load_with_header(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]
         why = f"its values do not fit together ({type(error).__name__}: {error})"
         raise _unsound(path, header, why) from None
     del header["model"]
+    if isinstance(roles := header["info"].get("roles"), dict):
+        setattr(model, ROLES, roles)
     return model, header
 
 
