@@ -2,14 +2,17 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from inspect import signature
 from typing import Any, Literal
 
+import numpy as np
 from sklearn.base import clone
 
 from unbag._files import PathLike
 from unbag.bags import Bags
 from unbag.estimators import ORLogisticRegression
+from unbag.io import BagTable
 from unbag.io.reading import Source, open_source
 from unbag.io.roles import Roles
 from unbag.pipeline import bag_pipeline
@@ -98,8 +101,6 @@ def fit(
     ['owl', 'wren', 'owl', 'owl', 'wren']
     """
     given = dict(locals())
-    names = [name for name in signature(Roles).parameters if name in given]
-    wanted = Roles(**{name: given[name] for name in names}).merged(roles)
     if model is None:
         model = ORLogisticRegression(
             alpha, background=background, missed=missed, false=false, max_iter=max_iter
@@ -110,18 +111,42 @@ def fit(
     model = bag_pipeline(
         model, context=context, kernel=kernel, dictionary=dictionary, random_state=seed
     )
+    named = {name: given[name] for name in signature(Roles).parameters if name in given}
+    data, known = read_for_fit(table, roles=roles, **named)
+    model.fit(data.bags, data.labels, **({} if known is None else {"instance_labels": known}))
+    model.roles_ = data.roles.remembered()
+    return model
+
+
+def read_for_fit(
+    table: Any, *, roles: Roles | None = None, **named: Any
+) -> tuple[BagTable, np.ndarray | None]:
+    """Read a table as a fit may see it.
+
+    Parameters
+    ----------
+    table : frame, str, path, or list of paths
+    roles : Roles, optional
+    **named
+        More of them, by name.
+
+    Returns
+    -------
+    data : BagTable
+        Without labels of instances.
+    known : ndarray of shape (n_instances,) or None
+        Those labels, if they were asked for by `instance_labels`.
+    """
+    wanted = Roles(**named).merged(roles)
     with open_table(table) as source:
         data = source.read(wanted)
     refuse_unsplit(data)
     # The truth that a table may carry is for evaluation, unless it is named.
-    is_named = wanted.instance_labels is not None
-    known = {"instance_labels": data.bags.instance_labels} if is_named else {}
+    known = data.bags.instance_labels if wanted.instance_labels is not None else None
     bags = Bags(
         data.bags.X, data.bags.offsets, data.bags.ids, feature_names=data.bags.feature_names
     )
-    model.fit(bags, data.labels, **known)
-    model.roles_ = data.roles.remembered()
-    return model
+    return replace(data, bags=bags), known
 
 
 def open_table(table: Any) -> Source:
