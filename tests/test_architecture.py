@@ -26,10 +26,12 @@ LAYERS = (
     {"io"},
     {"union", "metrics", "datasets"},
     {"validation", "preprocessing", "model_selection", "fitting"},
+    {"costs"},
     {"models"},
     {"pipeline"},
     {"estimators"},
     {"annotations", "checking"},
+    {"out_of_core"},
     {"report", "experiments", "demo"},
     {"cli"},
 )  # fmt: skip
@@ -183,7 +185,7 @@ def test_import_loads_nothing_heavy():
 
 PUBLIC_MODULES = (
     "unbag", "unbag.datasets", "unbag.io", "unbag.labels", "unbag.metrics",
-    "unbag.model_selection", "unbag.pipeline", "unbag.preprocessing", "unbag.union",
+    "unbag.model_selection", "unbag.out_of_core", "unbag.pipeline", "unbag.preprocessing", "unbag.union",
 )  # fmt: skip
 
 

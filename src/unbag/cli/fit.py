@@ -10,7 +10,14 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from unbag._files import check, check_output, existing_file, looks_like_file, refuse
+from unbag._files import (
+    check,
+    check_output,
+    existing_file,
+    looks_like_file,
+    looks_like_parquet,
+    refuse,
+)
 from unbag.bags import Bags
 from unbag.io import BagTable, DataError, Roles
 from unbag.io.annotated import KNOWN_LABEL, known_label_column
@@ -85,6 +92,11 @@ def fit(
         int, typer.Option(help="Most iterations of the fit.", rich_help_panel=MODEL)
     ] = 1000,
     seed: Annotated[int, typer.Option(help="Of the dictionary.", rich_help_panel=MODEL)] = 0,
+    in_memory: o.InMemory = False,
+    out_of_core: o.OutOfCore = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on where a fit out of core was stopped.")
+    ] = False,
     dry_run: o.DryRun = False,
     as_json: o.Json = False,
     **given: Any,
@@ -94,6 +106,17 @@ def fit(
     Example: unbag fit words.csv --bag word --labels tags -o words.unbag
     """
     rates = {"missed": rate_of("--missed", missed), "false": rate_of("--false", false)}
+    if resume or out_of_core or looks_like_parquet(table):
+        from . import large
+
+        roles = Roles.from_options(**given)
+        if large.stays_on_disk(table, roles, in_memory, out_of_core or resume) and not dry_run:
+            model = build(
+                alpha, BACKGROUNDS[background], context, kernel, dictionary, max_iter, seed
+            )
+            model.model.set_params(**rates)
+            large.fit_on_disk(table, roles, model, output, resume)
+            return
     with open_source(table) as source:
         corrections = corrections_in(given["instance_labels"], source.columns)
         if corrections is not None:
@@ -101,6 +124,9 @@ def fit(
         wanted = Roles.from_options(**given)
         if dry_run:
             show_plan(source.peek(wanted), output)
+            from .large import show_cost
+
+            show_cost(source, wanted, BACKGROUNDS[background] is True)
             return
         check_output(output, table)
         with progress("reading") as report:

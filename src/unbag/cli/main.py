@@ -170,7 +170,8 @@ def progress(title: str) -> Iterator[Callable[..., None]]:
     Yields
     ------
     callable
-        To be called as ``report(done, total)``; a total of None is one that nobody knows.
+        To be called as ``report(done, total)``; a total of None is one that nobody knows. A third
+        argument takes the place of the title.
     """
     from rich.progress import (
         BarColumn,
@@ -187,7 +188,9 @@ def progress(title: str) -> Iterator[Callable[..., None]]:
     console = messages.progress_console
     with Progress(*columns, console=console, disable=console is None, transient=True) as bars:
         bar = bars.add_task(title, total=None)
-        yield lambda done, total=None: bars.update(bar, completed=done, total=total)
+        yield lambda done, total=None, title=title: bars.update(
+            bar, completed=done, total=total, description=title
+        )
 
 
 def print_table(

@@ -12,12 +12,24 @@ from .main import messages
 ROLES = "Roles of columns"
 
 Model = Annotated[Path, typer.Argument(help="A model file, as fit writes it.")]
-Data = Annotated[Path, typer.Argument(help="CSV, TSV, Parquet, Feather, MIML ARFF, MATLAB or npz.")]
+Data = Annotated[
+    Path,
+    typer.Argument(
+        help="CSV, TSV, Parquet (or a folder of it), Feather, MIML ARFF, MATLAB or npz."
+    ),
+]
 IgnoreLabels = Annotated[
     bool, typer.Option("--ignore-labels", help="Do not use bag labels, even if there are any.")
 ]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Say what would be read, and how; write nothing.")
+]
+InMemory = Annotated[
+    bool, typer.Option("--in-memory", help="Read all of it, even if it takes much of the memory.")
+]
+OutOfCore = Annotated[
+    bool,
+    typer.Option("--out-of-core", help="Leave a Parquet table on disk, and read it in blocks."),
 ]
 Json = Annotated[
     bool,

@@ -19,6 +19,7 @@ from unbag._files import (
     ALL,
     BAG_FILES,
     DELIMITED,
+    PARQUET,
     TABLES,
     DataError,
     PathLike,
@@ -144,7 +145,7 @@ def open_source(path: PathLike, suffixes: Collection[str] = ALL) -> "Source":
     Parameters
     ----------
     path : str or path
-        Its suffix tells the format.
+        Its suffix tells the format. A folder of Parquet files is one table.
     suffixes : collection of str
         Those that are taken.
 
@@ -153,6 +154,10 @@ def open_source(path: PathLike, suffixes: Collection[str] = ALL) -> "Source":
     Source
         To be closed: use it in a ``with`` block.
     """
+    if holds_parquet(path):
+        from .parquet_set import ParquetSet
+
+        return ParquetSet(path)
     path = existing_file(path)
     check_format(path, suffixes)
     suffix = suffix_of(path)
@@ -165,6 +170,12 @@ def open_source(path: PathLike, suffixes: Collection[str] = ALL) -> "Source":
     from .arrow import ArrowFile
 
     return ArrowFile(path)
+
+
+def holds_parquet(path: PathLike) -> bool:
+    """Return whether a path is a folder with a Parquet file in it."""
+    folder = Path(path)
+    return folder.is_dir() and any(suffix_of(each) in PARQUET for each in folder.iterdir())
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,164 @@
+"""Tables that do not fit in memory: ``fit`` and ``annotate`` in blocks, and what a fit costs."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import typer
+
+from unbag import costs, out_of_core
+from unbag._files import check, check_output, looks_like_parquet
+from unbag.costs import in_bytes
+from unbag.estimators.stored import SAMPLE_BYTES
+from unbag.fitting.solvers import interruptions_raised
+from unbag.io import BagTable, Roles
+from unbag.io.parquet_set import ParquetSet
+from unbag.io.reading import Source
+from unbag.io.stored import StoredBags
+
+from .annotate import say_annotated
+from .fit import background_facts, describe_noise, facts, refuse_unsplit, summarise
+from .main import messages, progress
+
+# Features that take more than this part of the memory are left on disk: a fit needs room as well.
+SHARE_OF_MEMORY = 0.5
+
+
+def stays_on_disk(table: Path, given: Roles, in_memory: bool, on_disk: bool) -> bool:
+    """Decide whether a table is read block by block, or into memory.
+
+    Parameters
+    ----------
+    table : Path
+    given : Roles
+        As far as they are known.
+    in_memory, on_disk : bool
+        What the options ``--in-memory`` and ``--out-of-core`` say.
+
+    Returns
+    -------
+    bool
+        Without these options, whether the features would take more than half of the memory. Only
+        Parquet can stay on disk.
+    """
+    if in_memory and on_disk:
+        raise typer.BadParameter("choose one of --in-memory and --out-of-core")
+    if not looks_like_parquet(table):
+        check(
+            not on_disk,
+            f"{table}: --out-of-core needs Parquet, a folder of files or one: unbag data convert "
+            "makes one.",
+        )
+        return False
+    if on_disk:
+        return True
+    if not table.is_dir() and not table.is_file():
+        return False
+    found = ParquetSet(table)
+    features = found.resolved(given, need_labels=False).features or ()
+    wanted = found.values_bytes(features, np.dtype(found.dtype(features)).itemsize)
+    memory = costs.total_memory()
+    if memory is None:
+        return False
+    if in_memory:
+        check(
+            wanted < memory,
+            f"{table}: its features would take {in_bytes(wanted)}, and there are "
+            f"{in_bytes(memory)} of memory: leave out --in-memory.",
+        )
+        return False
+    return wanted > SHARE_OF_MEMORY * memory
+
+
+def fit_on_disk(table: Path, wanted: Roles, model: Any, output: Path, resume: bool) -> None:
+    """Fit a model to a table that stays on disk, and write it.
+
+    Parameters
+    ----------
+    table : Path
+    wanted : Roles
+    model : ORLogisticRegression
+    output : Path
+        The model file. While the fit lasts, its checkpoint lies beside it, and stays there if the
+        fit is stopped.
+    resume : bool
+        Whether to go on from that.
+    """
+    out_of_core.check_model(model)
+    check_output(output, *([] if table.is_dir() else [table]))
+    with_known = wanted.instance_labels is not None
+    with progress("reading") as report:
+        stored = StoredBags(table, wanted, with_instance_labels=with_known, progress=report)
+    data = table_of(stored)
+    refuse_unsplit(data)
+    checkpoint = out_of_core.checkpoint_beside(output)
+    with progress("fitting") as report, interruptions_raised(), told_how_to_resume(checkpoint):
+
+        def heard(pace: out_of_core.Pace) -> None:
+            # Between iterations, too: one may take minutes.
+            within = min(pace.bags_since / pace.n_bags, 1.0)
+            report(pace.iteration + within, pace.max_iter, str(pace))
+
+        known = wanted.instance_labels
+        out_of_core.fit(
+            model, stored, instance_labels=known, checkpoint=checkpoint, resume=resume,
+            progress=heard,
+        )  # fmt: skip
+    model.save(output, info={**facts(data), "background": background_facts(model)})
+    checkpoint.unlink(missing_ok=True)
+    summarise(model, data, stored.instance_labels, output)
+    if any(isinstance(rate, str) for rate in (model.missed, model.false)):
+        bags, places = stored.sample(SAMPLE_BYTES)
+        assert stored.labels is not None
+        messages.note(describe_noise(model, bags, stored.labels[places]))
+
+
+@contextmanager
+def told_how_to_resume(checkpoint: Path) -> Iterator[None]:
+    """Say that what a fit has reached is kept, if it is stopped."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if checkpoint.exists():
+            messages.note(f"What the fit has reached is in {checkpoint}: --resume goes on there.")
+        raise
+
+
+def table_of(stored: StoredBags) -> BagTable:
+    """Return stored bags as what other tables are read into, but for the features."""
+    bags: Any = stored
+    none = np.empty(0, dtype=np.intp)
+    path, n_rows = stored.table.path, stored.table.n_rows
+    return BagTable(path, stored.roles, bags, stored.labels, none, n_rows)
+
+
+def annotate_on_disk(
+    model: Any, table: Path, wanted: Roles, output: Path, *, use_labels: bool, review: float
+) -> None:
+    """Annotate a table that stays on disk."""
+    start = perf_counter()
+    with progress("reading") as report:
+        stored = StoredBags(table, wanted, need_labels=False, progress=report)
+    with progress("annotating") as report:
+        found = out_of_core.annotate(
+            model, stored, output, use_labels=use_labels, review_share=review, progress=report
+        )
+    result = {"output": str(output), **asdict(found), "seconds": perf_counter() - start}
+    names = result.pop("columns")
+    messages.result(result)
+    say_annotated(result, names["review"], output)
+
+
+def show_cost(source: Source, wanted: Roles, background: bool) -> None:
+    """Say what an iteration of a fit to a table would cost."""
+    data = (
+        table_of(StoredBags(source, wanted))
+        if isinstance(source, ParquetSet)
+        else source.read(wanted)
+    )
+    if data.labels is not None:
+        messages.note(str(costs.cost(data.bags, data.labels, background=background)))
