@@ -185,7 +185,8 @@ def test_import_loads_nothing_heavy():
 
 PUBLIC_MODULES = (
     "unbag", "unbag.datasets", "unbag.io", "unbag.labels", "unbag.metrics",
-    "unbag.model_selection", "unbag.out_of_core", "unbag.pipeline", "unbag.preprocessing", "unbag.union",
+    "unbag.model_selection", "unbag.out_of_core", "unbag.pipeline",
+    "unbag.preprocessing", "unbag.union",
 )  # fmt: skip
 
 

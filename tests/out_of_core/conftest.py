@@ -1,5 +1,6 @@
 """Parquet sets on disk, cut where it hurts, and the same bags in memory."""
 
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -47,7 +48,7 @@ def write(tmp_path):
         folder = tmp_path / name
         folder.mkdir()
         bounds = [0, *cuts, table.num_rows]
-        for number, (start, stop) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+        for number, (start, stop) in enumerate(pairwise(bounds)):
             path = folder / f"part-{number:02}.parquet"
             parquet.write_table(table.slice(start, stop - start), path, row_group_size)
         return folder

@@ -102,7 +102,8 @@ def test_a_failure_in_writing_leaves_the_old_file(fitted, write, tmp_path, monke
     out_of_core.annotate(model, write(data.table), output)
     before = output.read_bytes()
     monkeypatch.setattr(
-        "unbag.out_of_core.annotating.InstanceRows.take", lambda *_: (_ for _ in ()).throw(OSError())
+        "unbag.out_of_core.annotating.InstanceRows.take",
+        lambda *_: (_ for _ in ()).throw(OSError()),
     )
     with pytest.raises((OSError, DataError)):
         out_of_core.annotate(model, tmp_path / "set", output)

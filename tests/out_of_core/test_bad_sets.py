@@ -138,7 +138,7 @@ def test_rows_of_a_bag_must_have_the_same_labels(coloured, write, tmp_path):
     cells = data.table.column("labels").to_pylist()
     cells[1] = "violet"
     folder = write(data.table.set_column(1, "labels", pa.array(cells)))
-    with pytest.raises(DataError, match="bag 'bag 0' has 'violet' here but .* in row 1"):
+    with pytest.raises(DataError, match=r"bag 'bag 0' has 'violet' here but .* in row 1"):
         out_of_core.fit(ORLogisticRegression(), folder)
 
 

@@ -61,7 +61,7 @@ def test_a_checkpoint_of_another_fit_is_refused(coloured, write, tmp_path):
     data = coloured()
     folder, kept = write(data.table), tmp_path / "m.checkpoint"
     out_of_core.fit(ORLogisticRegression(max_iter=3), folder, checkpoint=kept)
-    with pytest.raises(DataError, match="another fit: alpha of the model was 1.0, and is 2.0"):
+    with pytest.raises(DataError, match=r"another fit: alpha of the model was 1\.0, and is 2\.0"):
         out_of_core.fit(ORLogisticRegression(alpha=2.0), folder, checkpoint=kept, resume=True)
     other = write(data.table.slice(0, 200), name="other")
     with pytest.raises(DataError, match="another fit: files"):
@@ -73,7 +73,9 @@ def test_a_damaged_checkpoint_is_refused(content, coloured, write, tmp_path):
     kept = tmp_path / "m.checkpoint"
     kept.write_bytes(content)
     with pytest.raises(DataError, match="no checkpoint of a fit, or a damaged one"):
-        out_of_core.fit(ORLogisticRegression(), write(coloured().table), checkpoint=kept, resume=True)
+        out_of_core.fit(
+            ORLogisticRegression(), write(coloured().table), checkpoint=kept, resume=True
+        )
 
 
 def test_resuming_without_a_checkpoint_begins_anew(coloured, write, tmp_path):

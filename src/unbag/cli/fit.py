@@ -109,13 +109,13 @@ def fit(
     if resume or out_of_core or looks_like_parquet(table):
         from . import large
 
-        roles = Roles.from_options(**given)
+        roles = Roles.from_options(**{**given, "instance_labels": None})
         if large.stays_on_disk(table, roles, in_memory, out_of_core or resume) and not dry_run:
             model = build(
                 alpha, BACKGROUNDS[background], context, kernel, dictionary, max_iter, seed
             )
             model.model.set_params(**rates)
-            large.fit_on_disk(table, roles, model, output, resume)
+            large.fit_on_disk(table, Roles.from_options(**given), model, output, resume)
             return
     with open_source(table) as source:
         corrections = corrections_in(given["instance_labels"], source.columns)

@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 from unbag import costs, out_of_core
-from unbag._files import check, check_output, looks_like_parquet
+from unbag._files import check, check_output, looks_like_file, looks_like_parquet
 from unbag.costs import in_bytes
 from unbag.estimators.stored import SAMPLE_BYTES
 from unbag.fitting.solvers import interruptions_raised
@@ -19,6 +19,8 @@ from unbag.io import BagTable, Roles
 from unbag.io.parquet_set import ParquetSet
 from unbag.io.reading import Source
 from unbag.io.stored import StoredBags
+from unbag.out_of_core.checkpoints import checkpoint_beside
+from unbag.out_of_core.fits import check_model
 
 from .annotate import say_annotated
 from .fit import background_facts, describe_noise, facts, refuse_unsplit, summarise
@@ -88,22 +90,27 @@ def fit_on_disk(table: Path, wanted: Roles, model: Any, output: Path, resume: bo
     resume : bool
         Whether to go on from that.
     """
-    out_of_core.check_model(model)
+    check_model(model)
+    known = wanted.instance_labels
+    check(
+        known is None or not looks_like_file(known),
+        f"{known} looks like a corrected table, which fits out of core do not take: put its labels "
+        "into a column of the set, or use --in-memory.",
+    )
     check_output(output, *([] if table.is_dir() else [table]))
-    with_known = wanted.instance_labels is not None
+    options = {"with_instance_labels": known is not None}
     with progress("reading") as report:
-        stored = StoredBags(table, wanted, with_instance_labels=with_known, progress=report)
+        stored = StoredBags(table, wanted, progress=report, **options)
     data = table_of(stored)
     refuse_unsplit(data)
-    checkpoint = out_of_core.checkpoint_beside(output)
-    with progress("fitting") as report, interruptions_raised(), told_how_to_resume(checkpoint):
+    checkpoint = checkpoint_beside(output)
+    with progress("fitting") as report, told_how_to_resume(checkpoint), interruptions_raised():
 
         def heard(pace: out_of_core.Pace) -> None:
             # Between iterations, too: one may take minutes.
             within = min(pace.bags_since / pace.n_bags, 1.0)
             report(pace.iteration + within, pace.max_iter, str(pace))
 
-        known = wanted.instance_labels
         out_of_core.fit(
             model, stored, instance_labels=known, checkpoint=checkpoint, resume=resume,
             progress=heard,

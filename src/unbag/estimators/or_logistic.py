@@ -264,7 +264,8 @@ class ORLogisticRegression(ResumableClassifier):
         pinned = self._read_instance_labels(instance_labels, bags, labels)
         weight = bag_weights(sample_weight, bags, X)
         with self._decided_background(bags, labels, pinned, weight, start):
-            problem, used = self._bags_to_fit(bags, labels, pinned)
+            problem, used = self._possible_label_sets(bags, labels, pinned)
+            used = cheapest_bags(problem, used, self.prune)
             rates = None if start is None else self._rates()
             with self._training(bags, problem, used, weight, rates=rates) as training:
                 W = np.zeros(training.shape)

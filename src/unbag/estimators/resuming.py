@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unbag._warnings import warn_caller
-from unbag.fitting import LEARNT, LabelNoise, Rate, Stream, UncertifiedWarning, cheapest_bags
+from unbag.fitting import LEARNT, LabelNoise, Rate, Stream, UncertifiedWarning
 from unbag.union import IntractableBagWarning
 from unbag.union.noise import checked_rate
 from unbag.union.policy import name_bags
@@ -25,7 +25,6 @@ class ResumableClassifier(LinearUnionClassifier):
     progress)``.
     """
 
-    prune: float
     missed: Rate
     false: Rate
     missed_: np.ndarray
@@ -107,14 +106,6 @@ class ResumableClassifier(LinearUnionClassifier):
         self._finish(training, progress)
         self._stream = stream
         return self
-
-    def _bags_to_fit(self, bags, labels, pinned):
-        """Return label sets that can be, and which bags to use: neither impossible nor pruned."""
-        problem, used = self._possible_label_sets(bags, labels, pinned)
-        used = cheapest_bags(problem, used, self.prune)
-        if not used.any():
-            raise ValueError("No bag is left to fit to: all were dropped or pruned.")
-        return problem, used
 
     def _label_noise(self, problem, rates):
         """Return how often labels are wrong, as the parameters say, learnt from `rates` on."""

@@ -6,7 +6,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from unbag.fitting import BagSource, Progress, Scale, StreamedTraining, Training
+from unbag.fitting import (
+    BagSource,
+    Progress,
+    Scale,
+    StreamedTraining,
+    Training,
+    cheapest_bags,
+)
 from unbag.labels import LabelSets
 from unbag.validation import all_or_nothing, bag_weights, check_columns, check_scaling
 
@@ -84,7 +91,8 @@ def fit_stored(
         sample = sampled(bags, labels, pinned, weight)
         check_scaling(sample[0], model.scaling)
     with model._decided_background(*sample, start=start):
-        problem, used = model._bags_to_fit(bags, labels, pinned)
+        problem, used = model._possible_label_sets(bags, labels, pinned)
+        used = cheapest_bags(problem, used, model.prune)
         with model._training(bags, problem, used, weight, scale, rates, make) as training:
             W = np.zeros(training.shape)
             if reached is not None:

@@ -236,7 +236,7 @@ def climb(
 
 
 def cheapest_bags(problem: UnionProblem, used: np.ndarray, prune: float) -> np.ndarray:
-    """Leave out the most expensive bags, by n k 2^k.
+    """Leave out the most expensive bags, by n k 2^k; it is an error if none is left.
 
     Parameters
     ----------
@@ -250,12 +250,14 @@ def cheapest_bags(problem: UnionProblem, used: np.ndarray, prune: float) -> np.n
     -------
     ndarray of bool of shape (n_bags,)
     """
+    # Kept are the cheapest, rounded down, as published; the epsilon mends 1 - 0.9 < 0.1.
+    n_kept = int((1 - prune) * used.sum() + 1e-9)
+    if not n_kept:
+        raise ValueError("No bag is left to fit to: all were dropped or pruned.")
     if prune == 0:
         return used
     cardinality = (problem.y == 1).sum(axis=1)
     cost = np.diff(problem.offsets) * cardinality * 2.0**cardinality
-    # Kept are the cheapest, rounded down, as published; the epsilon mends 1 - 0.9 < 0.1.
-    n_kept = int((1 - prune) * used.sum() + 1e-9)
     kept = np.zeros_like(used)
     kept[np.argsort(np.where(used, cost, np.inf), kind="stable")[:n_kept]] = True
     return kept

@@ -7,8 +7,8 @@ different. `unbag.fitting.streaming` has the passes over blocks, `unbag.io.store
 from unbag.io.stored import StoredBags
 
 from .annotating import Annotated, annotate
-from .checkpoints import Checkpoint, checkpoint_beside
-from .fits import Pace, check_model, fit
+from .checkpoints import Checkpoint
+from .fits import Pace, fit
 
 __all__ = [
     "Annotated",
@@ -16,7 +16,5 @@ __all__ = [
     "Pace",
     "StoredBags",
     "annotate",
-    "check_model",
-    "checkpoint_beside",
     "fit",
 ]

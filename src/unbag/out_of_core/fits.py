@@ -24,7 +24,7 @@ from .checkpoints import Checkpoint, KeptProgress, describe_fit
 class Pace:
     """How far a fit has got, and how fast it goes.
 
-    Attributes
+    Parameters
     ----------
     n_bags : int
         Of the set.
@@ -37,8 +37,10 @@ class Pace:
         Bags that have answered so far: all of them, many times.
     bags_since : int
         Those that have since the last iteration.
-    seconds : float
-        Since the first of them was read.
+    first_iteration : int
+        Iterations that were completed before, if the fit goes on.
+    begun : float
+        When it began, by `time.perf_counter`.
     """
 
     n_bags: int
@@ -47,13 +49,13 @@ class Pace:
     log_likelihood: float = math.nan
     bags_done: int = 0
     bags_since: int = 0
-    _begun: float = field(default_factory=perf_counter, repr=False)
-    _iterations_before: int = 0
+    first_iteration: int = 0
+    begun: float = field(default_factory=perf_counter, repr=False)
 
     @property
     def seconds(self) -> float:
         """Time since the fit began."""
-        return perf_counter() - self._begun
+        return perf_counter() - self.begun
 
     @property
     def bags_per_second(self) -> float:
@@ -63,7 +65,7 @@ class Pace:
     @property
     def seconds_left(self) -> float | None:
         """Time until `max_iter` iterations are done; None before the first. It may end earlier."""
-        done = self.iteration - self._iterations_before
+        done = self.iteration - self.first_iteration
         if done < 1:
             return None
         return (self.max_iter - self.iteration) * self.seconds / done
@@ -167,7 +169,7 @@ def fit(
             reached = Checkpoint.load(checkpoint)
             reached.check_same(of, checkpoint)
     n_before = 0 if reached is None else len(reached.history)
-    pace = Pace(len(stored), model.max_iter, n_before, _iterations_before=n_before)
+    pace = Pace(len(stored), model.max_iter, n_before, first_iteration=n_before)
 
     def heard(n_bags: int) -> None:
         pace.bags_done += n_bags
