@@ -84,7 +84,9 @@ def test_options_that_contradict_or_cannot_be_are_refused(word_set, words, run, 
 def test_a_set_is_annotated_row_by_row(word_set, run, tmp_path):
     model, output = tmp_path / "m.unbag", tmp_path / "a.parquet"
     run("fit", word_set, *GIVEN, "-o", model, "--out-of-core")
-    code, printed, errors = run("annotate", model, word_set, "-o", output, "--json")
+    code, printed, errors = run(
+        "annotate", model, word_set, "-o", output, "--json", "--out-of-core"
+    )
     assert code == 0, errors
     result = json.loads(printed)
     table = parquet.read_table(output)
@@ -93,12 +95,16 @@ def test_a_set_is_annotated_row_by_row(word_set, run, tmp_path):
     joined = tmp_path / "joined.parquet"
     parts = [parquet.read_table(each) for each in sorted(word_set.iterdir())]
     parquet.write_table(pa.concat_tables(parts), joined)
-    code, _, errors = run("annotate", model, joined, "-o", tmp_path / "b.parquet")
-    assert code == 0, errors
-    other = parquet.read_table(tmp_path / "b.parquet")
-    for name in ("annotation", "second_choice", "review", "known_label"):
-        assert table.column(name).to_pylist() == other.column(name).to_pylist()
-    code, _, errors = run("annotate", model, word_set, "-o", output, "--raven", tmp_path / "r.txt")
+    for read in (joined, word_set):
+        code, _, errors = run("annotate", model, read, "-o", tmp_path / "b.parquet")
+        assert code == 0, errors
+        other = parquet.read_table(tmp_path / "b.parquet")
+        assert other.schema.names == table.schema.names
+        for name in ("note", "annotation", "second_choice", "review", "known_label"):
+            assert table.column(name).to_pylist() == other.column(name).to_pylist()
+    code, _, errors = run(
+        "annotate", model, word_set, "-o", output, "--out-of-core", "--raven", tmp_path / "r.txt"
+    )
     assert code == 1
     assert "not written out of core" in errors
 

@@ -156,10 +156,15 @@ def test_labels_that_are_missing_are_asked_for(coloured, write):
         out_of_core.fit(ORLogisticRegression(), folder)
 
 
-def test_a_folder_is_read_into_memory_as_one_table(coloured, write):
+@pytest.mark.parametrize("shape", ["long", "wide"])
+def test_a_folder_is_read_into_memory_as_one_table(shape, coloured, write, tmp_path):
     data = coloured(n_bags=40)
-    folder = write(data.table, cuts=(33, 60))
+    table = data.table if shape == "long" else wide(data)
+    folder = write(table, cuts=(13, 30))
     found = read(folder, Roles())
     np.testing.assert_array_equal(found.bags.X, data.bags.X)
     assert found.bags.ids.tolist() == data.bags.ids.tolist()
     assert found.labels.to_sets() == data.sets
+    found.write(tmp_path / "again.parquet", {"place": np.arange(data.bags.n_instances)})
+    again = parquet.read_table(tmp_path / "again.parquet")
+    assert again.drop_columns(["place"]).to_pydict() == table.to_pydict()

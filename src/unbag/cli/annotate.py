@@ -66,9 +66,7 @@ def annotate(
         if out_of_core or looks_like_parquet(table):
             from . import large
 
-            # What a folder holds is written row by row, wherever it is read to.
-            on_disk = out_of_core or (table.is_dir() and not in_memory)
-            if large.stays_on_disk(table, wanted, in_memory, on_disk):
+            if large.stays_on_disk(table, wanted, in_memory, out_of_core):
                 check(
                     not (raven or audacity),
                     "Raven and Audacity files are not written out of core: use --in-memory.",

@@ -279,7 +279,11 @@ def explain(error: BaseException, command: str) -> int | None:
     if isinstance(error, SystemExit) or hasattr(error, "exit_code"):
         return None
     if isinstance(error, MemoryError):
-        report_error("there is not enough memory for this table.", error)
+        report_error(
+            "there is not enough memory for this table: `unbag fit --dry-run` says how much a fit "
+            "takes, and a Parquet table can stay on disk (--out-of-core).",
+            error,
+        )
         return BAD_DATA
     if isinstance(error, (ValueError, OSError, MissingExtraError)):
         report_error(text_of_error(error), error)

@@ -123,6 +123,10 @@ class ParquetSet(Source):
         """Check the types of the columns that have a role in reading bags."""
         self._first.check_types(roles)
 
+    def check_type(self, column: str, role: str, is_wide: bool = False) -> None:
+        """Raise an error if the type of a column is none that its role allows."""
+        self._first.check_type(column, role, is_wide)
+
     def numbers(self, is_wide: bool = False) -> list[str]:
         """Return the columns that hold numbers; in a wide table, lists of them."""
         return self._first.numbers(is_wide)

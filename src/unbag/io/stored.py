@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+from pyarrow import types
 
 from unbag._checks import first_nonfinite, value_array
 from unbag._files import TABLES, DataError, PathLike
@@ -89,6 +90,7 @@ class StoredBags:
                 listed_labels = read_label_table(second, scan)
         self.labels: LabelSets | None = scan.label_sets(listed_labels)
         self._ids: pa.ChunkedArray = scan.id_column()
+        self._id_values: NDArray[Any] | None = None
         self._known: tuple[list[str], NDArray[np.int32]] | None = scan.instance_label_codes()
         self.feature_names: NDArray[Any] = np.array(list(self.roles.features or ()))
         self.dtype: np.dtype = np.dtype(self.table.dtype(self.feature_names.tolist()))
@@ -121,8 +123,11 @@ class StoredBags:
 
     @property
     def ids(self) -> NDArray[Any]:
-        """Names of the bags, of shape (n_bags,): made anew each time, since they may be long."""
-        return value_array(self._ids.to_pylist())
+        """Names of the bags, of shape (n_bags,); as long as nobody asks, they are not there."""
+        if self._id_values is None:
+            whole = types.is_integer(self._ids.type)
+            self._id_values = self._ids.to_numpy() if whole else value_array(self._ids.to_pylist())
+        return self._id_values
 
     @property
     def rows(self) -> NDArray[np.intp]:
@@ -232,7 +237,6 @@ class StoredBags:
         Returns
         -------
         BagTable
-            Without its rows, which a set writes itself.
         """
         X = np.empty((self.n_instances, self.n_features), self.dtype)
         reader = self.reader()
@@ -242,8 +246,11 @@ class StoredBags:
             if progress is not None:
                 progress(int(self.offsets[last]), self.n_instances)
         bags = Bags(X, self.offsets, self.ids, self.instance_labels, self.feature_names)
-        rows = np.arange(self.n_instances)
-        return BagTable(self.table.path, self.roles, bags, self.labels, rows, self.n_instances)
+        rows = self.rows
+        if self.is_wide:
+            rows = np.repeat(np.arange(len(self)), self.sizes)
+        n_rows = self.table.n_rows
+        return BagTable(self.table.path, self.roles, bags, self.labels, rows, n_rows, self.table)
 
     def runs(self) -> Iterator[tuple[int, int]]:
         """Yield first and last (not included) of the bags that are read together, in order."""

@@ -37,6 +37,7 @@ from .csv import DelimitedFile
 from .csv_writing import compressed, in_file_order, write_text
 from .mat import write_mat
 from .npz import write_npz
+from .parquet_set import ParquetSet
 from .reading import counted, read
 from .roles import USUAL, Roles, write_cell
 
@@ -155,7 +156,7 @@ def write_rows(
     metadata = getattr(getattr(table.source, "schema", None), "metadata", None)
     metadata = marked_metadata(metadata, columns, annotated or {})
     chunks = _with_columns(table, columns, metadata, chunk_bytes)
-    if isinstance(table.source, ArrowFile):
+    if isinstance(table.source, ArrowFile | ParquetSet):
         chunks = with_shared_categories(table.source, chunks)
     chunks = counted(chunks, progress, table.n_rows)
     compression = "snappy" if table.source is None else table.source.compression
