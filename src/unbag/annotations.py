@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr
 
-from unbag._files import DataError, PathLike
 from unbag.bags import Bags
-from unbag.io.annotated import ANSWERS, KNOWN_LABEL
+from unbag.io.annotated import ANSWERS
 from unbag.io.arrays import is_unknown
-from unbag.labels import ColumnOfLabel, LabelSets, normal_spelling
+from unbag.labels import LabelSets, normal_spelling
 from unbag.union import UnionProblem
 
 #: Instances that are worked on at a time, so that memory stays bounded.
@@ -140,56 +139,11 @@ def annotate(
     )
 
 
-def text_columns(answers: Annotations) -> dict[str, Any]:
-    """Return the columns that annotate writes: labels as text, and one for people to fill in."""
-    columns = answers.columns()
-    for name in ("annotation", "second_choice"):
-        columns[name] = np.array(
-            [None if label is None else str(label) for label in columns[name]], dtype=object
-        )
-    columns[KNOWN_LABEL] = np.full(len(answers.label), None)
-    return columns
-
-
 def probabilities(model: Any, bags: Bags, labels: LabelSets | None) -> NDArray[Any]:
     """Return the probabilities of the instances' classes, with bag labels where there are any."""
     if labels is None:
         return model.predict_instances_proba(bags)
     return model.annotate_proba(bags, labels)
-
-
-def aligned(labels: LabelSets, classes: NDArray[Any], path: PathLike, bags: Any) -> LabelSets:
-    """Return the label sets of a table in the classes of a model; a strange label is named.
-
-    Parameters
-    ----------
-    labels : LabelSets
-    classes : ndarray of shape (n_classes,)
-        Of the model.
-    path : str or path
-        Of the table.
-    bags : Bags or StoredBags
-        For their ids.
-
-    Returns
-    -------
-    LabelSets
-    """
-    # By their text, as files have it; the classes of a model may be numbers.
-    column_of = ColumnOfLabel(map(str, classes))
-    indicator = np.zeros((len(labels), len(classes)), labels.indicator.dtype)
-    for states, label in zip(labels.indicator.T, labels.classes, strict=True):
-        if (column := column_of[str(label)]) >= 0:
-            indicator[:, column] = states
-        elif (states == 1).any():
-            bag = bags.ids[(states == 1).argmax()]
-            known = ", ".join(sorted(map(str, classes)))
-            raise DataError(
-                f"{path}: bag {bag} has the label {str(label)!r}, which the model was never "
-                f"shown; it knows {known}. Correct the label, fit again with it, or use "
-                "--ignore-labels."
-            )
-    return LabelSets(indicator, classes)
 
 
 def class_names(model: Any) -> NDArray[np.object_]:

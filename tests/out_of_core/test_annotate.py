@@ -35,7 +35,7 @@ def test_every_row_comes_out_with_its_answers(use_labels, fitted, write, tmp_pat
     expected = annotations.annotate(model, data.bags, labels)
     written = columns_of(output)
     assert written["note"] == data.table.column("note").to_pylist()
-    for name, values in annotations.text_columns(expected).items():
+    for name, values in expected.columns().items():
         if values.dtype.kind == "f":
             np.testing.assert_allclose(written[name], values, atol=1e-12)
         else:
@@ -87,7 +87,7 @@ def test_strange_labels_and_other_formats_are_refused(fitted, write, tmp_path):
     model, data = fitted
     cells = ["violet"] * data.table.num_rows
     folder = write(data.table.set_column(1, "labels", pa.array(cells)))
-    with pytest.raises(DataError, match="bag bag 0 has the label 'violet'"):
+    with pytest.raises(DataError, match="bag bag 0 has the label 'violet', which the model"):
         out_of_core.annotate(model, folder, tmp_path / "a.parquet")
     with pytest.raises(DataError, match=r"must end in one of \.parquet"):
         out_of_core.annotate(model, folder, tmp_path / "a.csv")

@@ -9,9 +9,10 @@ import typer
 
 from unbag import annotations, io
 from unbag._files import TABLES, check, check_format, check_output, looks_like_parquet
-from unbag.annotations import REVIEW_SHARE, text_columns
+from unbag.annotations import REVIEW_SHARE, Annotations
 from unbag.io import Roles
 from unbag.io.annotated import (
+    KNOWN_LABEL,
     check_nothing_is_lost,
     free_name,
     write_annotated,
@@ -62,18 +63,14 @@ def annotate(
         if dry_run:
             show_plan(source.peek(wanted, need_labels=False), output)
             return
-        check_output(output, model)
         if out_of_core or looks_like_parquet(table):
             from . import large
 
             if large.stays_on_disk(table, wanted, in_memory, out_of_core):
-                check(
-                    not (raven or audacity),
-                    "Raven and Audacity files are not written out of core: use --in-memory.",
-                )
-                options = {"use_labels": use_labels, "review": review}
-                large.annotate_on_disk(fitted, table, wanted, output, **options)
+                others = [each for each in (raven, audacity) if each is not None]
+                large.annotate_on_disk(fitted, table, wanted, output, others, use_labels, review)
                 return
+        check_output(output, model)
         check_nothing_is_lost(output, table)
         for selections in (raven, audacity):
             if selections is not None and selections.is_file():
@@ -113,15 +110,10 @@ def annotate(
         "seconds": dict(zip(("reading", "annotating", "writing"), seconds, strict=True)),
     }
     messages.result(result)
-    say_annotated(result, names["review"], output)
-
-
-def say_annotated(result: dict[str, Any], review_column: str, output: Path) -> None:
-    """Say what was annotated, and where it is."""
-    how = "their bags' labels known" if result["bag_labels_used"] else "without bag labels"
+    how = "their bags' labels known" if labels is not None else "without bag labels"
     messages.note(
         f"Annotated {result['instances']:,} instances of {result['bags']:,} bags, {how}; "
-        f"{result['review']:,} are worth a look (column {review_column})."
+        f"{result['review']:,} are worth a look (column {names['review']})."
     )
     if result["impossible_bags"]:
         messages.note(
@@ -129,6 +121,17 @@ def say_annotated(result: dict[str, Any], review_column: str, output: Path) -> N
             "their labels were taken as optional."
         )
     messages.note(f"Written to {output}.")
+
+
+def text_columns(answers: Annotations) -> dict[str, Any]:
+    """Return the columns that annotate writes: labels as text, and one for people to fill in."""
+    columns = answers.columns()
+    for name in ("annotation", "second_choice"):
+        columns[name] = np.array(
+            [None if label is None else str(label) for label in columns[name]], dtype=object
+        )
+    columns[KNOWN_LABEL] = np.full(len(answers.label), None)
+    return columns
 
 
 @o.with_roles("bag", "delimiter", "roles")

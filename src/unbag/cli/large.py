@@ -1,6 +1,6 @@
 """Tables that do not fit in memory: ``fit`` and ``annotate`` in blocks, and what a fit costs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -22,7 +22,6 @@ from unbag.io.stored import StoredBags
 from unbag.out_of_core.checkpoints import checkpoint_beside
 from unbag.out_of_core.fits import check_model
 
-from .annotate import say_annotated
 from .fit import background_facts, describe_noise, facts, refuse_unsplit, summarise
 from .main import messages, progress
 
@@ -144,9 +143,31 @@ def table_of(stored: StoredBags) -> BagTable:
 
 
 def annotate_on_disk(
-    model: Any, table: Path, wanted: Roles, output: Path, *, use_labels: bool, review: float
+    model: Any,
+    table: Path,
+    wanted: Roles,
+    output: Path,
+    others: Sequence[Path],
+    use_labels: bool,
+    review: float,
 ) -> None:
-    """Annotate a table that stays on disk."""
+    """Annotate a table that stays on disk, and say so.
+
+    Parameters
+    ----------
+    model : fitted estimator or BagPipeline
+    table : Path
+    wanted : Roles
+    output : Path
+    others : sequence of Path
+        What else was to be written, and is not.
+    use_labels, review
+        As in `unbag.out_of_core.annotate`.
+    """
+    check(
+        not others,
+        "Raven and Audacity files are not written out of core: use --in-memory, or leave them out.",
+    )
     start = perf_counter()
     with progress("reading") as report:
         stored = StoredBags(table, wanted, need_labels=False, progress=report)
@@ -155,9 +176,14 @@ def annotate_on_disk(
             model, stored, output, use_labels=use_labels, review_share=review, progress=report
         )
     result = {"output": str(output), **asdict(found), "seconds": perf_counter() - start}
-    names = result.pop("columns")
+    del result["columns"]
     messages.result(result)
-    say_annotated(result, names["review"], output)
+    how = "their bags' labels known" if found.bag_labels_used else "without bag labels"
+    messages.note(
+        f"Annotated {found.instances:,} instances of {found.bags:,} bags, {how}, of which "
+        f"{found.impossible_bags:,} have label sets that cannot be; {found.review:,} instances are "
+        f"worth a look (column {found.columns['review']}). Written to {output}."
+    )
 
 
 def show_cost(source: Source, wanted: Roles, background: bool) -> None:

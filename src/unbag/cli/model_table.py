@@ -4,11 +4,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from unbag._files import check_column
-from unbag.annotations import aligned
 from unbag.io import BagTable, DataError, Roles
 from unbag.io.reading import Source, open_source
-from unbag.labels import LabelSets
+from unbag.labels import ColumnOfLabel, LabelSets
 
 from .main import progress
 
@@ -131,4 +132,23 @@ def read_for_model(
         raise DataError(f"{table.path} has not the features that the model was fitted on: {what}.")
     if table.labels is None or not use_labels:
         return table, None
-    return table, aligned(table.labels, model.classes_, table.path, table.bags)
+    return table, aligned(table, table.labels, model.classes_)
+
+
+def aligned(table: BagTable, labels: LabelSets, classes: np.ndarray) -> LabelSets:
+    """Return the label sets of a table in the classes of a model; a strange label is named."""
+    # By their text, as files have it; the classes of a model may be numbers.
+    column_of = ColumnOfLabel(map(str, classes))
+    indicator = np.zeros((len(table.bags), len(classes)), labels.indicator.dtype)
+    for states, label in zip(labels.indicator.T, labels.classes, strict=True):
+        if (column := column_of[str(label)]) >= 0:
+            indicator[:, column] = states
+        elif (states == 1).any():
+            bag = table.bags.ids[(states == 1).argmax()]
+            known = ", ".join(sorted(map(str, classes)))
+            raise DataError(
+                f"{table.path}: bag {bag} has the label {str(label)!r}, which the model was never "
+                f"shown; it knows {known}. Correct the label, fit again with it, or use "
+                "--ignore-labels."
+            )
+    return LabelSets(indicator, classes)

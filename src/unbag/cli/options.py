@@ -12,12 +12,7 @@ from .main import messages
 ROLES = "Roles of columns"
 
 Model = Annotated[Path, typer.Argument(help="A model file, as fit writes it.")]
-Data = Annotated[
-    Path,
-    typer.Argument(
-        help="CSV, TSV, Parquet (or a folder of it), Feather, MIML ARFF, MATLAB or npz."
-    ),
-]
+Data = Annotated[Path, typer.Argument(help="CSV, TSV, Parquet, Feather, MIML ARFF, MATLAB or npz.")]
 IgnoreLabels = Annotated[
     bool, typer.Option("--ignore-labels", help="Do not use bag labels, even if there are any.")
 ]

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from pyarrow import ipc
 
 from unbag import annotations
-from unbag._files import PARQUET, PathLike, check_format, check_output
-from unbag.annotations import REVIEW_SHARE, aligned, text_columns, worth_a_look
+from unbag._files import PARQUET, PathLike, check_format, check_output, refuse
+from unbag.annotations import REVIEW_SHARE, worth_a_look
 from unbag.io import Roles
 from unbag.io.annotated import (
     ANSWERS,
@@ -31,7 +31,8 @@ from unbag.io.annotated import (
 )
 from unbag.io.categories import with_shared_categories
 from unbag.io.stored import StoredBags
-from unbag.io.writing import arrow_array, write_tables
+from unbag.io.writing import write_tables
+from unbag.labels import LabelSets
 
 from .fits import opened
 
@@ -120,7 +121,7 @@ def annotate(
     check_nothing_is_lost(Path(output), table.path)
     label_sets = stored.labels if use_labels else None
     if label_sets is not None:
-        label_sets = aligned(label_sets, model.classes_, table.path, stored)
+        label_sets = in_classes_of(model, label_sets, stored)
     known = written_columns(table, stored.roles)
     columns = {name: known.get(name) or free_name(name, table.columns)
                for name in (*ANSWERS, KNOWN_LABEL)}  # fmt: skip
@@ -144,6 +145,24 @@ def annotate(
     )
 
 
+def in_classes_of(model: Any, labels: LabelSets, stored: StoredBags) -> LabelSets:
+    """Return label sets of a file in the classes of a model, which may be numbers."""
+    classes = [str(label) for label in model.classes_.tolist()]
+    refuse(
+        (
+            (label, states.argmax())
+            for label, states in zip(labels.classes.tolist(), labels.required.T, strict=True)
+            if label not in classes and states.any()
+        ),
+        lambda found: (
+            f"{stored.table.path}: bag {stored.ids[found[1]]} has the label {found[0]!r}, which the "
+            f"model was never shown; it knows {', '.join(sorted(classes))}. Correct the label, fit "
+            "again with it, or do without labels of bags (--ignore-labels)."
+        ),
+    )
+    return LabelSets(labels.reindex(classes).indicator, model.classes_)
+
+
 class KeptAnswers:
     """Answers of the first pass, in a temporary file; entropies in memory too.
 
@@ -165,13 +184,15 @@ class KeptAnswers:
 
     def add(self, answers: annotations.Annotations) -> None:
         """Keep the answers for the next bags."""
-        columns = text_columns(answers)
-        columns = {
-            name: arrow_array(name, columns[name], len(answers.label)) for name in ANSWERS[:-1]
-        }
+        given = answers.columns()
+        columns = {}
+        for name in ANSWERS[:-1]:
+            # Classes may be numbers, and are text in a table.
+            is_text = given[name].dtype.kind == "O"
+            values = [None if each is None else str(each) for each in given[name]]
+            columns[name] = pa.array(values, pa.string()) if is_text else pa.array(given[name])
         batch = pa.record_batch(columns)
         if self._writer is None:
-            # Text at all times, even where no label is there to tell.
             self._writer = ipc.new_stream(self._file, batch.schema)
         self._writer.write_batch(batch)
         self._entropies.append(answers.entropy)
