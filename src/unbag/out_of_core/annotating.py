@@ -155,8 +155,8 @@ def in_classes_of(model: Any, labels: LabelSets, stored: StoredBags) -> LabelSet
             if label not in classes and states.any()
         ),
         lambda found: (
-            f"{stored.table.path}: bag {stored.ids[found[1]]} has the label {found[0]!r}, which the "
-            f"model was never shown; it knows {', '.join(sorted(classes))}. Correct the label, fit "
+            f"{stored.table.path}: bag {stored.ids[found[1]]} has the label {found[0]!r}, which "
+            f"the model was never shown; it knows {', '.join(sorted(classes))}. Correct the label, fit "
             "again with it, or do without labels of bags (--ignore-labels)."
         ),
     )
