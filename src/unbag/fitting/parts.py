@@ -381,21 +381,7 @@ def make_parts(
 
 
 def runs_of_bags(chosen: np.ndarray, sizes: np.ndarray, n_weights: int) -> list[np.ndarray]:
-    """Cut bags into runs, one for each part.
-
-    Parameters
-    ----------
-    chosen : ndarray of int
-        Places of the bags, ascending.
-    sizes : ndarray of int of shape (n_bags,)
-        Of all bags.
-    n_weights : int
-        Of the model.
-
-    Returns
-    -------
-    list of ndarray of int
-    """
+    """Cut chosen bags, of all `sizes`, into runs, one for each part of a model of `n_weights`."""
     ends = np.cumsum(sizes[chosen])
     n_rows = int(np.clip(PART_WORK / n_weights, 256, PART_INSTANCES))
     # A part ends with the bag that fills it.

@@ -12,7 +12,7 @@ from pyarrow import types
 
 from unbag._checks import first_nonfinite, value_array
 from unbag._files import TABLES, DataError, PathLike
-from unbag.bags import Bags, bag_of
+from unbag.bags import Bags
 from unbag.labels import LabelSets
 
 from .bag_table import BagTable, Progress
@@ -327,7 +327,7 @@ class FeatureReader:
         if found is None:
             return
         instance = int(stored.offsets[first]) + found.row
-        bag = bag_of(stored.offsets, instance)
+        bag = int(np.searchsorted(stored.offsets, instance, side="right")) - 1
         name = str(stored.feature_names[found.column])
         cell = X[found.row, found.column]
         # A missing value came as NaN.

@@ -156,8 +156,8 @@ def in_classes_of(model: Any, labels: LabelSets, stored: StoredBags) -> LabelSet
         ),
         lambda found: (
             f"{stored.table.path}: bag {stored.ids[found[1]]} has the label {found[0]!r}, which "
-            f"the model was never shown; it knows {', '.join(sorted(classes))}. Correct the label, fit "
-            "again with it, or do without labels of bags (--ignore-labels)."
+            f"the model was never shown; it knows {', '.join(sorted(classes))}. Correct the label, "
+            "fit again with it, or do without labels of bags (--ignore-labels)."
         ),
     )
     return LabelSets(labels.reindex(classes).indicator, model.classes_)
