@@ -35,8 +35,11 @@ from .bag_table import CHUNK_BYTES, BagTable, Progress
 from .reading import Peek, Source
 from .roles import Roles
 
-#: Rows that are decoded at a time: few enough for the cache once they are features.
-BATCH_ROWS = 1 << 15
+#: Bytes that are decoded at a time, and most rows.
+BATCH_BYTES = 16 << 20
+BATCH_ROWS = 1 << 17
+# What all columns together are buffered by while they are read: the more, the faster.
+BUFFER_BYTES = 32 << 20
 
 
 @dataclass(frozen=True)
@@ -205,12 +208,11 @@ class ParquetSet(Source):
     ) -> Iterator[tuple[int, pa.Table]]:
         """Yield pairs of the first row's position and a pyarrow table of some columns."""
         columns = list(dict.fromkeys([*texts, *numbers]))
-        rows = int(np.clip(chunk_bytes // max(8 * len(columns), 1), 1, BATCH_ROWS))
-        for first, batch in self.batches(columns, 0, rows):
+        for first, batch in self.batches(columns, chunk_bytes=chunk_bytes):
             yield first, pa.Table.from_batches([batch])
 
     def batches(
-        self, columns: Sequence[str], start: int = 0, rows: int = BATCH_ROWS
+        self, columns: Sequence[str], start: int = 0, chunk_bytes: int = BATCH_BYTES
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield pairs of the first row's position and a batch of rows.
 
@@ -219,9 +221,11 @@ class ParquetSet(Source):
         columns : sequence of str
         start : int
             A row; batches begin with the group of rows that it lies in.
-        rows : int
-            Most rows of a batch.
+        chunk_bytes : int
+            Bytes of a batch, roughly.
         """
+        row_bytes = max(8 * len(columns), self._first.row_bytes * len(columns) // len(self.columns))
+        rows = int(np.clip(chunk_bytes // max(row_bytes, 1), 1, BATCH_ROWS))
         for file in self.files:
             if start >= file.first_row + file.metadata.num_rows:
                 continue
@@ -240,11 +244,12 @@ class ParquetSet(Source):
         check_same(file.path, state_of(file.path) == file.state)
         groups = range(group, file.metadata.num_row_groups)
         # Without a buffer of its own, a whole column of a row group would be read at once.
+        buffer = int(np.clip(BUFFER_BYTES // max(len(columns), 1), 1 << 16, 1 << 20))
         with (
             self._errors_name(file.path),
             pa.OSFile(str(file.path)) as handle,
             parquet.ParquetFile(
-                handle, metadata=file.metadata, buffer_size=1 << 16, pre_buffer=False
+                handle, metadata=file.metadata, buffer_size=buffer, pre_buffer=False
             ) as opened,
         ):
             # On one thread: the others compute meanwhile.
