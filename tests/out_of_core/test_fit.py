@@ -1,6 +1,7 @@
 """Fits to Parquet sets: the same as in memory, with a few blocks of features at a time."""
 
 import tracemalloc
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -9,6 +10,7 @@ import pytest
 from unbag import Bags, ORLogisticRegression, out_of_core
 from unbag.fitting import StreamedTraining
 from unbag.io import DataError, Roles
+from unbag.io.scratch import scratch_folder
 from unbag.io.stored import FeatureReader, StoredBags
 from unbag.union import UnionProblem
 
@@ -190,6 +192,56 @@ def test_blocks_are_read_ahead_and_threads_end(coloured, write, small_blocks):
     out_of_core.fit(ORLogisticRegression(max_iter=2), stored, progress=watch)
     assert any(name.startswith("unbag-reading") for name in names)
     assert not any(thread.name.startswith("unbag") for thread in threading.enumerate())
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_features_are_decoded_once(coloured, write, tmp_path, monkeypatch):
+    data = coloured()
+    stored = StoredBags(write(data.table, cuts=(100,)))
+    rows = []
+    batches = stored.table.batches
+
+    def counted(*given, **options):
+        for first, batch in batches(*given, **options):
+            rows.append(batch.num_rows)
+            yield first, batch
+
+    monkeypatch.setattr(stored.table, "batches", counted)
+    found = []
+    for scratch, n_passes in ((tmp_path, 1), (None, 3)):
+        rows.clear()
+        model = ORLogisticRegression(max_iter=10)
+        found.append(out_of_core.fit(model, stored, scratch=scratch))
+        assert (sum(rows) == data.table.num_rows) == (n_passes == 1)
+        assert sum(rows) >= n_passes * data.table.num_rows
+    agree(*found, atol=0)
+    assert [each.name for each in tmp_path.iterdir()] == ["set"]
+
+
+def test_without_room_features_are_decoded_each_time(coloured, write, tmp_path, monkeypatch):
+    data = coloured()
+    stored = StoredBags(write(data.table))
+    written = []
+
+    def full(self, content):
+        written.append(len(content))
+        raise OSError(28, "No space left on device")
+
+    with stored.decoded_once(tmp_path):
+        file = SimpleNamespace(seek=lambda *_: 0, write=lambda c: full(None, c), close=lambda: None)
+        monkeypatch.setattr(stored.scratch, "_file", file)
+        file.closed = False
+        X = stored.reader().read(0, 10)
+        assert written
+        assert not stored.scratch.has(0, 10)
+        np.testing.assert_array_equal(X, stored.reader().read(0, 10))
+    assert stored.scratch is None
+
+
+def test_whether_to_keep_decoded_features_depends_on_room_and_compression(monkeypatch):
+    assert scratch_folder(1000, 900) is not None
+    assert scratch_folder(1000, 300) is None
+    assert scratch_folder(1 << 60, 1 << 60) is None
 
 
 def test_the_pace_tells_bags_per_second_and_the_time_left(coloured, write, small_blocks):

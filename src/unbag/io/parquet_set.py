@@ -166,16 +166,20 @@ class ParquetSet(Source):
 
     def values_bytes(self, columns: Sequence[str], itemsize: int) -> int:
         """Return what some columns of numbers, or of lists of them, would take in memory."""
-        wanted, total = set(columns), 0
+        return itemsize * sum(leaf.num_values for leaf in self._leaves(columns))
+
+    def packed_bytes(self, columns: Sequence[str]) -> int:
+        """Return what some columns take in the files."""
+        return sum(leaf.total_compressed_size for leaf in self._leaves(columns))
+
+    def _leaves(self, columns):
+        """Yield what the files say of some columns, one group of rows after the other."""
+        wanted = set(columns)
         for file in self.files:
             for group in map(file.metadata.row_group, range(file.metadata.num_row_groups)):
-                leaves = map(group.column, range(group.num_columns))
-                total += sum(
-                    leaf.num_values
-                    for leaf in leaves
-                    if leaf.path_in_schema.split(".")[0] in wanted
-                )
-        return total * itemsize
+                for leaf in map(group.column, range(group.num_columns)):
+                    if leaf.path_in_schema.split(".")[0] in wanted:
+                        yield leaf
 
     def file_of(self, row: int) -> SetFile:
         """Return the file that holds a row."""

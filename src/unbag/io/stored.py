@@ -1,8 +1,10 @@
 """Bags that stay in their Parquet files: what is small is known, features are read when needed."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from tempfile import TemporaryFile
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +23,7 @@ from .reading import counted, open_source
 from .roles import Roles
 from .runs import RunScan, WideRunScan
 from .scan import float_array
+from .scratch import FeatureScratch, scratch_folder
 
 #: Bytes of features that are read together, as long as groups of rows allow it.
 BLOCK_BYTES = 16 << 20
@@ -94,6 +97,7 @@ class StoredBags:
         self._known: tuple[list[str], NDArray[np.int32]] | None = scan.instance_label_codes()
         self.feature_names: NDArray[Any] = np.array(list(self.roles.features or ()))
         self.dtype: np.dtype = np.dtype(self.table.dtype(self.feature_names.tolist()))
+        self.scratch: FeatureScratch | None = None
         self._is_finite: NDArray[np.bool_] = np.zeros(len(self), dtype=bool)
 
     # What bags in memory have as well.
@@ -148,6 +152,30 @@ class StoredBags:
         return self.n_instances * self.n_features * self.dtype.itemsize
 
     # Features.
+
+    @contextmanager
+    def decoded_once(self, folder: PathLike | Literal["auto"] | None = "auto") -> Iterator[None]:
+        """Keep features as they are decoded, in a temporary file, for as long as the context lasts.
+
+        Parameters
+        ----------
+        folder : str, path, "auto" or None
+            Where; "auto" is a folder for temporary files, if there is room, and if compression
+            saves less than half of it. None is nowhere.
+        """
+        if folder == "auto":
+            columns = self.feature_names.tolist()
+            folder = scratch_folder(self.feature_bytes, self.table.packed_bytes(columns))
+        if folder is None:
+            yield
+            return
+        # It has no name, and is gone even when the process is killed.
+        with TemporaryFile(dir=folder, prefix=".unbag-") as file:
+            self.scratch = FeatureScratch(file, self.offsets, self.n_features, self.dtype)
+            try:
+                yield
+            finally:
+                self.scratch = None
 
     def block_of(self, bags: NDArray[np.intp]) -> NDArray[np.intp]:
         """Return which block of the files the first row of some bags lies in.
@@ -281,7 +309,9 @@ class FeatureReader:
         -------
         ndarray of shape (n_instances, n_features)
         """
-        stored = self.stored
+        stored, scratch = self.stored, self.stored.scratch
+        if scratch is not None and scratch.has(first, last):
+            return scratch.read(first, last)
         start, stop = int(stored.offsets[first]), int(stored.offsets[last])
         X = np.empty((stop - start, stored.n_features), stored.dtype)
         done = 0
@@ -292,6 +322,8 @@ class FeatureReader:
         if not stored._is_finite[first:last].all():
             self._check_finite(X, first)
             stored._is_finite[first:last] = True
+        if scratch is not None:
+            scratch.write(first, last, X)
         return X
 
     def _columns(self, start, stop):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -101,6 +101,7 @@ def fit(
     roles: Roles | None = None,
     checkpoint: PathLike | None = None,
     resume: bool = False,
+    scratch: PathLike | Literal["auto"] | None = "auto",
     progress: Callable[[Pace], object] | None = None,
 ) -> ORLogisticRegression:
     """Fit a model to a Parquet set that need not fit in memory.
@@ -124,6 +125,10 @@ def fit(
     resume : bool, default=False
         Whether to go on from the checkpoint, if it is there. Data and parameters must be the same,
         but for `max_iter` and `tol`. L-BFGS begins a new history there.
+    scratch : str or path, "auto" or None
+        A folder for features as they are decoded, in a file without a name, so that this is done
+        once. "auto" is one for temporary files, unless there is no room in it or compression saves
+        more than half; with None they are decoded each time.
     progress : callable, optional
         Called with a `Pace` after each block of bags.
 
@@ -189,16 +194,17 @@ def fit(
         return KeptProgress(W, watch, history, keep=keep)
 
     make: Any = partial(StreamedTraining, heard=heard)
-    return fit_stored(
-        model,
-        stored,
-        stored.labels,
-        instance_labels=stored.instance_labels,
-        scale=None if reached is None else reached.scale,
-        reached=None if reached is None else reached.progress,
-        begin=begin,
-        make=make,
-    )
+    with stored.decoded_once(scratch):
+        return fit_stored(
+            model,
+            stored,
+            stored.labels,
+            instance_labels=stored.instance_labels,
+            scale=None if reached is None else reached.scale,
+            reached=None if reached is None else reached.progress,
+            begin=begin,
+            make=make,
+        )
 
 
 def opened(path: PathLike | StoredBags, roles: Roles, **options: Any) -> StoredBags:
