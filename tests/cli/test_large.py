@@ -109,13 +109,17 @@ def test_a_set_is_annotated_row_by_row(word_set, run, tmp_path):
     assert "not written out of core" in errors
 
 
-def test_a_dry_run_tells_the_cost_and_writes_nothing(word_set, words, run, tmp_path):
-    for table in (word_set, words):
+def test_a_dry_run_tells_the_cost_and_writes_nothing(word_set, words, run, tmp_path, monkeypatch):
+    for table in (word_set, words, word_set):
         code, printed, errors = run("fit", table, *ROLES, "-o", tmp_path / "m.unbag", "--dry-run")
         assert code == 0, errors
         assert "would write" in printed
         assert "An iteration over 60 bags" in errors
         assert "most expensive" in errors
+        # The third one stays on disk.
+        if table == words:
+            monkeypatch.setattr("unbag.costs.total_memory", lambda: 1000)
+            monkeypatch.setattr("unbag.io.parquet_set.ParquetSet.read", None)
     assert not (tmp_path / "m.unbag").exists()
 
 

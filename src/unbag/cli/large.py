@@ -188,10 +188,9 @@ def annotate_on_disk(
 
 def show_cost(source: Source, wanted: Roles, background: bool) -> None:
     """Say what an iteration of a fit to a table would cost."""
-    data = (
-        table_of(StoredBags(source, wanted))
-        if isinstance(source, ParquetSet)
-        else source.read(wanted)
-    )
+    if stays_on_disk(source.path, wanted, in_memory=False, on_disk=False):
+        data = table_of(StoredBags(source.path, wanted))
+    else:
+        data = source.read(wanted)
     if data.labels is not None:
         messages.note(str(costs.cost(data.bags, data.labels, background=background)))
