@@ -2,7 +2,7 @@
 
 The set has 2,000,000 bags of 20,000,000 instances with 32 features in single precision and 20
 classes, some 2.5 GB, in a temporary folder. It is fitted out of core, and a tenth of it in memory,
-each in a process of its own.
+each in a process of its own; the latter before and after, and the faster one counts.
 
     python benchmarks/out_of_core.py [--bags N] [--iterations N] [--folder FOLDER]
 """
@@ -145,8 +145,11 @@ def main():
         n_bytes = sum(file.stat().st_size for file in folder.iterdir())
         console.print(f"written in {time.perf_counter() - start:.0f} s: {n_bytes / 1e9:.2f} GB")
         write_set(tenth, options.bags // TENTH, np.random.default_rng(0))
-        memory, _ = run(IN_MEMORY, tenth, options.iterations, options.solver)
-        disk, peak = run(OUT_OF_CORE, folder, options.iterations, options.solver)
+        given = options.iterations, options.solver
+        before, _ = run(IN_MEMORY, tenth, *given)
+        disk, peak = run(OUT_OF_CORE, folder, *given)
+        after, _ = run(IN_MEMORY, tenth, *given)
+        memory = min(before, after, key=lambda found: pace(found)[0])
     results = {
         "machine": machine(),
         "bags": options.bags,
