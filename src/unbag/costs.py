@@ -31,7 +31,7 @@ PRUNED = (0.01, 0.05, 0.1)
 # Kinds of bags (instances, labels, classes allowed) up to which each is looked at by itself.
 MOST_KINDS = 2000
 # What is measured: calls, and threads' shares of parts.
-ROUNDS = 3
+ROUNDS = 5
 # Of what a part makes of its instances, so many numbers for each class are alive at a time.
 ALIVE = 6
 # Blocks of features that a fit out of core holds: read, waiting, and asked.
@@ -276,7 +276,8 @@ def measured_pace(n_classes: int, n_features: int, dtype: str, n_threads: int) -
     MeasuredPace
     """
     rng = np.random.default_rng(0)
-    n_bags = 400 * n_threads * 2
+    # As many as make some parts for each thread, but no more than a few million numbers.
+    n_bags = 2 * n_threads * int(np.clip((1 << 18) / n_features, 20, 400))
     y = np.zeros((n_bags, n_classes), dtype=np.int8)
     y[np.arange(n_bags)[:, None], rng.integers(0, n_classes, (n_bags, 2))] = 1
     sizes = np.full(n_bags, 10)
