@@ -8,12 +8,14 @@ from . import labels as labels
 from . import metrics as metrics
 from . import model_selection as model_selection
 from . import models as models
+from . import out_of_core as out_of_core
 from . import pipeline as pipeline
 from . import preprocessing as preprocessing
 from . import union as union
 from ._version import __version__ as __version__
 from .bags import Bags as Bags
 from .checking import check_labels as check_labels
+from .costs import cost as cost
 from .estimators import BACKGROUND as BACKGROUND
 from .estimators import LSBCMM as LSBCMM
 from .estimators import MIMLNN as MIMLNN

@@ -181,9 +181,7 @@ class Search:
         """
         rounds = list(rounds)
         remaining = self.trials
-        n_all = sum(
-            -(-len(remaining) // 3**i) * round_.n_folds for i, round_ in enumerate(rounds)
-        )
+        n_all = sum(-(-len(remaining) // 3**i) * round_.n_folds for i, round_ in enumerate(rounds))
         try:
             for i, round_ in enumerate(rounds):
                 self._run_round(remaining, round_, n_all)

@@ -61,7 +61,7 @@ def validate_bags(
                 f"{type(estimator).__name__} takes dense features only, and these are sparse: use "
                 "bags.with_features(bags.X.toarray())."
             )
-        _check_columns(estimator, X, reset)
+        check_columns(estimator, X, reset)
     else:
         features = validate_data(
             estimator,
@@ -91,7 +91,8 @@ def check_finite(bags: Bags) -> None:
     )
 
 
-def _check_columns(estimator, bags, reset):
+def check_columns(estimator: Any, bags: Any, reset: bool) -> None:
+    """Learn number and names of the features of bags; unless `reset`, compare them."""
     names = bags.feature_names
     if reset:
         if not bags.n_instances:

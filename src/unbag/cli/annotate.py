@@ -8,7 +8,7 @@ import numpy as np
 import typer
 
 from unbag import annotations, io
-from unbag._files import TABLES, check, check_format, check_output
+from unbag._files import TABLES, check, check_format, check_output, looks_like_parquet
 from unbag.annotations import REVIEW_SHARE
 from unbag.io import Roles
 from unbag.io.annotated import (
@@ -45,6 +45,8 @@ def annotate(
     label_studio: Annotated[
         Path | None, typer.Option(help="Write a JSON file for Label Studio too, with predictions.")
     ] = None,
+    in_memory: o.InMemory = False,
+    out_of_core: o.OutOfCore = False,
     dry_run: o.DryRun = False,
     as_json: o.Json = False,
     **given: Any,
@@ -62,12 +64,25 @@ def annotate(
     use_labels = not ignore_labels
     fitted, _ = load_with_header(model)
     times = [perf_counter()]
+    is_foreign = any(given[name] is not None for name in o.OF_TOOLS)
     with open_table(table, given) as source:
         given_roles = Roles.from_options(**given)
         wanted = roles_for_model(fitted, source, given_roles, use_labels=use_labels)
         if dry_run:
             show_plan(source.peek(wanted, need_labels=False), output)
             return
+        if out_of_core or (not is_foreign and any(map(looks_like_parquet, table))):
+            from . import large
+
+            large.refuse_with(out_of_core, **{"--from": is_foreign})
+            if large.stays_on_disk(table, wanted, in_memory, out_of_core):
+                others = {
+                    "--raven": raven, "--audacity": audacity, "--label-studio": label_studio,
+                    "--unknown-below": unknown_below,
+                }  # fmt: skip
+                large.refuse_with(True, **{name: each is not None for name, each in others.items()})
+                large.annotate_on_disk(fitted, table[0], wanted, output, use_labels, review)
+                return
         check_output(output, model)
         check_nothing_is_lost(output, source.files)
         for selections in (raven, audacity, label_studio):

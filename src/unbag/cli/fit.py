@@ -11,7 +11,14 @@ import typer
 from numpy.typing import NDArray
 
 from unbag._extras import require
-from unbag._files import check, check_output, existing_file, looks_like_file, refuse
+from unbag._files import (
+    check,
+    check_output,
+    existing_file,
+    looks_like_file,
+    looks_like_parquet,
+    refuse,
+)
 from unbag.bags import Bags
 from unbag.io import BagTable, DataError, Roles
 from unbag.io.annotated import KNOWN_LABEL, known_label_column
@@ -110,6 +117,11 @@ def fit(
     seed: Annotated[
         int, typer.Option(help="Of the dictionary, or of the networks.", rich_help_panel=MODEL)
     ] = 0,
+    in_memory: o.InMemory = False,
+    out_of_core: o.OutOfCore = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on where a fit out of core was stopped.")
+    ] = False,
     dry_run: o.DryRun = False,
     as_json: o.Json = False,
     **given: Any,
@@ -124,6 +136,23 @@ def fit(
     if model is Model.NETWORK:
         refuse_linear_options(alpha=alpha, context=context, kernel=kernel)
         require("torch")
+    is_foreign = any(given[name] is not None for name in o.OF_TOOLS)
+    is_on_disk = False
+    if out_of_core or resume or (not is_foreign and any(map(looks_like_parquet, table))):
+        from . import large
+
+        large.refuse_with(out_of_core or resume, **{"--from": is_foreign})
+        roles = {name: given[name] for name in o.OF_TABLES}
+        wanted = Roles.from_options(**{**roles, "instance_labels": None})
+        is_on_disk = large.stays_on_disk(table, wanted, in_memory, out_of_core or resume)
+        large.refuse_with(is_on_disk, **{"--model network": model is Model.NETWORK})
+        if is_on_disk and not dry_run:
+            unfitted = build(
+                alpha, BACKGROUNDS[background], context, kernel, dictionary, max_iter, seed
+            )
+            unfitted.model.set_params(**rates)
+            large.fit_on_disk(table[0], Roles.from_options(**roles), unfitted, output, resume)
+            return
     with open_table(table, given) as source:
         corrections = corrections_in(given["instance_labels"], source.columns)
         if corrections is not None:
@@ -131,6 +160,11 @@ def fit(
         wanted = Roles.from_options(**given)
         if dry_run:
             show_plan(source.peek(wanted), output)
+            if model is Model.LINEAR:
+                from .large import show_cost
+
+                read = table[0] if is_on_disk else source
+                show_cost(read, wanted, BACKGROUNDS[background] is True)
             return
         check_output(output, *source.files)
         with progress("reading") as report:

@@ -171,7 +171,8 @@ def progress(title: str) -> Iterator[Callable[..., None]]:
     Yields
     ------
     callable
-        To be called as ``report(done, total)``; a total of None is one that nobody knows.
+        To be called as ``report(done, total)``; a total of None is one that nobody knows. A third
+        argument takes the place of the title.
     """
     from rich.progress import (
         BarColumn,
@@ -188,7 +189,9 @@ def progress(title: str) -> Iterator[Callable[..., None]]:
     console = messages.progress_console
     with Progress(*columns, console=console, disable=console is None, transient=True) as bars:
         bar = bars.add_task(title, total=None)
-        yield lambda done, total=None: bars.update(bar, completed=done, total=total)
+        yield lambda done, total=None, title=title: bars.update(
+            bar, completed=done, total=total, description=title
+        )
 
 
 def print_table(
@@ -323,7 +326,11 @@ def explain(error: BaseException, command: str) -> int | None:
     if isinstance(error, SystemExit) or hasattr(error, "exit_code"):
         return None
     if isinstance(error, MemoryError):
-        report_error("there is not enough memory for this table.", error)
+        report_error(
+            "there is not enough memory for this table: `unbag fit --dry-run` says how much a fit "
+            "takes, and a Parquet table can stay on disk (--out-of-core).",
+            error,
+        )
         return BAD_DATA
     if isinstance(error, (ValueError, OSError, MissingExtraError)):
         report_error(text_of_error(error), error)

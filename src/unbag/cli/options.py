@@ -24,6 +24,13 @@ IgnoreLabels = Annotated[
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Say what would be read, and how; write nothing.")
 ]
+InMemory = Annotated[
+    bool, typer.Option("--in-memory", help="Read all of it, even if it takes much of the memory.")
+]
+OutOfCore = Annotated[
+    bool,
+    typer.Option("--out-of-core", help="Leave a Parquet table on disk, and read it in blocks."),
+]
 Json = Annotated[
     bool,
     typer.Option("--json", callback=messages.choose_json, help="The result as JSON, for machines."),

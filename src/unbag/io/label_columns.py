@@ -103,9 +103,7 @@ class StateColumn:
         )
         of_row = np.array(states, np.int8)[indices]
         n_known = self.of_bag.size
-        self.of_bag = np.append(
-            self.of_bag, np.zeros(len(self.scan.code_of_bag) - n_known, np.int8)
-        )
+        self.of_bag = np.append(self.of_bag, np.zeros(self.scan.n_bags - n_known, np.int8))
         new = np.flatnonzero(bags >= n_known)[::-1]
         # Backwards, because of several assignments the last one stays: that of the first row.
         self.of_bag[bags[new]] = of_row[new]

@@ -74,10 +74,22 @@ class Scan:
             fault = "the instance has no id: fill it in, or do without this column."
             self.instance_ids.append(self._filled(first, table, self.roles.instance_id, fault))
 
+    @property
+    def n_bags(self) -> int:
+        """Bags that have appeared so far."""
+        return len(self.code_of_bag)
+
     def _add_bags(self, first, table):
         """Take in names and labels of bags; return the code of each row's bag."""
         fault = "the row names no bag: fill it in, or remove the row."
-        values, indices = factorized(self._filled(first, table, self.roles.bag, fault))
+        codes = self._bag_codes(first, self._filled(first, table, self.roles.bag, fault))
+        for labels in [*self.label_columns, *self.state_columns]:
+            labels.add(first, codes, spelt_out(table.column(labels.name)))
+        return codes
+
+    def _bag_codes(self, first, column):
+        """Return the numbers of the bags of a chunk, which may lie anywhere."""
+        values, indices = factorized(column)
         self._check_lengths(first, self.roles.bag, values, indices)
         n_known = len(self.code_of_bag)
         codes = [self.code_of_bag.setdefault(value, len(self.code_of_bag)) for value in values]
@@ -86,8 +98,6 @@ class Scan:
         _, firsts = np.unique(codes[new], return_index=True)
         self.first_row_of_bag.extend((first + new[firsts]).tolist())
         self.bag_codes.append(codes)
-        for labels in [*self.label_columns, *self.state_columns]:
-            labels.add(first, codes, spelt_out(table.column(labels.name)))
         return codes
 
     def _filled(self, first, table, name, fault):
@@ -234,8 +244,12 @@ class Scan:
         parts = [column.sets() for column in self.label_columns]
         if listed_labels is not None:
             parts.append(listed_labels)
+        return self._joined_label_sets(parts, self.first_row_of_bag)
+
+    def _joined_label_sets(self, parts, rows):
+        """Join what several columns say of the same bags, which begin in some rows."""
         sets = [frozenset().union(*members) for members in zip(*parts, strict=True)]
-        for row, members in zip(self.first_row_of_bag, sets, strict=True):
+        for row, members in zip(rows, sets, strict=True):
             refuse(
                 (name for name in members if Unknown(name) in members),
                 lambda name, row=row: (
@@ -269,7 +283,7 @@ class LabelColumn:
         values, indices = factorized(column)
         numbers = [self._code_of_cell(value, first, values, indices) for value in values]
         codes = np.array(numbers, np.int32)[indices]
-        missing = len(self.scan.code_of_bag) - self.code_of_bag.size
+        missing = self.scan.n_bags - self.code_of_bag.size
         self.code_of_bag = np.append(self.code_of_bag, np.full(missing, -1, np.int32))
         new = np.flatnonzero(self.code_of_bag[bags] < 0)[::-1]
         # Backwards, because of several assignments the last one stays: that of the first row.
@@ -297,8 +311,12 @@ class LabelColumn:
 
     def sets(self) -> list[frozenset[str | Unknown]]:
         """Return the label set of each bag."""
+        return self.sets_of(slice(None))
+
+    def sets_of(self, bags: NDArray[np.intp] | slice) -> list[frozenset[str | Unknown]]:
+        """Return the label sets of some bags."""
         known = list(self.code_of_set)
-        return [known[code] for code in self.code_of_bag]
+        return [known[code] for code in self.code_of_bag[bags]]
 
 
 # Columns.

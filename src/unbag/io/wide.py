@@ -27,7 +27,7 @@ class WideScan(Scan):
 
     def add(self, first: int, table: pa.Table) -> None:
         """Take in a chunk whose first row is at position `first`."""
-        n_known = len(self.code_of_bag)
+        n_known = self.n_bags
         codes = self._add_bags(first, table)
         refuse(
             np.flatnonzero(codes != np.arange(n_known, n_known + codes.size)),
