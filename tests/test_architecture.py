@@ -31,7 +31,7 @@ LAYERS = (
     {"pipeline"},
     {"estimators"},
     {"torch"},
-    {"checking", "learning", "export"},
+    {"checking", "learning", "tuning", "export"},
     {"report", "experiments", "demo"},
     {"cli"},
 )  # fmt: skip

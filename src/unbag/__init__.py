@@ -37,6 +37,7 @@ _LAZY = {
     "MultilabelStratifiedKFold": "model_selection",
     "check_labels": "checking",
     "fit": "learning",
+    "tune": "tuning",
     "cross_validate_bags": "model_selection",
     "datasets": None,
     "estimators": None,

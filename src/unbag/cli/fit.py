@@ -110,6 +110,21 @@ def fit(
     seed: Annotated[
         int, typer.Option(help="Of the dictionary, or of the networks.", rich_help_panel=MODEL)
     ] = 0,
+    tune: Annotated[
+        bool,
+        typer.Option(
+            "--tune",
+            help="Choose the other settings by the likelihood of held-out bags; see --minutes.",
+            rich_help_panel=MODEL,
+        ),
+    ] = False,
+    minutes: Annotated[
+        float | None,
+        typer.Option(
+            min=0, help="With --tune: after so long, the best so far is taken.",
+            rich_help_panel=MODEL,
+        ),
+    ] = None,
     dry_run: o.DryRun = False,
     as_json: o.Json = False,
     **given: Any,
@@ -119,8 +134,8 @@ def fit(
     Example: unbag fit words.csv --bag word --labels tags -o words.unbag
     """
     rates = {"missed": rate_of("--missed", missed), "false": rate_of("--false", false)}
-    if max_iter is None:
-        max_iter = MAX_ITER[model]
+    if minutes is not None and not tune:
+        raise typer.BadParameter("--minutes is for --tune")
     if model is Model.NETWORK:
         refuse_linear_options(alpha=alpha, context=context, kernel=kernel)
         require("torch")
@@ -144,28 +159,49 @@ def fit(
     elif wanted.instance_labels is not None:
         known = data.bags.instance_labels
     allowed = BACKGROUNDS[background]
-    if model is Model.NETWORK:
-        unfitted = build_network(allowed, max_iter, seed)
-    else:
-        unfitted = build(alpha, allowed, context, kernel, dictionary, max_iter, seed)
-    unfitted.model.set_params(**rates)
     # The truth that a table may carry is for evaluation: fit sees only what it is given.
     bags = Bags(
         data.bags.X, data.bags.offsets, data.bags.ids, feature_names=data.bags.feature_names
     )
-    with progress("fitting") as report:
-        unfitted.model.set_params(callback=lambda done, _: report(done, max_iter))
-        from unbag.fitting.solvers import interruptions_raised
+    if tune:
+        from .tune import fixed_settings, tuned_model
 
-        # In Python a fit keeps what it has reached; a command leaves what was there before.
-        with interruptions_raised():
-            fitted = unfitted.fit(bags, data.labels, **fit_options(known))
-    fitted.model.set_params(callback=None)
+        fixed = fixed_settings(
+            max_iter, alpha=alpha, background=allowed, context=context, kernel=kernel,
+            dictionary=dictionary, **rates,
+        )  # fmt: skip
+        is_network = model is Model.NETWORK
+        fitted = tuned_model(bags, data.labels, known, fixed, is_network, minutes, seed)
+    else:
+        if max_iter is None:
+            max_iter = MAX_ITER[model]
+        if model is Model.NETWORK:
+            unfitted = build_network(allowed, max_iter, seed)
+        else:
+            unfitted = build(alpha, allowed, context, kernel, dictionary, max_iter, seed)
+        unfitted.model.set_params(**rates)
+        fitted = fit_shown(unfitted, bags, data.labels, known, max_iter)
     fitted.roles_ = data.roles.remembered()
     fitted.save(output, info={**facts(data), "background": background_facts(fitted.model)})
     summarise(fitted, data, known, output)
-    if data.labels is not None and any(isinstance(rate, str) for rate in rates.values()):
+    rates = (fitted.model.missed, fitted.model.false)
+    if data.labels is not None and any(isinstance(rate, str) for rate in rates):
         messages.note(describe_noise(fitted, bags, data.labels))
+
+
+def fit_shown(
+    unfitted: Any, bags: Bags, labels: LabelSets | None, known: NDArray[Any] | None, max_iter: int
+) -> Any:
+    """Fit a model, and show how far that has got."""
+    from unbag.fitting.solvers import interruptions_raised
+
+    with progress("fitting") as report:
+        unfitted.model.set_params(callback=lambda done, _: report(done, max_iter))
+        # In Python a fit keeps what it has reached; a command leaves what was there before.
+        with interruptions_raised():
+            fitted = unfitted.fit(bags, labels, **fit_options(known))
+    fitted.model.set_params(callback=None)
+    return fitted
 
 
 def rate_of(option: str, given: str) -> float | Literal["learn", "learn-per-class"]:
@@ -303,7 +339,12 @@ def summarise(model: Any, data: BagTable, known: NDArray[Any] | None, output: Pa
         "relaxed_bags": len(fitted.relaxed_),
         "background": background_facts(fitted),
     }
-    messages.result(result)
+    tuning = getattr(model, "tuning_", None)
+    messages.result(result if tuning is None else {**result, "tuning": tuning})
+    if tuning is not None:
+        from .tune import show_search
+
+        show_search(tuning)
     if "held_out" in result["background"]:
         messages.note(describe_background(result["background"]))
     messages.note(
