@@ -32,7 +32,7 @@ LAYERS = (
     {"pipeline"},
     {"estimators"},
     {"torch"},
-    {"checking", "learning", "export", "out_of_core"},
+    {"checking", "learning", "tuning", "export", "out_of_core"},
     {"report", "experiments", "demo"},
     {"cli"},
 )  # fmt: skip

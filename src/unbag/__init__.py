@@ -38,6 +38,7 @@ _LAZY = {
     "check_labels": "checking",
     "fit": "learning",
     "cost": "costs",
+    "tune": "tuning",
     "cross_validate_bags": "model_selection",
     "datasets": None,
     "estimators": None,

@@ -38,3 +38,4 @@ from .pipeline import kernel_pipeline as kernel_pipeline
 from .preprocessing import BagContext as BagContext
 from .preprocessing import OnInstances as OnInstances
 from .preprocessing import RBFDictionary as RBFDictionary
+from .tuning import tune as tune

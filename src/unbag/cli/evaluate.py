@@ -15,6 +15,7 @@ from . import options as o
 from .check import find_suspicious
 from .main import messages, print_table
 from .model_table import load_and_read
+from .tune import described
 
 
 @o.with_roles(*o.OF_MODELS, "instance_labels", *o.OF_TOOLS)
@@ -115,6 +116,7 @@ def report(
     )
     column = data.roles.media
     suspicious = find_suspicious(fitted, data, labels) if check_bag_labels else None
+    tuning = getattr(fitted, "tuning_", None)
     write_report(
         output, fitted, data.bags, labels,
         media=None if column is None else data.column(column, "media"),
@@ -124,6 +126,7 @@ def report(
             "model file": model.name, "table": data.path.name,
             "fitted to": (header.get("info") or {}).get("source", "unknown"),
             "written by": f"unbag {header['versions']['unbag']}" if "versions" in header else "",
+            **({} if tuning is None else {"settings chosen by fit": described(tuning)}),
         },
         suspicious=suspicious,
     )  # fmt: skip

@@ -93,6 +93,7 @@ class ParquetSet(TypedTable):
         self.columns: list[str] = list(first.columns)
         self.compression: str = first.compression
         self.parts: list[SetFile] = []
+        # Known from the beginning, unlike that of other tables.
         self.n_rows: Any = 0
         self.format: str = f"Parquet, {len(paths):,} file{'s' * (len(paths) != 1)}"
         for each in paths:

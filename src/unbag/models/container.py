@@ -52,8 +52,9 @@ HEADER = {
     "format": int, "kind": str, "versions": dict, "features": dict, "classes": list | None,
     "steps": list, "training": dict, "notes": list, "info": dict, "model": dict,
 }  # fmt: skip
-# What a model knows of the columns of tables stands in the header, for people to read.
-ROLES = "roles_"
+# What a model knows of the columns of tables, and of how its settings were chosen, stands in the
+# header, for people to read, under these names.
+IN_HEADER = {"roles_": "roles", "tuning_": "tuning"}
 # How other files begin that come under a wrong name.
 BEGINNINGS = {
     b"PK": "a ZIP archive", b"\x1f\x8b": "a gzip archive", b"\x93NUMPY": "a NumPy array",
@@ -78,7 +79,8 @@ def save(model: Any, path: str | os.PathLike[str], info: dict[str, Any] | None =
         An old file there is replaced when the new one is complete, and else stays as it was.
     info : dict, optional
         Facts to keep with the model, of what JSON can hold; `unbag.models.read_header` gives them
-        back. The roles of the columns of the table that it was fitted to are kept anyway.
+        back. The roles of the columns of the table that it was fitted to, and what `unbag.tune` has
+        tried, are kept anyway.
 
     Raises
     ------
@@ -91,7 +93,7 @@ def save(model: Any, path: str | os.PathLike[str], info: dict[str, Any] | None =
     check_is_fitted(model)
     encoder = Encoder()
     bare = copy.copy(model)
-    known = {"roles": vars(bare).pop(ROLES)} if ROLES in vars(model) else {}
+    known = {said: vars(bare).pop(name) for name, said in IN_HEADER.items() if name in vars(model)}
     try:
         tree = encoder.encode(bare, "")
     except OutOfRangeError as error:
@@ -124,7 +126,7 @@ def save(model: Any, path: str | os.PathLike[str], info: dict[str, Any] | None =
             if _is_statistic(name, value)
         },
         "notes": encoder.notes,
-        "info": known | _checked_info({} if info is None else info),
+        "info": _checked_info(known | ({} if info is None else info)),
         "model": tree,
     }
     write(path, header, encoder.arrays)

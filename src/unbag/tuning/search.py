@@ -1,7 +1,4 @@
-"""Choose the settings of a model without labels of instances: by the likelihood of held-out bags.
-
-All settings of a grid are tried on one fold for a few iterations; the best third goes on with all
-folds and more iterations, the best third of these to the end. Fits are continued, not begun again.
+"""Successive halving: many settings are tried a little, and the better ones more.
 
 ============== =====================================================================
 setting        a value for each name of the grid, such as ``alpha`` or ``kernel``
@@ -16,7 +13,6 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,33 +20,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from unbag.bags import Bags
 from unbag.estimators import ORLogisticRegression
+from unbag.fitting.solvers import interruptions_raised
 from unbag.labels import LabelSets
-from unbag.learning import read_for_fit
 from unbag.model_selection import MultilabelStratifiedKFold
 from unbag.pipeline import bag_pipeline
 from unbag.union import ImpossibleBagWarning, IntractableBagWarning
 
-Setting = dict[str, Any]
-#: What linear models and those with a kernel are chosen from. Rates of wrong labels, one kind at a
-#: time: together they can explain everything away.
-GRID: dict[str, tuple[Any, ...]] = {
-    "context": (0.0, 0.5),
-    "kernel": (None, 0.5, 2.0),
-    "background": (False, True),
-    "missed": (0.0, "learn"),
-    "false": (0.0, "learn"),
-    "alpha": (0.03, 0.3, 3.0, 30.0),
-}
-#: What networks are chosen from, where torch is installed.
-NETWORKS: dict[str, tuple[Any, ...]] = {"encoding": (None, "quantile")}
-#: Where no trial came to an end.
-FALLBACK: Setting = {
-    "context": 0.0, "kernel": None, "background": False, "missed": 0.0, "false": 0.0, "alpha": 1.0,
-}  # fmt: skip
-DICTIONARY = 600
-MAX_ITER = 1000
-#: Members of a network while it is tried; that which is chosen has all.
-TRIED_MEMBERS = 2
+from .settings import MAX_ITER, OF_FEATURES, Setting, unfitted
+
 #: What a search does not warn of: the next round goes on with it, or the final fit says it.
 EXPECTED_WARNINGS = (ConvergenceWarning, ImpossibleBagWarning, IntractableBagWarning)
 
@@ -92,7 +69,7 @@ class Trial:
     @property
     def features(self) -> Setting:
         """What the features of a setting depend on."""
-        return {name: self.setting.get(name) for name in ("context", "kernel")}
+        return {name: self.setting[name] for name in OF_FEATURES if name in self.setting}
 
 
 class Fold:
@@ -105,9 +82,7 @@ class Fold:
     def features(self, features: Setting, seed: int) -> tuple[Bags, Bags]:
         """Return the bags with other features; the last ones asked for are kept."""
         if self._kept[0] != features:
-            pipeline: Any = bag_pipeline(
-                ORLogisticRegression(), **features, dictionary=DICTIONARY, random_state=seed
-            )
+            pipeline: Any = bag_pipeline(ORLogisticRegression(), **features, random_state=seed)
             train, held_out = self.train, self.held_out
             for _, step in getattr(pipeline, "steps", [None])[:-1]:
                 train = step.fit(train).transform(train)
@@ -177,20 +152,26 @@ class Search:
     def run(self, rounds: Iterable[Round]) -> None:
         """Take trials through all rounds; after each, the better third of them goes on.
 
-        A stopped search (Ctrl-C, or its time is over) keeps what it has.
+        A stopped search (Ctrl-C, or its time is over) keeps what it has; one that is interrupted
+        before it has anything raises KeyboardInterrupt.
         """
         rounds = list(rounds)
         remaining = self.trials
         n_all = sum(-(-len(remaining) // 3**i) * round_.n_folds for i, round_ in enumerate(rounds))
         try:
-            for i, round_ in enumerate(rounds):
-                self._run_round(remaining, round_, n_all)
-                n_kept = -(-len(remaining) // 3)
-                if i + 1 < len(rounds):
-                    remaining = sorted(remaining, key=lambda trial: -trial.score)[:n_kept]
+            # A fit would keep what it has reached, and the search go on.
+            with interruptions_raised():
+                for i, round_ in enumerate(rounds):
+                    self._run_round(remaining, round_, n_all)
+                    n_kept = -(-len(remaining) // 3)
+                    if i + 1 < len(rounds):
+                        remaining = sorted(remaining, key=lambda trial: -trial.score)[:n_kept]
             self.complete = True
-        except (KeyboardInterrupt, TimeoutError):
+        except TimeoutError:
             return
+        except KeyboardInterrupt:
+            if self.best is None:
+                raise
 
     def _run_round(self, trials, round_, n_all):
         """Bring trials to as many folds and iterations as a round asks for."""
@@ -214,7 +195,8 @@ class Search:
         if model is None:
             model = unfitted(trial.setting, here.y.classes, self.seed, is_trial=True)
         if "warm_start" in model.get_params() and "alpha" in model.get_params():
-            model.set_params(max_iter=max_iter, warm_start=True)
+            most = trial.setting.get("max_iter", MAX_ITER)
+            model.set_params(max_iter=min(max_iter, most), warm_start=True)
         model.set_params(callback=lambda *_: self._is_over())
         known = {}
         if self.instance_labels is not None:
@@ -274,183 +256,6 @@ def held_out_likelihood(model: Any, bags: Bags, labels: LabelSets) -> np.ndarray
     return model._label_set_scores(bags, labels, np.zeros(len(bags), dtype=bool))
 
 
-def unfitted(setting: Setting, classes: Sequence[Any], seed: int, *, is_trial: bool = False) -> Any:
-    """Build the model of a setting, without what makes its features.
-
-    Parameters
-    ----------
-    setting : dict
-    classes : sequence
-        All classes, so that folds agree on them.
-    seed : int
-    is_trial : bool
-        Whether it is to be tried only, which may be cheaper.
-
-    Returns
-    -------
-    estimator
-    """
-    own = {name: value for name, value in setting.items() if name not in ("context", "kernel")}
-    if "encoding" not in setting:
-        scaled = not setting["context"] and setting["kernel"] is None
-        scaling = {} if scaled else {"scaling": None}
-        return ORLogisticRegression(**own, classes=classes, max_iter=MAX_ITER, **scaling)
-    from unbag.torch import ORNetwork
-
-    members = {"n_members": TRIED_MEMBERS} if is_trial else {}
-    return ORNetwork(**own, **members, classes=classes, random_state=seed)
-
-
-def settings_of(grid: dict[str, Sequence[Any]]) -> list[Setting]:
-    """List all settings of a grid; not more than one kind of wrong labels is learnt at a time.
-
-    Examples
-    --------
-    >>> settings_of({"alpha": [1.0, 10.0], "kernel": [None]})
-    [{'alpha': 1.0, 'kernel': None}, {'alpha': 10.0, 'kernel': None}]
-    """
-    settings = [
-        dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())
-    ]
-    return [
-        setting
-        for setting in settings
-        if not (setting.get("missed") == setting.get("false") == "learn")
-    ]
-
-
-def tune(
-    table: Any,
-    y: Any = None,
-    *,
-    grid: dict[str, Sequence[Any]] | None = None,
-    networks: bool | None = None,
-    cv: int = 3,
-    minutes: float | None = None,
-    seed: int = 0,
-    progress: Callable[[int, int], object] | None = None,
-    **roles: Any,
-) -> Any:
-    """Choose settings by the likelihood of held-out bags, and fit a model with them.
-
-    Parameters
-    ----------
-    table : frame, path, or Bags
-        As `unbag.fit` takes it; or bags.
-    y : label sets
-        Only with bags.
-    grid : dict from str to sequence, optional
-        What to choose from, in the place of the values of `unbag.tuning.GRID`: ``{"kernel":
-        [None]}`` is for linear models only.
-    networks : bool, optional
-        Whether networks are among the models; by default where torch is installed and `grid` does
-        not say what linear models are chosen from.
-    cv : int, default=3
-        Number of folds.
-    minutes : float, optional
-        After so many minutes the search ends, and the best setting so far is taken; so it is when
-        the search is interrupted.
-    seed : int, default=0
-        Of the folds, the kernel's dictionary and the networks.
-    progress : callable, optional
-        Called as ``progress(n_done, n_all)``.
-    **roles
-        Roles of columns, as in `unbag.fit`, and `instance_labels`.
-
-    Returns
-    -------
-    estimator or BagPipeline
-        Fitted to all bags. Its `tuning_` is a dict: ``chosen``, the setting; ``tried``, all
-        settings with their score, the mean log-likelihood of held-out label sets, the best first;
-        ``bag_iterations``, what the search has cost; ``complete``, whether it came to its end.
-
-    Examples
-    --------
-    >>> from unbag.datasets import load_digit_bags
-    >>> digits = load_digit_bags()
-    >>> grid = {"kernel": [None], "context": [0.0], "missed": [0.0], "false": [0.0]}
-    >>> model = tune(digits.bags[:60], digits.y[:60], grid=grid)
-    >>> model.tuning_["chosen"]["background"]
-    False
-    """
-    bags, labels, known, remembered = _bags_of(table, y, roles)
-    settings = settings_of({**GRID, **(grid or {})})
-    if networks or (networks is None and grid is None and find_spec("torch") is not None):
-        settings += settings_of(NETWORKS)
-    model = tuned(
-        bags, labels, settings, instance_labels=known, cv=cv, minutes=minutes, seed=seed,
-        progress=progress,
-    )  # fmt: skip
-    if remembered is not None:
-        model.roles_ = remembered
-    return model
-
-
-def tuned(
-    bags: Bags,
-    labels: LabelSets,
-    settings: Sequence[Setting],
-    *,
-    instance_labels: np.ndarray | None = None,
-    cv: int = 3,
-    minutes: float | None = None,
-    seed: int = 0,
-    progress: Callable[[int, int], object] | None = None,
-) -> Any:
-    """Choose one of some settings, and fit a model with it to all bags.
-
-    Parameters
-    ----------
-    bags : Bags
-    labels : LabelSets
-    settings : sequence of dict
-    instance_labels : ndarray of shape (n_instances,), optional
-        Labels of instances that are known.
-    cv, minutes, seed, progress
-        As in `tune`.
-
-    Returns
-    -------
-    estimator or BagPipeline
-        With `tuning_`, as in `tune`.
-    """
-    search = Search(
-        bags, labels, settings, cv=cv, seed=seed, progress=progress,
-        seconds=None if minutes is None else 60.0 * minutes, instance_labels=instance_labels,
-    )  # fmt: skip
-    search.run(rounds_of(cv))
-    setting = FALLBACK if search.best is None else search.best.setting
-    model = bag_pipeline(
-        unfitted(setting, labels.classes, seed),
-        context=setting.get("context", 0.0),
-        kernel=setting.get("kernel"),
-        dictionary=DICTIONARY,
-        random_state=seed,
-    )
-    known = {} if instance_labels is None else {"instance_labels": instance_labels}
-    model.fit(bags, labels, **known)
-    model.tuning_ = {
-        "chosen": setting,
-        "tried": search.table(),
-        "bag_iterations": sum(trial.bag_iterations for trial in search.trials),
-        "complete": search.complete,
-        "folds": cv,
-    }
-    return model
-
-
 def rounds_of(cv: int) -> list[Round]:
     """List the rounds of a search with a number of folds."""
     return [Round(1, 30), Round(cv, 100), Round(cv, MAX_ITER)]
-
-
-def _bags_of(table, y, roles):
-    """Return bags and label sets, known labels of instances, and the roles of their columns."""
-    if isinstance(table, Bags):
-        if roles:
-            raise TypeError(f"Bags have no columns: {', '.join(roles)} are for tables.")
-        return table, LabelSets.parse(y), None, None
-    if y is not None:
-        raise TypeError("y is for Bags: name the column of the labels by labels=.")
-    data, known = read_for_fit(table, **roles)
-    return data.bags, data.labels, known, data.roles.remembered()
