@@ -78,7 +78,45 @@ def test_options_that_contradict_or_cannot_be_are_refused(word_set, words, run, 
     code, _, errors = run("fit", word_set, *GIVEN, "-o", output, "--out-of-core", "--kernel", "1")
     assert code == 1
     assert "cannot be fitted out of core" in errors
+    for options in (("--tune",), ("--from", "birdset")):
+        code, _, errors = run("fit", word_set, *GIVEN, "-o", output, "--out-of-core", *options)
+        assert code == 1
+        assert f"{options[0]} cannot be used out of core" in errors
+    code, _, errors = run("fit", word_set, words, *GIVEN, "-o", output, "--out-of-core")
+    assert code == 1
+    assert "--out-of-core needs Parquet, a folder of files or one" in errors
     assert not output.exists()
+
+
+def test_networks_are_not_fitted_out_of_core(word_set, run, tmp_path):
+    pytest.importorskip("torch")
+    given = (*GIVEN, "-o", tmp_path / "m.unbag", "--model", "network")
+    code, _, errors = run("fit", word_set, *given, "--out-of-core")
+    assert code == 1
+    assert "--model network cannot be used out of core" in errors
+
+
+def test_what_is_no_set_is_read_into_memory(words, word_set, run, tmp_path):
+    """A folder of text, and files whose types differ, are no sets, but tables."""
+    texts = tmp_path / "texts"
+    texts.mkdir()
+    words.rename(texts / "words.csv")
+    first = word_set / "part-0.parquet"
+    table = parquet.read_table(first)
+    place = table.schema.names.index("x-box")
+    parquet.write_table(table.set_column(place, "x-box", table["x-box"].cast(pa.float32())), first)
+    for folder in (texts, word_set):
+        code, _, errors = run("fit", folder, *GIVEN, "-o", tmp_path / "m.unbag")
+        assert code == 0, errors
+
+
+def test_a_model_that_was_fitted_on_disk_remembers_the_roles(word_set, run, tmp_path):
+    remembered = []
+    for option in ("--in-memory", "--out-of-core"):
+        output = tmp_path / f"m{option}.unbag"
+        run("fit", word_set, *GIVEN, "-o", output, option)
+        remembered.append(unbag.load(output).roles_)
+    assert remembered[0] == remembered[1]
 
 
 def test_a_set_is_annotated_row_by_row(word_set, run, tmp_path):
@@ -102,11 +140,15 @@ def test_a_set_is_annotated_row_by_row(word_set, run, tmp_path):
         assert other.schema.names == table.schema.names
         for name in ("note", "annotation", "second_choice", "review", "known_label"):
             assert table.column(name).to_pylist() == other.column(name).to_pylist()
-    code, _, errors = run(
-        "annotate", model, word_set, "-o", output, "--out-of-core", "--raven", tmp_path / "r.txt"
-    )
-    assert code == 1
-    assert "--raven cannot be used out of core" in errors
+    for option, value in (
+        ("--raven", tmp_path / "r.txt"), ("--audacity", tmp_path / "a.txt"),
+        ("--label-studio", tmp_path / "l.json"), ("--unknown-below", "0.6"),
+    ):  # fmt: skip
+        code, _, errors = run(
+            "annotate", model, word_set, "-o", output, "--out-of-core", option, value
+        )
+        assert code == 1
+        assert f"{option} cannot be used out of core" in errors
 
 
 def test_a_dry_run_tells_the_cost_and_writes_nothing(word_set, words, run, tmp_path, monkeypatch):

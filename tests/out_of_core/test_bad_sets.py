@@ -168,3 +168,18 @@ def test_a_folder_is_read_into_memory_as_one_table(shape, coloured, write, tmp_p
     found.write(tmp_path / "again.parquet", {"place": np.arange(data.bags.n_instances)})
     again = parquet.read_table(tmp_path / "again.parquet")
     assert again.drop_columns(["place"]).to_pydict() == table.to_pydict()
+
+
+def test_vectors_and_gaps_are_for_tables_in_memory(coloured, write, tmp_path):
+    data = coloured(n_bags=9)
+    vectors = data.table.drop_columns(["u", "v"]).append_column("z", pa.array(data.bags.X.tolist()))
+    folder = write(vectors)
+    match = "column 'z' holds vectors, which are not read out of core.*--in-memory"
+    with pytest.raises(DataError, match=match):
+        out_of_core.fit(ORLogisticRegression(), folder)
+    with pytest.raises(DataError, match="missing values are not replaced or dropped out of core"):
+        out_of_core.fit(
+            ORLogisticRegression(),
+            write(data.table, name="gaps"),
+            roles=Roles(missing_values="mean"),
+        )

@@ -292,3 +292,25 @@ def test_labels_may_come_from_a_second_table_and_be_unknown(coloured, write, tmp
         ORLogisticRegression(), write(unknown, name="unknown"), roles=Roles(unknown="perhaps")
     )
     assert found.classes_.tolist() == ["blue", "green", "red", "violet"]
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("shape", ["long", "wide"])
+def test_labels_may_have_a_column_each(shape, coloured, write):
+    data = coloured(n_bags=60)
+    table = wide(data) if shape == "wide" else data.table
+    cells = table.column("labels").to_pylist()
+    columns = {
+        name: pa.array([int(name in cell.split("|")) for cell in cells])
+        for name in ("blue", "green", "red")
+    }
+    table = table.drop_columns(["labels"])
+    for name, column in columns.items():
+        table = table.append_column(name, column)
+    folder = write(table, cuts=(41,), row_group_size=17)
+    roles = Roles(label_columns=tuple(columns))
+    stored = StoredBags(folder, roles)
+    assert stored.labels is not None
+    assert stored.labels.to_sets() == data.sets
+    found = out_of_core.fit(ORLogisticRegression(max_iter=15), folder, roles=roles)
+    agree(found, ORLogisticRegression(max_iter=15).fit(data.bags, data.sets))
