@@ -26,12 +26,13 @@ LAYERS = (
     {"bags", "labels"},
     {"io"},
     {"union", "metrics", "datasets"},
-    {"validation", "preprocessing", "model_selection", "fitting"},
+    {"validation", "preprocessing", "model_selection", "fitting", "annotations", "frames"},
+    {"costs"},
     {"models"},
     {"pipeline"},
     {"estimators"},
     {"torch"},
-    {"annotations", "checking", "export"},
+    {"checking", "learning", "tuning", "export", "out_of_core"},
     {"report", "experiments", "demo"},
     {"cli"},
 )  # fmt: skip
@@ -186,8 +187,8 @@ def test_import_loads_nothing_heavy():
 
 PUBLIC_MODULES = (
     "unbag", "unbag.datasets", "unbag.io", "unbag.labels", "unbag.metrics",
-    "unbag.model_selection", "unbag.pipeline", "unbag.preprocessing", "unbag.union",
-    *(["unbag.torch"] if find_spec("torch") is not None else []),
+    "unbag.model_selection", "unbag.out_of_core", "unbag.pipeline", "unbag.preprocessing",
+    "unbag.union", *(["unbag.torch"] if find_spec("torch") is not None else []),
 )  # fmt: skip
 
 

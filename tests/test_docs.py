@@ -167,7 +167,7 @@ def public_names():
     """Every name that people may use, as ``module.name``."""
     for package in (
         unbag, unbag.datasets, unbag.estimators, unbag.io, unbag.models, unbag.union,
-        unbag.fitting, unbag.report,
+        unbag.fitting, unbag.report, unbag.out_of_core,
     ):  # fmt: skip
         for name in package.__all__:
             yield package, name

@@ -56,6 +56,10 @@ def walk(folder):
         [sys.executable, "-m", "unbag.cli", "data", "convert", "letter-frost", "words.csv"],
         cwd=folder, check=True, capture_output=True,
     )  # fmt: skip
+    # Kernels that are compiled on the way would be steps of the walk.
+    subprocess.run(
+        [sys.executable, "-m", "unbag.cli", *COMMAND], cwd=folder, check=True, capture_output=True
+    )
     done = subprocess.run(
         [sys.executable, "-c", FOLLOWED, *COMMAND],
         cwd=folder, check=True, capture_output=True, text=True,

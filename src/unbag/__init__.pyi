@@ -8,12 +8,14 @@ from . import labels as labels
 from . import metrics as metrics
 from . import model_selection as model_selection
 from . import models as models
+from . import out_of_core as out_of_core
 from . import pipeline as pipeline
 from . import preprocessing as preprocessing
 from . import union as union
 from ._version import __version__ as __version__
 from .bags import Bags as Bags
 from .checking import check_labels as check_labels
+from .costs import cost as cost
 from .estimators import BACKGROUND as BACKGROUND
 from .estimators import LSBCMM as LSBCMM
 from .estimators import MIMLNN as MIMLNN
@@ -27,6 +29,7 @@ from .estimators import SupervisedLogisticRegression as SupervisedLogisticRegres
 from .estimators import is_background as is_background
 from .labels import LabelSets as LabelSets
 from .labels import Unknown as Unknown
+from .learning import fit as fit
 from .model_selection import MultilabelStratifiedKFold as MultilabelStratifiedKFold
 from .model_selection import cross_validate_bags as cross_validate_bags
 from .models import load as load
@@ -35,3 +38,4 @@ from .pipeline import kernel_pipeline as kernel_pipeline
 from .preprocessing import BagContext as BagContext
 from .preprocessing import OnInstances as OnInstances
 from .preprocessing import RBFDictionary as RBFDictionary
+from .tuning import tune as tune

@@ -1,11 +1,13 @@
-"""What bags are made of, checked: features, ids, columns, offsets, rows; and the search for NaN.
+"""What bags are made of, checked: features, ids, columns, offsets, rows; the search for NaN.
 
 What inference is asked, too: label sets, pinned instances, log-priors. Errors name the bag; of
 what is not finite, whoever asks says whose number it is.
 """
 
 import math
+import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -395,3 +397,22 @@ def _first_of_sparse(matrix: Any) -> NonFinite | None:
     bad = np.flatnonzero(~np.isfinite(values))
     first = bad[columns[bad].argmin()]
     return NonFinite(row, int(columns[first]), values[first].item())
+
+
+# Rows that a counter needs to be one, and what ids are called.
+FEWEST_COUNTED = 20
+ID_NAME = re.compile(r"(?:.*[_ .-])?(?:id|idx|index|nr)|unnamed: \d+", re.IGNORECASE)
+
+
+def is_counter(name: str, values: Sequence[int]) -> bool:
+    """Return whether whole numbers count the rows of a table or of its bags, or are called ids.
+
+    Examples
+    --------
+    >>> is_counter("n", [*range(30)]), is_counter("clip_id", [7, 3, 7]), is_counter("n", [1, 2, 3])
+    (True, True, False)
+    """
+    if ID_NAME.fullmatch(name.strip()) is not None:
+        return True
+    restarts = {later for earlier, later in pairwise(values) if later != earlier + 1}
+    return len(values) >= FEWEST_COUNTED and len(set(values)) > 2 and restarts <= {values[0]}

@@ -83,6 +83,11 @@ def suffix_of(path: PathLike) -> str:
     return Path(Path(path).name.lower().removesuffix(".gz")).suffix
 
 
+def looks_like_parquet(path: PathLike) -> bool:
+    """Return whether a path is a folder, which may hold Parquet files, or is called like one."""
+    return suffix_of(path) in PARQUET or Path(path).is_dir()
+
+
 def is_gzipped(path: PathLike) -> bool:
     """Return whether a text file is compressed, as its name says."""
     return Path(path).name.lower().endswith(".gz")

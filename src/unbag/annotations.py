@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from scipy.special import entr
 
 from unbag.bags import Bags
-from unbag.io.annotated import ANSWERS
+from unbag.io.annotated import ANSWERS, KNOWN_LABEL
 from unbag.io.arrays import is_unknown
-from unbag.labels import LabelSets, normal_spelling
+from unbag.labels import DELIMITER, LabelSets, normal_spelling
 from unbag.union import UnionProblem
 
 #: Instances that are worked on at a time, so that memory stays bounded.
@@ -37,9 +37,9 @@ class Annotations:
     Attributes
     ----------
     label : ndarray of shape (n_instances,)
-        The most probable class; None for the background.
+        The most probable class; None for the background, and where none is likely enough.
     probability : ndarray of shape (n_instances,)
-        Of that class.
+        Of the most probable class.
     second_label, second_probability : ndarrays of shape (n_instances,)
         The next most probable class; None and zero where there is no other.
     entropy : ndarray of shape (n_instances,)
@@ -60,8 +60,14 @@ class Annotations:
     impossible: NDArray[Any]
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Return them as the columns of a table, ready to be written."""
-        return {column: getattr(self, attribute) for column, attribute in COLUMNS.items()}
+        """Return them as the columns of a table: labels as text, and one for people to fill in."""
+        columns = {column: getattr(self, attribute) for column, attribute in COLUMNS.items()}
+        for name in ("annotation", "second_choice"):
+            columns[name] = np.array(
+                [None if label is None else str(label) for label in columns[name]], dtype=object
+            )
+        columns[KNOWN_LABEL] = np.full(len(self.label), None)
+        return columns
 
 
 def annotate(
@@ -70,6 +76,7 @@ def annotate(
     labels: LabelSets | None = None,
     *,
     review_share: float = REVIEW_SHARE,
+    unknown_below: float | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> Annotations:
     """Label every instance of some bags, with probabilities.
@@ -83,6 +90,8 @@ def annotate(
         What the bags contain; None where that is not known.
     review_share : float
         Share of the instances to flag for review.
+    unknown_below : float, optional
+        No label where the probability of the likeliest is lower.
     progress : callable, optional
         Called as ``progress(instances_done, instances)``.
 
@@ -103,6 +112,9 @@ def annotate(
             f"{type(model).__name__} gives instances no probabilities, so it cannot annotate them "
             "with how sure it is: fit a model that does, such as ORLogisticRegression."
         )
+    for name, share in (("review_share", review_share), ("unknown_below", unknown_below)):
+        if share is not None and not 0 <= share <= 1:
+            raise ValueError(f"{name} must lie between 0 and 1; got {share!r}.")
     n_instances = bags.n_instances
     best, second = np.empty((2, n_instances), dtype=np.intp)
     probability, second_probability, entropy = np.empty((3, n_instances))
@@ -126,10 +138,12 @@ def annotate(
         if progress is not None:
             progress(int(bags.offsets[last]), n_instances)
     names = class_names(model)
-    second_label = names[second]
+    label, second_label = names[best], names[second]
     second_label[~(second_probability > 0)] = None
+    if unknown_below is not None:
+        label[probability < unknown_below] = None
     return Annotations(
-        label=names[best],
+        label=label,
         probability=probability,
         second_label=second_label,
         second_probability=second_probability,
@@ -137,6 +151,33 @@ def annotate(
         review=worth_a_look(entropy, review_share) | np.repeat(impossible, bags.sizes),
         impossible=impossible,
     )
+
+
+def predictions(model: Any, bags: Bags, delimiter: str = DELIMITER) -> dict[str, NDArray[Any]]:
+    """Predict which classes occur in each bag, as the columns of a table.
+
+    Parameters
+    ----------
+    model : fitted estimator or BagPipeline
+    bags : Bags
+    delimiter : str
+        Between the labels of a bag.
+
+    Returns
+    -------
+    dict of str to ndarray of shape (n_bags,)
+        ``predicted``, labels as text; and ``p(wren)``, the probability that there is a wren, for
+        every class, where the model has probabilities.
+    """
+    sets = model.predict(bags)
+    names = np.array([str(label) for label in model.classes_], dtype=object)
+    if getattr(model.model, "single_label_", False):
+        sets = np.asarray(sets)[:, None] == model.classes_
+    columns = {"predicted": np.array([delimiter.join(names[row == 1]) for row in sets], object)}
+    if hasattr(model, "predict_proba"):
+        proba = model.predict_proba(bags)
+        columns |= {f"p({name})": column for name, column in zip(names, proba.T, strict=True)}
+    return columns
 
 
 def probabilities(model: Any, bags: Bags, labels: LabelSets | None) -> NDArray[Any]:

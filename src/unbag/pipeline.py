@@ -10,6 +10,7 @@ from sklearn.utils.metaestimators import available_if
 
 from unbag._scikit_learn import Pipeline
 from unbag.bags import BagsLike
+from unbag.frames import FrameAnswers
 from unbag.labels import LabelSetsLike
 from unbag.models import save
 from unbag.preprocessing import BagContext, OnInstances, RBFDictionary
@@ -21,7 +22,7 @@ def _where_model_has(method):
     return available_if(lambda pipeline: hasattr(pipeline.model, method))
 
 
-class BagPipeline(Pipeline):
+class BagPipeline(FrameAnswers, Pipeline):
     """A scikit-learn pipeline that also answers for instances.
 
     To ``Pipeline`` it adds the methods of models over bags, each where the last step has it.
@@ -62,12 +63,14 @@ class BagPipeline(Pipeline):
         X : Bags, or array-like of shape (n_bags, n_features)
         y : label sets
         **params
-            As in ``Pipeline`` of the installed scikit-learn.
+            As in ``Pipeline`` of the installed scikit-learn; and `instance_labels`, for the model.
 
         Returns
         -------
         self
         """
+        if "instance_labels" in params:
+            params[f"{self.steps[-1][0]}__instance_labels"] = params.pop("instance_labels")
         return super().fit(X, y, **params)
 
     @_where_model_has("predict_instances")
@@ -153,3 +156,48 @@ def kernel_pipeline(
     appended = [("context", BagContext(context))] if context != 0 else []
     scaler = OnInstances(StandardScaler())
     return BagPipeline([("scale", scaler), *appended, ("kernel", kernel), ("model", model)])
+
+
+def bag_pipeline(
+    estimator: Any,
+    *,
+    context: float = 0.0,
+    kernel: float | None = None,
+    dictionary: float | int = 600,
+    random_state: int | np.random.RandomState | None = None,
+) -> Any:
+    """Put the transformers before a model that it needs for context, for a kernel, or for both.
+
+    Parameters
+    ----------
+    estimator : estimator
+    context : float, default=0.0
+        Weight of :class:`BagContext`.
+    kernel : float, optional
+        Width of the kernel, as `scale` of :class:`RBFDictionary`.
+    dictionary, random_state
+        As `n_components` and `random_state` of :class:`RBFDictionary`.
+
+    Returns
+    -------
+    BagPipeline or estimator
+        The estimator itself where it needs none.
+
+    Examples
+    --------
+    >>> from unbag import ORLogisticRegression
+    >>> list(bag_pipeline(ORLogisticRegression(), context=0.5).named_steps)
+    ['scale', 'context', 'model']
+    """
+    if kernel is not None:
+        return kernel_pipeline(
+            estimator, context=context, scale=kernel, n_components=dictionary,
+            random_state=random_state,
+        )  # fmt: skip
+    if not context:
+        return estimator
+    model = clone(estimator)
+    if "scaling" in model.get_params():
+        model.set_params(scaling=None)
+    scaler = OnInstances(StandardScaler())
+    return BagPipeline([("scale", scaler), ("context", BagContext(context)), ("model", model)])

@@ -19,8 +19,10 @@ from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
 
 from unbag._checks import bag_of, first_nonfinite, is_missing
+from unbag._files import refuse
 from unbag._warnings import warn_caller
 from unbag.bags import Bags, BagsLike
+from unbag.io.bag_table import BagTable
 from unbag.io.roles import parse_cell
 from unbag.labels import DELIMITER, LabelSets, LabelSetsLike
 
@@ -59,7 +61,7 @@ def validate_bags(
                 f"{type(estimator).__name__} takes dense features only, and these are sparse: use "
                 "bags.with_features(bags.X.toarray())."
             )
-        _check_columns(estimator, X, reset)
+        check_columns(estimator, X, reset)
     else:
         features = validate_data(
             estimator,
@@ -89,7 +91,8 @@ def check_finite(bags: Bags) -> None:
     )
 
 
-def _check_columns(estimator, bags, reset):
+def check_columns(estimator: Any, bags: Any, reset: bool) -> None:
+    """Learn number and names of the features of bags; unless `reset`, compare them."""
     names = bags.feature_names
     if reset:
         if not bags.n_instances:
@@ -422,3 +425,26 @@ def all_or_nothing(method: Method) -> Method:
             raise
 
     return cast(Method, learn)
+
+
+def refuse_unsplit(data: BagTable) -> None:
+    """Refuse labels of a table that seem to be separated by something else than the delimiter."""
+    delimiter = data.roles.delimiter
+    # Labels in columns of their own are separated by nothing.
+    if data.labels is None or data.roles.label_columns is not None:
+        return
+    names = {str(name) for name in data.labels.classes}
+    for mark in ";,/+":
+        refuse(
+            (
+                name
+                for name in names
+                if mark != delimiter
+                and mark in name
+                and names.issuperset(map(str.strip, name.split(mark)))
+            ),
+            lambda name, mark=mark: (
+                f"{data.path}: the label {name!r} looks like several, "
+                f"separated by {mark!r} rather than {delimiter!r}: use --delimiter {mark!r}."
+            ),
+        )

@@ -84,3 +84,69 @@ def test_seconds_that_are_carried_can_be_written(carried_by, run, folder):
     assert len(list((folder / "selections").iterdir())) == 60
     code, _, errors = run("annotate", "timed.unbag", "timed.csv", "-o", "out.csv", "--json")
     assert code == 0, errors
+
+
+def test_corrections_of_a_table_of_vectors(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    cells = [("a", "o|w", 0), ("a", "o|w", 9), ("b", "o", 1), ("c", "w", 8)]
+    lines = [f'{word},{tags},"{x},0.5,1"' for word, tags, x in cells]
+    (tmp_path / "t.csv").write_text("\n".join(["word,tags,v", *lines]) + "\n")
+    roles = ("--bag", "word", "--labels", "tags")
+    assert run("fit", "t.csv", *roles, "-o", "m.unbag")[0] == 0
+    assert run("annotate", "m.unbag", "t.csv", "-o", "out.csv")[0] == 0
+    rows = (tmp_path / "out.csv").read_text().splitlines()
+    (tmp_path / "out.csv").write_text("\n".join([*rows[:-1], rows[-1] + "w"]) + "\n")
+    code, out, errors = run(
+        "fit", "t.csv", *roles, "--instance-labels", "out.csv", "-o", "n.unbag", "--json"
+    )
+    assert code == 0, errors
+    assert '"known_instance_labels": 1' in out
+
+
+def test_several_tables_of_a_command(run, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    header, *lines = words.read_text().splitlines()
+    (tmp_path / "parts").mkdir()
+    half = len(lines) // 2
+    for name, part in (("1", lines[:half]), ("2", lines[half:])):
+        (tmp_path / "parts" / f"{name}.csv").write_text("\n".join([header, *part]) + "\n")
+    expected = run("fit", "words.csv", *ROLES, "-o", "m.unbag", "--json", "--max-iter", "30")
+    whole = run("annotate", "m.unbag", "words.csv", "-o", "whole.csv")
+    assert expected[0] == whole[0] == 0
+    for given in (("parts",), ("parts/*.csv",), ("parts/1.csv", "parts/2.csv")):
+        found = run("fit", *given, *ROLES, "-o", "m.unbag", "--json", "--max-iter", "30")
+        assert found == expected
+        assert run("annotate", "m.unbag", *given, "-o", "out.csv")[0] == 0
+        assert (tmp_path / "out.csv").read_text() == (tmp_path / "whole.csv").read_text()
+        assert run("predict", "m.unbag", *given, "-o", "bags.csv")[0] == 0
+        assert run("evaluate", "m.unbag", *given)[0] == 0
+        assert run("check", *given, *ROLES, "--json")[0] == 0
+
+
+def test_columns_of_times_by_options(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = ["rec,tags,from,to,x", "a,o|w,0,1,0", "a,o|w,1,2,9", "b,o,0,1,1", "c,w,0,1,8"]
+    (tmp_path / "t.csv").write_text("\n".join(rows) + "\n")
+    times = ("--start", "from", "--end", "to", "--media", "rec")
+    code, _, errors = run("fit", "t.csv", "--bag", "rec", "--labels", "tags", *times[:4], "-o", "m")
+    assert code == 0, errors
+    assert run("annotate", "m", "t.csv", "-o", "o.csv", "--audacity", "labels")[0] == 0
+    assert sorted(each.name for each in (tmp_path / "labels").iterdir()) == [
+        "a.unbag.txt", "b.unbag.txt", "c.unbag.txt",
+    ]  # fmt: skip
+    # They may be named when they are needed, too.
+    roles = ("--bag", "rec", "--labels", "tags", "--features", "x")
+    assert run("fit", "t.csv", *roles, "-o", "n")[0] == 0
+    code, _, errors = run("annotate", "n", "t.csv", "-o", "o.csv", "--audacity", "l", *times[:4])
+    assert code == 0, errors
+
+
+def test_no_label_where_none_is_likely_enough(run, model, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = run("annotate", model, words, "-o", "o.csv", "--unknown-below", 1, "--json")
+    assert code == 0
+    assert '"without_label": 0' not in out
+    code, _, errors = run("annotate", model, words, "-o", "p.csv", "--unknown-below", 2)
+    assert code == 2
+    assert "--unknown-below" in errors
+    assert not (tmp_path / "p.csv").exists()

@@ -120,7 +120,7 @@ PARQUET_CASES = {
                         x=pa.array([], pa.float64())), "no rows"),
     "duplicate columns": (pa.Table.from_arrays([pa.array(["a"])] * 3, ["word", "tags", "tags"]),
                           "two columns named 'tags'"),
-    "wide: bag twice": (parquet(word=["a", "a"], tags=["b", "b"], x=[[1.0], [2.0]]),
+    "wide: bag twice": (parquet(word=["a", "a"], tags=["b", "b"], x=[[1.0]] * 2, z=[[1.0]] * 2),
                         "row 2, column 'word': the bag has a row already, row 1"),
     "wide: lengths": (parquet(word=["a"], tags=["b"], x=[[1.0]], z=[[1.0, 2.0]]),
                       "column 'z': the list has 2 entries, but that of 'x' has 1"),

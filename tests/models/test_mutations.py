@@ -25,10 +25,10 @@ def spoilt(array, rng):
     for number in numbers if array.size else ():
         if array.dtype.kind == "f" or abs(number) <= np.iinfo(array.dtype).max:
             one, every = array.copy(), array.copy()
+            # In single precision, the largest are infinite.
             with np.errstate(over="ignore"):
-                number = np.array(number).astype(array.dtype)
-            one.flat[rng.integers(array.size)] = number
-            every[...] = number
+                one.flat[rng.integers(array.size)] = number
+                every[...] = number
             yield from (one, every)
     if array.ndim:
         yield from (array[:0], array[:-1], np.concatenate([array, array]), array.T.copy())
@@ -123,6 +123,17 @@ def test_arrays_that_contradict_what_they_are(kept, array, change, why, path):
     header, arrays = container.read(KEPT / f"format-{container.FORMAT}" / f"{kept}.unbag")
     container.write(path, header, {**arrays, array: change(arrays[array])})
     with pytest.raises(ModelFileError, match=why):
+        unbag.load(path)
+
+
+@pytest.mark.parametrize("name", ["missed_", "false_"])
+@pytest.mark.parametrize("rates", [np.zeros(1), np.zeros(3), np.zeros((1, 2))])
+def test_rates_of_wrong_labels_belong_to_classes(name, rates, path):
+    bags = [[[0.0], [9.0]], [[1.0]], [[8.0]], [[1.0], [7.0]]]
+    model = unbag.ORLogisticRegression().fit(bags, [{"a", "b"}, {"a"}, {"b"}, {"a", "b"}])
+    setattr(model, name, rates)
+    model.save(path)
+    with pytest.raises(ModelFileError, match=f"{name} has shape .* for 2 classes"):
         unbag.load(path)
 
 

@@ -8,11 +8,10 @@ import numpy as np
 import typer
 
 from unbag import annotations, io
-from unbag._files import TABLES, check, check_format, check_output
-from unbag.annotations import REVIEW_SHARE, Annotations
+from unbag._files import TABLES, check, check_format, check_output, looks_like_parquet
+from unbag.annotations import REVIEW_SHARE
 from unbag.io import Roles
 from unbag.io.annotated import (
-    KNOWN_LABEL,
     check_nothing_is_lost,
     free_name,
     write_annotated,
@@ -21,7 +20,7 @@ from unbag.io.annotated import (
 
 from . import options as o
 from .main import messages, open_table, progress, show_plan
-from .model_table import load_and_read, read_for_model, roles_for_model
+from .model_table import load_and_read
 
 
 @o.with_roles(*o.OF_MODELS, *o.OF_TOOLS)
@@ -33,6 +32,10 @@ def annotate(
     review: Annotated[
         float, typer.Option(help="Share of instances to flag for review.")
     ] = REVIEW_SHARE,
+    unknown_below: Annotated[
+        float | None,
+        typer.Option(help="No label where the likeliest is less probable than this, such as 0.6."),
+    ] = None,
     raven: Annotated[
         Path | None, typer.Option(help="Write Raven selection tables too: a file or a folder.")
     ] = None,
@@ -42,6 +45,8 @@ def annotate(
     label_studio: Annotated[
         Path | None, typer.Option(help="Write a JSON file for Label Studio too, with predictions.")
     ] = None,
+    in_memory: o.InMemory = False,
+    out_of_core: o.OutOfCore = False,
     dry_run: o.DryRun = False,
     as_json: o.Json = False,
     **given: Any,
@@ -50,26 +55,44 @@ def annotate(
 
     Example: unbag annotate words.unbag words.csv -o annotated.csv
     """
+    from unbag.frames import read_for_model, roles_for_model
     from unbag.models import load_with_header
 
-    if not 0 <= review <= 1:
-        raise typer.BadParameter("must lie between 0 and 1", param_hint="--review")
+    for option, share in (("--review", review), ("--unknown-below", unknown_below)):
+        if share is not None and not 0 <= share <= 1:
+            raise typer.BadParameter("must lie between 0 and 1", param_hint=option)
     use_labels = not ignore_labels
-    fitted, header = load_with_header(model)
+    fitted, _ = load_with_header(model)
     times = [perf_counter()]
+    is_foreign = any(given[name] is not None for name in o.OF_TOOLS)
     with open_table(table, given) as source:
         given_roles = Roles.from_options(**given)
-        wanted = roles_for_model(fitted, header, source, given_roles, use_labels=use_labels)
+        wanted = roles_for_model(fitted, source, given_roles, use_labels=use_labels)
         if dry_run:
             show_plan(source.peek(wanted, need_labels=False), output)
             return
+        if out_of_core or (not is_foreign and any(map(looks_like_parquet, table))):
+            from . import large
+
+            large.refuse_with(out_of_core, **{"--from": is_foreign})
+            if large.stays_on_disk(table, wanted, in_memory, out_of_core):
+                others = {
+                    "--raven": raven, "--audacity": audacity, "--label-studio": label_studio,
+                    "--unknown-below": unknown_below,
+                }  # fmt: skip
+                large.refuse_with(True, **{name: each is not None for name, each in others.items()})
+                large.annotate_on_disk(fitted, table[0], wanted, output, use_labels, review)
+                return
         check_output(output, model)
-        check_nothing_is_lost(output, table)
+        check_nothing_is_lost(output, source.files)
         for selections in (raven, audacity, label_studio):
             if selections is not None and selections.is_file():
-                check_output(selections, model, table, output)
+                check_output(selections, model, *source.files, output)
         written = written_columns(source, wanted)
-        data, labels = read_for_model(fitted, source, wanted, use_labels=use_labels)
+        with progress("reading") as report:
+            data, labels = read_for_model(
+                fitted, source, wanted, use_labels=use_labels, progress=report
+            )
     needs_times = raven or audacity
     if label_studio is not None:
         from unbag.io.adapters.label_studio import has_boxes
@@ -77,16 +100,17 @@ def annotate(
         needs_times = needs_times or not has_boxes(data)
     check(
         not needs_times or (data.roles.start and data.roles.end),
-        f"{table} has no columns start and end, which Raven, Audacity and Label Studio need: name "
-        "them in a TOML file by --roles.",
+        f"{data.path} has no columns start and end, which Raven, Audacity and Label Studio need: "
+        "name them by --start and --end.",
     )
     times.append(perf_counter())
     with progress("annotating") as report:
         answers = annotations.annotate(
-            fitted, data.bags, labels, review_share=review, progress=report
-        )
+            fitted, data.bags, labels, review_share=review, unknown_below=unknown_below,
+            progress=report,
+        )  # fmt: skip
     times.append(perf_counter())
-    columns = text_columns(answers)
+    columns = answers.columns()
     # Before the table: times may be no numbers, and then nothing is to be replaced.
     if raven is not None:
         more = {"Probability": answers.probability.round(4)}
@@ -106,6 +130,7 @@ def annotate(
         "bag_labels_used": labels is not None,
         "mean_probability": float(answers.probability.mean()) if len(answers.label) else None,
         "review": int(answers.review.sum()),
+        "without_label": sum(label is None for label in answers.label),
         "impossible_bags": int(answers.impossible.sum()),
         "seconds": dict(zip(("reading", "annotating", "writing"), seconds, strict=True)),
     }
@@ -115,6 +140,11 @@ def annotate(
         f"Annotated {result['instances']:,} instances of {result['bags']:,} bags, {how}; "
         f"{result['review']:,} are worth a look (column {names['review']})."
     )
+    if unknown_below is not None:
+        messages.note(
+            f"{result['without_label']:,} have no label: background, or less probable than "
+            f"{unknown_below:g}."
+        )
     if result["impossible_bags"]:
         messages.note(
             f"{result['impossible_bags']:,} bags have label sets that no labelling can produce; "
@@ -123,18 +153,7 @@ def annotate(
     messages.note(f"Written to {output}.")
 
 
-def text_columns(answers: Annotations) -> dict[str, Any]:
-    """Return the columns that annotate writes: labels as text, and one for people to fill in."""
-    columns = answers.columns()
-    for name in ("annotation", "second_choice"):
-        columns[name] = np.array(
-            [None if label is None else str(label) for label in columns[name]], dtype=object
-        )
-    columns[KNOWN_LABEL] = np.full(len(answers.label), None)
-    return columns
-
-
-@o.with_roles("bag", "delimiter", "roles", *o.OF_TOOLS)
+@o.with_roles("bag", "missing_values", "delimiter", "roles", *o.OF_TOOLS)
 def predict(
     model: o.Model,
     table: o.Data,
@@ -150,22 +169,12 @@ def predict(
 
     from unbag.io.writing import id_array, write_tables
 
-    check_output(output, model, table)
     check_format(output, TABLES)
-    fitted, _, data, _ = load_and_read(model, table, given, use_labels=False)
-    sets = fitted.predict(data.bags)
-    # Not every model has probabilities.
-    has_proba = hasattr(fitted, "predict_proba")
-    proba = fitted.predict_proba(data.bags) if has_proba else np.empty((len(sets), 0))
-    names = np.array([str(label) for label in fitted.classes_], dtype=object)
-    delimiter = data.roles.delimiter or "|"
-    answers = {
-        "predicted": pa.array([delimiter.join(names[row == 1]) for row in sets]),
-        **{f"p({names[c]})": pa.array(column) for c, column in enumerate(proba.T)},
-    }
+    fitted, _, data, _ = load_and_read(model, table, given, output, use_labels=False)
+    answers = annotations.predictions(fitted, data.bags, data.roles.delimiter or "|")
     bag = data.roles.bag or "bag"
     columns = {bag: id_array(data)}
-    columns |= {free_name(name, [bag]): column for name, column in answers.items()}
+    columns |= {free_name(name, [bag]): pa.array(each) for name, each in answers.items()}
     write_tables(output, [pa.table(columns)])
     messages.result({"output": str(output), "bags": len(data.bags)})
     messages.note(f"Predicted the labels of {len(data.bags):,} bags. Written to {output}.")

@@ -10,7 +10,7 @@ from unbag.io import BagTable, DataError, Roles
 from unbag.labels import LabelSets
 
 from . import options as o
-from .fit import build, refuse_unsplit
+from .fit import build
 from .main import messages, open_table, print_table, progress
 
 if TYPE_CHECKING:
@@ -38,17 +38,20 @@ def check(
     Example: unbag check words.csv --bag word --labels tags -o suspicious.csv
     """
     if output is not None:
-        check_output(output, table)
         check_format(output, TABLES)
     with open_table(table, given) as source, progress("reading") as report:
+        if output is not None:
+            check_output(output, *source.files)
         data = source.read(Roles.from_options(**given), progress=report)
+    from unbag.validation import refuse_unsplit
+
     refuse_unsplit(data)
     found = find_suspicious(doubting_model(), data, data.labels, folds, seed)
     if output is not None:
         from unbag.io.writing import write_tables
 
         write_tables(output, [found])
-    show(found, top, table, output)
+    show(found, top, data.path, output)
 
 
 def doubting_model() -> Any:

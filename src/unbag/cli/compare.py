@@ -141,7 +141,7 @@ def remake_cell(cell: list[str], folder: Path | None) -> None:
 
 @o.with_roles(*o.OF_TABLES)
 def compare(
-    table: o.Data,
+    table: o.OneFile,
     methods: Annotated[
         str | None,
         typer.Option(help=f"Some of {', '.join(METHODS)}, separated by commas; else all that the "

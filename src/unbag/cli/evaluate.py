@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from unbag._files import check, check_output
+from unbag._files import check
 from unbag.annotations import class_names, known_labels, texts
 from unbag.io import BagTable
 from unbag.labels import LabelSets
@@ -15,6 +15,7 @@ from . import options as o
 from .check import find_suspicious
 from .main import messages, print_table
 from .model_table import load_and_read
+from .tune import described
 
 
 @o.with_roles(*o.OF_MODELS, "instance_labels", *o.OF_TOOLS)
@@ -38,7 +39,7 @@ def evaluate(
         for name, value in measures.items()
         if name not in ("instances", "per_class")
     ]
-    print_table(f"{table}: {measures['instances']:,} labelled instances", ["measure", ""], rows)
+    print_table(f"{data.path}: {measures['instances']:,} labelled instances", ["measure", ""], rows)
     classes = [(name, f"{100 * share:.1f} %") for name, share in measures["per_class"].items()]
     if classes:
         print_table("Instances labelled rightly, bag labels not known", ["class", ""], classes)
@@ -82,7 +83,7 @@ def measured(fitted: Any, data: BagTable, labels: LabelSets | None) -> dict[str,
     return result
 
 
-@o.with_roles(*o.OF_MODELS, "instance_labels", "media", *o.OF_TOOLS)
+@o.with_roles(*o.OF_MODELS, "instance_labels", *o.OF_TOOLS)
 def report(
     model: o.Model,
     table: o.Data,
@@ -110,19 +111,22 @@ def report(
     """
     from unbag.report import write_report
 
-    check_output(output, model, table)
-    fitted, header, data, labels = load_and_read(model, table, given, use_labels=not ignore_labels)
+    fitted, header, data, labels = load_and_read(
+        model, table, given, output, use_labels=not ignore_labels
+    )
     column = data.roles.media
     suspicious = find_suspicious(fitted, data, labels) if check_bag_labels else None
+    tuning = getattr(fitted, "tuning_", None)
     write_report(
         output, fitted, data.bags, labels,
         media=None if column is None else data.column(column, "media"),
         media_root=data.path.parent if media_root is None else media_root,
-        title=title or f"{table.name}, annotated",
+        title=title or f"{data.path.name}, annotated",
         settings={
-            "model file": model.name, "table": table.name,
+            "model file": model.name, "table": data.path.name,
             "fitted to": (header.get("info") or {}).get("source", "unknown"),
             "written by": f"unbag {header['versions']['unbag']}" if "versions" in header else "",
+            **({} if tuning is None else {"settings chosen by fit": described(tuning)}),
         },
         suspicious=suspicious,
     )  # fmt: skip

@@ -1,7 +1,6 @@
 """``unbag fit``: from a table of bags, and perhaps of known instances, to a model file."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from enum import StrEnum
 from inspect import signature
 from pathlib import Path
@@ -12,12 +11,14 @@ import typer
 from numpy.typing import NDArray
 
 from unbag._extras import require
-from unbag._files import check, check_output, existing_file, looks_like_file, refuse
+from unbag._files import (
+    check_output,
+    existing_file,
+    looks_like_file,
+    looks_like_parquet,
+)
 from unbag.bags import Bags
 from unbag.io import BagTable, DataError, Roles
-from unbag.io.annotated import KNOWN_LABEL, known_label_column
-from unbag.io.reading import open_source
-from unbag.io.roles import label_text
 from unbag.labels import LabelSets
 
 from . import options as o
@@ -111,6 +112,26 @@ def fit(
     seed: Annotated[
         int, typer.Option(help="Of the dictionary, or of the networks.", rich_help_panel=MODEL)
     ] = 0,
+    in_memory: o.InMemory = False,
+    out_of_core: o.OutOfCore = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on where a fit out of core was stopped.")
+    ] = False,
+    tune: Annotated[
+        bool,
+        typer.Option(
+            "--tune",
+            help="Choose the other settings by the likelihood of held-out bags; see --minutes.",
+            rich_help_panel=MODEL,
+        ),
+    ] = False,
+    minutes: Annotated[
+        float | None,
+        typer.Option(
+            min=0, help="With --tune: after so long, the best so far is taken.",
+            rich_help_panel=MODEL,
+        ),
+    ] = None,
     dry_run: o.DryRun = False,
     as_json: o.Json = False,
     **given: Any,
@@ -120,11 +141,30 @@ def fit(
     Example: unbag fit words.csv --bag word --labels tags -o words.unbag
     """
     rates = {"missed": rate_of("--missed", missed), "false": rate_of("--false", false)}
-    if max_iter is None:
-        max_iter = MAX_ITER[model]
+    if minutes is not None and not tune:
+        raise typer.BadParameter("--minutes is for --tune")
     if model is Model.NETWORK:
         refuse_linear_options(alpha=alpha, context=context, kernel=kernel)
         require("torch")
+    is_foreign = any(given[name] is not None for name in o.OF_TOOLS)
+    is_on_disk = False
+    if out_of_core or resume or (not is_foreign and any(map(looks_like_parquet, table))):
+        from . import large
+
+        large.refuse_with(out_of_core or resume, **{"--from": is_foreign})
+        roles = {name: given[name] for name in o.OF_TABLES}
+        wanted = Roles.from_options(**{**roles, "instance_labels": None})
+        is_on_disk = large.stays_on_disk(table, wanted, in_memory, out_of_core or resume)
+        others = {"--model network": model is Model.NETWORK, "--tune": tune}
+        large.refuse_with(is_on_disk, **others)
+        if is_on_disk and not dry_run:
+            most = MAX_ITER[model] if max_iter is None else max_iter
+            unfitted = build(
+                alpha, BACKGROUNDS[background], context, kernel, dictionary, most, seed
+            )
+            unfitted.model.set_params(**rates)
+            large.fit_on_disk(table[0], Roles.from_options(**roles), unfitted, output, resume)
+            return
     with open_table(table, given) as source:
         corrections = corrections_in(given["instance_labels"], source.columns)
         if corrections is not None:
@@ -132,38 +172,69 @@ def fit(
         wanted = Roles.from_options(**given)
         if dry_run:
             show_plan(source.peek(wanted), output)
+            if model is Model.LINEAR:
+                from .large import show_cost
+
+                read = table[0] if is_on_disk else source
+                show_cost(read, wanted, BACKGROUNDS[background] is True)
             return
-        check_output(output, table)
+        check_output(output, *source.files)
         with progress("reading") as report:
             data = source.read(wanted, progress=report)
+    from unbag.validation import refuse_unsplit
+
     refuse_unsplit(data)
     known = None
     if corrections is not None:
+        from .corrections import corrected_labels
+
         known = corrected_labels(corrections, data)
     elif wanted.instance_labels is not None:
         known = data.bags.instance_labels
     allowed = BACKGROUNDS[background]
-    if model is Model.NETWORK:
-        unfitted = build_network(allowed, max_iter, seed)
-    else:
-        unfitted = build(alpha, allowed, context, kernel, dictionary, max_iter, seed)
-    unfitted.model.set_params(**rates)
     # The truth that a table may carry is for evaluation: fit sees only what it is given.
     bags = Bags(
         data.bags.X, data.bags.offsets, data.bags.ids, feature_names=data.bags.feature_names
     )
-    with progress("fitting") as report:
-        unfitted.model.set_params(callback=lambda done, _: report(done, max_iter))
-        from unbag.fitting.solvers import interruptions_raised
+    if tune:
+        from .tune import fixed_settings, tuned_model
 
-        # In Python a fit keeps what it has reached; a command leaves what was there before.
-        with interruptions_raised():
-            fitted = unfitted.fit(bags, data.labels, **fit_options(unfitted, known))
-    fitted.model.set_params(callback=None)
+        fixed = fixed_settings(
+            max_iter, alpha=alpha, background=allowed, context=context, kernel=kernel,
+            dictionary=dictionary, **rates,
+        )  # fmt: skip
+        is_network = model is Model.NETWORK
+        fitted = tuned_model(bags, data.labels, known, fixed, is_network, minutes, seed)
+    else:
+        if max_iter is None:
+            max_iter = MAX_ITER[model]
+        if model is Model.NETWORK:
+            unfitted = build_network(allowed, max_iter, seed)
+        else:
+            unfitted = build(alpha, allowed, context, kernel, dictionary, max_iter, seed)
+        unfitted.model.set_params(**rates)
+        fitted = fit_shown(unfitted, bags, data.labels, known, max_iter)
+    fitted.roles_ = data.roles.remembered()
     fitted.save(output, info={**facts(data), "background": background_facts(fitted.model)})
     summarise(fitted, data, known, output)
-    if data.labels is not None and any(isinstance(rate, str) for rate in rates.values()):
+    rates = (fitted.model.missed, fitted.model.false)
+    if data.labels is not None and any(isinstance(rate, str) for rate in rates):
         messages.note(describe_noise(fitted, bags, data.labels))
+
+
+def fit_shown(
+    unfitted: Any, bags: Bags, labels: LabelSets | None, known: NDArray[Any] | None, max_iter: int
+) -> Any:
+    """Fit a model, and show how far that has got."""
+    from unbag.fitting.solvers import interruptions_raised
+
+    with progress("fitting") as report:
+        unfitted.model.set_params(callback=lambda done, _: report(done, max_iter))
+        # In Python a fit keeps what it has reached; a command leaves what was there before.
+        with interruptions_raised():
+            fitted = unfitted.fit(bags, labels, **fit_options(known))
+    fitted.model.set_params(callback=None)
+    return fitted
 
 
 def rate_of(option: str, given: str) -> float | Literal["learn", "learn-per-class"]:
@@ -208,26 +279,6 @@ def corrections_in(given: str | None, columns: Sequence[str]) -> Path | None:
     return existing_file(given) if looks_like_file(given) else None
 
 
-def refuse_unsplit(data: BagTable) -> None:
-    """Refuse labels that seem to be separated by something else than the delimiter."""
-    delimiter = data.roles.delimiter
-    names = set() if data.labels is None else {str(name) for name in data.labels.classes}
-    for mark in ";,/+":
-        refuse(
-            (
-                name
-                for name in names
-                if mark != delimiter
-                and mark in name
-                and names.issuperset(map(str.strip, name.split(mark)))
-            ),
-            lambda name, mark=mark: (
-                f"{data.path}: the label {name!r} looks like several, "
-                f"separated by {mark!r} rather than {delimiter!r}: use --delimiter {mark!r}."
-            ),
-        )
-
-
 def refuse_linear_options(**given: float | None) -> None:
     """Refuse options that networks do not have."""
     for name, value in given.items():
@@ -252,47 +303,29 @@ def build(
     seed: int,
 ) -> Any:
     """Build the linear model that the options describe, on a kernel or not."""
-    from sklearn.preprocessing import StandardScaler
-
     from unbag.estimators import ORLogisticRegression
-    from unbag.pipeline import BagPipeline, kernel_pipeline
-    from unbag.preprocessing import BagContext, OnInstances
 
     model = ORLogisticRegression(alpha, background=background, max_iter=max_iter)
-    if kernel is not None:
-        return kernel_pipeline(
-            model, context=context, scale=kernel, n_components=dictionary, random_state=seed
-        )
-    if context:
-        return BagPipeline(
-            [
-                ("scale", OnInstances(StandardScaler())),
-                ("context", BagContext(context)),
-                ("model", model.set_params(scaling=None)),
-            ]
-        )
-    return model
+    if kernel is None and not context:
+        return model
+    from unbag.pipeline import bag_pipeline
+
+    return bag_pipeline(
+        model, context=context, kernel=kernel, dictionary=dictionary, random_state=seed
+    )
 
 
-def fit_options(model: Any, known: NDArray[Any] | None) -> dict[str, Any]:
-    """Name the argument of known labels as the model, or its pipeline, wants it."""
-    if known is None:
-        return {}
-    return {"model__instance_labels" if hasattr(model, "steps") else "instance_labels": known}
+def fit_options(known: NDArray[Any] | None) -> dict[str, Any]:
+    """Return what a fit is told of known labels: not every model can be told."""
+    return {} if known is None else {"instance_labels": known}
 
 
 def facts(data: BagTable) -> dict[str, Any]:
     """Return what a model file remembers of the table."""
-    remembered = {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in asdict(data.roles).items()
-        if value and name not in ("features", "label_table")
-    }
     return {
         "source": data.path.name,
         "bags": len(data.bags),
         "instances": data.bags.n_instances,
-        "roles": remembered,
     }
 
 
@@ -339,7 +372,12 @@ def summarise(model: Any, data: BagTable, known: NDArray[Any] | None, output: Pa
         "relaxed_bags": len(fitted.relaxed_),
         "background": background_facts(fitted),
     }
-    messages.result(result)
+    tuning = getattr(model, "tuning_", None)
+    messages.result(result if tuning is None else {**result, "tuning": tuning})
+    if tuning is not None:
+        from .tune import show_search
+
+        show_search(tuning)
     if "held_out" in result["background"]:
         messages.note(describe_background(result["background"]))
     messages.note(
@@ -348,77 +386,3 @@ def summarise(model: Any, data: BagTable, known: NDArray[Any] | None, output: Pa
         f"{result['iterations']} iterations; log-likelihood {result['log_likelihood']:.1f}."
     )
     messages.note(f"Written to {output}.")
-
-
-def corrected_labels(path: Path, data: BagTable) -> np.ndarray:
-    """Read known labels from a table that annotate wrote and a person corrected.
-
-    Parameters
-    ----------
-    path : Path
-        A table with a column ``known_label``, empty where the label is not known.
-    data : BagTable
-        What is fitted. Its instances are found again by their id, where there is one; else by
-        their place, as long as bags and features are the same there.
-
-    Returns
-    -------
-    ndarray of object of shape (n_instances,)
-        Labels as text; None where not known.
-    """
-    wanted = Roles(
-        bag=data.roles.bag, instance_id=data.roles.instance_id, features=data.roles.features
-    )
-    with open_source(path) as source:
-        corrected = source.read(wanted, need_labels=False)
-        column = known_label_column(source)
-    if column is None:
-        raise DataError(
-            f"{path} has no column {KNOWN_LABEL}: fill in that column of annotate's output where "
-            "you know the label, and leave it empty elsewhere."
-        )
-    known = [label_text(value) or None for value in corrected.texts(column, "known_label")]
-    check(
-        any(known),
-        f"{path}: no label is filled in in the column {column!r}: do so, or leave "
-        "out --instance-labels.",
-    )
-    if data.roles.instance_id is not None:
-        known = by_id(known, path, corrected, data, data.roles.instance_id)
-    else:
-        check(
-            are_same(corrected, data),
-            f"{path} has other rows than {data.path}, or in another order: keep the order of the "
-            "rows, or name a column of ids by --instance-id.",
-        )
-    return np.array(known, dtype=object)
-
-
-def by_id(
-    known: Sequence[str | None], path: Path, corrected: BagTable, data: BagTable, column: str
-) -> list[str | None]:
-    """Bring known labels into the order of the table that is fitted, by a column of ids."""
-    label_of = dict(zip(corrected.texts(column), known, strict=True))
-    ids = data.texts(column)
-    refuse(
-        sorted(str(each) for each in label_of.keys() - set(ids)),
-        lambda strange: (
-            f"{path} has the {column} {strange!r}, which {data.path} does not have: "
-            "correct the id, or leave out the row."
-        ),
-    )
-    return [label_of.get(each) for each in ids]
-
-
-def are_same(corrected: BagTable, data: BagTable) -> bool:
-    """Return whether two tables hold the same instances in the same order.
-
-    Spreadsheets round numbers, so features need only be close.
-    """
-    first, second = corrected.bags, data.bags
-    return (
-        first.X.shape == second.X.shape
-        and np.array_equal(first.offsets, second.offsets)
-        and list(map(str, first.ids.tolist())) == list(map(str, second.ids.tolist()))
-        and np.allclose(first.X, second.X, rtol=1e-4, atol=1e-8)
-    )

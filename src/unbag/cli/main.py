@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from unbag.io import Peek
-    from unbag.io.reading import Source
+    from unbag.io.reading import Paths, Source
 
 BAD_DATA, FAULT, BROKEN_PIPE = 1, 3, 128 + signal.SIGPIPE
 
@@ -171,7 +171,8 @@ def progress(title: str) -> Iterator[Callable[..., None]]:
     Yields
     ------
     callable
-        To be called as ``report(done, total)``; a total of None is one that nobody knows.
+        To be called as ``report(done, total)``; a total of None is one that nobody knows. A third
+        argument takes the place of the title.
     """
     from rich.progress import (
         BarColumn,
@@ -188,7 +189,9 @@ def progress(title: str) -> Iterator[Callable[..., None]]:
     console = messages.progress_console
     with Progress(*columns, console=console, disable=console is None, transient=True) as bars:
         bar = bars.add_task(title, total=None)
-        yield lambda done, total=None: bars.update(bar, completed=done, total=total)
+        yield lambda done, total=None, title=title: bars.update(
+            bar, completed=done, total=total, description=title
+        )
 
 
 def print_table(
@@ -231,12 +234,12 @@ def taken_tool_options(given: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
-def open_table(path: "Path", given: dict[str, Any]) -> "Source":
+def open_table(table: "Paths", given: dict[str, Any]) -> "Source":
     """Open the table that a command is given; what another tool wrote, by its adapter.
 
     Parameters
     ----------
-    path : Path
+    table : Path, or list of them
     given : dict
         Options by name; those on files of other tools are taken out.
     """
@@ -244,10 +247,15 @@ def open_table(path: "Path", given: dict[str, Any]) -> "Source":
 
     chosen = taken_tool_options(given)
     if not chosen:
-        return open_source(path)
+        return open_source(table)
     from unbag.io.adapters import open_from
 
-    source = open_from(path, delimiter=given.get("delimiter"), **chosen)
+    several = [table] if isinstance(table, str | os.PathLike) else table
+    if len(several) != 1:
+        raise ValueError(
+            f"--from {chosen['format']} takes one file, or a folder of them; got {len(several)}."
+        )
+    source = open_from(several[0], delimiter=given.get("delimiter"), **chosen)
     for note in source.notes:
         messages.note(note)
     return source
@@ -318,7 +326,11 @@ def explain(error: BaseException, command: str) -> int | None:
     if isinstance(error, SystemExit) or hasattr(error, "exit_code"):
         return None
     if isinstance(error, MemoryError):
-        report_error("there is not enough memory for this table.", error)
+        report_error(
+            "there is not enough memory for this table: `unbag fit --dry-run` says how much a fit "
+            "takes, and a Parquet table can stay on disk (--out-of-core).",
+            error,
+        )
         return BAD_DATA
     if isinstance(error, (ValueError, OSError, MissingExtraError)):
         report_error(text_of_error(error), error)

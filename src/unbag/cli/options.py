@@ -12,12 +12,24 @@ from .main import messages
 ROLES = "Roles of columns"
 
 Model = Annotated[Path, typer.Argument(help="A model file, as fit writes it.")]
-Data = Annotated[Path, typer.Argument(help="CSV, TSV, Parquet, Feather, MIML ARFF, MATLAB or npz.")]
+FORMATS = "CSV, TSV, Parquet, Feather, MIML ARFF, MATLAB or npz"
+Data = Annotated[
+    list[Path],
+    typer.Argument(help=f"{FORMATS}; several files, a folder or a pattern are one table."),
+]
+OneFile = Annotated[Path, typer.Argument(help=f"{FORMATS}.")]
 IgnoreLabels = Annotated[
     bool, typer.Option("--ignore-labels", help="Do not use bag labels, even if there are any.")
 ]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Say what would be read, and how; write nothing.")
+]
+InMemory = Annotated[
+    bool, typer.Option("--in-memory", help="Read all of it, even if it takes much of the memory.")
+]
+OutOfCore = Annotated[
+    bool,
+    typer.Option("--out-of-core", help="Leave a Parquet table on disk, and read it in blocks."),
 ]
 Json = Annotated[
     bool,
@@ -39,22 +51,34 @@ ROLE_OPTIONS = {
     "bag": _role(str, "The column that names the bag."),
     "labels": _role(str, "The column of bag labels, such as wren|thrush."),
     "unknown": _role(str, "A column of labels not known to be there."),
+    "label_columns": _role(
+        str, "Instead of --labels: a 0/1 column per label, separated by commas, or patterns: is_*."
+    ),
     "label_table": _role(Path, "A second table, bag,label, instead of --labels."),
     "features": _role(
         str, "Feature columns, separated by commas; else every numeric column without a role."
     ),
+    "embedding": _role(str, "A column of vectors, whose numbers are features."),
     "instance_labels": _role(
         str, "The column of known instance labels; fit also takes a corrected output of annotate."
     ),
     "instance_id": _role(str, "A column that names each instance."),
     "carry": _role(str, "Numeric columns that are no features."),
     "media": _role(str, "The column of pictures or recordings."),
+    "start": _role(str, "The column of where in it an instance begins, in seconds."),
+    "end": _role(str, "The column of where it ends."),
+    "missing_values": _role(
+        str, "Features without a value: the mean of their column, or drop the row; else refused."
+    ),
     "delimiter": _role(str, "Between labels in a cell; usually |."),
     "roles": _role(Path, "A TOML file that names the roles.", "--roles"),
 }
 #: Those of commands that read a table as it is, and of commands that know it from a model.
-OF_TABLES = tuple(role for role in ROLE_OPTIONS if role != "media")
-OF_MODELS = ("bag", "labels", "label_table", "delimiter", "roles")
+OF_TABLES = tuple(ROLE_OPTIONS)
+OF_MODELS = (
+    "bag", "labels", "label_columns", "label_table", "media", "start", "end", "missing_values",
+    "delimiter", "roles",
+)  # fmt: skip
 
 
 OTHER_TOOLS = "Files of other tools"

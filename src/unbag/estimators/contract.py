@@ -22,6 +22,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from unbag.bags import Bags, BagsLike
+from unbag.frames import FrameAnswers
 from unbag.labels import ColumnOfLabel, LabelSets, LabelSetsLike
 from unbag.metrics import ranking_loss
 from unbag.models import save
@@ -41,7 +42,7 @@ INSTANCE_METHODS: dict[str, str] = {
 }
 
 
-class BagClassifier(ClassifierMixin, BaseEstimator):
+class BagClassifier(FrameAnswers, ClassifierMixin, BaseEstimator):
     """Base of all estimators: the sample is the bag.
 
     A subclass learns `classes_` and `single_label_` in ``fit`` (by `_read_bags` and
@@ -64,7 +65,8 @@ class BagClassifier(ClassifierMixin, BaseEstimator):
 
         def __getattr__(self, name):
             model = type(self).__name__
-            why = INSTANCE_METHODS.get(name)
+            # The answers for frames are made of probabilities.
+            why = INSTANCE_METHODS.get("annotate_proba" if name == "annotate_frame" else name)
             if why is None:
                 why = f"{model!r} object has no attribute {name!r}"
                 raise AttributeError(why, name=name, obj=self)

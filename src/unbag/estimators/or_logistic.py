@@ -265,14 +265,12 @@ class ORLogisticRegression(ResumableClassifier):
         with self._decided_background(bags, labels, pinned, weight, start):
             problem, used = self._possible_label_sets(bags, labels, pinned)
             used = cheapest_bags(problem, used, self.prune)
-            if not used.any():
-                raise ValueError("No bag is left to fit to: all were dropped or pruned.")
             rates = None if start is None else self._rates()
             with self._training(bags, problem, used, weight, rates=rates) as training:
                 W = np.zeros(training.shape)
                 if start is not None:
                     W = self._warm_weights(training, *start)
-                self._climb(training, W)
+                self._climb(training, Progress(W, self._watch))
         return self
 
     @contextmanager
@@ -329,11 +327,11 @@ class ORLogisticRegression(ResumableClassifier):
         return np.average(found, axis=1, weights=weight * (half >= 0))
 
     @contextmanager
-    def _training(self, bags, problem, used, weight, scale=None, rates=None):
+    def _training(self, bags, problem, used, weight, scale=None, rates=None, make=Training):
         """Prepare the bags of a fit, and the threads for it."""
         n_multiplications = bags.n_instances * problem.y.shape[1] * (bags.n_features + 1)
         with thread_map(self.n_jobs, n_multiplications) as map:
-            yield Training(
+            yield make(
                 bags, problem, used, weight,
                 scale=scale,
                 scaling=self.scaling,
@@ -360,9 +358,8 @@ class ORLogisticRegression(ResumableClassifier):
         )
         self._check_threshold()
 
-    def _climb(self, training, W):
+    def _climb(self, training, progress):
         """Run the solver, and keep what it has reached even when it is interrupted."""
-        progress = Progress(W, self._watch)
         self.converged_ = False
         try:
             self.converged_ = self._solve(training, progress, self.solver)

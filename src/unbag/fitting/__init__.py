@@ -13,16 +13,25 @@ from .objective import (
     Progress,
     Training,
     UncertifiedWarning,
-    cheapest_bags,
 )
 from .parts import Part, log_softmax, make_parts
 from .scaling import SCALINGS, Scale, Scaling
-from .solvers import Stream, fit_em, fit_lbfgs, fit_stochastic, held_out_evidence, two_halves
+from .solvers import (
+    Stream,
+    cheapest_bags,
+    fit_em,
+    fit_lbfgs,
+    fit_stochastic,
+    held_out_evidence,
+    two_halves,
+)
 from .statistics import Moments, Statistics
+from .streaming import BagSource, StreamedTraining
 
 __all__ = [
     "LEARNT",
     "SCALINGS",
+    "BagSource",
     "LabelNoise",
     "Moments",
     "NonFiniteObjectiveError",
@@ -34,6 +43,7 @@ __all__ = [
     "Scaling",
     "Statistics",
     "Stream",
+    "StreamedTraining",
     "Training",
     "UncertifiedWarning",
     "cheapest_bags",

@@ -27,7 +27,7 @@ from unbag.union.policy import IntractableBagError, OnIntractable
 
 from .parts import Part, make_parts
 from .scaling import Scale, Scaling
-from .statistics import Ray, Statistics
+from .statistics import Moments, Ray, Statistics
 
 if TYPE_CHECKING:
     from unbag.union.rates import Rates
@@ -122,7 +122,12 @@ class Objective:
         For each bag whose labels were relaxed, the columns of these.
     uncertified : list of tuple of int
         The bags whose answers the inference method could not certify, each time there were any.
+    steps_at_once : int
+        How many steps a search asks for together: more than one where each question means that
+        all features are read.
     """
+
+    steps_at_once: int = 1
 
     def __init__(
         self,
@@ -346,16 +351,15 @@ class Training:
         self.relaxed: dict[int, np.ndarray] = {}
         self.uncertified: list[tuple[int, ...]] = []
         self.shape: tuple[int, int] = problem.y.shape[1], bags.n_features + 1
-        self.scale: Scale = self._learnt_scale(scaling) if scale is None else scale
+        self.scale: Scale = Scale.none(bags.n_features) if scale is None else scale
+        if scale is None and scaling is not None and bags.n_instances:
+            self.scale = self._learnt_scale(scaling)
 
     def _learnt_scale(self, scaling):
         """Learn the scale of features from the parts, one after the other."""
-        if scaling is None or self.bags.n_instances == 0:
-            return Scale.none(self.bags.n_features)
         weighted = self.weight is not None and self.weight[self.chosen].sum() > 0
-        parts = make_parts(self.bags, self.problem, self.chosen, self.weight)
-        moments = reduce(operator.add, (part.moments(weighted) for part in parts))
-        scale = Scale.learn(scaling, moments, self.bags.dtype, sparse.issparse(self.bags.X))
+        moments = self.moments(weighted)
+        scale = Scale.learn(scaling, moments, self.bags.dtype, self._has_sparse_features())
         wrong = np.flatnonzero(~(np.isfinite(scale.shift) & np.isfinite(scale.scale)))
         if len(wrong):
             raise NonFiniteObjectiveError(
@@ -365,26 +369,36 @@ class Training:
             )
         return scale
 
+    def _has_sparse_features(self):
+        return sparse.issparse(self.bags.X)
+
+    def moments(self, weighted: bool) -> Moments:
+        """Compute mean and spread of the features of all bags; see `Part.moments`."""
+        parts = make_parts(self.bags, self.problem, self.chosen, self.weight)
+        return reduce(operator.add, (part.moments(weighted) for part in parts))
+
     def _column_name(self, column):
         names = self.bags.feature_names
         return column if names is None else f"{column} ({names[column]})"
 
     def overflow(self, error: NonFiniteObjectiveError) -> NonFiniteObjectiveError:
         """Return the error with its likely cause: the largest feature, and the largest weight."""
-        X = self.bags.X
-        columns = abs(X).max(axis=0)
-        columns = columns.toarray().ravel() if sparse.issparse(X) else columns
-        column = int(columns.argmax())
-        cause = f"Features reach {columns[column]:g} (column {self._column_name(column)})"
+        column, largest = self._largest_feature()
+        cause = f"Features reach {largest:g} (column {self._column_name(column)})"
         if self.weight is not None:
             cause += f", sample_weight {self.weight.max():g} (bag {self.weight.argmax()})"
         return NonFiniteObjectiveError(
             f"{error} {cause}: bring them to a common order of magnitude, or let scaling do so."
         )
 
+    def _largest_feature(self):
+        columns = abs(self.bags.X).max(axis=0)
+        columns = columns.toarray().ravel() if self._has_sparse_features() else columns
+        return int(columns.argmax()), columns.max()
+
     def objective(self) -> Objective:
         """Return the objective over all bags."""
-        return self._objective(self.chosen)
+        return self._objective(self._parts(self.chosen))
 
     def sample(self, fraction: float, rng: np.random.RandomState) -> Objective:
         """Return the objective over a random sample of the bags.
@@ -401,49 +415,24 @@ class Training:
         """
         size = max(1, round(fraction * len(self.chosen)))
         places = np.sort(rng.choice(len(self.chosen), size, replace=False))
-        objective = self._objective(self.chosen[places], gather=True)
+        objective = self._objective(self._parts(self.chosen[places], gather=True))
         # The penalty is one for all bags: a sample bears its share of it.
         objective.bear(size / len(self.chosen))
         return objective
 
-    def _objective(self, chosen, gather=False):
+    def _parts(self, chosen, gather=False) -> list[Any]:
         if self.relaxed:
             # What one sample has relaxed, the next shall not choose again.
             labels = np.zeros(self.problem.y.shape, dtype=bool)
             for b, columns in self.relaxed.items():
                 labels[b, columns] = True
             self.problem = self.problem.relaxed(labels)
+        part = Part if self.noise is None else self.noise.part
         given = self.bags, self.problem, chosen, self.weight, self.scale.centre, self.method, gather
-        if self.noise is None:
-            parts, make = make_parts(*given), Objective
-        else:
-            parts, make = make_parts(*given, self.noise.part), self.noise.objective
+        return make_parts(*given, part)
+
+    def _objective(self, parts):
+        make = Objective if self.noise is None else self.noise.objective
         objective = make(parts, scale=self.scale, map=self.map, **self.options)
         objective.relaxed, objective.uncertified = self.relaxed, self.uncertified
         return objective
-
-
-def cheapest_bags(problem: UnionProblem, used: np.ndarray, prune: float) -> np.ndarray:
-    """Leave out the most expensive bags, by n k 2^k.
-
-    Parameters
-    ----------
-    problem : UnionProblem
-    used : ndarray of bool of shape (n_bags,)
-        Which bags there are.
-    prune : float
-        The share of these to leave out.
-
-    Returns
-    -------
-    ndarray of bool of shape (n_bags,)
-    """
-    if prune == 0:
-        return used
-    cardinality = (problem.y == 1).sum(axis=1)
-    cost = np.diff(problem.offsets) * cardinality * 2.0**cardinality
-    # Kept are the cheapest, rounded down, as published; the epsilon mends 1 - 0.9 < 0.1.
-    n_kept = int((1 - prune) * used.sum() + 1e-9)
-    kept = np.zeros_like(used)
-    kept[np.argsort(np.where(used, cost, np.inf), kind="stable")[:n_kept]] = True
-    return kept

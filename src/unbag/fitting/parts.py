@@ -415,19 +415,9 @@ def make_parts(
     list of Part
     """
     chosen = np.arange(len(bags)) if chosen is None else chosen
-    ends = np.cumsum(bags.sizes[chosen])
-    n_weights = problem.y.shape[1] * (bags.n_features + 1)
-    n_rows = int(np.clip(PART_WORK / n_weights, 256, PART_INSTANCES))
-    # A part ends with the bag that fills it.
-    cuts = np.flatnonzero(np.diff(ends // n_rows)) + 1
     parts = []
-    for own in np.split(chosen, cuts):
-        first, last = (own[0], own[-1] + 1) if len(own) else (0, 0)
-        rows = slice(int(bags.offsets[first]), int(bags.offsets[last]))
-        if last - first != len(own):
-            within = np.isin(np.arange(first, last), own)
-            rows = rows.start + np.flatnonzero(np.repeat(within, bags.sizes[first:last]))
-        X = bags.X
+    for own in runs_of_bags(chosen, bags.sizes, problem.y.shape[1] * (bags.n_features + 1)):
+        rows, X = rows_of(own, bags.offsets), bags.X
         labels = None if problem.instance_labels is None else problem.instance_labels[rows]
         if gather and not isinstance(rows, slice):
             X, rows = X[rows], slice(0, len(rows))
@@ -435,3 +425,21 @@ def make_parts(
         weight = None if bag_weight is None else bag_weight[own]
         parts.append(part(X, rows, own, label_sets, weight, centre, method))
     return parts
+
+
+def runs_of_bags(chosen: np.ndarray, sizes: np.ndarray, n_weights: int) -> list[np.ndarray]:
+    """Cut chosen bags, of all `sizes`, into runs, one for each part of a model of `n_weights`."""
+    ends = np.cumsum(sizes[chosen])
+    n_rows = int(np.clip(PART_WORK / n_weights, 256, PART_INSTANCES))
+    # A part ends with the bag that fills it.
+    return np.split(chosen, np.flatnonzero(np.diff(ends // n_rows)) + 1)
+
+
+def rows_of(own: np.ndarray, offsets: np.ndarray) -> slice | np.ndarray:
+    """Return where the instances of some bags lie, as a slice if these are neighbours."""
+    first, last = (own[0], own[-1] + 1) if len(own) else (0, 0)
+    rows = slice(int(offsets[first]), int(offsets[last]))
+    if last - first == len(own):
+        return rows
+    within = np.isin(np.arange(first, last), own)
+    return rows.start + np.flatnonzero(np.repeat(within, np.diff(offsets[first : last + 1])))

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
-from unbag.union import IntractableBagError
+from unbag.union import IntractableBagError, UnionProblem
 
 from .objective import NonFiniteObjectiveError, Objective, Progress, Training
 from .scaling import Scale
@@ -67,7 +67,7 @@ def fit_em(
     """
     here = e_step(objective, W)
     step = 1.0 / max(here.weight, 1.0)
-    for _ in range(max_iter):
+    for _ in range(max_iter - len(progress.history)):
         previous = here.value
         W, step, here = gradient_step(objective, W, here, step)
         if progress.completed(W, here.value + objective.penalty(W), objective.rates):
@@ -95,7 +95,7 @@ def fit_stochastic(
         Whether `progress` stopped it.
     """
     step = None
-    for _ in range(max_iter):
+    for _ in range(max_iter - len(progress.history)):
         objective = sample()
         here = e_step(objective, W)
         if step is None:
@@ -153,16 +153,18 @@ def gradient_step(
     ray = Ray(W, gradient)
     # Begin well above the step that was good last time, so that it may grow.
     step /= SHORTER**2
-    bound, bound_there = objective.lower_bounds(ray, [0.0, step])
+    shorter = (SHORTER ** np.arange(objective.steps_at_once)).tolist()
+    bound, *bounds = objective.lower_bounds(ray, [0.0, *(step * each for each in shorter)])
     while step * slope > 1e-14 * max(1.0, abs(bound)):
-        if bound_there - bound >= SUFFICIENT * step * slope:
+        if not bounds:
+            bounds = list(objective.lower_bounds(ray, [step * each for each in shorter]))
+        if bounds.pop(0) - bound >= SUFFICIENT * step * slope:
             candidate = ray.at(step)
             if look_back:
                 objective.learn_rates(here)
                 here = e_step(objective, candidate, ray, step)
             return candidate, step, here
         step *= SHORTER
-        (bound_there,) = objective.lower_bounds(ray, [step])
     return W, step, here
 
 
@@ -230,6 +232,34 @@ def climb(
         # The start was the optimum already.
         progress.completed(W, -result.fun + objective.penalty(W), objective.rates)
     return stopped or result.status == 0
+
+
+def cheapest_bags(problem: UnionProblem, used: np.ndarray, prune: float) -> np.ndarray:
+    """Leave out the most expensive bags, by n k 2^k; it is an error if none is left.
+
+    Parameters
+    ----------
+    problem : UnionProblem
+    used : ndarray of bool of shape (n_bags,)
+        Which bags there are.
+    prune : float
+        The share of these to leave out.
+
+    Returns
+    -------
+    ndarray of bool of shape (n_bags,)
+    """
+    # Kept are the cheapest, rounded down, as published; the epsilon mends 1 - 0.9 < 0.1.
+    n_kept = int((1 - prune) * used.sum() + 1e-9)
+    if not n_kept:
+        raise ValueError("No bag is left to fit to: all were dropped or pruned.")
+    if prune == 0:
+        return used
+    cardinality = (problem.y == 1).sum(axis=1)
+    cost = np.diff(problem.offsets) * cardinality * 2.0**cardinality
+    kept = np.zeros_like(used)
+    kept[np.argsort(np.where(used, cost, np.inf), kind="stable")[:n_kept]] = True
+    return kept
 
 
 def two_halves(y: np.ndarray, counted: np.ndarray) -> np.ndarray:

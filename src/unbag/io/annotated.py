@@ -8,7 +8,7 @@ numbers in them. If that fails, nothing is lost: new columns come under other na
 
 import json
 import re
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +24,12 @@ from .roles import Roles
 ANSWERS = ("annotation", "probability", "second_choice", "second_probability", "entropy", "review")
 #: One column more, for people to fill in.
 KNOWN_LABEL = "known_label"
+#: What predict says of every bag: the labels, and the probability of each class.
+PREDICTED = "predicted"
 NUMBERS = ("probability", "second_probability", "entropy")
 # Put before the name of a column where the table has one of that name already.
 PREFIX = "unbag_"
+PROBABILITY = re.compile(rf"(?:{PREFIX})?p\(.+\)(?:_\d+)?")
 # Key of the metadata: a JSON object from our names to those of the columns.
 MARK = b"unbag.annotated"
 
@@ -57,7 +60,7 @@ def written_columns(source: Source, roles: Roles | None = None) -> dict[str, str
 
 
 def answer_columns(columns: Iterable[str]) -> set[str]:
-    """Return what is no feature because annotate wrote it: all its answers, in any order.
+    """Return what is no feature because annotate or predict wrote it: answers, in any order.
 
     Examples
     --------
@@ -66,12 +69,16 @@ def answer_columns(columns: Iterable[str]) -> set[str]:
     >>> answer_columns(["x", "probability"])
     set()
     """
+    columns = list(columns)
     found = {}
     for column in columns:
         for name in (*ANSWERS, KNOWN_LABEL):
             if _is_called(name, column) and len(column) >= len(found.get(name, "")):
                 found[name] = column
-    return set(found.values()) if found.keys() >= set(ANSWERS) else set()
+    answers = set(found.values()) if found.keys() >= set(ANSWERS) else set()
+    if any(_is_called(PREDICTED, column) for column in columns):
+        answers |= {column for column in columns if PROBABILITY.fullmatch(column)}
+    return answers
 
 
 def known_label_column(source: Source) -> str | None:
@@ -80,17 +87,17 @@ def known_label_column(source: Source) -> str | None:
     return column if column in source.columns else None
 
 
-def check_nothing_is_lost(path: Path, table: Path) -> None:
+def check_nothing_is_lost(path: Path, tables: Iterable[Path]) -> None:
     """Raise an error if a file to be written holds labels that people filled in.
 
     Parameters
     ----------
     path : Path
         What is to be written. If it is the table itself, they are kept.
-    table : Path
-        What is annotated.
+    tables : iterable of Path
+        The file, or the files, that are annotated.
     """
-    if not path.exists() or path.samefile(table):
+    if not path.exists() or any(path.samefile(table) for table in tables):
         return
     try:
         with open_source(path) as source:
@@ -142,14 +149,65 @@ def write_annotated(
     dict of str to str
         What the columns are called in the new table.
     """
-    from .writing import own_columns, write_rows
+    from .writing import write_rows
+
+    names, new = _named(table, columns, written)
+    write_rows(table, path, new, progress, CHUNK_BYTES, annotated=names)
+    return names
+
+
+def annotated_frame(
+    table: BagTable,
+    columns: Mapping[str, ArrayLike],
+    written: Mapping[str, str],
+    *,
+    per_bag: bool = False,
+) -> Any:
+    """Return a frame with what annotate or predict says of it; see `write_annotated`.
+
+    Parameters
+    ----------
+    table : BagTable
+        Read from a frame.
+    columns : dict of str to array-like of shape (n_instances,), or (n_bags,)
+    written : dict of str to str
+    per_bag : bool, default=False
+        Whether the answers are for bags; then all rows of a bag get them.
+
+    Returns
+    -------
+    frame
+        Of the same kind, with the same rows in the same order.
+    """
+    from .writing import columns_of_rows
+
+    names, new = _named(table, columns, written)
+    return table.source.with_columns(columns_of_rows(table, new, per_bag=per_bag), names)
+
+
+def _named(table, columns, written):
+    """Return what new columns are called, and those to be written, by these names."""
+    from .writing import own_columns
 
     taken = set(own_columns(table))
     names = {name: written.get(name) or free_name(name, taken) for name in columns}
     new = {names[name]: values for name, values in columns.items()
            if name != KNOWN_LABEL or name not in written}  # fmt: skip
-    write_rows(table, path, new, progress, CHUNK_BYTES, annotated=names)
-    return names
+    return names, new
+
+
+def written_predictions(columns: Sequence[str], names: Sequence[str]) -> dict[str, str]:
+    """Find the columns that predict wrote, under the same names and side by side.
+
+    Examples
+    --------
+    >>> written_predictions(["x", "predicted", "p(owl)"], ["predicted", "p(owl)"])
+    {'predicted': 'predicted', 'p(owl)': 'p(owl)'}
+    """
+    for first in range(len(columns) - len(names) + 1):
+        if list(columns[first : first + len(names)]) == list(names):
+            return dict(zip(names, names, strict=True))
+    return {}
 
 
 def marked_metadata(

@@ -26,8 +26,8 @@ from unbag.bags import Bags
 from unbag.labels import LabelSets, normal_spelling
 
 from .arrays import bag_table, checked_bags, dense, feature_names, instance_label_texts
-from .bag_table import BagTable
-from .roles import USUAL
+from .bag_table import BagTable, Peek
+from .roles import USUAL, Roles
 
 NUMERIC = {"numeric", "real", "integer"}
 BINARY = ("{0,1}", "{1,0}")
@@ -67,14 +67,40 @@ def read_arff(path: PathLike, xml: PathLike | None = None) -> BagTable:
         Its classes are in the order of the file.
     """
     path = existing_file(path)
+    lines = _lines(path)
+    header = _read_header(path, lines)
+    return _read_data(path, lines, header, *_columns(path, header, _listed_labels(path, xml)))
+
+
+def peek_arff(path: PathLike) -> Peek:
+    """Find out how a MIML ARFF file would be read, from its header; its lines are only counted."""
+    path = existing_file(path)
+    lines = _lines(path)
+    header = _read_header(path, lines)
+    at_id, at_labels, known = _columns(path, header, _listed_labels(path, None))
+    outer = [name for name, _ in header.outer]
+    # Within the bag, an attribute may be called as one outside.
+    inner = [
+        f"{outer[header.at_bag]}.{name}" if name in outer else name for name, _ in header.inner
+    ]
+    roles = Roles(
+        bag=None if at_id is None else outer[at_id],
+        label_columns=[outer[place] for place in at_labels],
+        features=[name for place, name in enumerate(inner) if place != known],
+        instance_labels=None if known is None else inner[known],
+    )
+    n_bags = sum(bool(line) and line[0] != "%" for line in map(str.strip, lines[header.n_lines :]))
+    columns = [name for place, name in enumerate(outer) if place != header.at_bag]
+    return Peek(path, "MIML ARFF", [*columns, *inner], roles, n_bags, True)
+
+
+def _lines(path):
     try:
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
+        return path.read_text(encoding="utf-8-sig").split("\n")
     except OSError as error:
         raise unreadable(path, error) from error
     except UnicodeDecodeError as error:
         raise DataError(f"{path} is not encoded in UTF-8: save it so.") from error
-    header = _read_header(path, lines)
-    return _read_data(path, lines, header, *_columns(path, header, _listed_labels(path, xml)))
 
 
 # The header.

@@ -2,24 +2,163 @@
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import ipc, parquet, types
 
+from unbag._checks import is_counter
 from unbag._files import PARQUET, DataError, check, check_distinct, suffix_of
 from unbag._messages import shortened
 
-from .arrow_types import is_list, is_list_of_numbers, is_number, type_fault
-from .bag_table import CHUNK_BYTES
-from .reading import TableFile
+from .arrow_types import (
+    is_list,
+    is_list_of_numbers,
+    is_list_of_vectors,
+    is_number,
+    is_text,
+    type_fault,
+)
+from .bag_table import CHUNK_BYTES, SAMPLE_ROWS
+from .reading import Table, TableFile
 from .roles import USUAL, Roles
 
 MOST_ROWS = 1 << 17
 
 
-class ArrowFile(TableFile):
+class TypedTable(Table):
+    """A table whose columns have types of Arrow.
+
+    Attributes
+    ----------
+    columns : list of str
+    schema : pyarrow.Schema
+    """
+
+    schema: Any
+
+    def check_types(self, roles: Roles) -> None:
+        """Check the types of the columns that have a role in reading bags."""
+        is_wide = self.is_wide(roles)
+        for role, column in roles.columns():
+            # Whether media and times make sense matters only to those who use them.
+            if role not in ("carry", "media", "start", "end"):
+                self.check_type(column, role, is_wide)
+
+    def check_type(self, column: str, role: str, is_wide: bool = False) -> None:
+        """Raise an error if the type of a column is none that its role allows."""
+        kind = self.schema.field(column).type
+        fault = type_fault(kind, role, is_wide)
+        check(fault is None, f"{self.path}, column {column!r} holds {kind}: {fault}")
+
+    def is_wide(self, roles: Roles) -> bool:
+        """Return whether there are lists of numbers among the features, or what may be features."""
+        if roles.embedding is not None:
+            # A column that is not there is named later.
+            here = [field.type for field in self.schema if field.name == roles.embedding]
+            return any(map(is_list_of_vectors, here))
+        names = self.columns if roles.features is None else roles.features
+        kinds = {field.name: field.type for field in self.schema}
+        others = {column for role, column in roles.columns() if role != "features"}
+        if roles.features is None:
+            others |= set(USUAL.values())
+        return any(
+            is_list_of_numbers(kinds[name])
+            for name in names
+            if name in kinds and name not in others
+        )
+
+    def with_embedding(self, roles: Roles) -> Roles:
+        """Find the column of vectors, where a row is an instance and nobody has named it.
+
+        A column of lists is one where a bag has several rows, or where the lists are of vectors;
+        else it holds a feature of all instances of the row's bag.
+        """
+        if roles.embedding is not None:
+            return roles
+        others = {column for role, column in roles.columns() if role != "features"}
+        names = self.columns if roles.features is None else roles.features
+        kinds = {field.name: field.type for field in self.schema
+                 if field.name in names and field.name not in others}  # fmt: skip
+        if roles.features is None:
+            kinds = {name: kind for name, kind in kinds.items() if name not in USUAL.values()}
+        found = [name for name, kind in kinds.items() if is_list_of_vectors(kind)]
+        lists = [name for name, kind in kinds.items() if is_list_of_numbers(kind)]
+        if not found and len(lists) == 1 and self._has_rows_of_one_bag(roles):
+            found = lists
+        if not found and not lists:
+            found = [name for name, kind in kinds.items()
+                     if is_text(kind) and self._holds_vectors(name)]  # fmt: skip
+        if len(found) != 1:
+            return roles
+        rest = tuple(name for name in roles.features or () if name not in found)
+        return replace(roles, embedding=found[0], features=rest)
+
+    def _has_rows_of_one_bag(self, roles):
+        """Return whether a bag has more than one row."""
+        bag = USUAL["bag"] if roles.bag is None else roles.bag
+        known = set()
+        for _, table in self.chunks(texts=[bag]) if bag in self.columns else ():
+            values = table.column(bag).to_pylist()
+            if len(known) + len(values) > len(known.union(map(str, values))):
+                return True
+            known.update(map(str, values))
+        return False
+
+    def _holds_vectors(self, name):
+        from .vectors import SAMPLE_ROWS, are_vectors
+
+        for _, table in self.chunks(texts=[name]):
+            filled = table.column(name).drop_null()
+            if len(filled):
+                return are_vectors(filled.slice(0, SAMPLE_ROWS).to_pylist())
+        return False
+
+    def counters(self, features: Sequence[str]) -> list[str]:
+        """Return those of some columns of numbers that look like a counter or an id."""
+        kinds = {name: self.schema.field(name).type for name in features}
+        whole = [name for name, kind in kinds.items() if types.is_integer(kind)]
+        _, table = next(self.chunks(texts=whole), (0, None)) if whole else (0, None)
+        if table is None:
+            return []
+        sample = table.slice(0, SAMPLE_ROWS)
+        return [
+            name for name in whole if is_counter(name, sample.column(name).drop_null().to_pylist())
+        ]
+
+    def numbers(self, is_wide: bool = False) -> list[str]:
+        """Return the columns that hold numbers or booleans; in a wide table, lists of them."""
+        kind = is_list_of_numbers if is_wide else is_number
+        return [field.name for field in self.schema if kind(field.type)]
+
+    def dtype(self, columns: Sequence[str]) -> type[np.floating]:
+        """Return the precision of some columns of numbers: single only if all of them are."""
+        kinds = [self.schema.field(name).type for name in columns]
+        while any(map(is_list, kinds)):
+            kinds = [kind.value_type if is_list(kind) else kind for kind in kinds]
+        return np.float32 if all(map(types.is_float32, kinds)) else np.float64
+
+    def place(self, row: int) -> str:
+        """Name a row, counted from 1."""
+        return f"row {row + 1}"
+
+    def bad_number(self, row: int, column: str, value: object = None) -> DataError:
+        """Make the error for a cell that should be a finite number."""
+        where = f"{self.path}, {self.place(row)}, column {column!r}"
+        if value is None:
+            return DataError(
+                f"{where}: the value is missing; a feature needs one in every row, unless missing "
+                "values are dropped or replaced by the mean (--missing-values)."
+            )
+        return DataError(
+            f"{where}: {shortened(value)} is not a finite number: correct it, or do not use the "
+            "column as a feature."
+        )
+
+
+class ArrowFile(TypedTable, TableFile):
     """A table of typed columns: one row per instance, or one row per bag with list columns.
 
     Parameters
@@ -33,7 +172,6 @@ class ArrowFile(TableFile):
     n_rows : int
     """
 
-    schema: Any
     # Names of columns may be no UTF-8.
     errors: tuple[type[Exception], ...] = (OSError, pa.ArrowException, UnicodeDecodeError)
 
@@ -84,38 +222,13 @@ class ArrowFile(TableFile):
                 for start in range(0, batch.num_rows, rows):
                     yield batch.select(columns).slice(start, rows)
 
-    def check_types(self, roles: Roles) -> None:
-        """Check the types of the columns that have a role in reading bags."""
-        is_wide = self.is_wide(roles)
-        for role, column in roles.columns():
-            # Whether media and times make sense matters only to those who use them.
-            if role not in ("carry", "media", "start", "end"):
-                self.check_type(column, role, is_wide)
-
-    def check_type(self, column: str, role: str, is_wide: bool = False) -> None:
-        """Raise an error if the type of a column is none that its role allows."""
-        kind = self.schema.field(column).type
-        fault = type_fault(kind, role, is_wide)
-        check(fault is None, f"{self.path}, column {column!r} holds {kind}: {fault}")
-
-    def is_wide(self, roles: Roles) -> bool:
-        """Return whether there are lists of numbers among the features, or what may be features."""
-        names = self.columns if roles.features is None else roles.features
-        kinds = {field.name: field.type for field in self.schema}
-        others = {column for role, column in roles.columns() if role != "features"}
-        if roles.features is None:
-            others |= set(USUAL.values())
-        return any(
-            is_list_of_numbers(kinds[name])
-            for name in names
-            if name in kinds and name not in others
-        )
-
     def chunks(
         self,
         texts: Sequence[str] = (),
         numbers: Sequence[str] = (),
         chunk_bytes: int = CHUNK_BYTES,
+        *,
+        with_gaps: bool = False,
     ) -> Iterator[tuple[int, pa.Table]]:
         """Yield pairs of the first row's position and a pyarrow table of some columns.
 
@@ -125,6 +238,8 @@ class ArrowFile(TableFile):
             Columns to be read as they are, and columns of numbers.
         chunk_bytes : int
             Bytes of a chunk if all its cells were numbers.
+        with_gaps : bool
+            Whether numbers may be missing; typed ones say so by themselves.
         """
         columns = list(dict.fromkeys([*texts, *numbers]))
         rows = min(max(1, chunk_bytes // max(8 * len(columns), self.row_bytes)), MOST_ROWS)
@@ -135,31 +250,6 @@ class ArrowFile(TableFile):
         check(
             first == self.n_rows,
             f"{self.path} should have {self.n_rows} rows but ends after {first}.",
-        )
-
-    def numbers(self, is_wide: bool = False) -> list[str]:
-        """Return the columns that hold numbers or booleans; in a wide table, lists of them."""
-        kind = is_list_of_numbers if is_wide else is_number
-        return [field.name for field in self.schema if kind(field.type)]
-
-    def dtype(self, columns: Sequence[str]) -> type[np.floating]:
-        """Return the precision of some columns of numbers: single only if all of them are."""
-        kinds = [self.schema.field(name).type for name in columns]
-        kinds = [kind.value_type if is_list(kind) else kind for kind in kinds]
-        return np.float32 if all(map(types.is_float32, kinds)) else np.float64
-
-    def place(self, row: int) -> str:
-        """Name a row, counted from 1."""
-        return f"row {row + 1}"
-
-    def bad_number(self, row: int, column: str, value: object = None) -> DataError:
-        """Make the error for a cell that should be a finite number."""
-        where = f"{self.path}, {self.place(row)}, column {column!r}"
-        if value is None:
-            return DataError(f"{where}: the value is missing; a feature needs one in every row.")
-        return DataError(
-            f"{where}: {shortened(value)} is not a finite number: correct it, or do not use the "
-            "column as a feature."
         )
 
 

@@ -99,6 +99,21 @@ def is_list_of_numbers(kind: pa.DataType) -> bool:
     return _is_list_of(is_number)(kind)
 
 
+def is_list_of_vectors(kind: pa.DataType) -> bool:
+    """Return whether a type holds lists of lists of numbers.
+
+    Examples
+    --------
+    >>> is_list_of_vectors(pa.list_(pa.list_(pa.float32(), 3)))
+    True
+    """
+    return _is_list_of(is_list_of_numbers)(kind)
+
+
+def _is_vector(kind):
+    return is_list_of_numbers(kind) or is_text(kind)
+
+
 def _without_categories(kind):
     return kind.value_type if types.is_dictionary(kind) else kind
 
@@ -127,6 +142,8 @@ ALLOWED: dict[str, Rule] = {
     "bag": (is_value, f"bag is one value: {VALUES}."),
     "labels": LABELS,
     "unknown": LABELS,
+    "label_columns": (is_value, "the column of a label holds 1, 0 and -1."),
+    "embedding": (_is_vector, "a vector is a list of numbers, or text of numbers."),
     "features": (is_number, "a feature is a number."),
     "instance_labels": (is_value, f"instance_labels is one value: {VALUES}."),
     "instance_id": (is_value, f"instance_id is one value: {VALUES}."),
@@ -141,6 +158,7 @@ ALLOWED: dict[str, Rule] = {
 }
 #: The same in a table of one row per bag, where it differs.
 ALLOWED_IN_LISTS: dict[str, Rule] = {
+    "embedding": (is_list_of_vectors, f"{IN_LISTS}vectors are a list of lists of numbers."),
     "features": (
         is_list_of_numbers,
         f"{IN_LISTS}a feature is a list of numbers. If rows are instances, carry the list columns.",

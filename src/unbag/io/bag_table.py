@@ -15,6 +15,8 @@ from unbag.labels import LabelSets
 from .roles import Roles
 
 CHUNK_BYTES = 8 << 20
+# Rows by which columns are judged.
+SAMPLE_ROWS = 1000
 
 #: Called with the rows done so far and with their total, None while that is not known.
 Progress = Callable[[int, int | None], object]
@@ -151,6 +153,33 @@ class BagTable:
     def __repr__(self) -> str:
         classes = "no labels" if self.labels is None else f"{self.labels.classes.size} classes"
         return f"BagTable({str(self.path)!r}: {self.bags!r}, {classes})"
+
+
+@dataclass(frozen=True)
+class Peek:
+    """What a file would be read as.
+
+    Parameters
+    ----------
+    path : Path
+    format : str
+        In words.
+    columns : list of str
+        Empty where the format has none.
+    roles : Roles or None
+        Resolved; None where the format knows them by itself.
+    n_rows : int or None
+        None where nobody knows before reading.
+    is_wide : bool
+        Whether a row is a bag.
+    """
+
+    path: Path
+    format: str
+    columns: list[str]
+    roles: Roles | None
+    n_rows: int | None
+    is_wide: bool
 
 
 def object_array(values: Sequence[Any]) -> NDArray[np.object_]:

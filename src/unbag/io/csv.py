@@ -8,12 +8,15 @@ import gzip
 import re
 import zlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
 from itertools import chain, islice, zip_longest
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
+from unbag._checks import is_counter
 from unbag._files import (
     DataError,
     check,
@@ -26,14 +29,14 @@ from unbag._files import (
     suffix_of,
 )
 
-from .bag_table import CHUNK_BYTES
+from .bag_table import CHUNK_BYTES, SAMPLE_ROWS
 from .reading import TableFile
+from .roles import USUAL, Roles
 
 # A quoted cell that is longer than this was probably never meant to be opened.
 LONGEST_RECORD = 64 << 20
-# Rows by which columns of numbers are told from columns of text.
-SAMPLE_ROWS = 1000
-SAMPLE_BYTES = 64 << 20
+# Of the rows by which columns of numbers are told from columns of text.
+SAMPLE_BYTES = 4 << 20
 MOST_COLUMNS = 1_000_000
 
 QUOTE = b'"'
@@ -45,7 +48,16 @@ DELIMITER_NAMES = {b",": "comma", b";": "semicolon", b"\t": "tab"}
 # A cell up to the quote that closes it; quotes within are doubled.
 IN_QUOTES = re.compile(rb'"[^"]*(?:""[^"]*)*')
 NUMBER = re.compile(r"[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t]*")
+# With a decimal comma.
+COMMA_NUMBER = re.compile(NUMBER.pattern.replace(r"\.", ","))
 MISSING = {"", "na", "n/a", "#n/a", "nan", "-nan", "null", "none", "inf", "-inf", "-"}
+
+
+# As they are spelt in text, in lower and upper case.
+SPELT_MISSING = {form(text) for text in ("na", "n/a", "#n/a", "nan", "-nan", "null", "none", "-")
+                 for form in (str.lower, str.upper, str.capitalize)} | {"NaN", "N/a"}  # fmt: skip
+WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
+VECTOR_MARKS = re.compile(r"[0-9][ ]*[,;\s\])]")
 
 
 class DelimitedFile(TableFile):
@@ -69,6 +81,7 @@ class DelimitedFile(TableFile):
         Whether the file begins with a byte order mark.
     """
 
+    is_text: bool = True
     errors: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error)
 
     def _open(self):
@@ -183,6 +196,8 @@ class DelimitedFile(TableFile):
         texts: Sequence[str] = (),
         numbers: Sequence[str] = (),
         chunk_bytes: int = CHUNK_BYTES,
+        *,
+        with_gaps: bool = False,
     ) -> Iterator[tuple[int, pa.Table]]:
         """Yield pairs of the first row's position and a pyarrow table of some columns.
 
@@ -192,11 +207,15 @@ class DelimitedFile(TableFile):
             Columns to be read as strings and as float64, where null is an empty cell.
         chunk_bytes : int
             Bytes of text in a chunk, roughly.
+        with_gaps : bool
+            Whether NA and the like are missing numbers; else they are none.
         """
         types = dict.fromkeys(texts, pa.string()) | dict.fromkeys(numbers, pa.float64())
         convert = csv.ConvertOptions(
-            column_types=types, include_columns=list(types), null_values=[""]
-        )
+            column_types=types, include_columns=list(types),
+            null_values=sorted({"", *SPELT_MISSING} if with_gaps else {""}),
+            decimal_point=self.decimal if numbers else ".",
+        )  # fmt: skip
         first = 0
         for records in self.blocks(chunk_bytes):
             data = b"\n".join([*records, b""])
@@ -216,23 +235,79 @@ class DelimitedFile(TableFile):
             yield first, table
             first += len(records)
 
-    def numbers(self, is_wide: bool = False) -> list[str]:
-        """Return the columns of numbers: half of the filled cells of the first rows, or more."""
-        sample = islice(chain.from_iterable(self.blocks(1 << 18)), SAMPLE_ROWS)
+    @cached_property
+    def _sample(self):
+        """Some cells of each column, from the first rows, as text."""
+        records = islice(chain.from_iterable(self.blocks(1 << 18)), SAMPLE_ROWS)
         rows, n_bytes = [], 0
-        for record in sample:
+        for record in records:
             rows.append(raw_cells(record.rstrip(b"\r"), self.delimiter))
             n_bytes += len(record)
             if n_bytes > SAMPLE_BYTES:
                 break
-        check_rows(self.path, rows)
-        found = []
-        for name, cells in zip(self.columns, zip_longest(*rows, fillvalue=b""), strict=False):
-            texts = [raw.decode("utf-8", "replace").strip('"') for raw in cells]
-            filled = [text for text in texts if text.strip().lower() not in MISSING]
-            if filled and 2 * sum(map(is_number, filled)) >= len(filled):
-                found.append(name)
-        return found
+        columns = zip(self.columns, zip_longest(*rows, fillvalue=b""), strict=False)
+        return {
+            name: [raw.decode("utf-8", "replace").strip('"') for raw in cells]
+            for name, cells in columns
+        }
+
+    def resolved(self, roles: Roles | None, need_labels: bool = True) -> Roles:
+        """Fill in the roles; then what columns were judged by can go."""
+        resolved, _ = super().resolved(roles, need_labels), self.decimal
+        vars(self).pop("_sample", None)
+        return resolved
+
+    @cached_property
+    def decimal(self) -> str:
+        """The decimal mark: a comma only where no number of the first rows has a point."""
+        if self.delimiter == b"," or any(map(self._mostly(NUMBER, "."), self._sample)):
+            return "."
+        return "," if any(map(self._mostly(COMMA_NUMBER, ","), self._sample)) else "."
+
+    def _mostly(self, pattern, mark=""):
+        """Return a test of columns: half of their filled cells or more match, one with a mark."""
+
+        def holds(name):
+            filled = [text for text in self._sample[name] if text.strip().lower() not in MISSING]
+            found = [text for text in filled if pattern.fullmatch(text)]
+            return bool(filled) and 2 * len(found) >= len(filled) and any(mark in t for t in found)
+
+        return holds
+
+    def numbers(self, is_wide: bool = False) -> list[str]:
+        """Return the columns of numbers: half of the filled cells of the first rows, or more."""
+        check_rows(self.path, self._sample)
+        pattern = COMMA_NUMBER if self.decimal == "," else NUMBER
+        return [name for name in self._sample if self._mostly(pattern)(name)]
+
+    def with_embedding(self, roles: Roles) -> Roles:
+        """Find the column of vectors, where nobody has named it."""
+        if roles.embedding is not None:
+            return roles
+        others = {column for role, column in roles.columns() if role != "features"}
+        names = set(self.columns) - {*USUAL.values()} if roles.features is None else roles.features
+        sample = self._sample.items()
+        found = {name: texts for name, texts in sample if name in names and name not in others}
+        # Most columns are none, which a look at few cells tells.
+        found = {name: texts for name, texts in found.items()
+                 if any(map(VECTOR_MARKS.search, texts[:20]))}  # fmt: skip
+        if found:
+            from .vectors import are_vectors
+
+            found = {name: texts for name, texts in found.items() if are_vectors(texts)}
+        if len(found) != 1:
+            return roles
+        rest = tuple(name for name in roles.features or () if name not in found)
+        return replace(roles, embedding=next(iter(found)), features=rest)
+
+    def counters(self, features: Sequence[str]) -> list[str]:
+        """Return those of some columns of numbers that look like a counter or an id."""
+        whole = {
+            name: [int(text) for text in self._sample[name]]
+            for name in features
+            if all(map(WHOLE.fullmatch, self._sample[name]))
+        }
+        return [name for name, values in whole.items() if is_counter(name, values)]
 
     def place(self, row: int) -> str:
         """Name a row as a spreadsheet does: the header is row 1, and blank lines count."""
@@ -361,12 +436,12 @@ def cell_text(raw: bytes) -> str:
     return raw.decode("utf-8")
 
 
-def is_number(text: str) -> bool:
-    """Return whether a cell is read as a number.
+def is_number(text: str, decimal: str = ".") -> bool:
+    """Return whether a cell is read as a number, given the decimal mark.
 
     Examples
     --------
-    >>> is_number(" -1.5e3"), is_number("1,5"), is_number("0x10")
-    (True, False, False)
+    >>> is_number(" -1.5e3"), is_number("1,5"), is_number("1,5", ","), is_number("0x10")
+    (True, False, True, False)
     """
-    return NUMBER.fullmatch(text) is not None
+    return (COMMA_NUMBER if decimal == "," else NUMBER).fullmatch(text) is not None

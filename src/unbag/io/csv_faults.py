@@ -81,10 +81,19 @@ def bad_number(source: DelimitedFile, row: int, column: str, text: str) -> DataE
     """Make the error for a cell that should be a finite number."""
     where = f"{source.path}, {source.place(row)}, column {column!r}"
     if not text.strip():
-        return DataError(f"{where}: the cell is empty; a feature needs a number in every row.")
-    if re.fullmatch(r"\s*[+-]?\d+,\d+\s*", text):
+        return DataError(
+            f"{where}: the cell is empty; a feature needs a number in every row, unless missing "
+            "values are dropped or replaced by the mean (--missing-values)."
+        )
+    if source.decimal == "." and re.fullmatch(r"\s*[+-]?\d+,\d+\s*", text):
         return DataError(f"{where}: {shortened(text)} has a decimal comma: write a point instead.")
-    what = "finite number" if text.strip().lower() in MISSING or is_number(text) else "number"
+    if source.decimal == "," and is_number(text):
+        return DataError(
+            f"{where}: {shortened(text)} has a decimal point, where the others have a comma: write "
+            "that instead."
+        )
+    is_spelt = is_number(text, source.decimal)
+    what = "finite number" if text.strip().lower() in MISSING or is_spelt else "number"
     return DataError(
         f"{where}: {shortened(text)} is not a {what}: correct it, or do not use the column as a "
         "feature."
@@ -122,7 +131,8 @@ def bad_record(
             )
         for position, name in positions:
             text = cell_text(cells[position])
-            if not is_number(text) or not math.isfinite(float(text)):
+            is_spelt = is_number(text, source.decimal)
+            if not is_spelt or not math.isfinite(float(text.replace(",", "."))):
                 return bad_number(source, row, name, text)
         if b"\r" in record[:-1]:
             return DataError(

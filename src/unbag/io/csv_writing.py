@@ -14,7 +14,6 @@ from unbag._files import DELIMITED, PathLike, check_same, is_gzipped, suffix_of,
 
 from .bag_table import BagTable, Progress
 from .csv import BOM, QUOTE, cell_text, raw_cells
-from .scan import inverse_of
 
 
 def write_text(
@@ -40,7 +39,10 @@ def write_text(
     """
     source = table.source
     old, new = source.delimiter, _delimiter(path, source)
-    cells = {name: _Cells(in_file_order(table, column), new) for name, column in columns.items()}
+    cells = {
+        name: _Cells(in_file_order(table, column), new, source.decimal)
+        for name, column in columns.items()
+    }
     place = {source.columns.index(name): name for name in columns if name in source.columns}
     added = [name for name in columns if name not in source.columns]
     done = 0
@@ -65,8 +67,13 @@ def write_text(
 
 
 def in_file_order(table: BagTable, column: pa.Array) -> pa.Array:
-    """Put a pyarrow array from the order of the bags into that of the file's rows."""
-    return column.take(pa.array(inverse_of(table.rows)))
+    """Put a pyarrow array from the order of the bags into that of the file's rows.
+
+    A row that was dropped has no answer.
+    """
+    place = np.full(table.n_rows, -1, np.intp)
+    place[table.rows] = np.arange(len(table.rows))
+    return column.take(pa.array(place, mask=place < 0))
 
 
 @contextmanager
@@ -118,8 +125,8 @@ def quoted(text: str, delimiter: bytes) -> bytes:
 class _Cells:
     """The cells of a new column as bytes, some rows at a time; empty where there is no value."""
 
-    def __init__(self, column, delimiter):
-        self.values, self.column = None, column
+    def __init__(self, column, delimiter, decimal):
+        self.values, self.column, self.decimal = None, column, decimal
         if types.is_string(column.type) or types.is_large_string(column.type):
             # Labels repeat, so each is quoted once.
             encoded = column.dictionary_encode(null_encoding="encode")
@@ -133,4 +140,7 @@ class _Cells:
         part = self.column[rows]
         if self.values is not None:
             return self.values[part].tolist()
-        return [text or b"" for text in part.cast(pa.string()).cast(pa.binary()).to_pylist()]
+        texts = part.cast(pa.string())
+        if self.decimal != "." and types.is_floating(part.type):
+            texts = pc.replace_substring(texts, ".", self.decimal)
+        return [text or b"" for text in texts.cast(pa.binary()).to_pylist()]

@@ -5,40 +5,41 @@ from typing import Any
 
 from unbag._files import DataError, check_column, refuse
 from unbag._messages import shortened, suggestion
-from unbag.labels import Unknown
+from unbag.labels import LabelSets, Unknown
 
-from .roles import label_text, parse_cell
-from .scan import spelt_out
+from .label_columns import STATES, joined_columns, with_label_columns
+from .roles import Roles, label_text, parse_cell
+from .scan import Scan, spelt_out
 
 # What the column `state` may say; an empty cell means present.
-STATES = {
-    "": "present", "present": "present", "1": "present", "true": "present", "yes": "present",
-    "unknown": "unknown", "?": "unknown", "-1": "unknown",
-    "absent": "absent", "0": "absent", "false": "absent", "no": "absent",
-}  # fmt: skip
+STATES_OF_ROWS = STATES | {"": 1}
 
 
-def read_label_table(second: Any, scan: Any) -> list[frozenset[str | Unknown]]:
+def read_label_table(second: Any, scan: Any) -> list[frozenset[str | Unknown]] | LabelSets:
     """Read the label set of each bag from a table with one row per label.
 
     Parameters
     ----------
     second : TableFile
-        With columns ``bag`` and ``label``, and perhaps ``state``. A bag without labels has one
-        row, with an empty label; bags that `scan` does not have are passed over.
+        With columns ``bag`` (or what the other table calls it) and ``label``, and perhaps
+        ``state``. A bag without labels has one
+        row, with an empty label; bags that `scan` does not have are passed over. Or, where the
+        roles name columns of labels, with a row per bag and these columns.
     scan : Scan
         Of the table of instances, finished.
 
     Returns
     -------
-    list of frozenset
+    list of frozenset, or LabelSets
         One per bag, of str and Unknown.
     """
-    for column in ("bag", "label"):
-        check_column(second.path, column, second.columns, f"the {column}s of the bags")
-    columns = [name for name in ("bag", "label", "state") if name in second.columns]
-    for column in columns:
-        second.check_type(column, column)
+    if scan.roles.label_columns is not None and "label" not in second.columns:
+        return _sets_of_rows(second, scan)
+    check_column(second.path, "label", second.columns, "the labels of the bags")
+    columns = [_bag_column(second, scan), "label"]
+    columns += ["state"] if "state" in second.columns else []
+    for column, role in zip(columns, ("bag", "label", "state"), strict=False):
+        second.check_type(column, role)
     names = [str(bag) for bag in scan.ids()]
     known = set(names)
     sets: dict[str, set[str | Unknown]] = {}
@@ -58,15 +59,46 @@ def read_label_table(second: Any, scan: Any) -> list[frozenset[str | Unknown]]:
                         "for one."
                     )
                 members.add(member)
+    _refuse_unlisted(second, scan, names, sets)
+    return [frozenset(sets[name]) for name in names]
+
+
+def _bag_column(second, scan):
+    """Return the column that names the bags: bag, or as in the table of instances."""
+    is_called_otherwise = "bag" not in second.columns and scan.roles.bag in second.columns
+    bag = scan.roles.bag if is_called_otherwise else "bag"
+    check_column(second.path, bag, second.columns, "the bags of the labels")
+    return bag
+
+
+def _refuse_unlisted(second, scan, names, listed_bags):
+    """Refuse bags of the table of instances of which the second table says nothing."""
     refuse(
-        (pair for pair in zip(names, scan.first_row_of_bag, strict=True) if pair[0] not in sets),
-        lambda pair: (
-            f"Bag {pair[0]!r} ({scan.source.path}, {scan.source.place(pair[1])}) has no "
-            f"row in {second.path}: add one, with an empty label if there is none."
-            f"{suggestion(pair[0], sorted(sets.keys() - known))}"
+        (bag for bag, name in enumerate(names) if name not in listed_bags),
+        lambda bag: (
+            f"Bag {names[bag]!r} ({scan.source.path}, "
+            f"{scan.source.place(scan.first_row_of_bag[bag])}) has no row in {second.path}: add "
+            "one, with an empty label if there is none."
+            f"{suggestion(names[bag], sorted(listed_bags.keys() - set(names)))}"
         ),
     )
-    return [frozenset(sets[name]) for name in names]
+
+
+def _sets_of_rows(second, scan):
+    """Read the label sets from a table of one row per bag and one column per label."""
+    bag = _bag_column(second, scan)
+    roles = Roles(bag=bag, label_columns=scan.roles.label_columns, features=())
+    roles = with_label_columns(roles, second.path, second.columns, need_labels=True)
+    for column in roles.label_columns or ():
+        check_column(second.path, column, second.columns, "label_columns")
+    rows = Scan(second, roles)
+    for first, table in second.chunks(texts=rows.columns):
+        rows.add(first, table)
+    rows.finish()
+    row_of = {str(bag): row for row, bag in enumerate(rows.ids())}
+    names = [str(bag) for bag in scan.ids()]
+    _refuse_unlisted(second, scan, names, row_of)
+    return joined_columns(second.path, rows.state_columns)[[row_of[name] for name in names]]
 
 
 def _members(
@@ -75,12 +107,12 @@ def _members(
     """Return the label of one row; nothing if it is absent or empty."""
     try:
         word = label_text(state[0]).lower() if state else ""
-        found = parse_cell([label], "", all_unknown=STATES.get(word) == "unknown")
+        found = parse_cell([label], "", all_unknown=STATES_OF_ROWS.get(word) == -1)
     except ValueError as error:
         raise DataError(f"{second.path}, {second.place(row)}: {error}.") from error
-    if word not in STATES:
+    if word not in STATES_OF_ROWS:
         raise DataError(
             f"{second.path}, {second.place(row)}, column 'state': {shortened(state[0])} should be "
             "present, unknown or absent."
         )
-    return frozenset() if STATES[word] == "absent" else found
+    return frozenset() if STATES_OF_ROWS[word] == 0 else found

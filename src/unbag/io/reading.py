@@ -8,8 +8,6 @@ import os
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +28,15 @@ from unbag._files import (
 )
 from unbag.bags import Bags
 
-from .bag_table import CHUNK_BYTES, BagTable, Progress
+from .bag_table import CHUNK_BYTES, BagTable, Peek, Progress
 from .roles import Roles
 
-BAG_FORMATS = {".arff": "MIML ARFF", ".mat": "MATLAB bags", ".npz": "npz arrays"}
+#: One file, folder or pattern of files; or several of them, which make one table.
+Paths = PathLike | Sequence[PathLike]
 
 
 def read(
-    path: PathLike,
+    path: Paths,
     roles: Roles | None = None,
     *,
     need_labels: bool = True,
@@ -48,7 +47,7 @@ def read(
 
     Parameters
     ----------
-    path : str or path
+    path : str or path, or list of them
         A table (see `read_table`), or ``.arff``, ``.mat`` or ``.npz``.
     roles : Roles, optional
         Which column of a table is what; the other formats know by themselves.
@@ -66,7 +65,7 @@ def read(
 
 
 def read_table(
-    path: PathLike,
+    path: Paths,
     roles: Roles | None = None,
     *,
     need_labels: bool = True,
@@ -81,8 +80,10 @@ def read_table(
 
     Parameters
     ----------
-    path : str or path
-        Its suffix tells the format; text may be compressed (``.csv.gz``).
+    path : str or path, or list of them
+        The suffix tells the format; text may be compressed (``.csv.gz``). Several files, the
+        tables of a folder, or those that a pattern such as ``nights/*.csv`` matches are one
+        table: they need the same columns, and one id in two files is one bag.
     roles : Roles, optional
         Which column is what.
     need_labels : bool, default=True
@@ -120,12 +121,12 @@ def read_table(
         )
 
 
-def peek(path: PathLike, roles: Roles | None = None, *, need_labels: bool = True) -> "Peek":
+def peek(path: Paths, roles: Roles | None = None, *, need_labels: bool = True) -> Peek:
     """Find out how a file would be read, from its header and its first rows.
 
     Parameters
     ----------
-    path : str or path
+    path : str or path, or list of them
     roles : Roles, optional
     need_labels : bool, default=True
         As in `read_table`.
@@ -138,13 +139,13 @@ def peek(path: PathLike, roles: Roles | None = None, *, need_labels: bool = True
         return source.peek(roles, need_labels=need_labels)
 
 
-def open_source(path: PathLike, suffixes: Collection[str] = ALL) -> "Source":
-    """Open a file of bags, without reading its rows.
+def open_source(path: Paths, suffixes: Collection[str] = ALL) -> "Source":
+    """Open a file of bags, or several tables as one, without reading their rows.
 
     Parameters
     ----------
-    path : str or path
-        Its suffix tells the format.
+    path : str or path, or list of them
+        The suffix tells the format; see `read_table`.
     suffixes : collection of str
         Those that are taken.
 
@@ -153,63 +154,38 @@ def open_source(path: PathLike, suffixes: Collection[str] = ALL) -> "Source":
     Source
         To be closed: use it in a ``with`` block.
     """
-    path = existing_file(path)
+    several = [path] if isinstance(path, str | os.PathLike) else path
+    if len(several) != 1 or not os.path.isfile(several[0]):
+        from .joined import files_of, open_joined
+
+        several = files_of(several)
+        if len(several) > 1:
+            return open_joined(several, path)
+    path = existing_file(several[0])
     check_format(path, suffixes)
-    suffix = suffix_of(path)
-    if suffix in BAG_FILES:
-        return BagFile(path)
-    if suffix in DELIMITED:
-        from .csv import DelimitedFile
-
-        return DelimitedFile(path)
-    from .arrow import ArrowFile
-
-    return ArrowFile(path)
-
-
-@dataclass(frozen=True)
-class Peek:
-    """What a file would be read as.
-
-    Parameters
-    ----------
-    path : Path
-    format : str
-        In words.
-    columns : list of str
-        Empty where the format has none.
-    roles : Roles or None
-        Resolved; None where the format knows them by itself.
-    n_rows : int or None
-        None where nobody knows before reading.
-    is_wide : bool
-        Whether a row is a bag.
-    """
-
-    path: Path
-    format: str
-    columns: list[str]
-    roles: Roles | None
-    n_rows: int | None
-    is_wide: bool
+    if suffix_of(path) in BAG_FILES:
+        from .bag_file import BagFile as File
+    elif suffix_of(path) in DELIMITED:
+        from .csv import DelimitedFile as File
+    else:
+        from .arrow import ArrowFile as File
+    return File(path)
 
 
 class Source(AbstractContextManager["Source"]):
     """A file of bags that was found; it is closed at the end of its ``with`` block.
 
-    Parameters
-    ----------
-    path : str or path
-
-    Attributes
-    ----------
-    columns : list of str
-        Empty where the format has none.
+    Its `columns` are empty where the format has none.
     """
 
     def __init__(self, path: PathLike):
         self.path: Path = Path(path)
         self.columns: list[str] = []
+
+    @property
+    def files(self) -> list[Path]:
+        """The files that are read."""
+        return [self.path]
 
     @abstractmethod
     def peek(self, roles: Roles | None = None, *, need_labels: bool = True) -> Peek:
@@ -227,36 +203,17 @@ class Source(AbstractContextManager["Source"]):
         """Read the bags; see `read`."""
 
 
-class BagFile(Source):
-    """A file that knows its bags and labels by itself, and is read in one go."""
-
-    def __exit__(self, *_: object) -> None:
-        """Do nothing: the file is open only while it is read."""
-
-    def peek(self, roles: Roles | None = None, *, need_labels: bool = True) -> Peek:
-        """Return what the suffix tells; roles are of no use here."""
-        return Peek(self.path, BAG_FORMATS[suffix_of(self.path)], [], None, None, False)
-
-    def read(self, roles: Roles | None = None, **_: object) -> BagTable:
-        """Read the bags; roles are of no use here."""
-        name = suffix_of(self.path).removeprefix(".")
-        return getattr(import_module(f".{name}", __package__), f"read_{name}")(self.path)
-
-
-class TableFile(Source):
+class Table(Source):
     """A table of named columns, whose rows are read in passes.
-
-    It is open from the beginning, and every pass starts at the first row again: one at a time.
-    Where it was closed, a pass opens it for itself.
-
-    Parameters
-    ----------
-    path : str or path
 
     Attributes
     ----------
+    path : Path
+        What messages call the table.
     format : str
         In words.
+    is_text : bool
+        Whether its cells are text, which has no types.
     n_rows : int or None
         None where nobody knows before having read them.
     compression : str
@@ -264,32 +221,9 @@ class TableFile(Source):
     """
 
     format: str
+    is_text: bool = False
     n_rows: int | None = None
     compression: str = "snappy"
-    # What the operating system and libraries raise where a file cannot be read.
-    errors: tuple[type[Exception], ...] = (OSError,)
-
-    def __init__(self, path: PathLike):
-        super().__init__(path)
-        self._file: Any = None
-        self._state = self._state_now()
-        try:
-            self._file = self._open()
-            self._read_header()
-        except self.errors as error:
-            self.close()
-            raise self._explained(error) from error
-        except BaseException:
-            self.close()
-            raise
-
-    @abstractmethod
-    def _open(self) -> Any:
-        """Open the file."""
-
-    @abstractmethod
-    def _read_header(self) -> None:
-        """Find out about the columns."""
 
     @abstractmethod
     def chunks(
@@ -297,8 +231,13 @@ class TableFile(Source):
         texts: Sequence[str] = (),
         numbers: Sequence[str] = (),
         chunk_bytes: int = CHUNK_BYTES,
+        *,
+        with_gaps: bool = False,
     ) -> Iterator[tuple[int, Any]]:
-        """Yield pairs of the first row's position and a pyarrow table of some columns."""
+        """Yield pairs of the first row's position and a pyarrow table of some columns.
+
+        Where numbers may be missing, `with_gaps`, text such as NA is none.
+        """
 
     @abstractmethod
     def numbers(self, is_wide: bool = False) -> list[str]:
@@ -325,6 +264,131 @@ class TableFile(Source):
     def dtype(self, columns: Sequence[str]) -> type[np.floating]:
         """Return the precision of some columns of numbers: text has none."""
         return np.float64
+
+    def __exit__(self, *_: object) -> None:
+        """Do nothing: what is in memory needs not be closed."""
+
+    def resolved(self, roles: Roles | None, need_labels: bool = True) -> Roles:
+        """Fill in the roles that were left out, from the columns and the first rows."""
+        roles = self.with_embedding(Roles() if roles is None else roles)
+        # Explicit features need no look at the cells.
+        is_named = roles.features is not None or roles.embedding is not None
+        numbers = () if is_named else self.numbers(self.is_wide(roles))
+        answers = ("second_probability", "predicted")
+        if numbers and any(answer in name for name in self.columns for answer in answers):
+            from .annotated import answer_columns
+
+            # What annotate or predict has written is no feature.
+            answers = answer_columns(self.columns)
+            numbers = [name for name in numbers if name not in answers]
+        resolved = roles.resolved(self.path, self.columns, numbers, need_labels)
+        counters = () if is_named else self.counters(resolved.features or ())
+        if counters:
+            from .counters import without_counters
+
+            return without_counters(resolved, self.path, counters)
+        return resolved
+
+    def with_embedding(self, roles: Roles) -> Roles:
+        """Find the column of vectors, where a row is an instance and nobody has named it."""
+        return roles
+
+    def counters(self, features: Sequence[str]) -> list[str]:
+        """Return those of some columns of numbers that look like a counter or an id."""
+        return []
+
+    def peek(self, roles: Roles | None = None, *, need_labels: bool = True) -> Peek:
+        """Find out how the table would be read; see `peek`."""
+        roles = self.resolved(roles, need_labels)
+        is_wide = self.is_wide(roles)
+        return Peek(self.path, self.format, list(self.columns), roles, self.n_rows, is_wide)
+
+    def read(
+        self,
+        roles: Roles | None = None,
+        *,
+        need_labels: bool = True,
+        progress: Progress | None = None,
+        chunk_bytes: int = CHUNK_BYTES,
+    ) -> BagTable:
+        """Read the table in two passes; see `read_table`."""
+        roles = self.resolved(roles, need_labels)
+        scan = self._scan(roles)
+        chunks = self.chunks(texts=scan.columns, chunk_bytes=chunk_bytes)
+        for first, table in counted(chunks, progress, self.n_rows):
+            scan.add(first, table)
+        rows, offsets = scan.finish()
+        listed_labels = None
+        if roles.label_table is not None:
+            from .label_table import read_label_table
+
+            with open_source(roles.label_table, TABLES) as second:
+                listed_labels = read_label_table(second, scan)
+        labels = scan.label_sets(listed_labels)
+        X = scan.empty_features()
+        with_gaps = roles.missing_values is not None
+        chunks = self.chunks(**scan.feature_columns, chunk_bytes=chunk_bytes, with_gaps=with_gaps)
+        for first, table in counted(chunks, progress, scan.n_rows):
+            scan.put_features(X, first, table)
+        known, names = scan.instance_labels(), scan.feature_names
+        bags = Bags(X, offsets, scan.ids(), known, names, rows)
+        if with_gaps:
+            from .missing import without_gaps
+
+            bags = without_gaps(bags, self, roles)
+        return BagTable(self.path, roles, bags, labels, bags.rows, scan.n_rows, self)
+
+    def _scan(self, roles):
+        """Begin the first pass over the rows, whatever they and their features are."""
+        is_wide = self.is_wide(roles)
+        if roles.embedding is not None:
+            from .vectors import VectorScan, WideVectorScan
+
+            return (WideVectorScan if is_wide else VectorScan)(self, roles)
+        if is_wide:
+            from .wide import WideScan
+
+            return WideScan(self, roles)
+        from .scan import Scan
+
+        return Scan(self, roles)
+
+
+class TableFile(Table):
+    """A table in a file.
+
+    It is open from the beginning, and every pass starts at the first row again: one at a time.
+    Where it was closed, a pass opens it for itself.
+
+    Parameters
+    ----------
+    path : str or path
+    """
+
+    # What the operating system and libraries raise where a file cannot be read.
+    errors: tuple[type[Exception], ...] = (OSError,)
+
+    def __init__(self, path: PathLike):
+        super().__init__(path)
+        self._file: Any = None
+        self._state = self._state_now()
+        try:
+            self._file = self._open()
+            self._read_header()
+        except self.errors as error:
+            self.close()
+            raise self._explained(error) from error
+        except BaseException:
+            self.close()
+            raise
+
+    @abstractmethod
+    def _open(self) -> Any:
+        """Open the file."""
+
+    @abstractmethod
+    def _read_header(self) -> None:
+        """Find out about the columns."""
 
     def _state_now(self):
         try:
@@ -360,60 +424,6 @@ class TableFile(Source):
         finally:
             if is_closed:
                 self.close()
-
-    def resolved(self, roles: Roles | None, need_labels: bool = True) -> Roles:
-        """Fill in the roles that were left out, from the columns and the first rows."""
-        roles = Roles() if roles is None else roles
-        # Explicit features need no look at the cells.
-        numbers = () if roles.features is not None else self.numbers(self.is_wide(roles))
-        if numbers and any("second_probability" in name for name in self.columns):
-            from .annotated import answer_columns
-
-            # What annotate has written is no feature.
-            answers = answer_columns(self.columns)
-            numbers = [name for name in numbers if name not in answers]
-        return roles.resolved(self.path, self.columns, numbers, need_labels)
-
-    def peek(self, roles: Roles | None = None, *, need_labels: bool = True) -> Peek:
-        """Find out how the table would be read; see `peek`."""
-        roles = self.resolved(roles, need_labels)
-        is_wide = self.is_wide(roles)
-        return Peek(self.path, self.format, list(self.columns), roles, self.n_rows, is_wide)
-
-    def read(
-        self,
-        roles: Roles | None = None,
-        *,
-        need_labels: bool = True,
-        progress: Progress | None = None,
-        chunk_bytes: int = CHUNK_BYTES,
-    ) -> BagTable:
-        """Read the table in two passes; see `read_table`."""
-        roles = self.resolved(roles, need_labels)
-        if self.is_wide(roles):
-            from .wide import WideScan as Scan
-        else:
-            from .scan import Scan
-        scan = Scan(self, roles)
-        chunks = self.chunks(texts=scan.columns, chunk_bytes=chunk_bytes)
-        for first, table in counted(chunks, progress, self.n_rows):
-            scan.add(first, table)
-        rows, offsets = scan.finish()
-        listed_labels = None
-        if roles.label_table is not None:
-            from .label_table import read_label_table
-
-            with open_source(roles.label_table, TABLES) as second:
-                listed_labels = read_label_table(second, scan)
-        labels = scan.label_sets(listed_labels)
-        features = roles.features or ()
-        X = np.empty((rows.size, len(features)), self.dtype(features))
-        chunks = self.chunks(numbers=features, chunk_bytes=chunk_bytes)
-        for first, table in counted(chunks, progress, scan.n_rows):
-            scan.put_features(X, first, table)
-        known, names = scan.instance_labels(), list(features)
-        bags = Bags(X, offsets, scan.ids(), known, names, rows)
-        return BagTable(self.path, roles, bags, labels, rows, scan.n_rows, self)
 
 
 def counted(

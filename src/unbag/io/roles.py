@@ -19,11 +19,25 @@ USUAL = {
     "start": "start",
     "end": "end",
 }
+#: Roles that a model remembers for the tables to come.
+REMEMBERED = (
+    "bag", "labels", "unknown", "label_columns", "embedding", "carry", "delimiter", "media",
+    "start", "end", "missing_values",
+)  # fmt: skip
+# Where labels come from, and what may be given beside it.
+LABEL_SOURCES = {
+    "labels": (), "label_table": ("label_columns",), "label_columns": ("label_table",),
+}  # fmt: skip
 # The number of an instance within its bag, as written for formats that have no rows.
 NUMBER = "instance"
 
-ONE_COLUMN = ("bag", "labels", "unknown", "instance_labels", "instance_id", "media", "start", "end")
-MANY_COLUMNS = ("features", "carry")
+ONE_COLUMN = (
+    "bag", "labels", "unknown", "embedding", "instance_labels", "instance_id", "media", "start",
+    "end",
+)  # fmt: skip
+MANY_COLUMNS = ("label_columns", "features", "carry")
+#: What becomes of a feature that has no value in a row.
+MISSING_VALUES = ("mean", "drop")
 
 UNKNOWN_MARK = "?"
 # Characters of a bag's or class's name, and of a cell of labels: far more than anybody types.
@@ -50,10 +64,20 @@ class Roles:
     label_table : str or path, optional
         A second table, in place of `labels`: columns ``bag`` and ``label``, one row per label of
         a bag; perhaps ``state``: present, unknown or absent.
+    label_columns : sequence of str, optional
+        In place of `labels`: one column per label, of 1 where the bag has it, 0 where it has not,
+        and -1 or nothing where that is not known; or patterns of such columns, as ``is_*``. The
+        label is called as its column. With `label_table` they are columns of that table, which
+        has a row per bag.
+    embedding : str, optional
+        A column of vectors, lists or text such as ``0.5,1.2,3``, whose numbers are features, all
+        of one length; where a row is a bag, of lists of vectors. By default the column of
+        vectors that there is, if it is the only one.
     features : sequence of str, optional
         The columns of numbers that describe an instance; by default, all columns of numbers that
-        have a name and no other role. In text, numbers are in the majority in such a column, as
-        far as the first 1000 rows tell; if there is something else among them, that is an error.
+        have a name and no other role, and do not look like a counter or an id; beside an
+        `embedding`, none. In text, numbers are in the majority in such a column, as far as the
+        first 1000 rows tell; if there is something else among them, that is an error.
     instance_labels : str, optional
         The column of known labels of instances; empty where the label is not known.
     instance_id : str, optional
@@ -65,6 +89,9 @@ class Roles:
         What separates labels in a cell; by default ``|``.
     media, start, end : str, optional
         The columns of the picture or recording, and of where in it the instance begins and ends.
+    missing_values : {"mean", "drop"}, optional
+        What becomes of features without a value: the mean of their column, or the row has no part
+        in its bag. By default they are an error.
 
     Examples
     --------
@@ -77,6 +104,8 @@ class Roles:
     labels: str | None = None
     unknown: str | None = None
     label_table: PathLike | None = None
+    label_columns: Sequence[str] | None = None
+    embedding: str | None = None
     features: Sequence[str] | None = None
     instance_labels: str | None = None
     instance_id: str | None = None
@@ -85,6 +114,7 @@ class Roles:
     media: str | None = None
     start: str | None = None
     end: str | None = None
+    missing_values: str | None = None
 
     def __post_init__(self) -> None:
         for name in (*ONE_COLUMN, "delimiter"):
@@ -93,6 +123,8 @@ class Roles:
                 value is None or isinstance(value, str),
                 f"The role {name} must be one name, not {value!r}.",
             )
+        if isinstance(self.label_columns, str):
+            object.__setattr__(self, "label_columns", (self.label_columns,))
         for name in MANY_COLUMNS:
             value = getattr(self, name)
             if value is not None:
@@ -104,6 +136,17 @@ class Roles:
         check(
             self.delimiter != "", "The delimiter of labels must not be empty: the usual one is '|'."
         )
+        check(
+            self.missing_values in (None, *MISSING_VALUES),
+            f"missing_values must be mean or drop, not {self.missing_values!r}.",
+        )
+        if self.label_columns is not None:
+            other = self.labels or self.unknown
+            check(
+                other is None,
+                f"Labels come from the column {other!r} or from label_columns, not from both: "
+                "leave out one.",
+            )
         if self.label_table is not None:
             object.__setattr__(self, "label_table", Path(self.label_table))
             check(
@@ -186,7 +229,8 @@ class Roles:
         for role in MANY_COLUMNS:
             if role in typed:
                 names = tuple(filter(None, map(str.strip, typed[role].split(","))))
-                check(names, f"--{role} names no column: name one, or leave out the option.")
+                option = role.replace("_", "-")
+                check(names, f"--{option} names no column: name one, or leave out the option.")
                 typed[role] = names
         return (cls() if roles is None else cls.from_toml(roles)).merged(cls(**typed))
 
@@ -208,17 +252,31 @@ class Roles:
             for field in fields(self)
             if getattr(other, field.name) not in (None, ())
         }
-        # Either source of labels, newly given, takes the place of the other.
-        if "labels" in given:
-            given.setdefault("label_table", None)
-        elif "label_table" in given:
-            given.setdefault("labels", None)
+        # A source of labels, newly given, takes the place of the others.
+        if named := given.keys() & LABEL_SOURCES.keys():
+            for source, beside in LABEL_SOURCES.items():
+                if not named & {source, *beside}:
+                    given[source] = None
+            if "label_columns" in given:
+                given.setdefault("unknown", None)
         return replace(self, **given)
 
+    def remembered(self) -> dict[str, Any]:
+        """Return what a model keeps of the roles of its table, for the tables to come."""
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name in REMEMBERED
+            # Columns of labels in a second table say nothing of other tables.
+            if (value := getattr(self, name))
+            and not (name == "label_columns" and self.label_table is not None)
+        }
+
     def columns(self) -> list[tuple[str, str]]:
-        """List the pairs of role and column."""
+        """List the pairs of role and column; labels of a second table have none in this one."""
         single = [(role, getattr(self, role)) for role in ONE_COLUMN]
-        several = [(role, name) for role in MANY_COLUMNS for name in getattr(self, role) or ()]
+        here = [role for role in MANY_COLUMNS
+                if role != "label_columns" or self.label_table is None]  # fmt: skip
+        several = [(role, name) for role in here for name in getattr(self, role) or ()]
         return [(role, name) for role, name in [*single, *several] if name is not None]
 
     def resolved(
@@ -227,7 +285,7 @@ class Roles:
         columns: Sequence[str],
         numbers: Collection[str],
         need_labels: bool = True,
-    ) -> Self:
+    ) -> "Roles":
         """Fill in what was left out, and check that every column is there.
 
         Parameters
@@ -253,7 +311,7 @@ class Roles:
         >>> roles.features, roles.labels
         (('pitch',), 'labels')
         """
-        given = self if self.delimiter is not None else replace(self, delimiter=DELIMITER)
+        given: Roles = replace(self, delimiter=self.delimiter or DELIMITER)
         if given.label_table is not None:
             second = Path(given.label_table)
             check(
@@ -265,11 +323,16 @@ class Roles:
             for role in ("labels", "unknown"):
                 if getattr(given, role) not in columns:
                     given = replace(given, **{role: None})
+        if given.label_columns is not None and given.label_table is None:
+            from .label_columns import with_label_columns
+
+            given = with_label_columns(given, path, columns, need_labels)
         for role, column in given.columns():
             check_column(path, column, columns, role)
         taken = {column for _, column in given.columns()}
         for role, column in USUAL.items():
-            superseded = role == "labels" and given.label_table is not None
+            elsewhere = given.label_table is not None or given.label_columns is not None
+            superseded = role == "labels" and elsewhere
             # Seconds are carried, lest they become features: that is no other role.
             is_carried = role in ("start", "end") and column in given.carry
             free = getattr(given, role) is None and (column not in taken or is_carried)
@@ -282,16 +345,19 @@ class Roles:
             raise DataError(
                 f"{path}: which column names the bag of each row? Name one of {listed(columns)}."
             )
-        if need_labels and given.labels is None and given.label_table is None:
+        if need_labels and not any(getattr(given, source) for source in LABEL_SOURCES):
             raise DataError(
-                f"{path} has no labels: name the column that holds those of the bag, or a second "
-                f"table with columns bag and label. Its columns are {listed(columns)}."
+                f"{path} has no labels: name the column that holds those of the bag, one column "
+                "per label, or a second table with columns bag and label. Its columns are "
+                f"{listed(columns)}."
             )
-        if given.features is None:
+        if given.embedding is not None:
+            given = replace(given, features=given.features or ())
+        elif given.features is None:
             taken = {column for _, column in given.columns()} | {NUMBER}
             found = [name for name in columns if name in numbers and name not in taken]
             given = replace(given, features=[name for name in found if name.strip()])
-        if not given.features:
+        if not given.features and given.embedding is None:
             raise DataError(
                 f"{path} has no column of numbers left to be a feature: add one, or name them. Its "
                 f"columns are {listed(columns)}."

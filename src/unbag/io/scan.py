@@ -5,6 +5,7 @@ length of its bag's name and labels. Then the place of every row among the bags 
 second pass puts its features there at once: memory holds the features and one chunk.
 """
 
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
@@ -55,7 +56,13 @@ class Scan:
         self.label_columns: list[LabelColumn] = [
             LabelColumn(self, name, unknown) for name, unknown in given if name is not None
         ]
+        self.state_columns: list[Any] = []
+        if roles.label_columns is not None and roles.label_table is None:
+            from .label_columns import StateColumn
+
+            self.state_columns = [StateColumn(self, name) for name in roles.label_columns]
         names = [roles.bag, roles.labels, roles.unknown, roles.instance_labels, roles.instance_id]
+        names += [column.name for column in self.state_columns]
         self.columns: list[str] = [name for name in names if name is not None]
 
     def add(self, first: int, table: pa.Table) -> None:
@@ -67,10 +74,22 @@ class Scan:
             fault = "the instance has no id: fill it in, or do without this column."
             self.instance_ids.append(self._filled(first, table, self.roles.instance_id, fault))
 
+    @property
+    def n_bags(self) -> int:
+        """Bags that have appeared so far."""
+        return len(self.code_of_bag)
+
     def _add_bags(self, first, table):
         """Take in names and labels of bags; return the code of each row's bag."""
         fault = "the row names no bag: fill it in, or remove the row."
-        values, indices = factorized(self._filled(first, table, self.roles.bag, fault))
+        codes = self._bag_codes(first, self._filled(first, table, self.roles.bag, fault))
+        for labels in [*self.label_columns, *self.state_columns]:
+            labels.add(first, codes, spelt_out(table.column(labels.name)))
+        return codes
+
+    def _bag_codes(self, first, column):
+        """Return the numbers of the bags of a chunk, which may lie anywhere."""
+        values, indices = factorized(column)
         self._check_lengths(first, self.roles.bag, values, indices)
         n_known = len(self.code_of_bag)
         codes = [self.code_of_bag.setdefault(value, len(self.code_of_bag)) for value in values]
@@ -79,8 +98,6 @@ class Scan:
         _, firsts = np.unique(codes[new], return_index=True)
         self.first_row_of_bag.extend((first + new[firsts]).tolist())
         self.bag_codes.append(codes)
-        for labels in self.label_columns:
-            labels.add(first, codes, spelt_out(table.column(labels.name)))
         return codes
 
     def _filled(self, first, table, name, fault):
@@ -148,6 +165,21 @@ class Scan:
             f"the id of {self.source.place(int(before))}: every instance needs its own."
         )
 
+    @property
+    def feature_columns(self) -> dict[str, Sequence[str]]:
+        """What the second pass reads, as `Table.chunks` wants to be asked."""
+        return {"numbers": self.roles.features}
+
+    @property
+    def feature_names(self) -> list[str]:
+        """Names of the features, once they have been read."""
+        return list(self.roles.features)
+
+    def empty_features(self) -> NDArray[Any]:
+        """Return an array for the features of all instances."""
+        features = self.roles.features
+        return np.empty((self.rows.size, len(features)), self.source.dtype(features))
+
     def put_features(self, X: NDArray[Any], first: int, table: pa.Table) -> None:
         """Put a chunk of features where they belong.
 
@@ -161,14 +193,24 @@ class Scan:
         """
         check_same(self.source.path, first + table.num_rows <= self.n_rows)
         chunk = np.empty((table.num_rows, X.shape[1]), X.dtype)
+        self._fill(chunk, first, table)
+        X[self.place_of_row[first : first + len(chunk)]] = chunk
+
+    def _fill(self, chunk, first, table):
+        """Read the features of a chunk's rows, and check that they are finite."""
         for position, name in enumerate(self.roles.features):
-            chunk[:, position] = float_array(table.column(name), X.dtype)
-        found = first_nonfinite(chunk)
+            chunk[:, position] = float_array(table.column(name), chunk.dtype)
+        found = self._first_fault(chunk)
         if found is not None:
             name = self.roles.features[found.column]
             value = table.column(name)[found.row].as_py()
             raise self.source.bad_number(first + found.row, name, value)
-        X[self.place_of_row[first : first + len(chunk)]] = chunk
+
+    def _first_fault(self, chunk):
+        """Find a number that is not finite; a missing one only where none may be missing."""
+        if self.roles.missing_values is None:
+            return first_nonfinite(chunk)
+        return first_nonfinite(np.where(np.isnan(chunk), 0, chunk))
 
     def ids(self) -> list[Any]:
         """Return the names of the bags, in the order in which they appear."""
@@ -181,21 +223,33 @@ class Scan:
         codes = np.concatenate(self.label_codes)[self.rows]
         return np.array([*self.code_of_label, None], dtype=object)[codes]
 
-    def label_sets(self, listed_labels: list[frozenset[str | Unknown]] | None) -> LabelSets | None:
+    def label_sets(
+        self, listed_labels: list[frozenset[str | Unknown]] | LabelSets | None
+    ) -> LabelSets | None:
         """Return the label sets of the bags; None if the table has no labels.
 
         Parameters
         ----------
-        listed_labels : list of frozenset, or None
+        listed_labels : list of frozenset, LabelSets or None
             Those of a second table, if there is one.
         """
+        if self.state_columns:
+            from .label_columns import joined_columns
+
+            return joined_columns(self.source.path, self.state_columns)
+        if isinstance(listed_labels, LabelSets):
+            return listed_labels
         if listed_labels is None and self.roles.labels is None:
             return None
         parts = [column.sets() for column in self.label_columns]
         if listed_labels is not None:
             parts.append(listed_labels)
+        return self._joined_label_sets(parts, self.first_row_of_bag)
+
+    def _joined_label_sets(self, parts, rows):
+        """Join what several columns say of the same bags, which begin in some rows."""
         sets = [frozenset().union(*members) for members in zip(*parts, strict=True)]
-        for row, members in zip(self.first_row_of_bag, sets, strict=True):
+        for row, members in zip(rows, sets, strict=True):
             refuse(
                 (name for name in members if Unknown(name) in members),
                 lambda name, row=row: (
@@ -229,7 +283,7 @@ class LabelColumn:
         values, indices = factorized(column)
         numbers = [self._code_of_cell(value, first, values, indices) for value in values]
         codes = np.array(numbers, np.int32)[indices]
-        missing = len(self.scan.code_of_bag) - self.code_of_bag.size
+        missing = self.scan.n_bags - self.code_of_bag.size
         self.code_of_bag = np.append(self.code_of_bag, np.full(missing, -1, np.int32))
         new = np.flatnonzero(self.code_of_bag[bags] < 0)[::-1]
         # Backwards, because of several assignments the last one stays: that of the first row.
@@ -257,8 +311,12 @@ class LabelColumn:
 
     def sets(self) -> list[frozenset[str | Unknown]]:
         """Return the label set of each bag."""
+        return self.sets_of(slice(None))
+
+    def sets_of(self, bags: NDArray[np.intp] | slice) -> list[frozenset[str | Unknown]]:
+        """Return the label sets of some bags."""
         known = list(self.code_of_set)
-        return [known[code] for code in self.code_of_bag]
+        return [known[code] for code in self.code_of_bag[bags]]
 
 
 # Columns.

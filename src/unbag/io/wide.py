@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from unbag._checks import bag_of, first_nonfinite
+from unbag._checks import bag_of
 from unbag._files import DataError, refuse
 from unbag.bags import offsets_of
 
@@ -21,11 +21,13 @@ class WideScan(Scan):
     def __init__(self, source: Any, roles: Roles):
         super().__init__(source, roles)
         self.sizes: list[NDArray[np.intp]] = []
-        self.columns: list[str] = list(dict.fromkeys([*self.columns, self.roles.features[0]]))
+        # By its lists the sizes of the bags are known.
+        self.sized_by: str = self.roles.embedding or self.roles.features[0]
+        self.columns: list[str] = list(dict.fromkeys([*self.columns, self.sized_by]))
 
     def add(self, first: int, table: pa.Table) -> None:
         """Take in a chunk whose first row is at position `first`."""
-        n_known = len(self.code_of_bag)
+        n_known = self.n_bags
         codes = self._add_bags(first, table)
         refuse(
             np.flatnonzero(codes != np.arange(n_known, n_known + codes.size)),
@@ -35,7 +37,7 @@ class WideScan(Scan):
                 "columns has one row per bag."
             ),
         )
-        sizes = self._list_sizes(first, self.roles.features[0], table)
+        sizes = self._list_sizes(first, self.sized_by, table)
         self.sizes.append(sizes)
         if self.roles.instance_labels is not None:
             self._check_sizes(first, self.roles.instance_labels, table, sizes)
@@ -67,7 +69,7 @@ class WideScan(Scan):
             self._check_sizes(first, name, table, np.diff(bounds))
             flat[name] = pc.list_flatten(table.column(name))
             chunk[:, position] = float_array(flat[name], X.dtype)
-        found = first_nonfinite(chunk)
+        found = self._first_fault(chunk)
         if found is not None:
             row = bag_of(bounds - bounds[0], found.row)
             name = self.roles.features[found.column]
@@ -94,7 +96,7 @@ class WideScan(Scan):
             np.flatnonzero(found != sizes),
             lambda row: (
                 f"{self.at(first + row, name)}: the list has {found[row]} entries, but "
-                f"that of {self.roles.features[0]!r} has {sizes[row]}: a bag has as many as it has "
+                f"that of {self.sized_by!r} has {sizes[row]}: a bag has as many as it has "
                 "instances."
             ),
         )

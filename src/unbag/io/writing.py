@@ -30,10 +30,8 @@ from unbag.labels import LabelSets
 from .annotated import marked_metadata
 from .arff import write_arff
 from .arrays import OWN_COLUMNS, feature_names, long_chunks
-from .arrow import ArrowFile
 from .bag_table import CHUNK_BYTES, BagTable, Progress
 from .categories import with_shared_categories
-from .csv import DelimitedFile
 from .csv_writing import compressed, in_file_order, write_text
 from .mat import write_mat
 from .npz import write_npz
@@ -145,7 +143,7 @@ def write_rows(
     check_format(path, TABLES)
     columns = _checked(table, columns)
     delimited = suffix_of(path) in DELIMITED
-    if isinstance(table.source, DelimitedFile) and delimited:
+    if is_text(table) and delimited:
         write_text(table, path, columns, progress, chunk_bytes)
         return
     check(
@@ -155,7 +153,7 @@ def write_rows(
     metadata = getattr(getattr(table.source, "schema", None), "metadata", None)
     metadata = marked_metadata(metadata, columns, annotated or {})
     chunks = _with_columns(table, columns, metadata, chunk_bytes)
-    if isinstance(table.source, ArrowFile):
+    if table.source is not None and not is_text(table):
         chunks = with_shared_categories(table.source, chunks)
     chunks = counted(chunks, progress, table.n_rows)
     compression = "snappy" if table.source is None else table.source.compression
@@ -240,6 +238,11 @@ def row_groups(path: PathLike, chunks: Iterable[pa.Table]) -> Iterator[pa.Table]
 # New columns.
 
 
+def is_text(table: BagTable) -> bool:
+    """Return whether a table comes from files of delimited text."""
+    return table.source is not None and table.source.is_text
+
+
 def own_columns(table: BagTable) -> list[str]:
     """Return the columns that a table has before there are new ones.
 
@@ -312,22 +315,18 @@ def _with_columns(table, columns, metadata, chunk_bytes):
     """Yield the rows of the file with the new columns: the first row's position, and a table."""
     if table.source is None:
         chunks = long_chunks(table.bags, table.labels, table.roles.delimiter)
-    elif isinstance(table.source, DelimitedFile):
+    elif is_text(table):
         names, features = table.source.columns, table.roles.features
         texts = [name for name in names if name not in features]
         chunks = table.source.chunks(texts, features, chunk_bytes)
         chunks = ((first, chunk.select(names)) for first, chunk in chunks)
     else:
         chunks = table.source.chunks(table.source.columns, chunk_bytes=chunk_bytes)
-    if not table.is_wide:
-        columns = {name: in_file_order(table, column) for name, column in columns.items()}
+    columns = _in_rows(table, columns)
     n_rows = 0
     for first, chunk in chunks:
         for name, column in columns.items():
-            if table.is_wide:
-                part = _lists(table, column, first, chunk.num_rows)
-            else:
-                part = column.slice(first, chunk.num_rows)
+            part = column.slice(first, chunk.num_rows)
             if name in chunk.column_names:
                 chunk = chunk.set_column(chunk.column_names.index(name), name, part)
             else:
@@ -337,7 +336,34 @@ def _with_columns(table, columns, metadata, chunk_bytes):
     check_same(table.path, n_rows == table.n_rows)
 
 
-def _lists(table, column, first, n_rows):
-    offsets = table.bags.offsets[first : first + n_rows + 1]
-    values = column.slice(offsets[0], offsets[-1] - offsets[0])
-    return pa.ListArray.from_arrays(pa.array(offsets - offsets[0], pa.int32()), values)
+def columns_of_rows(
+    table: BagTable, columns: Mapping[str, ArrayLike], *, per_bag: bool = False
+) -> dict[str, pa.Array]:
+    """Put new columns from the order of the bags into that of the table's rows.
+
+    Parameters
+    ----------
+    table : BagTable
+    columns : dict of str to array-like of shape (n_instances,), or (n_bags,)
+    per_bag : bool, default=False
+        Whether there is a value per bag, for all of its rows.
+
+    Returns
+    -------
+    dict of str to pyarrow.Array of shape (n_rows,)
+        Of lists where a row is a bag, unless there is a value per bag; null where a row was
+        dropped.
+    """
+    if per_bag and table.is_wide:
+        return {name: arrow_array(name, each, len(table.bags)) for name, each in columns.items()}
+    if per_bag:
+        sizes = table.bags.sizes
+        columns = {name: np.repeat(np.asarray(each), sizes) for name, each in columns.items()}
+    return _in_rows(table, _checked(table, columns))
+
+
+def _in_rows(table, columns):
+    if not table.is_wide:
+        return {name: in_file_order(table, column) for name, column in columns.items()}
+    offsets = pa.array(table.bags.offsets, pa.int32())
+    return {name: pa.ListArray.from_arrays(offsets, column) for name, column in columns.items()}

@@ -13,6 +13,7 @@ read is trusted no further than its form has been checked. `save` makes the head
 `unbag.models.kinds` says how what the model has learnt becomes JSON and arrays.
 """
 
+import copy
 import hashlib
 import json
 import os
@@ -51,6 +52,9 @@ HEADER = {
     "format": int, "kind": str, "versions": dict, "features": dict, "classes": list | None,
     "steps": list, "training": dict, "notes": list, "info": dict, "model": dict,
 }  # fmt: skip
+# What a model knows of the columns of tables, and of how its settings were chosen, stands in the
+# header, for people to read, under these names.
+IN_HEADER = {"roles_": "roles", "tuning_": "tuning"}
 # How other files begin that come under a wrong name.
 BEGINNINGS = {
     b"PK": "a ZIP archive", b"\x1f\x8b": "a gzip archive", b"\x93NUMPY": "a NumPy array",
@@ -74,8 +78,9 @@ def save(model: Any, path: str | os.PathLike[str], info: dict[str, Any] | None =
     path : str or path-like
         An old file there is replaced when the new one is complete, and else stays as it was.
     info : dict, optional
-        Facts to keep with the model, of what JSON can hold, such as the roles of the columns of
-        the table that it was fitted to; `unbag.models.read_header` gives them back.
+        Facts to keep with the model, of what JSON can hold; `unbag.models.read_header` gives them
+        back. The roles of the columns of the table that it was fitted to, and what `unbag.tune` has
+        tried, are kept anyway.
 
     Raises
     ------
@@ -87,8 +92,10 @@ def save(model: Any, path: str | os.PathLike[str], info: dict[str, Any] | None =
         raise ModelFileError(f"The model is {described_type(model)}: save a model of unbag.")
     check_is_fitted(model)
     encoder = Encoder()
+    bare = copy.copy(model)
+    known = {said: vars(bare).pop(name) for name, said in IN_HEADER.items() if name in vars(model)}
     try:
-        tree = encoder.encode(model, "")
+        tree = encoder.encode(bare, "")
     except OutOfRangeError as error:
         raise ModelFileError(
             f"The model cannot be saved: {error}. Scale the features down, and fit it again."
@@ -119,7 +126,7 @@ def save(model: Any, path: str | os.PathLike[str], info: dict[str, Any] | None =
             if _is_statistic(name, value)
         },
         "notes": encoder.notes,
-        "info": _checked_info({} if info is None else info),
+        "info": _checked_info(known | ({} if info is None else info)),
         "model": tree,
     }
     write(path, header, encoder.arrays)

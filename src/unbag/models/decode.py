@@ -17,7 +17,7 @@ from unbag.bags import Bags
 from unbag.labels import LabelSets
 
 from . import container
-from .container import first_learnt, one_line
+from .container import IN_HEADER, first_learnt, one_line
 from .kinds import KINDS, ModelFileError, Range
 
 # Beyond this many features a model is not tried out, as the one instance would be too large.
@@ -95,6 +95,9 @@ def load_with_header(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]
         why = f"its values do not fit together ({type(error).__name__}: {error})"
         raise _unsound(path, header, why) from None
     del header["model"]
+    for name, said in IN_HEADER.items():
+        if isinstance(found := header["info"].get(said), dict):
+            setattr(model, name, found)
     return model, header
 
 
@@ -121,6 +124,7 @@ def _try_out(model):
             _check_finite("transform", model.transform(bags).X)
             return
         n_classes = len(_checked_classes(model.classes_))
+        _check_rates(model, n_classes)
         _check_scores("decision_function", model.decision_function(bags), 1, n_classes)
         model.predict(bags)
         if hasattr(model, "predict_instances_proba"):
@@ -140,13 +144,11 @@ def _checked_classes(classes):
 
 
 def _check_rates(model, n_classes):
-    """Raise an error unless there is one rate of wrong labels for each class, if there are any."""
+    """Raise an error unless there is a rate of wrong labels for each class, where there are any."""
     for name in ("missed_", "false_"):
-        rates = getattr(model, name, None)
+        rates = first_learnt(model, name)
         if rates is not None and np.shape(rates) != (n_classes,):
-            raise ModelFileError(
-                f"{name} has the shape {np.shape(rates)}, where there are {n_classes} classes"
-            )
+            raise ModelFileError(f"{name} has shape {np.shape(rates)} for {n_classes} classes")
 
 
 def _check_scores(method, scores, n_rows, n_classes):

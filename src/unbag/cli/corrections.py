@@ -1,0 +1,85 @@
+"""Tables that annotate wrote and people corrected: labels of instances for another fit."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from unbag._files import check, refuse
+from unbag.io import BagTable, DataError, Roles
+from unbag.io.annotated import KNOWN_LABEL, known_label_column
+from unbag.io.reading import open_source
+from unbag.io.roles import label_text
+
+
+def corrected_labels(path: Path, data: BagTable) -> np.ndarray:
+    """Read known labels from a table that annotate wrote and a person corrected.
+
+    Parameters
+    ----------
+    path : Path
+        A table with a column ``known_label``, empty where the label is not known.
+    data : BagTable
+        What is fitted. Its instances are found again by their id, where there is one; else by
+        their place, as long as bags and features are the same there.
+
+    Returns
+    -------
+    ndarray of object of shape (n_instances,)
+        Labels as text; None where not known.
+    """
+    same = ("bag", "instance_id", "features", "embedding", "missing_values")
+    wanted = Roles(**{role: getattr(data.roles, role) for role in same})
+    with open_source(path) as source:
+        corrected = source.read(wanted, need_labels=False)
+        column = known_label_column(source)
+    if column is None:
+        raise DataError(
+            f"{path} has no column {KNOWN_LABEL}: fill in that column of annotate's output where "
+            "you know the label, and leave it empty elsewhere."
+        )
+    known = [label_text(value) or None for value in corrected.texts(column, "known_label")]
+    check(
+        any(known),
+        f"{path}: no label is filled in in the column {column!r}: do so, or leave "
+        "out --instance-labels.",
+    )
+    if data.roles.instance_id is not None:
+        known = by_id(known, path, corrected, data, data.roles.instance_id)
+    else:
+        check(
+            are_same(corrected, data),
+            f"{path} has other rows than {data.path}, or in another order: keep the order of the "
+            "rows, or name a column of ids by --instance-id.",
+        )
+    return np.array(known, dtype=object)
+
+
+def by_id(
+    known: Sequence[str | None], path: Path, corrected: BagTable, data: BagTable, column: str
+) -> list[str | None]:
+    """Bring known labels into the order of the table that is fitted, by a column of ids."""
+    label_of = dict(zip(corrected.texts(column), known, strict=True))
+    ids = data.texts(column)
+    refuse(
+        sorted(str(each) for each in label_of.keys() - set(ids)),
+        lambda strange: (
+            f"{path} has the {column} {strange!r}, which {data.path} does not have: "
+            "correct the id, or leave out the row."
+        ),
+    )
+    return [label_of.get(each) for each in ids]
+
+
+def are_same(corrected: BagTable, data: BagTable) -> bool:
+    """Return whether two tables hold the same instances in the same order.
+
+    Spreadsheets round numbers, so features need only be close.
+    """
+    first, second = corrected.bags, data.bags
+    return (
+        first.X.shape == second.X.shape
+        and np.array_equal(first.offsets, second.offsets)
+        and list(map(str, first.ids.tolist())) == list(map(str, second.ids.tolist()))
+        and np.allclose(first.X, second.X, rtol=1e-4, atol=1e-8)
+    )

@@ -1,0 +1,226 @@
+"""Tables that do not fit in memory: ``fit`` and ``annotate`` in blocks, and what a fit costs."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+from warnings import catch_warnings, simplefilter
+
+import numpy as np
+import typer
+
+from unbag import costs, out_of_core
+from unbag._files import DataError, check, check_output, looks_like_file, looks_like_parquet, refuse
+from unbag.costs import in_bytes
+from unbag.estimators.stored import SAMPLE_BYTES
+from unbag.fitting.solvers import interruptions_raised
+from unbag.io import BagTable, Roles
+from unbag.io.parquet_set import ParquetSet
+from unbag.io.reading import Source
+from unbag.io.stored import StoredBags
+from unbag.out_of_core.checkpoints import checkpoint_beside
+from unbag.out_of_core.fits import check_model
+from unbag.validation import refuse_unsplit
+
+from .fit import background_facts, describe_noise, facts, summarise
+from .main import messages, progress
+
+# Features that take more than this part of the memory are left on disk: a fit needs room as well.
+SHARE_OF_MEMORY = 0.5
+
+
+def stays_on_disk(table: Sequence[Path], given: Roles, in_memory: bool, on_disk: bool) -> bool:
+    """Decide whether a table is read block by block, or into memory.
+
+    Parameters
+    ----------
+    table : sequence of Path
+    given : Roles
+        As far as they are known.
+    in_memory, on_disk : bool
+        What the options ``--in-memory`` and ``--out-of-core`` say.
+
+    Returns
+    -------
+    bool
+        Without these options, whether the features would take more than half of the memory. Only
+        one Parquet file, or one folder of them, can stay on disk.
+    """
+    if in_memory and on_disk:
+        raise typer.BadParameter("choose one of --in-memory and --out-of-core")
+    if on_disk:
+        check(
+            len(table) == 1 and looks_like_parquet(table[0]),
+            f"{', '.join(map(str, table))}: --out-of-core needs Parquet, a folder of files or one: "
+            "unbag data convert makes one.",
+        )
+        return True
+    memory = costs.total_memory()
+    wanted = features_bytes(table[0], given) if len(table) == 1 else None
+    if memory is None or wanted is None:
+        return False
+    if in_memory:
+        check(
+            wanted < memory,
+            f"{table[0]}: its features would take {in_bytes(wanted)}, and there are "
+            f"{in_bytes(memory)} of memory: leave out --in-memory.",
+        )
+        return False
+    return wanted > SHARE_OF_MEMORY * memory
+
+
+def features_bytes(path: Path, given: Roles) -> int | None:
+    """Return what the features of a Parquet set would take in memory.
+
+    Parameters
+    ----------
+    path : Path
+    given : Roles
+
+    Returns
+    -------
+    int or None
+        None if it is no such set: a table in memory may be more, or its reader says what is wrong.
+    """
+    with catch_warnings():
+        # They come again when it is read.
+        simplefilter("ignore")
+        try:
+            found = ParquetSet(path)
+            roles = found.resolved(given, need_labels=False)
+        except DataError:
+            return None
+    columns = [*(roles.features or ()), *([] if roles.embedding is None else [roles.embedding])]
+    return found.values_bytes(columns, np.dtype(found.dtype(columns)).itemsize)
+
+
+def refuse_with(is_on_disk: bool, **used: bool) -> None:
+    """Refuse options that only tables in memory have.
+
+    Parameters
+    ----------
+    is_on_disk : bool
+        Whether the table stays on disk; if not, nothing is refused.
+    **used : bool
+        Whether each option was used, by its name.
+    """
+    refuse(
+        (option for option, is_used in used.items() if is_on_disk and is_used),
+        lambda option: (
+            f"{option} cannot be used out of core: use --in-memory, or leave out the option."
+        ),
+    )
+
+
+def fit_on_disk(table: Path, wanted: Roles, model: Any, output: Path, resume: bool) -> None:
+    """Fit a model to a table that stays on disk, and write it.
+
+    Parameters
+    ----------
+    table : Path
+    wanted : Roles
+    model : ORLogisticRegression
+    output : Path
+        The model file. While the fit lasts, its checkpoint lies beside it, and stays there if the
+        fit is stopped.
+    resume : bool
+        Whether to go on from that.
+    """
+    check_model(model)
+    known = wanted.instance_labels
+    check(
+        known is None or not looks_like_file(known),
+        f"{known} looks like a corrected table, which fits out of core do not take: put its labels "
+        "into a column of the set, or use --in-memory.",
+    )
+    check_output(output, *([] if table.is_dir() else [table]))
+    options = {"with_instance_labels": known is not None}
+    with progress("reading") as report:
+        stored = StoredBags(table, wanted, progress=report, **options)
+    data = table_of(stored)
+    refuse_unsplit(data)
+    checkpoint = checkpoint_beside(output)
+    with progress("fitting") as report, told_how_to_resume(checkpoint), interruptions_raised():
+
+        def heard(pace: out_of_core.Pace) -> None:
+            # Between iterations, too: one may take minutes.
+            within = min(pace.bags_since / pace.n_bags, 1.0)
+            report(pace.iteration + within, pace.max_iter, str(pace))
+
+        out_of_core.fit(
+            model, stored, instance_labels=known, checkpoint=checkpoint, resume=resume,
+            progress=heard,
+        )  # fmt: skip
+    model.roles_ = data.roles.remembered()
+    model.save(output, info={**facts(data), "background": background_facts(model)})
+    checkpoint.unlink(missing_ok=True)
+    summarise(model, data, stored.instance_labels, output)
+    if any(isinstance(rate, str) for rate in (model.missed, model.false)):
+        bags, places = stored.sample(SAMPLE_BYTES)
+        assert stored.labels is not None
+        messages.note(describe_noise(model, bags, stored.labels[places]))
+
+
+@contextmanager
+def told_how_to_resume(checkpoint: Path) -> Iterator[None]:
+    """Say that what a fit has reached is kept, if it is stopped."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if checkpoint.exists():
+            messages.note(f"What the fit has reached is in {checkpoint}: --resume goes on there.")
+        raise
+
+
+def table_of(stored: StoredBags) -> BagTable:
+    """Return stored bags as what other tables are read into, but for the features."""
+    bags: Any = stored
+    none = np.empty(0, dtype=np.intp)
+    path, n_rows = stored.table.path, stored.table.n_rows
+    return BagTable(path, stored.roles, bags, stored.labels, none, n_rows)
+
+
+def annotate_on_disk(
+    model: Any,
+    table: Path,
+    wanted: Roles,
+    output: Path,
+    use_labels: bool,
+    review: float,
+) -> None:
+    """Annotate a table that stays on disk, and say so.
+
+    Parameters
+    ----------
+    model : fitted estimator or BagPipeline
+    table : Path
+    wanted : Roles
+    output : Path
+    use_labels, review
+        As in `unbag.out_of_core.annotate`.
+    """
+    start = perf_counter()
+    with progress("reading") as report:
+        stored = StoredBags(table, wanted, need_labels=False, progress=report)
+    with progress("annotating") as report:
+        found = out_of_core.annotate(
+            model, stored, output, use_labels=use_labels, review_share=review, progress=report
+        )
+    result = {"output": str(output), **asdict(found), "seconds": perf_counter() - start}
+    del result["columns"]
+    messages.result(result)
+    how = "their bags' labels known" if found.bag_labels_used else "without bag labels"
+    messages.note(
+        f"Annotated {found.instances:,} instances of {found.bags:,} bags, {how}, of which "
+        f"{found.impossible_bags:,} have label sets that cannot be; {found.review:,} instances are "
+        f"worth a look (column {found.columns['review']}). Written to {output}."
+    )
+
+
+def show_cost(table: Path | Source, wanted: Roles, background: bool) -> None:
+    """Say what an iteration of a fit would cost: to an open table, or to one that stays on disk."""
+    data = table_of(StoredBags(table, wanted)) if isinstance(table, Path) else table.read(wanted)
+    if data.labels is not None:
+        messages.note(str(costs.cost(data.bags, data.labels, background=background)))

@@ -1,0 +1,244 @@
+"""Frames in, frames out: tables as a model needs them, and its answers as their columns.
+
+The command line reads files in the same way. Nothing here knows a model but by its methods.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils.metaestimators import available_if
+
+from unbag._files import DataError, PathLike, check_column
+from unbag._messages import listed
+from unbag.annotations import REVIEW_SHARE, annotate, predictions
+from unbag.io.annotated import annotated_frame, written_columns, written_predictions
+from unbag.io.bag_table import BagTable, Progress
+from unbag.io.reading import Source
+from unbag.io.roles import REMEMBERED, Roles
+from unbag.labels import DELIMITER, ColumnOfLabel, LabelSets
+
+
+class FrameAnswers:
+    """The methods of models that answer for frames.
+
+    Attributes
+    ----------
+    roles_ : dict
+        The roles of the columns of the table that the model was fitted to, where it was fitted to
+        one; they hold for tables to come.
+    """
+
+    @available_if(lambda model: hasattr(model, "predict_instances_proba"))
+    def annotate_frame(
+        self,
+        frame: Any,
+        *,
+        bag: str | None = None,
+        labels: str | None = None,
+        label_columns: str | Sequence[str] | None = None,
+        label_table: PathLike | None = None,
+        delimiter: str | None = None,
+        roles: Roles | None = None,
+        ignore_labels: bool = False,
+        review_share: float = REVIEW_SHARE,
+        unknown_below: float | None = None,
+    ) -> Any:
+        """Label every instance of a frame; bag labels are used if there are any.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame, polars.DataFrame, polars.LazyFrame or pyarrow.Table
+            One row per instance, in any order; or one per bag, with lists.
+        bag, labels, label_columns, label_table, delimiter
+            Roles of its columns, as in :class:`unbag.io.Roles`; by default those of the frame
+            that the model was fitted to.
+        roles : Roles, optional
+            More of them.
+        ignore_labels : bool, default=False
+            Whether to do without bag labels, even if there are any.
+        review_share : float
+            Share of the instances to flag for review.
+        unknown_below : float, optional
+            No label where the probability of the likeliest is lower.
+
+        Returns
+        -------
+        frame
+            Of the same kind, with the same rows and index, and the columns that ``unbag annotate``
+            writes: ``annotation``, ``probability``, ``second_choice``, ``second_probability``,
+            ``entropy``, ``review`` and ``known_label``. They take the place of those that were
+            written before, but for ``known_label``, which people fill in.
+        """
+        from unbag.io.frame import open_frame
+
+        given = {"bag": bag, "labels": labels, "label_columns": label_columns,
+                 "label_table": label_table, "delimiter": delimiter}  # fmt: skip
+        use_labels = not ignore_labels
+        source = open_frame(frame)
+        wanted = roles_for_model(self, source, Roles(**given).merged(roles), use_labels=use_labels)
+        written = written_columns(source, wanted)
+        data, known = read_for_model(self, source, wanted, use_labels=use_labels)
+        answers = annotate(
+            self, data.bags, known, review_share=review_share, unknown_below=unknown_below
+        )
+        # The copy of the features goes before there are new columns.
+        data = without_features(data)
+        return annotated_frame(data, answers.columns(), written)
+
+    def predict_frame(
+        self,
+        frame: Any,
+        *,
+        bag: str | None = None,
+        delimiter: str | None = None,
+        roles: Roles | None = None,
+    ) -> Any:
+        """Predict which classes occur in the bags of a frame; bag labels are not looked at.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame, polars.DataFrame, polars.LazyFrame or pyarrow.Table
+            One row per instance, in any order; or one per bag, with lists.
+        bag, delimiter
+            Roles of its columns, as in :class:`unbag.io.Roles`; by default those of the frame
+            that the model was fitted to.
+        roles : Roles, optional
+            More of them.
+
+        Returns
+        -------
+        frame
+            Of the same kind, with the same rows and index, and the columns that ``unbag predict``
+            writes, the same in all rows of a bag: ``predicted``, its labels, and the probability
+            of each class, as ``p(wren)``.
+        """
+        from unbag.io.frame import open_frame
+
+        given = Roles(bag=bag, delimiter=delimiter).merged(roles)
+        source = open_frame(frame)
+        wanted = roles_for_model(self, source, given, use_labels=False)
+        data, _ = read_for_model(self, source, wanted, use_labels=False)
+        answers = predictions(self, data.bags, data.roles.delimiter or DELIMITER)
+        data = without_features(data)
+        written = written_predictions(source.columns, list(answers))
+        return annotated_frame(data, answers, written, per_bag=True)
+
+
+def roles_for_model(model: Any, source: Source, given: Roles, *, use_labels: bool = True) -> Roles:
+    """Put roles that somebody names over those that a model remembers, for one table.
+
+    Parameters
+    ----------
+    model : estimator or BagPipeline
+        Its features are those of the table, if they have names.
+    source : Source
+        The table. What somebody names must be in it; what is remembered need not.
+    given : Roles
+        What was only carried through when the model was fitted may have a role now.
+    use_labels : bool
+        Whether bag labels are wanted; if not, their columns are carried through unread.
+
+    Returns
+    -------
+    Roles
+    """
+    known: Mapping[str, Any] = getattr(model, "roles_", None) or {}
+    remembered = Roles(**{name: known[name] for name in REMEMBERED if known.get(name)})
+    remembered = replace(remembered, features=features_beside(model, remembered.embedding))
+    present = source.columns
+    for role in ("labels", "unknown", "media", "start", "end"):
+        column = getattr(given, role)
+        if present and column is not None:
+            check_column(source.path, column, present, role)
+        if present and getattr(remembered, role) not in present:
+            remembered = replace(remembered, **{role: None})
+    # Seconds are carried, lest they become features: that is no other role.
+    seconds = {remembered.start, remembered.end}
+    given = replace(given, carry=tuple(name for name in given.carry if name not in seconds))
+    taken = {column for _, column in given.columns()}
+    carried = tuple(name for name in remembered.carry if name in present and name not in taken)
+    roles = replace(remembered, carry=carried).merged(given)
+    if not use_labels:
+        unread = {roles.labels, roles.unknown, "labels", *(roles.label_columns or ())} - {None}
+        roles = replace(roles, labels=None, unknown=None, label_table=None, label_columns=None)
+        taken = {column for _, column in roles.columns()}
+        unread = (unread - taken) & set(present)
+        roles = replace(roles, carry=(*roles.carry, *sorted(unread)))
+    return roles
+
+
+def feature_names(model: Any) -> tuple[str, ...] | None:
+    """Return the names of the features that a model expects, or None."""
+    found = getattr(model, "feature_names_in_", None)
+    return None if found is None else tuple(str(name) for name in found)
+
+
+def features_beside(model: Any, embedding: str | None) -> tuple[str, ...] | None:
+    """Return the columns of numbers that a model expects, but for the numbers of its vectors."""
+    names = feature_names(model)
+    if names is None or embedding is None:
+        return names
+    return tuple(name for name in names if not name.startswith(f"{embedding}["))
+
+
+def read_for_model(
+    model: Any,
+    source: Source,
+    roles: Roles,
+    *,
+    use_labels: bool = True,
+    progress: Progress | None = None,
+) -> tuple[BagTable, LabelSets | None]:
+    """Read a table and align its labels with the classes of a model.
+
+    Parameters
+    ----------
+    model : estimator or BagPipeline
+    source : Source
+    roles : Roles
+    use_labels : bool
+        Whether to look for bag labels at all.
+    progress : callable, optional
+
+    Returns
+    -------
+    table : BagTable
+    labels : LabelSets or None
+        None if the table has none, or they are not wanted.
+    """
+    table = source.read(roles, need_labels=False, progress=progress)
+    expected = feature_names(model)
+    found = table.bags.feature_names
+    if expected is not None and found is not None and tuple(map(str, found)) != expected:
+        missing = [name for name in expected if name not in set(map(str, found))]
+        what = f"it lacks {listed(missing)}" if missing else "their order differs"
+        raise DataError(f"{table.path} has not the features that the model was fitted on: {what}.")
+    if table.labels is None or not use_labels:
+        return table, None
+    return table, aligned(table, table.labels, model.classes_)
+
+
+def without_features(table: BagTable) -> BagTable:
+    """Return a table that still knows its bags and rows, in less memory."""
+    return replace(table, bags=table.bags.with_features(np.empty((table.bags.n_instances, 0))))
+
+
+def aligned(table: BagTable, labels: LabelSets, classes: np.ndarray) -> LabelSets:
+    """Return the label sets of a table in the classes of a model; a strange label is named."""
+    # By their text, as files have it; the classes of a model may be numbers.
+    column_of = ColumnOfLabel(map(str, classes))
+    indicator = np.zeros((len(table.bags), len(classes)), labels.indicator.dtype)
+    for states, label in zip(labels.indicator.T, labels.classes, strict=True):
+        if (column := column_of[str(label)]) >= 0:
+            indicator[:, column] = states
+        elif (states == 1).any():
+            bag = table.bags.ids[(states == 1).argmax()]
+            known = ", ".join(sorted(map(str, classes)))
+            raise DataError(
+                f"{table.path}: bag {bag} has the label {str(label)!r}, which the model was never "
+                f"shown; it knows {known}. Correct the label, fit again with it, or use "
+                "--ignore-labels."
+            )
+    return LabelSets(indicator, classes)

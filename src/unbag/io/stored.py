@@ -1,0 +1,382 @@
+"""Bags that stay in their Parquet files: what is small is known, features are read when needed."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from tempfile import TemporaryFile
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pyarrow import types
+
+from unbag._checks import first_nonfinite, value_array
+from unbag._files import TABLES, DataError, PathLike, check
+from unbag.bags import Bags
+from unbag.labels import LabelSets
+
+from .bag_table import Progress
+from .parquet_set import ParquetSet, RowReader
+from .reading import counted, open_source
+from .roles import Roles
+from .runs import RunScan, WideRunScan
+from .scan import float_array
+from .scratch import FeatureScratch, scratch_folder
+
+#: Bytes of features that are read together, as long as groups of rows allow it.
+BLOCK_BYTES = 16 << 20
+#: Rows whose columns are put side by side at a time, in the cache.
+SIDE_BY_SIDE = 4096
+
+
+class StoredBags:
+    """Bags and label sets of a Parquet set that is sorted by bag, with the features left on disk.
+
+    Parameters
+    ----------
+    path : str, path or ParquetSet
+        A folder of Parquet files, or one; see `unbag.io.parquet_set.ParquetSet`.
+    roles : Roles, optional
+        Which column is what.
+    need_labels : bool, default=True
+        As in `unbag.io.read_table`.
+    with_instance_labels : bool, default=False
+        Whether known labels of instances are read, where there are any.
+    progress : callable, optional
+        Called with the rows done so far and with their total.
+
+    Attributes
+    ----------
+    table : ParquetSet
+    roles : Roles
+        With everything filled in that was left out.
+    is_wide : bool
+        Whether a row is a bag.
+    offsets : ndarray of int of shape (n_bags + 1,)
+    labels : LabelSets or None
+        None if the set has no labels.
+    feature_names : ndarray of shape (n_features,)
+    dtype : numpy.dtype
+        Of the features: single precision on disk stays such.
+
+    Notes
+    -----
+    Memory holds the size, the id and the label set of each bag; of instances, only their known
+    labels, where these are read.
+    """
+
+    def __init__(
+        self,
+        path: PathLike | ParquetSet,
+        roles: Roles | None = None,
+        *,
+        need_labels: bool = True,
+        with_instance_labels: bool = False,
+        progress: Progress | None = None,
+    ) -> None:
+        self.table: ParquetSet = path if isinstance(path, ParquetSet) else ParquetSet(path)
+        self.roles: Roles = self.table.resolved(roles, need_labels)
+        check_stays_on_disk(self.table, self.roles)
+        self.is_wide: bool = self.table.is_wide(self.roles)
+        read = self.roles if with_instance_labels else replace(self.roles, instance_labels=None)
+        scan = (WideRunScan if self.is_wide else RunScan)(self.table, read)
+        chunks = self.table.chunks(texts=scan.columns)
+        for first, table in counted(chunks, progress, self.table.n_rows):
+            scan.add(first, table)
+        self.offsets: NDArray[np.intp] = scan.laid_out()
+        listed_labels = None
+        if self.roles.label_table is not None:
+            from .label_table import read_label_table
+
+            with open_source(self.roles.label_table, TABLES) as second:
+                listed_labels = read_label_table(second, scan)
+        self.labels: LabelSets | None = scan.label_sets(listed_labels)
+        self._ids: pa.ChunkedArray = scan.id_column()
+        self._id_values: NDArray[Any] | None = None
+        self._known: tuple[list[str], NDArray[np.int32]] | None = scan.instance_label_codes()
+        self.feature_names: NDArray[Any] = np.array(list(self.roles.features or ()))
+        self.dtype: np.dtype = np.dtype(self.table.dtype(self.feature_names.tolist()))
+        self.scratch: FeatureScratch | None = None
+        self._is_finite: NDArray[np.bool_] = np.zeros(len(self), dtype=bool)
+
+    # What bags in memory have as well.
+
+    def __len__(self) -> int:
+        return self.offsets.size - 1
+
+    @property
+    def sizes(self) -> NDArray[np.intp]:
+        """Number of instances in each bag, of shape (n_bags,); made anew each time."""
+        return np.diff(self.offsets)
+
+    @property
+    def n_instances(self) -> int:
+        """Number of instances in all bags together."""
+        return int(self.offsets[-1])
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of an instance."""
+        return self.feature_names.size
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The pair (n_bags, n_features)."""
+        return len(self), self.n_features
+
+    @property
+    def ids(self) -> NDArray[Any]:
+        """Names of the bags, of shape (n_bags,); as long as nobody asks, they are not there."""
+        if self._id_values is None:
+            whole = types.is_integer(self._ids.type)
+            self._id_values = self._ids.to_numpy() if whole else value_array(self._ids.to_pylist())
+        return self._id_values
+
+    @property
+    def rows(self) -> NDArray[np.intp]:
+        """The row that each instance stands in, of shape (n_instances,): bags are sorted."""
+        if self.is_wide:
+            return np.repeat(np.arange(len(self)), self.sizes)
+        return np.arange(self.n_instances)
+
+    @property
+    def instance_labels(self) -> NDArray[np.object_] | None:
+        """Known labels of instances, of shape (n_instances,), None where there is none."""
+        if self._known is None:
+            return None
+        names, codes = self._known
+        return np.array([*names, None], dtype=object)[codes]
+
+    @property
+    def feature_bytes(self) -> int:
+        """What the features would take in memory."""
+        return self.n_instances * self.n_features * self.dtype.itemsize
+
+    # Features.
+
+    @contextmanager
+    def decoded_once(self, folder: PathLike | Literal["auto"] | None = "auto") -> Iterator[None]:
+        """Keep features as they are decoded, in a temporary file, for as long as the context lasts.
+
+        Parameters
+        ----------
+        folder : str, path, "auto" or None
+            Where; "auto" is a folder for temporary files, if there is room, and if compression
+            saves less than half of it. None is nowhere.
+        """
+        if folder == "auto":
+            columns = self.feature_names.tolist()
+            folder = scratch_folder(self.feature_bytes, self.table.packed_bytes(columns))
+        if folder is None:
+            yield
+            return
+        # It has no name, and is gone even when the process is killed.
+        with TemporaryFile(dir=folder, prefix=".unbag-") as file:
+            self.scratch = FeatureScratch(file, self.offsets, self.n_features, self.dtype)
+            try:
+                yield
+            finally:
+                self.scratch = None
+
+    def block_of(self, bags: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return which block of the files the first row of some bags lies in.
+
+        A block is a group of rows, several small ones, or a part of a large one: what is read
+        together.
+
+        Parameters
+        ----------
+        bags : ndarray of int of shape (n,)
+
+        Returns
+        -------
+        ndarray of int of shape (n,)
+        """
+        rows = bags if self.is_wide else self.offsets[bags]
+        return np.searchsorted(self._block_ends(), rows, side="right")
+
+    def _block_ends(self):
+        n_rows = self.table.n_rows
+        row_bytes = max(self.feature_bytes / n_rows, 1.0)
+        wanted = max(int(BLOCK_BYTES / row_bytes), 1)
+        ends, last = [], 0
+        for end in np.concatenate([part.group_ends for part in self.table.parts]).tolist():
+            # Groups of rows are small or large as their writer liked.
+            while end - last > 2 * wanted:
+                last += wanted
+                ends.append(last)
+            if end - last >= wanted:
+                last = end
+                ends.append(last)
+        return np.array(ends, dtype=np.int64)
+
+    def reader(self) -> "FeatureReader":
+        """Return what reads features: one for each pass, and for each thread."""
+        return FeatureReader(self)
+
+    def bags(self, first: int, last: int, reader: "FeatureReader | None" = None) -> Bags:
+        """Read some bags, from `first` to before `last`, into memory.
+
+        Parameters
+        ----------
+        first, last : int
+        reader : FeatureReader, optional
+            That has read the bags before them.
+
+        Returns
+        -------
+        Bags
+        """
+        X = (self.reader() if reader is None else reader).read(first, last)
+        offsets = self.offsets[first : last + 1] - self.offsets[first]
+        ids = value_array(self._ids.slice(first, last - first).to_pylist())
+        return Bags(X, offsets, ids, feature_names=self.feature_names)
+
+    def sample(self, n_bytes: int) -> tuple[Bags, NDArray[np.intp]]:
+        """Read some bags into memory: whole blocks, spread evenly over the files.
+
+        Parameters
+        ----------
+        n_bytes : int
+            What their features may take. All bags are taken if these take less; and at least one
+            block is.
+
+        Returns
+        -------
+        bags : Bags
+        places : ndarray of int of shape (n_sampled_bags,)
+            Ascending.
+        """
+        runs = list(self.runs())
+        share = min(n_bytes / max(self.feature_bytes, 1), 1.0)
+        n_runs = max(int(share * len(runs)), 1)
+        chosen = [runs[i] for i in np.linspace(0, len(runs) - 1, n_runs).round().astype(int)]
+        reader = self.reader()
+        bags = Bags.concatenate(self.bags(first, last, reader) for first, last in chosen)
+        return bags, np.concatenate([np.arange(first, last) for first, last in chosen])
+
+    def runs(self) -> Iterator[tuple[int, int]]:
+        """Yield first and last (not included) of the bags that are read together, in order."""
+        cuts = np.flatnonzero(np.diff(self.block_of(np.arange(len(self))))) + 1
+        yield from zip([0, *cuts.tolist()], [*cuts.tolist(), len(self)], strict=True)
+
+
+def check_stays_on_disk(table: ParquetSet, roles: Roles) -> None:
+    """Raise an error if a role is one that only tables in memory can have.
+
+    Parameters
+    ----------
+    table : ParquetSet
+    roles : Roles
+        Resolved.
+    """
+    check(
+        roles.embedding is None,
+        f"{table.path}, column {roles.embedding!r} holds vectors, which are not read out of core: "
+        "give each of their numbers a column, or read the table into memory (--in-memory).",
+    )
+    check(
+        roles.missing_values is None,
+        f"{table.path}: missing values are not replaced or dropped out of core: do so before, or "
+        "read the table into memory (--in-memory).",
+    )
+
+
+class FeatureReader:
+    """Reads the features of bags; those that follow the last ones without going back.
+
+    Parameters
+    ----------
+    stored : StoredBags
+    """
+
+    def __init__(self, stored: StoredBags) -> None:
+        self.stored = stored
+        self._rows = RowReader(stored.table, stored.feature_names.tolist())
+
+    def read(self, first: int, last: int) -> NDArray[Any]:
+        """Read the features of the bags from `first` to before `last`.
+
+        Parameters
+        ----------
+        first, last : int
+
+        Returns
+        -------
+        ndarray of shape (n_instances, n_features)
+        """
+        stored, scratch = self.stored, self.stored.scratch
+        if scratch is not None and scratch.has(first, last):
+            return scratch.read(first, last)
+        start, stop = int(stored.offsets[first]), int(stored.offsets[last])
+        X = np.empty((stop - start, stored.n_features), stored.dtype)
+        done = 0
+        found = self._columns_of_bags(first, last) if stored.is_wide else self._columns(start, stop)
+        for columns in found:
+            put_side_by_side(X[done : done + columns[0].size], columns)
+            done += columns[0].size
+        if not stored._is_finite[first:last].all():
+            self._check_finite(X, first)
+            stored._is_finite[first:last] = True
+        if scratch is not None:
+            scratch.write(first, last, X)
+        return X
+
+    def _columns(self, start, stop):
+        """Yield arrays of the features of some rows, each an instance, batch after batch."""
+        for batch in self._rows.read(start, stop):
+            yield [float_array(column, self.stored.dtype) for column in batch.columns]
+
+    def _columns_of_bags(self, first, last):
+        """Yield arrays of the features of some rows, each a bag, batch after batch."""
+        sizes = np.diff(self.stored.offsets[first : last + 1])
+        for batch in self._rows.read(first, last):
+            own, sizes = sizes[: batch.num_rows], sizes[batch.num_rows :]
+            for name, column in zip(batch.schema.names, batch.columns, strict=True):
+                found = pc.list_value_length(column).fill_null(-1).to_numpy()
+                wrong = np.flatnonzero(found != own)
+                if wrong.size:
+                    raise self._wrong_size(first + int(wrong[0]), name, found, own, wrong[0])
+            yield [float_array(pc.list_flatten(each), self.stored.dtype) for each in batch.columns]
+            first += batch.num_rows
+
+    def _wrong_size(self, bag, name, found, own, row):
+        table = self.stored.table
+        what = "is missing" if found[row] < 0 else f"has {found[row]} entries"
+        return DataError(
+            f"{table.path}, {table.place(bag)}, column {name!r}: the list {what}, but that of "
+            f"{self.stored.feature_names[0]!r} has {own[row]}: a bag has as many as it has "
+            "instances."
+        )
+
+    def _check_finite(self, X, first):
+        stored = self.stored
+        found = first_nonfinite(X)
+        if found is None:
+            return
+        instance = int(stored.offsets[first]) + found.row
+        bag = int(np.searchsorted(stored.offsets, instance, side="right")) - 1
+        name = str(stored.feature_names[found.column])
+        cell = X[found.row, found.column]
+        # A missing value came as NaN.
+        value = None if np.isnan(cell) else float(cell)
+        if stored.is_wide:
+            entry = instance - int(stored.offsets[bag]) + 1
+            raise DataError(f"{stored.table.bad_number(bag, name, value)} It is entry {entry}.")
+        raise stored.table.bad_number(instance, name, value)
+
+
+def put_side_by_side(X: NDArray[Any], columns: list[NDArray[Any]]) -> None:
+    """Write columns into an array of rows; as many rows at a time as the cache holds.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_columns)
+    columns : list of ndarray of shape (n_rows,)
+    """
+    for start in range(0, len(X), SIDE_BY_SIDE):
+        part = X[start : start + SIDE_BY_SIDE]
+        for place, column in enumerate(columns):
+            part[:, place] = column[start : start + SIDE_BY_SIDE]

@@ -1,0 +1,170 @@
+"""Checkpoints: where a fit has got to, on disk after each iteration, so that it can go on."""
+
+import io
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+
+from unbag._files import DataError, PathLike, existing_file, unreadable, writing
+from unbag.fitting import Progress, Scale
+from unbag.union.rates import Rates
+
+#: Parameters that may change from one part of a fit to the next.
+MAY_CHANGE = ("max_iter", "tol", "callback", "verbose", "n_jobs", "warm_start", "threshold")
+
+
+@dataclass
+class Checkpoint:
+    """What a fit has reached: weights of scaled features, the scale, and the way so far.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_classes, n_features + 1)
+    scale : Scale
+    history : list of float
+        Log-likelihood after each iteration.
+    rates : Rates or None
+        How often labels are wrong, if that was learnt.
+    of : dict
+        What was fitted to what, as `describe_fit` says.
+    """
+
+    weights: np.ndarray
+    scale: Scale
+    history: list[float]
+    rates: Rates | None
+    of: dict[str, Any]
+
+    def save(self, path: PathLike) -> None:
+        """Write it to a file, whole or not at all.
+
+        Parameters
+        ----------
+        path : str or path
+        """
+        arrays: dict[str, Any] = {
+            "weights": self.weights, "shift": self.scale.shift, "scale": self.scale.scale,
+            "history": np.array(self.history), "of": np.array(json.dumps(self.of)),
+        }  # fmt: skip
+        if self.scale.centre is not None:
+            arrays["centre"] = self.scale.centre
+        if self.rates is not None:
+            arrays |= {"missed": self.rates.missed, "false": self.rates.false}
+        packed = io.BytesIO()
+        np.savez(packed, **arrays)
+        with writing(path) as file:
+            file.write(packed.getbuffer())
+
+    @classmethod
+    def load(cls, path: PathLike) -> "Checkpoint":
+        """Read what `save` has written.
+
+        Parameters
+        ----------
+        path : str or path
+
+        Returns
+        -------
+        Checkpoint
+        """
+        path = existing_file(path)
+        try:
+            # From memory: where an archive is damaged, numpy would leave the file open.
+            with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as found:
+                arrays = dict(found)
+            rates = None
+            if "missed" in arrays:
+                rates = Rates(arrays["missed"], arrays["false"])
+            scale = Scale(arrays["shift"], arrays["scale"], arrays.get("centre"))
+            of = json.loads(str(arrays["of"]))
+            return cls(arrays["weights"], scale, arrays["history"].tolist(), rates, of)
+        except OSError as error:
+            raise unreadable(path, error) from error
+        except (ValueError, KeyError, EOFError, TypeError, BadZipFile) as error:
+            raise DataError(f"{path} is no checkpoint of a fit, or a damaged one.") from error
+
+    @property
+    def progress(self) -> Progress:
+        """The same, as a solver leaves it."""
+        return Progress(self.weights, history=self.history, rates=self.rates)
+
+    def check_same(self, of: dict[str, Any], path: PathLike) -> None:
+        """Raise an error if a fit is another one than that which was left here.
+
+        Parameters
+        ----------
+        of : dict
+            The fit that is to go on.
+        path : str or path
+            Of the checkpoint.
+        """
+        for name, value in of.items():
+            if self.of.get(name) != value:
+                raise DataError(
+                    f"{path} is of another fit: {name} was {self.of.get(name)!r}, and is "
+                    f"{value!r} now. Give the same model and data, or begin anew without resuming."
+                )
+
+
+def describe_fit(model: Any, stored: Any) -> dict[str, Any]:
+    """Say what is fitted to what, as far as it must be the same for a fit to go on.
+
+    Parameters
+    ----------
+    model : ORLogisticRegression
+    stored : StoredBags
+
+    Returns
+    -------
+    dict
+        Of what JSON can hold.
+    """
+    parameters = {
+        name: np.asarray(value).tolist() if isinstance(value, np.ndarray) else value
+        for name, value in model.get_params().items()
+        if name not in MAY_CHANGE
+    }
+    of = {
+        "files": [[part.path.name, *part.state[1:3]] for part in stored.table.parts],
+        "features": stored.feature_names.tolist(),
+        "classes": [str(label) for label in stored.labels.classes.tolist()],
+        "bags": len(stored),
+        **{f"{name} of the model": value for name, value in parameters.items()},
+    }
+    return json.loads(json.dumps(of, default=str))
+
+
+@dataclass
+class KeptProgress(Progress):
+    """Where a fit has got to, and a checkpoint of it after each iteration.
+
+    Attributes
+    ----------
+    keep : callable or None
+        Called with this after each completed iteration, before `watch` is.
+    """
+
+    keep: "Callable[[KeptProgress], object] | None" = None
+
+    def completed(
+        self, weights: np.ndarray, log_likelihood: float, rates: Rates | None = None
+    ) -> bool:
+        """Note a completed iteration, keep it, and return whether to stop."""
+        watch, self.watch = self.watch, None
+        try:
+            super().completed(weights, log_likelihood, rates)
+        finally:
+            self.watch = watch
+        if self.keep is not None:
+            self.keep(self)
+        return watch is not None and bool(watch(len(self.history), self.history[-1]))
+
+
+def checkpoint_beside(output: PathLike) -> Path:
+    """Return where the checkpoint of a model lies while it is fitted."""
+    return Path(f"{output}.checkpoint")

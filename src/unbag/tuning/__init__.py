@@ -1,0 +1,147 @@
+"""Choose the settings of a model without labels of instances: by the likelihood of held-out bags.
+
+All settings of a grid are tried on one fold for a few iterations; the best third goes on with all
+folds and more iterations, the best third of these to the end. Fits are continued, not begun again.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from unbag.bags import Bags
+from unbag.labels import LabelSets
+from unbag.learning import read_for_fit
+from unbag.pipeline import bag_pipeline
+
+from .search import Search, Trial, rounds_of
+from .settings import NETWORKS, Setting, candidates, fallback_of, settings_of, unfitted
+
+__all__ = ["NETWORKS", "candidates", "settings_of", "tune", "tuned"]
+
+
+def tune(
+    table: Any,
+    y: Any = None,
+    *,
+    grid: Mapping[str, Sequence[Any]] | None = None,
+    networks: bool | None = None,
+    cv: int = 3,
+    minutes: float | None = None,
+    seed: int = 0,
+    progress: Callable[[int, int], object] | None = None,
+    **roles: Any,
+) -> Any:
+    """Choose settings by the likelihood of held-out bags, and fit a model with them.
+
+    Parameters
+    ----------
+    table : frame, path, or Bags
+        As `unbag.fit` takes it; or bags.
+    y : label sets
+        Only with bags.
+    grid : mapping from str to sequence, optional
+        What to choose from, in the place of the usual values: ``{"kernel": [None]}`` is for linear
+        models only. Names are ``context``, ``kernel``, ``dictionary``, ``background``, ``missed``,
+        ``false``, ``alpha`` and ``max_iter``, as in `unbag.fit`.
+    networks : bool, optional
+        Whether networks are among the models; by default where torch is installed and `grid` does
+        not say what linear models are chosen from.
+    cv : int, default=3
+        Number of folds.
+    minutes : float, optional
+        After so many minutes the search ends, and the best setting so far is taken, or a usual
+        one where nothing is known yet. So it is when the search is interrupted, but for the latter.
+    seed : int, default=0
+        Of the folds, the kernel's dictionary and the networks.
+    progress : callable, optional
+        Called as ``progress(n_done, n_all)``.
+    **roles
+        Roles of columns, as in `unbag.fit`, and `instance_labels`.
+
+    Returns
+    -------
+    estimator or BagPipeline
+        Fitted to all bags. Its `tuning_` is a dict: ``chosen``, the setting; ``tried``, all
+        settings with their score, the mean log-likelihood of held-out label sets, the best first;
+        ``bag_iterations``, what the search has cost; ``complete``, whether it came to its end;
+        ``folds``, their number. A model file keeps it.
+
+    Examples
+    --------
+    >>> from unbag.datasets import load_digit_bags
+    >>> digits = load_digit_bags()
+    >>> grid = {"kernel": [None], "context": [0.0], "missed": [0.0], "false": [0.0]}
+    >>> model = tune(digits.bags[:60], digits.y[:60], grid=grid)
+    >>> model.tuning_["chosen"]["background"]
+    False
+    """
+    bags, labels, known, remembered = _bags_of(table, y, roles)
+    model = tuned(
+        bags, labels, candidates(grid, networks), instance_labels=known, cv=cv, minutes=minutes,
+        seed=seed, progress=progress,
+    )  # fmt: skip
+    if remembered is not None:
+        model.roles_ = remembered
+    return model
+
+
+def tuned(
+    bags: Bags,
+    labels: Any,
+    settings: Sequence[Setting],
+    *,
+    instance_labels: np.ndarray | None = None,
+    cv: int = 3,
+    minutes: float | None = None,
+    seed: int = 0,
+    progress: Callable[[int, int], object] | None = None,
+) -> Any:
+    """Choose one of some settings, and fit a model with it to all bags.
+
+    Parameters
+    ----------
+    bags : Bags
+    labels : LabelSets
+    settings : sequence of dict
+    instance_labels : ndarray of shape (n_instances,), optional
+        Labels of instances that are known.
+    cv, minutes, seed, progress
+        As in `tune`.
+
+    Returns
+    -------
+    estimator or BagPipeline
+        With `tuning_`, as in `tune`.
+    """
+    search = Search(
+        bags, labels, settings, cv=cv, seed=seed, progress=progress,
+        seconds=None if minutes is None else 60.0 * minutes, instance_labels=instance_labels,
+    )  # fmt: skip
+    search.run(rounds_of(cv))
+    best = search.best or Trial(fallback_of(settings))
+    model = bag_pipeline(
+        unfitted(best.setting, labels.classes, seed), **best.features, random_state=seed
+    )
+    known = {} if instance_labels is None else {"instance_labels": instance_labels}
+    model.fit(bags, labels, **known)
+    model.tuning_ = {
+        "chosen": best.setting,
+        "tried": search.table(),
+        "bag_iterations": sum(trial.bag_iterations for trial in search.trials),
+        "complete": search.complete,
+        "folds": cv,
+    }
+    return model
+
+
+def _bags_of(table, y, roles):
+    """Return bags and label sets, known labels of instances, and the roles of their columns."""
+    if isinstance(table, Bags):
+        if roles:
+            raise TypeError(f"Bags have no columns: {', '.join(roles)} are for tables.")
+        return table, LabelSets.parse(y), None, None
+    if y is not None:
+        raise TypeError("y is for Bags: name the column of the labels by labels=.")
+    data, known = read_for_fit(table, **roles)
+    return data.bags, data.labels, known, data.roles.remembered()

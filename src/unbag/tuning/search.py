@@ -1,0 +1,261 @@
+"""Successive halving: many settings are tried a little, and the better ones more.
+
+============== =====================================================================
+setting        a value for each name of the grid, such as ``alpha`` or ``kernel``
+trial          a setting, its fits on the folds so far, and what held-out bags say
+bag-iterations what a search costs: iterations times training bags, of all its fits
+============== =====================================================================
+"""
+
+import itertools
+import time
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from unbag.bags import Bags
+from unbag.estimators import ORLogisticRegression
+from unbag.fitting.solvers import interruptions_raised
+from unbag.labels import LabelSets
+from unbag.model_selection import MultilabelStratifiedKFold
+from unbag.pipeline import bag_pipeline
+from unbag.union import ImpossibleBagWarning, IntractableBagWarning
+
+from .settings import MAX_ITER, OF_FEATURES, Setting, unfitted
+
+#: What a search does not warn of: the next round goes on with it, or the final fit says it.
+EXPECTED_WARNINGS = (ConvergenceWarning, ImpossibleBagWarning, IntractableBagWarning)
+
+
+class Round(NamedTuple):
+    """How far trials are taken before the best of them are chosen to go on."""
+
+    n_folds: int
+    max_iter: int
+
+
+@dataclass
+class Trial:
+    """A setting, and what is known of it.
+
+    Attributes
+    ----------
+    setting : dict
+    scores : dict from int to ndarray
+        By fold, the log-likelihood of its held-out bags, each at least log 1e-12.
+    fits : dict from int to estimator
+        By fold, the model as far as it was fitted.
+    n_iter : int
+        Of all fits together.
+    bag_iterations : int
+    """
+
+    setting: Setting
+    scores: dict[int, np.ndarray] = field(default_factory=dict)
+    fits: dict[int, Any] = field(default_factory=dict)
+    n_iter: int = 0
+    bag_iterations: int = 0
+
+    @property
+    def score(self) -> float:
+        """Mean log-likelihood of the held-out bags of all folds so far."""
+        return float(np.concatenate(list(self.scores.values())).mean())
+
+    @property
+    def features(self) -> Setting:
+        """What the features of a setting depend on."""
+        return {name: self.setting[name] for name in OF_FEATURES if name in self.setting}
+
+
+class Fold:
+    """Training bags and held-out bags, with features as a setting wants them."""
+
+    def __init__(self, train: Bags, y: LabelSets, held_out: Bags, truth: LabelSets) -> None:
+        self.train, self.y, self.held_out, self.truth = train, y, held_out, truth
+        self._kept: tuple[Any, Any] = None, None
+
+    def features(self, features: Setting, seed: int) -> tuple[Bags, Bags]:
+        """Return the bags with other features; the last ones asked for are kept."""
+        if self._kept[0] != features:
+            pipeline: Any = bag_pipeline(ORLogisticRegression(), **features, random_state=seed)
+            train, held_out = self.train, self.held_out
+            for _, step in getattr(pipeline, "steps", [None])[:-1]:
+                train = step.fit(train).transform(train)
+                held_out = step.transform(held_out)
+            self._kept = features, (train, held_out)
+        return self._kept[1]
+
+
+class Search:
+    """Successive halving over settings.
+
+    Parameters
+    ----------
+    bags : Bags
+    y : LabelSets
+    settings : sequence of dict
+    cv : int
+        Number of folds.
+    seconds : float, optional
+        After so many, the search ends.
+    seed : int
+    progress : callable, optional
+        Called as ``progress(n_done, n_all)``, in fits.
+    instance_labels : ndarray, optional
+        Labels of instances that are known.
+
+    Attributes
+    ----------
+    trials : list of Trial
+    complete : bool
+        Whether the search came to its end.
+    """
+
+    def __init__(
+        self,
+        bags: Bags,
+        y: LabelSets,
+        settings: Sequence[Setting],
+        *,
+        cv: int = 3,
+        seconds: float | None = None,
+        seed: int = 0,
+        progress: Callable[[int, int], object] | None = None,
+        instance_labels: np.ndarray | None = None,
+    ) -> None:
+        self.bags, self.y, self.seed, self.cv = bags, y, seed, cv
+        self.instance_labels = instance_labels
+        self.trials: list[Trial] = [Trial(setting) for setting in settings]
+        self.complete = False
+        self._progress = progress
+        self._deadline = None if seconds is None else time.monotonic() + seconds
+        self._n_done = 0
+
+    @cached_property
+    def folds(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Places of the training bags and of the held-out bags of each fold."""
+        splitter = MultilabelStratifiedKFold(self.cv, random_state=self.seed)
+        return list(splitter.split(self.bags, self.y))
+
+    @cached_property
+    def _of_fold(self) -> list[Fold]:
+        return [
+            Fold(self.bags[train], self.y[train], self.bags[held_out], self.y[held_out])
+            for train, held_out in self.folds
+        ]
+
+    def run(self, rounds: Iterable[Round]) -> None:
+        """Take trials through all rounds; after each, the better third of them goes on.
+
+        A stopped search (Ctrl-C, or its time is over) keeps what it has; one that is interrupted
+        before it has anything raises KeyboardInterrupt.
+        """
+        rounds = list(rounds)
+        remaining = self.trials
+        n_all = sum(-(-len(remaining) // 3**i) * round_.n_folds for i, round_ in enumerate(rounds))
+        try:
+            # A fit would keep what it has reached, and the search go on.
+            with interruptions_raised():
+                for i, round_ in enumerate(rounds):
+                    self._run_round(remaining, round_, n_all)
+                    n_kept = -(-len(remaining) // 3)
+                    if i + 1 < len(rounds):
+                        remaining = sorted(remaining, key=lambda trial: -trial.score)[:n_kept]
+            self.complete = True
+        except TimeoutError:
+            return
+        except KeyboardInterrupt:
+            if self.best is None:
+                raise
+
+    def _run_round(self, trials, round_, n_all):
+        """Bring trials to as many folds and iterations as a round asks for."""
+        by_features = sorted(trials, key=lambda trial: repr(trial.features))
+        for _, group in itertools.groupby(by_features, key=lambda trial: trial.features):
+            members = list(group)
+            for fold in range(round_.n_folds):
+                for trial in members:
+                    self._continue(trial, fold, round_.max_iter)
+                    self._n_done += 1
+                    if self._progress is not None:
+                        self._progress(min(self._n_done, n_all), n_all)
+
+    def _continue(self, trial, fold, max_iter):
+        """Fit a trial to a fold, from where it was left, and ask the held-out bags."""
+        model = trial.fits.get(fold)
+        if model is not None and model.converged_:
+            return
+        here = self._of_fold[fold]
+        train, held_out = here.features(trial.features, self.seed)
+        if model is None:
+            model = unfitted(trial.setting, here.y.classes, self.seed, is_trial=True)
+        if "warm_start" in model.get_params() and "alpha" in model.get_params():
+            most = trial.setting.get("max_iter", MAX_ITER)
+            model.set_params(max_iter=min(max_iter, most), warm_start=True)
+        model.set_params(callback=lambda *_: self._is_over())
+        known = {}
+        if self.instance_labels is not None:
+            places, _ = self.folds[fold]
+            rows = np.isin(np.repeat(np.arange(len(self.bags)), self.bags.sizes), places)
+            known["instance_labels"] = self.instance_labels[rows]
+        with warnings.catch_warnings():
+            for category in EXPECTED_WARNINGS:
+                warnings.simplefilter("ignore", category)
+            model.fit(train, here.y, **known)
+            if self._is_over():
+                raise TimeoutError
+            trial.scores[fold] = held_out_likelihood(model, held_out, here.truth)
+        model.set_params(callback=None)
+        trial.fits[fold] = model
+        trial.n_iter += model.n_iter_
+        trial.bag_iterations += model.n_iter_ * len(train) * getattr(model, "n_members", 1)
+
+    def _is_over(self):
+        return self._deadline is not None and time.monotonic() > self._deadline
+
+    @property
+    def best(self) -> Trial | None:
+        """The best of the trials that came furthest; None if none has a score."""
+        scored = [trial for trial in self.trials if trial.scores]
+        return max(scored, key=lambda trial: (len(trial.scores), trial.score), default=None)
+
+    def table(self) -> list[dict[str, Any]]:
+        """Return what was tried, the best first: settings, folds, iterations and score."""
+        scored = [trial for trial in self.trials if trial.scores]
+        scored.sort(key=lambda trial: (-len(trial.scores), -trial.score))
+        return [
+            {
+                **trial.setting,
+                "folds": len(trial.scores),
+                "iterations": trial.n_iter,
+                "log_likelihood": round(trial.score, 6),
+            }
+            for trial in scored
+        ]
+
+
+def held_out_likelihood(model: Any, bags: Bags, labels: LabelSets) -> np.ndarray:
+    """Return the log-likelihood of the label set of each bag, at least log 1e-12.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted.
+    bags : Bags
+    labels : LabelSets
+
+    Returns
+    -------
+    ndarray of shape (n_bags,)
+    """
+    return model._label_set_scores(bags, labels, np.zeros(len(bags), dtype=bool))
+
+
+def rounds_of(cv: int) -> list[Round]:
+    """List the rounds of a search with a number of folds."""
+    return [Round(1, 30), Round(cv, 100), Round(cv, MAX_ITER)]

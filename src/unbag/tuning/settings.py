@@ -1,0 +1,122 @@
+"""Settings that a search tries, and the models of them."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from unbag.estimators import ORLogisticRegression
+
+Setting = dict[str, Any]
+#: What linear models and those with a kernel are chosen from. Rates of wrong labels, one kind at a
+#: time: together they can explain everything away.
+GRID: dict[str, tuple[Any, ...]] = {
+    "context": (0.0, 0.5),
+    "kernel": (None, 0.5, 2.0),
+    "background": (False, True),
+    "missed": (0.0, "learn"),
+    "false": (0.0, "learn"),
+    "alpha": (0.03, 0.3, 3.0, 30.0),
+    "dictionary": (600,),
+    "max_iter": (1000,),
+}
+#: What networks are chosen from, where torch is installed.
+NETWORKS: dict[str, tuple[Any, ...]] = {"encoding": (None, "quantile")}
+#: Where no trial came to an end.
+FALLBACK: Setting = {
+    "context": 0.0, "kernel": None, "background": False, "missed": 0.0, "false": 0.0, "alpha": 1.0,
+}  # fmt: skip
+#: Settings that features depend on; the others are those of the model.
+OF_FEATURES = ("context", "kernel", "dictionary")
+MAX_ITER = 1000
+#: Members of a network while it is tried; that which is chosen has all.
+TRIED_MEMBERS = 2
+
+
+def settings_of(grid: Mapping[str, Sequence[Any]]) -> list[Setting]:
+    """List all settings of a grid; not more than one kind of wrong labels is learnt at a time.
+
+    Examples
+    --------
+    >>> settings_of({"alpha": [1.0, 10.0], "kernel": [None]})
+    [{'alpha': 1.0, 'kernel': None}, {'alpha': 10.0, 'kernel': None}]
+    """
+    # Model files hold settings as JSON, which knows no numbers of NumPy.
+    choices = [
+        [value.tolist() if isinstance(value, np.ndarray | np.generic) else value for value in each]
+        for each in grid.values()
+    ]
+    settings = [dict(zip(grid, values, strict=True)) for values in itertools.product(*choices)]
+    return [
+        setting
+        for setting in settings
+        if not (setting.get("missed") == setting.get("false") == "learn")
+    ]
+
+
+def candidates(
+    grid: Mapping[str, Sequence[Any]] | None = None, networks: bool | None = None
+) -> list[Setting]:
+    """List the settings that a search tries: those of linear models and kernels, and of networks.
+
+    Parameters
+    ----------
+    grid, networks
+        As in `tune`.
+    """
+    grid = grid or {}
+    if strange := [name for name in grid if name not in GRID]:
+        raise ValueError(f"grid has no {strange[0]!r}: its names are {', '.join(GRID)}.")
+    settings = settings_of({**GRID, **grid})
+    if networks or (networks is None and not grid and find_spec("torch") is not None):
+        settings += settings_of(NETWORKS)
+    return settings
+
+
+def fallback_of(settings: Sequence[Setting]) -> Setting:
+    """Return what is taken of some settings where none was tried: usual values, if they allow it.
+
+    Examples
+    --------
+    >>> fallback_of(settings_of({**GRID, "kernel": [2.0]}))["kernel"]
+    2.0
+    """
+    kind = [setting for setting in settings if setting.keys() == settings[0].keys()]
+    chosen = {}
+    for name, first in settings[0].items():
+        values = list({repr(setting[name]): setting[name] for setting in kind}.values())
+        is_free = name in FALLBACK and (FALLBACK[name] in values or tuple(values) == GRID[name])
+        chosen[name] = FALLBACK[name] if is_free else first
+    return chosen
+
+
+def unfitted(setting: Setting, classes: ArrayLike, seed: int, *, is_trial: bool = False) -> Any:
+    """Build the model of a setting, without what makes its features.
+
+    Parameters
+    ----------
+    setting : dict
+    classes : array-like of shape (n_classes,)
+        All classes, so that folds agree on them.
+    seed : int
+    is_trial : bool
+        Whether it is to be tried only, which may be cheaper.
+
+    Returns
+    -------
+    estimator
+    """
+    own: dict[str, Any] = {
+        name: value for name, value in setting.items() if name not in OF_FEATURES
+    }
+    if "encoding" not in setting:
+        scaled = not setting["context"] and setting["kernel"] is None
+        return ORLogisticRegression(**own, classes=classes, scaling="standard" if scaled else None)
+    from unbag.torch import ORNetwork
+
+    if is_trial:
+        own["n_members"] = TRIED_MEMBERS
+    return ORNetwork(**own, classes=classes, random_state=seed)

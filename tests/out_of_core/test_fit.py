@@ -1,0 +1,316 @@
+"""Fits to Parquet sets: the same as in memory, with a few blocks of features at a time."""
+
+import tracemalloc
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from unbag import Bags, ORLogisticRegression, out_of_core
+from unbag.fitting import StreamedTraining
+from unbag.io import DataError, Roles
+from unbag.io.scratch import scratch_folder
+from unbag.io.stored import FeatureReader, StoredBags
+from unbag.union import UnionProblem
+
+from .conftest import wide
+
+pytestmark = pytest.mark.filterwarnings("ignore:The fit has not converged")
+
+
+def agree(model, other, atol=1e-6):
+    np.testing.assert_allclose(model.coef_, other.coef_, atol=atol)
+    np.testing.assert_allclose(model.intercept_, other.intercept_, atol=atol)
+    assert model.classes_.tolist() == other.classes_.tolist()
+    assert model.feature_names_in_.tolist() == other.feature_names_in_.tolist()
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("solver", ["lbfgs", "em"])
+@pytest.mark.parametrize("shape", ["long", "wide"])
+def test_coefficients_are_those_of_a_fit_in_memory(solver, dtype, shape, coloured, write):
+    data = coloured(dtype=dtype)
+    table = wide(data) if shape == "wide" else data.table
+    # A file of one row, a bag that goes on in the next file, and groups of rows that cut bags.
+    folder = write(table, cuts=(101, 102, 200), row_group_size=37)
+    model = ORLogisticRegression(solver=solver, max_iter=40)
+    found = out_of_core.fit(ORLogisticRegression(solver=solver, max_iter=40), folder)
+    model.fit(data.bags, data.sets)
+    agree(found, model)
+    np.testing.assert_allclose(found.history_, model.history_, rtol=1e-6)
+    assert found.n_iter_ == model.n_iter_
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"background": True},
+        {"background": "auto"},
+        {"missed": "learn", "false": 0.01},
+        {"scaling": "minmax"},
+        {"scaling": None, "alpha": 0.1},
+        {"prune": 0.2},
+        {"n_jobs": 1},
+    ],
+)
+@pytest.mark.usefixtures("small_blocks")
+def test_parameters_do_what_they_do_in_memory(options, coloured, write):
+    data = coloured(n_bags=150)
+    folder = write(data.table)
+    found = out_of_core.fit(ORLogisticRegression(max_iter=15, **options), folder)
+    model = ORLogisticRegression(max_iter=15, **options).fit(data.bags, data.sets)
+    agree(found, model)
+    np.testing.assert_allclose(found.missed_, model.missed_, atol=1e-6)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_the_stochastic_solver_shuffles_blocks_and_learns(coloured, write, monkeypatch):
+    data = coloured(n_bags=600)
+    folder = write(data.table, row_group_size=200)
+    seen = []
+    read = FeatureReader.read
+    monkeypatch.setattr(
+        FeatureReader, "read", lambda self, *bags: seen.append(bags) or read(self, *bags)
+    )
+    options = {"solver": "stochastic", "max_iter": 40, "random_state": 0}
+    found = out_of_core.fit(ORLogisticRegression(**options), folder)
+    again = out_of_core.fit(ORLogisticRegression(**options), folder)
+    agree(found, again, atol=0)
+    starts = [first for first, _ in seen]
+    assert sorted(starts) != starts
+    model = ORLogisticRegression().fit(data.bags, data.sets)
+    likelihood = [np.mean(each.log_likelihood(data.bags, data.sets)) for each in (found, model)]
+    assert likelihood[0] > likelihood[1] - 0.1
+
+
+def test_a_sample_has_its_share_of_bags_and_all_have_their_turn(coloured, write, small_blocks):
+    data = coloured(n_bags=600)
+    stored = StoredBags(write(data.table, row_group_size=100))
+    problem = UnionProblem(stored.offsets, stored.labels.indicator)
+    training = StreamedTraining(stored, problem, np.ones(600, dtype=bool), alpha=1.0)
+    rng = np.random.RandomState(0)
+    n_blocks = len(training._blocks(training._parts(training.chosen)))
+    assert n_blocks > 5
+    seen = set()
+    for _ in range(2 * n_blocks):
+        objective = training.sample(0.2, rng)
+        bags = np.concatenate(objective.parts)
+        assert (np.diff(bags) > 0).all()
+        assert 100 < len(bags) < 300
+        assert objective.alpha == pytest.approx(len(bags) / 600)
+        seen |= set(bags.tolist())
+    assert len(seen) == 600
+    assert training.sample(1.0, rng).alpha == pytest.approx(1.0)
+
+
+def test_known_labels_of_instances_are_used_only_if_they_are_named(coloured, write):
+    data = coloured(n_bags=80)
+    known = [None if i % 3 else str(["red", "green", "blue"][label])
+             for i, label in enumerate(data.bags.instance_labels)]  # fmt: skip
+    folder = write(data.table.append_column("instance_label", pa.array(known)))
+    model = ORLogisticRegression()
+    agree(out_of_core.fit(ORLogisticRegression(), folder), model.fit(data.bags, data.sets))
+    found = out_of_core.fit(ORLogisticRegression(), folder, instance_labels="instance_label")
+    model.fit(data.bags, data.sets, instance_labels=known)
+    agree(found, model)
+
+
+@pytest.mark.filterwarnings("ignore:.*bags have (label sets|too many labels)")
+@pytest.mark.parametrize("solver", ["lbfgs", "em", "stochastic"])
+def test_impossible_and_intractable_bags_are_what_they_are_in_memory(solver, rng, write):
+    """One bag with fewer instances than labels, and one of thirty labels on thirty instances."""
+    names = np.array([f"c{c:02}" for c in range(30)])
+    sizes = np.array([30, 1, *[4] * 10])
+    sets = [set(names.tolist()), {"c00", "c01"}, *({name} for name in names[:10].tolist())]
+    X = rng.normal(size=(sizes.sum(), 2))
+    cells = np.repeat(["|".join(sorted(each)) for each in sets], sizes)
+    bag = np.repeat(np.arange(len(sets)), sizes)
+    folder = write(pa.table({"bag": bag, "labels": cells, "u": X[:, 0], "v": X[:, 1]}))
+    bags = Bags(X, np.append(0, np.cumsum(sizes)), feature_names=["u", "v"])
+    options = {"max_iter": 4, "solver": solver, "sample_fraction": 1.0, "random_state": 0}
+    model = ORLogisticRegression(**options).fit(bags, sets)
+    found = out_of_core.fit(ORLogisticRegression(**options), folder)
+    agree(found, model)
+    assert model.relaxed_.keys() == {0, 1}
+    for each, labels in model.relaxed_.items():
+        assert found.relaxed_[each].tolist() == labels.tolist()
+
+
+def test_single_precision_stays_such(coloured, write):
+    stored = StoredBags(write(coloured(dtype=np.float32).table))
+    assert stored.dtype == np.float32
+    assert stored.reader().read(3, 9).dtype == np.float32
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_bags_are_read_in_any_order(coloured, write):
+    data = coloured()
+    stored = StoredBags(write(data.table, cuts=(150,), row_group_size=40))
+    reader = stored.reader()
+    for first, last in ((0, 7), (7, 90), (200, 300), (50, 60), (60, 61), (299, 300)):
+        expected = data.bags[first:last]
+        np.testing.assert_array_equal(reader.read(first, last), expected.X)
+        assert stored.bags(first, last).ids.tolist() == expected.ids.tolist()
+    sample, places = stored.sample(3000)
+    assert 10 < len(places) < 300
+    np.testing.assert_array_equal(sample.X, data.bags[places].X)
+
+
+def test_memory_holds_a_few_blocks(rng, write, monkeypatch):
+    """Features take 16 MB, and blocks of them 0.4 MB."""
+    monkeypatch.setattr("unbag.io.stored.BLOCK_BYTES", 400_000)
+    n_bags, n_features = 8000, 25
+    X = rng.normal(size=(10 * n_bags, n_features))
+    bag = np.repeat(np.arange(n_bags), 10)
+    cells = np.repeat(np.where(rng.random(n_bags) < 0.5, "a", "a|b"), 10)
+    columns = {f"x{j}": column for j, column in enumerate(X.T)}
+    folder = write(pa.table({"bag": bag, "labels": cells, **columns}), row_group_size=2000)
+    del columns
+    stored = StoredBags(folder)
+    for solver in ("lbfgs", "em"):
+        model = ORLogisticRegression(solver=solver, max_iter=2)
+        tracemalloc.start()
+        try:
+            out_of_core.fit(model, stored)
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert peak < 0.6 * X.nbytes
+
+
+def test_blocks_are_read_ahead_and_threads_end(coloured, write, small_blocks):
+    import threading
+
+    stored = StoredBags(write(coloured().table))
+    names = []
+
+    def watch(pace):
+        names.extend(thread.name for thread in threading.enumerate())
+
+    out_of_core.fit(ORLogisticRegression(max_iter=2), stored, progress=watch)
+    assert any(name.startswith("unbag-reading") for name in names)
+    assert not any(thread.name.startswith("unbag") for thread in threading.enumerate())
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_features_are_decoded_once(coloured, write, tmp_path, monkeypatch):
+    data = coloured()
+    stored = StoredBags(write(data.table, cuts=(100,)))
+    rows = []
+    batches = stored.table.batches
+
+    def counted(*given, **options):
+        for first, batch in batches(*given, **options):
+            rows.append(batch.num_rows)
+            yield first, batch
+
+    monkeypatch.setattr(stored.table, "batches", counted)
+    found = []
+    for scratch, n_passes in ((tmp_path, 1), (None, 3)):
+        rows.clear()
+        model = ORLogisticRegression(max_iter=10)
+        found.append(out_of_core.fit(model, stored, scratch=scratch))
+        assert (sum(rows) == data.table.num_rows) == (n_passes == 1)
+        assert sum(rows) >= n_passes * data.table.num_rows
+    agree(*found, atol=0)
+    assert [each.name for each in tmp_path.iterdir()] == ["set"]
+
+
+def test_without_room_features_are_decoded_each_time(coloured, write, tmp_path, monkeypatch):
+    data = coloured()
+    stored = StoredBags(write(data.table))
+    written = []
+
+    def full(self, content):
+        written.append(len(content))
+        raise OSError(28, "No space left on device")
+
+    with stored.decoded_once(tmp_path):
+        file = SimpleNamespace(seek=lambda *_: 0, write=lambda c: full(None, c), close=lambda: None)
+        monkeypatch.setattr(stored.scratch, "_file", file)
+        file.closed = False
+        X = stored.reader().read(0, 10)
+        assert written
+        assert not stored.scratch.has(0, 10)
+        np.testing.assert_array_equal(X, stored.reader().read(0, 10))
+    assert stored.scratch is None
+
+
+def test_whether_to_keep_decoded_features_depends_on_room_and_compression(monkeypatch):
+    assert scratch_folder(1000, 900) is not None
+    assert scratch_folder(1000, 300) is None
+    assert scratch_folder(1 << 60, 1 << 60) is None
+
+
+def test_the_pace_tells_bags_per_second_and_the_time_left(coloured, write, small_blocks):
+    told = []
+    model = ORLogisticRegression(max_iter=3, tol=0)
+    out_of_core.fit(
+        model, write(coloured().table),
+        progress=lambda pace: told.append((pace.iteration, pace.seconds_left, str(pace))),
+    )  # fmt: skip
+    assert len(told) > 20
+    assert told[0][:2] == (0, None)
+    iteration, left, text = told[-1]
+    assert iteration == 2
+    assert left > 0
+    assert "bags/s" in text
+    assert "left" in text
+
+
+def test_pipelines_and_other_models_are_refused(coloured, write):
+    from unbag import SIM, kernel_pipeline
+
+    folder = write(coloured(n_bags=20).table)
+    for model in (SIM(), kernel_pipeline(ORLogisticRegression())):
+        with pytest.raises(DataError, match="cannot be fitted out of core"):
+            out_of_core.fit(model, folder)
+
+
+def test_a_failed_fit_leaves_the_model_as_it_was(coloured, write):
+    data = coloured(n_bags=60)
+    model = ORLogisticRegression().fit(data.bags, data.sets)
+    before = model.coef_.copy()
+    bad = data.table.set_column(2, "u", pa.array([np.inf] * data.table.num_rows))
+    with pytest.raises(DataError, match="not a finite number"):
+        out_of_core.fit(model, write(bad))
+    np.testing.assert_array_equal(model.coef_, before)
+
+
+def test_labels_may_come_from_a_second_table_and_be_unknown(coloured, write, tmp_path):
+    data = coloured(n_bags=60)
+    second = tmp_path / "labels.csv"
+    lines = [f"bag {b},{label}" for b, labels in enumerate(data.sets) for label in sorted(labels)]
+    second.write_text("\n".join(["bag,label", *lines]) + "\n")
+    folder = write(data.table.drop_columns(["labels"]))
+    found = out_of_core.fit(ORLogisticRegression(), folder, roles=Roles(label_table=second))
+    agree(found, ORLogisticRegression().fit(data.bags, data.sets))
+    unknown = data.table.append_column("perhaps", pa.array(["?violet"] * data.table.num_rows))
+    found = out_of_core.fit(
+        ORLogisticRegression(), write(unknown, name="unknown"), roles=Roles(unknown="perhaps")
+    )
+    assert found.classes_.tolist() == ["blue", "green", "red", "violet"]
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("shape", ["long", "wide"])
+def test_labels_may_have_a_column_each(shape, coloured, write):
+    data = coloured(n_bags=60)
+    table = wide(data) if shape == "wide" else data.table
+    cells = table.column("labels").to_pylist()
+    columns = {
+        name: pa.array([int(name in cell.split("|")) for cell in cells])
+        for name in ("blue", "green", "red")
+    }
+    table = table.drop_columns(["labels"])
+    for name, column in columns.items():
+        table = table.append_column(name, column)
+    folder = write(table, cuts=(41,), row_group_size=17)
+    roles = Roles(label_columns=tuple(columns))
+    stored = StoredBags(folder, roles)
+    assert stored.labels is not None
+    assert stored.labels.to_sets() == data.sets
+    found = out_of_core.fit(ORLogisticRegression(max_iter=15), folder, roles=roles)
+    agree(found, ORLogisticRegression(max_iter=15).fit(data.bags, data.sets))

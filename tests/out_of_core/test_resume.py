@@ -1,0 +1,85 @@
+"""Checkpoints: a fit that was stopped goes on, and only with the same data and model."""
+
+import numpy as np
+import pytest
+
+from unbag import ORLogisticRegression, out_of_core
+from unbag.fitting.solvers import InterruptedFitWarning
+from unbag.io import DataError
+from unbag.out_of_core import Checkpoint
+
+pytestmark = pytest.mark.filterwarnings("ignore:The fit has not converged")
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "em", "stochastic"])
+@pytest.mark.parametrize("options", [{}, {"missed": "learn"}, {"background": "auto"}])
+def test_a_fit_goes_on_from_its_checkpoint(solver, options, coloured, write, tmp_path):
+    folder, kept = write(coloured().table), tmp_path / "m.checkpoint"
+    options = {"solver": solver, "random_state": 0, "tol": 1e-9, **options}
+    first = out_of_core.fit(ORLogisticRegression(max_iter=4, **options), folder, checkpoint=kept)
+    assert Checkpoint.load(kept).history == first.history_.tolist()
+    second = ORLogisticRegression(max_iter=60, **options)
+    out_of_core.fit(second, folder, checkpoint=kept, resume=True)
+    np.testing.assert_array_equal(second.history_[:4], first.history_)
+    assert 4 < second.n_iter_ <= 60
+    assert second.has_background_ == first.has_background_
+    if solver == "lbfgs":
+        whole = out_of_core.fit(ORLogisticRegression(max_iter=60, **options), folder)
+        np.testing.assert_allclose(second.coef_, whole.coef_, atol=1e-3)
+
+
+def test_an_interrupted_fit_keeps_its_last_iteration(coloured, write, tmp_path):
+    folder, kept = write(coloured().table), tmp_path / "m.checkpoint"
+
+    def stop(iteration, _):
+        if iteration == 3:
+            raise KeyboardInterrupt
+
+    model = ORLogisticRegression(callback=stop)
+    with pytest.warns(InterruptedFitWarning):
+        out_of_core.fit(model, folder, checkpoint=kept)
+    found = Checkpoint.load(kept)
+    assert len(found.history) == 3
+    np.testing.assert_allclose(found.scale.coefficients(found.weights)[0], model.coef_)
+
+
+def test_a_resumed_fit_does_not_learn_the_scale_again(coloured, write, tmp_path, monkeypatch):
+    folder, kept = write(coloured().table), tmp_path / "m.checkpoint"
+    out_of_core.fit(ORLogisticRegression(max_iter=3), folder, checkpoint=kept)
+    monkeypatch.setattr("unbag.fitting.StreamedTraining.moments", None)
+    out_of_core.fit(ORLogisticRegression(max_iter=6), folder, checkpoint=kept, resume=True)
+
+
+def test_without_resume_a_fit_begins_anew_and_replaces_the_checkpoint(coloured, write, tmp_path):
+    folder, kept = write(coloured().table), tmp_path / "m.checkpoint"
+    out_of_core.fit(ORLogisticRegression(max_iter=3), folder, checkpoint=kept)
+    out_of_core.fit(ORLogisticRegression(max_iter=2, alpha=9.0), folder, checkpoint=kept)
+    assert len(Checkpoint.load(kept).history) == 2
+
+
+def test_a_checkpoint_of_another_fit_is_refused(coloured, write, tmp_path):
+    data = coloured()
+    folder, kept = write(data.table), tmp_path / "m.checkpoint"
+    out_of_core.fit(ORLogisticRegression(max_iter=3), folder, checkpoint=kept)
+    with pytest.raises(DataError, match=r"another fit: alpha of the model was 1\.0, and is 2\.0"):
+        out_of_core.fit(ORLogisticRegression(alpha=2.0), folder, checkpoint=kept, resume=True)
+    other = write(data.table.slice(0, 200), name="other")
+    with pytest.raises(DataError, match="another fit: files"):
+        out_of_core.fit(ORLogisticRegression(), other, checkpoint=kept, resume=True)
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 no archive", b"weights"])
+def test_a_damaged_checkpoint_is_refused(content, coloured, write, tmp_path):
+    kept = tmp_path / "m.checkpoint"
+    kept.write_bytes(content)
+    with pytest.raises(DataError, match="no checkpoint of a fit, or a damaged one"):
+        out_of_core.fit(
+            ORLogisticRegression(), write(coloured().table), checkpoint=kept, resume=True
+        )
+
+
+def test_resuming_without_a_checkpoint_begins_anew(coloured, write, tmp_path):
+    kept = tmp_path / "m.checkpoint"
+    folder = write(coloured().table)
+    out_of_core.fit(ORLogisticRegression(max_iter=2), folder, checkpoint=kept, resume=True)
+    assert kept.exists()

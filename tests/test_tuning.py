@@ -1,0 +1,251 @@
+"""Settings that held-out bags choose."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+import unbag
+from unbag import tuning
+from unbag.cli.main import main
+from unbag.datasets import load_digit_bags
+from unbag.tuning.search import Round, Search
+from unbag.tuning.settings import FALLBACK, GRID, fallback_of
+
+SMALL = {
+    "context": [0.0, 0.5], "kernel": [None], "background": [False], "missed": [0.0],
+    "false": [0.0], "alpha": [0.3, 300.0],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return load_digit_bags()
+
+
+@pytest.fixture(scope="module")
+def model(digits):
+    return unbag.tune(digits.bags[:60], digits.y[:60], grid=SMALL)
+
+
+@pytest.fixture(scope="module")
+def frame(digits):
+    bags = digits.bags[:60]
+    names = [
+        "|".join(str(place) for place in np.flatnonzero(each)) for each in np.asarray(digits.y[:60])
+    ]
+    return polars.DataFrame(
+        {
+            "file": np.repeat(np.arange(60), bags.sizes).astype(str),
+            "tags": np.repeat(names, bags.sizes),
+            "digit": [str(each) if at % 3 else "" for at, each in enumerate(bags.instance_labels)],
+            **{f"pixel{place}": bags.X[:, place] for place in range(8, 56)},
+        }
+    )
+
+
+def test_the_best_setting_of_a_grid_is_fitted_to_all_bags(model, digits):
+    said = model.tuning_
+    assert said["complete"]
+    assert said["folds"] == 3
+    assert len(said["tried"]) == 4
+    assert said["bag_iterations"] > 0
+    furthest = [row for row in said["tried"] if row["folds"] == 3]
+    assert said["tried"][: len(furthest)] == furthest
+    scores = [row["log_likelihood"] for row in furthest]
+    assert scores == sorted(scores, reverse=True)
+    assert said["chosen"].items() <= said["tried"][0].items()
+    assert said["chosen"]["alpha"] == 0.3
+    assert model.model.alpha == 0.3
+    right = model.predict_instances(digits.bags[60:]) == digits.bags[60:].instance_labels
+    strong = unbag.ORLogisticRegression(300.0).fit(digits.bags[:60], digits.y[:60])
+    assert right.mean() > np.mean(
+        strong.predict_instances(digits.bags[60:]) == digits.bags[60:].instance_labels
+    )
+
+
+def test_scores_are_those_of_bags_that_were_held_out(digits):
+    bags, labels = digits.bags[:60], unbag.LabelSets.parse(digits.y[:60])
+    settings = tuning.settings_of({**GRID, **SMALL, "context": [0.0], "alpha": [1.0]})
+    search = Search(bags, labels, settings)
+    search.run([Round(3, 1000)])
+    for fold, (train, held_out) in enumerate(search.folds):
+        assert not set(train) & set(held_out)
+        fitted = unbag.ORLogisticRegression(classes=labels.classes).fit(bags[train], labels[train])
+        expected = fitted.log_likelihood(bags[held_out], labels[held_out])
+        found = search.trials[0].scores[fold]
+        np.testing.assert_allclose(found, np.maximum(expected, np.log(1e-12)), rtol=1e-6)
+
+
+def test_the_same_seed_gives_the_same_model(model, digits):
+    again = unbag.tune(digits.bags[:60], digits.y[:60], grid=SMALL)
+    assert again.tuning_ == model.tuning_
+    np.testing.assert_array_equal(again.model.coef_, model.model.coef_)
+
+
+def test_without_time_usual_settings_are_taken(digits):
+    model = unbag.tune(digits.bags[:30], digits.y[:30], minutes=0, networks=False)
+    assert not model.tuning_["complete"]
+    assert model.tuning_["tried"] == []
+    assert FALLBACK.items() <= model.tuning_["chosen"].items()
+
+
+@pytest.mark.parametrize(
+    ("grid", "expected"),
+    [
+        ({}, FALLBACK),
+        ({"kernel": [2.0]}, {**FALLBACK, "kernel": 2.0}),
+        ({"alpha": [10.0, 100.0]}, {**FALLBACK, "alpha": 10.0}),
+        ({"context": [0.5, 0.0]}, FALLBACK),
+        ({"max_iter": [20]}, {**FALLBACK, "max_iter": 20}),
+    ],
+)
+def test_usual_settings_keep_to_the_grid(grid, expected):
+    assert expected.items() <= fallback_of(tuning.candidates(grid, networks=False)).items()
+
+
+def test_an_interrupted_search_keeps_the_best_so_far(digits):
+    def stop(n_done, n_all):
+        assert n_all >= n_done
+        if n_done == 2:
+            raise KeyboardInterrupt
+
+    model = unbag.tune(digits.bags[:60], digits.y[:60], grid=SMALL, progress=stop)
+    assert not model.tuning_["complete"]
+    assert len(model.tuning_["tried"]) == 2
+    assert model.tuning_["chosen"].items() <= model.tuning_["tried"][0].items()
+
+
+def test_an_interrupted_fit_ends_the_search(digits, monkeypatch):
+    # Alone it would keep what it has reached, with a warning.
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Search, "_is_over", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        unbag.tune(digits.bags[:60], digits.y[:60], grid=SMALL)
+
+
+def test_no_more_iterations_than_were_asked_for(digits):
+    grid = {**SMALL, "alpha": [0.3], "context": [0.0], "max_iter": [5]}
+    with pytest.warns(ConvergenceWarning):
+        model = unbag.tune(digits.bags[:60], digits.y[:60], grid=grid)
+    assert model.model.n_iter_ == 5
+
+
+def test_known_labels_of_instances_reach_every_fit(frame, monkeypatch):
+    seen = []
+    fit = unbag.ORLogisticRegression.fit
+
+    def watched(self, X, y, **more):
+        seen.append((len(X), more.get("instance_labels")))
+        return fit(self, X, y, **more)
+
+    monkeypatch.setattr(unbag.ORLogisticRegression, "fit", watched)
+    roles = {"bag": "file", "labels": "tags"}
+    model = unbag.tune(frame, grid=SMALL, instance_labels="digit", **roles)
+    assert all(known is not None for _, known in seen)
+    assert {n_bags for n_bags, _ in seen} >= {40, 60}
+    assert model.annotate_frame(frame)["annotation"].to_list()
+    assert model.roles_["bag"] == "file"
+    seen.clear()
+    unbag.tune(frame.drop("digit"), grid=SMALL, **roles)
+    assert all(known is None for _, known in seen)
+
+
+def test_a_model_file_keeps_what_was_tried(model, tmp_path, digits):
+    model.save(tmp_path / "m.unbag")
+    loaded = unbag.load(tmp_path / "m.unbag")
+    assert loaded.tuning_ == model.tuning_
+    assert unbag.models.read_header(tmp_path / "m.unbag")["info"]["tuning"] == model.tuning_
+    np.testing.assert_array_equal(
+        loaded.predict_instances(digits.bags), model.predict_instances(digits.bags)
+    )
+
+
+def test_numbers_of_numpy_can_be_chosen_and_saved(digits, tmp_path):
+    grid = {**SMALL, "context": [0.0], "alpha": np.logspace(-1, 0, 2)}
+    model = unbag.tune(digits.bags[:30], digits.y[:30], grid=grid)
+    assert type(model.tuning_["chosen"]["alpha"]) is float
+    model.save(tmp_path / "m.unbag")
+
+
+def test_one_kind_of_wrong_labels_is_learnt_at_a_time():
+    settings = tuning.settings_of({"missed": [0.0, "learn"], "false": [0.0, "learn"]})
+    assert {"missed": "learn", "false": "learn"} not in settings
+    assert len(settings) == 3
+
+
+def test_networks_are_tried_where_they_are_wanted():
+    with_networks = tuning.candidates(SMALL, networks=True)
+    assert [each for each in with_networks if "encoding" in each] == [
+        {"encoding": None}, {"encoding": "quantile"},
+    ]  # fmt: skip
+    assert tuning.candidates(SMALL) == tuning.candidates(SMALL, networks=False)
+
+
+def test_what_makes_no_sense_is_refused(digits, frame):
+    with pytest.raises(TypeError, match="Bags have no columns: labels"):
+        unbag.tune(digits.bags, digits.y, labels="tags")
+    with pytest.raises(TypeError, match="y is for Bags"):
+        unbag.tune(frame, digits.y[:60])
+    with pytest.raises(ValueError, match="grid has no 'width': its names are context, kernel"):
+        unbag.tune(digits.bags, digits.y, grid={"width": [1]})
+
+
+@pytest.fixture
+def table(frame, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    frame.drop("digit").write_csv("digits.csv")
+    return ["fit", "digits.csv", "--bag", "file", "--labels", "tags", "-o", "m.unbag"]
+
+
+FIXED = ["--context", "0.5", "--kernel", "2", "--background", "no", "--missed", "0.01",
+         "--dictionary", "30", "--max-iter", "40"]  # fmt: skip
+
+
+def run(arguments):
+    with pytest.raises(SystemExit) as left:
+        main(arguments)
+    return left.value.code
+
+
+def test_the_command_searches_what_is_not_fixed(table, capsys):
+    assert run([*table, "--tune", *FIXED]) == 0
+    out, err = capsys.readouterr()
+    assert "log likelihood" in out
+    assert "alpha" in out
+    assert "context" not in out
+    assert "Chosen: context 0.5, kernel 2, background no, missed 0.01" in err
+    model = unbag.load("m.unbag")
+    chosen = model.tuning_["chosen"]
+    assert (chosen["dictionary"], chosen["max_iter"], chosen["kernel"]) == (30, 40, 2.0)
+    assert {row["alpha"] for row in model.tuning_["tried"]} == set(GRID["alpha"])
+    assert len(model.named_steps["kernel"].dictionary_) <= 30
+    assert run(["report", "m.unbag", "digits.csv", "-o", "r.html"]) == 0
+    assert "settings chosen by fit" in Path("r.html").read_text(encoding="utf-8")
+
+
+def test_the_command_says_all_in_json_and_keeps_to_its_time(table, capsys):
+    assert run([*table, "--tune", "--minutes", "0", "--alpha", "3", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["tuning"]["chosen"]["alpha"] == 3.0
+    assert said["tuning"]["tried"] == []
+    assert not said["tuning"]["complete"]
+
+
+def test_minutes_are_for_searches(table, capsys):
+    assert run([*table, "--minutes", "1"]) == 2
+    assert "--minutes is for --tune" in capsys.readouterr().err
+
+
+def test_the_command_searches_networks_alone(table, capsys):
+    pytest.importorskip("torch")
+    more = ["--tune", "--model", "network", "--max-iter", "3", "--background", "no", "--json"]
+    assert run([*table, *more]) == 0
+    tried = json.loads(capsys.readouterr().out)["tuning"]["tried"]
+    assert {row["encoding"] for row in tried} == {None, "quantile"}
+    assert all(row["background"] is False for row in tried)
