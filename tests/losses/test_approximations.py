@@ -130,3 +130,25 @@ def test_attention_is_a_weighted_mean_of_scores(rng, device):
     assert (found[2] <= scores[1:].amax(0)).all()
     assert (found[2] >= scores[1:].amin(0)).all()
     assert torch.autograd.gradcheck(lambda x: pooling(x, [0, 1, 1, 6]), features)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_padding_of_nan_has_no_gradient(loss, device):
+    logits = torch.tensor([[[0.0, 1.0], [float("nan")] * 2]], device=device, requires_grad=True)
+    loss(logits, targets=[[0]], lengths=[1]).backward()
+    assert logits.grad[0, 1].tolist() == [0.0, 0.0]
+    assert logits.grad[0, 0].isfinite().all()
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_halves_are_computed_in_single_precision(rng, device, loss, dtype):
+    logits, offsets, y = random_batch(rng)
+    given, *rest = on(device, logits, offsets, y)
+    given = given.detach().to(dtype)
+    torch.testing.assert_close(loss(given, *rest), loss(given.float(), *rest), rtol=0, atol=0)
+
+
+def test_attention_refuses_offsets_that_do_not_fit():
+    with pytest.raises(ValueError, match="offsets must rise from 0 to the number of instances, 3"):
+        AttentionPooling(4, 2)(torch.zeros(3, 4), [0, 2])

@@ -171,3 +171,37 @@ def test_bad_arguments_are_named(arguments, message):
     good = {"logits": torch.zeros(3, 4), "offsets": [0, 1, 3], "targets": [[0], [1]]}
     with pytest.raises((ValueError, TypeError), match=message):
         union_loss(**{**good, **arguments})
+
+
+def test_label_sets_may_be_arrays_or_sets(rng):
+    logits, offsets, y = random_batch(rng, unknown=0.0)
+    given, *rest = on("cpu", logits, offsets, y)
+    expected = union_loss(given, *rest)
+    torch.testing.assert_close(union_loss(given, rest[0], y), expected)
+    sets = [set(np.flatnonzero(row == 1).tolist()) for row in y]
+    torch.testing.assert_close(union_loss(given, rest[0], sets), expected)
+
+
+@pytest.mark.parametrize(
+    ("targets", "words"),
+    [
+        ([[0, 0, 1]], "class of bag 0 twice.*give them as a tensor"),
+        ([["owl"]], "bag 0 must be a list of classes, whole numbers; got .'owl'"),
+        ([[0.5]], "bag 0 must be a list of classes, whole numbers"),
+        ([[[0]]], "bag 0 must be a list of classes, whole numbers"),
+    ],
+)
+def test_lists_that_are_no_classes_are_refused(targets, words):
+    with pytest.raises(ValueError, match=words):
+        union_loss(torch.zeros(1, 3), [0, 1], targets)
+
+
+@pytest.mark.parametrize("weight", [-1.0, float("nan")])
+def test_weights_below_zero_are_refused(weight):
+    with pytest.raises(ValueError, match="weight must not hold negative"):
+        union_loss(torch.zeros(1, 3), [0, 1], [[0]], weight=torch.tensor([weight]))
+
+
+def test_rates_with_a_gradient_are_refused():
+    with pytest.raises(ValueError, match="missed is not learnt by gradients"):
+        union_loss(torch.zeros(1, 3), [0, 1], [[0]], missed=torch.tensor(0.1, requires_grad=True))

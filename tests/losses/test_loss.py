@@ -301,3 +301,21 @@ def test_the_module_is_the_function(rng, device):
     expected = union_loss(given, *rest, missed=0.1, reduction="sum")
     torch.testing.assert_close(module(given, *rest), expected)
     assert "reduction='sum'" in repr(module)
+
+
+def test_modules_keep_rates_as_they_are_given(rng, device):
+    logits, offsets, y = random_batch(rng)
+    given, *rest = on(device, logits, offsets, y)
+    rates = {"missed": 0.1, "false": 0.05}
+    module = UnionLoss(**rates).to(device)
+    torch.testing.assert_close(
+        module(given, *rest), union_loss(given, *rest, **rates), rtol=1e-13, atol=0.0
+    )
+    assert "missed=0.1, false=0.05" in repr(module)
+
+
+def test_modules_refuse_unknown_policies_when_they_are_made():
+    with pytest.raises(ValueError, match="on_impossible must be one of"):
+        UnionLoss(on_impossible="ignore")
+    with pytest.raises(ValueError, match="on_intractable must be one of"):
+        UnionLoss(on_intractable="keep")

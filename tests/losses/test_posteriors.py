@@ -74,6 +74,39 @@ def test_half_precision_is_answered_in_single(rng, device):
     assert posterior(given, *rest).dtype == torch.float32
 
 
-def test_the_joint_labelling_knows_no_rates(device):
-    with pytest.raises(ValueError, match="knows no rates"):
-        annotate(torch.zeros((1, 2), device=device), [0, 1], [[0]], joint=True, missed=0.1)
+@pytest.mark.parametrize("rates", [{"missed": 0.2}, {"false": 0.1}, {"missed": 0.2, "false": 0.1}])
+def test_the_joint_labelling_knows_rates(rng, device, rates):
+    logits, offsets, y = random_batch(rng)
+    given, *rest = on(device, logits, offsets, y)
+    expected = most_likely_labels(log_softmax(logits), offsets, y, **rates)
+    np.testing.assert_array_equal(annotate(given, *rest, joint=True, **rates).cpu(), expected)
+
+
+def test_the_joint_labelling_knows_the_same_impossible_bags(device):
+    # An empty bag with a label, a class that is pinned and forbidden, and an instance of no class.
+    logits = torch.tensor([[0.0, 1.0], [1.0, 0.0], [-torch.inf] * 2, [3.0, 0.0]], device=device)
+    offsets, targets = [0, 0, 1, 2, 3, 4], [[0], [0], [0], [0], [0]]
+    pins = torch.tensor([1, -1, -1, -1])
+    for joint in (False, True):
+        found = annotate(logits, offsets, targets, joint, instance_labels=pins)
+        assert found.tolist() == [-1, 0, -1, 0]
+        with pytest.raises(ImpossibleBagError, match=r"3 of 5 .*: 0, 1, 3"):
+            annotate(logits, offsets, targets, joint, instance_labels=pins, on_impossible="raise")
+        with pytest.raises(ValueError, match="on_impossible must be one of"):
+            annotate(logits, offsets, targets, joint, on_impossible="ignore")
+
+
+@pytest.mark.parametrize("broken", [float("nan"), float("inf")])
+def test_a_bag_with_broken_logits_has_no_answer(device, broken):
+    logits = torch.tensor([[broken, 0.0], [0.0, 1.0], [2.0, 0.0]], device=device)
+    proba = posterior(logits, [0, 2, 3], [[0, 1], [0]]).cpu()
+    assert proba[:2].isnan().all()
+    assert proba[2].tolist() == [1.0, 0.0]
+    for joint in (False, True):
+        assert annotate(logits, [0, 2, 3], [[0, 1], [0]], joint).tolist() == [-1, -1, 0]
+
+
+def test_what_is_no_tensor_is_refused_in_words():
+    for ask in (posterior, annotate):
+        with pytest.raises(TypeError, match="logits must be a tensor"):
+            ask(np.zeros((1, 2)), [0, 1], [[0]])

@@ -41,3 +41,9 @@ def test_what_does_not_fit_is_named():
         MIMLDataset([[[1.0]], [[2.0]]], [{"a"}])
     with pytest.raises(ValueError, match=r"instance_labels must hold .* shape \(2,\)"):
         MIMLDataset([[[1.0], [2.0]]], [{"a"}], instance_labels=[0])
+
+
+@pytest.mark.parametrize("known", [[0.7, -1.0], [5, -1], [-2, 0], ["a", None]])
+def test_known_classes_that_are_no_columns_are_refused(known):
+    with pytest.raises(ValueError, match="must be columns of classes, 0 to 0, 1 for the backgr"):
+        MIMLDataset([[[1.0], [2.0]]], [{"a"}], instance_labels=known)

@@ -256,3 +256,62 @@ def test_the_network_on_the_command_line(words, capsys):
         main(["fit", str(words), "-o", str(model), "--model", "network", "--kernel", "1"])
     assert left.value.code == 2
     assert "--kernel is an option of linear models" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_a_fit_learns_where_gradients_are_turned_off(mode):
+    expected = network(max_iter=5).fit(BAGS, Y)
+    with mode():
+        model = network(max_iter=5).fit(BAGS, Y)
+        assert torch.is_inference_mode_enabled() == (mode is torch.inference_mode)
+    assert_equal(answers(model, BAGS, Y), answers(expected, BAGS, Y))
+
+
+def test_a_fit_does_not_depend_on_the_default_precision():
+    expected = network(max_iter=5).fit(BAGS, Y)
+    torch.set_default_dtype(torch.float64)
+    try:
+        model = network(max_iter=5).fit(BAGS, Y)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert_equal(answers(model, BAGS, Y), answers(expected, BAGS, Y))
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_an_encoder_may_have_nothing_to_learn(frozen):
+    encoder = torch.nn.Linear(BAGS.n_features, 8) if frozen else torch.nn.Identity()
+    encoder.requires_grad_(False)
+    model = network(encoder=encoder, max_iter=3).fit(BAGS, Y)
+    assert model.n_iter_ == 3
+    for before, after in zip(encoder.parameters(), model.encoder_.parameters(), strict=True):
+        torch.testing.assert_close(before, after, rtol=0, atol=0)
+
+
+def test_an_encoder_that_returns_no_rows_of_features_is_refused():
+    unflatten = torch.nn.Unflatten(1, (BAGS.n_features, 1))
+    with pytest.raises(ValueError, match=r"encoder must return features of shape \(n_instances,"):
+        network(encoder=unflatten).fit(BAGS, Y)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"hidden": (24,)}, {"n_members": 3}, {"context_units": 0}, {"encoding": "quantile"}],
+)
+def test_a_warm_start_refuses_other_networks(changed):
+    model = network(max_iter=2, warm_start=True).fit(BAGS, Y)
+    (name,) = changed
+    with pytest.raises(ValueError, match=f"networks of the last fit, whose {name} is"):
+        model.set_params(**changed).fit(BAGS, Y)
+
+
+def test_a_warm_start_refuses_other_features():
+    model = network(max_iter=2, warm_start=True).fit(BAGS, Y)
+    wider = BAGS.with_features(np.hstack([BAGS.X, BAGS.X]))
+    with pytest.raises(ValueError, match="warm_start needs the features of the last fit"):
+        model.fit(wider, Y)
+
+
+@pytest.mark.parametrize("parameters", [{"max_iter": 20}, {"max_iter": 1}, {"distill": 1}])
+def test_steps_that_are_too_long_are_named(parameters):
+    with pytest.raises(ValueError, match="lower learning_rate"):
+        network(learning_rate=1e10, **parameters).fit(BAGS, Y)

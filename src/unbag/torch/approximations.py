@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from unbag.union.policy import OnImpossible, OnIntractable
 
-from .arguments import PADDING, BagBatch, Rates, Targets, read_batch
+from .arguments import PADDING, BagBatch, Rates, Targets, checked_offsets, read_batch, working_dtype
 from .loss import Reduction, check_reduction, reduced_loss
 
 
@@ -98,7 +98,7 @@ def max_pooling_loss(
     """
     refuse(instance_labels, missed, false, on_impossible, on_intractable)
     batch = read_batch(logits, offsets, targets, lengths=lengths, mask=mask, background=background)
-    scores = batch.logits[:, : batch.targets.shape[1]]
+    scores = present_logits(batch)[:, : batch.targets.shape[1]]
     if batch.pins is not None:
         scores = scores.masked_fill((batch.pins == PADDING)[:, None], -torch.inf)
     index = row_bags(batch)[:, None].expand_as(scores)
@@ -149,9 +149,7 @@ def linear_softmax_loss(
     """
     refuse(instance_labels, missed, false, on_impossible, on_intractable)
     batch = read_batch(logits, offsets, targets, lengths=lengths, mask=mask, background=background)
-    p = torch.sigmoid(batch.logits[:, : batch.targets.shape[1]])
-    if batch.pins is not None:
-        p = p.masked_fill((batch.pins == PADDING)[:, None], 0.0)
+    p = torch.sigmoid(present_logits(batch)[:, : batch.targets.shape[1]])
     tiny = torch.finfo(p.dtype).tiny
     pooled = per_bag_sum(batch, p * p) / per_bag_sum(batch, p).clamp(min=tiny)
     pooled = pooled.clamp(tiny, 1 - torch.finfo(p.dtype).eps)
@@ -204,7 +202,8 @@ class AttentionPooling(nn.Module):
         Tensor of shape (n_bags, n_classes)
             Logits, for ``torch.nn.functional.binary_cross_entropy_with_logits``.
         """
-        offsets = torch.as_tensor(offsets, device=features.device)
+        place = "instances", len(features), features.device
+        offsets = checked_offsets(offsets, "offsets", *place)
         bags = torch.arange(len(offsets) - 1, device=features.device)
         bag = torch.repeat_interleave(bags, offsets.diff(), output_size=len(features))
         attention = self.attention(features)
@@ -236,10 +235,11 @@ def refuse(
 
 
 def present_logits(batch: BagBatch) -> Tensor:
-    """Return the logits, those of padding without a gradient."""
+    """Return the logits, none in half precision, those of padding without a gradient."""
+    logits = batch.logits.to(working_dtype(batch.logits))
     if batch.pins is None:
-        return batch.logits
-    return batch.logits.masked_fill((batch.pins == PADDING)[:, None], 0.0)
+        return logits
+    return logits.masked_fill((batch.pins == PADDING)[:, None], 0.0)
 
 
 def row_bags(batch: BagBatch) -> Tensor:

@@ -7,9 +7,10 @@
              where there is no instance
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,7 +19,9 @@ PADDING = -2
 
 #: Label sets: numbers 1, 0 and -1 of shape (n_bags, n_classes); or for each bag the list of its
 #: classes; or a tuple of those lists one after the other, and of their offsets.
-Targets: TypeAlias = Tensor | tuple[Tensor, Tensor] | Sequence[Sequence[int] | Tensor]
+Targets: TypeAlias = (
+    Tensor | np.ndarray | tuple[Tensor, Tensor] | Sequence[Collection[int] | Tensor]
+)
 #: A probability, or one for each class.
 Rates: TypeAlias = float | Sequence[float] | Tensor | None
 
@@ -50,6 +53,10 @@ class BagBatch(NamedTuple):
     def n_bags(self) -> int:
         """Number of bags."""
         return len(self.targets)
+
+    def detached(self) -> "BagBatch":
+        """Return the batch with logits that have no gradient."""
+        return self._replace(logits=self.logits.detach())
 
     def bag_sizes(self) -> Tensor:
         """Return the number of instances of each bag; padding is none."""
@@ -220,6 +227,8 @@ def checked_offsets(
 
 def label_sets(targets: Targets, n_bags: int, n_classes: int, device: torch.device) -> Tensor:
     """Return label sets as int8 of shape (n_bags, n_classes)."""
+    if isinstance(targets, np.ndarray) and targets.ndim == 2:
+        targets = torch.as_tensor(targets)
     if isinstance(targets, tuple) and len(targets) == 2:
         classes, offsets = targets
         if isinstance(classes, Tensor) and isinstance(offsets, Tensor):
@@ -237,13 +246,22 @@ def label_sets(targets: Targets, n_bags: int, n_classes: int, device: torch.devi
 
 
 def listed_label_sets(
-    targets: Sequence[Sequence[int] | Tensor], n_bags: int, n_classes: int, device: torch.device
+    targets: Sequence[Collection[int] | Tensor] | np.ndarray,
+    n_bags: int,
+    n_classes: int,
+    device: torch.device,
 ) -> Tensor:
     """Return lists of classes as int8 of shape (n_bags, n_classes)."""
     if len(targets) != n_bags:
         raise ValueError(f"targets must list the classes of {n_bags} bags; got {len(targets)}.")
-    lists = [torch.as_tensor(classes, dtype=torch.int64).cpu() for classes in targets]
+    lists = [listed_classes(classes, b) for b, classes in enumerate(targets)]
     for b, classes in enumerate(lists):
+        # A row of zeros and ones would be read as the classes 0 and 1, and nobody would know.
+        if len(classes) > len(classes.unique()):
+            raise ValueError(
+                f"targets list a class of bag {b} twice: {classes.tolist()}. Where these are to "
+                "say of every class whether it is there, give them as a tensor."
+            )
         if bool(((classes < 0) | (classes >= n_classes)).any()):
             raise ValueError(
                 f"targets of bag {b} must be classes, 0 to {n_classes - 1}; got {classes.tolist()}."
@@ -252,6 +270,20 @@ def listed_label_sets(
     offsets = torch.nn.functional.pad(lengths.cumsum(0), (1, 0))
     classes = torch.cat(lists) if lists else torch.zeros(0, dtype=torch.int64)
     return packed_label_sets(classes, offsets, n_bags, n_classes, device)
+
+
+def listed_classes(classes: Collection[int] | Tensor, bag: int) -> Tensor:
+    """Return the classes of a bag as a tensor on the CPU."""
+    listed = classes if isinstance(classes, Tensor | np.ndarray) else list(classes)
+    try:
+        listed = torch.as_tensor(listed)
+    except (TypeError, ValueError, RuntimeError):
+        listed = None
+    if listed is None or listed.ndim != 1 or (len(listed) and listed.is_floating_point()):
+        raise ValueError(
+            f"targets of bag {bag} must be a list of classes, whole numbers; got {classes!r}."
+        )
+    return listed.to(device="cpu", dtype=torch.int64)
 
 
 def packed_label_sets(
@@ -276,6 +308,8 @@ def rates(values: Rates, name: str, n_classes: int, logits: Tensor) -> Tensor | 
     if values is None:
         return None
     values = torch.as_tensor(values, dtype=working_dtype(logits))
+    if values.requires_grad:
+        raise ValueError(f"{name} is not learnt by gradients: give it detached.")
     if values.shape not in ((), (n_classes,)):
         raise ValueError(
             f"{name} must be one rate, or one for each of {n_classes} classes; got shape "
@@ -283,7 +317,7 @@ def rates(values: Rates, name: str, n_classes: int, logits: Tensor) -> Tensor | 
         )
     if not values.is_cuda and not bool(((values >= 0) & (values < 1)).all()):
         raise ValueError(f"{name} must hold probabilities, at least 0 and below 1.")
-    values = on_device(values.detach(), logits.device, values.dtype)
+    values = on_device(values, logits.device, values.dtype)
     return values.expand(n_classes).contiguous()
 
 

@@ -1,6 +1,5 @@
 """What networks learn from in each step, and the loss of it."""
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cache
@@ -10,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from unbag._checks import LARGEST
 from unbag.fitting.noise import NoiseCounts, expected_counts
 from unbag.union import IntractableBagError, UnionProblem
 from unbag.union.noise import infer_noisily
@@ -25,13 +25,20 @@ FULL_BATCH = 2**28
 
 
 class DivergedError(ValueError):
-    """Steps were so long that scores or weights are not finite any more."""
+    """Steps were so long that scores or weights are out of all bounds."""
 
     def __init__(self) -> None:
         super().__init__(
-            "The networks' scores or weights have become infinite or NaN: lower learning_rate, or "
-            "scale the features."
+            "The networks' scores or weights have become huge, infinite or NaN: lower "
+            "learning_rate, or scale the features."
         )
+
+
+def bounded_scores(log_proba: np.ndarray) -> np.ndarray:
+    """Return log-probabilities that inference can work with."""
+    if not (log_proba > -LARGEST).all():
+        raise DivergedError
+    return log_proba
 
 
 @dataclass(frozen=True)
@@ -144,9 +151,12 @@ class Batch:
         Tensor
         """
         on_cpu = logits.device.type == "cpu"
-        # A sum tells of all. On other devices that would be waiting; there the weights tell later.
-        if on_cpu and not math.isfinite(logits.detach().sum()):
-            raise DivergedError
+        # On other devices that would be waiting; there the weights tell later.
+        if on_cpu and logits.numel():
+            low, high = torch.aminmax(logits.detach())
+            # Not so either where one of them is NaN.
+            if not float(high) - float(low) < LARGEST:
+                raise DivergedError
         if self.teacher is not None:
             surprise = -(self.teacher * torch.log_softmax(logits, 2)).sum(2)
             return (surprise * self.row_weight).sum() / max(self.weight, 1e-30)

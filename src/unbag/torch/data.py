@@ -45,7 +45,8 @@ class MIMLDataset(Dataset):
     classes : array-like of shape (n_classes,), optional
         The vocabulary; by default the sorted labels.
     instance_labels : array-like of shape (n_instances,), optional
-        Column of `classes` of the instances whose label is known, -1 elsewhere.
+        Column of `classes` of the instances whose label is known (the number of classes for the
+        background), -1 elsewhere.
 
     Attributes
     ----------
@@ -83,13 +84,7 @@ class MIMLDataset(Dataset):
         self._known = None
         if instance_labels is not None:
             sizes = [len(bag) for bag in self._bags]
-            known = torch.as_tensor(np.asarray(instance_labels), dtype=torch.int64)
-            if known.shape != (sum(sizes),):
-                raise ValueError(
-                    f"instance_labels must hold one class per instance: shape ({sum(sizes)},); "
-                    f"got shape {tuple(known.shape)}."
-                )
-            self._known = known.split(sizes)
+            self._known = known_columns(instance_labels, sum(sizes), len(self.classes)).split(sizes)
 
     def __len__(self) -> int:
         return len(self._bags)
@@ -98,6 +93,23 @@ class MIMLDataset(Dataset):
         """Return the instances of a bag, its targets and, where any are given, known classes."""
         item = self._bags[bag], self._targets[bag]
         return item if self._known is None else (*item, self._known[bag])
+
+
+def known_columns(instance_labels: ArrayLike, n_instances: int, n_classes: int) -> Tensor:
+    """Return known classes of instances as int64, checked."""
+    known = np.asarray(instance_labels)
+    if known.shape != (n_instances,):
+        raise ValueError(
+            f"instance_labels must hold one class per instance: shape ({n_instances},); "
+            f"got shape {known.shape}."
+        )
+    # The background, which is no class, has the column after the last.
+    if len(known) and (known.dtype.kind not in "iu" or known.min() < -1 or known.max() > n_classes):
+        raise ValueError(
+            f"instance_labels must be columns of classes, 0 to {n_classes - 1}, {n_classes} for "
+            "the background, or -1 where they are not known."
+        )
+    return torch.as_tensor(known.astype(np.int64))
 
 
 def tensor_of(instances: Any) -> Tensor:

@@ -22,7 +22,7 @@ from unbag.union.policy import OnIntractable
 from unbag.validation import all_or_nothing, bag_weights, check_scaling
 
 from .answers import NetworkClassifier
-from .batches import DivergedError, LearningBags, Settings
+from .batches import DivergedError, LearningBags, Settings, bounded_scores
 from .encoding import quantile_edges
 from .network import MemberNetworks
 from .parameters import check_parameters
@@ -80,8 +80,9 @@ class ORNetwork(LabelSetLearner, NetworkClassifier):
         What to do with a bag of too many labels for exact inference: take those as optional
         that are the most certain to occur anyway, or raise an error.
     encoder : torch.nn.Module, optional
-        Makes the inputs of the networks from scaled features, of shape (n_instances,
-        n_features), and learns with them. It is copied. Such a model cannot be saved to a file.
+        Makes the inputs of the networks, of shape (n_instances, n_outputs), from scaled
+        features, of shape (n_instances, n_features), followed by their `encoding` where there is
+        one; and learns with them. It is copied. Such a model cannot be saved to a file.
     classes : array-like of shape (n_classes,), optional
         The vocabulary, in the order of `classes_`. By default the sorted labels of the training
         bags.
@@ -205,6 +206,9 @@ class ORNetwork(LabelSetLearner, NetworkClassifier):
     #: A loss with the arguments of `noisy_or_loss`, in place of the exact one: for comparisons.
     approximation: Callable[..., Tensor] | None = None
 
+    # Learning needs gradients, also where a caller has turned them off.
+    @torch.inference_mode(False)
+    @torch.enable_grad()
     @all_or_nothing
     def fit(
         self,
@@ -232,7 +236,13 @@ class ORNetwork(LabelSetLearner, NetworkClassifier):
         """
         check_parameters(self)
         start = self._start()
+        last = getattr(self, "n_features_in_", None)
         bags, labels = self._read_training(X, y)
+        if start is not None and self.n_features_in_ != last:
+            raise ValueError(
+                f"warm_start needs the features of the last fit, {last}; X has "
+                f"{self.n_features_in_}."
+            )
         check_scaling(bags, self.scaling)
         pinned = self._read_instance_labels(instance_labels, bags, labels)
         weight = bag_weights(sample_weight, bags, X)
@@ -260,7 +270,21 @@ class ORNetwork(LabelSetLearner, NetworkClassifier):
         """Return what a warm start begins with, or None: networks, classes and background."""
         if not self.warm_start or not hasattr(self, "weights_"):
             return None
-        return self._networks(), self.classes_, self.has_background_
+        networks = self._networks()
+        had = {
+            "hidden": tuple(weight.shape[2] for weight in networks.weights[:-1]),
+            "n_members": networks.n_members,
+            "context_units": networks.context[0].shape[2] if len(networks.context) else 0,
+            "encoding": "quantile" if hasattr(self, "edges_") else None,
+        }
+        for name, value in had.items():
+            wanted = tuple(self.hidden) if name == "hidden" else getattr(self, name)
+            if wanted != value:
+                raise ValueError(
+                    f"warm_start goes on with the networks of the last fit, whose {name} is "
+                    f"{value!r}; got {wanted!r}: fit anew, by warm_start=False."
+                )
+        return networks, self.classes_, self.has_background_
 
     def _decide_background(self, bags, labels, pinned, weight, start):
         self.__dict__.pop("background_scores_", None)
@@ -269,8 +293,8 @@ class ORNetwork(LabelSetLearner, NetworkClassifier):
             wanted = background if self.background == "auto" else bool(self.background)
             if not np.array_equal(classes, self.classes_) or wanted != background:
                 raise ValueError(
-                    f"warm_start needs the classes of the last fit, {list(classes)}, and its "
-                    f"background, if it had one; these are {list(self.classes_)}."
+                    f"warm_start needs the classes of the last fit, {classes.tolist()}, and its "
+                    f"background, if it had one; these are {self.classes_.tolist()}."
                 )
         elif self.background == "auto":
             linear = ORLogisticRegression(
@@ -336,7 +360,13 @@ class ORNetwork(LabelSetLearner, NetworkClassifier):
         if self.encoder is not None:
             with torch.no_grad():
                 encoder = copy.deepcopy(self.encoder).to(bags.X.device).eval()
-                n_inputs = encoder(bags.X[:2]).shape[1]
+                features = encoder(bags.X[:2])
+            if features.ndim != 2 or len(features) != len(bags.X[:2]):
+                raise ValueError(
+                    "encoder must return features of shape (n_instances, n_outputs); given "
+                    f"{tuple(bags.X[:2].shape)}, it returned {tuple(features.shape)}."
+                )
+            n_inputs = features.shape[1]
         n_columns = len(self.classes_) + self.has_background_
         generator = torch.Generator().manual_seed(seed)
         return MemberNetworks.drawn(
@@ -355,13 +385,15 @@ class ORNetwork(LabelSetLearner, NetworkClassifier):
 
     def _taught(self, bags):
         """Return the bags with what the networks make of their instances, given the label sets."""
-        log_proba = self._scored(bags.X.double(), bags.offsets)
+        log_proba = bounded_scores(self._scored(bags.X.double(), bags.offsets))
         return replace(bags, teacher=self._conditioned(log_proba, bags.problem()))
 
     def _look_back(self, problem, used, weight, bags):
         """Compute the likelihood of what was fitted to."""
         inferred = problem.infer(
-            self._label_scores(bags), on_intractable=self.on_intractable, **self._rates()
+            bounded_scores(self._label_scores(bags)),
+            on_intractable=self.on_intractable,
+            **self._rates(),
         )
         weight = used if weight is None else weight * used
         self.log_likelihood_: float = float(inferred.log_likelihood[used] @ weight[used])

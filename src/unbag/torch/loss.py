@@ -48,8 +48,8 @@ def union_loss(
         Bag b has the instances ``offsets[b]:offsets[b + 1]``.
     targets : Tensor of shape (n_bags, n_classes), or lists of classes
         1 where the class is present, 0 where it is absent, -1 where that is not known. Or for each
-        bag the list of its classes; or these lists packed, as a tuple of two 1-D tensors: the
-        classes of all bags, one after the other, and where each bag's begin and end among them.
+        bag the list or set of its classes; or these lists packed, as a tuple of two 1-D tensors:
+        the classes of all bags, one after the other, and where each bag's begin and end among them.
     lengths : Tensor of int of shape (n_bags,), optional
         Instances of each bag, in place of `offsets`, or for padded logits.
     mask : Tensor of bool of shape (n_bags, n_rows), optional
@@ -64,7 +64,7 @@ def union_loss(
     false : float or Tensor of shape (n_classes,), optional
         Probability that a class is named by mistake.
     weight : Tensor of shape (n_bags,), optional
-        What each bag counts.
+        What each bag counts; not below zero.
     reduction : {"mean", "instances", "sum", "none"}
         The mean over bags (by their weights), the sum divided by the number of instances (by
         the weights of their bags), the sum, or one number for each bag. Bags that no labelling
@@ -135,14 +135,19 @@ def check_reduction(reduction: str) -> None:
         raise ValueError(f"reduction must be one of {REDUCTIONS}; got {reduction!r}.")
 
 
-def answer(
-    batch: BagBatch, on_impossible: OnImpossible = "keep", on_intractable: OnIntractable = "raise"
-) -> tuple[Tensor, ...]:
-    """Infer a batch; see `unbag.torch.operators`."""
+def check_policies(on_impossible: str, on_intractable: str) -> None:
+    """Refuse what is no way to treat impossible or intractable bags."""
     if on_impossible not in ON_IMPOSSIBLE:
         raise ValueError(f"on_impossible must be one of {ON_IMPOSSIBLE}; got {on_impossible!r}.")
     if on_intractable not in ON_INTRACTABLE:
         raise ValueError(f"on_intractable must be one of {ON_INTRACTABLE}; got {on_intractable!r}.")
+
+
+def answer(
+    batch: BagBatch, on_impossible: OnImpossible = "keep", on_intractable: OnIntractable = "raise"
+) -> tuple[Tensor, ...]:
+    """Infer a batch; see `unbag.torch.operators`."""
+    check_policies(on_impossible, on_intractable)
     impossible = "keep" if on_impossible == "raise" else on_impossible
     try:
         result = union(*batch[:7], impossible, on_intractable)
@@ -184,6 +189,8 @@ def reduced_loss(
             raise ValueError(
                 f"weight must hold one number per bag, {len(surprise)}; got {tuple(weight.shape)}."
             )
+        if not weight.is_cuda and not bool((weight >= 0).all()):
+            raise ValueError("weight must not hold negative numbers, or NaN.")
         surprise, n_counted = surprise * weight, counted * weight
     dtype = working_dtype(batch.logits)
     # Taken from zero, for no zero to be negative.
@@ -240,14 +247,16 @@ class UnionLoss(nn.Module):
     ) -> None:
         super().__init__()
         check_reduction(reduction)
+        check_policies(on_impossible, on_intractable)
         self.background = background
         self.counts: BagCounts | None = None
         self.reduction: Reduction = reduction
         self.on_impossible: OnImpossible = on_impossible
         self.on_intractable: OnIntractable = on_intractable
-        # Buffers, so that rates go to the device of the module.
+        # Buffers, so that rates go to the device of the module; exact for logits in float64.
         for name, rate in (("missed", missed), ("false", false)):
-            self.register_buffer(name, None if rate is None else torch.as_tensor(rate))
+            exact = None if rate is None else torch.as_tensor(rate, dtype=torch.float64)
+            self.register_buffer(name, exact)
 
     def forward(
         self,
@@ -288,7 +297,12 @@ class UnionLoss(nn.Module):
 
     def extra_repr(self) -> str:
         """Return the settings that are shown of the module."""
+        rates = "".join(
+            f"{name}={rate.tolist()}, "
+            for name, rate in (("missed", self.missed), ("false", self.false))
+            if rate is not None
+        )
         return (
-            f"background={self.background}, reduction={self.reduction!r}, "
+            f"background={self.background}, {rates}reduction={self.reduction!r}, "
             f"on_impossible={self.on_impossible!r}, on_intractable={self.on_intractable!r}"
         )

@@ -77,7 +77,8 @@ class MemberNetworks(nn.Module):
 
         def draw(n_inputs, *shape):
             bound = n_inputs**-0.5
-            return torch.empty(n_members, *shape).uniform_(-bound, bound, generator=generator)
+            drawn = torch.empty(n_members, *shape, dtype=torch.float32)
+            return drawn.uniform_(-bound, bound, generator=generator)
 
         widths = [n_features, *hidden, n_columns]
         layers = list(pairwise(widths))

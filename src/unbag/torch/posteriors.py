@@ -10,8 +10,8 @@ from unbag.union import ImpossibleBagError, most_likely_labels
 from unbag.union.policy import OnImpossible, OnIntractable
 
 from .arguments import PADDING, BagBatch, Rates, Targets, read_batch
-from .loss import answer
-from .operators import union_gradient
+from .loss import answer, check_policies
+from .operators import bag_of_rows, log_priors, union_gradient
 
 
 def posterior(
@@ -44,7 +44,7 @@ def posterior(
     -------
     Tensor of the shape of the logits
         Without a gradient; in float32, or in float64 for logits in float64. Zero for padding, and
-        for bags without an answer.
+        for bags without an answer; NaN for bags with NaN or infinite logits.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def posterior(
             [0.1000, 0.9000]])
     """
     batch = read_batch(
-        logits.detach(),
+        logits,
         offsets,
         targets,
         lengths=lengths,
@@ -64,7 +64,7 @@ def posterior(
         instance_labels=instance_labels,
         missed=missed,
         false=false,
-    )
+    ).detached()
     return dense_posterior(batch, answer(batch, on_impossible, on_intractable)).reshape(batch.shape)
 
 
@@ -81,7 +81,10 @@ def dense_posterior(batch: BagBatch, result: tuple[Tensor, ...]) -> Tensor:
     if batch.pins is not None:
         answered &= batch.pins != PADDING
     prior = torch.softmax(logits, 1)
-    return torch.where(answered[:, None], (prior + residual).clamp(min=0.0), 0.0)
+    proba = torch.where(answered[:, None], (prior + residual).clamp(min=0.0), 0.0)
+    # What one instance is decides about the others of its bag.
+    unknown = log_likelihood.isnan()[row_bag] & answered
+    return proba.masked_fill(unknown[:, None], torch.nan)
 
 
 def annotate(
@@ -107,8 +110,8 @@ def annotate(
         As in `union_loss`.
     joint : bool
         False for the likeliest class of each instance; True for the likeliest labelling of the
-        whole bag among those that cover its label set, which is found on the CPU, and knows no
-        rates.
+        whole bag among those that cover its label set, together with what went unnoticed or was
+        named by mistake where there are rates; that is found on the CPU.
     on_impossible : {"keep", "relax", "raise"}
         What to do with a bag whose label set no labelling can produce: answer nothing; take its
         labels as optional; or raise an error.
@@ -119,7 +122,7 @@ def annotate(
     -------
     Tensor of int64, of the shape of the logits without their columns
         Classes; the number of classes for the background; -1 for padding, and for bags without an
-        answer.
+        answer, or with NaN or infinite logits.
 
     Examples
     --------
@@ -135,42 +138,52 @@ def annotate(
             on_impossible=on_impossible, on_intractable=on_intractable,
         )  # fmt: skip
         return torch.where(proba.amax(-1) > 0, proba.argmax(-1), -1)
-    if missed is not None or false is not None:
-        raise ValueError("the jointly most likely labelling knows no rates: leave them out.")
     batch = read_batch(
-        logits.detach(),
+        logits,
         offsets,
         targets,
         lengths=lengths,
         mask=mask,
         background=background,
         instance_labels=instance_labels,
-    )
+        missed=missed,
+        false=false,
+    ).detached()
+    check_policies(on_impossible, on_intractable)
     labels = jointly_most_likely(batch, on_impossible)
     return labels.to(logits.device).reshape(batch.shape[:-1])
 
 
 def jointly_most_likely(batch: BagBatch, on_impossible: OnImpossible) -> Tensor:
     """Return the likeliest labelling of each bag that covers its label set; padding is -1."""
-    y = batch.targets.cpu().numpy()
+    y, offsets, pins, rates = batch.targets.cpu().numpy(), batch.offsets.cpu(), batch.pins, {}
+    for name, rate in (("missed", batch.missed), ("false", batch.false)):
+        if rate is not None:
+            rates[name] = np.pad(rate.cpu().numpy(), (0, int(batch.background)))
     if batch.background:
         y = np.pad(y, ((0, 0), (0, 1)), constant_values=-1)
-    log_prior = torch.log_softmax(batch.logits.to(torch.float64), 1).cpu().numpy()
-    offsets = batch.offsets.cpu().numpy()
-    pins, present = None, np.ones(len(log_prior), dtype=bool)
-    if batch.pins is not None:
-        pins = batch.pins.cpu().numpy()
-        present = pins != PADDING
-        pins = pins[present]
-    offsets = np.concatenate([[0], np.cumsum(present)])[offsets]
-    log_prior = log_prior[present]
-    found = most_likely_labels(log_prior, offsets, y, instance_labels=pins)
-    if on_impossible != "keep" and (found < 0).any():
-        impossible = np.unique(np.searchsorted(offsets, np.flatnonzero(found < 0), "right") - 1)
-        if on_impossible == "raise":
-            raise ImpossibleBagError(impossible.tolist(), len(y))
+    if pins is None:
+        pins = offsets.new_full((len(batch.logits),), -1)
+    pins = pins.cpu()
+    log_prior, broken = log_priors(batch.logits.to("cpu", torch.float64), pins)
+    log_prior[broken] = 0.0
+    # A known class is the only one; where the label set forbids it, the bag is impossible.
+    others = (pins[:, None] >= 0) & (torch.arange(log_prior.shape[1]) != pins[:, None])
+    present = (pins != PADDING).numpy()
+    log_prior = log_prior.masked_fill(others, -torch.inf).numpy()[present]
+    row_bag = bag_of_rows(offsets).numpy()
+    starts = np.append(0, np.cumsum(present))[offsets.numpy()]
+    found = most_likely_labels(log_prior, starts, y, **rates)
+    # Nothing is found of an empty bag, be it possible or not.
+    empty = np.diff(starts) == 0
+    unexplained = ((y == 1) & (rates.get("false", np.zeros(y.shape[1])) == 0)).any(axis=1)
+    impossible = np.union1d(row_bag[present][found < 0], np.flatnonzero(empty & unexplained))
+    if on_impossible == "raise" and len(impossible):
+        raise ImpossibleBagError(impossible.tolist(), len(y))
+    if on_impossible == "relax":
         y[impossible] = np.where(y[impossible] == 1, -1, y[impossible])
-        found = most_likely_labels(log_prior, offsets, y, instance_labels=pins)
+        found = most_likely_labels(log_prior, starts, y, **rates)
     labels = np.full(len(present), -1)
     labels[present] = found
+    labels[np.isin(row_bag, row_bag[broken.numpy()])] = -1
     return torch.from_numpy(labels)

@@ -154,7 +154,8 @@ class Trainer:
             total += loss.detach()
             if rates is not None and learns_rates:
                 counts.append(batch.noise_counts(logits, rates))
-        if encoder is not None:
+        # Whoever has nothing to learn, or is frozen, has no gradient.
+        if features.requires_grad:
             features.backward(given.grad)
         self.optimizer.step()
         if noise is not None and counts:
