@@ -124,13 +124,12 @@ def _try_out(model):
             _check_finite("transform", model.transform(bags).X)
             return
         n_classes = len(_checked_classes(model.classes_))
-        _check_rates(model, n_classes)
         _check_scores("decision_function", model.decision_function(bags), 1, n_classes)
         model.predict(bags)
         if hasattr(model, "predict_instances_proba"):
             probabilities = model.predict_instances_proba(bags)
             _check_scores("predict_instances_proba", probabilities, N_TRIED, n_classes)
-        _check_rates(getattr(model, "model", model), n_classes)
+        _check_rates(model, n_classes)
         # With exact inference the same scores are asked for, and compiled code besides.
         if hasattr(model, "annotate") and not hasattr(model, "log_likelihood"):
             model.annotate(bags, LabelSets(np.eye(1, n_classes), model.classes_))
