@@ -55,6 +55,32 @@ def test_a_model_goes_from_embeddings_to_annotations(recordings, run):
     assert json.loads(out)
 
 
+def test_folders_of_other_tools_are_read_by_every_command(tmp_path, run):
+    folder = tmp_path / "selections"
+    folder.mkdir()
+    columns = ["Selection", "View", "Channel", "Begin Time (s)", "End Time (s)", "Low Freq (Hz)",
+               "High Freq (Hz)", "Annotation"]  # fmt: skip
+    for number in range(12):
+        birds = [("wren",), ("owl",), ("wren", "owl")][number % 3]
+        rows = [[place + 1, "Spectrogram 1", 1, place, place + 1,
+                 (500 if birds[place % len(birds)] == "owl" else 4000) + place, 6000 + number,
+                 birds[place % len(birds)]] for place in range(4)]  # fmt: skip
+        lines = ["\t".join(map(str, row)) for row in (columns, *rows)]
+        (folder / f"r{number}.Table.1.selections.txt").write_text("\n".join(lines) + "\n")
+    model = tmp_path / "m.unbag"
+    other = ("--from", "raven")
+    for command in (
+        ("fit", folder, *other, "-o", model),
+        ("annotate", model, folder, *other, "-o", tmp_path / "a.csv"),
+        ("predict", model, folder, *other, "-o", tmp_path / "p.csv"),
+        ("evaluate", model, folder, *other),
+        ("report", model, folder, *other, "-o", tmp_path / "r.html"),
+        ("check", folder, *other, "-o", tmp_path / "s.csv"),
+    ):
+        code, _, errors = run(*command)
+        assert code == 0, (command, errors)
+
+
 def test_what_is_converted_needs_no_options(recordings, run):
     code, out, errors = run(
         "data", "convert", "--from", "birdnet-embeddings", recordings / "e.csv",
@@ -106,6 +132,10 @@ def test_every_format_is_converted_by_the_command(tmp_path, run, name):
     [
         (("fit", "e.csv", "--from", "raven", "-o", "new"), "e.csv looks like birdnet-embeddings, "
          "not like raven: use --from birdnet-embeddings."),
+        (("fit", "e.csv", "r.txt", "--from", "raven", "-o", "new"),
+         "--from raven takes one file, or a folder of them; got 2."),
+        (("check", "e.csv", "--from", "birdnet-embeddings", "-o", "e.csv"),
+         "e.csv is what is read: name another file to write."),
         (("fit", "x.json", "--from", "xeno-canto", "-o", "new"), "holds no instances"),
         (("fit", "e.csv", "--tags", "x.json", "-o", "new"), "--tags is for files of other tool"),
         (("data", "convert", "e.csv", "new.csv", "--annotation-column", "x"),

@@ -26,7 +26,8 @@ def files_of(path: Paths) -> list[Path]:
     Parameters
     ----------
     path : str or path, or list of them
-        In a folder, its tables count. A file that is not there is left to be complained of.
+        In a folder, its tables count, but those whose names begin with a dot or an underscore. A
+        file that is not there is left to be complained of.
 
     Returns
     -------
@@ -46,7 +47,7 @@ def files_of(path: Paths) -> list[Path]:
 def _files_below(path):
     """Return the tables that lie in a folder, or the files that a pattern matches, sorted."""
     if path.is_dir():
-        inside = (each for each in path.iterdir() if not each.name.startswith("."))
+        inside = (each for each in path.iterdir() if not each.name.startswith((".", "_")))
         found = sorted(each for each in inside if suffix_of(each) in TABLES and each.is_file())
         check(found, f"{path} is a folder without a table in it: name a file, or another folder.")
         return found
