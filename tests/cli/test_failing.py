@@ -70,7 +70,16 @@ def test_errors_of_the_system_come_without_their_number(run, monkeypatch):
     assert (code, errors) == (1, "unbag: error: m.unbag: No space left on device.\n")
 
 
+@pytest.fixture
+def interruptible():
+    """Hear SIGINT, which shells let programs in the background ignore."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.usefixtures("interruptible")
 def test_a_signal_stops_a_command(number, run, monkeypatch):
     monkeypatch.setattr("unbag.datasets.names", lambda: signal.raise_signal(number))
     before = signal.getsignal(number)

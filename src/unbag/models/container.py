@@ -126,7 +126,7 @@ def save(model: Any, path: str | os.PathLike[str], info: dict[str, Any] | None =
             if _is_statistic(name, value)
         },
         "notes": encoder.notes,
-        "info": _checked_info(known | ({} if info is None else info)),
+        "info": _checked_info(known) | _checked_info({} if info is None else info),
         "model": tree,
     }
     write(path, header, encoder.arrays)
