@@ -115,7 +115,7 @@ def test_rates_of_zero_give_the_statistics_of_right_label_sets(colours, rng):
     (part,) = noisy_parts(bags, problem, noise)
     (plain,) = make_parts(bags, problem)
     never = LabelNoise(3, 3, 0.0, 0.0)
-    assert not never.is_needed
+    assert not any(rate.any() for rate in never.rates)
     noisy, expected = part.statistics(W, rates=never.rates), plain.statistics(W)
     assert noisy.value == pytest.approx(expected.value)
     np.testing.assert_allclose(noisy.gradient, expected.gradient, atol=1e-9)

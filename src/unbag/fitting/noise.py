@@ -61,11 +61,6 @@ class LabelNoise:
             rate[0, :n_classes] = start
 
     @property
-    def is_needed(self) -> bool:
-        """Whether any label set may be wrong."""
-        return any(bool(rate.any()) for rate in self.rates)
-
-    @property
     def is_learnt(self) -> bool:
         """Whether any of the rates is to be learnt."""
         return any(map(is_learnt, self.given))

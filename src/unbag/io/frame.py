@@ -4,6 +4,7 @@ They are read as files are, some rows at a time, so that all that is said of fil
 and they get new columns back, each kind in its own way.
 """
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -84,18 +85,19 @@ class FrameTable(TypedTable):
         """What the rows are taken from."""
         return self.frame
 
+    @abstractmethod
     def _schema(self) -> pa.Schema:
         """Return the types of the columns."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _n_bytes(self) -> int:
         """Return what the frame takes in memory, roughly."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _part(self, columns: Sequence[str], start: int, stop: int) -> pa.Table:
         """Return some rows and columns as a pyarrow table."""
-        raise NotImplementedError
 
+    @abstractmethod
     def with_columns(self, columns: Mapping[str, pa.Array], written: Mapping[str, str]) -> Any:
         """Return the frame with new columns, which take the place of old ones of the same name.
 
@@ -105,7 +107,6 @@ class FrameTable(TypedTable):
         written : dict of str to str
             Those of them that are answers, by the names that we have for these.
         """
-        raise NotImplementedError
 
     def chunks(
         self,
