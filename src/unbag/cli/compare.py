@@ -63,6 +63,9 @@ def reproduce(
     stale: Annotated[
         bool, typer.Option("--stale", help="Make anew what other sources of unbag have made.")
     ] = False,
+    tables: Annotated[
+        bool, typer.Option("--tables", help="Do no work: make tables of what is done so far.")
+    ] = False,
     as_json: o.Json = False,
 ) -> None:
     """Make a table or figure of the paper, or one of ours, beside the published figures.
@@ -94,7 +97,7 @@ def reproduce(
         with how_to_continue(folder):
             made[each] = experiments.reproduce(
                 each, data, level=level, seed=seed, n_jobs=jobs or cpu_count(), out=folder,
-                redo_stale=stale, console=None if as_json else messages.console,
+                redo_stale=stale, work=not tables, console=None if as_json else messages.console,
             )  # fmt: skip
         show_tables(made[each])
         messages.note(f"Tables and figures are in {folder / each}.")

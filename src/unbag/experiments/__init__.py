@@ -7,11 +7,13 @@ which find here all that most of them need.
 from .comparison import (
     BAG_MEASURES,
     Comparison,
+    are_done,
     best_setting,
     fit_and_measure,
     fold,
-    mean_over_draws,
+    measured,
     some_methods,
+    tuning_note,
     whole,
     words,
 )
@@ -40,6 +42,7 @@ from .tables import (
     cell,
     comparison_table,
     difference,
+    draw_note,
     record_cell,
     spread,
 )
@@ -48,9 +51,9 @@ from .unit import Unit, Values
 __all__ = [
     "BAG_MEASURES", "BOUNDS", "METHODS", "NOTHING", "SIGNIFICANT", "STUDIES", "STYLES",
     "Comparison", "Figure", "Ledger", "Method", "Plan", "Results", "Study", "Table", "Unit",
-    "Values", "beside", "best_methods", "best_setting", "cell", "comparison_figure",
-    "comparison_table", "curve_figure", "difference", "find_study", "fit_and_measure", "fold",
-    "grid", "levels", "load", "load_fold", "mean_over_draws", "panels", "penalised_bound",
-    "penalised_model", "published", "published_figure", "record_cell", "reproduce", "some_methods",
-    "split", "spread", "whole", "words",
+    "Values", "are_done", "beside", "best_methods", "best_setting", "cell", "comparison_figure",
+    "comparison_table", "curve_figure", "difference", "draw_note", "find_study",
+    "fit_and_measure", "fold", "grid", "levels", "load", "load_fold", "measured", "panels",
+    "penalised_bound", "penalised_model", "published", "published_figure", "record_cell",
+    "reproduce", "some_methods", "split", "spread", "tuning_note", "whole", "words",
 ]  # fmt: skip

@@ -1,11 +1,11 @@
 """Studies of the instance accuracy of methods, tuned by that or by the Hamming loss."""
 
-from .comparison import Comparison, words
+from .comparison import Comparison, tuning_note, words
 from .figures import Figure, comparison_figure
 from .ledger import Results
 from .plan import Plan, Study
 from .published import published_figure
-from .tables import Table, comparison_table
+from .tables import Table, comparison_table, draw_note
 
 
 def accuracy_study(
@@ -54,7 +54,12 @@ def accuracy_study(
             f"{name}-{known_as}",
             f"Instance accuracy (%), bag labels {labels}, tuned by {in_words}",
             records,
-            [f"{note} {plan.describe(folds=comparison.cross_validated)}."],
+            [
+                f"{note} {tuning_note(comparison, plan)} "
+                f"{plan.describe(folds=comparison.cross_validated)}.",
+                *draw_note(records),
+                *comparison.missing(plan, results),
+            ],
             row="method",
             column="data",
         )

@@ -13,7 +13,7 @@ from unbag.io import Roles, read
 from .comparison import HIGHER_IS_BETTER, Comparison, fold, words
 from .data import table_name
 from .ledger import Ledger
-from .methods import BOUNDS, METHODS, PENALISED, WITH_PROBABILITIES, Method, levels
+from .methods import BOUNDS, METHODS, PENALISED, WITH_PROBABILITIES, Method, levels, thinned
 from .plan import Plan
 from .reproduce import write
 from .runner import check_process_count, run
@@ -22,6 +22,8 @@ from .tables import Table, comparison_table
 #: What is compared with and without instance labels, and what needs them.
 ALWAYS = ("mlr", "unbag", "sim", "mimlfast", "lsbcmm", "mimlsvm", "mimlnn")
 WITH_INSTANCE_LABELS = ("slr", "dummy")
+#: Settings of one method that are tried at level "standard": who compares has no week for it.
+MOST_SETTINGS = 12
 #: What `unbag.ORLogisticRegression` has where nothing is said.
 USERS_DEFAULT = {name: ORLogisticRegression().get_params()[name] for name in PENALISED}
 
@@ -76,10 +78,11 @@ def compare(
     compared = {name: as_users_have_it(name) for name in methods}
     if {"dummy", "dummy-bags"} <= set(compared):
         compared["dummy-bags"] = replace(compared["dummy-bags"], title="dummy, bags alone")
-    comparison = Comparison(fold, compared)
+    comparison = Comparison(fold, compared, tuned_by=("hamming_loss",))
     ledger = Ledger(out, "compare")
     with ledger.writing():
-        run(comparison.units(plan), ledger, n_jobs=n_jobs, console=console, title="compare")
+        units = comparison.units(plan, ledger)
+        run(units, ledger, n_jobs=n_jobs, console=console, title="compare")
     records = [
         record
         for measure in HIGHER_IS_BETTER
@@ -114,10 +117,10 @@ def as_users_have_it(name: str) -> Method:
     method = METHODS[name]
     if name == "unbag":
         return replace(method, grids=levels([USERS_DEFAULT]))
-    if name not in WITH_PROBABILITIES:
-        return method
-    grids = {
-        level: [{**setting, "threshold": 0.5} for setting in settings]
-        for level, settings in method.grids.items()
-    }
+    grids = method.grids | {"standard": thinned(method.grids["standard"], MOST_SETTINGS)}
+    if name in WITH_PROBABILITIES:
+        grids = {
+            level: [{**setting, "threshold": 0.5} for setting in settings]
+            for level, settings in grids.items()
+        }
     return replace(method, grids=grids)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 from types import MappingProxyType
 from typing import Any
@@ -16,7 +17,7 @@ from .data import load, load_fold
 from .ledger import Results
 from .methods import METHODS, OUTSIDE, Method
 from .plan import Plan
-from .tables import best_methods, difference
+from .tables import best_methods, difference, spread
 from .unit import NONE, Unit, Values
 
 #: Measures of bag label sets, and whether more is better.
@@ -102,19 +103,22 @@ def best_setting(scores: ArrayLike, *, higher_is_better: bool = True) -> int:
     return int(np.argmax((1 if higher_is_better else -1) * np.asarray(scores).mean(axis=1)))
 
 
-def mean_over_draws(results: Results, units: Sequence[Sequence[Unit]], measure: str) -> np.ndarray:
-    """Average a measure over draws; `units` has a list over draws for each fold.
+def measured(results: Results, units: Sequence[Sequence[Unit]], measure: str) -> np.ndarray:
+    """Return a measure of units of work; `units` has a list over draws for each fold.
 
     Returns
     -------
-    ndarray of shape (n_folds,)
+    ndarray of shape (n_folds, n_draws)
     """
-    return np.mean([[results[unit][measure] for unit in draws] for draws in units], axis=1)
+    return np.array([[results[unit][measure] for unit in draws] for draws in units])
 
 
 @dataclass(frozen=True)
 class Comparison:
     """Methods that do the same units of work.
+
+    A method of several settings is tuned on folds that take the draws of a data set in turn; what
+    is chosen is measured on every fold of every draw.
 
     Parameters
     ----------
@@ -122,12 +126,15 @@ class Comparison:
         What is done with each method; its results are measures.
     methods : dict of str to Method
         Each with the settings that it is tried with.
+    tuned_by : tuple of str
+        The measures by which settings are chosen.
     cross_validated : bool
         Whether the task is done for each fold; else once.
     """
 
     task: Callable[[Unit], Values]
     methods: dict[str, Method]
+    tuned_by: tuple[str, ...]
     cross_validated: bool = True
 
     def units_of(self, plan: Plan, name: str, method: str, setting: Values) -> list[list[Unit]]:
@@ -144,18 +151,27 @@ class Comparison:
             for fold in (range(n_folds) if self.cross_validated else [NONE])
         ]  # fmt: skip
 
-    def units(self, plan: Plan, ledger: object = None) -> list[Unit]:
-        """List all units: every method and setting on one fold before the next."""
-        by_fold = zip(
-            *(
-                self.units_of(plan, name, method, setting)
-                for name in plan.data
-                for method, compared in self.methods.items()
-                for setting in compared.grids[plan.level]
-            ),
-            strict=True,
-        )
-        return [unit for fold in by_fold for draws in fold for unit in draws]
+    def tuning_units(self, plan: Plan, name: str, method: str, setting: Values) -> list[list[Unit]]:
+        """Return the units that say how good a setting is, as `units_of` does: one draw a fold."""
+        units = self.units_of(plan, name, method, setting)
+        if not self.cross_validated:
+            return units
+        return [[draws[place % len(draws)]] for place, draws in enumerate(units)]
+
+    def units(self, plan: Plan, results: Results) -> list[Unit]:
+        """List the units that tune, one fold before the next; then those of what they choose."""
+        tuning, chosen = [], []
+        for name in plan.data:
+            for method, compared in self.methods.items():
+                settings = compared.grids[plan.level]
+                if len(settings) > 1:
+                    tuning += [self.tuning_units(plan, name, method, each) for each in settings]
+                found = [self.tuned(plan, results, name, method, by) for by in self.tuned_by]
+                chosen += [
+                    self.units_of(plan, name, method, each) for each in found if each is not None
+                ]
+        by_fold = [*zip(*tuning, strict=True), *zip(*chosen, strict=True)]
+        return list(dict.fromkeys(unit for fold in by_fold for draws in fold for unit in draws))
 
     def scores(
         self,
@@ -166,13 +182,23 @@ class Comparison:
         setting: Values,
         measure: str,
     ) -> np.ndarray:
-        """Return a measure of one setting, averaged over draws; shape (n_folds,)."""
-        return mean_over_draws(results, self.units_of(plan, name, method, setting), measure)
+        """Return a measure of one setting; shape (n_folds, n_draws)."""
+        return measured(results, self.units_of(plan, name, method, setting), measure)
 
-    def tuned(self, plan: Plan, results: Results, name: str, method: str, measure: str) -> Values:
-        """Return a method's best setting by a measure, chosen after the fact."""
+    def tuned(
+        self, plan: Plan, results: Results, name: str, method: str, measure: str
+    ) -> Values | None:
+        """Return a method's best setting by a measure, chosen after the fact.
+
+        None as long as not all of its settings have been tried.
+        """
         settings = self.methods[method].grids[plan.level]
-        scores = [self.scores(plan, results, name, method, each, measure) for each in settings]
+        if len(settings) == 1:
+            return settings[0]
+        units = [self.tuning_units(plan, name, method, each) for each in settings]
+        if not all(map(partial(are_done, results), units)):
+            return None
+        scores = [measured(results, each, measure).ravel() for each in units]
         return settings[best_setting(scores, higher_is_better=HIGHER_IS_BETTER[measure])]
 
     def records(
@@ -207,14 +233,17 @@ class Comparison:
         Returns
         -------
         list of dict
-            A record for each method that was measured so.
+            A record for each method that was measured so, on all folds. In a first look none is
+            bold.
         """
-        chosen = {each: self.tuned(plan, results, name, each, tuned_by) for each in self.methods}
-        scores = {
-            method: self.scores(plan, results, name, method, setting, measure)
-            for method, setting in chosen.items()
-            if measure in results[self.units_of(plan, name, method, setting)[0][0]]
-        }
+        chosen, scores = {}, {}
+        for method in self.methods:
+            setting = self.tuned(plan, results, name, method, tuned_by)
+            if setting is None:
+                continue
+            units = self.units_of(plan, name, method, setting)
+            if are_done(results, units) and measure in results[units[0][0]]:
+                chosen[method], scores[method] = setting, measured(results, units, measure)
         bold = best_methods(
             {method: values for method, values in scores.items() if method not in outside},
             higher_is_better=HIGHER_IS_BETTER[measure],
@@ -223,16 +252,71 @@ class Comparison:
         left_out |= {"published", "published_std", "difference"} if published is None else set()
         records = []
         for method, values in scores.items():
-            known = {} if published is None else published(name, method)
+            compared = self.methods[method]
+            known = {} if published is None else published(name, compared.published_as or method)
             record = {
-                "data": name, "method": self.methods[method].title, "measure": measure, **labels,
-                "ours": float(values.mean()), "std": float(np.std(values, ddof=len(values) > 1)),
+                "data": name, "method": compared.title, "measure": measure, **labels,
+                **spread(values),
                 "published": known.get("mean"), "published_std": known.get("std"),
                 "difference": difference(float(values.mean()), known.get("mean")),
-                "bold": method in bold, "setting": chosen[method],
+                "bold": method in bold and plan.level != "quick",
+                "settings_tried": len(compared.grids[plan.level]), "setting": chosen[method],
             }  # fmt: skip
             records.append({key: each for key, each in record.items() if key not in left_out})
         return records
+
+    def missing(self, plan: Plan, results: Results) -> list[str]:
+        """Say which methods have not been measured on which data set yet, for the foot of a table.
+
+        Returns
+        -------
+        list of str
+            Empty if all have been.
+        """
+        gaps = {}
+        for method, compared in self.methods.items():
+            found = {
+                name: [self.tuned(plan, results, name, method, by) for by in self.tuned_by]
+                for name in plan.data
+            }
+            gaps[compared.title] = [
+                name
+                for name, settings in found.items()
+                if not all(
+                    each is not None and are_done(results, self.units_of(plan, name, method, each))
+                    for each in settings
+                )
+            ]
+        listed = "; ".join(
+            f"{title} on {', '.join(names)}" for title, names in gaps.items() if names
+        )
+        return [f"Not finished, and so left out: {listed}."] if listed else []
+
+
+def tuning_note(comparison: Comparison, plan: Plan) -> str:
+    """Say how many settings each method was tuned over, and on what; for the foot of a table."""
+    counts = {each.title: len(each.grids[plan.level]) for each in comparison.methods.values()}
+    tuned = ", ".join(f"{title} {count}" for title, count in counts.items() if count > 1)
+    drawn = any(len(plan.draws(name)) > 1 for name in plan.data)
+    how = (
+        " on folds that take the draws of the letters in turn"
+        if drawn and comparison.cross_validated
+        else ""
+    )
+    of_fast = METHODS["mimlfast"].title
+    full = len(METHODS["mimlfast"].grids["full"])
+    drawn_fast = (
+        f" ({of_fast}'s are drawn at random from the {full:,} of its published grid, 3,168 by the "
+        "paper's counting, with two ways to scale features)"
+        if plan.level == "standard" and counts.get(of_fast, 0) < full and of_fast in counts
+        else ""
+    )
+    return f"Settings tried{how}: {tuned}{drawn_fast}." if tuned else ""
+
+
+def are_done(results: Results, units: Sequence[Sequence[Unit]]) -> bool:
+    """Return whether there are results of all these units."""
+    return all(unit in results for draws in units for unit in draws)
 
 
 def some_methods(*names: str) -> dict[str, Method]:

@@ -2,9 +2,9 @@
 
 Each experiment has a ledger in its folder of results. A finished unit of work is one line of JSON,
 appended to ``units.jsonl`` at once; when a run ends, all lines go to ``units.jsonl.gz``, sorted, so
-that the same work gives the same bytes. A record says which version of the package made it, and
-has a fingerprint of the sources: what other sources made is *stale*. It counts until it is made
-anew.
+that the same work gives the same lines but for times. A record says which version of the package
+made it, and has a fingerprint of the sources: what other sources made is *stale*. It counts until
+it is made anew.
 """
 
 import gzip
@@ -27,8 +27,9 @@ except ImportError:  # Where there are no such locks, take care not to start a r
 
 LINES = "units.jsonl"
 COMPRESSED = "units.jsonl.gz"
-#: What a record has.
+#: What a record has, and what older ones may lack.
 ENTRIES = ("unit", "result", "sources", "version")
+CPU_SECONDS = "cpu_seconds"
 
 
 class LedgerInUseError(OSError):
@@ -81,6 +82,15 @@ class Ledger:
             "than these; with `--stale`, they are done anew."
         )
 
+    def cpu_seconds(self, units: Iterable[Unit]) -> tuple[float, int]:
+        """Return the CPU time of those of these units whose time was kept, and their number."""
+        kept = [
+            self._records[unit.key][CPU_SECONDS]
+            for unit in units
+            if CPU_SECONDS in self._records.get(unit.key, {})
+        ]
+        return sum(kept), len(kept)
+
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Keep other processes from writing to this ledger, so that `add` can.
@@ -109,13 +119,14 @@ class Ledger:
                 raise
             compress(self.folder)
 
-    def add(self, unit: Unit, result: Values) -> None:
+    def add(self, unit: Unit, result: Values, cpu_seconds: float | None = None) -> None:
         """Keep the result of a finished unit, within `writing`; it is on disk when this returns."""
         description = unit.describe()
         line = json.dumps(
             {
                 "unit": description, "result": result, "sources": fingerprint(description["task"]),
                 "version": __version__,
+                **({} if cpu_seconds is None else {CPU_SECONDS: round(cpu_seconds, 3)}),
             }
         )  # fmt: skip
         self._file.write(line.encode() + b"\n")
@@ -144,7 +155,8 @@ def read_records(folder: Path) -> dict[str, Values]:
         for number, line in enumerate(lines, start=1):
             try:
                 record = json.loads(line)
-                records[key_of(record["unit"])] = {entry: record[entry] for entry in ENTRIES}
+                entries = (*ENTRIES, *({CPU_SECONDS} & record.keys()))
+                records[key_of(record["unit"])] = {entry: record[entry] for entry in entries}
             except (ValueError, KeyError, TypeError):
                 raise ValueError(
                     f"{path}, line {number}, is no record of finished work: remove the line, or "

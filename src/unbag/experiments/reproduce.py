@@ -16,7 +16,7 @@ from rich.console import Console
 from unbag._extras import require
 from unbag._files import make_folder, write_text
 
-from .comparison import mean_over_draws
+from .comparison import measured
 from .figures import Figure
 from .ledger import Ledger
 from .plan import LEVELS, Plan, available
@@ -44,6 +44,7 @@ def reproduce(
     n_jobs: int = 1,
     out: str | Path = "results",
     redo_stale: bool = False,
+    work: bool = True,
     console: Console | None = None,
 ) -> list[Table | Figure]:
     """Make one experiment, or go on with one that was interrupted; needs the extra ``figures``.
@@ -64,6 +65,8 @@ def reproduce(
         Tables, figures and the ledger of finished work go to ``out/<name>``.
     redo_stale : bool
         Whether to make anew what other sources of the package have made.
+    work : bool
+        Whether to do what is not done yet; else tables are made of what the ledger has.
     console : rich Console, optional
         Where to show progress.
 
@@ -85,7 +88,9 @@ def reproduce(
     ledger = Ledger(out, name, use_stale=not redo_stale)
     n_jobs = 1 if study.timed else n_jobs
     with ledger.writing():
-        while run(study.units(plan, ledger), ledger, n_jobs=n_jobs, console=console, title=name):
+        while work and run(
+            study.units(plan, ledger), ledger, n_jobs=n_jobs, console=console, title=name
+        ):
             pass
     stale = list(filter(None, [ledger.note_on_stale(study.units(plan, ledger))]))
     results = [
@@ -206,9 +211,9 @@ def remake_cells(
                     f"The ledger in {folder} has no fold {fold} of {method} on {data}: give no "
                     "fold, to compare with the table."
                 )
-            recorded = float(mean_over_draws(ledger, units, measure).mean())
+            recorded = float(measured(ledger, units, measure).mean())
         made |= {unit: do(unit) for row in units for unit in row if unit not in made}
-        now = float(mean_over_draws(made, units, measure).mean())
+        now = float(measured(made, units, measure).mean())
         cells.append(Cell(table, record["measure"], recorded, now))
     if not cells:
         raise ValueError(

@@ -9,6 +9,7 @@ from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import connection, get_context, parent_process
+from time import process_time
 
 from rich.console import Console
 from rich.progress import (
@@ -36,6 +37,13 @@ def do(unit: Unit) -> Values:
         # What an interrupted fit has reached is no result.
         with interruptions_raised():
             return unit.task(unit)
+
+
+def do_timed(unit: Unit) -> tuple[Values, float]:
+    """Do one unit of work; return its result, and the seconds of CPU time that it took."""
+    start = process_time()
+    result = do(unit)
+    return result, process_time() - start
 
 
 def check_process_count(n_jobs: int) -> None:
@@ -87,17 +95,17 @@ def run(
     )
     with progress:
         bar = progress.add_task(title, total=len(pending))
-        for unit, result in _finished(pending, min(n_jobs, len(pending))):
-            ledger.add(unit, result)
+        for unit, (result, cpu_seconds) in _finished(pending, min(n_jobs, len(pending))):
+            ledger.add(unit, result, cpu_seconds)
             progress.advance(bar)
     return len(pending)
 
 
 def _finished(units, n_jobs):
-    """Yield each unit with its result as it is done."""
+    """Yield each unit with what `do_timed` gives, as it is done."""
     if n_jobs == 1:
         for unit in units:
-            yield unit, do(unit)
+            yield unit, do_timed(unit)
         return
     # Not forked: a process with threads must not be.
     pool = ProcessPoolExecutor(n_jobs, get_context("spawn"), _end_with_parent)
@@ -109,7 +117,7 @@ def _finished(units, n_jobs):
             # finds little to call off.
             while len(running) < 2 * n_jobs and (unit := next(waiting, None)) is not None:
                 with _no_interrupts():
-                    running[pool.submit(do, unit)] = unit
+                    running[pool.submit(do_timed, unit)] = unit
             if not running:
                 break
             done, _ = wait(running, return_when=FIRST_COMPLETED)

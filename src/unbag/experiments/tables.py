@@ -64,11 +64,12 @@ def read_csv(path: Path) -> list[dict[str, str]]:
 def best_methods(scores: Mapping[str, ArrayLike], *, higher_is_better: bool = True) -> set[str]:
     """Find the best method, and those that a paired t-test cannot tell from it.
 
-    Two-tailed, at 95 %, over the folds: the paper's rule for bold.
+    Two-tailed, at 95 %, over the folds: the paper's rule for bold. Where data are drawn several
+    times, pairs are of the same fold of the same draw.
 
     Parameters
     ----------
-    scores : dict of str to array-like of shape (n_folds,)
+    scores : dict of str to array-like of shape (n_folds,) or (n_folds, n_draws)
     higher_is_better : bool
 
     Returns
@@ -83,8 +84,9 @@ def best_methods(scores: Mapping[str, ArrayLike], *, higher_is_better: bool = Tr
     """
     if not scores:
         return set()
+    scores = {name: np.ravel(values) for name, values in scores.items()}
     sign = 1 if higher_is_better else -1
-    best = max(scores, key=lambda name: sign * np.asarray(scores[name]).mean())
+    best = max(scores, key=lambda name: sign * scores[name].mean())
 
     def tied(values: ArrayLike) -> bool:
         behind = np.subtract(values, scores[best])
@@ -115,19 +117,60 @@ def beside(ours: float | None, published: float | None, **between: float | None)
 
 
 def spread(values: ArrayLike) -> Values:
-    """Return the entries of a record that hold a mean over folds, and the deviation.
+    """Return the entries of a record that hold a mean over folds, and its deviations.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_folds,) or (n_folds, n_draws)
+
+    Returns
+    -------
+    dict
+        ``ours``, the mean; ``std``, over the folds of one draw, as the paper has it (the root of
+        the mean variance, where there are several); ``draw_std``, of the means of draws.
 
     Examples
     --------
     >>> spread([70.0, 72.0, 74.0])
-    {'ours': 72.0, 'std': 2.0}
+    {'ours': 72.0, 'std': 2.0, 'draw_std': None}
+    >>> spread([[70.0, 71.0], [72.0, 73.0], [74.0, 75.0]])["std"]
+    2.0
     """
-    values = np.asarray(values)
-    return {"ours": float(values.mean()), "std": float(values.std(ddof=1))}
+    values = np.asarray(values, dtype=float)
+    values = values.reshape(len(values), -1)
+    n_folds, n_draws = values.shape
+    return {
+        "ours": float(values.mean()),
+        "std": float(np.sqrt(values.var(axis=0, ddof=1).mean())) if n_folds > 1 else None,
+        "draw_std": float(values.mean(axis=0).std(ddof=1)) if n_draws > 1 else None,
+    }
+
+
+def draw_note(records: Iterable[Values], row: str = "method") -> list[str]:
+    """Say how far the means of single draws lie apart, where data were drawn several times.
+
+    Examples
+    --------
+    >>> draw_note([{"data": "letter-frost", "method": "MLR", "draw_std": 1.23}])
+    ['Deviation of the means of single draws, in points: letter-frost, MLR 1.2.']
+    """
+    listed: dict[str, list[str]] = {}
+    for record in records:
+        if record.get("draw_std") is not None:
+            of_data = listed.setdefault(record["data"], [])
+            of_data.append(f"{record[row]} {record['draw_std']:.1f}")
+    if not listed:
+        return []
+    text = "; ".join(f"{name}, {', '.join(each)}" for name, each in listed.items())
+    return [f"Deviation of the means of single draws, in points: {text}."]
 
 
 def cell(
-    ours: float, std: float | None = None, published: float | None = None, bold: bool = False
+    ours: float,
+    std: float | None = None,
+    published: float | None = None,
+    bold: bool = False,
+    published_std: float | None = None,
 ) -> str:
     """Write a figure as Markdown: ours, and in brackets the published one and the difference.
 
@@ -135,19 +178,29 @@ def cell(
     --------
     >>> cell(70.7, 3.5, 72.3, bold=True)
     '**70.7 ± 3.5** (72.3, -1.6)'
+    >>> cell(70.7, 3.5, 72.3, published_std=3.8)
+    '70.7 ± 3.5 (72.3 ± 3.8, -1.6)'
     >>> cell(70.7)
     '70.7'
     """
-    text = f"{ours:.1f}" if std is None else f"{ours:.1f} ± {std:.1f}"
+    text = with_deviation(ours, std)
     text = f"**{text}**" if bold else text
-    return text if published is None else f"{text} ({published:.1f}, {ours - published:+.1f})"
+    if published is None:
+        return text
+    return f"{text} ({with_deviation(published, published_std)}, {ours - published:+.1f})"
+
+
+def with_deviation(mean: float, std: float | None) -> str:
+    """Write a mean, and its deviation where there is one."""
+    return f"{mean:.1f}" if std is None else f"{mean:.1f} ± {std:.1f}"
 
 
 def record_cell(record: Values) -> str:
     """Write the cell of a record: what it has of ``std``, ``published`` and ``bold``."""
     return cell(
-        record["ours"], record.get("std"), record.get("published"), record.get("bold", False)
-    )
+        record["ours"], record.get("std"), record.get("published"), record.get("bold", False),
+        record.get("published_std"),
+    )  # fmt: skip
 
 
 def comparison_table(

@@ -18,14 +18,28 @@ from unbag.experiments import (
     fold,
     published_figure,
     some_methods,
+    tuning_note,
     words,
 )
 
 COMPARISON = Comparison(
     fold,
     some_methods(
-        "mlr", "unbag", "sim", "mimlfast", "lsbcmm", "mimlsvm", "mimlnn", "slr", "dummy-bags"
+        "mlr",
+        "mlr-200",
+        "mlr-end",
+        "unbag",
+        "sim",
+        "mimlfast",
+        "lsbcmm",
+        "mimlsvm",
+        "mimlnn",
+        "slr",
+        "slr-200",
+        "slr-end",
+        "dummy-bags",
     ),
+    tuned_by=tuple(BAG_MEASURES),
 )
 TUNED_BY = {"measure": "each measure", "hamming": "Hamming loss"}
 
@@ -40,7 +54,7 @@ def bag_table(plan: Plan, ledger: Results, tuned_by: str) -> Table:
             plan, ledger, name, measure,
             tuned_by=measure if tuned_by == "measure" else "hamming_loss",
             published=lambda name, method, measure=measure: published_figure(
-                "bag-level", name, method.removesuffix("-bags"), measure
+                "bag-level", name, method, measure
             ),
             labels={"tuned_by": TUNED_BY[tuned_by]},
         )
@@ -52,8 +66,10 @@ def bag_table(plan: Plan, ledger: Results, tuned_by: str) -> Table:
         [
             "In brackets: published, and the difference. Average precision is better high, the "
             "others low; coverage is divided by the number of classes. Bold: the best, and what a "
-            "paired t-test (two-tailed, 95 %) over the folds does not tell from it; SLR, the "
-            f"dummy and our default stay outside. {plan.describe()}."
+            "paired t-test (two-tailed, 95 %) over the folds of all draws does not tell from it; "
+            "SLR, the dummy, more steps than published and our default stay outside. "
+            f"{tuning_note(COMPARISON, plan)} {plan.describe()}.",
+            *COMPARISON.missing(plan, ledger),
         ],
         row=lambda record: f"{record['data']}, {words(record['measure'])}",
         column="method",

@@ -28,7 +28,7 @@ from unbag.experiments import (
     difference,
     fold,
     grid,
-    mean_over_draws,
+    measured,
     published,
     published_figure,
     record_cell,
@@ -74,7 +74,7 @@ LOSSES = {
 }
 #: Rows of the table that are made as published.
 AS_PUBLISHED = {"published model": "mlr", "published bound, told instance labels": "slr"}
-PUBLISHED = Comparison(fold, some_methods(*AS_PUBLISHED.values()))
+PUBLISHED = Comparison(fold, some_methods(*AS_PUBLISHED.values()), tuned_by=("inductive_accuracy",))
 #: Rows of the table of accuracies, a bound below what it bounds.
 ROWS = [
     "published model",
@@ -107,7 +107,7 @@ def units(plan: Plan, ledger: Results) -> list[Unit]:
     if find_spec("torch") is None:
         found = [unit for unit in found if not is_network(unit.method) or unit in ledger]
     # Variants share settings, and each is fitted once.
-    return list(dict.fromkeys([*found, *PUBLISHED.units(plan)]))
+    return list(dict.fromkeys([*found, *PUBLISHED.units(plan, ledger)]))
 
 
 def row_units(plan: Plan, ledger: Results, name: str, row: str) -> list[list[Unit]]:
@@ -140,8 +140,8 @@ def is_made(plan: Plan, ledger: Results, row: str) -> bool:
 
 
 def scores(plan: Plan, ledger: Results, name: str, row: str, measure: str) -> np.ndarray:
-    """Return a measure of a row of a table per fold, averaged over draws."""
-    return mean_over_draws(ledger, row_units(plan, ledger, name, row), measure)
+    """Return a measure of a row of a table; shape (n_folds, n_draws)."""
+    return measured(ledger, row_units(plan, ledger, name, row), measure)
 
 
 def best_published(name: str, method: str) -> float | None:
@@ -260,7 +260,7 @@ def beside_best(values: np.ndarray, rivals: Values, measure: str) -> Values:
     figure, ours = rivals[best][measure], spread(values)
     gain = ours["ours"] - figure["mean"]
     p_value = ttest_ind_from_stats(
-        *ours.values(), len(values), figure["mean"], figure["std"], 10, equal_var=False
+        ours["ours"], ours["std"], len(values), figure["mean"], figure["std"], 10, equal_var=False
     ).pvalue
     verdict = "better" if sign * gain > 0 else "worse"
     return {
