@@ -161,3 +161,30 @@ def e_step_unit(plan: Plan, name: str, draw: int, method: str, kept_percent: int
     return Unit(
         e_step, name, draw, method, condition={"kept_percent": kept_percent}, seed=plan.seed
     )
+
+
+def random_bags_time(unit: Unit) -> dict[str, float]:
+    """Time the inference of bags of one size, at random priors, on one thread.
+
+    Parameters
+    ----------
+    unit : Unit
+        Its method is one of `unbag.union.infer`. Its condition has ``n_instances`` and
+        ``n_labels`` of each bag, and ``n_bags``.
+
+    Returns
+    -------
+    dict of str to float
+        ``seconds`` per bag, the best of many trials.
+    """
+    n_bags, n_instances, n_labels = (
+        unit.condition[each] for each in ("n_bags", "n_instances", "n_labels")
+    )
+    logits = np.random.default_rng(unit.seed).normal(size=(n_bags * n_instances, n_labels + 1))
+    y = np.ones((n_bags, n_labels + 1), dtype=int)
+    y[:, -1] = 0
+    warm_up()
+    problem = UnionProblem(np.arange(n_bags + 1) * n_instances, y)
+    log_prior = log_softmax(logits, axis=1)
+    call = partial(problem.answer, log_prior, method=cast(Any, unit.method), n_jobs=1)
+    return {"seconds": best_time(call) / n_bags}

@@ -114,7 +114,9 @@ def test_an_e_step_over_some_of_the_bags(toy):
 
 
 def test_end_to_end(toy, tmp_path, monkeypatch):
-    table, times, figure = reproduce("complexity", ["letter-frost"], level="quick", out=tmp_path)
+    table, times, over_n, *figures = reproduce(
+        "complexity", ["letter-frost"], level="quick", out=tmp_path
+    )
     counts = {record["steps"]: record for record in table.records}
     fast = counts["FAST: k 2ᵏ n"]
     assert fast["published"] == 211248
@@ -122,7 +124,11 @@ def test_end_to_end(toy, tmp_path, monkeypatch):
     assert counts["dense: 2ᵏ n"]["published"] is None
     assert [record["method"] for record in times.records] == list(complexity.TIMED.values())
     assert all(record["milliseconds"] > 0 for record in times.records)
-    assert (tmp_path / "complexity" / f"{figure.name}.png").exists()
+    assert {each["instances"] for each in over_n.records} == {8, 32}
+    assert {each["method"] for each in over_n.records} == {"forward", "FAST", "unbag"}
+    assert all(each["microseconds"] > 0 for each in over_n.records)
+    for figure in figures:
+        assert (tmp_path / "complexity" / f"{figure.name}.png").exists()
     monkeypatch.setattr(Figure, "save", lambda *_: None)
     again = reproduce("complexity", ["letter-frost"], level="quick", out=tmp_path / "again")
     assert again[0].to_csv() == table.to_csv()

@@ -38,13 +38,17 @@ def test_the_width_is_that_of_all_instances_whatever_the_dictionary():
 
 def test_slow_data_get_fewer_folds_only_at_the_standard_level(monkeypatch):
     monkeypatch.setattr(dictionary, "LARGE", 600)  # Letter Frost has 565 instances, Carroll 717
-    assert trials(Plan(("letter-carroll",)), "letter-carroll") == (range(1), range(3))
+    assert trials(Plan(("letter-carroll",)), "letter-carroll") == (range(1), range(10))
+    assert trials(Plan(("letter-carroll",)), "letter-carroll", both_ways=True) == (
+        range(1),
+        range(3),
+    )
     assert trials(Plan(("letter-frost",)), "letter-frost") == (range(1), range(10))
     assert trials(Plan(("letter-carroll",), "full"), "letter-carroll") == (range(5), range(10))
     assert trials(Plan(("letter-carroll",), "quick"), "letter-carroll") == (range(1), range(3))
     plan = Plan(("letter-carroll", "letter-frost"))
-    assert folds_used(plan) == "letter-carroll: 3 of 10, letter-frost: 10 of 10"
-    assert folds_used(plan, both_ways=True) == "letter-carroll: 1 of 10, letter-frost: 10 of 10"
+    assert folds_used(plan) == "letter-carroll: 10 of 10, letter-frost: 10 of 10"
+    assert folds_used(plan, both_ways=True) == "letter-carroll: 3 of 10, letter-frost: 10 of 10"
     assert "Letters: 1 draw;" in describe(plan)
     assert "50, 50, 50, 50, 100, 250, 500" in describe(plan)
 

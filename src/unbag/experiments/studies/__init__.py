@@ -8,6 +8,7 @@ from unbag.experiments.plan import Study
 STUDIES = {
     "datasets": "datasets",
     "inductive": "inductive",
+    "convergence": "convergence",
     "transductive": "transductive",
     "training-size": "training_size",
     "bag-level": "bag_level",

@@ -6,6 +6,8 @@ counted at W = 0, where all classes are alike, and at the fitted model.
 """
 
 from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 from scipy.special import log_softmax
@@ -21,14 +23,27 @@ from unbag.experiments import (
     Values,
     beside,
     comparison_table,
+    curve_figure,
+    levels,
     load,
     panels,
     published_figure,
 )
-from unbag.experiments.e_steps import count_unit, e_step_unit, fitted_model, log_priors
+from unbag.experiments.e_steps import (
+    count_unit,
+    e_step_unit,
+    fitted_model,
+    log_priors,
+    random_bags_time,
+)
 from unbag.union.adaptive import adaptive
 
 TOLERANCE = 1e-9
+#: Bags of these sizes, so many of each, for the time over the number of instances.
+N_INSTANCES = levels([8, 16, 32, 64, 128, 256, 512], quick=[8, 32])
+N_LABELS = (2, 4, 6)
+N_BAGS = 20
+OVER_N = {"forward": "forward", "fast": "FAST", "auto": "unbag"}
 COUNTED = {
     "forward": "forward: k 2ᵏ n²",
     "substitution": "FAST: k 2ᵏ n",
@@ -137,8 +152,20 @@ def visit_unit(plan: Plan, name: str, draw: int, fitted: bool) -> Unit:
     return Unit(count_visits, name, draw, condition={"fitted": fitted}, seed=plan.seed)
 
 
+def size_unit(plan: Plan, method: str, n_labels: int, n_instances: int) -> Unit:
+    """Return the unit of work that times bags of one size."""
+    condition = {"n_bags": N_BAGS, "n_instances": n_instances, "n_labels": n_labels}
+    return Unit(random_bags_time, method=method, condition=condition, seed=plan.seed)
+
+
+def size_units(plan: Plan) -> list[Unit]:
+    """List the times of bags of all sizes."""
+    sizes = product(OVER_N, N_LABELS, N_INSTANCES[plan.level])
+    return [size_unit(plan, *size) for size in sizes]
+
+
 def units(plan: Plan, ledger: Results | None = None) -> list[Unit]:
-    """List the counts of each data set, and a timed E-step for each draw and method."""
+    """List counts and timed E-steps of each data set and draw, and times of made bags."""
     return [
         unit
         for name in plan.data
@@ -149,7 +176,7 @@ def units(plan: Plan, ledger: Results | None = None) -> list[Unit]:
             *(e_step_unit(plan, name, draw, method) for draw in plan.draws(name)
               for method in TIMED),
         ]
-    ]  # fmt: skip
+    ] + size_units(plan)  # fmt: skip
 
 
 def counts_of(plan: Plan, ledger: Results, name: str) -> dict[str, float]:
@@ -225,6 +252,48 @@ def time_table(plan: Plan, ledger: Results) -> Table:
     )  # fmt: skip
 
 
+def growth(n_instances: Sequence[int], seconds: Sequence[float]) -> float:
+    """Return the exponent at which time grows with the number of instances, where bags are large.
+
+    Examples
+    --------
+    >>> round(growth([8, 64, 128, 256, 512], [9.0, 1.0, 4.0, 16.0, 64.0]), 3)
+    2.0
+    """
+    last = max(len(n_instances) // 2, 2)
+    return float(np.polyfit(np.log(n_instances[-last:]), np.log(seconds[-last:]), 1)[0])
+
+
+def size_table(plan: Plan, ledger: Results) -> Table:
+    """Make the table of the time of a bag over the number of its instances."""
+    sizes = N_INSTANCES[plan.level]
+    records, exponents = [], []
+    for n_labels, (method, title) in product(N_LABELS, OVER_N.items()):
+        seconds = [ledger[size_unit(plan, method, n_labels, n)]["seconds"] for n in sizes]
+        exponents.append(f"{title}, {n_labels} labels {growth(sizes, seconds):.2f}")
+        records += [
+            {
+                "labels": f"{n_labels} labels", "method": title, "instances": n,
+                "microseconds": 1e6 * each,
+            }
+            for n, each in zip(sizes, seconds, strict=True)
+        ]  # fmt: skip
+    return comparison_table(
+        "complexity-size",
+        "Time of one bag (µs) over the number of its instances",
+        records,
+        [
+            f"{N_BAGS} bags of each size, with normal logits; one thread, the shortest of many "
+            "trials, shared by the bags. The paper's FAST is linear in the number of instances "
+            "where the forward algorithm is quadratic. Exponents that time grows with, over the "
+            f"larger half of the sizes: {'; '.join(exponents)}."
+        ],
+        row=lambda record: f"{record['labels']}, {record['method']}",
+        column=lambda record: str(record["instances"]),
+        write=lambda record: f"{record['microseconds']:.3g}",
+    )
+
+
 def draw_bars(records_of_panels: dict[str, tuple[str, str, list[Values]]]) -> object:
     """Draw grouped bars on logarithmic scales.
 
@@ -260,13 +329,28 @@ def draw_bars(records_of_panels: dict[str, tuple[str, str, list[Values]]]) -> ob
 
 
 def present(plan: Plan, ledger: Results) -> list[Table | Figure]:
-    """Make a table of counts, one of times, and a figure of both."""
+    """Make tables of counts and times, a figure of both, and one of times over bag sizes."""
     counts, times = count_table(plan, ledger), time_table(plan, ledger)
     bars = {
         "steps": ("steps", "ours", counts.records),
         "milliseconds": ("method", "milliseconds", times.records),
     }
-    return [counts, times, Figure("complexity", "Cost of one E-step", lambda: draw_bars(bars))]
+    over_n = size_table(plan, ledger)
+    curves = curve_figure(
+        "complexity-size",
+        "Time of a bag over the number of its instances",
+        over_n.records,
+        line="method",
+        x="instances",
+        x_label="instances in a bag",
+        y_label="µs per bag",
+        panel="labels",
+        y="microseconds",
+        logarithmic=True,
+        y_logarithmic=True,
+    )
+    figure = Figure("complexity", "Cost of one E-step", lambda: draw_bars(bars))
+    return [counts, times, over_n, figure, curves]
 
 
 STUDY = Study(

@@ -29,8 +29,8 @@ from unbag.experiments.timing import (
 )
 
 PERCENTS = levels((1, 2, 5, 10, 20, 50, 100), quick=(1, 5, 20, 50))
-#: At level "standard", data sets of more instances than that get fewer folds: a fit with all
-#: instances in the dictionary takes time quadratic in their number.
+#: At level "standard", the two ways to use columns are compared on fewer folds where data sets have
+#: more instances than that: a fit with all of them in the dictionary takes time quadratic in these.
 LARGE = 1000
 FEW_FOLDS = 3
 LINE = "K-MLR"
@@ -64,8 +64,8 @@ def trials(plan: Plan, name: str, both_ways: bool = False) -> tuple[range, range
     draws = plan.draws(name)[: None if plan.level == "full" else 1]
     # As published, so that a plan can be made without having the data.
     n_instances = published_figure("datasets", name).get("instances", 0)
-    if plan.level == "standard" and n_instances > LARGE:
-        return draws, range(1 if both_ways else FEW_FOLDS)
+    if plan.level == "standard" and n_instances > LARGE and both_ways:
+        return draws, range(FEW_FOLDS)
     return draws, range(plan.n_folds)
 
 

@@ -46,20 +46,12 @@ COMPARED = {
     "sim": Method(
         "SIM",
         METHODS["sim"].build,
-        levels(
-            METHODS["sim"].grids["full"],
-            grid(alpha=[1e-3, 1e-2, 1e-1]),
-            grid(alpha=[1e-3, 1e-2]),
-        ),
+        levels(METHODS["sim"].grids["standard"], quick=grid(alpha=[1e-3, 1e-2])),
     ),
     "lsbcmm": Method(
         "LSB-CMM",
         METHODS["lsbcmm"].build,
-        levels(
-            METHODS["lsbcmm"].grids["full"],
-            grid(variance=[0.1, 1.0, 10.0]),
-            grid(variance=[1.0, 10.0]),
-        ),
+        levels(METHODS["lsbcmm"].grids["standard"], quick=grid(variance=[1.0, 10.0])),
     ),
     "slr": METHODS["slr"],
     "slr-l2": Method("SLR with l2", penalised_bound, NOTHING),
