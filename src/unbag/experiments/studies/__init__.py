@@ -20,6 +20,7 @@ STUDIES = {
     "beyond": "beyond",
     "violations": "violations",
     "stability": "stability",
+    "distances": "distances",
 }
 
 
