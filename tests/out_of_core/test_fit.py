@@ -314,3 +314,9 @@ def test_labels_may_have_a_column_each(shape, coloured, write):
     assert stored.labels.to_sets() == data.sets
     found = out_of_core.fit(ORLogisticRegression(max_iter=15), folder, roles=roles)
     agree(found, ORLogisticRegression(max_iter=15).fit(data.bags, data.sets))
+
+
+def test_a_gpu_that_needs_all_features_at_once_is_refused(coloured, write):
+    folder = write(coloured(n_bags=20).table)
+    with pytest.raises(ValueError, match="device='cuda' needs all features at once"):
+        out_of_core.fit(ORLogisticRegression(device="cuda"), folder)

@@ -34,6 +34,7 @@ from unbag.fitting import (
     thread_map,
     two_halves,
 )
+from unbag.fitting.devices import check_device_fit, training_on
 from unbag.fitting.solvers import InterruptedFitWarning
 from unbag.union import IntractableBagError, UnionProblem
 from unbag.union.dispatch import METHODS, Method
@@ -114,6 +115,10 @@ class ORLogisticRegression(ResumableClassifier):
         Seed of the "stochastic" solver.
     n_jobs : int, optional
         Number of threads, as in `unbag.union.infer`.
+    device : str, default="cpu"
+        Where the objective of `fit` is computed. "cuda", or "cuda:1", is for many dense instances:
+        they must fit on that GPU, the solver must be "lbfgs", and it needs PyTorch for CUDA.
+        Features in float32 are multiplied, and their probabilities computed, in float32 there.
     verbose : int, default=0
         1 shows a line of progress.
 
@@ -185,6 +190,7 @@ class ORLogisticRegression(ResumableClassifier):
         callback: Callable[[int, float], object] | None = None,
         random_state: RandomState = None,
         n_jobs: int | None = None,
+        device: str = "cpu",
         verbose: int = 0,
     ) -> None:
         self.alpha = alpha
@@ -206,6 +212,7 @@ class ORLogisticRegression(ResumableClassifier):
         self.callback = callback
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
         self.verbose = verbose
 
     coef_: np.ndarray
@@ -329,6 +336,8 @@ class ORLogisticRegression(ResumableClassifier):
     @contextmanager
     def _training(self, bags, problem, used, weight, scale=None, rates=None, make=Training):
         """Prepare the bags of a fit, and the threads for it."""
+        if self.device != "cpu":
+            make = training_on(self.device, make)
         n_multiplications = bags.n_instances * problem.y.shape[1] * (bags.n_features + 1)
         with thread_map(self.n_jobs, n_multiplications) as map:
             yield make(
@@ -357,6 +366,8 @@ class ORLogisticRegression(ResumableClassifier):
             background=(False, True, "auto"),
         )
         self._check_threshold()
+        if self.device != "cpu":
+            check_device_fit(self)
 
     def _climb(self, training, progress):
         """Run the solver, and keep what it has reached even when it is interrupted."""

@@ -429,9 +429,13 @@ def make_parts(
 
 def runs_of_bags(chosen: np.ndarray, sizes: np.ndarray, n_weights: int) -> list[np.ndarray]:
     """Cut chosen bags, of all `sizes`, into runs, one for each part of a model of `n_weights`."""
+    return runs_of_rows(chosen, sizes, int(np.clip(PART_WORK / n_weights, 256, PART_INSTANCES)))
+
+
+def runs_of_rows(chosen: np.ndarray, sizes: np.ndarray, n_rows: int) -> list[np.ndarray]:
+    """Cut chosen bags, of all `sizes`, into runs of about so many instances."""
     ends = np.cumsum(sizes[chosen])
-    n_rows = int(np.clip(PART_WORK / n_weights, 256, PART_INSTANCES))
-    # A part ends with the bag that fills it.
+    # A run ends with the bag that fills it.
     return np.split(chosen, np.flatnonzero(np.diff(ends // n_rows)) + 1)
 
 

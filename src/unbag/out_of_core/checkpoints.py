@@ -15,7 +15,9 @@ from unbag.fitting import Progress, Scale
 from unbag.union.rates import Rates
 
 #: Parameters that may change from one part of a fit to the next.
-MAY_CHANGE = ("max_iter", "tol", "callback", "verbose", "n_jobs", "warm_start", "threshold")
+MAY_CHANGE = (
+    "max_iter", "tol", "callback", "verbose", "n_jobs", "device", "warm_start", "threshold"
+)  # fmt: skip
 
 
 @dataclass

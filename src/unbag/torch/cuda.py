@@ -9,6 +9,7 @@ hold; and that only where they may not be relaxed, and after all kernels are lau
 
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
 import torch
 import triton
 import triton.language as tl
@@ -247,6 +248,19 @@ def chain_floats(n_rows: int, n_targets: int) -> int:
     if n_targets > MOST_CHAINED:
         return 2 * MOST_FLOATS
     return triton.next_power_of_2((n_rows + 3) << n_targets)
+
+
+def holds_every_bag(sizes: np.ndarray, n_required: np.ndarray) -> bool:
+    """Whether kernels hold all bags, so that none is relaxed, and none goes to the CPU.
+
+    Parameters
+    ----------
+    sizes, n_required : ndarrays of int of shape (n_bags,)
+        Instances and required labels of each bag.
+    """
+    n_states = 2.0 ** np.minimum(n_required, MOST_CHAINED)
+    fits = (n_required <= MOST_CHAINED) & ((sizes + 3) * n_states <= MOST_FLOATS)
+    return bool(fits.all())
 
 
 def tile(n_classes: int) -> tuple[int, int]:

@@ -54,9 +54,12 @@ def union(
     if logits.is_cuda:
         from . import cuda
 
-        return cuda.union(
-            logits, offsets, targets, pins, missed, false, background, on_impossible, on_intractable
-        )
+        # Triton launches on the current device, whichever the tensors lie on.
+        with torch.cuda.device(logits.device):
+            return cuda.union(
+                logits, offsets, targets, pins, missed, false, background, on_impossible,
+                on_intractable,
+            )  # fmt: skip
     if logits.device.type != "cpu":
         raise NotImplementedError(
             f"union losses run on the CPU and on CUDA, not on {logits.device}."
@@ -215,10 +218,11 @@ def union_gradient(
     if logits.is_cuda:
         from . import cuda
 
-        return cuda.union_gradient(
-            scale, logits, targets, pins, missed, background, normaliser, labels, posteriors,
-            log_ratio, row_bag,
-        )  # fmt: skip
+        with torch.cuda.device(logits.device):
+            return cuda.union_gradient(
+                scale, logits, targets, pins, missed, background, normaliser, labels, posteriors,
+                log_ratio, row_bag,
+            )  # fmt: skip
     dtype = working_dtype(logits)
     row_scale = scale.to(dtype)[row_bag][:, None]
     if pins is not None:
