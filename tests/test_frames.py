@@ -201,6 +201,33 @@ def test_any_model_can_be_fitted(frame):
         unbag.fit(frame, model=unbag.SIM(), alpha=2.0, **options)
 
 
+def test_models_have_names(frame):
+    options = {"bag": "file", "labels": "tags", "features": [*"abc"]}
+    linear = unbag.fit(frame, model="linear", alpha=2.0, max_iter=7, background=False, **options)
+    assert type(linear) is unbag.ORLogisticRegression
+    assert (linear.alpha, linear.max_iter) == (2.0, 7)
+    with pytest.raises(ValueError, match="model is 'forest': give 'linear' or 'network', or"):
+        unbag.fit(frame, model="forest", **options)
+    for name, value in {"alpha": 2.0, "context": 0.5, "kernel": 1.0}.items():
+        with pytest.raises(ValueError, match=f"{name} is a setting of linear models"):
+            unbag.fit(frame, model="network", **{name: value}, **options)
+
+
+def test_networks_are_fitted_by_name(frame):
+    pytest.importorskip("torch")
+    options = {"bag": "file", "labels": "tags", "features": [*"abc"]}
+    model = unbag.fit(frame, model="network", max_iter=3, background=False, seed=4, **options)
+    assert type(model).__name__ == "ORNetwork"
+    assert (model.n_iter_, model.random_state, model.background) == (3, 4, False)
+    assert list(model.annotate_frame(frame).columns[-7:]) == ANNOTATED
+
+
+def test_networks_by_name_need_torch(frame, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ImportError, match=r"need PyTorch: pip install 'unbag\[torch\]'"):
+        unbag.fit(frame, model="network", bag="file", labels="tags", features=[*"abc"])
+
+
 def test_known_labels_are_used_where_they_are_named(frame):
     known = frame.assign(known=frame["truth"].where(np.arange(len(frame)) % 3 == 0))
     options = {"bag": "file", "labels": "tags", "features": [*"abc"]}

@@ -11,9 +11,10 @@ from sklearn.exceptions import ConvergenceWarning
 import unbag
 from unbag import tuning
 from unbag.cli.main import main
-from unbag.datasets import load_digit_bags
+from unbag.datasets import load_digit_bags, make_bags
 from unbag.tuning.search import Round, Search
 from unbag.tuning.settings import FALLBACK, GRID, fallback_of
+from unbag.tuning.threshold import best_threshold
 
 SMALL = {
     "context": [0.0, 0.5], "kernel": [None], "background": [False], "missed": [0.0],
@@ -173,6 +174,82 @@ def test_numbers_of_numpy_can_be_chosen_and_saved(digits, tmp_path):
     model.save(tmp_path / "m.unbag")
 
 
+def drawn(background, seed=0):
+    return make_bags(
+        120, n_classes=6, bag_size=(4, 10), labels_per_bag=(1, 3), background=background,
+        random_state=seed,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("share", "seed"), [(0.0, 0), (0.0, 1), (0.4, 0), (0.4, 1)])
+def test_a_background_is_found_where_there_is_one(share, seed):
+    toy = drawn(share, seed)
+    grid = {"kernel": [None], "context": [0.0], "missed": [0.0], "false": [0.0]}
+    model = unbag.tune(toy.bags, toy.y, grid=grid)
+    said = model.tuning_
+    assert said["chosen"]["background"] is (share > 0)
+    assert {row["background"] for row in said["tried"]} == {share > 0}
+    assert np.shape(said["background_scores"]) == (2, 2)
+    alone = unbag.ORLogisticRegression(background="auto").fit(toy.bags, toy.y)
+    np.testing.assert_allclose(said["background_scores"], alone.background_scores_)
+    # By the likelihood of label sets, one is taken where there is none.
+    by_likelihood = unbag.tune(toy.bags, toy.y, grid={**grid, "background": [False, True]})
+    assert by_likelihood.tuning_["chosen"]["background"]
+    assert by_likelihood.tuning_["background_scores"] is None
+
+
+def test_the_cost_of_deciding_on_a_background_counts():
+    toy = drawn(0.0)
+    labels = unbag.LabelSets.parse(toy.y)
+    grid = {"kernel": [None], "context": [0.0], "missed": [0.0], "false": [0.0], "alpha": [1.0]}
+    cost = {}
+    for background in ("auto", False):
+        settings = tuning.candidates({**grid, "background": [background]})
+        search = Search(toy.bags, labels, settings)
+        search.run([Round(1, 5)])
+        cost[background] = search.bag_iterations
+    assert cost["auto"] > cost[False] == 5 * 80
+
+
+def test_bags_are_predicted_as_held_out_ones_have_it_best():
+    # Short of bags, a model has doubts about many instances of long ones, and of most classes it is
+    # more likely than not that one of them is of it.
+    toy = make_bags(
+        160, n_classes=6, n_features=12, bag_size=(12, 25), labels_per_bag=(1, 2),
+        separability=2.5, random_state=0,
+    )  # fmt: skip
+    grid = {**SMALL, "context": [0.0], "alpha": [0.3]}
+    model = unbag.tune(toy.bags[:80], toy.y[:80], grid=grid)
+    assert model.threshold == model.tuning_["threshold"] > 0.5
+    wrong = unbag.metrics.hamming_loss(toy.y[80:], model.predict(toy.bags[80:]))
+    model.set_params(threshold=0.5)
+    usual = unbag.metrics.hamming_loss(toy.y[80:], model.predict(toy.bags[80:]))
+    assert wrong < 0.8 * usual
+
+
+def test_the_usual_threshold_is_kept_for_little():
+    rng = np.random.default_rng(0)
+    proba = rng.random((300, 4))
+    fair = (rng.random((300, 4)) < proba).astype(int)
+    assert best_threshold([proba[:100], proba[100:]], [fair[:100], fair[100:]]) == 0.5
+    assert best_threshold([proba**0.25], [fair]) > 0.6
+    assert best_threshold([proba**0.25], [np.full_like(fair, -1)]) == 0.5
+
+
+def test_only_what_went_to_the_end_is_chosen(digits):
+    labels = unbag.LabelSets.parse(digits.y[:60])
+    settings = tuning.settings_of({**GRID, **SMALL, "alpha": [0.001, 0.3, 3.0]})
+    search = Search(digits.bags[:60], labels, settings)
+    search.run([Round(1, 10), Round(3, 1000)])
+    assert len(search.remaining) == 2
+    assert search.best in search.remaining
+    # However good one that was left behind had looked.
+    left = next(trial for trial in search.trials if trial not in search.remaining)
+    left.scores = {fold: np.zeros(20) for fold in range(3)}
+    assert search.best is not left
+    assert search.table()[0]["alpha"] == search.best.setting["alpha"]
+
+
 def test_one_kind_of_wrong_labels_is_learnt_at_a_time():
     settings = tuning.settings_of({"missed": [0.0, "learn"], "false": [0.0, "learn"]})
     assert {"missed": "learn", "false": "learn"} not in settings
@@ -182,8 +259,9 @@ def test_one_kind_of_wrong_labels_is_learnt_at_a_time():
 def test_networks_are_tried_where_they_are_wanted():
     with_networks = tuning.candidates(SMALL, networks=True)
     assert [each for each in with_networks if "encoding" in each] == [
-        {"encoding": None}, {"encoding": "quantile"},
-    ]  # fmt: skip
+        {"encoding": encoding, "background": False, "missed": 0.0, "false": 0.0}
+        for encoding in (None, "quantile")
+    ]
     assert tuning.candidates(SMALL) == tuning.candidates(SMALL, networks=False)
 
 
@@ -235,6 +313,27 @@ def test_the_command_says_all_in_json_and_keeps_to_its_time(table, capsys):
     assert said["tuning"]["chosen"]["alpha"] == 3.0
     assert said["tuning"]["tried"] == []
     assert not said["tuning"]["complete"]
+
+
+def test_the_command_tunes_on_arff_with_empty_label_sets(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    toy = drawn(0.3)
+    lines = ["@relation birds", "@attribute id string", "@attribute bag relational"]
+    lines += [f"  @attribute f{column} numeric" for column in range(toy.bags.n_features)]
+    lines += ["@end bag", *(f"@attribute species{place} {{0,1}}" for place in range(5)), "@data"]
+    for b in range(len(toy.bags)):
+        rows = toy.bags.X[toy.bags.offsets[b] : toy.bags.offsets[b + 1]]
+        text = "\\n".join(",".join(f"{value:.4f}" for value in row) for row in rows)
+        lines.append(f'bag{b},"{text}",' + ",".join(map(str, toy.y[b, :5])))
+    Path("birds.arff").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert (toy.y[:, :5].sum(axis=1) == 0).any()
+    fixed = ["--kernel", "2", "--dictionary", "20", "--missed", "0.01", "--context", "0.5"]
+    assert run(["fit", "birds.arff", "--tune", *fixed, "-o", "m.unbag", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)["tuning"]
+    assert said["complete"]
+    assert said["chosen"]["background"] is True
+    assert run(["predict", "m.unbag", "birds.arff", "-o", "out.csv"]) == 0
+    assert len(Path("out.csv").read_text(encoding="utf-8").splitlines()) == len(toy.bags) + 1
 
 
 def test_minutes_are_for_searches(table, capsys):

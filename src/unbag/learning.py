@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.base import clone
 
+from unbag._extras import require
 from unbag._files import PathLike
 from unbag.bags import Bags
 from unbag.estimators import ORLogisticRegression
@@ -18,8 +19,12 @@ from unbag.io.roles import Roles
 from unbag.pipeline import bag_pipeline
 from unbag.validation import refuse_unsplit
 
-# Settings of the model that is built where none is given.
-OF_LINEAR_MODELS = ("alpha", "background", "missed", "false", "max_iter")
+#: Models that have a name.
+NAMES = ("linear", "network")
+# Settings of models that have a name.
+OF_NAMED_MODELS = ("alpha", "background", "missed", "false", "max_iter")
+# Those that networks do not have, and what makes features for linear models.
+OF_LINEAR_MODELS = ("alpha", "context", "kernel", "dictionary")
 
 
 def fit(
@@ -49,7 +54,7 @@ def fit(
     context: float = 0.0,
     kernel: float | None = None,
     dictionary: int = 600,
-    max_iter: int = 1000,
+    max_iter: int | None = None,
     seed: int = 0,
 ) -> Any:
     """Learn to label the instances of a table from the labels of their bags.
@@ -68,10 +73,11 @@ def fit(
         Likewise.
     roles : Roles, optional
         More of them.
-    model : estimator, optional
-        Any model of this library, of which a clone is fitted; by default an
-        `ORLogisticRegression` with the next settings.
-    alpha, background, missed, false, max_iter
+    model : "linear", "network" or estimator, optional
+        Any model of this library, of which a clone is fitted; or the name of one: by default an
+        `ORLogisticRegression` with the next settings, or an `unbag.torch.ORNetwork`, which needs
+        torch, with those that it has.
+    alpha, background, missed, false
         As in :class:`unbag.ORLogisticRegression`.
     context : float, default=0.0
         Weight of the bag's mean, as more features; see :class:`unbag.BagContext`.
@@ -79,8 +85,10 @@ def fit(
         Width of a kernel; without, the model is as it is. See :class:`unbag.RBFDictionary`.
     dictionary : int, default=600
         Instances in the kernel's dictionary.
+    max_iter : int, optional
+        Most iterations; by default 1000, and 400 of networks.
     seed : int, default=0
-        Of the dictionary.
+        Of the dictionary, or of the networks.
 
     Returns
     -------
@@ -101,12 +109,11 @@ def fit(
     ['owl', 'wren', 'owl', 'owl', 'wren']
     """
     given = dict(locals())
-    if model is None:
-        model = ORLogisticRegression(
-            alpha, background=background, missed=missed, false=false, max_iter=max_iter
-        )
+    if model is None or isinstance(model, str):
+        model = _named_model(model or "linear", given)
     else:
-        _refuse_settings(given)
+        where = "the model that fit builds: where a model is given, set it there"
+        _refuse_settings(given, OF_NAMED_MODELS, where)
         model = clone(model)
     model = bag_pipeline(
         model, context=context, kernel=kernel, dictionary=dictionary, random_state=seed
@@ -167,11 +174,24 @@ def open_table(table: Any) -> Source:
     return open_frame(table)
 
 
-def _refuse_settings(given):
-    """Refuse settings that would be lost, since the model that is given has its own."""
-    for name in OF_LINEAR_MODELS:
+def _named_model(name, given):
+    """Build the model of a name, with the settings that it has."""
+    own = {each: given[each] for each in ("background", "missed", "false")}
+    if given["max_iter"] is not None:
+        own["max_iter"] = given["max_iter"]
+    if name == "linear":
+        return ORLogisticRegression(given["alpha"], **own)
+    if name != "network":
+        raise ValueError(f"model is {name!r}: give {' or '.join(map(repr, NAMES))}, or a model.")
+    _refuse_settings(given, OF_LINEAR_MODELS, "linear models, not of networks")
+    require("torch")
+    from unbag.torch import ORNetwork
+
+    return ORNetwork(**own, random_state=given["seed"])
+
+
+def _refuse_settings(given, names, whose):
+    """Refuse settings that would be lost."""
+    for name in names:
         if given[name] != signature(fit).parameters[name].default:
-            raise ValueError(
-                f"{name} is a setting of the model that fit builds: where a model is given, set it "
-                "there."
-            )
+            raise ValueError(f"{name} is a setting of {whose}.")

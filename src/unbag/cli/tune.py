@@ -11,8 +11,6 @@ from .main import messages, print_table, progress
 
 #: Settings that are shown, the best first.
 SHOWN = 20
-#: Settings that networks have too.
-OF_NETWORKS = ("background", "missed", "false", "max_iter")
 
 
 def fixed_settings(max_iter: int | None, **settings: Any) -> dict[str, Any]:
@@ -63,11 +61,8 @@ def tuned_model(
     from unbag import tuning
     from unbag.fitting.solvers import interruptions_raised
 
-    if is_network:
-        own = {name: [fixed[name]] for name in OF_NETWORKS if name in fixed}
-        settings = tuning.settings_of({**tuning.NETWORKS, **own})
-    else:
-        settings = tuning.candidates({name: [value] for name, value in fixed.items()})
+    grid = {name: [value] for name, value in fixed.items()}
+    settings = tuning.network_candidates(grid) if is_network else tuning.candidates(grid)
     # The search keeps what it has when it is stopped; the last fit is that of a command.
     with progress("tuning") as report, interruptions_raised():
         return tuning.tuned(

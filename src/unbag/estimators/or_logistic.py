@@ -296,13 +296,16 @@ class ORLogisticRegression(ResumableClassifier):
         finally:
             self.__dict__.pop("_background_of_fit", None)
 
-    def _needs_background(self, bags, labels, pinned, weight):
-        """Decide by held-out bags; as long as these do not say otherwise, there is none."""
+    def _needs_background(self, bags, labels, pinned, weight, watch=None):
+        """Decide by held-out bags; as long as these do not say otherwise, there is none.
+
+        `watch` is that of the fits to halves of the bags, see `Progress`.
+        """
         counted = bags.sizes > 0 if weight is None else (bags.sizes > 0) & (weight > 0)
         if counted.sum() < 2:
             return False
         weight = np.ones(len(bags)) if weight is None else weight
-        given = bags, labels, pinned, weight, two_halves(labels.indicator, counted)
+        given = bags, labels, pinned, weight, two_halves(labels.indicator, counted), watch
         self.background_scores_: np.ndarray = np.array(
             [self._held_out_scores(*given, background) for background in (False, True)]
         )
@@ -311,7 +314,7 @@ class ORLogisticRegression(ResumableClassifier):
         is_useless = n_wrong > max(n_wrong_if_empty, n_wrong_with)
         return bool(information_with > information + CLEARLY or is_useless)
 
-    def _held_out_scores(self, bags, labels, pinned, weight, half, background):
+    def _held_out_scores(self, bags, labels, pinned, weight, half, watch, background):
         """Fit to each half of the bags; return the mean evidence of the bags of the other."""
         self._background_of_fit = background
         problem = UnionProblem(bags.offsets, self._union_y(labels), pinned)
@@ -322,7 +325,7 @@ class ORLogisticRegression(ResumableClassifier):
             if not used.any():
                 return UNLIKELY, len(self.classes_)
             with self._training(bags, problem, used, weight) as training:
-                progress = Progress(np.zeros(training.shape))
+                progress = Progress(np.zeros(training.shape), watch)
                 # Whatever is random would let the same bags be decided on in different ways.
                 self._solve(training, progress, "em" if self.solver == "em" else "lbfgs")
             model = training.scale.coefficients(progress.weights)

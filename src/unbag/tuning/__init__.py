@@ -2,6 +2,8 @@
 
 All settings of a grid are tried on one fold for a few iterations; the best third goes on with all
 folds and more iterations, the best third of these to the end. Fits are continued, not begun again.
+Before that it is decided whether there is a background, and after it, from which probability on a
+class is taken to occur in a bag: of both, the likelihood of label sets is no judge.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,9 +17,16 @@ from unbag.learning import read_for_fit
 from unbag.pipeline import bag_pipeline
 
 from .search import Search, Trial, rounds_of
-from .settings import NETWORKS, Setting, candidates, fallback_of, settings_of, unfitted
+from .settings import (
+    Setting,
+    candidates,
+    fallback_of,
+    network_candidates,
+    settings_of,
+    unfitted,
+)
 
-__all__ = ["NETWORKS", "candidates", "settings_of", "tune", "tuned"]
+__all__ = ["candidates", "network_candidates", "settings_of", "tune", "tuned"]
 
 
 def tune(
@@ -43,7 +52,9 @@ def tune(
     grid : mapping from str to sequence, optional
         What to choose from, in the place of the usual values: ``{"kernel": [None]}`` is for linear
         models only. Names are ``context``, ``kernel``, ``dictionary``, ``background``, ``missed``,
-        ``false``, ``alpha`` and ``max_iter``, as in `unbag.fit`.
+        ``false``, ``alpha`` and ``max_iter``, as in `unbag.fit`. A background of "auto", the usual
+        value, is decided on before the search, as `unbag.fit` does; that of other values is
+        chosen which makes held-out label sets likelier, and that is nearly always True.
     networks : bool, optional
         Whether networks are among the models; by default where torch is installed and `grid` does
         not say what linear models are chosen from.
@@ -64,8 +75,10 @@ def tune(
     estimator or BagPipeline
         Fitted to all bags. Its `tuning_` is a dict: ``chosen``, the setting; ``tried``, all
         settings with their score, the mean log-likelihood of held-out label sets, the best first;
-        ``bag_iterations``, what the search has cost; ``complete``, whether it came to its end;
-        ``folds``, their number. A model file keeps it.
+        ``threshold``, that of the model, by which the fewest labels of held-out bags are wrong;
+        ``background_scores``, why there is a background or none, as `ORLogisticRegression` has
+        them, or None where that was said; ``bag_iterations``, what the search has cost;
+        ``complete``, whether it came to its end; ``folds``, their number. A model file keeps it.
 
     Examples
     --------
@@ -120,15 +133,17 @@ def tuned(
     )  # fmt: skip
     search.run(rounds_of(cv))
     best = search.best or Trial(fallback_of(settings))
-    model = bag_pipeline(
-        unfitted(best.setting, labels.classes, seed), **best.features, random_state=seed
-    )
+    last = unfitted(best.setting, labels.classes, seed)
+    last.set_params(threshold=search.threshold(best))
+    model = bag_pipeline(last, **best.features, random_state=seed)
     known = {} if instance_labels is None else {"instance_labels": instance_labels}
     model.fit(bags, labels, **known)
     model.tuning_ = {
         "chosen": best.setting,
         "tried": search.table(),
-        "bag_iterations": sum(trial.bag_iterations for trial in search.trials),
+        "threshold": last.threshold,
+        "background_scores": search.background_scores,
+        "bag_iterations": search.bag_iterations,
         "complete": search.complete,
         "folds": cv,
     }

@@ -11,6 +11,7 @@ import itertools
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -26,7 +27,9 @@ from unbag.model_selection import MultilabelStratifiedKFold
 from unbag.pipeline import bag_pipeline
 from unbag.union import ImpossibleBagWarning, IntractableBagWarning
 
+from .background import decided_background, with_background
 from .settings import MAX_ITER, OF_FEATURES, Setting, unfitted
+from .threshold import USUAL, best_threshold
 
 #: What a search does not warn of: the next round goes on with it, or the final fit says it.
 EXPECTED_WARNINGS = (ConvergenceWarning, ImpossibleBagWarning, IntractableBagWarning)
@@ -52,14 +55,12 @@ class Trial:
         By fold, the model as far as it was fitted.
     n_iter : int
         Of all fits together.
-    bag_iterations : int
     """
 
     setting: Setting
     scores: dict[int, np.ndarray] = field(default_factory=dict)
     fits: dict[int, Any] = field(default_factory=dict)
     n_iter: int = 0
-    bag_iterations: int = 0
 
     @property
     def score(self) -> float:
@@ -112,8 +113,14 @@ class Search:
     Attributes
     ----------
     trials : list of Trial
+    remaining : list of Trial
+        Those that have come as far as the last round that was begun.
     complete : bool
         Whether the search came to its end.
+    background_scores : list or None
+        Why there is a background or none, where that was asked: see `ORLogisticRegression`.
+    bag_iterations : int
+        What the search has cost.
     """
 
     def __init__(
@@ -131,7 +138,10 @@ class Search:
         self.bags, self.y, self.seed, self.cv = bags, y, seed, cv
         self.instance_labels = instance_labels
         self.trials: list[Trial] = [Trial(setting) for setting in settings]
+        self.remaining = self.trials
         self.complete = False
+        self.background_scores: list[list[float]] | None = None
+        self.bag_iterations = 0
         self._progress = progress
         self._deadline = None if seconds is None else time.monotonic() + seconds
         self._n_done = 0
@@ -156,16 +166,19 @@ class Search:
         before it has anything raises KeyboardInterrupt.
         """
         rounds = list(rounds)
-        remaining = self.trials
-        n_all = sum(-(-len(remaining) // 3**i) * round_.n_folds for i, round_ in enumerate(rounds))
         try:
             # A fit would keep what it has reached, and the search go on.
             with interruptions_raised():
+                self._decide_background()
+                n_all = sum(
+                    -(-len(self.trials) // 3**i) * round_.n_folds for i, round_ in enumerate(rounds)
+                )
                 for i, round_ in enumerate(rounds):
-                    self._run_round(remaining, round_, n_all)
-                    n_kept = -(-len(remaining) // 3)
+                    self._run_round(round_, n_all)
+                    n_kept = -(-len(self.remaining) // 3)
                     if i + 1 < len(rounds):
-                        remaining = sorted(remaining, key=lambda trial: -trial.score)[:n_kept]
+                        ranked = sorted(self.remaining, key=lambda trial: -trial.score)
+                        self.remaining = ranked[:n_kept]
             self.complete = True
         except TimeoutError:
             return
@@ -173,9 +186,29 @@ class Search:
             if self.best is None:
                 raise
 
-    def _run_round(self, trials, round_, n_all):
-        """Bring trials to as many folds and iterations as a round asks for."""
-        by_features = sorted(trials, key=lambda trial: repr(trial.features))
+    def _decide_background(self):
+        """Decide on a background where settings leave that open."""
+        settings = [trial.setting for trial in self.trials]
+        if not any(setting.get("background") == "auto" for setting in settings):
+            return
+
+        def watch(*_):
+            self.bag_iterations += len(self.bags) // 2
+            return self._is_over()
+
+        with _expected_warnings():
+            decided, scores = decided_background(
+                self.bags, self.y, settings, self.instance_labels, watch
+            )
+        if self._is_over():
+            raise TimeoutError
+        self.background_scores = scores
+        self.trials = [Trial(setting) for setting in with_background(settings, decided)]
+        self.remaining = self.trials
+
+    def _run_round(self, round_, n_all):
+        """Bring the remaining trials to as many folds and iterations as a round asks for."""
+        by_features = sorted(self.remaining, key=lambda trial: repr(trial.features))
         for _, group in itertools.groupby(by_features, key=lambda trial: trial.features):
             members = list(group)
             for fold in range(round_.n_folds):
@@ -203,9 +236,7 @@ class Search:
             places, _ = self.folds[fold]
             rows = np.isin(np.repeat(np.arange(len(self.bags)), self.bags.sizes), places)
             known["instance_labels"] = self.instance_labels[rows]
-        with warnings.catch_warnings():
-            for category in EXPECTED_WARNINGS:
-                warnings.simplefilter("ignore", category)
+        with _expected_warnings():
             model.fit(train, here.y, **known)
             if self._is_over():
                 raise TimeoutError
@@ -213,7 +244,7 @@ class Search:
         model.set_params(callback=None)
         trial.fits[fold] = model
         trial.n_iter += model.n_iter_
-        trial.bag_iterations += model.n_iter_ * len(train) * getattr(model, "n_members", 1)
+        self.bag_iterations += model.n_iter_ * len(train) * getattr(model, "n_members", 1)
 
     def _is_over(self):
         return self._deadline is not None and time.monotonic() > self._deadline
@@ -221,13 +252,25 @@ class Search:
     @property
     def best(self) -> Trial | None:
         """The best of the trials that came furthest; None if none has a score."""
-        scored = [trial for trial in self.trials if trial.scores]
+        scored = [trial for trial in self.remaining if trial.scores]
         return max(scored, key=lambda trial: (len(trial.scores), trial.score), default=None)
+
+    def threshold(self, trial: Trial) -> float:
+        """Return the threshold for bags that suits the held-out bags of a trial best."""
+        if not trial.fits:
+            return USUAL
+        proba = [
+            model.predict_proba(self._of_fold[fold].features(trial.features, self.seed)[1])
+            for fold, model in trial.fits.items()
+        ]
+        return best_threshold(proba, [self._of_fold[fold].truth.indicator for fold in trial.fits])
 
     def table(self) -> list[dict[str, Any]]:
         """Return what was tried, the best first: settings, folds, iterations and score."""
         scored = [trial for trial in self.trials if trial.scores]
-        scored.sort(key=lambda trial: (-len(trial.scores), -trial.score))
+        # Early iterations flatter settings that would learn too much: first, those that went on.
+        came_far = {id(trial) for trial in self.remaining}
+        scored.sort(key=lambda trial: (id(trial) not in came_far, -len(trial.scores), -trial.score))
         return [
             {
                 **trial.setting,
@@ -258,4 +301,12 @@ def held_out_likelihood(model: Any, bags: Bags, labels: LabelSets) -> np.ndarray
 
 def rounds_of(cv: int) -> list[Round]:
     """List the rounds of a search with a number of folds."""
-    return [Round(1, 30), Round(cv, 100), Round(cv, MAX_ITER)]
+    return [Round(1, 10), Round(cv, 30), Round(cv, MAX_ITER)]
+
+
+@contextmanager
+def _expected_warnings():
+    with warnings.catch_warnings():
+        for category in EXPECTED_WARNINGS:
+            warnings.simplefilter("ignore", category)
+        yield

@@ -12,11 +12,12 @@ from unbag.estimators import ORLogisticRegression
 
 Setting = dict[str, Any]
 #: What linear models and those with a kernel are chosen from. Rates of wrong labels, one kind at a
-#: time: together they can explain everything away.
+#: time: together they can explain everything away. Whether there is a background is not for the
+#: likelihood to say: see `unbag.tuning.background`.
 GRID: dict[str, tuple[Any, ...]] = {
     "context": (0.0, 0.5),
     "kernel": (None, 0.5, 2.0),
-    "background": (False, True),
+    "background": ("auto",),
     "missed": (0.0, "learn"),
     "false": (0.0, "learn"),
     "alpha": (0.03, 0.3, 3.0, 30.0),
@@ -24,10 +25,12 @@ GRID: dict[str, tuple[Any, ...]] = {
     "max_iter": (1000,),
 }
 #: What networks are chosen from, where torch is installed.
-NETWORKS: dict[str, tuple[Any, ...]] = {"encoding": (None, "quantile")}
+NETWORKS: dict[str, tuple[Any, ...]] = {"encoding": (None, "quantile"), "background": ("auto",)}
+#: Names that linear models and networks have in common.
+OF_NETWORKS = ("background", "missed", "false", "max_iter")
 #: Where no trial came to an end.
 FALLBACK: Setting = {
-    "context": 0.0, "kernel": None, "background": False, "missed": 0.0, "false": 0.0, "alpha": 1.0,
+    "context": 0.0, "kernel": None, "background": "auto", "missed": 0.0, "false": 0.0, "alpha": 1.0,
 }  # fmt: skip
 #: Settings that features depend on; the others are those of the model.
 OF_FEATURES = ("context", "kernel", "dictionary")
@@ -72,8 +75,20 @@ def candidates(
         raise ValueError(f"grid has no {strange[0]!r}: its names are {', '.join(GRID)}.")
     settings = settings_of({**GRID, **grid})
     if networks or (networks is None and not grid and find_spec("torch") is not None):
-        settings += settings_of(NETWORKS)
+        settings += network_candidates(grid)
     return settings
+
+
+def network_candidates(grid: Mapping[str, Sequence[Any]]) -> list[Setting]:
+    """List the settings of networks that a search tries, given what is not left to it.
+
+    Parameters
+    ----------
+    grid : mapping from str to sequence
+        As in `tune`; what networks do not have is passed over.
+    """
+    own = {name: grid[name] for name in OF_NETWORKS if name in grid}
+    return settings_of({**NETWORKS, **own})
 
 
 def fallback_of(settings: Sequence[Setting]) -> Setting:
