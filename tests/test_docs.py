@@ -107,6 +107,21 @@ def test_every_snippet_of_a_page_runs(page, tmp_path, monkeypatch):
     check_page(page, tmp_path, monkeypatch)
 
 
+def test_the_notebook_runs(tmp_path, monkeypatch):
+    """Its cells one after the other, as they are: without outputs, since only a run makes them."""
+    notebook = json.loads((DOCS / "first_steps.ipynb").read_text())
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in cells)
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for cell in cells:
+        exec(compile("".join(cell["source"]), f"first_steps.ipynb, {cell['id']}", "exec"), names)
+    assert 0.8 < names["share_right"] < names["share_right_corrected"]
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "labelled.csv", "words.unbag", "words.onnx",
+    }  # fmt: skip
+
+
 @pytest.mark.slow  # Compares all methods: a minute.
 @pytest.mark.parametrize("page", THERE)
 def test_every_snippet_of_a_long_page_runs(page, tmp_path, monkeypatch):
