@@ -1,4 +1,4 @@
-"""Draw the figures of the guide: ``python docs/make_figures.py``.
+"""Draw the figures of README and the documentation: ``python docs/make_figures.py``.
 
 The picture of the report needs Chromium, and is left as it is where there is none.
 """
@@ -22,6 +22,7 @@ from unbag.datasets import load_digit_bags, load_letter_frost
 from unbag.metrics import calibration
 from unbag.report import render
 
+README = Path(__file__).parents[1] / "README.md"
 FIGURES = Path(__file__).parent / "figures"
 # Distinguishable without red and green (Okabe and Ito).
 COLOURS = np.array(["#0072b2", "#e69f00", "#009e73"])
@@ -135,6 +136,57 @@ def report():
         )  # fmt: skip
 
 
+def first_look():
+    """Draw some bags of README's first lines: tags on the left, what each picture is on the right.
+
+    The bags are the first of four or five pictures, and the first with a picture that is labelled
+    wrongly.
+    """
+    names = {}
+    first_lines = README.read_text().split("```python\n", 1)[1].split("```", 1)[0]
+    exec(compile(first_lines, README.name, "exec"), names)
+    labelled = names["labelled"].to_pandas()
+    is_wrong = labelled["annotation"] != labelled["instance_label"]
+    sizes = labelled.groupby("bag").size()
+    of_four = labelled["bag"].isin(sizes.index[sizes >= 4])
+    shown = [*labelled["bag"][of_four].unique()[:3], labelled["bag"][of_four & is_wrong].iloc[0]]
+    figure, axes = pyplot.subplots(
+        len(shown), 2, figsize=(9, 4.2), gridspec_kw={"width_ratios": [1.25, 1]}
+    )
+    axes[0, 0].set_title("you say what is in a bag", loc="left", x=0.02, fontsize=13)
+    axes[0, 1].set_title("unbag says which is which", loc="left", x=0.01, fontsize=13)
+    for (before, after), bag in zip(axes, shown, strict=True):
+        rows = labelled[labelled["bag"] == bag]
+        pictures = rows.filter(like="pixel").to_numpy().reshape(-1, 8, 8)
+        for axis in (before, after):
+            draw_in_a_row(axis, pictures, n_places=5)
+        tags = ", ".join(rows["labels"].iloc[0].split("|"))
+        before.text(-2, 4.5, f"{{{tags}}}", ha="right", va="center", fontsize=15)
+        before.set(xlim=(-25, 49.5))
+        for place, row in enumerate(rows.index):
+            caption_picture(after, place, labelled["annotation"][row], not is_wrong[row], 14)
+            if is_wrong[row]:
+                truth = f"wrong: it is {labelled['instance_label'][row]}"
+                after.text(10 * len(rows) + 1, 13, truth, va="center", color=COLOURS[1])
+    save(figure, "first_look")
+
+
+def draw_in_a_row(axis, pictures, n_places):
+    """Draw pictures of 8 by 8 pixels side by side, with room for captions below."""
+    framed = np.pad(pictures, ((0, 0), (1, 1), (1, 1)))
+    axis.imshow(np.hstack(framed), cmap="gray_r")
+    axis.set(xlim=(-0.5, 10 * n_places - 0.5), ylim=(15, -0.5))
+    axis.set_axis_off()
+
+
+def caption_picture(axis, place, label, is_right, fontsize=10):
+    """Write what a picture was read as below it."""
+    axis.text(
+        10 * place + 4.5, 13, f"{label}", ha="center", va="center", fontsize=fontsize,
+        color=COLOURS[0] if is_right else COLOURS[1], fontweight="normal" if is_right else "bold",
+    )  # fmt: skip
+
+
 def digits():
     """Draw bags of digits, what is known of each, and what the network of the page reads."""
     if find_spec("torch") is None:
@@ -152,19 +204,12 @@ def digits():
     figure, axes = pyplot.subplots(2, 3, figsize=(10, 3.0))
     for axis, b in zip(axes.flat, sorted(shown), strict=True):
         start, stop = test.offsets[b], test.offsets[b + 1]
-        framed = np.pad(test.X[start:stop].reshape(-1, 8, 8), ((0, 0), (1, 1), (1, 1)))
-        axis.imshow(np.hstack(framed), cmap="gray_r")
+        draw_in_a_row(axis, test.X[start:stop].reshape(-1, 8, 8), n_places=5)
         known = ", ".join(map(str, sorted(set(test.instance_labels[start:stop]))))
         axis.set_title(f"known: {known}", loc="left", fontsize=11)
         for place, row in enumerate(range(start, stop)):
-            right = read[row] == test.instance_labels[row]
-            axis.text(
-                10 * place + 4.5, 13, f"{read[row]}", ha="center", va="center",
-                color=COLOURS[0] if right else COLOURS[1], fontweight="normal" if right else "bold",
-            )  # fmt: skip
+            caption_picture(axis, place, read[row], read[row] == test.instance_labels[row])
         axis.text(-1, 13, "read:", ha="right", va="center")
-        axis.set(xlim=(-0.5, 49.5), ylim=(15, -0.5))
-        axis.set_axis_off()
     save(figure, "digits")
 
 
@@ -184,6 +229,7 @@ def save(figure, name):
 
 
 if __name__ == "__main__":
+    first_look()
     from_bags_to_instances()
     fit_curve()
     how_sure()

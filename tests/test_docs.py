@@ -1,8 +1,10 @@
 """The snippets of the documentation, run as they stand, and its site."""
 
+import contextlib
 import doctest
 import importlib.util
 import inspect
+import io
 import json
 import os
 import re
@@ -23,7 +25,7 @@ import unbag.report
 DOCS = Path(__file__).parents[1] / "docs"
 
 
-PAGES = ["README.md", "docs/guide.md", "docs/tutorial.md", *sorted(
+PAGES = ["README.md", "docs/faq.md", "docs/guide.md", "docs/tutorial.md", *sorted(
     str(path.relative_to(DOCS.parent)) for path in (DOCS / "howto").glob("*.md")
 )]  # fmt: skip
 # What pages say that is there: a checkout of the repository.
@@ -60,16 +62,30 @@ def run_examples(text, names, page):
     names.update(test.globs)
 
 
+def run_lines(text, names, page):
+    """Run Python as it is pasted, without prompts, and return what it prints."""
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(compile(text, page, "exec"), names)
+    return printed.getvalue()
+
+
 def run_snippets(page, folder):
-    """Do what a page says, piece by piece, in a folder."""
-    names = {}
+    """Do what a page says, piece by piece, in a folder.
+
+    What lines without prompts print is the text after them.
+    """
+    names, printed = {}, None
     for language, file, text in snippets(page):
-        if file:
+        if language == "text" and not file:
+            assert text == printed
+        elif file:
             (folder / file).write_text(text)
         elif language == "console":
             for line in text.splitlines():
                 if line.startswith("$ "):
                     run_command(line.removeprefix("$ "), folder)
+        elif language == "python" and ">>> " not in text:
+            printed = run_lines(text, names, page)
         elif language == "python":
             run_examples(text, names, page)
         else:
@@ -89,6 +105,21 @@ def check_page(page, folder, monkeypatch):
 def test_every_snippet_of_a_page_runs(page, tmp_path, monkeypatch):
     assert snippets(page)
     check_page(page, tmp_path, monkeypatch)
+
+
+def test_the_notebook_runs(tmp_path, monkeypatch):
+    """Its cells one after the other, as they are: without outputs, since only a run makes them."""
+    notebook = json.loads((DOCS / "first_steps.ipynb").read_text())
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in cells)
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for cell in cells:
+        exec(compile("".join(cell["source"]), f"first_steps.ipynb, {cell['id']}", "exec"), names)
+    assert 0.8 < names["share_right"] < names["share_right_corrected"]
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "labelled.csv", "words.unbag", "words.onnx",
+    }  # fmt: skip
 
 
 @pytest.mark.slow  # Compares all methods: a minute.

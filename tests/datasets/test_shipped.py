@@ -4,8 +4,10 @@ import json
 from importlib.resources import files
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
+from unbag.cli.data import write_data_set
 from unbag.datasets import (
     Dataset,
     describe,
@@ -21,6 +23,13 @@ LOADERS = {
     "digits": load_digit_bags,
 }
 DATA = files("unbag.datasets") / "data"
+
+
+@pytest.mark.parametrize("load", LOADERS.values(), ids=LOADERS)
+def test_a_table_is_what_the_command_writes(load, tmp_path):
+    dataset = load()
+    write_data_set(dataset, tmp_path / "t.parquet")
+    assert dataset.to_table().equals(pq.read_table(tmp_path / "t.parquet"))
 
 
 @pytest.mark.parametrize("load", LOADERS.values(), ids=LOADERS)

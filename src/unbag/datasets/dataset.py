@@ -3,12 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unbag.bags import Bags, offsets_of
+from unbag.labels import LabelSets
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,6 +77,30 @@ class Dataset:
     def feature_names(self) -> np.ndarray:
         """Names of the features, of shape (n_features,)."""
         return self.bags.feature_names
+
+    def to_table(self) -> "pa.Table":
+        """Return it as a table with one row per instance, as ``unbag data convert`` writes it.
+
+        Returns
+        -------
+        pyarrow.Table
+            Columns ``bag``, ``labels`` (such as ``"tit|wren"``), ``instance_label`` (the truth),
+            and the features. Its `to_pandas` makes a frame of it.
+
+        Examples
+        --------
+        >>> from unbag.datasets import load_letter_frost
+        >>> load_letter_frost().to_table().column_names[:4]
+        ['bag', 'labels', 'instance_label', 'x-box']
+        """
+        import pyarrow as pa
+
+        from unbag.io.arrays import long_chunks
+
+        labels = LabelSets(self.y, self.class_names)
+        return pa.concat_tables(
+            [chunk for _, chunk in long_chunks(self.bags, labels, numbered=False)]
+        )
 
     def __repr__(self) -> str:
         bags = self.bags
