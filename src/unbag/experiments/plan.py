@@ -31,8 +31,8 @@ class Plan:
         Names of data sets.
     level : {"quick", "standard", "full"}
         "quick" is for a first look: few folds and few settings. "standard" has the paper's
-        folds and iterations, and a thinned grid for those rivals whose grid is large. "full" has
-        the paper's grids too.
+        folds, iterations and grids, but of MIMLfast's settings a random draw, and with kernels
+        some of SIM's. "full" has all of them.
     seed : int
         Of folds, draws of letters, and methods.
     """
