@@ -10,13 +10,14 @@ import numpy as np
 from sklearn.base import clone
 
 from unbag._files import PathLike
+from unbag._messages import shortened
 from unbag.bags import Bags
 from unbag.estimators import ORLogisticRegression
 from unbag.io import BagTable
 from unbag.io.reading import Source, open_source
 from unbag.io.roles import Roles
 from unbag.pipeline import bag_pipeline
-from unbag.validation import refuse_unsplit
+from unbag.validation import refuse_unlearnable
 
 # Settings of the model that is built where none is given.
 OF_LINEAR_MODELS = ("alpha", "background", "missed", "false", "max_iter")
@@ -107,6 +108,11 @@ def fit(
         )
     else:
         _refuse_settings(given)
+        if not hasattr(model, "get_params") or isinstance(model, type):
+            raise ValueError(
+                f"model must be a model of this library, such as unbag.ORLogisticRegression() or "
+                f"unbag.torch.ORNetwork(), not {shortened(model)}."
+            )
         model = clone(model)
     model = bag_pipeline(
         model, context=context, kernel=kernel, dictionary=dictionary, random_state=seed
@@ -140,9 +146,9 @@ def read_for_fit(
     wanted = Roles(**named).merged(roles)
     with open_table(table) as source:
         data = source.read(wanted)
-    refuse_unsplit(data)
     # The truth that a table may carry is for evaluation, unless it is named.
     known = data.bags.instance_labels if wanted.instance_labels is not None else None
+    refuse_unlearnable(data, known)
     bags = Bags(
         data.bags.X, data.bags.offsets, data.bags.ids, feature_names=data.bags.feature_names
     )
