@@ -1,4 +1,4 @@
-"""Bad frames and odd tables: one clear line each, which names column, file or bag."""
+"""Bad frames: one clear line each, which names column, row or bag."""
 
 import re
 
@@ -6,11 +6,9 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import unbag
-from unbag.cli import main
 from unbag.io import DataError
 
 TAGGED = {"bag": "file", "labels": "tags"}
@@ -119,7 +117,53 @@ BAD = {
         {**TAGGED, "features": ["x"], "delimiter": ""},
         "must not be empty",
     ),
+    "no label in any bag": (
+        frame_of(tags=[None, None, "", ""]),
+        TAGGED,
+        "The frame: no bag has a label, and nothing can be learnt without",
+    ),
+    "only unknown labels": (frame_of(tags=["?o", "?o", "?w", "?w"]), TAGGED, "no bag has a label"),
+    "a frame in place of a file": (
+        frame_of(),
+        {"bag": "file", "label_table": frame_of()},
+        "label_table must be the name of a file, not a DataFrame",
+    ),
     # Columns of labels.
+    "all unknown": (
+        frame_of(is_o=[-1, -1, np.nan, np.nan]),
+        {"bag": "file", "label_columns": "is_*"},
+        "no bag has a label",
+    ),
+    "all absent": (
+        frame_of(is_o=[0] * 4),
+        {"bag": "file", "label_columns": "is_*", "background": True},
+        "no bag has a label",
+    ),
+    "half of a label": (
+        pl.from_pandas(frame_of(is_o=[1.0, 1.0, 0.5, 0.5])),
+        {"bag": "file", "label_columns": "is_*"},
+        "row 2, column 'is_o': '0.5' is no state",
+    ),
+    "lists in a column of a label": (
+        frame_of(is_o=[[1], [1], [0], [0]]),
+        {"bag": "file", "label_columns": "is_*"},
+        "column 'is_o' holds list<item: int64>: the column of a label holds 1, 0 and -1",
+    ),
+    "lists in a column of a label of polars": (
+        pl.DataFrame({"file": [*"aabb"], "x": [1.0] * 4, "is_o": [[1], [1], [0], [0]]}),
+        {"bag": "file", "label_columns": "is_*"},
+        "column 'is_o' holds large_list<item: int64>: the column of a label",
+    ),
+    "a label column that names the bag": (
+        frame_of(),
+        {"bag": "file", "label_columns": "*"},
+        "'file' cannot be both bag and label_columns",
+    ),
+    "a label column twice": (
+        frame_of(is_o=[1, 1, 0, 0]),
+        {"bag": "file", "label_columns": ["is_o", "is_o"]},
+        "'is_o' is named twice for label_columns",
+    ),
     "a 2 among 0 and 1": (
         frame_of(is_o=[1, 1, 0, 2]),
         {"bag": "file", "label_columns": "is_*"},
@@ -177,6 +221,51 @@ BAD = {
         {**TAGGED, "embedding": "v"},
         "column 'v' holds list<item: null>: a vector",
     ),
+    "an empty vector": (
+        pa.table({**frame_of(x=None), "v": [[1.0, 2.0], [], [1.0, 2.0], [1.0, 2.0]]}),
+        TAGGED,
+        "row 1, column 'v': the vector has 0 numbers",
+    ),
+    "not a number in a vector": (
+        pl.DataFrame({"file": ["a", "a"], "tags": ["o", "o"], "v": [[1.0, 2.0], [np.nan, 1.0]]}),
+        TAGGED,
+        "row 1, column 'v': entry 1 of the vector is missing",
+    ),
+    "two columns of vectors": (
+        vectors([1.0], [2.0], [3.0], [4.0]).assign(w=[[1.0], [2.0], [3.0], [4.0]]),
+        TAGGED,
+        "row 1, column 'file': the bag has a row already.*unless embedding names the column of",
+    ),
+    "a gap among vectors of a bag": (
+        pa.table({"file": ["a", "b"], "tags": ["o", "w"], "v": [[[1.0], None], [[4.0]]]}),
+        TAGGED,
+        "row 0, column 'v', instance 2: the vector is missing",
+    ),
+    "a gap in a vector of a bag": (
+        pl.DataFrame({"file": ["a", "b"], "tags": ["o", "w"], "v": [[[1.0, None]], [[4.0, 5.0]]]}),
+        TAGGED,
+        "row 0, column 'v', instance 1: entry 2 of the vector is missing",
+    ),
+    "no list of vectors": (
+        pa.table({"file": ["a", "b"], "tags": ["o", "w"], "v": [None, [[4.0]]]}),
+        TAGGED,
+        "row 0, column 'v': the list is missing",
+    ),
+    "lists of different lengths": (
+        pl.DataFrame({"file": ["a", "b"], "tags": ["o", "w"], "x": [[1, 2], [3]], "y": [[1], [3]]}),
+        TAGGED,
+        "row 0, column 'y': the list has 1 entries, but that of 'x' has 2",
+    ),
+    "the first vector was cut": (
+        vectors("[1 ... 3]", "[1 2 3 4]", "[1 2 3 4]", "[1 2 3 4]"),
+        TAGGED,
+        "row 0, column 'v': entry 2 of the vector, '...'.*cut",
+    ),
+    "all vectors were cut": (
+        vectors(*["[1.0 2.0 ... 3.0]"] * 4),
+        TAGGED,
+        "row 0, column 'v': entry 3 of the vector, '...'.*cut",
+    ),
     "a vector that was cut": (
         vectors("[1 2 3]", "[1 ... 3]", "[1 2 3]", "[1 2 3]"),
         TAGGED,
@@ -232,6 +321,23 @@ def test_bad_frames(case):
     assert "\n" not in str(caught.value)
 
 
+BAD_SETTINGS = {
+    "a name in place of a model": ({"model": "network"}, "unbag.torch.ORNetwork(), not 'network'"),
+    "a class in place of a model": ({"model": unbag.ORLogisticRegression}, "must be a model of"),
+    "no width": ({"kernel": 0}, "kernel must be a number above 0, or None; got 0"),
+    "a negative weight": ({"context": -1}, "context must be a number of at least 0; got -1"),
+    "a misspelt rate": ({"missed": "lern"}, "missed must be a number, or one of ('learn', "),
+}
+
+
+@pytest.mark.parametrize("case", BAD_SETTINGS)
+def test_bad_settings(case):
+    options, message = BAD_SETTINGS[case]
+    with pytest.raises(ValueError, match=re.escape(message)) as caught:
+        unbag.fit(frame_of(), **TAGGED, **options)
+    assert "\n" not in str(caught.value)
+
+
 @pytest.fixture(scope="module")
 def model():
     return unbag.fit(frame_of(), **TAGGED)
@@ -274,114 +380,3 @@ def test_vectors_of_another_length_than_those_of_the_fit():
     short = vectors([0.0], [1.0], [8.0], [9.0])
     with pytest.raises(DataError, match=r"not the features.*lacks v\[1\]"):
         fitted.annotate_frame(short)
-
-
-# Files, on the command line: nothing is written
-
-
-def text(**files):
-    return lambda folder: [
-        (folder / f"{name}.csv").write_text(each) for name, each in files.items()
-    ]
-
-
-def typed(**files):
-    return lambda folder: [
-        pq.write_table(pa.table(each), folder / f"{name}.parquet") for name, each in files.items()
-    ]
-
-
-GOOD = "file,tags,x\na,o,1\nb,w,2\n"
-# name: what makes the files, arguments of fit, what the one line must say
-BAD_FILES = {
-    "an empty pattern": (text(), ["*.csv"], "*.csv matches no file"),
-    "a folder without tables": (text(), ["."], "is a folder without a table"),
-    "a file that is not there": (text(a=GOOD), ["a.csv", "b.csv"], "b.csv does not exist"),
-    "a file twice": (text(a=GOOD), ["a.csv", "./a.csv"], "a.csv is named twice"),
-    "a column less": (
-        text(a=GOOD, b="file,tags\na,o\n"),
-        ["*.csv"],
-        "b.csv has no column 'x', which a",
-    ),
-    "a column more": (text(a=GOOD, b="file,tags,x,y\na,o,1,2\n"), ["."], "a.csv has no column 'y'"),
-    "labels that differ between files": (
-        text(a=GOOD, b="file,tags,x\na,w,1\n"),
-        ["*.csv"],
-        "b.csv, row 2, column 'tags': bag 'a' has 'w' here but 'o' in a.csv, row 2",
-    ),
-    "a word in the second file": (
-        text(a=GOOD, b="file,tags,x\na,o,1\na,o,high\n"),
-        ["*.csv"],
-        "b.csv, row 3, column 'x': 'high'",
-    ),
-    "a bad file among good ones": (text(a=GOOD, b=""), ["*.csv"], "b.csv is empty"),
-    "text and Parquet": (
-        lambda folder: (
-            text(a=GOOD)(folder),
-            typed(b={"file": ["a"], "tags": ["o"], "x": [1]})(folder),
-        ),
-        ["."],
-        "all text or all Parquet",
-    ),
-    "types that differ": (
-        typed(a={"file": [1], "tags": ["o"], "x": [1]}, b={"file": [[1]], "tags": ["o"], "x": [1]}),
-        ["."],
-        "b.parquet, column 'file' holds list",
-    ),
-    "bags in several formats": (
-        lambda folder: [(folder / name).write_text("") for name in ("a.arff", "b.arff")],
-        ["a.arff", "b.arff"],
-        "must end in one of",
-    ),
-    "a decimal point among commas": (
-        text(a="file;tags;x\na;o;1,5\na;o;2,5\nb;w;0.5\n"),
-        ["a.csv"],
-        "row 4, column 'x': '0.5'",
-    ),
-    "a row without labels in the second table": (
-        text(a=GOOD.replace("tags", "n"), t="file,is_o\na,1\n"),
-        ["a.csv", "--label-table", "t.csv", "--label-columns", "is_*", "--features", "x"],
-        "Bag 'b' (a.csv, row 3) has no row in t.csv",
-    ),
-    "no column of labels in the second table": (
-        text(a=GOOD, t="file,was_o\na,1\nb,0\n"),
-        ["a.csv", "--label-table", "t.csv", "--label-columns", "is_*"],
-        "t.csv has no column that",
-    ),
-    "no bag in the second table": (
-        text(a=GOOD, t="name,is_o\na,1\nb,0\n"),
-        ["a.csv", "--label-table", "t.csv", "--label-columns", "is_*"],
-        "t.csv has no column 'bag'",
-    ),
-    "an unknown remedy": (text(a=GOOD), ["a.csv", "--missing-values", "zero"], "mean or drop"),
-    "no names": (
-        text(a=GOOD),
-        ["a.csv", "--label-columns", " , "],
-        "--label-columns names no column",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", BAD_FILES)
-def test_bad_files_leave_nothing(case, tmp_path, monkeypatch, capsys):
-    make, arguments, message = BAD_FILES[case]
-    make(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    before = sorted(tmp_path.iterdir())
-    labels = [] if "--label-columns" in arguments else ["--labels", "tags"]
-    with pytest.raises(SystemExit) as left:
-        main(["fit", *arguments, "--bag", "file", *labels, "-o", "m.unbag"])
-    said = capsys.readouterr().err
-    assert left.value.code == 1, said
-    assert re.search(loose(message), said), said
-    assert said.count("\n") == 1
-    assert sorted(tmp_path.iterdir()) == before
-
-
-def test_an_output_that_is_one_of_the_files(tmp_path, monkeypatch, capsys):
-    text(a=GOOD, b=GOOD)(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit, match="1"):
-        main(["fit", "*.csv", "--bag", "file", "--labels", "tags", "-o", "b.csv"])
-    assert "b.csv is what is read" in capsys.readouterr().err
-    assert (tmp_path / "b.csv").read_text() == GOOD

@@ -25,6 +25,17 @@ def test_the_stub_has_every_public_name_and_no_other():
     assert set(stub_names()) == set(unbag.__all__)
 
 
+@pytest.mark.parametrize("name", unbag._OF_TORCH)
+def test_what_needs_torch_says_where_it_is(name):
+    with pytest.raises(
+        AttributeError, match=f"no attribute '{name}': from unbag.torch import {name}"
+    ):
+        getattr(unbag, name)
+    offered = ast.parse(Path(unbag.__file__).with_name("torch").joinpath("__init__.py").read_text())
+    assert name in {alias.name for node in ast.walk(offered) if isinstance(node, ast.ImportFrom)
+                    for alias in node.names}  # fmt: skip
+
+
 def test_the_stub_finds_lazy_names_where_they_are():
     stub = stub_names()
     assert {name: stub[name] for name in unbag._LAZY} == unbag._LAZY

@@ -52,12 +52,16 @@ _LAZY = {
     "preprocessing": None,
 }
 
+# Looked for here, and left where they are, since torch takes seconds to import.
+_OF_TORCH = ("MIMLDataset", "ORNetwork", "UnionLoss", "collate_bags", "union_loss")
+
 __all__ = ["__version__", *_LAZY]
 
 
 def __getattr__(name: str) -> object:
     if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        hint = f": from unbag.torch import {name}" if name in _OF_TORCH else ""
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
     module = import_module(f".{_LAZY[name] or name}", __name__)
     value = module if _LAZY[name] is None else getattr(module, name)
     globals()[name] = value

@@ -8,7 +8,7 @@ LONGEST_VALUE = 60
 
 
 def shortened(value: object) -> str:
-    """Write a value so that it fits into a message.
+    """Write a value so that it fits into the one line of a message.
 
     Examples
     --------
@@ -17,7 +17,7 @@ def shortened(value: object) -> str:
     >>> len(shortened("w" * 1000))
     60
     """
-    text = repr(value)
+    text = " ".join(repr(value).splitlines())
     return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 4]}...{text[-1]}"
 
 

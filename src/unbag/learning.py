@@ -11,13 +11,14 @@ from sklearn.base import clone
 
 from unbag._extras import require
 from unbag._files import PathLike
+from unbag._messages import shortened
 from unbag.bags import Bags
 from unbag.estimators import ORLogisticRegression
 from unbag.io import BagTable
 from unbag.io.reading import Source, open_source
 from unbag.io.roles import Roles
 from unbag.pipeline import bag_pipeline
-from unbag.validation import refuse_unsplit
+from unbag.validation import refuse_unlearnable
 
 #: Models that have a name.
 NAMES = ("linear", "network")
@@ -114,6 +115,11 @@ def fit(
     else:
         where = "the model that fit builds: where a model is given, set it there"
         _refuse_settings(given, OF_NAMED_MODELS, where)
+        if not hasattr(model, "get_params") or isinstance(model, type):
+            raise ValueError(
+                f"model must be a model of this library, such as unbag.ORLogisticRegression() or "
+                f"unbag.torch.ORNetwork(), not {shortened(model)}."
+            )
         model = clone(model)
     model = bag_pipeline(
         model, context=context, kernel=kernel, dictionary=dictionary, random_state=seed
@@ -147,9 +153,9 @@ def read_for_fit(
     wanted = Roles(**named).merged(roles)
     with open_table(table) as source:
         data = source.read(wanted)
-    refuse_unsplit(data)
     # The truth that a table may carry is for evaluation, unless it is named.
     known = data.bags.instance_labels if wanted.instance_labels is not None else None
+    refuse_unlearnable(data, known)
     bags = Bags(
         data.bags.X, data.bags.offsets, data.bags.ids, feature_names=data.bags.feature_names
     )

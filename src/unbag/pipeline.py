@@ -1,6 +1,7 @@
 """Pipelines that answer for instances as well as for bags."""
 
 import os
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -189,6 +190,10 @@ def bag_pipeline(
     >>> list(bag_pipeline(ORLogisticRegression(), context=0.5).named_steps)
     ['scale', 'context', 'model']
     """
+    if not (isinstance(context, Real) and 0 <= context < np.inf):
+        raise ValueError(f"context must be a number of at least 0; got {context!r}.")
+    if not (kernel is None or (isinstance(kernel, Real) and 0 < kernel < np.inf)):
+        raise ValueError(f"kernel must be a number above 0, or None; got {kernel!r}.")
     if kernel is not None:
         return kernel_pipeline(
             estimator, context=context, scale=kernel, n_components=dictionary,

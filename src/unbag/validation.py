@@ -19,7 +19,7 @@ from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
 
 from unbag._checks import bag_of, first_nonfinite, is_missing
-from unbag._files import refuse
+from unbag._files import check, refuse
 from unbag._warnings import warn_caller
 from unbag.bags import Bags, BagsLike
 from unbag.io.bag_table import BagTable
@@ -64,13 +64,9 @@ def validate_bags(
         check_columns(estimator, X, reset)
     else:
         features = validate_data(
-            estimator,
-            X,
-            reset=reset,
-            accept_sparse="csr" if accept_sparse else False,
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=False,
-        )
+            estimator, X, reset=reset, accept_sparse="csr" if accept_sparse else False,
+            dtype=[np.float64, np.float32], ensure_all_finite=False,
+        )  # fmt: skip
         X = Bags(features, np.arange(features.shape[0] + 1))
     if ensure_all_finite:
         check_finite(X)
@@ -427,21 +423,23 @@ def all_or_nothing(method: Method) -> Method:
     return cast(Method, learn)
 
 
-def refuse_unsplit(data: BagTable) -> None:
-    """Refuse labels of a table that seem to be separated by something else than the delimiter."""
-    delimiter = data.roles.delimiter
-    # Labels in columns of their own are separated by nothing.
-    if data.labels is None or data.roles.label_columns is not None:
+def refuse_unlearnable(data: BagTable, known: np.ndarray | None = None) -> None:
+    """Refuse a table without labels of bags or `known` ones of instances, or several as one."""
+    if data.labels is None:
         return
-    names = {str(name) for name in data.labels.classes}
-    for mark in ";,/+":
+    check(
+        known is not None or (data.labels.indicator == 1).any(),
+        f"{data.path}: no bag has a label, and nothing can be learnt without: tag some bags.",
+    )
+    # Labels in columns of their own are separated by nothing.
+    names = set() if data.roles.label_columns else {str(name) for name in data.labels.classes}
+    delimiter = data.roles.delimiter or ""
+    for mark in ";,/+".replace(delimiter, ""):
         refuse(
             (
                 name
                 for name in names
-                if mark != delimiter
-                and mark in name
-                and names.issuperset(map(str.strip, name.split(mark)))
+                if mark in name and names.issuperset(map(str.strip, name.split(mark)))
             ),
             lambda name, mark=mark: (
                 f"{data.path}: the label {name!r} looks like several, "

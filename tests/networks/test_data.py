@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 
 torch = pytest.importorskip("torch", reason="networks need torch: pip install 'unbag[torch]'")
@@ -6,6 +7,7 @@ torch = pytest.importorskip("torch", reason="networks need torch: pip install 'u
 from torch.utils.data import DataLoader  # noqa: E402
 
 from toys import make_colours  # noqa: E402
+from unbag import Bags  # noqa: E402
 from unbag.torch import MIMLDataset, collate_bags, union_loss  # noqa: E402
 
 
@@ -41,6 +43,33 @@ def test_what_does_not_fit_is_named():
         MIMLDataset([[[1.0]], [[2.0]]], [{"a"}])
     with pytest.raises(ValueError, match=r"instance_labels must hold .* shape \(2,\)"):
         MIMLDataset([[[1.0], [2.0]]], [{"a"}], instance_labels=[0])
+
+
+def test_labels_are_read_as_by_estimators():
+    bags = Bags([[0.0], [9.0], [1.0], [8.0]], [0, 2, 3, 4], ids=["a", "b", "c"])
+    expected = [[1, 1], [1, 0], [0, 1]]
+    for y in (
+        ["owl|wren", "owl", "wren"],
+        pd.Series({"c": "wren", "a": "owl|wren", "b": "owl"}),
+        pd.DataFrame({"owl": [0, 1, 1], "wren": [1, 0, 1]}, index=[*"cba"]),
+    ):
+        dataset = MIMLDataset(bags, y)
+        assert dataset.classes.tolist() == ["owl", "wren"]
+        assert [targets.tolist() for _, targets in dataset] == expected
+
+
+@pytest.mark.parametrize(
+    ("X", "error", "message"),
+    [
+        ([[[1.0]], [[1.0], [2.0, 3.0]]], ValueError, "Bag 1 must hold instances of one shape"),
+        ([[[1.0]], [["a"]]], ValueError, "Bag 1 must hold instances.*could not convert string"),
+        ([np.zeros((0, 5)), [[1.0]], [[1.0, 2.0]]], ValueError, r"Bag 2.* \(2,\), but.* \(1,\)"),
+        (pd.DataFrame({"x": [1.0]}), TypeError, "not a frame: use Bags.from_table"),
+    ],
+)
+def test_bags_that_cannot_be_put_together_are_named(X, error, message):
+    with pytest.raises(error, match=message):
+        MIMLDataset(X, [{"a"}] * len(X))
 
 
 @pytest.mark.parametrize("known", [[0.7, -1.0], [5, -1], [-2, 0], ["a", None]])

@@ -43,9 +43,9 @@ def check(
         if output is not None:
             check_output(output, *source.files)
         data = source.read(Roles.from_options(**given), progress=report)
-    from unbag.validation import refuse_unsplit
+    from unbag.validation import refuse_unlearnable
 
-    refuse_unsplit(data)
+    refuse_unlearnable(data)
     found = find_suspicious(doubting_model(), data, data.labels, folds, seed)
     if output is not None:
         from unbag.io.writing import write_tables

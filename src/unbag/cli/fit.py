@@ -181,9 +181,6 @@ def fit(
         check_output(output, *source.files)
         with progress("reading") as report:
             data = source.read(wanted, progress=report)
-    from unbag.validation import refuse_unsplit
-
-    refuse_unsplit(data)
     known = None
     if corrections is not None:
         from .corrections import corrected_labels
@@ -191,6 +188,9 @@ def fit(
         known = corrected_labels(corrections, data)
     elif wanted.instance_labels is not None:
         known = data.bags.instance_labels
+    from unbag.validation import refuse_unlearnable
+
+    refuse_unlearnable(data, known)
     allowed = BACKGROUNDS[background]
     # The truth that a table may carry is for evaluation: fit sees only what it is given.
     bags = Bags(

@@ -22,7 +22,7 @@ from unbag.io.reading import Source
 from unbag.io.stored import StoredBags
 from unbag.out_of_core.checkpoints import checkpoint_beside
 from unbag.out_of_core.fits import check_model
-from unbag.validation import refuse_unsplit
+from unbag.validation import refuse_unlearnable
 
 from .fit import background_facts, describe_noise, facts, summarise
 from .main import messages, progress
@@ -140,7 +140,7 @@ def fit_on_disk(table: Path, wanted: Roles, model: Any, output: Path, resume: bo
     with progress("reading") as report:
         stored = StoredBags(table, wanted, progress=report, **options)
     data = table_of(stored)
-    refuse_unsplit(data)
+    refuse_unlearnable(data, data.bags.instance_labels)
     checkpoint = checkpoint_beside(output)
     with progress("fitting") as report, told_how_to_resume(checkpoint), interruptions_raised():
 

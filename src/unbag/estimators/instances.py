@@ -376,12 +376,14 @@ class LabelSetLearner(UnionClassifier):
         """Return how often labels are wrong, learnt from `rates` on; None if they never are."""
         if not any(isinstance(rate, str) or np.any(rate) for rate in (self.missed, self.false)):
             return None
-        given = [
-            rate
-            if isinstance(rate, str) and rate in LEARNT
-            else checked_rate(kind, rate, np.empty((0, len(self.classes_))))[0]
-            for kind, rate in (("missed", self.missed), ("false", self.false))
-        ]
+        given: list[Rate] = []
+        for kind, rate in (("missed", self.missed), ("false", self.false)):
+            if isinstance(rate, str):
+                if rate not in LEARNT:
+                    raise ValueError(f"{kind} must be a number, or one of {LEARNT}; got {rate!r}.")
+                given.append(rate)
+            else:
+                given.append(checked_rate(kind, rate, np.empty((0, len(self.classes_))))[0])
         noise = LabelNoise(len(self.classes_), problem.y.shape[1], *given)
         noise.start_from(rates)
         return noise

@@ -5,6 +5,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from unbag._messages import listed
 from unbag._warnings import warn_caller
 from unbag.fitting import Stream, UncertifiedWarning
 from unbag.union import IntractableBagWarning
@@ -125,8 +126,8 @@ class ResumableClassifier(LabelSetLearner, LinearUnionClassifier):
         n_columns, n_features = training.shape[0], training.shape[1] - 1
         if len(coef) != n_columns or not np.array_equal(classes, self.classes_):
             raise ValueError(
-                f"warm_start needs the classes of the last fit, {list(classes)}, and its "
-                f"background, if it had one; these are {list(self.classes_)}."
+                f"warm_start needs the classes of the last fit, {listed(classes)}, and its "
+                f"background, if it had one; these are {listed(self.classes_)}."
             )
         if coef.shape[1] != n_features:
             raise ValueError(

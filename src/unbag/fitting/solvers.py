@@ -251,6 +251,10 @@ def cheapest_bags(problem: UnionProblem, used: np.ndarray, prune: float) -> np.n
     """
     # Kept are the cheapest, rounded down, as published; the epsilon mends 1 - 0.9 < 0.1.
     n_kept = int((1 - prune) * used.sum() + 1e-9)
+    if not used.any():
+        raise ValueError(
+            "No bag is left to fit to: none has a label, or labels that its instances could have."
+        )
     if not n_kept:
         raise ValueError("No bag is left to fit to: all were dropped or pruned.")
     if prune == 0:
@@ -282,7 +286,8 @@ def two_halves(y: np.ndarray, counted: np.ndarray) -> np.ndarray:
     array([ 0,  1,  0,  1, -1])
     """
     half = np.full(len(y), -1)
-    in_order = np.lexsort(y.T)
+    # Without any class there is nothing to sort by.
+    in_order = np.lexsort(y.T) if y.shape[1] else np.arange(len(y))
     in_order = in_order[counted[in_order]]
     half[in_order] = np.arange(len(in_order)) % 2
     return half

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
@@ -59,16 +60,22 @@ class TypedTable(Table):
             # A column that is not there is named later.
             here = [field.type for field in self.schema if field.name == roles.embedding]
             return any(map(is_list_of_vectors, here))
+        return any(map(is_list_of_numbers, self._types_of_features(roles).values()))
+
+    def _types_of_features(self, roles):
+        """Return the types of the columns that are features, or may be since nobody named any."""
         names = self.columns if roles.features is None else roles.features
-        kinds = {field.name: field.type for field in self.schema}
         others = {column for role, column in roles.columns() if role != "features"}
         if roles.features is None:
             others |= set(USUAL.values())
-        return any(
-            is_list_of_numbers(kinds[name])
-            for name in names
-            if name in kinds and name not in others
-        )
+        patterns = roles.label_columns or ()
+        return {
+            field.name: field.type
+            for field in self.schema
+            if field.name in names
+            and field.name not in others
+            and not any(fnmatchcase(field.name, pattern) for pattern in patterns)
+        }
 
     def with_embedding(self, roles: Roles) -> Roles:
         """Find the column of vectors, where a row is an instance and nobody has named it.
@@ -78,12 +85,7 @@ class TypedTable(Table):
         """
         if roles.embedding is not None:
             return roles
-        others = {column for role, column in roles.columns() if role != "features"}
-        names = self.columns if roles.features is None else roles.features
-        kinds = {field.name: field.type for field in self.schema
-                 if field.name in names and field.name not in others}  # fmt: skip
-        if roles.features is None:
-            kinds = {name: kind for name, kind in kinds.items() if name not in USUAL.values()}
+        kinds = self._types_of_features(roles)
         found = [name for name, kind in kinds.items() if is_list_of_vectors(kind)]
         lists = [name for name, kind in kinds.items() if is_list_of_numbers(kind)]
         if not found and len(lists) == 1 and self._has_rows_of_one_bag(roles):

@@ -11,6 +11,7 @@ from .csv import (
     DELIMITER_NAMES,
     LONGEST_RECORD,
     MISSING,
+    SPELT_MISSING,
     DelimitedFile,
     cell_text,
     is_number,
@@ -91,6 +92,11 @@ def bad_number(source: DelimitedFile, row: int, column: str, text: str) -> DataE
         return DataError(
             f"{where}: {shortened(text)} has a decimal point, where the others have a comma: write "
             "that instead."
+        )
+    if text.strip() in SPELT_MISSING:
+        return DataError(
+            f"{where}: {shortened(text)} is not a finite number; a feature needs one in every row, "
+            "unless missing values are dropped or replaced by the mean (--missing-values)."
         )
     is_spelt = is_number(text, source.decimal)
     what = "finite number" if text.strip().lower() in MISSING or is_spelt else "number"

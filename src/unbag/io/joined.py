@@ -182,6 +182,11 @@ class JoinedTables(Table):
         part, row = self._part_of(row)
         return f"{part.path.name}, {part.place(row)}"
 
+    def file_and_place(self, row: int) -> str:
+        """Name a row by the path of its file and its place there."""
+        part, row = self._part_of(row)
+        return part.file_and_place(row)
+
     def bad_number(self, row: int, column: str, value: object = None) -> DataError:
         """Make the error for a cell that should be a finite number."""
         part, row = self._part_of(row)

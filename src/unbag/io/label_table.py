@@ -5,6 +5,7 @@ from typing import Any
 
 from unbag._files import DataError, check_column, refuse
 from unbag._messages import shortened, suggestion
+from unbag._warnings import warn_caller
 from unbag.labels import LabelSets, Unknown
 
 from .label_columns import STATES, joined_columns, with_label_columns
@@ -22,9 +23,9 @@ def read_label_table(second: Any, scan: Any) -> list[frozenset[str | Unknown]] |
     ----------
     second : TableFile
         With columns ``bag`` (or what the other table calls it) and ``label``, and perhaps
-        ``state``. A bag without labels has one
-        row, with an empty label; bags that `scan` does not have are passed over. Or, where the
-        roles name columns of labels, with a row per bag and these columns.
+        ``state``. A bag without labels has one row, with an empty label; bags that `scan` does
+        not have are passed over, with a warning. Or, where the roles name columns of labels, with
+        a row per bag and these columns.
     scan : Scan
         Of the table of instances, finished.
 
@@ -59,7 +60,7 @@ def read_label_table(second: Any, scan: Any) -> list[frozenset[str | Unknown]] |
                         "for one."
                     )
                 members.add(member)
-    _refuse_unlisted(second, scan, names, sets)
+    _compare_bags(second, scan, names, sets)
     return [frozenset(sets[name]) for name in names]
 
 
@@ -71,17 +72,23 @@ def _bag_column(second, scan):
     return bag
 
 
-def _refuse_unlisted(second, scan, names, listed_bags):
-    """Refuse bags of the table of instances of which the second table says nothing."""
+def _compare_bags(second, scan, names, listed_bags):
+    """Refuse bags of which the second table says nothing, and warn of those without instances."""
+    strangers = sorted(listed_bags.keys() - set(names))
     refuse(
         (bag for bag, name in enumerate(names) if name not in listed_bags),
         lambda bag: (
             f"Bag {names[bag]!r} ({scan.source.path}, "
             f"{scan.source.place(scan.first_row_of_bag[bag])}) has no row in {second.path}: add "
             "one, with an empty label if there is none."
-            f"{suggestion(names[bag], sorted(listed_bags.keys() - set(names)))}"
+            f"{suggestion(names[bag], strangers)}"
         ),
     )
+    if strangers:
+        warn_caller(
+            f"{second.path} has labels of {len(strangers)} bags of which {scan.source.path} has no "
+            f"row, such as {shortened(strangers[0])}: they are passed over."
+        )
 
 
 def _sets_of_rows(second, scan):
@@ -97,7 +104,7 @@ def _sets_of_rows(second, scan):
     rows.finish()
     row_of = {str(bag): row for row, bag in enumerate(rows.ids())}
     names = [str(bag) for bag in scan.ids()]
-    _refuse_unlisted(second, scan, names, row_of)
+    _compare_bags(second, scan, names, row_of)
     return joined_columns(second.path, rows.state_columns)[[row_of[name] for name in names]]
 
 

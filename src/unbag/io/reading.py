@@ -247,6 +247,10 @@ class Table(Source):
     def place(self, row: int) -> str:
         """Name a row."""
 
+    def file_and_place(self, row: int) -> str:
+        """Name a row by its file, too."""
+        return f"{self.path}, {self.place(row)}"
+
     @abstractmethod
     def bad_number(self, row: int, column: str, value: object = None) -> DataError:
         """Make the error for a cell that should be a finite number."""

@@ -1,5 +1,6 @@
 """Roles: which column of a table is the bag, which hold labels and how, which are features."""
 
+import os
 import tomllib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
@@ -123,6 +124,10 @@ class Roles:
                 value is None or isinstance(value, str),
                 f"The role {name} must be one name, not {value!r}.",
             )
+        check(
+            self.label_table is None or isinstance(self.label_table, str | os.PathLike),
+            f"label_table must be the name of a file, not a {type(self.label_table).__name__}.",
+        )
         if isinstance(self.label_columns, str):
             object.__setattr__(self, "label_columns", (self.label_columns,))
         for name in MANY_COLUMNS:
@@ -186,19 +191,14 @@ class Roles:
             raise DataError(f"{path} is no TOML file: {error}.") from error
         content = content.get("roles", content)
         names = [field.name for field in fields(cls)]
+        keys = content if isinstance(content, dict) else ["roles"]
         refuse(
-            (
-                key
-                for key in (content if isinstance(content, dict) else ["roles"])
-                if key not in names
-            ),
+            (key for key in keys if key not in names),
             lambda key: (
                 f"{path}: there is no role {key!r}, only {listed(names)}.{suggestion(key, names)}"
             ),
         )
-        if "label_table" in content:
-            is_name = isinstance(content["label_table"], str)
-            check(is_name, f"{path}: label_table must be the name of a file.")
+        if isinstance(content.get("label_table"), str):
             content["label_table"] = path.parent / content["label_table"]
         try:
             return cls(**content)

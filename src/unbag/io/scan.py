@@ -131,7 +131,7 @@ class Scan:
 
     def at(self, row: int | np.integer, column: str) -> str:
         """Name a cell."""
-        return f"{self.source.path}, {self.source.place(int(row))}, column {column!r}"
+        return f"{self.source.file_and_place(int(row))}, column {column!r}"
 
     def finish(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Check what only the whole table can tell, and lay out the instances.

@@ -25,11 +25,12 @@ from .wide import WideScan
 
 # Rows by which vectors are told from other text.
 SAMPLE_ROWS = 20
-_NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+# A number; or the dots in place of those that numpy and pandas leave out of long vectors.
+_ENTRY = r"(?:[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|\.{3})"
 # Two numbers between commas may be one with a decimal comma; blanks are common in other text.
 VECTOR = re.compile(
-    rf"\s*(?:{_NUMBER}(?:\s*[,;]\s*{_NUMBER}){{2,}}"
-    rf"|[\[(]\s*{_NUMBER}(?:(?:\s*[,;]\s*|\s+){_NUMBER})*\s*[\])])\s*"
+    rf"\s*(?:{_ENTRY}(?:\s*[,;]\s*{_ENTRY}){{2,}}"
+    rf"|[\[(]\s*{_ENTRY}(?:(?:\s*[,;]\s*|\s+){_ENTRY})*\s*[\])])\s*"
 )
 
 
@@ -102,6 +103,10 @@ class VectorScan(Scan):
                     "values are dropped or replaced by the mean (--missing-values)."
                 ),
             )
+        flat = pc.list_flatten(lists)
+        if types.is_string(flat.type) or types.is_large_string(flat.type):
+            # Before the lengths, which are wrong where a vector was cut.
+            flat = self._parsed(flat, lists, place)
         lengths = pc.list_value_length(lists).fill_null(self.width).to_numpy(zero_copy_only=False)
         refuse(
             np.flatnonzero(lengths != self.width),
@@ -110,9 +115,6 @@ class VectorScan(Scan):
                 f"{self.width}: all need as many."
             ),
         )
-        flat = pc.list_flatten(lists)
-        if types.is_string(flat.type) or types.is_large_string(flat.type):
-            flat = self._parsed(flat, lists, place)
         chunk[missing] = np.nan
         chunk[~missing] = float_array(flat, chunk.dtype).reshape(-1, self.width)
         found = self._first_fault(chunk)

@@ -34,7 +34,7 @@ class WideScan(Scan):
             lambda row: (
                 f"{self.at(first + row, self.roles.bag)}: the bag has a row already, "
                 f"{self.source.place(self.first_row_of_bag[codes[row]])}: a table with list "
-                "columns has one row per bag."
+                "columns has one row per bag, unless embedding names the column of vectors."
             ),
         )
         sizes = self._list_sizes(first, self.sized_by, table)

@@ -11,6 +11,7 @@ from torch.utils.data import Dataset
 
 from unbag.bags import Bags
 from unbag.labels import LabelSets, LabelSetsLike
+from unbag.validation import as_labels
 
 
 class CollatedBags(NamedTuple):
@@ -41,7 +42,8 @@ class MIMLDataset(Dataset):
     X : Bags, or list of arrays of shape (n_instances, ...)
         Instances may have any shape where bags are given as a list: pictures, for example.
     y : label sets
-        In any form that `unbag.LabelSets.parse` reads, in the order of the bags.
+        In any form that ``fit`` of an estimator takes: sets, strings such as ``"owl|wren"``, an
+        indicator matrix; in the order of the bags, or indexed by their ids.
     classes : array-like of shape (n_classes,), optional
         The vocabulary; by default the sorted labels.
     instance_labels : array-like of shape (n_instances,), optional
@@ -72,8 +74,8 @@ class MIMLDataset(Dataset):
         classes: ArrayLike | None = None,
         instance_labels: ArrayLike | None = None,
     ) -> None:
-        self._bags: list[Tensor] = [tensor_of(X[b]) for b in range(len(X))]
-        labels = LabelSets.parse(y, classes)
+        self._bags: list[Tensor] = tensors_of(X)
+        labels = LabelSets.parse(as_labels(y, X, are_sets=True), classes)
         if len(labels) != len(self._bags):
             raise ValueError(
                 f"There must be one label set per bag: X has {len(self._bags)} bags, y has "
@@ -118,6 +120,32 @@ def tensor_of(instances: Any) -> Tensor:
         return instances.to(torch.float32)
     dense = instances.toarray() if hasattr(instances, "toarray") else instances
     return torch.from_numpy(np.array(dense, dtype=np.float32))
+
+
+def tensors_of(X: Bags | Sequence[ArrayLike]) -> list[Tensor]:
+    """Return the instances of each bag in float32, all instances being of one shape."""
+    if hasattr(X, "columns"):
+        raise TypeError(
+            "X must be Bags or a list of arrays, not a frame: use Bags.from_table, or one of the "
+            "readers of unbag.io."
+        )
+    bags, shape = [], None
+    for b in range(len(X)):
+        try:
+            bag = tensor_of(X[b])
+        except ValueError as error:
+            raise ValueError(
+                f"Bag {b} must hold instances of one shape, made of numbers: {error}"
+            ) from error
+        if len(bag):
+            shape = bag.shape[1:] if shape is None else shape
+            if bag.shape[1:] != shape:
+                raise ValueError(
+                    f"Bag {b} has instances of shape {tuple(bag.shape[1:])}, but those before it "
+                    f"have shape {tuple(shape)}."
+                )
+        bags.append(bag)
+    return bags
 
 
 def collate_bags(items: Sequence[tuple[Tensor, ...]]) -> CollatedBags:
