@@ -34,7 +34,7 @@ $(INSTALLED): pyproject.toml $(CONSTRAINTS)
 
 $(EXTRAS_INSTALLED): $(INSTALLED)
 	@echo "Adding every extra to $(VENV) (once; a few minutes) ..."
-	@$(PIP_INSTALL) -e ".[dev,torch,dask]"
+	@$(PIP_INSTALL) -e ".[dev,torch]"
 	@touch $@
 
 install: $(INSTALLED)

@@ -3,6 +3,8 @@
 from importlib.util import find_spec
 
 collect_ignore_glob = []
+if find_spec("distributed") is None:
+    collect_ignore_glob.append("src/unbag/dask/*")
 if find_spec("torch") is None:
     collect_ignore_glob.append("src/unbag/torch/*")
 elif find_spec("triton") is None:

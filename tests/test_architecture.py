@@ -32,13 +32,13 @@ LAYERS = (
     {"pipeline"},
     {"estimators"},
     {"torch"},
-    {"checking", "learning", "tuning", "export", "out_of_core"},
+    {"checking", "learning", "tuning", "export", "out_of_core", "dask"},
     {"report", "experiments", "demo"},
     {"cli"},
 )  # fmt: skip
 LAYER_OF = {part: level for level, parts in enumerate(LAYERS) for part in parts}
-HEAVY = {"torch", "dask", "onnx", "onnxruntime", "pyarrow", "matplotlib", "pandas", "polars",
-         "sklearn"}  # fmt: skip
+HEAVY = {"torch", "dask", "distributed", "onnx", "onnxruntime", "pyarrow", "matplotlib", "pandas",
+         "polars", "sklearn"}  # fmt: skip
 
 
 def imported_parts(file, text):
@@ -189,6 +189,7 @@ PUBLIC_MODULES = (
     "unbag", "unbag.datasets", "unbag.io", "unbag.labels", "unbag.metrics",
     "unbag.model_selection", "unbag.out_of_core", "unbag.pipeline", "unbag.preprocessing",
     "unbag.union", *(["unbag.torch"] if find_spec("torch") is not None else []),
+    *(["unbag.dask"] if find_spec("distributed") is not None else []),
 )  # fmt: skip
 
 

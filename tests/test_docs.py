@@ -22,6 +22,9 @@ import unbag
 import unbag.fitting
 import unbag.report
 
+if importlib.util.find_spec("distributed") is not None:
+    import unbag.dask
+
 DOCS = Path(__file__).parents[1] / "docs"
 
 
@@ -32,6 +35,7 @@ PAGES = ["README.md", "docs/faq.md", "docs/guide.md", "docs/tutorial.md", *sorte
 THERE = {"docs/howto/compare.md": ["docs/results"]}
 # What pages need that only an extra of the package brings.
 NEEDED = {f"docs/howto/{page}.md": "torch" for page in ("networks", "digits", "embeddings")}
+NEEDED["docs/howto/clusters.md"] = "distributed"
 SNIPPET = re.compile(r'^```(\w+)(?: title="(.+?)")?\n(.*?)^```', re.DOTALL | re.MULTILINE)
 
 
@@ -199,6 +203,7 @@ def public_names():
     for package in (
         unbag, unbag.datasets, unbag.estimators, unbag.io, unbag.models, unbag.union,
         unbag.fitting, unbag.report, unbag.out_of_core,
+        *([unbag.dask] if importlib.util.find_spec("distributed") is not None else []),
     ):  # fmt: skip
         for name in package.__all__:
             yield package, name

@@ -5,6 +5,7 @@ from types import ModuleType
 
 #: What to say where a module is missing: what needs it, and which extra brings it.
 MISSING = {
+    "distributed": "Clusters need Dask: pip install 'unbag[dask]'",
     "matplotlib": "Drawing figures needs matplotlib: pip install 'unbag[figures]'",
     "onnx": "Exporting models needs onnx and a runtime: pip install 'unbag[onnx]'",
     "onnxruntime": "Exporting models needs onnx and a runtime: pip install 'unbag[onnx]'",

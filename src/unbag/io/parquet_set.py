@@ -7,6 +7,7 @@ same columns. Nothing is kept of what was read but what the last run of rows has
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -133,6 +134,21 @@ class ParquetSet(TypedTable):
                 for leaf in map(group.column, range(group.num_columns)):
                     if leaf.path_in_schema.split(".")[0] in wanted:
                         yield leaf
+
+    def holding(self, start: int, stop: int) -> "ParquetSet":
+        """Return the set with those files alone that hold some rows, which keep their numbers.
+
+        Parameters
+        ----------
+        start, stop : int
+        """
+        some = copy(self)
+        some.parts = [
+            part
+            for part in self.parts
+            if part.first_row < stop and start < part.first_row + part.metadata.num_rows
+        ]
+        return some
 
     def file_of(self, row: int) -> SetFile:
         """Return the file that holds a row."""

@@ -212,12 +212,12 @@ def opened(path: PathLike | StoredBags, roles: Roles, **options: Any) -> StoredB
     return path if isinstance(path, StoredBags) else StoredBags(path, roles, **options)
 
 
-def check_model(model: Any) -> None:
-    """Raise an error if a model cannot be fitted block by block."""
+def check_model(model: Any, where: str = "out of core") -> None:
+    """Raise an error if a model cannot be fitted to bags that are not all in one place."""
     if isinstance(model, ORLogisticRegression):
         return
     steps = ", since it has steps that look at all instances first" * hasattr(model, "steps")
     raise DataError(
-        f"{type(model).__name__} cannot be fitted out of core{steps}: fit ORLogisticRegression, or "
+        f"{type(model).__name__} cannot be fitted {where}{steps}: fit ORLogisticRegression, or "
         "fit it in memory to a part of the data."
     )

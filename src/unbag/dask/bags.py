@@ -1,0 +1,203 @@
+"""Bags that lie on the workers of a cluster: what this process knows of them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from distributed import Future
+from numpy.typing import NDArray
+
+from unbag._checks import joined
+from unbag._files import DataError, check
+from unbag._messages import listed
+from unbag.bags import Bags, offsets_of
+from unbag.labels import LabelSets
+
+from .clusters import Tasks
+from .partitions import Description, describe, some_bags
+from .sources import refuse_divided_bags
+
+
+class ClusterBags:
+    """Bags whose features lie on workers; sizes, ids and labels are known here.
+
+    Parameters
+    ----------
+    tasks : Tasks
+    partitions : list of Future
+        Of a `Partition` each, or of None where one is empty.
+    with_instance_labels : bool
+        Whether known labels of instances are wanted.
+
+    Attributes
+    ----------
+    partitions : list of Future
+        Those that are not empty.
+    places : list of int
+        Which of all partitions they are.
+    descriptions : list of Description
+    firsts : ndarray of int of shape (n_partitions + 1,)
+        The place of the first bag of each among all bags, and the number of bags.
+    offsets : ndarray of int of shape (n_bags + 1,)
+    ids : ndarray of shape (n_bags,)
+    feature_names : ndarray of shape (n_features,) or None
+    n_features : int
+    dtype : numpy.dtype
+    is_sparse : bool
+    """
+
+    def __init__(
+        self, tasks: Tasks, partitions: list[Future], with_instance_labels: bool = False
+    ) -> None:
+        self.tasks = tasks
+        same = {"with_instance_labels": with_instance_labels}
+        found = tasks.results(tasks.map(describe, partitions, **same))
+        self.places: list[int] = [i for i, each in enumerate(found) if each is not None]
+        check(self.places, "There is no bag: all partitions are empty.")
+        self.partitions: list[Future] = [partitions[i] for i in self.places]
+        self.descriptions: list[Description] = [found[i] for i in self.places]
+        first = self.descriptions[0]
+        self.feature_names: Any = first.feature_names
+        self.n_features: int = first.n_features
+        self.dtype: np.dtype = first.dtype
+        self.is_sparse: bool = first.is_sparse
+        for place, each in zip(self.places, self.descriptions, strict=True):
+            check_same_features(f"Partition {place}", each, f"partition {self.places[0]}", first)
+        sizes = [each.sizes for each in self.descriptions]
+        self.offsets: NDArray[np.intp] = offsets_of(np.concatenate(sizes))
+        self.firsts: NDArray[np.intp] = offsets_of([len(each) for each in sizes])
+        self.ids: NDArray[Any] = self._joined_ids()
+
+    def _joined_ids(self):
+        own = [each.ids for each in self.descriptions]
+        # Bags that nobody has named are counted.
+        if all(np.array_equal(ids, np.arange(len(ids))) for ids in own):
+            return np.arange(len(self))
+        refuse_divided_bags(own, self.places)
+        return joined(own)
+
+    def __len__(self) -> int:
+        return self.offsets.size - 1
+
+    @property
+    def sizes(self) -> NDArray[np.intp]:
+        """Number of instances in each bag, of shape (n_bags,)."""
+        return np.diff(self.offsets)
+
+    @property
+    def n_instances(self) -> int:
+        """Number of instances in all bags together."""
+        return int(self.offsets[-1])
+
+    @property
+    def rows(self) -> NDArray[np.intp]:
+        """The place of each instance, of shape (n_instances,): they come bag after bag."""
+        return np.arange(self.n_instances)
+
+    @property
+    def instance_labels(self) -> NDArray[Any] | None:
+        """Known labels of instances, if they were wanted and all partitions have them."""
+        known = [each.instance_labels for each in self.descriptions]
+        return None if any(each is None for each in known) else joined(known)
+
+    def split(self, bags: np.ndarray) -> list[NDArray[np.intp]]:
+        """Return for each partition which of some bags it has, counted within it.
+
+        Parameters
+        ----------
+        bags : ndarray of int
+            Ascending.
+        """
+        own = np.split(bags, np.searchsorted(bags, self.firsts[1:-1]))
+        return [each - first for each, first in zip(own, self.firsts[:-1], strict=True)]
+
+    def sample(self, n_bytes: int) -> tuple[Bags, NDArray[np.intp]]:
+        """Fetch some bags, spread evenly over all.
+
+        Parameters
+        ----------
+        n_bytes : int
+            What their features may take, roughly; all bags are taken if these take less.
+
+        Returns
+        -------
+        bags : Bags
+        places : ndarray of int of shape (n_sampled_bags,)
+            Ascending.
+        """
+        n_all = self.n_instances * self.n_features * self.dtype.itemsize
+        n_bags = max(int(min(n_bytes / max(n_all, 1), 1.0) * len(self)), 1)
+        places = np.linspace(0, len(self) - 1, n_bags).round().astype(np.intp)
+        found = self.tasks.results(self.tasks.map(some_bags, self.partitions, self.split(places)))
+        return Bags.concatenate(found, self.ids[places]), places
+
+
+def check_same_features(name: str, own: Description, other_name: str, other: Description) -> None:
+    """Raise an error unless the features of two partitions are the same, and of one type."""
+    check(
+        own.n_features == other.n_features,
+        f"{name} has {own.n_features} features, and {other_name} has {other.n_features}: give all "
+        "partitions the same columns.",
+    )
+    names, expected = ([] if each.feature_names is None else each.feature_names.tolist()
+                       for each in (own, other))  # fmt: skip
+    check(
+        names == expected,
+        f"{name} has the columns {listed(names) or 'without names'}, and {other_name} "
+        f"{listed(expected) or 'columns without names'}: give all partitions the same, in the "
+        "same order.",
+    )
+    check(
+        (own.dtype, own.is_sparse) == (other.dtype, other.is_sparse),
+        f"{name} has {'sparse ' * own.is_sparse}features of {own.dtype}, and {other_name} "
+        f"{'sparse ' * other.is_sparse}ones of {other.dtype}: give all partitions the same type.",
+    )
+
+
+# Labels.
+
+
+def joined_label_sets(bags: ClusterBags) -> LabelSets:
+    """Put the label sets of tables together; classes are those of all partitions, sorted."""
+    own: list[LabelSets] = [each.labels for each in bags.descriptions]
+    classes = sorted(set().union(*(each.classes.tolist() for each in own)))
+    return LabelSets(np.concatenate([each.reindex(classes).indicator for each in own]), classes)
+
+
+def joined_labels(bags: ClusterBags) -> Any:
+    """Put the labels of pairs together, as a fit takes them."""
+    own = [each.labels for each in bags.descriptions]
+    first, place_of_first = own[0], bags.places[0]
+    for place, each in zip(bags.places, own, strict=True):
+        if each is None or type(each) is not type(first):
+            raise DataError(
+                f"Partition {place} has {form(each)}, and partition {place_of_first} "
+                f"{form(first)}: give the labels of all partitions in one form."
+            )
+        found, expected = classes_of(each), classes_of(first)
+        check(
+            found == expected,
+            f"Partition {place} has the classes {listed(found)}, and partition {place_of_first} "
+            f"{listed(expected)}: an indicator has the same columns in all partitions. Label sets "
+            "as lists of sets need not have the same classes.",
+        )
+    if isinstance(first, LabelSets):
+        return LabelSets(np.concatenate([each.indicator for each in own]), first.classes)
+    if isinstance(first, np.ndarray):
+        return np.concatenate(own)
+    return [label for each in own for label in each]
+
+
+def classes_of(labels: Any) -> Sequence[Any]:
+    """Return what the columns of an indicator stand for; nothing for lists of sets."""
+    if isinstance(labels, LabelSets):
+        return labels.classes.tolist()
+    return range(labels.shape[1]) if isinstance(labels, np.ndarray) else ()
+
+
+def form(labels: Any) -> str:
+    """Write for people in which form labels are."""
+    if labels is None:
+        return "no labels"
+    forms = {LabelSets: "LabelSets", np.ndarray: "an indicator"}
+    return forms.get(type(labels), "a list of labels")

@@ -1,0 +1,205 @@
+"""Clusters: a client to work with, workers that can do the work, and tasks that leave nothing."""
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pkgutil import resolve_name
+from typing import Any, TypeAlias
+from weakref import WeakSet
+
+import distributed
+from distributed import CancelledError, Client, Future
+
+from unbag._threads import core_count
+from unbag._version import __version__
+
+#: A client, the address of a scheduler, or None for the current client or a cluster of one's own.
+ClientLike: TypeAlias = "Client | str | None"
+#: Seconds within which a scheduler has to answer.
+SCHEDULER_PATIENCE = 10
+#: Seconds within which there has to be a worker; clusters that grow on demand begin with none.
+WORKER_PATIENCE = 60
+#: Answers that are added up by one task.
+FAN_IN = 8
+
+
+class ClusterError(RuntimeError):
+    """A cluster cannot be reached, or cannot do what it is asked to; the message says why."""
+
+
+@contextmanager
+def connected(client: ClientLike) -> Iterator[Client]:
+    """Give a client whose workers have this version of the package.
+
+    Parameters
+    ----------
+    client : distributed.Client, str or None
+        A client is used as it is. One for an address is closed when the context ends. None is
+        the current client; if there is none, a cluster of threads in this process, which ends
+        with the context.
+
+    Yields
+    ------
+    distributed.Client
+    """
+    if client is None:
+        try:
+            client = Client.current()
+        except ValueError:
+            with own_cluster() as own:
+                yield own
+            return
+    if isinstance(client, str):
+        with opened(client) as own:
+            check_workers(own)
+            yield own
+        return
+    if not isinstance(client, Client) or client.asynchronous:
+        raise TypeError(
+            "client must be a distributed.Client that is not asynchronous, the address of a "
+            f"scheduler, or None; got {client!r}."
+        )
+    if client.status != "running":
+        raise ClusterError(
+            f"The client is {client.status}, not running: connect to the scheduler again."
+        )
+    check_workers(client)
+    yield client
+
+
+@contextmanager
+def own_cluster() -> Iterator[Client]:
+    """Give the client of a cluster in this process, a thread for each core."""
+    with (
+        distributed.LocalCluster(
+            n_workers=1,
+            threads_per_worker=core_count(),
+            processes=False,
+            dashboard_address=":0",
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+def opened(address: str) -> Client:
+    """Connect to a scheduler; raise the error that says why not."""
+    try:
+        return Client(address, timeout=SCHEDULER_PATIENCE, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise ClusterError(
+            f"No scheduler answers at {address} within {SCHEDULER_PATIENCE} seconds: check the "
+            f"address, and that the scheduler runs. ({error})"
+        ) from error
+
+
+def check_workers(client: Client) -> None:
+    """Raise an error unless there are workers, all with this version of the package."""
+    if not client.scheduler_info(n_workers=-1)["workers"]:
+        # A task, rather than mere waiting, lets clusters grow that do so on demand.
+        probe = client.submit(resolve_name, "sys:version", pure=False)
+        try:
+            probe.result(timeout=WORKER_PATIENCE)
+        except TimeoutError as error:
+            raise ClusterError(
+                f"The cluster has no workers, and none came within {WORKER_PATIENCE} seconds: "
+                "start some, and wait for them (client.wait_for_workers)."
+            ) from error
+        finally:
+            probe.cancel()
+    # By a function that Python brings: workers without the package have none of ours.
+    found: Any = client.run(resolve_name, "unbag._version:__version__", on_error="return")
+    for worker, version in found.items():
+        if isinstance(version, BaseException):
+            raise ClusterError(
+                f"Worker {worker} has no unbag ({version}), and this machine has {__version__}: "
+                "install the same version there."
+            )
+        if version != __version__:
+            raise ClusterError(
+                f"Worker {worker} has unbag {version}, and this machine has {__version__}: install "
+                "the same version on all of them."
+            )
+
+
+class Tasks:
+    """What one fit or annotation has on a cluster; when its context ends, nothing is left there.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    """
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        # Those that are released by themselves need not be cancelled.
+        self._alive: WeakSet[Future] = WeakSet()
+
+    def __enter__(self) -> "Tasks":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        alive = list(self._alive)
+        if alive and self.client.status == "running":
+            self.client.cancel(alive)
+
+    def threads(self) -> list[str]:
+        """Return the address of the worker of each thread there is, the workers taking turns."""
+        workers = self.client.scheduler_info(n_workers=-1)["workers"]
+        turns = [(turn, address) for address, worker in workers.items()
+                 for turn in range(worker["nthreads"])]  # fmt: skip
+        return [address for _, address in sorted(turns)]
+
+    def submit(self, function: Callable[..., Any], *given: Any, **options: Any) -> Future:
+        """Let a worker call a function; what it is given is kept until the task is forgotten."""
+        with warnings.catch_warnings():
+            # Bags that are held here go with their task, so that it can be done again elsewhere.
+            warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
+            future = self.client.submit(function, *given, pure=False, **options)
+        self._alive.add(future)
+        return future
+
+    def map(self, function: Callable[..., Any], *given: Sequence[Any], **same: Any) -> list[Future]:
+        """Let workers call a function for each of what is given, and with what is the same."""
+        if not given[0]:
+            return []
+        futures = self.client.map(function, *given, pure=False, **same)
+        self._alive.update(futures)
+        return futures
+
+    def compute(self, delayed: Sequence[Any]) -> list[Future]:
+        """Let workers compute what is delayed."""
+        futures: Any = self.client.compute(list(delayed))
+        self._alive.update(futures)
+        return futures
+
+    def total(self, answers: list[Future]) -> Any:
+        """Add up answers in a tree, on the workers, and return the sum."""
+        while len(answers) > 1:
+            starts = range(0, len(answers), FAN_IN)
+            answers = [self.submit(add_up, answers[start : start + FAN_IN]) for start in starts]
+        return self.results(answers)[0]
+
+    def results(self, futures: list[Future]) -> list[Any]:
+        """Wait for tasks and return what they give; an error of one of them is raised."""
+        try:
+            found: Any = self.client.gather(futures)
+            return found
+        except CancelledError as error:
+            raise ClusterError(
+                "The tasks were cancelled, or the scheduler that knew them is gone: nothing is "
+                "left of the work. Begin again, with a client that is connected."
+            ) from error
+        except distributed.KilledWorker as error:
+            raise ClusterError(
+                f"Workers died over and over at the same task, most likely of too little memory: "
+                f"give them more of it, or the data more partitions. ({error})"
+            ) from error
+
+
+def add_up(answers: Sequence[Any]) -> Any:
+    """Add answers of parts in their order; labels that were relaxed are put together."""
+    first, *rest = answers
+    for answer in rest:
+        first = first | answer if isinstance(first, dict) else first + answer
+    return first

@@ -1,0 +1,135 @@
+"""Fits on a cluster: from data of any kind that has partitions to a fitted model."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from unbag._files import check
+from unbag.estimators import ORLogisticRegression
+from unbag.estimators.stored import fit_stored
+from unbag.fitting import Progress, Training
+from unbag.io import Roles
+from unbag.io.stored import StoredBags
+from unbag.out_of_core import Pace
+from unbag.out_of_core.checkpoints import KeptProgress
+from unbag.out_of_core.fits import check_model, opened
+
+from .bags import ClusterBags, joined_label_sets, joined_labels
+from .clusters import ClientLike, Tasks, connected
+from .sources import (
+    check_kind,
+    frames_of,
+    is_pairs,
+    is_path,
+    pairs_of,
+    partitions_of_frames,
+    partitions_of_set,
+    roles_of_frames,
+)
+from .training import ClusterTraining
+
+
+def fit(
+    model: ORLogisticRegression,
+    data: Any,
+    client: ClientLike = None,
+    *,
+    bag: str | None = None,
+    labels: str | None = None,
+    instance_labels: str | None = None,
+    roles: Roles | None = None,
+    progress: Callable[[Pace], object] | None = None,
+) -> ORLogisticRegression:
+    """Fit a model to bags that are spread over the workers of a cluster.
+
+    Parameters
+    ----------
+    model : ORLogisticRegression
+        Fitted in place, as by its `fit`.
+    data : dask DataFrame, list of (Bags, labels), str or path
+        A Dask DataFrame with one row per instance, or one per bag and lists, each bag in one
+        partition. A list of pairs, each of them a partition: as they are, delayed, or futures. Or
+        a Parquet set as in `unbag.out_of_core.fit`, that all workers see under the same name.
+    client : distributed.Client or str, optional
+        Or the address of a scheduler. By default the current client; if there is none, a cluster
+        of threads in this process, which ends with the fit.
+    bag, labels : str, optional
+        The columns that name the bag, and its labels; by default those called so.
+    instance_labels : str, optional
+        A column of known labels of instances, to be fitted to as well.
+    roles : Roles, optional
+        What the other columns are.
+    progress : callable, optional
+        Called with an `unbag.out_of_core.Pace` each time that all bags have answered.
+
+    Returns
+    -------
+    ORLogisticRegression
+        The model itself. Its coefficients are those of a fit in memory, but for roundings.
+
+    Notes
+    -----
+    Partitions stay on their workers. An evaluation of the objective sends the weights out, and
+    gets one likelihood and gradient back, added up in a tree. When a worker is lost, others read
+    its partitions again, and the fit goes on. This process holds what is known of bags: their
+    sizes, ids and label sets. When a fit ends, however it does, none of its tasks is left.
+
+    Examples
+    --------
+    >>> import dask.dataframe, pandas
+    >>> import unbag.dask
+    >>> from unbag import ORLogisticRegression
+    >>> table = pandas.DataFrame({"night": [1, 1, 2, 2, 3], "tags": ["a|b"] * 2 + ["a"] * 2 + ["b"],
+    ...                           "pitch": [0.0, 9.0, 1.0, 0.0, 8.0]})
+    >>> nights = dask.dataframe.from_pandas(table.set_index("night"), npartitions=2)
+    >>> model = unbag.dask.fit(ORLogisticRegression(), nights, bag="night", labels="tags")
+    >>> model.predict_instances([[[0.5], [8.5]]])
+    array(['a', 'b'], dtype='<U1')
+    """
+    check_model(model, "on a cluster")
+    check_kind(data)
+    given = Roles(bag=bag, labels=labels, instance_labels=instance_labels)
+    roles = given if roles is None else roles.merged(given)
+    pace = Pace(0, model.max_iter)
+
+    def heard(n_bags: int) -> None:
+        pace.bags_done += n_bags
+        pace.bags_since += n_bags
+        if progress is not None:
+            progress(pace)
+
+    def begin(training: Training, W: np.ndarray, watch: Callable[[int, float], object]) -> Progress:
+        def keep(now: KeptProgress) -> None:
+            pace.iteration, pace.log_likelihood = len(now.history), now.history[-1]
+            pace.bags_since = 0
+
+        return KeptProgress(W, watch, keep=keep)
+
+    make: Any = partial(ClusterTraining, heard=heard)
+    with connected(client) as own, Tasks(own) as tasks:
+        bags, label_sets, known = opened_bags(data, tasks, roles, instance_labels is not None)
+        pace.n_bags = len(bags)
+        source: Any = bags
+        return fit_stored(model, source, label_sets, instance_labels=known, begin=begin, make=make)
+
+
+def opened_bags(
+    data: Any, tasks: Tasks, roles: Roles, with_instance_labels: bool
+) -> tuple[ClusterBags, Any, Any]:
+    """Bring data to the workers; return bags, their labels, and those of instances or None."""
+    if is_path(data):
+        stored: StoredBags = opened(data, roles, with_instance_labels=with_instance_labels)
+        check(stored.labels is not None, f"{stored.table.path} has no labels to fit to.")
+        bags = ClusterBags(tasks, partitions_of_set(stored, tasks))
+        return bags, stored.labels, stored.instance_labels
+    if is_pairs(data):
+        bags = ClusterBags(tasks, pairs_of(data, tasks))
+        return bags, joined_labels(bags), None
+    frames = frames_of(data, tasks)
+    partitions = partitions_of_frames(
+        frames, tasks, roles_of_frames(frames, tasks, roles, need_labels=True)
+    )
+    bags = ClusterBags(tasks, partitions, with_instance_labels)
+    return bags, joined_label_sets(bags), bags.instance_labels

@@ -1,0 +1,265 @@
+"""What workers hold and do: the bags of a partition, and the answers of its parts."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+from scipy import sparse
+
+from unbag._files import DataError
+from unbag._threads import one_blas_thread
+from unbag.bags import Bags
+from unbag.fitting import Part, make_parts
+from unbag.io import Roles
+from unbag.io.frame import open_frame
+from unbag.io.parquet_set import ParquetSet, RowReader
+from unbag.labels import LabelSets
+from unbag.union import UnionProblem
+from unbag.union.dispatch import Method
+from unbag.validation import check_finite, in_bag_order
+
+from .clusters import add_up
+
+
+@dataclass(frozen=True, eq=False)
+class PartitionProblem:
+    """What a fit has decided of the bags of one partition.
+
+    Attributes
+    ----------
+    first : int
+        The place of its first bag among all.
+    y : ndarray of shape (n_bags, n_columns)
+        Label sets as the fit takes them.
+    instance_labels : ndarray of shape (n_instances,) or None
+    chosen : ndarray of int
+        Which of its bags are fitted to.
+    weight : ndarray of shape (n_bags,) or None
+    centre, method
+        As in `Part`.
+    make : callable
+        Makes a part.
+    name : str
+        By which parts that were made before are recognised.
+    """
+
+    first: int
+    y: np.ndarray
+    instance_labels: np.ndarray | None
+    chosen: np.ndarray
+    weight: np.ndarray | None
+    centre: np.ndarray | None
+    method: Method
+    make: Callable[..., Part]
+    name: str = field(default_factory=lambda: uuid4().hex)
+
+    def parts(self, bags: Bags, sample: np.ndarray | None) -> list[Part]:
+        """Cut the chosen bags, or a sample of them, into parts."""
+        chosen = self.chosen if sample is None else sample
+        problem = UnionProblem(bags.offsets, self.y, self.instance_labels)
+        given = bags, problem, chosen, self.weight, self.centre, self.method
+        return make_parts(*given, gather=sample is not None, part=self._part)
+
+    def _part(self, X, rows, own, *given):
+        return self.make(X, rows, own + self.first, *given)
+
+
+class Partition:
+    """Bags on a worker, with their labels as they came.
+
+    Parameters
+    ----------
+    bags : Bags
+    labels : LabelSets, ndarray of shape (n_bags, n_classes), list, or None
+    """
+
+    def __init__(self, bags: Bags, labels: Any = None) -> None:
+        self.bags = bags
+        self.labels = labels
+        # Parts that were asked last, and of which sample of which problem they are.
+        self._parts: tuple[str, np.ndarray | None, list[Part]] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_parts": None}
+
+    def __sizeof__(self) -> int:
+        # By this Dask decides what to move, and when memory is full.
+        X = self.bags.X
+        return object.__sizeof__(self) + (X.data.nbytes if sparse.issparse(X) else X.nbytes)
+
+    def parts(self, problem: PartitionProblem, sample: np.ndarray | None) -> list[Part]:
+        """Return the parts of a problem, the same ones each time, with what they remember."""
+        if self._parts is not None:
+            name, known, parts = self._parts
+            if name == problem.name and is_same_sample(known, sample):
+                return parts
+        parts = problem.parts(self.bags, sample)
+        self._parts = problem.name, sample, parts
+        return parts
+
+    def forget(self) -> None:
+        """Let parts be made anew."""
+        self._parts = None
+
+
+def is_same_sample(one: np.ndarray | None, other: np.ndarray | None) -> bool:
+    """Whether two samples are of the same bags; None is no sample, but all."""
+    return one is other or (one is not None and other is not None and np.array_equal(one, other))
+
+
+def answer(
+    partition: Partition,
+    problem: PartitionProblem,
+    sample: np.ndarray | None,
+    question: Callable[[Part], Any],
+) -> Any:
+    """Put a question to all parts of a partition, and add up what they say."""
+    with one_blas_thread():
+        total = add_up([question(part) for part in partition.parts(problem, sample)])
+    if isinstance(total, dict):
+        # Parts have relaxed their labels. Were the task done again, they would relax more.
+        partition.forget()
+    return total
+
+
+def itself(thing: Any) -> Any:
+    """Return what was given: a task that any worker can do again, should the result be lost."""
+    return thing
+
+
+def some_bags(partition: Partition, places: np.ndarray) -> Bags:
+    """Return some bags of a partition."""
+    return partition.bags[places]
+
+
+# Where partitions come from.
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """Bags and labels as they were given, so that Dask does not look for tasks within.
+
+    Attributes
+    ----------
+    items : (Bags, labels)
+    """
+
+    items: Any
+
+
+@contextmanager
+def faults_of(name: str) -> Iterator[None]:
+    """Let errors of a partition name it."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        raise DataError(f"{name}: {error}") from error
+
+
+def read_pair(pair: Any, place: int) -> Partition | None:
+    """Take bags and labels as a partition; None if there are no bags.
+
+    Parameters
+    ----------
+    pair : Pair or (Bags, labels)
+    place : int
+        Of the partition.
+    """
+    items = pair.items if isinstance(pair, Pair) else pair
+    with faults_of(f"Partition {place}"):
+        if not isinstance(items, tuple | list) or len(items) != 2:
+            raise TypeError(f"a pair of Bags and labels is needed, not {type(items).__name__}.")
+        bags, labels = items
+        if not isinstance(bags, Bags):
+            raise TypeError(f"Bags come first in a pair, not {type(bags).__name__}.")
+        check_finite(bags)
+        if labels is not None:
+            labels = plain_labels(labels, bags)
+    return Partition(bags, labels) if len(bags) else None
+
+
+def plain_labels(labels: Any, bags: Bags) -> Any:
+    """Return labels as LabelSets, an indicator, or a list; one for each bag."""
+    labels = in_bag_order(labels, bags, "y")
+    if sparse.issparse(labels) or hasattr(type(labels), "columns"):
+        labels = LabelSets.parse(labels)
+    if not isinstance(labels, LabelSets):
+        labels = np.asarray(labels) if np.ndim(labels) == 2 and is_array(labels) else list(labels)
+    if len(labels) != len(bags):
+        raise ValueError(f"there are {len(bags)} bags, and {len(labels)} label sets.")
+    return labels
+
+
+def is_array(labels: Any) -> bool:
+    """Whether labels are an array: nested lists are label sets."""
+    return hasattr(labels, "__array__")
+
+
+def resolved_roles(frame: Any, roles: Roles, need_labels: bool) -> Roles:
+    """Fill in the roles that were left out, by the rows of one partition."""
+    return open_frame(frame).resolved(roles, need_labels)
+
+
+def read_frame(frame: Any, name: str, roles: Roles, need_labels: bool = True) -> Partition | None:
+    """Read the bags of a frame; None if it has no rows.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame or pyarrow.Table
+    name : str
+        Of the partition.
+    roles : Roles
+        Resolved.
+    need_labels : bool, default=True
+    """
+    if not len(frame):
+        return None
+    with faults_of(name):
+        found = open_frame(frame).read(roles, need_labels=need_labels)
+    return Partition(found.bags, found.labels)
+
+
+def read_rows(table: ParquetSet, columns: list[str], start: int, stop: int) -> pa.Table:
+    """Read rows of a Parquet set, whose files this worker sees under the same names."""
+    return pa.Table.from_batches(RowReader(table, columns).read(start, stop))
+
+
+@dataclass(frozen=True, eq=False)
+class Description:
+    """What is known of a partition without its features.
+
+    Attributes
+    ----------
+    sizes : ndarray of int of shape (n_bags,)
+    ids : ndarray of shape (n_bags,)
+    labels : object
+    instance_labels, feature_names : ndarray or None
+    n_features : int
+    dtype : numpy.dtype
+    is_sparse : bool
+    """
+
+    sizes: np.ndarray
+    ids: np.ndarray
+    labels: Any
+    instance_labels: Any
+    feature_names: Any
+    n_features: int
+    dtype: np.dtype
+    is_sparse: bool
+
+
+def describe(partition: Partition | None, with_instance_labels: bool) -> Description | None:
+    """Return what there is to know of a partition; None if it is empty."""
+    if partition is None:
+        return None
+    bags = partition.bags
+    return Description(
+        bags.sizes, bags.ids, partition.labels,
+        bags.instance_labels if with_instance_labels else None,
+        bags.feature_names, bags.n_features, bags.dtype, sparse.issparse(bags.X),
+    )  # fmt: skip

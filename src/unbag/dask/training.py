@@ -1,0 +1,128 @@
+"""Fits to bags on a cluster: a question goes out to all partitions, and one sum comes back."""
+
+from collections.abc import Callable
+from operator import methodcaller
+from typing import Any
+
+import numpy as np
+from distributed import Future
+
+from unbag.fitting import Moments, Part, Training
+from unbag.fitting.streaming import STEPS_AT_ONCE
+
+from .bags import ClusterBags
+from .partitions import PartitionProblem, answer, itself
+
+
+class ClusterTraining(Training):
+    """Bags on a cluster, and their label sets, as a solver needs them.
+
+    Parameters
+    ----------
+    bags : ClusterBags
+    *arguments, **options
+        As in `Training`.
+    map : callable
+        Not used: the parts are elsewhere.
+    heard : callable, optional
+        Called with a number of bags each time that so many more have answered.
+
+    Notes
+    -----
+    Partitions add up their parts in order, and the tree its branches. So sums depend on how bags
+    are partitioned, in their last digits, and not on which worker does what.
+    """
+
+    def __init__(
+        self,
+        bags: Any,
+        *arguments: Any,
+        map: Any = None,
+        heard: Callable[[int], object] | None = None,
+        **options: Any,
+    ) -> None:
+        self._on_cluster: ClusterBags = bags
+        self._heard = heard
+        self._problems: list[Future] | None = None
+        self._n_relaxed = 0
+        super().__init__(bags, *arguments, map=self._ask, **options)
+
+    def moments(self, weighted: bool) -> Moments:
+        """Compute mean and spread of the features of all bags."""
+        (total,) = self._ask(methodcaller("moments", weighted), self._parts(self.chosen))
+        return total
+
+    def _learnt_scale(self, scaling):
+        scale = super()._learnt_scale(scaling)
+        if scale.centre is not None:
+            # Parts of the problems so far take nothing off the features.
+            self._problems = None
+        return scale
+
+    def _has_sparse_features(self):
+        return self._on_cluster.is_sparse
+
+    def _largest_feature(self):
+        moments = self.moments(weighted=False)
+        largest = np.maximum(-moments.low, moments.high)
+        return int(largest.argmax()), largest.max()
+
+    # A part stands for all parts of a partition: its place, and a sample of its bags or None.
+
+    def _parts(self, chosen, gather=False) -> list[Any]:
+        own = self._on_cluster.split(chosen)
+        return [(place, bags if gather else None) for place, bags in enumerate(own) if len(bags)]
+
+    def _objective(self, parts):
+        objective = super()._objective(parts)
+        objective.steps_at_once = STEPS_AT_ONCE
+        return objective
+
+    def _ask(self, question, parts):
+        """Put a question to partitions, and give the sum of all answers as the only one."""
+        tasks = self._on_cluster.tasks
+        problems = self._current_problems()
+        places, samples = zip(*parts, strict=True)
+        total = tasks.total(
+            tasks.map(
+                answer,
+                [self._on_cluster.partitions[place] for place in places],
+                [problems[place] for place in places],
+                samples,
+                question=tasks.submit(itself, question),
+            )
+        )
+        if self._heard is not None:
+            sizes = np.diff(self._on_cluster.firsts)
+            self._heard(sum(int(sizes[place]) if sample is None else len(sample)
+                            for place, sample in parts))  # fmt: skip
+        return [total]
+
+    def _current_problems(self) -> list[Future]:
+        """Return what is decided of each partition; anew where labels were relaxed since."""
+        if self._problems is None or len(self.relaxed) > self._n_relaxed:
+            own = self._on_cluster.split(self.chosen)
+            tasks = self._on_cluster.tasks
+            self._problems = [
+                tasks.submit(itself, self._problem(place, bags)) for place, bags in enumerate(own)
+            ]
+            self._n_relaxed = len(self.relaxed)
+        return self._problems
+
+    def _problem(self, place, chosen):
+        first, last = self._on_cluster.firsts[place : place + 2].tolist()
+        y = self.problem.y[first:last].copy()
+        for bag in self.relaxed.keys() & set(range(first, last)) if self.relaxed else ():
+            y[bag - first, self.relaxed[bag]] = -1
+        known = self.problem.instance_labels
+        rows = slice(*self.bags.offsets[[first, last]].tolist())
+        return PartitionProblem(
+            first=first,
+            y=y,
+            instance_labels=None if known is None else known[rows],
+            chosen=chosen,
+            weight=None if self.weight is None else self.weight[first:last],
+            centre=self.scale.centre,
+            method=self.method,
+            make=Part if self.noise is None else self.noise.part,
+        )

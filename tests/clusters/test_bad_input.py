@@ -1,0 +1,158 @@
+"""What cannot be fitted on a cluster is refused in words that name partition, bag or worker."""
+
+import re
+
+import dask
+import numpy as np
+import pandas
+import pyarrow as pa
+import pytest
+from distributed import Client, Future, LocalCluster
+
+import unbag.dask
+from unbag import SIM, Bags, LabelSets, ORLogisticRegression, kernel_pipeline
+from unbag.dask import ClusterError
+from unbag.io import DataError, Roles
+
+from .conftest import frame, pairs
+
+
+def refused(data, client, message, error=DataError, model=None, **options):
+    model = ORLogisticRegression(max_iter=2) if model is None else model
+    with pytest.raises(error, match=message):
+        unbag.dask.fit(model, data, client, **options)
+    assert not hasattr(model, "coef_")
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nowhere"])
+def test_a_scheduler_that_cannot_be_reached_is_named(address, coloured, monkeypatch):
+    monkeypatch.setattr("unbag.dask.clusters.SCHEDULER_PATIENCE", 0.5)
+    given = pairs(coloured(n_bags=8))
+    refused(given, address, f"No scheduler answers at {address} within 0.5 s", ClusterError)
+
+
+def test_a_client_must_be_one_that_runs(coloured, address):
+    given = pairs(coloured(n_bags=8))
+    closed = Client(address, set_as_default=False)
+    closed.close()
+    refused(given, closed, "The client is closed", ClusterError)
+    refused(given, 3, "address of a scheduler", TypeError)
+
+
+def test_a_cluster_without_workers_is_refused(coloured, monkeypatch):
+    monkeypatch.setattr("unbag.dask.clusters.WORKER_PATIENCE", 0.2)
+    given = pairs(coloured(n_bags=8))
+    with (
+        LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        refused(given, client, "has no workers, and none came within 0.2 s", ClusterError)
+
+
+def test_workers_of_another_version_are_named(coloured, client, monkeypatch):
+    worker = next(iter(client.scheduler_info()["workers"]))
+    monkeypatch.setattr("unbag.dask.clusters.__version__", "9.9")
+    message = f"Worker {re.escape(worker)} has unbag {unbag.__version__}, and this machine has 9.9"
+    refused(pairs(coloured(n_bags=8)), client, message, ClusterError)
+
+
+def test_workers_without_the_package_are_named(coloured, client, monkeypatch):
+    missing = ModuleNotFoundError("No module named 'unbag'")
+    monkeypatch.setattr(client, "run", lambda *given, **options: {"tcp://there:1": missing})
+    message = "Worker tcp://there:1 has no unbag .*: install the same version"
+    refused(pairs(coloured(n_bags=8)), client, message, ClusterError)
+
+
+def test_tasks_that_somebody_cancels_end_the_fit(coloured, client, tasks_left):
+    def cancel(iteration, log_likelihood):
+        client.cancel([Future(key, client) for key in list(client.futures)], force=True)
+
+    model = ORLogisticRegression(callback=cancel)
+    refused(pairs(coloured(n_bags=40)), client, "tasks were cancelled", ClusterError, model)
+    assert not tasks_left(client)
+
+
+@pytest.mark.parametrize("model", [SIM(), kernel_pipeline(ORLogisticRegression()), "a model"])
+def test_other_models_are_refused(model, coloured, client):
+    with pytest.raises(DataError, match="cannot be fitted on a cluster"):
+        unbag.dask.fit(model, pairs(coloured(n_bags=8)), client)
+
+
+def test_data_without_partitions_are_refused(coloured, client, tmp_path):
+    data = coloured(n_bags=8)
+    refused(data.table.to_pandas(), client, "A DataFrame has no partitions: give a Dask DataFrame")
+    refused(data.bags, client, "A Bags has no partitions")
+    refused([], client, "the list of pairs is empty")
+    refused((data.bags, data.sets), client, "Partition 0: a pair of Bags and labels is needed")
+    refused([(data.bags.X, data.sets)], client, "Partition 0: Bags come first in a pair, not ndarr")
+    refused([(data.bags, data.sets[1:])], client, "there are 8 bags, and 7 label sets")
+    refused([(data.bags[:0], [])], client, "all partitions are empty")
+    divided = frame(data)
+    refused(divided[divided["u"] > 1e9], client, "all partitions .* are empty")
+    refused(tmp_path / "nowhere", client, "nowhere")
+
+
+def test_partitions_have_the_same_features(coloured, client):
+    data = coloured(n_bags=40)
+    (bags, sets), (other, others) = pairs(data, 2)
+
+    def divided(X, names):
+        return [(bags, sets), (other.with_features(X, names), others)]
+
+    X = other.X
+    refused(divided(X[:, :1], ["u"]), client, "Partition 1 has 1 features, and partition 0 has 2")
+    refused(
+        divided(X, ["u", "w"]), client, "Partition 1 has the columns u, w, and partition 0 u, v"
+    )
+    refused(divided(X, None), client, "Partition 1 has the columns without names")
+    refused(
+        divided(X.astype(np.float32), ["u", "v"]), client,
+        "Partition 1 has features of float32, and partition 0 ones of float64",
+    )  # fmt: skip
+
+
+def test_partitions_have_the_same_form_of_labels(coloured, client):
+    data = coloured(n_bags=40)
+    (bags, sets), (other, _) = pairs(data, 2)
+    y = np.ones((20, 3), dtype=int)
+    two = [(bags, LabelSets(y, list("abc"))), (other, LabelSets(y, list("abd")))]
+    refused(two, client, "Partition 1 has the classes a, b, d, and partition 0 a, b, c")
+    refused([(bags, y), (other, y[:, :2])], client, "Partition 1 has the classes 0, 1, and")
+    refused([(bags, sets), (other, y)], client, "Partition 1 has an indicator, and partition 0 a l")
+    refused([(bags, sets), (other, None)], client, "Partition 1 has no labels")
+
+
+def test_a_bag_lies_in_one_partition(coloured, client):
+    data = coloured(n_bags=40)
+    divided = dask.dataframe.from_pandas(data.table.to_pandas(), npartitions=2)
+    refused(divided, client, r"Bag 'bag \d+' is in partitions 0 and 1.*data.shuffle")
+    given = [(data.bags[:30], data.sets[:30]), (data.bags[29:], data.sets[29:])]
+    refused(given, client, "Bag 'bag 29' is in partitions 0 and 1")
+
+
+def test_a_bag_that_begins_again_in_another_file_is_named(coloured, write, client):
+    data = coloured(n_bags=40)
+    again = pa.concat_tables([data.table.slice(10), data.table.slice(0, 10)])
+    refused(write(again), client, "bag 'bag .' begins again")
+
+
+def test_faults_of_rows_name_the_partition(coloured, write, client):
+    data = coloured(n_bags=40)
+    rows = data.table.num_rows
+    values = np.append(np.zeros(rows - 1), np.inf)
+    data.table = data.table.set_column(2, "u", pa.array(values))
+    refused(frame(data), client, "Partition 3: .*'u'.*not a finite number")
+    refused(write(data.table), client, r"Partition 3, from row \d+ on: .*not a finite number")
+    bags = Bags([[np.nan]], [0, 1])
+    refused([(bags, [{"a"}])], client, "Partition 0: Bag 0 .* has NaN")
+
+
+def test_columns_that_are_not_there_are_named(coloured, client):
+    data = coloured(n_bags=40)
+    refused(frame(data), client, "nights", bag="nights")
+    refused(frame(data), client, "mean over all", roles=Roles(missing_values="mean"))
+    named = [dask.delayed(pandas.DataFrame)({"bag": [1], "labels": "a", "u": 1.0, name: 0.0})
+             for name in ("v", "w")]  # fmt: skip
+    meta = named[0].compute()
+    divided = dask.dataframe.from_delayed(named, meta=meta, verify_meta=False)
+    refused(divided, client, "Partition 1: .*'v'")

@@ -1,0 +1,274 @@
+"""Fits on a cluster: the same as in memory, whatever the bags come as."""
+
+import dask
+import numpy as np
+import pyarrow as pa
+import pytest
+from distributed import Client
+from scipy import sparse
+
+import unbag.dask
+from out_of_core.conftest import wide
+from unbag import Bags, LabelSets, ORLogisticRegression, out_of_core
+from unbag.fitting.solvers import InterruptedFitWarning
+from unbag.io import Roles
+
+from .conftest import agree, frame, pairs
+
+pytestmark = pytest.mark.filterwarnings("ignore:The fit has not converged")
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "em"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_fits_in_memory_out_of_core_and_on_a_cluster_are_the_same(
+    solver, dtype, coloured, write, client
+):
+    data = coloured(n_bags=120, dtype=dtype)
+    folder = write(data.table, cuts=(101, 102, 200), row_group_size=37)
+    options = {"solver": solver, "max_iter": 15}
+    model = ORLogisticRegression(**options).fit(data.bags, data.sets)
+    agree(out_of_core.fit(ORLogisticRegression(**options), folder), model)
+    for given in (pairs(data), frame(data), folder):
+        found = unbag.dask.fit(ORLogisticRegression(**options), given, client)
+        agree(found, model)
+        np.testing.assert_allclose(found.history_, model.history_, rtol=1e-6)
+        assert found.feature_names_in_.tolist() == ["u", "v"]
+
+
+def test_samples_of_the_stochastic_solver_are_those_in_memory(coloured, client):
+    data = coloured(n_bags=200)
+    options = {"solver": "stochastic", "max_iter": 5, "random_state": 0}
+    model = ORLogisticRegression(**options).fit(data.bags, data.sets)
+    agree(unbag.dask.fit(ORLogisticRegression(**options), pairs(data), client), model)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"background": True},
+        {"background": "auto"},
+        {"missed": "learn", "false": 0.01},
+        {"missed": "learn", "solver": "em"},
+        {"scaling": "minmax"},
+        {"scaling": None, "alpha": 0.1},
+        {"prune": 0.2},
+    ],
+)
+def test_parameters_do_what_they_do_in_memory(options, coloured, client):
+    data = coloured(n_bags=150)
+    model = ORLogisticRegression(max_iter=6, **options).fit(data.bags, data.sets)
+    found = unbag.dask.fit(ORLogisticRegression(max_iter=6, **options), pairs(data), client)
+    agree(found, model)
+    np.testing.assert_allclose(found.missed_, model.missed_, atol=1e-6)
+
+
+def test_features_far_from_zero_are_centred_on_the_workers(coloured, client):
+    data = coloured(n_bags=80)
+    far = data.bags.with_features(data.bags.X + 1e6, ["u", "v"])
+    model = ORLogisticRegression(max_iter=6).fit(far, data.sets)
+    given = [(far[:30], data.sets[:30]), (far[30:], data.sets[30:])]
+    agree(unbag.dask.fit(ORLogisticRegression(max_iter=6), given, client), model)
+
+
+def test_sparse_features_stay_sparse(coloured, client):
+    data = coloured(n_bags=80)
+    bags = Bags(sparse.csr_matrix(data.bags.X), data.bags.offsets)
+    model = ORLogisticRegression(max_iter=6).fit(bags, data.sets)
+    given = [(bags[:30], data.sets[:30]), (bags[30:], data.sets[30:])]
+    agree(unbag.dask.fit(ORLogisticRegression(max_iter=6), given, client), model)
+
+
+@pytest.mark.filterwarnings("ignore:.*bags have (label sets|too many labels)")
+@pytest.mark.parametrize(
+    "solver", ["lbfgs", "em", pytest.param("stochastic", marks=pytest.mark.slow)]
+)
+def test_impossible_and_intractable_bags_are_what_they_are_in_memory(solver, rng, client):
+    """One bag with fewer instances than labels, and one of thirty labels on thirty instances."""
+    names = [f"c{c:02}" for c in range(30)]
+    sizes = np.array([1, *[4] * 10, 30])
+    sets = [{"c00", "c01"}, *({name} for name in names[:10]), set(names)]
+    bags = Bags(rng.normal(size=(sizes.sum(), 2)), np.append(0, np.cumsum(sizes)))
+    options = {"max_iter": 3, "solver": solver, "sample_fraction": 1.0, "random_state": 0}
+    model = ORLogisticRegression(**options).fit(bags, sets)
+    given = [(bags[i:j], sets[i:j]) for i, j in ((0, 5), (5, 9), (9, 12))]
+    found = unbag.dask.fit(ORLogisticRegression(**options), given, client)
+    agree(found, model)
+    assert model.relaxed_.keys() == found.relaxed_.keys() == {0, 11}
+    for each, labels in model.relaxed_.items():
+        assert found.relaxed_[each].tolist() == labels.tolist()
+
+
+def as_indicator(data):
+    return np.array([["blue" in each, "green" in each, "red" in each] for each in data.sets], int)
+
+
+@pytest.mark.parametrize("form", ["delayed", "futures", "label sets", "indicator", "strings"])
+def test_pairs_come_in_many_forms(form, coloured, client):
+    data = coloured(n_bags=90)
+    labels = {
+        "label sets": LabelSets(as_indicator(data), ["blue", "green", "red"]),
+        "indicator": as_indicator(data),
+        "strings": np.array(data.cells),
+    }.get(form, data.sets)
+    given = [(data.bags[i : i + 30], labels[i : i + 30]) for i in (0, 30, 60)]
+    if form == "delayed":
+        given = [dask.delayed(lambda place, own=given: own[place])(place) for place in range(3)]
+    elif form == "futures":
+        given = [client.submit(lambda place, own=given: own[place], place) for place in range(3)]
+    model = ORLogisticRegression(max_iter=6).fit(data.bags, labels)
+    agree(unbag.dask.fit(ORLogisticRegression(max_iter=6), given, client), model)
+
+
+def test_one_label_for_each_bag_is_learnt_as_in_memory(coloured, client):
+    data = coloured(n_bags=60)
+    colour = [min(each, default="red") for each in data.sets]
+    given = [(data.bags[:20], colour[:20]), (data.bags[20:], colour[20:])]
+    model = ORLogisticRegression(max_iter=6, on_impossible="drop").fit(data.bags, colour)
+    found = unbag.dask.fit(ORLogisticRegression(max_iter=6, on_impossible="drop"), given, client)
+    agree(found, model)
+    assert found.predict(data.bags).tolist() == model.predict(data.bags).tolist()
+
+
+def test_tables_have_roles_and_rows_of_a_bag_lie_anywhere_in_their_partition(coloured, client):
+    data = coloured(n_bags=60)
+    model = ORLogisticRegression(max_iter=6).fit(data.bags, data.sets)
+    shuffled = frame(data, 3).map_partitions(lambda part: part.sample(frac=1, random_state=0))
+    renamed = shuffled.rename(columns={"bag": "night", "labels": "tags"})
+    roles = Roles(features=["u", "v"])
+    found = unbag.dask.fit(
+        ORLogisticRegression(max_iter=6), renamed, client, bag="night", labels="tags", roles=roles
+    )
+    np.testing.assert_allclose(found.coef_, model.coef_, atol=1e-6)
+
+
+def test_a_row_may_be_a_bag(coloured, write, client):
+    data = coloured(n_bags=90)
+    folder = write(wide(data), cuts=(30, 31), row_group_size=7)
+    model = ORLogisticRegression(max_iter=6).fit(data.bags, data.sets)
+    agree(unbag.dask.fit(ORLogisticRegression(max_iter=6), folder, client), model)
+
+
+@pytest.mark.parametrize("kind", ["frame", "set"])
+def test_known_labels_of_instances_are_used_only_if_they_are_named(kind, coloured, write, client):
+    data = coloured(n_bags=80)
+    known = [None if i % 3 else str(["red", "green", "blue"][label])
+             for i, label in enumerate(data.bags.instance_labels)]  # fmt: skip
+    data.table = data.table.append_column("instance_label", pa.array(known))
+    given = frame(data) if kind == "frame" else write(data.table)
+    model = ORLogisticRegression(max_iter=6).fit(data.bags, data.sets)
+    agree(unbag.dask.fit(ORLogisticRegression(max_iter=6), given, client), model)
+    model.fit(data.bags, data.sets, instance_labels=known)
+    given = {"data": given, "client": client, "instance_labels": "instance_label"}
+    agree(unbag.dask.fit(ORLogisticRegression(max_iter=6), **given), model)
+
+
+def test_empty_partitions_are_passed_over(coloured, client):
+    data = coloured(n_bags=60)
+    model = ORLogisticRegression(max_iter=6).fit(data.bags, data.sets)
+    none = data.bags[:0], []
+    agree(
+        unbag.dask.fit(ORLogisticRegression(max_iter=6), [none, *pairs(data), none], client), model
+    )
+    divided = frame(data)
+    holed = divided[divided["bag"].isin(data.bags.ids[40:].tolist())]
+    model.fit(data.bags[40:], data.sets[40:])
+    agree(unbag.dask.fit(ORLogisticRegression(max_iter=6), holed, client), model)
+
+
+def test_the_model_of_an_interrupted_fit_is_that_of_its_last_iteration(
+    coloured, client, tasks_left
+):
+    data = coloured(n_bags=60)
+
+    def interrupt(iteration, log_likelihood):
+        if iteration == 3:
+            raise KeyboardInterrupt
+
+    model = ORLogisticRegression(callback=interrupt)
+    with pytest.warns(InterruptedFitWarning, match="interrupted"):
+        unbag.dask.fit(model, pairs(data), client)
+    assert model.n_iter_ == 3
+    assert not tasks_left(client)
+
+
+@pytest.mark.parametrize("ends", ["well", "by an error of the callback", "by one of progress"])
+def test_nothing_is_left_on_the_cluster(ends, coloured, client, tasks_left):
+    data = coloured(n_bags=60)
+
+    def fail(*_):
+        raise RuntimeError("enough")
+
+    model = ORLogisticRegression(callback=fail if "callback" in ends else None)
+    progress = fail if "progress" in ends else None
+    if ends == "well":
+        unbag.dask.fit(model, frame(data), client)
+    else:
+        with pytest.raises(RuntimeError, match="enough"):
+            unbag.dask.fit(model, frame(data), client, progress=progress)
+        assert not hasattr(model, "coef_")
+    assert not tasks_left(client)
+
+
+def test_without_a_client_there_is_a_cluster_for_the_fit_alone(coloured):
+    data = coloured(n_bags=60)
+    model = ORLogisticRegression(max_iter=6).fit(data.bags, data.sets)
+    agree(unbag.dask.fit(ORLogisticRegression(max_iter=6), pairs(data)), model)
+    with pytest.raises(ValueError, match="No clients"):
+        Client.current()
+
+
+def test_the_current_client_and_addresses_are_used(coloured, client, address):
+    data = coloured(n_bags=60)
+    model = ORLogisticRegression(max_iter=6).fit(data.bags, data.sets)
+    with client.as_current():
+        agree(unbag.dask.fit(ORLogisticRegression(max_iter=6), pairs(data)), model)
+    assert client.status == "running"
+    agree(unbag.dask.fit(ORLogisticRegression(max_iter=6), pairs(data), address), model)
+
+
+def test_progress_hears_of_all_bags(coloured, client):
+    data = coloured(n_bags=60)
+    told = []
+    model = ORLogisticRegression(max_iter=3, tol=0)
+    unbag.dask.fit(
+        model, pairs(data), client,
+        progress=lambda pace: told.append((pace.iteration, pace.bags_done, str(pace))),
+    )  # fmt: skip
+    assert told[0][:2] == (0, 60)
+    assert told[-1][0] == 2
+    assert told[-1][1] == 60 * len(told)
+    assert "bags/s" in told[-1][2]
+
+
+def test_statistics_are_added_up_in_a_tree(coloured, client, monkeypatch):
+    from unbag.dask.clusters import Tasks
+
+    data = coloured(n_bags=120)
+    added = []
+    submit = Tasks.submit
+
+    def counted(self, function, *given, **options):
+        if function.__name__ == "add_up":
+            added.append(len(given[0]))
+        return submit(self, function, *given, **options)
+
+    monkeypatch.setattr(Tasks, "submit", counted)
+    unbag.dask.fit(ORLogisticRegression(max_iter=1), pairs(data, 20), client)
+    # Twenty answers by eights, and then three of them.
+    assert added[:4] == [8, 8, 4, 3]
+    assert max(added) == 8
+
+
+def test_partitions_are_dealt_out_evenly(coloured, write, client):
+    data = coloured(n_bags=120)
+    found = []
+
+    def look(pace):
+        if not found:
+            found.extend(client.has_what().values())
+
+    for given in (pairs(data, 8), write(data.table)):
+        found.clear()
+        unbag.dask.fit(ORLogisticRegression(max_iter=1), given, client, progress=look)
+        counts = [sum(str(key).startswith("read_") for key in keys) for keys in found]
+        assert counts == [4, 4] or counts == [2, 2]
