@@ -35,7 +35,6 @@ from .published import published, published_figure
 from .reproduce import reproduce
 from .studies import STUDIES, find_study
 from .tables import (
-    SIGNIFICANT,
     Table,
     beside,
     best_methods,
@@ -49,7 +48,7 @@ from .tables import (
 from .unit import Unit, Values
 
 __all__ = [
-    "BAG_MEASURES", "BOUNDS", "METHODS", "NOTHING", "SIGNIFICANT", "STUDIES", "STYLES",
+    "BAG_MEASURES", "BOUNDS", "METHODS", "NOTHING", "STUDIES", "STYLES",
     "Comparison", "Figure", "Ledger", "Method", "Plan", "Results", "Study", "Table", "Unit",
     "Values", "are_done", "beside", "best_methods", "best_setting", "cell", "comparison_figure",
     "comparison_table", "curve_figure", "difference", "draw_note", "find_study",

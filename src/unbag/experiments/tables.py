@@ -8,11 +8,9 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import ttest_rel
 
+from .statistics import SIGNIFICANT, paired_p_value
 from .unit import Values
-
-SIGNIFICANT = 0.05
 
 
 @dataclass(frozen=True)
@@ -88,14 +86,11 @@ def best_methods(scores: Mapping[str, ArrayLike], *, higher_is_better: bool = Tr
     sign = 1 if higher_is_better else -1
     best = max(scores, key=lambda name: sign * scores[name].mean())
 
-    def tied(values: ArrayLike) -> bool:
-        behind = np.subtract(values, scores[best])
-        # Without spread there is nothing to test: equal everywhere, or better everywhere.
-        if np.allclose(behind, behind[0]):
-            return np.allclose(behind, 0)
-        return ttest_rel(values, scores[best]).pvalue > SIGNIFICANT
-
-    return {name for name, values in scores.items() if tied(values)}
+    return {
+        name
+        for name, values in scores.items()
+        if paired_p_value(values, scores[best]) > SIGNIFICANT
+    }
 
 
 def difference(ours: float | None, published: float | None) -> float | None:

@@ -7,19 +7,14 @@ import numpy as np
 import pytest
 
 from toys import make_colours
-from unbag.experiments import Plan, reproduce
+from unbag.experiments import Plan, additions, reproduce
+from unbag.experiments.additions import LOSSES, NETWORK, OURS, ROWS, TOLD, VARIANTS
 from unbag.experiments.ledger import Ledger
 from unbag.experiments.nested import MODELS, Case, build, is_network
+from unbag.experiments.rivals import RIVALS
+from unbag.experiments.statistics import holm
 from unbag.experiments.studies import beyond
-from unbag.experiments.studies.beyond import (
-    LOSSES,
-    NETWORK,
-    OURS,
-    ROWS,
-    TOLD,
-    VARIANTS,
-    best_published,
-)
+from unbag.experiments.studies.beyond import best_published
 
 needs_torch = pytest.mark.skipif(
     find_spec("torch") is None, reason="networks need torch: pip install 'unbag[torch]'"
@@ -74,38 +69,55 @@ def networks_in(units):
 
 def small(monkeypatch):
     """Make fits of a first look that take no time."""
-    monkeypatch.setattr("unbag.experiments.nested.DICTIONARY", 40)
+    for module in ("nested", "rivals"):
+        monkeypatch.setattr(f"unbag.experiments.{module}.DICTIONARY", 40)
     monkeypatch.setattr(Plan, "n_folds", 2)
     for rows in (VARIANTS, LOSSES):
         for row, variant in rows.items():
             cheap = {"hidden": (8, 8), "n_members": 2, "max_iter": 3} if variant.quick else {}
-            monkeypatch.setitem(rows, row, replace(variant, quick=cheap))
+            few = variant.settings[:4]
+            monkeypatch.setitem(rows, row, replace(variant, settings=few, quick=cheap))
 
 
 @needs_torch
 def test_end_to_end(tmp_path, monkeypatch):
     small(monkeypatch)
     results = reproduce("beyond", ["letter-frost"], level="quick", out=tmp_path)
-    accuracy, bags, network_bags, losses, _ = results
+    accuracy, bags, network_bags, rivals, losses, _ = results
     assert [row[0] for row in accuracy.body] == ROWS
     assert [row[0] for row in losses.body] == list(LOSSES)
     for table in (bags, network_bags):
         assert {record["verdict"] for record in table.records} <= {"better", "worse", "tied"}
+    assert [row[0] for row in rivals.body] == [
+        *(rival.title for rival in RIVALS.methods.values()), OURS, NETWORK,
+    ]  # fmt: skip
     assert "Networks were trained on" in accuracy.notes[2]
+    family = [
+        record
+        for table in (bags, network_bags, rivals, losses)
+        for record in table.records
+        if record["p_value"] is not None
+    ]
+    assert len(family) == 2 * 5 + 2 + 2 * (len(LOSSES) - 1)
+    assert all(f"over all {len(family)} tests" in table.notes[0] for table in results[1:-1])
+    np.testing.assert_allclose(
+        [record["p_holm"] for record in family], holm([record["p_value"] for record in family])
+    )
     assert (tmp_path / "beyond" / "beyond.svg").exists()
     plan, ledger = Plan(("letter-frost",), "quick"), Ledger(tmp_path, "beyond")
     fitted = networks_in(beyond.units(plan, ledger))
     assert {unit.method for unit in fitted} == set(filter(is_network, MODELS))
     assert all(ledger[unit]["device"] for unit in fitted)
     # Whoever has no torch is shown what others have fitted.
-    monkeypatch.setattr(beyond, "find_spec", lambda name: None)
+    monkeypatch.setattr(additions, "find_spec", lambda name: None)
     assert networks_in(beyond.units(plan, ledger)) == fitted
 
 
 def test_without_torch_a_line_says_what_is_left_out(tmp_path, monkeypatch):
     small(monkeypatch)
-    monkeypatch.setattr(beyond, "find_spec", lambda name: None)
-    accuracy, _, _ = reproduce("beyond", ["letter-frost"], level="quick", out=tmp_path)
+    monkeypatch.setattr(additions, "find_spec", lambda name: None)
+    accuracy, _, rivals, _ = reproduce("beyond", ["letter-frost"], level="quick", out=tmp_path)
+    assert rivals.body[-1][0] == OURS
     rows = [row[0] for row in accuracy.body]
     left_out = {row for row, variant in VARIANTS.items() if is_network(variant.model)}
     assert set(ROWS) - set(rows) == {*left_out, *(row for row in TOLD if TOLD[row][0] == NETWORK)}

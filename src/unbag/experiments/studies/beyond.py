@@ -1,147 +1,59 @@
 """What we add to the published model: a penalty, context, background, a whitened kernel; networks.
 
 Nothing is chosen on a test fold: the likelihood of held-out bag labels, within the training bags,
-chooses settings. The same models fitted to instance labels say how far bag labels fall short; and
+chooses settings. The same models fitted to instance labels say how far bag labels fall short; the
+rivals with the same context and kernel, at their best on the test folds, how far they come; and
 the same network, taught by the losses that people use in place of the exact one, what that costs.
 """
 
-from importlib.util import find_spec
-
 import numpy as np
-from scipy.stats import ttest_ind_from_stats
 
 from unbag.experiments import (
     BAG_MEASURES,
-    SIGNIFICANT,
-    Comparison,
+    BOUNDS,
     Figure,
     Plan,
     Results,
     Study,
     Table,
-    Unit,
     Values,
-    best_methods,
     cell,
     comparison_figure,
     comparison_table,
     difference,
-    fold,
-    grid,
-    measured,
+    draw_note,
     published,
     published_figure,
     record_cell,
-    some_methods,
     spread,
     words,
 )
-from unbag.experiments.nested import N_INNER, Case, Variant, is_network, told_setting
+from unbag.experiments.additions import (
+    LOSSES,
+    NETWORK,
+    OURS,
+    ROWS,
+    TOLD,
+    VARIANTS,
+    is_made,
+    made,
+    row_units,
+    scores,
+    units,
+)
+from unbag.experiments.nested import N_INNER, is_network
+from unbag.experiments.rivals import RIVALS
+from unbag.experiments.statistics import (
+    UNTESTED,
+    family_note,
+    judged,
+    outcome,
+    p_value_beside_published,
+    paired_p_value,
+)
 
-#: What each part of a setting is chosen from: of a linear model, of a kernel, and with context.
-LINEAR = {"context": [0.0], "width": [None], "background": [False], "alpha": [0.1, 1.0, 10.0]}
-KERNEL = {"context": [0.0], "width": [0.5, 1.0], "background": [False], "alpha": [0.03, 0.1]}
-CONTEXT = {"context": [0.5, 1.0]}
-#: What a network is chosen from: the default, and what helps on some data.
-ENCODINGS = grid(encoding=[None, "quantile"], distill=[0])
-NETWORKS = grid(encoding=[None, "quantile"], distill=[0, 1])
-QUICK = {"n_members": 2, "max_iter": 100}
-
-#: Row of the table to the settings to choose from.
-VARIANTS = {
-    "penalty": Variant("pipeline", grid(**LINEAR)),
-    "penalty, background": Variant("pipeline", grid(**LINEAR | {"background": [True]})),
-    "penalty, context": Variant("pipeline", grid(**LINEAR) + grid(**LINEAR | CONTEXT)),
-    "penalty, kernel": Variant("pipeline", grid(**KERNEL)),
-    "penalty, context, kernel": Variant("pipeline", grid(**KERNEL) + grid(**KERNEL | CONTEXT)),
-    "network at its defaults": Variant("network", NETWORKS[:1], QUICK),
-    "network, encoding chosen": Variant("network", ENCODINGS, QUICK),
-    "network, encoding and distillation chosen": Variant("network", NETWORKS, QUICK),
-}
-OURS, NETWORK = "penalty, context, kernel", "network, encoding and distillation chosen"
-#: Rows of models that are told instance labels, with the settings of another row.
-TOLD = {
-    "the same, told instance labels": (OURS, "pipeline told instance labels"),
-    "that network, told instance labels": (NETWORK, "network told instance labels"),
-}
-#: Rows of the table of losses. There is nothing to distil but for who infers labels exactly.
-LOSSES = {
-    "exact": VARIANTS["network, encoding chosen"],
-    "noisy-or of the softmax": Variant("network by noisy-or", ENCODINGS, QUICK),
-    "max pooling": Variant("network by max pooling", ENCODINGS, QUICK),
-    "linear softmax pooling": Variant("network by linear softmax", ENCODINGS, QUICK),
-    "attention pooling": Variant("network by attention", ENCODINGS, QUICK),
-}
-#: Rows of the table that are made as published.
-AS_PUBLISHED = {"published model": "mlr", "published bound, told instance labels": "slr"}
-PUBLISHED = Comparison(fold, some_methods(*AS_PUBLISHED.values()), tuned_by=("inductive_accuracy",))
-#: Rows of the table of accuracies, a bound below what it bounds.
-ROWS = [
-    "published model",
-    *(row for each in VARIANTS for row in (each, *(b for b in TOLD if TOLD[b][0] == each))),
-    "published bound, told instance labels",
-]
-
-
-def cases(plan: Plan, name: str) -> list[list[Case]]:
-    """Return the cases of a data set: for each fold, a list over draws."""
-    return [
-        [Case(plan, name, draw, fold) for draw in plan.draws(name)] for fold in range(plan.n_folds)
-    ]
-
-
-def units(plan: Plan, ledger: Results) -> list[Unit]:
-    """List the inner fits, then those of the settings that they choose.
-
-    Without torch, networks are left out that nobody has fitted yet.
-    """
-    told = dict(TOLD.values())
-    found = [
-        unit
-        for folds in zip(*(cases(plan, name) for name in plan.data), strict=True)
-        for draws in folds
-        for case in draws
-        for row, variant in (VARIANTS | LOSSES).items()
-        for unit in case.units(variant, ledger, told.get(row))
-    ]
-    if find_spec("torch") is None:
-        found = [unit for unit in found if not is_network(unit.method) or unit in ledger]
-    # Variants share settings, and each is fitted once.
-    return list(dict.fromkeys([*found, *PUBLISHED.units(plan, ledger)]))
-
-
-def row_units(plan: Plan, ledger: Results, name: str, row: str) -> list[list[Unit]]:
-    """Return the fits that a row of a table shows: for each fold, a list over draws.
-
-    What is not chosen yet is not in the list.
-    """
-    if row in AS_PUBLISHED:
-        return PUBLISHED.units_of(plan, name, AS_PUBLISHED[row], {})
-    chosen_as, model = TOLD.get(row, (row, None))
-    variant = (VARIANTS | LOSSES)[chosen_as]
-
-    def fits(case):
-        setting = case.choice(variant, ledger)
-        if setting is None:
-            return []
-        return [case.unit(model, told_setting(setting)) if model else
-                case.unit(variant.model, setting)]  # fmt: skip
-
-    return [[unit for case in draws for unit in fits(case)] for draws in cases(plan, name)]
-
-
-def is_made(plan: Plan, ledger: Results, row: str) -> bool:
-    """Return whether all fits of a row are done: without torch, those of networks may not be."""
-    return all(
-        len(units) == len(plan.draws(name)) and all(unit in ledger for unit in units)
-        for name in plan.data
-        for units in row_units(plan, ledger, name, row)
-    )
-
-
-def scores(plan: Plan, ledger: Results, name: str, row: str, measure: str) -> np.ndarray:
-    """Return a measure of a row of a table; shape (n_folds, n_draws)."""
-    return measured(ledger, row_units(plan, ledger, name, row), measure)
+#: What the study is about, and what rivals are tuned by.
+ACCURACY = "inductive_accuracy"
 
 
 def best_published(name: str, method: str) -> float | None:
@@ -154,28 +66,29 @@ def best_published(name: str, method: str) -> float | None:
 
 def accuracy_table(plan: Plan, ledger: Results) -> Table:
     """Make the table of what each addition does to the inductive accuracy."""
-    rows = [row for row in ROWS if is_made(plan, ledger, row)]
     found = {
-        (row, name): scores(plan, ledger, name, row, "inductive_accuracy")
-        for row in rows
-        for name in plan.data
+        (row, name): scores(plan, ledger, name, row, ACCURACY)
+        for row in ROWS
+        for name in made(plan, ledger, row)
     }
     records = []
     for (row, name), values in found.items():
         best = best_published(name, "slr" if row in TOLD or row == ROWS[-1] else "mlr")
         records.append(
             {
-                "data": name, "variant": row, "measure": "inductive accuracy", **spread(values),
+                "data": name, "variant": row, "measure": words(ACCURACY), **spread(values),
                 "best_published": best, "difference": difference(float(values.mean()), best),
             }
         )  # fmt: skip
-    short = [
-        f"{of}: "
-        + ", ".join(f"{name} {(found[row, name] - found[of, name]).mean():.1f}"
-                    for name in plan.data)
+    gaps = {
+        of: [
+            f"{name} {(found[row, name] - found[of, name]).mean():.1f}"
+            for name in plan.data
+            if (row, name) in found
+        ]
         for row, (of, _) in TOLD.items()
-        if row in rows
-    ]  # fmt: skip
+    }
+    short = "; ".join(f"{of}: {', '.join(each)}" for of, each in gaps.items() if each)
     return comparison_table(
         "beyond-accuracy",
         "Instance accuracy (%), bag labels not known: what each addition does",
@@ -183,27 +96,25 @@ def accuracy_table(plan: Plan, ledger: Results) -> Table:
         [
             "In brackets: the best published figure of the model, linear or kernel (for the rows "
             "told instance labels: of those), and the difference. Settings are chosen by the "
-            f"likelihood of held-out bag labels in {N_INNER} inner folds of the training bags; the "
-            f"published figures are the best of their grids on the test folds. {plan.describe()}.",
-            "By how many points bag labels fall short of instance labels, same model. "
-            f"{'; '.join(short)}.",
+            f"likelihood of held-out bag labels in {N_INNER} inner folds of the training bags, "
+            f"{len(VARIANTS[OURS].settings_at(plan.level))} of them for “{OURS}”; the published "
+            f"figures are the best of their grids on the test folds. {plan.describe()}.",
+            *([f"By how many points bag labels fall short of instance labels, same model. {short}."]
+              if short else []),
+            *draw_note(records, "variant"),
             *network_notes(plan, ledger),
+            *notes_on_gaps(plan, ledger),
         ],
         row="variant",
         column="data",
         write=lambda record: cell(record["ours"], record["std"], record["best_published"]),
-    )
+    )  # fmt: skip
 
 
 def network_notes(plan: Plan, ledger: Results) -> list[str]:
-    """Say where networks were trained and what was chosen for them, and what is left out."""
-    left_out = [row for row in (*ROWS, *LOSSES) if not is_made(plan, ledger, row)]
-    missing = [f"Not fitted, which needs PyTorch (`pip install 'unbag[torch]'`): "
-               f"{'; '.join(left_out)}."] if left_out else []  # fmt: skip
-    if not is_made(plan, ledger, NETWORK):
-        return missing
+    """Say where networks were trained, and what was chosen for them."""
     devices, shares = set(), []
-    for name in plan.data:
+    for name in made(plan, ledger, NETWORK):
         units = [unit for fold in row_units(plan, ledger, name, NETWORK) for unit in fold]
         devices |= {ledger[unit]["device"] for unit in units}
         share = {
@@ -213,30 +124,140 @@ def network_notes(plan: Plan, ledger: Results) -> list[str]:
             )
         }  # fmt: skip
         shares.append(f"{name} " + ", ".join(f"{word} {each:.0%}" for word, each in share.items()))
+    if not devices:
+        return []
     return [
         f"Networks were trained on: {', '.join(sorted(devices))}. Share of folds in which the "
-        f"quantile encoding, and a round of distillation, were chosen: {'; '.join(shares)}.",
-        *missing,
+        f"quantile encoding, and a round of distillation, were chosen: {'; '.join(shares)}."
     ]
 
 
-def loss_table(plan: Plan, ledger: Results, rows: list[str]) -> Table:
-    """Make the table of the same network taught by the exact loss and by approximations."""
-    measures = {
-        "inductive_accuracy": "label sets unknown", "transductive_accuracy": "label sets known",
-    }  # fmt: skip
-    records = []
+def notes_on_gaps(plan: Plan, ledger: Results) -> list[str]:
+    """Say which rows are left out, and why."""
+    gaps: dict[bool, list[str]] = {False: [], True: []}
+    for row in (*ROWS, *LOSSES):
+        done = made(plan, ledger, row)
+        if len(done) < len(plan.data):
+            left_out = [name for name in plan.data if name not in done]
+            variant = (VARIANTS | LOSSES).get(TOLD.get(row, (row,))[0])
+            gaps[variant is not None and is_network(variant.model)].append(
+                f"{row} on {', '.join(left_out)}" if done else row
+            )
+    reasons = {
+        False: "Not finished, and so left out",
+        True: "Not fitted, which needs PyTorch (`pip install 'unbag[torch]'`)",
+    }
+    return [f"{reasons[key]}: {'; '.join(rows)}." for key, rows in gaps.items() if rows]
+
+
+def judged_cell(record: Values) -> str:
+    """Write the cell of a record with its verdict, if it has one."""
+    verdict = f" ({record['verdict']})" if record["verdict"] else ""
+    return f"{cell(record['ours'], record['std'])}{verdict}"
+
+
+def rival_records(plan: Plan, ledger: Results) -> list[Values]:
+    """Return records of the rivals at their best, then of ours, tested against the best of them.
+
+    Nothing is tested where not all rivals are measured.
+    """
+    records: list[Values] = []
     for name in plan.data:
+        rivals = RIVALS.records(
+            plan, ledger, name, ACCURACY, tuned_by=ACCURACY, outside=RIVALS.methods,
+            labels={"measure": words(ACCURACY)},
+        )  # fmt: skip
+        for record in rivals:
+            del record["bold"]
+        records += [{**each, "best_rival": None, "difference": None, **UNTESTED} for each in rivals]
+        at_best = {
+            method: record
+            for record in rivals
+            for method, rival in RIVALS.methods.items()
+            if record["method"] == rival.title and method not in BOUNDS
+        }
+        if len(at_best) < len(RIVALS.methods.keys() - BOUNDS):
+            continue
+        best = max(at_best, key=lambda method: at_best[method]["ours"])
+        setting = at_best[best]["setting"]
+        theirs = RIVALS.scores(plan, ledger, name, best, setting, ACCURACY)
+        for row in (OURS, NETWORK):
+            if is_made(plan, ledger, name, row):
+                values = scores(plan, ledger, name, row, ACCURACY)
+                gain = float((values - theirs).mean())
+                records.append(
+                    {
+                        "data": name, "method": row, "measure": words(ACCURACY), **spread(values),
+                        "settings_tried": len(VARIANTS[row].settings_at(plan.level)),
+                        "setting": "chosen in each fold", "best_rival": at_best[best]["method"],
+                        "difference": gain, **outcome(gain, paired_p_value(values, theirs)),
+                    }
+                )  # fmt: skip
+    return records
+
+
+def rival_table(plan: Plan, ledger: Results, records: list[Values], family: str) -> Table:
+    """Make the table of rivals that have context and kernel, too."""
+    tried = ", ".join(
+        f"{method.title} {len(method.grids[plan.level])}" for method in RIVALS.methods.values()
+    )
+    chosen = [
+        f"{record['data']}, {record['method']}: context {record['setting']['context']:g}, "
+        + (f"width {width:g}" if (width := record["setting"].get("width")) else "no kernel")
+        for record in records
+        if record["verdict"] is None
+    ]
+    return comparison_table(
+        "beyond-rivals",
+        "Instance accuracy (%), bag labels not known: rivals with context and kernel",
+        records,
+        [
+            "The rivals are at their best: of settings with and without the bag's mean as context "
+            f"and a whitened kernel ({tried}), the one of the best mean over these very test "
+            "folds, which flatters them. Ours are chosen within the training folds. SLR is told "
+            "instance labels, and no rival. In brackets: ours against the best rival, by a paired "
+            f"t-test (two-tailed, 95 %) over the folds of all draws. {family} {plan.describe()}.",
+            f"Chosen for the rivals: {'; '.join(chosen)}.",
+            "The three settings that MIMLfast has of its own were good ones of a search on the "
+            "same data, without context and kernel.",
+            *draw_note(records),
+            *RIVALS.missing(plan, ledger),
+        ],
+        row="method",
+        column="data",
+        write=judged_cell,
+        rows=[
+            *(method.title for method in RIVALS.methods.values()),
+            *(row for row in (OURS, NETWORK) if any(each["method"] == row for each in records)),
+        ],
+    )
+
+
+def loss_records(plan: Plan, ledger: Results) -> list[Values]:
+    """Return records of the same network by the exact loss and by others, tested against it."""
+    measures = {ACCURACY: "label sets unknown", "transductive_accuracy": "label sets known"}
+    exact, *others = LOSSES
+    records = []
+    for name in made(plan, ledger, exact):
         for measure, known in measures.items():
-            found = {row: scores(plan, ledger, name, row, measure) for row in rows}
-            best = best_methods(found)
-            records += [
-                {
-                    "data": name, "loss": row, "measure": known, **spread(values),
-                    "bold": row in best,
-                }
-                for row, values in found.items()
-            ]  # fmt: skip
+            by_exact = scores(plan, ledger, name, exact, measure)
+            entries = {"data": name, "loss": exact, "measure": known}
+            records.append({**entries, **spread(by_exact), "difference": None, **UNTESTED})
+            for row in others:
+                if is_made(plan, ledger, name, row):
+                    values = scores(plan, ledger, name, row, measure)
+                    gain = float((values - by_exact).mean())
+                    records.append(
+                        {
+                            **entries, "loss": row, **spread(values), "difference": gain,
+                            **outcome(gain, paired_p_value(values, by_exact)),
+                        }
+                    )  # fmt: skip
+    return records
+
+
+def loss_table(plan: Plan, records: list[Values], family: str) -> Table:
+    """Make the table of the same network taught by the exact loss and by approximations."""
     return comparison_table(
         "beyond-losses",
         "Accuracy on the instances of test bags (%), the same network by other losses",
@@ -245,11 +266,12 @@ def loss_table(plan: Plan, ledger: Results, rows: list[str]) -> Table:
             "For each loss, the encoding of inputs is chosen by the likelihood that the loss "
             "itself gives to held-out bag labels; without distillation, which needs exact "
             "inference. Where label sets are known, all are asked for labels by exact inference. "
-            f"Bold: the best, and what a paired t-test (95 %) cannot tell from it. "
-            f"{plan.describe()}."
+            "In brackets: beside the exact loss, by a paired t-test (two-tailed, 95 %) over the "
+            f"folds of all draws. {family} {plan.describe()}."
         ],
         row="loss",
         column=lambda record: f"{record['data']}, {record['measure']}",
+        write=judged_cell,
     )
 
 
@@ -259,36 +281,37 @@ def beside_best(values: np.ndarray, rivals: Values, measure: str) -> Values:
     best = max(rivals, key=lambda method: sign * rivals[method][measure]["mean"])
     figure, ours = rivals[best][measure], spread(values)
     gain = ours["ours"] - figure["mean"]
-    p_value = ttest_ind_from_stats(
-        ours["ours"], ours["std"], len(values), figure["mean"], figure["std"], 10, equal_var=False
-    ).pvalue
-    verdict = "better" if sign * gain > 0 else "worse"
     return {
         **ours, "best_published_method": best, "best_published": figure["mean"],
-        "best_published_std": figure["std"], "difference": gain, "p_value": float(p_value),
-        "verdict": "tied" if p_value > SIGNIFICANT else verdict,
+        "best_published_std": figure["std"], "difference": gain,
+        **outcome(sign * gain, p_value_beside_published(values, figure["mean"], figure["std"])),
     }  # fmt: skip
 
 
-def bag_table(plan: Plan, ledger: Results, row: str, known_as: str) -> Table:
-    """Make the table of a row's bag measures beside the best published method of each."""
+def bag_records(plan: Plan, ledger: Results, row: str) -> list[Values]:
+    """Return records of a row's bag measures beside the best published method of each."""
     rivals = {
         name: {m: figures for m, figures in methods.items() if m not in ("slr", "dummy")}
         for name, methods in published()["bag-level"].items()
     }
-    records = [
+    return [
         {
             "data": name, "measure": measure,
             **beside_best(scores(plan, ledger, name, row, measure), rivals[name], measure),
         }
-        for name in plan.data
+        for name in made(plan, ledger, row)
         if rivals.get(name)
         for measure in BAG_MEASURES
     ]  # fmt: skip
+
+
+def bag_table(plan: Plan, known_as: str, row: str, records: list[Values], family: str) -> Table:
+    """Make the table of a row's bag measures."""
     body = [
         [
             f"{each['data']}, {words(each['measure'])}", record_cell(each),
-            each["best_published_method"], f"{each['best_published']:.1f}", each["verdict"],
+            each["best_published_method"],
+            cell(each["best_published"], each["best_published_std"]), each["verdict"],
         ]
         for each in records
     ]  # fmt: skip
@@ -299,21 +322,30 @@ def bag_table(plan: Plan, ledger: Results, row: str, known_as: str) -> Table:
         body,
         records,
         [
-            "Verdict: Welch's t-test (two-tailed, 95 %) between our folds and the published mean "
-            f"and deviation. {plan.describe()}."
+            "Verdict: Welch's t-test (two-tailed, 95 %) between our folds, as many as one draw "
+            f"has, and the published mean and deviation. {family} {plan.describe()}.",
+            *draw_note([{**each, "method": words(each["measure"])} for each in records]),
         ],
     )
 
 
 def present(plan: Plan, ledger: Results) -> list[Table | Figure]:
-    """Make the tables and a figure of the accuracies."""
+    """Make the tables, whose tests are judged as one family, and a figure of the accuracies."""
     accuracies = accuracy_table(plan, ledger)
-    tables = [bag_table(plan, ledger, OURS, "beyond-bags")]
-    if is_made(plan, ledger, NETWORK):
-        tables.append(bag_table(plan, ledger, NETWORK, "beyond-network-bags"))
-    losses = [row for row in LOSSES if is_made(plan, ledger, row)]
-    if len(losses) > 1:
-        tables.append(loss_table(plan, ledger, losses))
+    of_bags = {"beyond-bags": OURS, "beyond-network-bags": NETWORK}
+    found = judged(
+        {
+            **{known_as: bag_records(plan, ledger, row) for known_as, row in of_bags.items()},
+            "beyond-rivals": rival_records(plan, ledger),
+            "beyond-losses": loss_records(plan, ledger),
+        }
+    )
+    family = family_note(found)
+    tables = [
+        *(bag_table(plan, each, row, found[each], family) for each, row in of_bags.items()),
+        rival_table(plan, ledger, found["beyond-rivals"], family),
+        loss_table(plan, found["beyond-losses"], family),
+    ]
     figure = comparison_figure(
         "beyond",
         "What each addition does",
@@ -335,6 +367,12 @@ Settings are chosen by bag labels alone, within the training bags: what anyone c
 instance labels at all. The published figures they stand beside are the best of their grids on the
 very folds that are reported.
 
+The candidates of linear and kernel models once came from a first look at these same folds. They do
+no longer: these are wide, and were fixed before they were tried; they hold the old ones, but for a
+penalty of 0.03. Those of networks were fixed before any network was fitted. The rivals have the
+bag's mean and the kernel as well, and are tuned on the test folds, so that what they lack is
+neither of the two, nor tuning.
+
 A network sees the whole bag through its context: its answers are for bags as they come, not for
 single instances. Told no more than the linear and kernel models, it passes all of them, and even
 the best published figures of models that were told every instance's label, but on Letter Frost,
@@ -346,5 +384,8 @@ noisy-or of a softmax has, too. Pooling maxima or linear softmaxes of independen
 14 points. Exactness adds 1.7 points on Letter Frost, whose bags are small; elsewhere the two cannot
 be told apart on these folds. Posteriors given the label set, which the last column of each pair
 shows and distillation needs, take exact inference anyway.
+
+All tests here, of bag measures, of ours against rivals and of losses, are judged as one family: two
+figures are called different where Holm's correction leaves a p-value of at most 0.05.
 """,
 )
