@@ -4,7 +4,8 @@ Both climb by the same L-BFGS, over the same features on the same device, in the
 the same products; supervised regression is told every instance's label, and goes from logits to
 loss and gradient by one kernel that torch compiles for it. A second rival is what one would write:
 torch's cross-entropy, and its backward pass. Evaluations are taken in turns in the same run, the
-best of several rounds each; iterations are those of whole climbs.
+best of several rounds each; iterations are those of whole climbs, and those of the same iteration
+take as many evaluations: one climb may need more of them than the other.
 
     python benchmarks/gpu_fit.py [--quick]
 
@@ -27,7 +28,7 @@ from torch.nn.functional import cross_entropy
 import unbag
 from measure import save
 from unbag import Bags, ORLogisticRegression
-from unbag.fitting import Objective, Progress, fit_lbfgs
+from unbag.fitting import Objective, Progress, fit_lbfgs, one_blas_thread
 from unbag.torch import parts
 from unbag.union import UnionProblem
 
@@ -35,6 +36,12 @@ BAG_SIZE = 10
 ALPHA = 1.0
 N_ITERATIONS = 20
 WANTED = 1.5
+#: What is compared, and by which figure: the same iteration takes the same number of evaluations.
+RATIOS = {
+    "evaluation": "milliseconds_per_evaluation",
+    "same_iteration": "milliseconds_per_evaluation_of_a_climb",
+    "iteration": "milliseconds_per_iteration",
+}
 
 
 def drawn_bags(n_instances, n_features, n_classes, most_labels, seed=0):
@@ -96,8 +103,7 @@ class SupervisedPart:
         for block, labels in zip(self.blocks, self.labels, strict=True):
             likelihood, residual = self.loss(parts.logits(block.X, weights), labels)
             value += likelihood
-            gradient[:, :-1] += parts.product_in_runs(residual, block.X)
-            gradient[:, -1] += residual.sum(0, dtype=torch.float64)
+            gradient += parts.weight_gradient(residual, block.X)
         found = torch.cat([gradient.flatten(), value[None]]).cpu().numpy()
         return parts.Statistics(float(found[-1]), found[:-1].reshape(W.shape), self.weight)
 
@@ -129,9 +135,12 @@ def climb(objective, shape):
     """Return seconds, iterations, and evaluations of a climb."""
     objective.n_evaluations = 0
     progress = Progress(np.zeros(shape))
-    start = perf_counter()
-    fit_lbfgs(objective, np.zeros(shape), max_iter=N_ITERATIONS, tol=0.0, progress=progress)
-    return perf_counter() - start, len(progress.history), objective.n_evaluations
+    # As in a fit: threads of the processor only wait for each other over so few numbers.
+    with one_blas_thread():
+        start = perf_counter()
+        fit_lbfgs(objective, np.zeros(shape), max_iter=N_ITERATIONS, tol=0.0, progress=progress)
+        seconds = perf_counter() - start
+    return seconds, len(progress.history), objective.n_evaluations
 
 
 def iterations(n_instances, n_features, n_classes, most_labels, rounds):
@@ -163,10 +172,11 @@ def iterations(n_instances, n_features, n_classes, most_labels, rounds):
         found[name] = {
             "milliseconds_per_evaluation": round(1e3 * best[name], 2),
             "evaluations_per_iteration": round(n_evaluations / n_iterations, 2),
+            "milliseconds_per_evaluation_of_a_climb": round(1e3 * seconds / n_evaluations, 2),
             "milliseconds_per_iteration": round(1e3 * seconds / n_iterations, 2),
             "million_instances_per_second": round(n_instances * n_iterations / seconds / 1e6, 1),
         }
-    fused = found["supervised, fused"]
+    ours, fused = found["union"], found["supervised, fused"]
     peak = torch.cuda.max_memory_allocated()
     return {
         "instances": n_instances,
@@ -177,13 +187,11 @@ def iterations(n_instances, n_features, n_classes, most_labels, rounds):
         "peak_gigabytes": round(peak / 1e9, 2),
         "gigabytes_of_features": round(bags.X.nbytes / 1e9, 2),
         "fits": found,
-        "evaluation_over_fused": round(
-            best["union"] / best["supervised, fused"], 3
-        ),
-        "iteration_over_fused": round(
-            found["union"]["milliseconds_per_iteration"] / fused["milliseconds_per_iteration"], 3
-        ),
-    }  # fmt: skip
+        **{
+            f"{what}_over_fused": round(ours[figure] / fused[figure], 3)
+            for what, figure in RATIOS.items()
+        },
+    }
 
 
 def agreement(n_instances):
@@ -195,6 +203,8 @@ def agreement(n_instances):
         coefficients, seconds = [], []
         for device in ("cpu", "cuda"):
             model = ORLogisticRegression(ALPHA, tol=0.0, max_iter=N_ITERATIONS, device=device)
+            # Kernels are compiled for the machine once, which is not what is timed here.
+            model.fit(given[:1000], y[:1000])
             start = perf_counter()
             coefficients.append(model.fit(given, y).coef_)
             seconds.append(round(perf_counter() - start, 2))
@@ -249,8 +259,8 @@ def main():
         gc.collect()
         torch.cuda.empty_cache()
     console.print(shown(results))
-    ratio = results[0]["iteration_over_fused"]
-    console.print(f"An iteration takes {ratio} times a supervised one; wanted: {WANTED}.")
+    ratio = results[0]["same_iteration_over_fused"]
+    console.print(f"An iteration takes {ratio} times the same supervised one; wanted: {WANTED}.")
     agreed = agreement(size // 20)
     console.print(agreed)
     seconds = whole_fit(size, 128, 100)

@@ -28,14 +28,14 @@ def device(request, monkeypatch):
     monkeypatch.setattr(parts, "present_device", lambda name: device)
     # Several blocks, and runs that do not fill them.
     monkeypatch.setattr(parts, "BLOCK_LOGITS", 1)
-    monkeypatch.setattr(parts, "RUN", 16)
+    monkeypatch.setattr(parts, "RUN", 64)
     monkeypatch.setattr(parts, "MOMENT_ENTRIES", 60)
     return device
 
 
 @pytest.fixture
 def colours(rng):
-    return make_colours(rng, n_bags=200, spread=1.5)
+    return make_colours(rng, n_bags=120, spread=1.5)
 
 
 def fitted(bags, y, device="cpu", **options):
@@ -162,7 +162,7 @@ def test_a_stream_may_step_on_the_device(colours, device):
     bags, y = colours
     models = [ORLogisticRegression(device=name) for name in ("cpu", "cuda")]
     for model in models:
-        for half in (slice(0, 100), slice(100, 200)):
+        for half in (slice(0, 60), slice(60, 120)):
             model.partial_fit(bags[half], y[half], classes=range(3))
     np.testing.assert_allclose(models[1].coef_, models[0].coef_, atol=1e-9)
 
@@ -219,7 +219,7 @@ def test_a_full_gpu_is_explained(colours, device, monkeypatch):
     for name in ("union", "feature_moments"):
         with monkeypatch.context() as patch:
             patch.setattr(parts, name, full)
-            with pytest.raises(MemoryError, match=r"features of 200 bags .* 8.0 GB 1.5 are free"):
+            with pytest.raises(MemoryError, match=r"features of 120 bags .* 8.0 GB 1.5 are free"):
                 fitted(*colours, "cuda")
 
 

@@ -25,7 +25,7 @@ from unbag.union.policy import surest_labels
 from .operators import union, union_gradient
 
 # Logits of a block: enough work to hide the launches, and little beside the memory of a GPU.
-BLOCK_LOGITS = 2**27
+BLOCK_LOGITS = 2**28
 # Instances whose products are added up in the precision of the features.
 RUN = 4096
 # Features that are looked at together for their moments, in float64.
@@ -184,8 +184,7 @@ class DevicePart:
                 intractable += zip(block.bags[places].tolist(), *facts, strict=True)
                 continue
             value += block.weight @ log_likelihood
-            gradient[:, :-1] += product_in_runs(residual, block.X)
-            gradient[:, -1] += residual.sum(0, dtype=torch.float64)
+            gradient += weight_gradient(residual, block.X)
         found = torch.cat([gradient.flatten(), value[None]]).cpu().numpy()
         return Statistics(
             float(found[-1]), found[:-1].reshape(W.shape), self.weight, tuple(intractable)
@@ -251,14 +250,12 @@ def residuals(block: Block, weights: Tensor) -> tuple[Tensor, Tensor]:
         scores, block.offsets, block.targets, block.pins, None, None, False, "keep",
         block.on_intractable,
     )  # fmt: skip
-    residual = union_gradient(
-        block.weight, scores, block.targets, block.pins, None, False, *kept
-    )  # fmt: skip
+    residual = union_gradient(block.weight, scores, block.targets, block.pins, None, False, *kept)
     return log_likelihood, residual
 
 
-def product_in_runs(residual: Tensor, X: Tensor) -> Tensor:
-    """Multiply residuals and features over instances: each run by itself, and their sum in float64.
+def weight_gradient(residual: Tensor, X: Tensor) -> Tensor:
+    """Return the gradient with respect to the weights.
 
     Parameters
     ----------
@@ -267,13 +264,22 @@ def product_in_runs(residual: Tensor, X: Tensor) -> Tensor:
 
     Returns
     -------
-    Tensor of float64 of shape (n_classes, n_features)
+    Tensor of float64 of shape (n_classes, n_features + 1)
     """
-    n_runs = len(X) // RUN
+    # A product with ones takes a fifth of the time of a sum in float64.
+    ones = X.new_ones((len(X), 1))
+    return torch.cat([product_in_runs(X, residual), product_in_runs(ones, residual)]).T
+
+
+def product_in_runs(left: Tensor, right: Tensor) -> Tensor:
+    """Return ``left.T @ right`` in float64; runs of rows are added up in their own precision."""
+    n_runs = len(left) // RUN
     whole = n_runs * RUN
-    of_runs = (each[:whole].view(n_runs, RUN, each.shape[1]) for each in (residual, X))
-    runs = torch.bmm(next(of_runs).transpose(1, 2), next(of_runs))
-    return runs.sum(0, dtype=torch.float64) + residual[whole:].T @ X[whole:]
+    runs = torch.bmm(
+        left[:whole].view(n_runs, RUN, left.shape[1]).transpose(1, 2),
+        right[:whole].view(n_runs, RUN, right.shape[1]),
+    )
+    return runs.sum(0, dtype=torch.float64) + left[whole:].T @ right[whole:]
 
 
 def feature_moments(X: Tensor, weight: Tensor) -> Moments:
