@@ -79,6 +79,7 @@ bench: $(INSTALLED)
 	@$(BIN)/python benchmarks/limit.py $(BASE)
 	@$(BIN)/python benchmarks/rivals.py
 	@$(BIN)/python benchmarks/annotate.py
+	@$(BIN)/python benchmarks/tuning.py
 	@$(BIN)/python benchmarks/scaling.py
 	@$(BIN)/python benchmarks/out_of_core.py --bags 200000
 	@$(BIN)/python benchmarks/against.py $(BASE)

@@ -96,7 +96,10 @@ def show_search(tuning: dict[str, Any]) -> None:
 
 def described(tuning: dict[str, Any]) -> str:
     """Say in one line which settings were chosen, and from how many."""
-    chosen = ", ".join(f"{name} {_text(value)}" for name, value in tuning.get("chosen", {}).items())
+    settings = dict(tuning.get("chosen", {}))
+    if "threshold" in tuning:
+        settings["threshold"] = tuning["threshold"]
+    chosen = ", ".join(f"{name} {_text(value)}" for name, value in settings.items())
     return f"{chosen}; of {len(tuning.get('tried', ()))} settings tried on held-out bags"
 
 
