@@ -393,9 +393,7 @@ def test_warm_start_goes_on(colours):
     cold = model.history_
     warm = model.fit(bags, y).history_
     assert warm[0] > cold[3]
-    with pytest.raises(
-        ValueError, match="warm_start needs the classes of the last fit, 0, 1, 2"
-    ):
+    with pytest.raises(ValueError, match="warm_start needs the classes of the last fit, 0, 1, 2"):
         model.fit(bags, LabelSets(y, ["a", "b", "c"]))
 
 

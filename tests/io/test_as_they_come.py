@@ -66,9 +66,7 @@ def test_a_second_table_of_label_columns(tmp_path, bag):
     roles = Roles(
         bag="word", label_table=tmp_path / "tags.csv", label_columns=["is_*"], carry=["tags"]
     )
-    with pytest.warns(
-        UserWarning, match="of 1 bags of which .*t.csv has no row, such as 'z'"
-    ):
+    with pytest.warns(UserWarning, match="of 1 bags of which .*t.csv has no row, such as 'z'"):
         table = read(tmp_path / "t.csv", roles)
     assert table.labels.to_sets() == [{"is_owl", "is_wren"}, {"is_owl"}]
     assert "label_columns" not in table.roles.remembered()

@@ -329,9 +329,7 @@ def test_labels_in_a_second_table(tmp_path):
     (tmp_path / "t.csv").write_text("word,x\nb,1\na,2\n")
     (tmp_path / "l.csv").write_text(LABELS)
     roles = Roles("word", label_table=tmp_path / "l.csv")
-    with pytest.warns(
-        UserWarning, match="of 1 bags of which .*t.csv has no row, such as 'z'"
-    ):
+    with pytest.warns(UserWarning, match="of 1 bags of which .*t.csv has no row, such as 'z'"):
         table = read(tmp_path / "t.csv", roles)
     assert table.labels.to_sets() == [set(), {"wren", Unknown("owl"), Unknown("jay")}]
     for change, message in [
