@@ -367,12 +367,6 @@ Settings are chosen by bag labels alone, within the training bags: what anyone c
 instance labels at all. The published figures they stand beside are the best of their grids on the
 very folds that are reported.
 
-The candidates of linear and kernel models once came from a first look at these same folds. They do
-no longer: these are wide, and were fixed before they were tried; they hold the old ones, but for a
-penalty of 0.03. Those of networks were fixed before any network was fitted. The rivals have the
-bag's mean and the kernel as well, and are tuned on the test folds, so that what they lack is
-neither of the two, nor tuning.
-
 A network sees the whole bag through its context: its answers are for bags as they come, not for
 single instances. Told no more than the linear and kernel models, it passes all of them, and even
 the best published figures of models that were told every instance's label, but on Letter Frost,
@@ -384,8 +378,5 @@ noisy-or of a softmax has, too. Pooling maxima or linear softmaxes of independen
 14 points. Exactness adds 1.7 points on Letter Frost, whose bags are small; elsewhere the two cannot
 be told apart on these folds. Posteriors given the label set, which the last column of each pair
 shows and distillation needs, take exact inference anyway.
-
-All tests here, of bag measures, of ours against rivals and of losses, are judged as one family: two
-figures are called different where Holm's correction leaves a p-value of at most 0.05.
 """,
 )
