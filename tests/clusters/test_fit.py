@@ -4,12 +4,13 @@ import dask
 import numpy as np
 import pyarrow as pa
 import pytest
-from distributed import Client
+from distributed import Client, futures_of
 from scipy import sparse
 
 import unbag.dask
 from out_of_core.conftest import wide
 from unbag import Bags, LabelSets, ORLogisticRegression, out_of_core
+from unbag.dask.clusters import Tasks
 from unbag.fitting.solvers import InterruptedFitWarning
 from unbag.io import Roles
 
@@ -209,6 +210,37 @@ def test_nothing_is_left_on_the_cluster(ends, coloured, client, tasks_left):
     assert not tasks_left(client)
 
 
+@pytest.mark.parametrize("ends", ["well", "badly"])
+@pytest.mark.parametrize("kind", ["frame", "delayed", "futures"])
+def test_what_others_keep_on_the_cluster_stays(kind, ends, coloured, client, tasks_left):
+    data = coloured(n_bags=40)
+    if kind == "frame":
+        kept = client.persist(frame(data))
+    elif kind == "delayed":
+        kept = client.persist([dask.delayed(lambda own: own)(pair) for pair in pairs(data)])
+    else:
+        kept = client.map(lambda own: own, pairs(data), pure=False)
+    model = ORLogisticRegression(max_iter=2)
+    if ends == "well":
+        unbag.dask.fit(model, kept, client)
+    else:
+        with pytest.raises(ValueError, match="alpha"):
+            unbag.dask.fit(model.set_params(alpha=-1), kept, client)
+    assert all(each.status == "finished" for each in futures_of(kept, client))
+    del kept
+    assert not tasks_left(client)
+
+
+def test_what_was_computed_before_is_not_cancelled_with_the_tasks_of_a_fit(client, tasks_left):
+    kept = client.persist([dask.delayed(int)(place) for place in range(3)])
+    with Tasks(client) as tasks:
+        same, more = tasks.compute(kept), tasks.map(str, [1, 2])
+    assert [each.status for each in more] == ["cancelled"] * 2
+    assert client.gather(futures_of(kept, client)) == [0, 1, 2]
+    del kept, same
+    assert not tasks_left(client)
+
+
 def test_without_a_client_there_is_a_cluster_for_the_fit_alone(coloured):
     data = coloured(n_bags=60)
     model = ORLogisticRegression(max_iter=6).fit(data.bags, data.sets)
@@ -241,8 +273,6 @@ def test_progress_hears_of_all_bags(coloured, client):
 
 
 def test_statistics_are_added_up_in_a_tree(coloured, client, monkeypatch):
-    from unbag.dask.clusters import Tasks
-
     data = coloured(n_bags=120)
     added = []
     submit = Tasks.submit

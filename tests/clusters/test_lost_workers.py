@@ -34,8 +34,9 @@ def processes():
         yield client
 
 
-@pytest.mark.parametrize("solver", ["lbfgs", "em", "stochastic"])
-@pytest.mark.parametrize("kind", ["delayed", "held here"])
+@pytest.mark.parametrize(
+    ("solver", "kind"), [("lbfgs", "delayed"), ("em", "delayed"), ("stochastic", "held here")]
+)
 def test_a_killed_worker_changes_nothing(solver, kind, processes, tasks_left):
     places = range(6)
     data = [dask.delayed(read_partition)(place) for place in places]

@@ -108,7 +108,7 @@ def annotate(
     check_kind(data)
     roles = Roles(bag=bag, labels=labels).merged(roles)
     wanted = Wanted(roles, use_labels, review_share)
-    with connected(client) as own, Tasks(own) as tasks, staged(Path(output)) as folder:
+    with connected(client) as own, staged(Path(output)) as folder, Tasks(own) as tasks:
         found = tasks.results(annotated_partitions(model, data, tasks, wanted, folder))
         filled = [place for place, each in enumerate(found) if each is not None]
         check(filled, "There is no bag: all partitions are empty.")

@@ -8,7 +8,7 @@ from distributed import Future
 from numpy.typing import NDArray
 
 from unbag._checks import joined
-from unbag._files import DataError, check
+from unbag._files import check
 from unbag._messages import listed
 from unbag.bags import Bags, offsets_of
 from unbag.labels import LabelSets
@@ -169,11 +169,12 @@ def joined_labels(bags: ClusterBags) -> Any:
     own = [each.labels for each in bags.descriptions]
     first, place_of_first = own[0], bags.places[0]
     for place, each in zip(bags.places, own, strict=True):
-        if each is None or type(each) is not type(first):
-            raise DataError(
-                f"Partition {place} has {form(each)}, and partition {place_of_first} "
-                f"{form(first)}: give the labels of all partitions in one form."
-            )
+        check(each is not None, f"Partition {place} has no labels to fit to.")
+        check(
+            type(each) is type(first),
+            f"Partition {place} has {form(each)}, and partition {place_of_first} {form(first)}: "
+            "give the labels of all partitions in one form.",
+        )
         found, expected = classes_of(each), classes_of(first)
         check(
             found == expected,
@@ -197,7 +198,5 @@ def classes_of(labels: Any) -> Sequence[Any]:
 
 def form(labels: Any) -> str:
     """Write for people in which form labels are."""
-    if labels is None:
-        return "no labels"
     forms = {LabelSets: "LabelSets", np.ndarray: "an indicator"}
     return forms.get(type(labels), "a list of labels")

@@ -133,15 +133,17 @@ class Tasks:
     def __init__(self, client: Client) -> None:
         self.client = client
         # Those that are released by themselves need not be cancelled.
-        self._alive: WeakSet[Future] = WeakSet()
+        self._own: WeakSet[Future] = WeakSet()
+        self._shared: WeakSet[Future] = WeakSet()
 
     def __enter__(self) -> "Tasks":
         return self
 
     def __exit__(self, *_: object) -> None:
-        alive = list(self._alive)
-        if alive and self.client.status == "running":
-            self.client.cancel(alive)
+        if self.client.status == "running":
+            self.client.cancel(list(self._own))
+        for future in list(self._shared):
+            future.release()
 
     def threads(self) -> list[str]:
         """Return the address of the worker of each thread there is, the workers taking turns."""
@@ -156,7 +158,7 @@ class Tasks:
             # Bags that are held here go with their task, so that it can be done again elsewhere.
             warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
             future = self.client.submit(function, *given, pure=False, **options)
-        self._alive.add(future)
+        self._own.add(future)
         return future
 
     def map(self, function: Callable[..., Any], *given: Sequence[Any], **same: Any) -> list[Future]:
@@ -164,13 +166,13 @@ class Tasks:
         if not given[0]:
             return []
         futures = self.client.map(function, *given, pure=False, **same)
-        self._alive.update(futures)
+        self._own.update(futures)
         return futures
 
     def compute(self, delayed: Sequence[Any]) -> list[Future]:
-        """Let workers compute what is delayed."""
+        """Let workers compute what is delayed; what they have already may be somebody else's."""
         futures: Any = self.client.compute(list(delayed))
-        self._alive.update(futures)
+        self._shared.update(futures)
         return futures
 
     def total(self, answers: list[Future]) -> Any:

@@ -71,10 +71,11 @@ def fit(
 
     Notes
     -----
-    Partitions stay on their workers. An evaluation of the objective sends the weights out, and
-    gets one likelihood and gradient back, added up in a tree. When a worker is lost, others read
-    its partitions again, and the fit goes on. This process holds what is known of bags: their
-    sizes, ids and label sets. When a fit ends, however it does, none of its tasks is left.
+    Partitions stay on their workers, unless the scheduler gives one to a worker that is idle. An
+    evaluation of the objective sends the weights out, and gets one likelihood and gradient back,
+    added up in a tree. When a worker is lost, others read its partitions again, and the fit goes
+    on. This process holds what is known of bags: their sizes, ids and label sets. When a fit ends,
+    however it does, none of its tasks is left.
 
     Examples
     --------

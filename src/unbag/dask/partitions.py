@@ -131,6 +131,11 @@ def itself(thing: Any) -> Any:
     return thing
 
 
+def beside(partition: Partition, problem: PartitionProblem) -> PartitionProblem:
+    """Return what was given, on the worker that holds a partition, where it will be needed."""
+    return problem
+
+
 def some_bags(partition: Partition, places: np.ndarray) -> Bags:
     """Return some bags of a partition."""
     return partition.bags[places]

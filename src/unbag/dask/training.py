@@ -11,7 +11,7 @@ from unbag.fitting import Moments, Part, Training
 from unbag.fitting.streaming import STEPS_AT_ONCE
 
 from .bags import ClusterBags
-from .partitions import PartitionProblem, answer, itself
+from .partitions import PartitionProblem, answer, beside, itself
 
 
 class ClusterTraining(Training):
@@ -101,10 +101,12 @@ class ClusterTraining(Training):
     def _current_problems(self) -> list[Future]:
         """Return what is decided of each partition; anew where labels were relaxed since."""
         if self._problems is None or len(self.relaxed) > self._n_relaxed:
-            own = self._on_cluster.split(self.chosen)
-            tasks = self._on_cluster.tasks
+            chosen = self._on_cluster.split(self.chosen)
             self._problems = [
-                tasks.submit(itself, self._problem(place, bags)) for place, bags in enumerate(own)
+                self._on_cluster.tasks.submit(beside, partition, self._problem(place, own))
+                for place, (partition, own) in enumerate(
+                    zip(self._on_cluster.partitions, chosen, strict=True)
+                )
             ]
             self._n_relaxed = len(self.relaxed)
         return self._problems

@@ -1,0 +1,183 @@
+"""Time a fit on clusters of one and two workers, beside one and two threads, and what clusters add.
+
+Bags of about ten instances with 32 features in single precision, of 20 classes, as in
+`out_of_core.py`. Iterations of L-BFGS on two `LocalCluster`s, whose workers are processes of one
+thread, and in memory: whole fits by turns, and the fastest iteration of each counts. What a cluster
+adds is measured on partitions of two bags, more and more of them; what reading takes, on a Parquet
+set in a temporary folder.
+
+    python benchmarks/cluster.py [--quick]
+
+`python benchmarks/scale_page.py` makes the tables of docs/howto/scale.md of it.
+"""
+
+import argparse
+import os
+import tempfile
+import warnings
+from contextlib import contextmanager
+from pathlib import Path
+from time import perf_counter
+
+# Before numpy is loaded, here and in the workers: one thread is one core.
+os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+
+import dask
+import numpy as np
+import pyarrow as pa
+from distributed import Client, LocalCluster
+from pyarrow import parquet
+from rich.console import Console
+from rich.table import Table
+
+import unbag.dask
+from measure import machine, save
+from unbag import Bags, ORLogisticRegression, out_of_core
+from unbag.bags import offsets_of
+from unbag.dask.bags import ClusterBags
+from unbag.dask.clusters import Tasks
+from unbag.dask.sources import partitions_of_set
+
+N_FEATURES, N_CLASSES, N_LABELS = 32, 20, 3
+N_PARTITIONS, BAGS_OF_PARTITION = 16, 5_000
+ITERATIONS = 8
+PARTITION_COUNTS = (4, 16, 64, 256)
+
+
+def draw(place, n_bags):
+    """Draw bags of about ten instances of three classes, each around the centre of its class."""
+    centres = np.random.default_rng(0).normal(size=(N_CLASSES, N_FEATURES)).astype(np.float32)
+    rng = np.random.default_rng([1, place])
+    sizes = rng.integers(5, 16, n_bags)
+    bag = np.repeat(np.arange(n_bags), sizes)
+    label = rng.integers(0, N_CLASSES, (n_bags, N_LABELS))[bag, rng.integers(0, N_LABELS, len(bag))]
+    y = np.zeros((n_bags, N_CLASSES), dtype=int)
+    y[bag, label] = 1
+    X = centres[label] + 1.5 * rng.standard_normal((len(bag), N_FEATURES), dtype=np.float32)
+    return Bags(X, offsets_of(sizes)), y
+
+
+def delayed(n_partitions, n_bags):
+    return [dask.delayed(draw)(place, n_bags) for place in range(n_partitions)]
+
+
+def fastest_iteration(fit, n_iterations=ITERATIONS):
+    """Return the seconds of the fastest iteration of a fit; some take several evaluations."""
+    times = []
+    model = ORLogisticRegression(
+        max_iter=n_iterations, tol=0, callback=lambda *_: times.append(perf_counter())
+    )
+    fit(model)
+    return float(np.diff(times).min())
+
+
+@contextmanager
+def local(n_workers):
+    with (
+        LocalCluster(
+            n_workers=n_workers, threads_per_worker=1, memory_limit=None, dashboard_address=":0"
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+def iterations(one, two, rounds, n_bags):
+    """Time iterations in memory and on both clusters, by turns."""
+    pairs = [draw(place, n_bags) for place in range(N_PARTITIONS)]
+    bags = Bags.concatenate(pair[0] for pair in pairs)
+    y = np.concatenate([pair[1] for pair in pairs])
+    del pairs
+    data = delayed(N_PARTITIONS, n_bags)
+    fits = {
+        "one core": lambda model: model.set_params(n_jobs=1).fit(bags, y),
+        "two cores": lambda model: model.set_params(n_jobs=2).fit(bags, y),
+        "one worker": lambda model: unbag.dask.fit(model, data, one),
+        "two workers": lambda model: unbag.dask.fit(model, data, two),
+    }
+    found = {name: [] for name in fits}
+    for _ in range(rounds):
+        for name, fit in fits.items():
+            found[name].append(fastest_iteration(fit))
+    seconds = {name: min(each) for name, each in found.items()}
+    return {
+        "instances": bags.n_instances,
+        "features": N_FEATURES,
+        "classes": N_CLASSES,
+        "partitions": N_PARTITIONS,
+        "seconds_of_iteration": seconds,
+        "instances_per_second": {name: bags.n_instances / each for name, each in seconds.items()},
+        "two_workers_over_one": seconds["one worker"] / seconds["two workers"],
+    }
+
+
+def what_a_cluster_adds(client, rounds):
+    """Time iterations on partitions so small that nothing is computed, as these become more."""
+    found = {}
+    for count in PARTITION_COUNTS:
+        data = delayed(count, 2)
+        fits = [fastest_iteration(lambda model, data=data: unbag.dask.fit(model, data, client))
+                for _ in range(rounds)]  # fmt: skip
+        found[count] = min(fits)
+    per_partition, once = np.polyfit(list(found), list(found.values()), 1).tolist()
+    return {
+        "seconds_by_partitions": found,
+        "seconds_once": max(once, 0.0),
+        "seconds_per_partition": per_partition,
+    }
+
+
+def reading(client, rounds, n_bags):
+    """Time how fast this process finds the bags of a Parquet set, and one worker reads it."""
+    with tempfile.TemporaryDirectory() as folder:
+        names = np.array([f"c{c:02}" for c in range(N_CLASSES)])
+        for place in range(N_PARTITIONS):
+            bags, y = draw(place, n_bags)
+            cells = np.array(["|".join(names[row == 1]) for row in y], dtype=object)
+            bag = np.repeat(np.arange(n_bags), bags.sizes)
+            columns = {f"x{j:02}": bags.X[:, j] for j in range(N_FEATURES)}
+            table = pa.table({"bag": place * n_bags + bag, "labels": cells[bag], **columns})
+            path = Path(folder, f"part-{place:02}.parquet")
+            parquet.write_table(table, path, row_group_size=1 << 17, use_dictionary=["labels"])
+        found, read = [], []
+        for _ in range(rounds):
+            start = perf_counter()
+            stored = out_of_core.StoredBags(folder)
+            found.append(perf_counter() - start)
+            with Tasks(client) as tasks:
+                start = perf_counter()
+                ClusterBags(tasks, partitions_of_set(stored, tasks))
+                read.append(perf_counter() - start)
+        return {
+            "bytes_per_instance": stored.feature_bytes / stored.n_instances,
+            "instances_found_per_second": stored.n_instances / min(found),
+            "instances_read_per_second_by_one_worker": stored.n_instances / min(read),
+        }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="less data, and fewer rounds")
+    quick = parser.parse_args().quick
+    rounds, n_bags = (2, BAGS_OF_PARTITION // 4) if quick else (6, BAGS_OF_PARTITION)
+    console = Console()
+    warnings.simplefilter("ignore")
+    with local(1) as one, local(2) as two:
+        found = iterations(one, two, rounds, n_bags)
+        added = what_a_cluster_adds(two, min(rounds, 3))
+        read = reading(one, min(rounds, 3), n_bags)
+    table = Table(title=f"An iteration over {found['instances']:,} instances")
+    for column in ("on", "seconds", "million instances per second"):
+        table.add_column(column)
+    for name, seconds in found["seconds_of_iteration"].items():
+        rate = found["instances_per_second"][name] / 1e6
+        table.add_row(name, f"{seconds:.3f}", f"{rate:.2f}")
+    console.print(table)
+    console.print(f"Two workers are {found['two_workers_over_one']:.2f} times as fast as one.")
+    console.print({"what a cluster adds": added, "reading": read})
+    results = {"machine": machine(), "dask": dask.__version__, **found}
+    save("cluster", {**results, "cluster_adds": added, "reading": read}, console)
+
+
+if __name__ == "__main__":
+    main()
