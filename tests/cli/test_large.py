@@ -88,12 +88,21 @@ def test_options_that_contradict_or_cannot_be_are_refused(word_set, words, run, 
     assert not output.exists()
 
 
-def test_networks_are_not_fitted_out_of_core(word_set, run, tmp_path):
+def test_networks_are_fitted_out_of_core_without_checkpoints(word_set, run, tmp_path):
     pytest.importorskip("torch")
-    given = (*GIVEN, "-o", tmp_path / "m.unbag", "--model", "network")
-    code, _, errors = run("fit", word_set, *given, "--out-of-core")
+    output = tmp_path / "m.unbag"
+    given = (*GIVEN, "-o", output, "--model", "network", "--max-iter", "3")
+    code, _, errors = run("fit", word_set, *given, "--resume")
     assert code == 1
-    assert "--model network cannot be used out of core" in errors
+    assert "a fit of ORNetwork has no checkpoints" in errors
+    code, *_ = run("fit", word_set, *given, "--out-of-core")
+    assert code == 0
+    assert unbag.load(output).n_iter_ == 3
+    assert [path.name for path in tmp_path.iterdir() if "checkpoint" in path.name] == []
+    annotated = tmp_path / "annotated.parquet"
+    code, *_ = run("annotate", output, word_set, "-o", annotated, "--out-of-core")
+    assert code == 0
+    assert annotated.exists()
 
 
 def test_what_is_no_set_is_read_into_memory(words, word_set, run, tmp_path):

@@ -158,6 +158,16 @@ def test_intractable_bags_are_named_or_relaxed(crowded, device, monkeypatch):
     assert part.statistics(W).value == pytest.approx(whole.statistics(W).value, rel=1e-9)
 
 
+def test_bags_of_more_labels_than_a_gpu_chains_are_fitted_to(device, rng):
+    n_classes, size = 14, 20
+    X = rng.normal(size=(8 * size, 3))
+    y = (rng.random((8, n_classes)) < 0.3).astype(int)
+    y[::2] = 1
+    y[1::2, 0] = 1
+    bags = Bags(X, size * np.arange(9))
+    agree(fitted(bags, y, "cuda", max_iter=4), fitted(bags, y, max_iter=4))
+
+
 def test_a_stream_may_step_on_the_device(colours, device):
     bags, y = colours
     models = [ORLogisticRegression(device=name) for name in ("cpu", "cuda")]

@@ -7,7 +7,7 @@ torch = pytest.importorskip("torch", reason="networks need torch: pip install 'u
 
 from toys import make_colours  # noqa: E402
 from unbag.torch import ORNetwork  # noqa: E402
-from unbag.torch.batches import Batch, LearningBags, Settings, batches  # noqa: E402
+from unbag.torch.batches import Batch, LearningBags, Settings  # noqa: E402
 from unbag.torch.network import MemberNetworks  # noqa: E402
 from unbag.union.rates import Rates  # noqa: E402
 
@@ -52,9 +52,9 @@ def test_the_prepared_loss_is_the_loss(background, noisy):
 def test_batches_deal_out_all_bags():
     bags = learning_bags(weight=np.arange(30.0))
     network = MemberNetworks.drawn(2, 2, (4,), 3, 0, torch.Generator().manual_seed(0))
-    dealt = batches(bags, network, Settings.of(ORNetwork(batch_size=10)), torch.Generator())
+    dealt = bags.batches(network, Settings.of(ORNetwork(batch_size=10)), torch.Generator())
     for _ in range(2):
         weights = np.concatenate([next(dealt).bags.weight for _ in range(3)])
         np.testing.assert_array_equal(np.sort(weights), np.arange(30.0))
-    whole = batches(bags, network, Settings.of(ORNetwork()), torch.Generator())
+    whole = bags.batches(network, Settings.of(ORNetwork()), torch.Generator())
     assert next(whole) is next(whole)

@@ -155,13 +155,14 @@ def fit(
         roles = {name: given[name] for name in o.OF_TABLES}
         wanted = Roles.from_options(**{**roles, "instance_labels": None})
         is_on_disk = large.stays_on_disk(table, wanted, in_memory, out_of_core or resume)
-        others = {"--model network": model is Model.NETWORK, "--tune": tune}
-        large.refuse_with(is_on_disk, **others)
+        large.refuse_with(is_on_disk, **{"--tune": tune})
         if is_on_disk and not dry_run:
             most = MAX_ITER[model] if max_iter is None else max_iter
-            unfitted = build(
-                alpha, BACKGROUNDS[background], context, kernel, dictionary, most, seed
-            )
+            allowed = BACKGROUNDS[background]
+            if model is Model.NETWORK:
+                unfitted = build_network(allowed, most, seed)
+            else:
+                unfitted = build(alpha, allowed, context, kernel, dictionary, most, seed)
             unfitted.model.set_params(**rates)
             large.fit_on_disk(table[0], Roles.from_options(**roles), unfitted, output, resume)
             return

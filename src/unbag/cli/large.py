@@ -21,7 +21,7 @@ from unbag.io.parquet_set import ParquetSet
 from unbag.io.reading import Source
 from unbag.io.stored import StoredBags
 from unbag.out_of_core.checkpoints import checkpoint_beside
-from unbag.out_of_core.fits import check_model
+from unbag.out_of_core.fits import check_fit, is_network
 from unbag.validation import refuse_unlearnable
 
 from .fit import background_facts, describe_noise, facts, summarise
@@ -121,14 +121,15 @@ def fit_on_disk(table: Path, wanted: Roles, model: Any, output: Path, resume: bo
     ----------
     table : Path
     wanted : Roles
-    model : ORLogisticRegression
+    model : ORLogisticRegression or ORNetwork
     output : Path
         The model file. While the fit lasts, its checkpoint lies beside it, and stays there if the
-        fit is stopped.
+        fit is stopped; networks have none.
     resume : bool
         Whether to go on from that.
     """
-    check_model(model)
+    checkpoint = None if is_network(model) else checkpoint_beside(output)
+    check_fit(model, checkpoint, resume)
     known = wanted.instance_labels
     check(
         known is None or not looks_like_file(known),
@@ -141,7 +142,6 @@ def fit_on_disk(table: Path, wanted: Roles, model: Any, output: Path, resume: bo
         stored = StoredBags(table, wanted, progress=report, **options)
     data = table_of(stored)
     refuse_unlearnable(data, data.bags.instance_labels)
-    checkpoint = checkpoint_beside(output)
     with progress("fitting") as report, told_how_to_resume(checkpoint), interruptions_raised():
 
         def heard(pace: out_of_core.Pace) -> None:
@@ -155,7 +155,8 @@ def fit_on_disk(table: Path, wanted: Roles, model: Any, output: Path, resume: bo
         )  # fmt: skip
     model.roles_ = data.roles.remembered()
     model.save(output, info={**facts(data), "background": background_facts(model)})
-    checkpoint.unlink(missing_ok=True)
+    if checkpoint is not None:
+        checkpoint.unlink(missing_ok=True)
     summarise(model, data, stored.instance_labels, output)
     if any(isinstance(rate, str) for rate in (model.missed, model.false)):
         bags, places = stored.sample(SAMPLE_BYTES)
@@ -164,12 +165,12 @@ def fit_on_disk(table: Path, wanted: Roles, model: Any, output: Path, resume: bo
 
 
 @contextmanager
-def told_how_to_resume(checkpoint: Path) -> Iterator[None]:
+def told_how_to_resume(checkpoint: Path | None) -> Iterator[None]:
     """Say that what a fit has reached is kept, if it is stopped."""
     try:
         yield
     except KeyboardInterrupt:
-        if checkpoint.exists():
+        if checkpoint is not None and checkpoint.exists():
             messages.note(f"What the fit has reached is in {checkpoint}: --resume goes on there.")
         raise
 

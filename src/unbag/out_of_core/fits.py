@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from unbag.io import Roles
 from unbag.io.stored import StoredBags
 
 from .checkpoints import Checkpoint, KeptProgress, describe_fit
+
+#: The kind of a model: what is fitted is what comes back.
+Model = TypeVar("Model", bound=Any)
 
 
 @dataclass
@@ -92,7 +95,7 @@ def duration(seconds: float) -> str:
 
 
 def fit(
-    model: ORLogisticRegression,
+    model: Model,
     path: PathLike | StoredBags,
     *,
     bag: str | None = None,
@@ -103,12 +106,12 @@ def fit(
     resume: bool = False,
     scratch: PathLike | Literal["auto"] | None = "auto",
     progress: Callable[[Pace], object] | None = None,
-) -> ORLogisticRegression:
+) -> Model:
     """Fit a model to a Parquet set that need not fit in memory.
 
     Parameters
     ----------
-    model : ORLogisticRegression
+    model : ORLogisticRegression or ORNetwork
         Fitted in place, as by its `fit`.
     path : str or path
         A folder of Parquet files, or one: a row per instance, the rows of each bag one after the
@@ -121,7 +124,7 @@ def fit(
     roles : Roles, optional
         What the other columns are.
     checkpoint : str or path, optional
-        A file that is written after each iteration.
+        A file that is written after each iteration; not of networks.
     resume : bool, default=False
         Whether to go on from the checkpoint, if it is there. Data and parameters must be the same,
         but for `max_iter` and `tol`. L-BFGS begins a new history there.
@@ -130,13 +133,14 @@ def fit(
         once. "auto" is one for temporary files, unless there is no room in it or compression saves
         more than half; with None they are decoded each time.
     progress : callable, optional
-        Called with a `Pace` after each block of bags.
+        Called with a `Pace` after each block of bags; of networks, after each step.
 
     Returns
     -------
-    ORLogisticRegression
+    ORLogisticRegression or ORNetwork
         The model itself. Its coefficients are those of a fit in memory; those of the "stochastic"
-        solver are not, since its samples are blocks of rows.
+        solver are not, since its samples are blocks of rows. Networks learn from batches of bags
+        out of a few blocks at a time; they are those of a fit in memory where one batch holds all.
 
     Notes
     -----
@@ -157,7 +161,7 @@ def fit(
     >>> model.predict_instances([[[0.5], [8.5]]])
     array(['a', 'b'], dtype='<U1')
     """
-    check_model(model)
+    check_fit(model, checkpoint, resume)
     given = Roles(bag=bag, labels=labels, instance_labels=instance_labels)
     stored = opened(
         path,
@@ -166,6 +170,9 @@ def fit(
     )
     if stored.labels is None:
         raise DataError(f"{stored.table.path} has no labels to fit to: name their column.")
+    if is_network(model):
+        with stored.decoded_once(scratch):
+            return fit_network(model, stored, progress)
     of = describe_fit(model, stored)
     reached = None
     if checkpoint is not None:
@@ -205,6 +212,44 @@ def fit(
             begin=begin,
             make=make,
         )
+
+
+def is_network(model: Any) -> bool:
+    """Return whether a model learns from batches of stored bags by itself, as networks do."""
+    return hasattr(model, "_fit_stored")
+
+
+def check_fit(model: Any, checkpoint: PathLike | None, resume: bool) -> None:
+    """Raise an error if a model cannot be fitted block by block, or not with checkpoints."""
+    if not is_network(model):
+        check_model(model)
+    elif checkpoint is not None or resume:
+        raise DataError(
+            f"checkpoint and resume are for ORLogisticRegression: a fit of {type(model).__name__} "
+            "has no checkpoints. Leave them out; warm_start=True goes on with fitted networks."
+        )
+
+
+def fit_network(model: Any, stored: StoredBags, progress: Callable[[Pace], object] | None) -> Any:
+    """Fit networks to batches of bags, and say how far that has got."""
+    pace = Pace(len(stored), model.max_iter)
+
+    def watch(iteration: int, log_likelihood: float) -> object:
+        pace.iteration, pace.log_likelihood = iteration, log_likelihood
+        if progress is not None:
+            progress(pace)
+        return model._watch(iteration, log_likelihood)
+
+    def heard(n_bags: int) -> None:
+        pace.bags_done += n_bags
+
+    return model._fit_stored(
+        stored,
+        stored.labels,
+        instance_labels=stored.instance_labels,
+        watch=None if progress is None else watch,
+        heard=heard,
+    )
 
 
 def opened(path: PathLike | StoredBags, roles: Roles, **options: Any) -> StoredBags:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -41,9 +41,43 @@ def bounded_scores(log_proba: np.ndarray) -> np.ndarray:
     return log_proba
 
 
+class LearningSource(Protocol):
+    """What networks learn from, wherever it lies: here `LearningBags`, or in files."""
+
+    @property
+    def device(self) -> torch.device:
+        """That they learn on."""
+        ...
+
+    @property
+    def n_bags(self) -> int:
+        """Number of bags."""
+        ...
+
+    @property
+    def n_instances(self) -> int:
+        """Number of instances in all bags together."""
+        ...
+
+    @property
+    def teacher(self) -> np.ndarray | None:
+        """As of `LearningBags`."""
+        ...
+
+    def first_inputs(self) -> Tensor:
+        """Return the inputs of an instance or two, on the device: what shape they have."""
+        ...
+
+    def batches(
+        self, network: MemberNetworks, settings: "Settings", generator: torch.Generator
+    ) -> "Iterator[Batch]":
+        """Yield what each step learns from, without an end."""
+        ...
+
+
 @dataclass(frozen=True)
 class LearningBags:
-    """What networks learn from.
+    """What networks learn from, in memory.
 
     Attributes
     ----------
@@ -69,6 +103,40 @@ class LearningBags:
     weight: np.ndarray | None
     ids: np.ndarray
     teacher: np.ndarray | None = None
+
+    @property
+    def device(self) -> torch.device:
+        """Where the inputs lie."""
+        return self.X.device
+
+    @property
+    def n_bags(self) -> int:
+        """Number of bags."""
+        return len(self.targets)
+
+    @property
+    def n_instances(self) -> int:
+        """Number of instances in all bags together."""
+        return len(self.X)
+
+    def first_inputs(self) -> Tensor:
+        """Return the inputs of the first two instances."""
+        return self.X[:2]
+
+    def batches(
+        self, network: MemberNetworks, settings: "Settings", generator: torch.Generator
+    ) -> "Iterator[Batch]":
+        """Yield what each step learns from: all bags, or some that are dealt out at random."""
+        n_bags = self.n_bags
+        n_together = bags_per_batch(self, network, settings)
+        if n_together >= n_bags:
+            whole = Batch(self, settings)
+            while True:
+                yield whole
+        while True:
+            order = permuted(n_bags, generator)
+            for start in range(0, n_bags - n_together + 1, n_together):
+                yield Batch(self.chosen(np.sort(order[start : start + n_together])), settings)
 
     def problem(self, n_members: int = 1) -> UnionProblem:
         """Return the label sets for inference, one after the other for each of some members."""
@@ -251,20 +319,14 @@ class _PreparedUnionLoss(torch.autograd.Function):
         return gradients[0] * ctx.saved_tensors[0], None, None, None
 
 
-def batches(
-    bags: LearningBags, network: MemberNetworks, settings: Settings, generator: torch.Generator
-) -> Iterator[Batch]:
-    """Yield what each step learns from: all bags, or some that are dealt out at random."""
-    n_bags = len(bags.targets)
-    n_together = settings.batch_size
-    if n_together is None:
-        n_units = sum(weight.shape[2] for weight in network.weights) * network.n_members
-        n_together = max(1, FULL_BATCH * n_bags // max(n_units * len(bags.X), 1))
-    if n_together >= n_bags:
-        whole = Batch(bags, settings)
-        while True:
-            yield whole
-    while True:
-        order = torch.randperm(n_bags, generator=generator, device=generator.device).cpu().numpy()
-        for start in range(0, n_bags - n_together + 1, n_together):
-            yield Batch(bags.chosen(np.sort(order[start : start + n_together])), settings)
+def bags_per_batch(source: LearningSource, network: MemberNetworks, settings: Settings) -> int:
+    """Return how many bags a step learns from: all of them, as long as memory is to hold that."""
+    if settings.batch_size is not None:
+        return settings.batch_size
+    n_units = sum(weight.shape[2] for weight in network.weights) * network.n_members
+    return max(1, FULL_BATCH * source.n_bags // max(n_units * source.n_instances, 1))
+
+
+def permuted(n: int, generator: torch.Generator) -> np.ndarray:
+    """Return the numbers below n in a random order."""
+    return torch.randperm(n, generator=generator, device=generator.device).cpu().numpy()

@@ -238,11 +238,7 @@ class ORNetwork(LabelSetLearner, NetworkClassifier):
         start = self._start()
         last = getattr(self, "n_features_in_", None)
         bags, labels = self._read_training(X, y)
-        if start is not None and self.n_features_in_ != last:
-            raise ValueError(
-                f"warm_start needs the features of the last fit, {last}; X has "
-                f"{self.n_features_in_}."
-            )
+        self._check_same_features(start, last)
         check_scaling(bags, self.scaling)
         pinned = self._read_instance_labels(instance_labels, bags, labels)
         weight = bag_weights(sample_weight, bags, X)
@@ -251,7 +247,8 @@ class ORNetwork(LabelSetLearner, NetworkClassifier):
         if not used.any():
             raise ValueError("No bag is left to fit to: all were dropped.")
         if start is None:
-            self._learn_inputs(bags, problem, used, weight)
+            scale = Training(bags, problem, used, weight, scaling=self.scaling).scale
+            self._learn_inputs(scale, lambda: bags.X)
         learning = LearningBags(
             torch.from_numpy(self._inputs(bags.X, np.float32)).to(self._device()),
             bags.offsets,
@@ -265,6 +262,12 @@ class ORNetwork(LabelSetLearner, NetworkClassifier):
         self._learn(learning, start, noise)
         self._look_back(problem, used, weight, bags)
         return self
+
+    def _fit_stored(self, bags, labels, **options):
+        """Fit to bags whose features are read; see `unbag.torch.stored`."""
+        from .stored import fit_stored_network
+
+        return fit_stored_network(self, bags, labels, **options)
 
     def _start(self):
         """Return what a warm start begins with, or None: networks, classes and background."""
@@ -285,6 +288,14 @@ class ORNetwork(LabelSetLearner, NetworkClassifier):
                     f"{value!r}; got {wanted!r}: fit anew, by warm_start=False."
                 )
         return networks, self.classes_, self.has_background_
+
+    def _check_same_features(self, start, last):
+        """Raise an error if a warm start would begin with other than the `last` features."""
+        if start is not None and self.n_features_in_ != last:
+            raise ValueError(
+                f"warm_start needs the features of the last fit, {last}; X has "
+                f"{self.n_features_in_}."
+            )
 
     def _decide_background(self, bags, labels, pinned, weight, start):
         self.__dict__.pop("background_scores_", None)
@@ -308,17 +319,19 @@ class ORNetwork(LabelSetLearner, NetworkClassifier):
             wanted = bool(self.background)
         self.has_background_ = wanted
 
-    def _learn_inputs(self, bags, problem, used, weight):
-        """Learn from the training instances how features become inputs."""
-        self.scale_ = Training(bags, problem, used, weight, scaling=self.scaling).scale
+    def _learn_inputs(self, scale, features):
+        """Learn from the scale of training instances, and their features, what inputs are."""
+        self.scale_ = scale
         self.__dict__.pop("edges_", None)
         if self.encoding == "quantile":
-            self.edges_ = quantile_edges(self._scaled(bags.X))
+            self.edges_ = quantile_edges(self._scaled(features()))
 
-    def _learn(self, bags, start, noise):
+    def _learn(self, bags, start, noise, watch=None):
         """Take all steps of all rounds, and keep what was reached even when interrupted."""
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=self.distill + 1)
-        course = Course(self._watch if self.verbose or self.callback is not None else None)
+        if watch is None and (self.verbose or self.callback is not None):
+            watch = self._watch
+        course = Course(watch)
         self.converged_ = False
         try:
             for round_, seed in enumerate(seeds.tolist()):
@@ -341,7 +354,7 @@ class ORNetwork(LabelSetLearner, NetworkClassifier):
 
     def _learn_round(self, bags, start, noise, seed, course):
         """Train new networks, or those of the last fit; return whether the callback stopped it."""
-        device = bags.X.device
+        device = bags.device
         generator = torch.Generator(device).manual_seed(seed)
         encoder = self.encoder if start is None else getattr(self, "encoder_", None)
         # Encoders draw from torch's own generators.
@@ -356,15 +369,16 @@ class ORNetwork(LabelSetLearner, NetworkClassifier):
                 self._keep_rates(None if noise is None else noise.rates)
 
     def _drawn_networks(self, bags, seed):
-        n_inputs = bags.X.shape[1]
+        inputs = bags.first_inputs()
+        n_inputs = inputs.shape[1]
         if self.encoder is not None:
             with torch.no_grad():
-                encoder = copy.deepcopy(self.encoder).to(bags.X.device).eval()
-                features = encoder(bags.X[:2])
-            if features.ndim != 2 or len(features) != len(bags.X[:2]):
+                encoder = copy.deepcopy(self.encoder).to(bags.device).eval()
+                features = encoder(inputs)
+            if features.ndim != 2 or len(features) != len(inputs):
                 raise ValueError(
                     "encoder must return features of shape (n_instances, n_outputs); given "
-                    f"{tuple(bags.X[:2].shape)}, it returned {tuple(features.shape)}."
+                    f"{tuple(inputs.shape)}, it returned {tuple(features.shape)}."
                 )
             n_inputs = features.shape[1]
         n_columns = len(self.classes_) + self.has_background_

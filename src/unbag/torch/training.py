@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from unbag.fitting import LabelNoise
 
 from .activation import Disturbance
-from .batches import Batch, LearningBags, Settings, batches
+from .batches import Batch, LearningSource, Settings
 from .network import MemberNetworks
 from .threads import threads_that_pay
 
@@ -63,8 +63,7 @@ class Trainer:
         Where to start; it is not changed.
     encoder : nn.Module or None
         Makes features of instances, and learns with the networks. It is not changed either.
-    bags : LearningBags
-        On the device.
+    bags : LearningSource
     settings : Settings
     generator : torch.Generator
         Of the device.
@@ -76,14 +75,14 @@ class Trainer:
         self,
         network: MemberNetworks,
         encoder: nn.Module | None,
-        bags: LearningBags,
+        bags: LearningSource,
         settings: Settings,
         generator: torch.Generator,
         noise: LabelNoise | None = None,
     ) -> None:
-        device = bags.X.device
+        device = bags.device
         self.settings = settings
-        self.n_bags: int = len(bags.targets)
+        self.n_bags: int = bags.n_bags
         self.has_teacher: bool = bags.teacher is not None
         self.noise = noise
         self.groups: list[MemberNetworks] = grouped(network, bags, device)
@@ -97,7 +96,7 @@ class Trainer:
             learning, lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
         )
         self.disturbance = Disturbance(settings.dropout, settings.noise, generator)
-        self.batches: Iterator[Batch] = batches(bags, network, settings, generator)
+        self.batches: Iterator[Batch] = bags.batches(network, settings, generator)
 
     def networks(self) -> MemberNetworks:
         """Return the networks as they are now, as one."""
@@ -166,12 +165,12 @@ class Trainer:
 
 
 def grouped(
-    network: MemberNetworks, bags: LearningBags, device: torch.device
+    network: MemberNetworks, bags: LearningSource, device: torch.device
 ) -> list[MemberNetworks]:
     """Share the members out: all together on a GPU, as many as the cache holds on a CPU."""
     n_members = network.n_members
     if device.type == "cpu":
-        n_units = max(weight.shape[2] for weight in network.weights) * max(len(bags.X), 1)
+        n_units = max(weight.shape[2] for weight in network.weights) * max(bags.n_instances, 1)
         n_together = min(max(CACHED // n_units, 1), n_members)
     else:
         n_together = n_members
