@@ -45,6 +45,7 @@ from unbag.tuning.search import Round, Search, rounds_of
 from unbag.tuning.settings import MAX_ITER
 from unbag.union import ImpossibleBagWarning, IntractableBagWarning
 
+DATA = ("letter-frost", "letter-carroll", "msrcv2", "hja-union")
 CV = 3
 N_BAGS = 205
 #: Data set, seeds of the bags that are taken, and how many classes are never named.
@@ -206,6 +207,7 @@ def on_made_data(share):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--all", action="store_true", help="all data sets; writes the results")
+    parser.add_argument("--data", nargs="+", choices=DATA, help="some of the data sets")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=[*PARTS], help="some of it")
     parser.add_argument("--networks", action="store_true", help="networks among the settings")
     parser.add_argument("--fresh", action="store_true", help="forget what a stopped run has noted")
@@ -220,14 +222,12 @@ def main():
     if options.fresh:
         notes.path.unlink(missing_ok=True)
         notes = Notes(notes.path)
-    names = ("letter-frost", "letter-carroll", "msrcv2", "hja-union")
-    if not options.all:
-        names = names[:1]
-    names = [name for name in names if datasets.is_available(name)]
+    wanted = options.data or (DATA if options.all else DATA[:1])
+    names = [name for name in wanted if datasets.is_available(name)]
     results = {"machine": machine()}
     for part in options.parts:
         results[part] = PARTS[part](console, names, notes, options.networks)
-    if options.all and options.parts == [*PARTS]:
+    if options.all and not options.data and options.parts == [*PARTS]:
         save("tuning", results, console)
 
 
