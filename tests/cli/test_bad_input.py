@@ -208,6 +208,12 @@ def test_what_is_read_is_not_overwritten(run, words, model, tmp_path):
     assert (words.read_bytes(), model.read_bytes()) == kept
 
 
+def test_a_report_is_called_a_page(run, words, model, tmp_path):
+    before = set(os.listdir(tmp_path))
+    arguments = "report", model, words, "-o", tmp_path / "report.pdf"
+    check(run(*arguments), 1, "report.pdf must end in .html", tmp_path, before)
+
+
 def test_a_named_column_must_be_there(run, words, model, tmp_path):
     before = set(os.listdir(tmp_path))
     out = tmp_path / "out.csv"

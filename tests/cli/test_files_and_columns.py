@@ -128,7 +128,7 @@ def test_columns_of_times_by_options(run, tmp_path, monkeypatch):
     rows = ["rec,tags,from,to,x", "a,o|w,0,1,0", "a,o|w,1,2,9", "b,o,0,1,1", "c,w,0,1,8"]
     (tmp_path / "t.csv").write_text("\n".join(rows) + "\n")
     times = ("--start", "from", "--end", "to", "--media", "rec")
-    code, _, errors = run("fit", "t.csv", "--bag", "rec", "--labels", "tags", *times[:4], "-o", "m")
+    code, _, errors = run("fit", "t.csv", "--bag", "rec", "--labels", "tags", *times, "-o", "m")
     assert code == 0, errors
     assert run("annotate", "m", "t.csv", "-o", "o.csv", "--audacity", "labels")[0] == 0
     assert sorted(each.name for each in (tmp_path / "labels").iterdir()) == [

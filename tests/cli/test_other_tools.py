@@ -140,7 +140,14 @@ def test_every_format_is_converted_by_the_command(tmp_path, run, name):
         (("fit", "e.csv", "--tags", "x.json", "-o", "new"), "--tags is for files of other tool"),
         (("data", "convert", "e.csv", "new.csv", "--annotation-column", "x"),
          "--annotation-column is for files of other tools: use --from, too."),
-        (("fit", "e.csv", "--from", "birdnet-embeddings", "-o", "new"), "has no labels"),
+        (("fit", "e.csv", "--from", "birdnet-embeddings", "-o", "new"), "has no labels: name the "
+         "column that holds those of the bag, one column per label, a second table with columns "
+         "bag and label, or --tags."),
+        (("fit", "e.csv", "--from", "birdnet-embeddings", "--confidence", "2", "-o", "new"),
+         "--confidence must lie between 0 and 1, not 2.0."),
+        (("data", "convert", "--from", "coco", "x.json", "new.csv"), "x.json looks like xeno"),
+        (("data", "convert", "--from", "hoplite", "r.txt", "new.csv"), "r.txt looks like raven"),
+        (("data", "convert", "--from", "birdset", "e.csv", "new.csv"), "use --from birdnet-embed"),
         (("fit", "e.csv", "--from", "birdnet-embeddings", "--tags", "x.json", "-o", "new"),
          "x.json has no tags for any of the 2 bags"),
         (("data", "convert", "--from", "sparrow", "e.csv", "new.csv"), "no format 'sparrow'"),

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from unbag._files import check
+from unbag._files import check, suffix_of
 from unbag.annotations import class_names, known_labels, texts
 from unbag.io import BagTable
 from unbag.labels import LabelSets
@@ -113,6 +113,10 @@ def report(
 
     fitted, header, data, labels = load_and_read(
         model, table, given, output, use_labels=not ignore_labels
+    )
+    check(
+        suffix_of(output) in (".html", ".htm"),
+        f"{output} must end in .html, the format that is written.",
     )
     column = data.roles.media
     suspicious = find_suspicious(fitted, data, labels) if check_bag_labels else None

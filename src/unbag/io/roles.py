@@ -163,9 +163,9 @@ class Roles:
         for role, column in self.columns():
             other = role_of.get(column)
             check(other != role, f"Column {column!r} is named twice for {role}: name it once.")
-            check(
-                other is None, f"Column {column!r} cannot be both {other} and {role}: choose one."
-            )
+            # A bag is often one recording, and named by its file.
+            is_free = other is None or (other, role) == ("bag", "media")
+            check(is_free, f"Column {column!r} cannot be both {other} and {role}: choose one.")
             role_of[column] = role
 
     @classmethod
@@ -348,7 +348,7 @@ class Roles:
         if need_labels and not any(getattr(given, source) for source in LABEL_SOURCES):
             raise DataError(
                 f"{path} has no labels: name the column that holds those of the bag, one column "
-                "per label, or a second table with columns bag and label. Its columns are "
+                "per label, a second table with columns bag and label, or --tags. Its columns are "
                 f"{listed(columns)}."
             )
         if given.embedding is not None:

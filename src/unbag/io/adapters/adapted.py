@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from unbag._files import PathLike, check_rows
+from unbag._files import PathLike, check, check_rows
 from unbag.io.arrow import ArrowFile
 from unbag.io.reading import Source
 
@@ -27,6 +27,12 @@ class Choices:
 
     confidence: float = 0.0
     label_column: str | None = None
+
+    def __post_init__(self) -> None:
+        check(
+            0 <= self.confidence <= 1,
+            f"--confidence must lie between 0 and 1, not {self.confidence}.",
+        )
 
 
 def nth_row(row: int) -> str:
