@@ -1,9 +1,12 @@
 """``unbag reproduce``: pages of results, and cells made anew."""
 
+import json
 from pathlib import Path
 from shutil import copytree
 
 import pytest
+
+from unbag.experiments import reproduce
 
 COMMITTED = Path(__file__).parents[2] / "docs" / "results"
 
@@ -62,3 +65,19 @@ def test_the_page_of_committed_results_and_the_readme(run, tmp_path, monkeypatch
     assert "docs/reproduction.md" in errors
     assert "| MLR |" in readme.read_text()
     assert (tmp_path / "docs" / "reproduction.md").exists()
+
+
+def test_finished_work_is_done_anew_and_compared(run, tmp_path, monkeypatch):
+    reproduce("stability", level="quick", out=tmp_path)
+    command = ("reproduce", "stability", "--confirm", "2", "-o", tmp_path)
+    code, printed, _ = run(*command, "--json")
+    assert code == 0
+    assert json.loads(printed)["stability"]["same_digits"] == 2
+    code, _, messages = run(*command)
+    assert code == 0
+    assert "of 2 units of work done anew, 2 gave the same digits" in messages
+    monkeypatch.setattr("unbag.experiments.confirm.do", lambda unit: {"surprise": 1.0})
+    code, _, messages = run(*command)
+    assert code == 1
+    assert "surprise was None, and is 1.0" in " ".join(messages.split())
+    assert "studies.stability" in messages

@@ -53,8 +53,8 @@ def reproduce(
     output: Annotated[
         Path | None,
         o.written(
-            "Folder for results; a stopped run goes on there. By default 'results', and for 'page' "
-            "and 'cell' 'docs/results'."
+            "Folder for results; a stopped run goes on there. By default 'results', and for "
+            "'page', 'cell' and --confirm 'docs/results'."
         ),
     ] = None,
     page: Annotated[
@@ -66,6 +66,15 @@ def reproduce(
     tables: Annotated[
         bool, typer.Option("--tables", help="Do no work: make tables of what is done so far.")
     ] = False,
+    confirm: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Do so many finished units of work anew, drawn at random, and compare the "
+            "results; nothing else is done.",
+            show_default=False,
+        ),
+    ] = 0,
     as_json: o.Json = False,
 ) -> None:
     """Make a table or figure of the paper, or one of ours, beside the published figures.
@@ -92,6 +101,9 @@ def reproduce(
         return
     if name not in (*known, "all"):
         raise typer.BadParameter(f"there is no experiment {name!r}; there are {', '.join(known)}")
+    if confirm:
+        confirm_results(name, confirm, output, seed)
+        return
     level, folder, made = level_of(quick, full), output or Path("results"), {}
     for each in known if name == "all" else [name]:
         with how_to_continue(folder):
@@ -109,7 +121,8 @@ def reproduce(
 
 def write_results_page(folder: Path | None, page: Path | None) -> None:
     """Write a page of results; of the committed ones, the README's table in this folder too."""
-    from unbag.experiments.page import write_page, write_readme
+    from unbag.experiments.page import write_page
+    from unbag.experiments.readme import write_readme
     from unbag.experiments.reproduce import COMMITTED, PAGE
 
     names = write_page(folder or COMMITTED, page or PAGE)
@@ -139,6 +152,36 @@ def remake_cell(cell: list[str], folder: Path | None) -> None:
         print_table(" ".join(cell), ["", "recorded", "now", "difference"], rows)
     if not all(each.agrees for each in made):
         messages.say(f"They differ by more than the rounding of the tables, {ROUNDING:g}.")
+        raise typer.Exit(1)
+
+
+def confirm_results(name: str, n_units: int, folder: Path | None, seed: int) -> None:
+    """Do some finished work of an experiment, or of all, anew; fail where results differ."""
+    from unbag.experiments import STUDIES
+    from unbag.experiments.confirm import confirm
+    from unbag.experiments.reproduce import ABOUT, COMMITTED
+
+    out, found = folder or COMMITTED, {}
+    for each in STUDIES if name == "all" else [name]:
+        if name == "all" and not (out / each / ABOUT).exists():
+            continue
+        found[each] = confirm(
+            each,
+            n_units,
+            out=out,
+            seed=seed,
+            console=None if messages.as_json else messages.console,
+        )
+        counts = found[each].describe()
+        messages.say(
+            f"{each}: of {counts['units']} units of work done anew, {counts['same_digits']} gave "
+            f"the same digits, {counts['same_as_printed']} the same as printed."
+        )
+    messages.result({each: made.describe() for each, made in found.items()})
+    visible = [change for made in found.values() for change in made.changes if change.is_visible]
+    for change in visible:
+        messages.say(f"{change.unit}: {change.entry} was {change.recorded}, and is {change.now}.")
+    if visible:
         raise typer.Exit(1)
 
 

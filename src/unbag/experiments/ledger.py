@@ -10,7 +10,7 @@ it is made anew.
 import gzip
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -48,10 +48,21 @@ class Ledger:
         Its ledger is in the folder of this name, made when the ledger is first written to.
     use_stale : bool
         Whether what other sources made counts as done.
+    read : callable, optional
+        Reads a folder as `read_records` does, which is the default; who opens many ledgers of one
+        folder of results may remember what it gave.
     """
 
-    def __init__(self, out: str | os.PathLike[str], experiment: str, *, use_stale: bool = True):
+    def __init__(
+        self,
+        out: str | os.PathLike[str],
+        experiment: str,
+        *,
+        use_stale: bool = True,
+        read: Callable[[Path], dict[str, Values]] | None = None,
+    ):
         self.folder: Path = Path(out) / experiment
+        self.read: Callable[[Path], dict[str, Values]] = read or read_records
         self.use_stale: bool = use_stale
         self._records: dict[str, Values] = {}
         # Its own records last: they may have been made anew.
@@ -61,7 +72,7 @@ class Ledger:
     def _read(self, folder: Path) -> None:
         self._records |= {
             key: record
-            for key, record in read_records(folder).items()
+            for key, record in self.read(folder).items()
             if self.use_stale or not is_stale(record)
         }
 
@@ -71,10 +82,14 @@ class Ledger:
     def __getitem__(self, unit: Unit) -> Values:
         return self._records[unit.key]["result"]
 
+    def is_stale(self, unit: Unit) -> bool:
+        """Return whether other sources than these have done a unit."""
+        return is_stale(self._records[unit.key])
+
     def note_on_stale(self, units: Iterable[Unit]) -> str:
         """Return a note on how many of these units other sources have done; empty if none."""
         done = [unit for unit in units if unit in self]
-        n_stale = sum(is_stale(self._records[unit.key]) for unit in done)
+        n_stale = sum(map(self.is_stale, done))
         if not n_stale:
             return ""
         return (

@@ -19,6 +19,7 @@ from unbag._files import make_folder, write_text
 from .comparison import measured
 from .figures import Figure
 from .ledger import Ledger
+from .machine import describe_machine
 from .plan import LEVELS, Plan, available
 from .runner import check_process_count, do, run
 from .studies import STUDIES, find_study
@@ -26,8 +27,9 @@ from .tables import Table, read_csv
 from .unit import Values
 
 PACKAGES = ("unbag", "numpy", "scipy", "scikit-learn", "numba")
-#: The file beside the results that says how they were made.
+#: The file beside the results that says how they were made, and its entry on work done anew.
 ABOUT = "about.json"
+CONFIRMED = "confirmed"
 #: Where the repository keeps results, and the page that shows them.
 COMMITTED = Path("docs/results")
 PAGE = Path("docs/reproduction.md")
@@ -115,7 +117,12 @@ def write(results: Sequence[Table | Figure], folder: Path, plan: Plan) -> None:
         "tables": [each.name for each in results if not isinstance(each, Figure)],
         "python": platform.python_version(),
         **{package: version(package) for package in PACKAGES},
+        "machine": describe_machine(),
     }  # fmt: skip
+    if (folder / ABOUT).exists():
+        before, kept = read_plan(folder)
+        if before == plan and CONFIRMED in kept:
+            about[CONFIRMED] = kept[CONFIRMED]
     write_text(folder / ABOUT, json.dumps(about, indent=2) + "\n")
 
 

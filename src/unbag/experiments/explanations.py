@@ -1,0 +1,218 @@
+"""Why a figure is not the paper's: what other rows, draws and settings of the same experiments say.
+
+``explanations.toml`` has what no table or ledger can say by itself.
+"""
+
+import math
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from .comparison import HIGHER_IS_BETTER, are_done, measured
+from .methods import METHODS, MORE_STEPS
+from .published import published
+from .recorded import Recorded
+from .reproduce import read_plan
+from .studies import find_study
+from .unit import Values
+
+#: So many points are near: for what has nothing to tune, and for all else.
+NEAR, NEAR_TUNED = 1.5, 2.0
+NOT_TUNED = tuple(METHODS[name].title for name in ("mlr", "slr", "dummy"))
+#: Rows that take more steps than published, by the row whose steps they take further.
+LONGER = {
+    METHODS[name].title: [METHODS[f"{name}-{more}"].title for more in MORE_STEPS]
+    for name in ("mlr", "slr")
+}
+#: Points of Hamming loss by which settings are as good as tied.
+TIED = 0.5
+N_FOLDS: int = published()["protocol"]["folds"]
+UNEXPLAINED = "unexplained"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A figure of a table that stands beside one of the paper.
+
+    Parameters
+    ----------
+    study, table : str
+    record : dict
+        Of the table, with ``published`` and ``difference``.
+    """
+
+    study: str
+    table: str
+    record: Values
+
+    @property
+    def row(self) -> str:
+        """Its method, or the line of its curve."""
+        return self.record.get("method") or self.record.get("line", "")
+
+    @property
+    def measure(self) -> str:
+        """What it measures, as results name it."""
+        return self.record["measure"].replace(" ", "_")
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What it is: without settings to choose, the same in all tables of an experiment."""
+        figures = (self.record[key] for key in ("data", "measure", "ours", "published"))
+        return (self.study, self.row, *figures)
+
+    @property
+    def is_near(self) -> bool:
+        """Whether it is as near to the paper's as its kind should be."""
+        return abs(self.record["difference"]) <= (NEAR if self.row in NOT_TUNED else NEAR_TUNED)
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A setting that was tried: by what it is chosen, and what it reaches, on the tuning folds."""
+
+    setting: Values
+    score: float
+    reached: float
+
+
+@cache
+def known_explanations() -> Values:
+    """Read what is known beyond the tables: ``explanation``, ``narrower`` and ``same``."""
+    text = (files("unbag.experiments") / "explanations.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+def settings_tried(recorded: Recorded, cell: Cell) -> list[Tried]:
+    """Return the settings that a method was tuned over, as far as the ledger has all of them."""
+    comparison = find_study(cell.study).comparison
+    if comparison is None or "tuned_by" not in cell.record:
+        return []
+    plan, _ = read_plan(recorded.out / cell.study)
+    ledger = recorded.ledger(cell.study)
+    (method,) = (name for name, each in comparison.methods.items() if each.title == cell.row)
+    by = "hamming_loss" if cell.record["tuned_by"] == "Hamming loss" else cell.measure
+    found = []
+    for setting in comparison.methods[method].grids[plan.level]:
+        units = comparison.tuning_units(plan, cell.record["data"], method, setting)
+        if not are_done(ledger, units):
+            return []
+        score, reached = (
+            float(measured(ledger, units, each).mean()) for each in (by, cell.measure)
+        )
+        found.append(Tried(setting, score if HIGHER_IS_BETTER[by] else -score, reached))
+    return found
+
+
+def more_steps(recorded: Recorded, cell: Cell) -> str:
+    """Say that more steps than 50 come near the paper, where they do."""
+    asked = {key: cell.record[key] for key in ("data", "measure")}
+    for title in LONGER.get(cell.row, []):
+        place = {"study": cell.study, "table": cell.table, "method": title}
+        for other in recorded.find({**place, **asked}):
+            if abs(other["difference"]) <= NEAR:
+                return f"50 steps are few: {title}, reaches {other['ours']:.1f}"
+    return ""
+
+
+def other_draws(recorded: Recorded, cell: Cell) -> str:
+    """Say that means of single draws of the letters lie as far apart, where they do."""
+    apart = cell.record.get("draw_std")
+    if apart is None or abs(cell.record["difference"]) > 2 * apart:
+        return ""
+    return f"within two deviations ({apart:.1f} each) of the means of single draws of letters"
+
+
+def narrower_grid(recorded: Recorded, cell: Cell) -> str:
+    """Say that some of our settings, taken alone, come near the paper, where they do."""
+    entries = [each for each in known_explanations()["narrower"] if each["method"] == cell.row]
+    tried = settings_tried(recorded, cell) if entries else []
+    for entry in entries:
+        kept = [each for each in tried if is_kept(each.setting, entry["keep"])]
+        if not kept:
+            continue
+        reached = max(kept, key=lambda each: each.score).reached
+        if abs(reached - cell.record["published"]) <= NEAR_TUNED:
+            return f"{entry['why']}: that alone ({len(kept)} settings) reaches {reached:.1f}"
+    return ""
+
+
+def is_kept(setting: Values, keep: Values) -> bool:
+    """Return whether a setting has one of the values that an entry keeps.
+
+    Examples
+    --------
+    >>> is_kept({"alpha": 10.0**-9}, {"alpha": [1e-9, 1e-8]})
+    True
+    """
+
+    def same(one: Any, other: Any) -> bool:
+        return math.isclose(one, other) if isinstance(other, float) else one == other
+
+    return all(any(same(setting.get(key), each) for each in of) for key, of in keep.items())
+
+
+def other_folds(recorded: Recorded, cell: Cell) -> str:
+    """Say that means over other ten folds may lie as far apart, where they may."""
+    ours, theirs = (cell.record.get(key) for key in ("std", "published_std"))
+    if ours is None or theirs is None:
+        return ""
+    apart = math.hypot(ours, theirs) / math.sqrt(N_FOLDS)
+    if abs(cell.record["difference"]) > 2 * apart:
+        return ""
+    return f"within two standard errors ({apart:.1f} each) of means over unknown folds"
+
+
+def near_ties(recorded: Recorded, cell: Cell) -> str:
+    """Say that settings as good by Hamming loss span the paper's figure, where they do."""
+    if cell.record.get("tuned_by") != "Hamming loss" or cell.measure == "hamming_loss":
+        return ""
+    tried = settings_tried(recorded, cell)
+    best = max((each.score for each in tried), default=0.0)
+    tied = [each.reached for each in tried if each.score >= best - TIED]
+    if len(tied) < 2 or not min(tied) <= cell.record["published"] <= max(tied):
+        return ""
+    return (
+        f"chosen among near ties: {len(tied)} settings within {TIED:g} points of the best Hamming "
+        f"loss reach {min(tied):.1f} to {max(tied):.1f}"
+    )
+
+
+def from_the_file(recorded: Recorded, cell: Cell) -> str:
+    """Look up what is known of a difference; the first entry that fits counts."""
+    asked = {
+        "study": cell.study, "table": cell.table, "data": cell.record["data"], "method": cell.row,
+        "measure": cell.measure,
+    }  # fmt: skip
+    for entry in known_explanations()["explanation"]:
+        if all(fnmatchcase(value, entry.get(key, "*")) for key, value in asked.items()):
+            sign = {"above": 1, "below": -1}.get(entry.get("sign", ""), 0)
+            if sign * cell.record["difference"] >= 0:
+                return entry["why"]
+    return ""
+
+
+#: What explains differences, experiments first, words last.
+RULES: dict[str, Callable[[Recorded, Cell], str]] = {
+    "more steps": more_steps,
+    "draws of letters": other_draws,
+    "other settings": narrower_grid,
+    "ties among settings": near_ties,
+    "other folds": other_folds,
+    "what is known": from_the_file,
+}
+
+
+def explain(recorded: Recorded, cell: Cell) -> tuple[str, str]:
+    """Return by what a difference is explained, one of `RULES`, and why it is there.
+
+    Where nothing explains it, both are `UNEXPLAINED`, the second maybe with more words.
+    """
+    for title, rule in RULES.items():
+        if why := rule(recorded, cell):
+            return (UNEXPLAINED if why.startswith(UNEXPLAINED) else title), why
+    return UNEXPLAINED, UNEXPLAINED

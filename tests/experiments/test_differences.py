@@ -1,0 +1,168 @@
+"""Figures that are not the paper's: found, explained, judged."""
+
+import pytest
+
+from made_results import figure, make_results
+from unbag.experiments import Ledger, Plan, find_study
+from unbag.experiments.claims import judge_all
+from unbag.experiments.differences import all_differences, differences_section, same_section
+from unbag.experiments.explanations import UNEXPLAINED, known_explanations
+from unbag.experiments.recorded import Recorded
+from unbag.experiments.studies import STUDIES
+from unbag.experiments.verdicts import IN_PART, ITEMS, NOT, REPRODUCED, judge_item, verdicts_section
+
+
+def differences_of(out, *records, **tables):
+    make_results(out, "inductive", inductive_accuracy=list(records), **tables)
+    return all_differences(Recorded(out))
+
+
+@pytest.mark.parametrize(
+    ("method", "ours", "n_found"),
+    [("SIM", 51.9, 0), ("SIM", 52.1, 1), ("SIM", 47.9, 1), ("MLR", 51.4, 0), ("MLR", 51.6, 1)],
+)
+def test_what_is_not_near_is_found(tmp_path, method, ours, n_found):
+    assert len(differences_of(tmp_path, figure(method, ours, 50.0))) == n_found
+
+
+@pytest.mark.parametrize(
+    ("record", "kind", "words"),
+    [
+        (figure("MLR", 47.0, 50.0), "more steps", "MLR, 200 steps, reaches 49.5"),
+        (figure("SIM", 47.0, 50.0, draw_std=1.6), "draws of letters", "(1.6 each)"),
+        (figure("SIM", 47.0, 50.0, draw_std=1.4), UNEXPLAINED, UNEXPLAINED),
+        (figure("SIM", 47.0, 50.0, std=4.0, published_std=3.0), "other folds", "(1.6 each)"),
+        (figure("SIM", 46.0, 50.0, std=4.0, published_std=3.0), UNEXPLAINED, UNEXPLAINED),
+    ],
+)
+def test_tables_explain_by_themselves(tmp_path, record, kind, words):
+    more = figure("MLR, 200 steps", 49.5, 50.0)
+    (found,) = differences_of(tmp_path, record, more)
+    assert found.explained_by == kind
+    assert words in found.why
+
+
+def test_more_steps_that_are_not_near_explain_nothing(tmp_path):
+    (found,) = differences_of(
+        tmp_path, figure("MLR", 47.0, 50.0), figure("MLR, L-BFGS to the end", 48.4, 50.0)
+    )
+    assert found.explained_by == UNEXPLAINED
+
+
+def with_ledger(out, scores):
+    """A ledger of SIM on MSRC v2 in which each alpha has one accuracy and Hamming loss."""
+    plan, comparison = Plan(("msrcv2",)), find_study("inductive").comparison
+    ledger = Ledger(out, "inductive")
+    with ledger.writing():
+        for setting in comparison.methods["sim"].grids["standard"]:
+            accuracy, loss = scores(setting["alpha"])
+            for draws in comparison.tuning_units(plan, "msrcv2", "sim", setting):
+                for unit in draws:
+                    ledger.add(unit, {"inductive_accuracy": accuracy, "hamming_loss": loss})
+
+
+def test_settings_beyond_the_published_grid_explain(tmp_path):
+    with_ledger(tmp_path, lambda alpha: (56.0 if alpha > 1e-3 else 51.0, 10.0))
+    (found,) = differences_of(tmp_path, figure("SIM", 56.0, 50.0, tuned_by="instance accuracy"))
+    assert found.explained_by == "other settings"
+    assert found.why.endswith("(6 settings) reaches 51.0")
+
+
+def test_near_ties_explain_what_was_tuned_by_another_measure(tmp_path):
+    with_ledger(
+        tmp_path, lambda alpha: (56.0 if alpha > 1e-5 else 48.0, 10.0 if alpha > 1e-5 else 10.4)
+    )
+    make_results(
+        tmp_path, "inductive",
+        inductive_hamming=[figure("SIM", 56.0, 51.0, tuned_by="Hamming loss")],
+    )  # fmt: skip
+    (found,) = all_differences(Recorded(tmp_path))
+    assert found.explained_by == "ties among settings"
+    assert "reach 48.0 to 56.0" in found.why
+
+
+def test_words_are_the_last_resort_and_may_say_that_nothing_is_known(tmp_path):
+    record = figure("MIMLNN", 40.0, 50.0, data="letter-frost", measure="average_precision")
+    make_results(tmp_path, "bag-level", bag_level_measure=[record])
+    (found,) = all_differences(Recorded(tmp_path))
+    assert found.explained_by == UNEXPLAINED
+    assert found.why.startswith("unexplained: ")
+
+
+def test_the_same_figure_in_two_tables_is_listed_once(tmp_path):
+    record = figure("MLR", 47.0, 50.0)
+    assert len(differences_of(tmp_path, record, inductive_hamming=[record])) == 1
+
+
+def test_the_list_counts_by_what_explains(tmp_path):
+    text = differences_section(
+        differences_of(
+            tmp_path, figure("SIM", 47.0, 50.0), figure("MIMLfast", 44.0, 50.0, draw_std=4)
+        )
+    )
+    assert "2; 1 by draws of letters, 1 unexplained." in text
+    assert "| [inductive-accuracy](#inductive) | msrcv2 | SIM | inductive accuracy | 47.0 |" in text
+
+
+def test_known_explanations_are_of_experiments_and_methods_that_there_are():
+    known = known_explanations()
+    methods = {m.title for m in find_study("bag-level").comparison.methods.values()}
+    assert {each["method"] for each in known["narrower"]} <= methods
+    assert {each.get("study", "inductive") for each in known["explanation"]} <= set(STUDIES)
+    assert {of["study"] for each in known["same"] for of in each["of"]} <= set(STUDIES)
+
+
+def test_one_thing_of_several_experiments_has_its_figures_side_by_side(tmp_path):
+    make_results(tmp_path, "kernel", kernel=[figure("MLR", 65.7, data="letter-carroll")])
+    assert same_section(Recorded(tmp_path)) == ""
+    curve = {"data": "letter-carroll", "line": "K-MLR", "percent": 100, "ours": 73.6}
+    make_results(tmp_path, "dictionary", dictionary_accuracy=[curve])
+    text = same_section(Recorded(tmp_path))
+    assert "all draws of letters | 65.7 |" in text
+    assert "one draw of letters | 73.6 |" in text
+
+
+def item(title):
+    return next(each for each in ITEMS if each.title == title)
+
+
+@pytest.mark.parametrize(
+    ("records", "verdict", "words"),
+    [
+        ([figure("MLR", 50.5, 50.0), figure("SIM", 49.0, 48.0)], REPRODUCED, "2 of 2 cells within"),
+        ([figure("MLR", 48.0, 50.0), figure("SIM", 49.0, 48.0)], IN_PART, "in 0 of 1 comparisons"),
+        ([figure("MLR", 40.0, 50.0), figure("SIM", 40.0, 48.0)], NOT, "-10.0 (MLR, msrcv2)"),
+    ],
+)
+def test_a_table_is_judged_by_its_cells(tmp_path, records, verdict, words):
+    differences = differences_of(tmp_path, *records)
+    found = judge_item(item("Table 3"), Recorded(tmp_path), [], differences)
+    assert found.verdict == verdict
+    assert words in found.why
+    assert "1 of 7 data sets" in found.why
+
+
+def test_counts_must_come_out_as_printed(tmp_path):
+    right = {"data": "msrcv2", "quantity": "bags", "ours": 591, "published": 591, "difference": 0}
+    make_results(tmp_path, "datasets", datasets=[right, {**right, "difference": 1}])
+    found = judge_item(item("Table 2"), Recorded(tmp_path), [], [])
+    assert (found.verdict, found.why) == (IN_PART, "1 of 2 figures as printed; 1 of 6 data sets.")
+
+
+def test_pictures_are_judged_by_what_the_text_reads_from_them(tmp_path):
+    curve = [
+        {"data": "letter-carroll", "line": "K-MLR", "percent": percent, "ours": ours}
+        for percent, ours in ((50, 70.0), (100, 71.0))
+    ]
+    make_results(tmp_path, "dictionary", dictionary_accuracy=curve)
+    recorded = Recorded(tmp_path)
+    found = judge_item(item("Figure 12"), recorded, judge_all(recorded), [])
+    assert found.verdict == REPRODUCED
+    assert "Of 1 readings" in found.why
+
+
+def test_verdicts_of_nothing(tmp_path):
+    recorded = Recorded(tmp_path)
+    text = verdicts_section(recorded, judge_all(recorded), [])
+    assert "| [Table 3](#inductive) | not made yet |" in text
+    assert "| [Figure 9](#training-size) | cannot be checked |" in text
