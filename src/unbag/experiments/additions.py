@@ -115,6 +115,12 @@ def row_units(plan: Plan, ledger: Results, name: str, row: str) -> list[list[Uni
     return [[unit for case in draws for unit in fits(case)] for draws in cases(plan, name)]
 
 
+def shows_network(row: str) -> bool:
+    """Return whether a row of a table is of a network."""
+    chosen_as, _ = TOLD.get(row, (row, None))
+    return row not in AS_PUBLISHED and is_network((VARIANTS | LOSSES)[chosen_as].model)
+
+
 def is_made(plan: Plan, ledger: Results, name: str, row: str) -> bool:
     """Return whether all fits of a row are done on a data set."""
     return all(

@@ -39,9 +39,10 @@ from unbag.experiments.additions import (
     made,
     row_units,
     scores,
+    shows_network,
     units,
 )
-from unbag.experiments.nested import N_INNER, is_network
+from unbag.experiments.nested import N_INNER
 from unbag.experiments.rivals import RIVALS
 from unbag.experiments.statistics import (
     UNTESTED,
@@ -80,15 +81,15 @@ def accuracy_table(plan: Plan, ledger: Results) -> Table:
                 "best_published": best, "difference": difference(float(values.mean()), best),
             }
         )  # fmt: skip
-    gaps = {
+    shortfalls = {
         of: [
             f"{name} {(found[row, name] - found[of, name]).mean():.1f}"
             for name in plan.data
-            if (row, name) in found
+            if {(row, name), (of, name)} <= found.keys()
         ]
         for row, (of, _) in TOLD.items()
     }
-    short = "; ".join(f"{of}: {', '.join(each)}" for of, each in gaps.items() if each)
+    short = "; ".join(f"{of}: {', '.join(each)}" for of, each in shortfalls.items() if each)
     return comparison_table(
         "beyond-accuracy",
         "Instance accuracy (%), bag labels not known: what each addition does",
@@ -118,8 +119,8 @@ def network_notes(plan: Plan, ledger: Results) -> list[str]:
         units = [unit for fold in row_units(plan, ledger, name, NETWORK) for unit in fold]
         devices |= {ledger[unit]["device"] for unit in units}
         share = {
-            words: np.mean([unit.setting[entry] == value for unit in units])
-            for words, entry, value in (
+            word: np.mean([unit.setting[entry] == value for unit in units])
+            for word, entry, value in (
                 ("encoded", "encoding", "quantile"), ("distilled", "distill", 1),
             )
         }  # fmt: skip
@@ -134,20 +135,21 @@ def network_notes(plan: Plan, ledger: Results) -> list[str]:
 
 def notes_on_gaps(plan: Plan, ledger: Results) -> list[str]:
     """Say which rows are left out, and why."""
-    gaps: dict[bool, list[str]] = {False: [], True: []}
-    for row in (*ROWS, *LOSSES):
-        done = made(plan, ledger, row)
-        if len(done) < len(plan.data):
-            left_out = [name for name in plan.data if name not in done]
-            variant = (VARIANTS | LOSSES).get(TOLD.get(row, (row,))[0])
-            gaps[variant is not None and is_network(variant.model)].append(
-                f"{row} on {', '.join(left_out)}" if done else row
-            )
-    reasons = {
-        False: "Not finished, and so left out",
-        True: "Not fitted, which needs PyTorch (`pip install 'unbag[torch]'`)",
+
+    def left_out(row):
+        names = [name for name in plan.data if not is_made(plan, ledger, name, row)]
+        if len(names) == len(plan.data):
+            return [row]
+        return [f"{row} on {', '.join(names)}"] if names else []
+
+    rows = [*ROWS, *LOSSES]
+    networks = [row for row in rows if shows_network(row)]
+    notes = {
+        "Not finished, and so left out": [row for row in rows if row not in networks],
+        "Not fitted, which needs PyTorch (`pip install 'unbag[torch]'`)": networks,
     }
-    return [f"{reasons[key]}: {'; '.join(rows)}." for key, rows in gaps.items() if rows]
+    listed = {note: [each for row in of for each in left_out(row)] for note, of in notes.items()}
+    return [f"{note}: {'; '.join(gaps)}." for note, gaps in listed.items() if gaps]
 
 
 def judged_cell(record: Values) -> str:
