@@ -225,12 +225,15 @@ def test_a_full_gpu_is_explained(colours, device, monkeypatch):
     def full(*_):
         raise torch.cuda.OutOfMemoryError("CUDA out of memory.")
 
+    bags, y = colours
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (1.5e9, 8e9))
     for name in ("union", "feature_moments"):
         with monkeypatch.context() as patch:
             patch.setattr(parts, name, full)
             with pytest.raises(MemoryError, match=r"features of 120 bags .* 8.0 GB 1.5 are free"):
                 fitted(*colours, "cuda")
+            with pytest.raises(MemoryError, match=r"in float32, .* are free\. Fit to fewer bags"):
+                fitted(Bags(bags.X.astype(np.float32), bags.offsets), y, "cuda")
 
 
 def test_the_model_is_an_ordinary_one(colours, device, tmp_path):

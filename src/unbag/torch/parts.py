@@ -341,11 +341,12 @@ class DeviceTraining(Training):
             yield
         except torch.cuda.OutOfMemoryError as error:
             free, total = (each / 1e9 for each in torch.cuda.mem_get_info(self.device))
+            smaller = "" if bags.dtype == np.float32 else "Give features in float32. "
             raise MemoryError(
                 f"The features of {len(bags):,} bags take {bags.X.nbytes / 1e9:.1f} GB in "
                 f"{bags.dtype}, and with what a fit needs besides they do not fit on "
-                f"{self.device}, of whose {total:.1f} GB {free:.1f} are free. Give features in "
-                'float32, fit to fewer bags, or fit by device="cpu".'
+                f"{self.device}, of whose {total:.1f} GB {free:.1f} are free. {smaller}Fit to "
+                'fewer bags, or by device="cpu".'
             ) from error
 
     def _ask(self, question, parts):
