@@ -132,9 +132,12 @@ def crowded(rng):
     return Bags(X, [0, size, 2 * size, 2 * size + 1, 2 * size + 2], ids=list("abcd")), y
 
 
-def test_intractable_bags_are_named_or_relaxed(crowded, device, monkeypatch):
+@pytest.mark.parametrize("n_known", [0, 3])
+def test_intractable_bags_are_named_or_relaxed(n_known, crowded, device, monkeypatch):
     bags, y = crowded
-    problem = UnionProblem(bags.offsets, y)
+    known = np.full(bags.n_instances, -1)
+    known[:n_known] = np.arange(n_known)
+    problem = UnionProblem(bags.offsets, y, known)
     part = parts.DevicePart(bags, problem, np.arange(4), None, device)
 
     def refuse(scores, offsets, targets, *_):

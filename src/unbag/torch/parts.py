@@ -212,11 +212,14 @@ class DevicePart:
         weights = self._tensor(W)
         for block in self.blocks:
             labels = np.zeros(block.problem.y.shape, dtype=bool)
-            offsets = block.problem.offsets
+            offsets, known = block.problem.offsets, block.problem.instance_labels
             for b in np.flatnonzero(np.isin(block.bags, list(bags))).tolist():
                 own = slice(b, b + 1)
                 rows = slice(int(offsets[b]), int(offsets[b + 1]))
-                alone = UnionProblem(np.array([0, rows.stop - rows.start]), block.problem.y[own])
+                pinned = None if known is None else known[rows]
+                alone = UnionProblem(
+                    offsets_of(np.diff(offsets[b : b + 2])), block.problem.y[own], pinned
+                )
                 log_prior, _ = log_softmax(logits(block.X[rows], weights).double().cpu().numpy())
                 labels[own] = surest_labels(alone, log_prior, [0])
                 relaxed[int(block.bags[b])] = labels[b].nonzero()[0]
