@@ -132,9 +132,12 @@ def crowded(rng):
     return Bags(X, [0, size, 2 * size, 2 * size + 1, 2 * size + 2], ids=list("abcd")), y
 
 
-def test_intractable_bags_are_named_or_relaxed(crowded, device, monkeypatch):
+@pytest.mark.parametrize("n_known", [0, 3])
+def test_intractable_bags_are_named_or_relaxed(n_known, crowded, device, monkeypatch):
     bags, y = crowded
-    problem = UnionProblem(bags.offsets, y)
+    known = np.full(bags.n_instances, -1)
+    known[:n_known] = np.arange(n_known)
+    problem = UnionProblem(bags.offsets, y, known)
     part = parts.DevicePart(bags, problem, np.arange(4), None, device)
 
     def refuse(scores, offsets, targets, *_):
@@ -225,12 +228,15 @@ def test_a_full_gpu_is_explained(colours, device, monkeypatch):
     def full(*_):
         raise torch.cuda.OutOfMemoryError("CUDA out of memory.")
 
+    bags, y = colours
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (1.5e9, 8e9))
     for name in ("union", "feature_moments"):
         with monkeypatch.context() as patch:
             patch.setattr(parts, name, full)
             with pytest.raises(MemoryError, match=r"features of 120 bags .* 8.0 GB 1.5 are free"):
                 fitted(*colours, "cuda")
+            with pytest.raises(MemoryError, match=r"in float32, .* are free\. Fit to fewer bags"):
+                fitted(Bags(bags.X.astype(np.float32), bags.offsets), y, "cuda")
 
 
 def test_the_model_is_an_ordinary_one(colours, device, tmp_path):

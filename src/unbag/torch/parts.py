@@ -212,11 +212,14 @@ class DevicePart:
         weights = self._tensor(W)
         for block in self.blocks:
             labels = np.zeros(block.problem.y.shape, dtype=bool)
-            offsets = block.problem.offsets
+            offsets, known = block.problem.offsets, block.problem.instance_labels
             for b in np.flatnonzero(np.isin(block.bags, list(bags))).tolist():
                 own = slice(b, b + 1)
                 rows = slice(int(offsets[b]), int(offsets[b + 1]))
-                alone = UnionProblem(np.array([0, rows.stop - rows.start]), block.problem.y[own])
+                pinned = None if known is None else known[rows]
+                alone = UnionProblem(
+                    offsets_of(np.diff(offsets[b : b + 2])), block.problem.y[own], pinned
+                )
                 log_prior, _ = log_softmax(logits(block.X[rows], weights).double().cpu().numpy())
                 labels[own] = surest_labels(alone, log_prior, [0])
                 relaxed[int(block.bags[b])] = labels[b].nonzero()[0]
@@ -341,11 +344,12 @@ class DeviceTraining(Training):
             yield
         except torch.cuda.OutOfMemoryError as error:
             free, total = (each / 1e9 for each in torch.cuda.mem_get_info(self.device))
+            smaller = "" if bags.dtype == np.float32 else "Give features in float32. "
             raise MemoryError(
                 f"The features of {len(bags):,} bags take {bags.X.nbytes / 1e9:.1f} GB in "
                 f"{bags.dtype}, and with what a fit needs besides they do not fit on "
-                f"{self.device}, of whose {total:.1f} GB {free:.1f} are free. Give features in "
-                'float32, fit to fewer bags, or fit by device="cpu".'
+                f"{self.device}, of whose {total:.1f} GB {free:.1f} are free. {smaller}Fit to "
+                'fewer bags, or by device="cpu".'
             ) from error
 
     def _ask(self, question, parts):
