@@ -4,7 +4,7 @@ Each is tuned on the test folds, after the fact, as the paper does, which flatte
 settings are chosen within the training folds (`unbag.experiments.nested`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,7 @@ from .nested import DICTIONARY
 from .unit import Unit, Values
 
 CONTEXTS = [0.0, 0.5, 1.0]
-WIDTHS = [0.5, 1.0]
+WIDTHS = [0.25, 0.5, 1.0]
 
 
 def with_context_and_kernel(
@@ -63,7 +63,8 @@ def rival(
     kind: Callable[..., Any],
     linear: list[Values],
     kernel: list[Values],
-    kernel_contexts: list[float] = CONTEXTS,
+    kernel_contexts: Sequence[float] = CONTEXTS,
+    widths: Sequence[float] = WIDTHS,
 ) -> Method:
     """Return a method whose settings are all contexts and widths with all of its own.
 
@@ -74,14 +75,14 @@ def rival(
     kind : callable
     linear, kernel : list of dict
         Its own settings, without a kernel and with one. In a first look, the first of each.
-    kernel_contexts : list of float
-        The contexts that are tried with a kernel.
+    kernel_contexts, widths : sequence of float
+        The contexts that are tried with a kernel, and its widths.
     """
     without = [{"context": context, **own} for context in CONTEXTS for own in linear]
     within = [
         {"context": context, "width": width, **own}
         for context in kernel_contexts
-        for width in WIDTHS
+        for width in widths
         for own in kernel
     ]
     return Method(
@@ -133,6 +134,7 @@ RIVALS = Comparison(
             grid(variance=[1.0, 10.0, 100.0]),
             grid(variance=[100.0, 1000.0]),
             kernel_contexts=[0.0, 1.0],
+            widths=[0.5, 1.0],
         ),
         "slr": rival("slr", bound, grid(alpha=[*BOUND_ALPHAS, 100.0]), grid(alpha=BOUND_ALPHAS)),
     },
