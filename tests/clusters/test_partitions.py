@@ -1,6 +1,8 @@
 """What workers hold: partitions that answer the same, wherever they have been and whoever asks."""
 
+import os
 import pickle
+import subprocess
 import sys
 from operator import methodcaller
 
@@ -68,6 +70,36 @@ def test_answers_of_one_kind_add_up():
     assert add_up([np.array([1.0, 2.0]), np.array([3.0, 4.0])]).tolist() == [4.0, 6.0]
     assert add_up([{1: "a"}, {}, {2: "b"}]) == {1: "a", 2: "b"}
     assert add_up([5]) == 5
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the allocator is that of Linux")
+def test_workers_keep_the_memory_of_parts():
+    """By the pages that the system brings, of arrays that are made and freed a hundred times."""
+    code = """
+import resource, numpy
+from unbag.dask.allocation import keep_freed_memory
+
+def pages():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(100):
+        numpy.ones(100_000)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+print(pages(), keep_freed_memory(), pages(), pages())
+"""
+    environment = {**os.environ, "MALLOC_TRIM_THRESHOLD_": "65536"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    before, could, _, after = done.stdout.split()
+    if could != "True":
+        pytest.skip("the allocator is not glibc's")
+    assert int(after) < int(before) / 10
+    del environment["MALLOC_TRIM_THRESHOLD_"]
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split()[1] == "False"
 
 
 def test_a_set_can_be_sent_without_the_files_that_are_not_read(coloured, write):

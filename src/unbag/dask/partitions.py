@@ -22,6 +22,7 @@ from unbag.union import UnionProblem
 from unbag.union.dispatch import Method
 from unbag.validation import check_finite, in_bag_order
 
+from .allocation import keep_freed_memory
 from .clusters import add_up
 
 
@@ -118,6 +119,7 @@ def answer(
     question: Callable[[Part], Any],
 ) -> Any:
     """Put a question to all parts of a partition, and add up what they say."""
+    keep_freed_memory()
     with one_blas_thread():
         total = add_up([question(part) for part in partition.parts(problem, sample)])
     if isinstance(total, dict):
