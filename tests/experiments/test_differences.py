@@ -9,7 +9,15 @@ from unbag.experiments.differences import all_differences, differences_section, 
 from unbag.experiments.explanations import UNEXPLAINED, known_explanations
 from unbag.experiments.recorded import Recorded
 from unbag.experiments.studies import STUDIES
-from unbag.experiments.verdicts import IN_PART, ITEMS, NOT, REPRODUCED, judge_item, verdicts_section
+from unbag.experiments.verdicts import (
+    IN_PART,
+    ITEMS,
+    NOT,
+    REPRODUCED,
+    UNFINISHED,
+    judge_item,
+    verdicts_section,
+)
 
 
 def differences_of(out, *records, **tables):
@@ -31,7 +39,11 @@ def test_what_is_not_near_is_found(tmp_path, method, ours, n_found):
         (figure("MLR", 47.0, 50.0), "more steps", "MLR, 200 steps, reaches 49.5"),
         (figure("SIM", 47.0, 50.0, draw_std=1.6), "draws of letters", "(1.6 each)"),
         (figure("SIM", 47.0, 50.0, draw_std=1.4), UNEXPLAINED, UNEXPLAINED),
-        (figure("SIM", 47.0, 50.0, std=4.0, published_std=3.0), "other folds", "(1.6 each)"),
+        (
+            figure("SIM", 47.0, 50.0, std=4.0, published_std=3.0),
+            "the scatter of folds",
+            "(1.6 each)",
+        ),
         (figure("SIM", 46.0, 50.0, std=4.0, published_std=3.0), UNEXPLAINED, UNEXPLAINED),
     ],
 )
@@ -134,12 +146,21 @@ def item(title):
         ([figure("MLR", 40.0, 50.0), figure("SIM", 40.0, 48.0)], NOT, "-10.0 (MLR, msrcv2)"),
     ],
 )
-def test_a_table_is_judged_by_its_cells(tmp_path, records, verdict, words):
+def test_a_table_is_judged_by_its_cells(tmp_path, monkeypatch, records, verdict, words):
     differences = differences_of(tmp_path, *records)
+    paper = {"mlr": {"mean": 50.0}, "sim": {"mean": 48.0}}
+    monkeypatch.setattr("unbag.experiments.verdicts.published_figure", lambda *_: paper)
     found = judge_item(item("Table 3"), Recorded(tmp_path), [], differences)
     assert found.verdict == verdict
     assert words in found.why
     assert "1 of 7 data sets" in found.why
+
+
+def test_a_table_that_lacks_cells_is_not_finished(tmp_path):
+    differences = differences_of(tmp_path, figure("MLR", 54.8, 54.8))
+    found = judge_item(item("Table 3"), Recorded(tmp_path), [], differences)
+    assert found.verdict == UNFINISHED
+    assert found.why.startswith("1 of 6 cells are there.")
 
 
 def test_counts_must_come_out_as_printed(tmp_path):

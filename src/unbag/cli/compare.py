@@ -16,8 +16,8 @@ from .main import messages, print_table
 
 #: The methods that can be compared; a test compares them with those that there are.
 METHODS = (
-    "mlr", "unbag", "network", "sim", "mimlfast", "lsbcmm", "mimlsvm", "mimlnn", "slr", "dummy",
-    "dummy-bags",
+    "mlr", "mlr-200", "mlr-end", "unbag", "network", "sim", "mimlfast", "lsbcmm", "mimlsvm",
+    "mimlnn", "slr", "slr-200", "slr-end", "dummy", "dummy-bags",
 )  # fmt: skip
 
 Quick = Annotated[bool, typer.Option("--quick", help="A first look: few folds, few settings.")]

@@ -94,8 +94,7 @@ def settings_section(recorded: Recorded) -> str:
         return ""
     intro = (
         "As in the paper, the setting of the best mean over the test folds, which flatters methods "
-        "of many settings. What all settings tried have in common is left out where it is the "
-        "default. By each measure of bags another setting may be chosen: "
+        "of many settings. By each measure of bags another setting may be chosen: "
         "`bag-level-measure.csv` has them."
     )
     return "\n".join(["## Settings chosen", "", intro, "", *parts])

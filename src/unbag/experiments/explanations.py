@@ -164,7 +164,7 @@ def other_folds(recorded: Recorded, cell: Cell) -> str:
     apart = math.hypot(ours, theirs) / math.sqrt(N_FOLDS)
     if abs(cell.record["difference"]) > 2 * apart:
         return ""
-    return f"within two standard errors ({apart:.1f} each) of means over unknown folds"
+    return f"within two standard errors ({apart:.1f} each) of means over folds, which are not known"
 
 
 def near_ties(recorded: Recorded, cell: Cell) -> str:
@@ -202,7 +202,7 @@ RULES: dict[str, Callable[[Recorded, Cell], str]] = {
     "draws of letters": other_draws,
     "other settings": narrower_grid,
     "ties among settings": near_ties,
-    "other folds": other_folds,
+    "the scatter of folds": other_folds,
     "what is known": from_the_file,
 }
 

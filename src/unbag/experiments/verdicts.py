@@ -8,10 +8,13 @@ from .comparison import HIGHER_IS_BETTER
 from .differences import Difference, cells
 from .explanations import NEAR, NOT_TUNED, UNEXPLAINED, Cell
 from .methods import METHODS, OUTSIDE
+from .published import published_figure
 from .recorded import Recorded
+from .reproduce import read_plan
 from .unit import Values
 
 REPRODUCED, IN_PART, NOT = "reproduced", "in part", "not reproduced"
+UNFINISHED = "not finished"
 #: Shares of the cells that must be near the paper.
 ENOUGH, SOME = 0.9, 0.5
 #: Half of the last digit of figures that must come out as printed.
@@ -33,6 +36,8 @@ class Item:
         text reads from it.
     n_data : int
         How many data sets it has in the paper.
+    published : tuple of str
+        Where the paper's cells are, as in `published_figure`; below that, by data set.
     exact : bool
         Whether figures must come out as printed.
     where : dict
@@ -43,20 +48,24 @@ class Item:
     study: str
     table: str = ""
     n_data: int = 7
+    published: tuple[str, ...] = ()
     exact: bool = False
     where: Values = field(default_factory=dict)
 
 
 ITEMS = (
     Item("Table 2", "datasets", "datasets", 6, exact=True),
-    Item("Table 3", "inductive", "inductive-accuracy"),
-    Item("Table 4", "inductive", "inductive-hamming"),
-    Item("Table 5", "transductive", "transductive-accuracy"),
-    Item("Table 6", "transductive", "transductive-hamming"),
+    Item("Table 3", "inductive", "inductive-accuracy", published=("inductive", "accuracy")),
+    Item("Table 4", "inductive", "inductive-hamming", published=("inductive", "hamming")),
+    Item(
+        "Table 5", "transductive", "transductive-accuracy",
+        published=("transductive", "accuracy"),
+    ),
+    Item("Table 6", "transductive", "transductive-hamming", published=("transductive", "hamming")),
     Item("Figure 8", "training-size", n_data=6),
     Item("Figure 9", "training-size", n_data=1),
-    Item("Table 7", "bag-level", "bag-level-measure"),
-    Item("Table 8", "kernel", "kernel"),
+    Item("Table 7", "bag-level", "bag-level-measure", published=("bag-level",)),
+    Item("Table 8", "kernel", "kernel", published=("kernel",)),
     Item("Table 9", "complexity", "complexity", exact=True),
     Item(
         "Table 10", "pruning", "pruning-ratio", 4, exact=True,
@@ -132,17 +141,33 @@ def of_cells(item: Item, recorded: Recorded, differences: Sequence[Difference]) 
     settled = [cell.key not in unexplained for cell in plain]
     farthest = max((cell.record for cell in found), key=lambda each: abs(each["difference"]))
     share = sum(near) / len(near)
-    if share >= ENOUGH and all(settled):
+    plan, _ = read_plan(recorded.out / item.study)
+    n_published = sum(n_cells(published_figure(*item.published, name)) for name in plan.data)
+    if len(found) < n_published:
+        verdict = UNFINISHED
+    elif share >= ENOUGH and all(settled):
         verdict = REPRODUCED
     else:
         verdict = IN_PART if share >= SOME else NOT
     return Verdict(
         item, verdict,
-        f"{sum(near)} of {len(near)} cells within {NEAR:g} points; of {', '.join(NOT_TUNED)} "
+        (f"{len(found)} of {n_published} cells are there. " if verdict == UNFINISHED else "")
+        + f"{sum(near)} of {len(near)} cells within {NEAR:g} points; of {', '.join(NOT_TUNED)} "
         f"{sum(settled)} of {len(settled)} so or explained. The largest difference is "
         f"{farthest['difference']:+.1f} ({farthest['method']}, {farthest['data']}). "
         f"{on_the_best(found)}; {on_data([cell.record for cell in found], item)}.",
     )  # fmt: skip
+
+
+def n_cells(figures: Values) -> int:
+    """Count the published figures of a data set, by method and maybe by measure.
+
+    Examples
+    --------
+    >>> n_cells({"mlr": {"mean": 72.3}, "sim": {"mean": 62.7, "std": 4.1}})
+    2
+    """
+    return 1 if "mean" in figures else sum(map(n_cells, figures.values()))
 
 
 def on_data(records: Iterable[Values], item: Item) -> str:

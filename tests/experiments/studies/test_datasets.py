@@ -18,7 +18,7 @@ def test_figures_are_compared_as_printed(ours, published, decimals, text, differ
 
 
 def test_the_letters_have_the_published_sizes(tmp_path):
-    (table,) = reproduce("datasets", ["letter-carroll", "letter-frost"], out=tmp_path)
+    table, labels = reproduce("datasets", ["letter-carroll", "letter-frost"], out=tmp_path)
     assert table.header[1:] == [
         "classes", "features", "bags", "instances", "instances per bag", "labels per bag",
     ]  # fmt: skip
@@ -35,6 +35,8 @@ def test_the_letters_have_the_published_sizes(tmp_path):
     assert [record["difference"] for record in table.records] == [0] * 12
     assert "12 of 12 figures agree" in table.notes[0]
     assert (tmp_path / "datasets" / "datasets.csv").read_text().count("\n") == 13
+    assert labels.header[1:] == ["most labels of a bag", "bags of 10 labels or more"]
+    assert all(int(most) > 9 and 0 < int(few) < 10 for _, most, few in labels.body)
 
 
 def test_there_is_nothing_to_work_on():
