@@ -78,7 +78,7 @@ def test_a_page_says_how_far_ledgers_back_it(tmp_path, monkeypatch):
         confirm("stability", 2, out=tmp_path)
         (mark,) = marks()
         assert mark.endswith(
-            "2 units, drawn at random, were done anew by these sources and gave the same figures "
+            "2 of them, drawn at random, were done anew by these sources and gave the same figures "
             "to the last digit."
         )
     (tmp_path / "stability" / "units.jsonl.gz").unlink()

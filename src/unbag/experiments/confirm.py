@@ -189,9 +189,5 @@ def note_on_confirmation(about: Values) -> str:
         outcome = f"gave the same figures as printed ({digits} of them to the last digit)"
     else:
         outcome = f"gave other figures in {n_units - printed} cases"
-    units = (
-        f"{n_units} units, drawn at random, were"
-        if n_units > 1
-        else "One unit, drawn at random, was"
-    )
-    return f"{units} done anew {by} and {outcome}."
+    verb = "was" if n_units == 1 else "were"
+    return f"{n_units} of them, drawn at random, {verb} done anew {by} and {outcome}."
