@@ -154,12 +154,13 @@ STUDY = Study(
     comparison=COMPARISON,
     remarks="""\
 MLR and SLR fall short on HJA in all five measures because 50 steps do: with more steps they are as
-published. MIMLSVM and MIMLNN measure distances, so they depend on how features are scaled, which the
-paper does not say. Features from zero to one reach the published figures on HJA; on MSRC v2 instances
-have to be brought to length one as well, which is therefore a setting that is tuned. MIMLNN on Letter
-Frost stays short of its published average precision by any scale, bias and penalty that we tried;
-another distance between bags passes it, and on Letter Carroll passes far beyond what is published
-([distances](#distances)), so the paper's cannot have been that one either. The published Hamming loss
-of the dummy is that of one fixed class, which is not always the most frequent one that ours answers.
+published. MIMLSVM and MIMLNN measure distances, so they depend on how features are scaled, which
+the paper does not say. Features from zero to one reach the published figures on HJA; on MSRC v2
+instances have to be brought to length one as well, which is therefore a setting that is tuned.
+MIMLNN on Letter Frost stays short of its published average precision by any scale, bias and
+penalty that we tried; another distance between bags passes it, and on Letter Carroll passes far
+beyond what is published ([distances](#distances)), so the paper's cannot have been that one
+either. The published Hamming loss of the dummy is that of one fixed class, which is not always the
+most frequent one that ours answers.
 """,
 )

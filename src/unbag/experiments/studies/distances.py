@@ -153,10 +153,10 @@ STUDY = Study(
     comparison=COMPARISON,
     remarks="""\
 No distance explains both data sets. By the authors' own, Letter Carroll comes out as published but
-for its one-error, and Letter Frost does not; by the minimal one Letter Frost comes near, and Letter
-Carroll lies nine points above what was published. The published one-errors deviate by 10 and 13 points
-over folds, so these differences say little; that of the average precision on Letter Frost stays
-unexplained. The average distance, which the paper has not tried, would have made MIMLNN a rival to
-MLR on the letters.
+for its one-error, and Letter Frost does not; by the minimal one Letter Frost comes near, and
+Letter Carroll lies nine points above what was published. The published one-errors deviate by 10
+and 13 points over folds, so these differences say little; that of the average precision on Letter
+Frost stays unexplained. The average distance, which the paper has not tried, would have made
+MIMLNN a rival to MLR on the letters.
 """,
 )

@@ -40,11 +40,11 @@ What differs from the paper, and why. MLR and SLR take 50 gradient steps, as pub
 paper does not say how SLR was fitted. On HJA that is not enough: the likelihood still rises, and
 with 200 steps both come within a point of the published figures, as do the measures of bags
 ([convergence](#convergence)). On the letters the opposite holds. There few steps are a penalty of
-their own, and a solver that goes all the way loses 6 to 8 points. What differs there lies within the
-deviations of folds and draws; the paper's draw is not known.
+their own, and a solver that goes all the way loses 6 to 8 points. What differs there lies within
+the deviations of folds and draws; the paper's draw is not known.
 
 MIMLfast's ten epochs and its grid are as published; which scale its features had is not, so either
-is tried. SIM has no published code: it is rebuilt from its description, and tuned over larger values
-than the paper's. LSB-CMM is tried with either scale, too.
+is tried. SIM has no published code: it is rebuilt from its description, and tuned over larger
+values than the paper's. LSB-CMM is tried with either scale, too.
 """,
 )
