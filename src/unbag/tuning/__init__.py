@@ -1,9 +1,10 @@
 """Choose the settings of a model without labels of instances: by the likelihood of held-out bags.
 
 All settings of a grid are tried on one fold for a few iterations; the best third goes on for some
-more, and the best third of these on all folds to the end. Fits are continued, not begun again.
-Before that it is decided whether there is a background, and after it, from which probability on a
-class is taken to occur in a bag: of both, the likelihood of label sets is no judge.
+more, the better half of these on all folds, and the better half of these to the end. Fits are
+continued, not begun again. Before that it is decided whether there is a background, and after it,
+from which probability on a class is taken to occur in a bag: of both, the likelihood of label sets
+is no judge.
 """
 
 from collections.abc import Callable, Mapping, Sequence

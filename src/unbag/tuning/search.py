@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,10 +37,11 @@ EXPECTED_WARNINGS = (ConvergenceWarning, ImpossibleBagWarning, IntractableBagWar
 
 
 class Round(NamedTuple):
-    """How far trials are taken before the best of them are chosen to go on."""
+    """How far trials are taken, and which share of them, the best, goes on to the next round."""
 
     n_folds: int
     max_iter: int
+    share: float = 1 / 3
 
 
 @dataclass
@@ -160,7 +162,7 @@ class Search:
         ]
 
     def run(self, rounds: Iterable[Round]) -> None:
-        """Take trials through all rounds; after each, the better third of them goes on.
+        """Take trials through all rounds; after each, the better ones of them go on.
 
         A stopped search (Ctrl-C, or its time is over) keeps what it has; one that is interrupted
         before it has anything raises KeyboardInterrupt.
@@ -170,15 +172,15 @@ class Search:
             # A fit would keep what it has reached, and the search go on.
             with interruptions_raised():
                 self._decide_background()
+                sizes = _sizes(len(self.trials), rounds)
                 n_all = sum(
-                    -(-len(self.trials) // 3**i) * round_.n_folds for i, round_ in enumerate(rounds)
+                    size * round_.n_folds for size, round_ in zip(sizes, rounds, strict=True)
                 )
-                for i, round_ in enumerate(rounds):
-                    self._run_round(round_, n_all)
-                    n_kept = -(-len(self.remaining) // 3)
-                    if i + 1 < len(rounds):
+                for size, round_ in zip(sizes, rounds, strict=True):
+                    if size < len(self.remaining):
                         ranked = sorted(self.remaining, key=lambda trial: -trial.score)
-                        self.remaining = ranked[:n_kept]
+                        self.remaining = ranked[:size]
+                    self._run_round(round_, n_all)
             self.complete = True
         except TimeoutError:
             return
@@ -302,11 +304,25 @@ def held_out_likelihood(model: Any, bags: Bags, labels: LabelSets) -> np.ndarray
 def rounds_of(cv: int) -> list[Round]:
     """List the rounds of a search with a number of folds.
 
-    A third of the settings has three times the iterations, so that rounds cost alike. Other folds
-    come last: on one fold all settings meet the same bags, so that most of what is random in their
-    scores is common to them; but fits that are far from their end can mislead.
+    First iterations are added, then folds, then all iterations. Settings meet the same bags, so
+    that most of what is random in their scores on one fold is common to them, and fits that have
+    hardly begun mislead more; but the best few are often closer to each other than folds are.
     """
-    return [Round(1, 20), Round(1, 60), Round(cv, MAX_ITER)]
+    few = 20
+    return [
+        Round(1, few, 1 / 3),
+        Round(1, 2 * few, 1 / 2),
+        Round(cv, 2 * few, 1 / 2),
+        Round(cv, MAX_ITER),
+    ]
+
+
+def _sizes(n_trials, rounds):
+    """Return how many trials there are in each round: those that go on, but at least one."""
+    sizes = [n_trials]
+    for round_ in rounds[:-1]:
+        sizes.append(ceil(sizes[-1] * round_.share))
+    return sizes
 
 
 @contextmanager
