@@ -82,6 +82,8 @@ bench: $(INSTALLED)
 	@$(BIN)/python benchmarks/tuning.py
 	@$(BIN)/python benchmarks/scaling.py
 	@$(BIN)/python benchmarks/out_of_core.py --bags 200000
+	@$(BIN)/python benchmarks/cluster.py
+	@$(BIN)/python benchmarks/scale_page.py
 	@$(BIN)/python benchmarks/against.py $(BASE)
 
 docs: $(INSTALLED)

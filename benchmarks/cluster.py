@@ -43,7 +43,7 @@ from unbag.dask.clusters import Tasks
 from unbag.dask.sources import partitions_of_set
 
 N_FEATURES, N_CLASSES, N_LABELS = 32, 20, 3
-N_PARTITIONS, BAGS_OF_PARTITION = 16, 5_000
+N_PARTITIONS, BAGS_OF_PARTITION = 8, 40_000
 # Of the first iterations, some take more than one evaluation.
 FIRST, ITERATIONS = 3, 10
 PARTITION_COUNTS = (4, 16, 64, 256)
@@ -211,7 +211,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="less data, and fewer rounds")
     quick = parser.parse_args().quick
-    rounds, n_bags = (2, BAGS_OF_PARTITION // 4) if quick else (6, BAGS_OF_PARTITION)
+    rounds, n_bags = (2, BAGS_OF_PARTITION // 8) if quick else (4, BAGS_OF_PARTITION)
     console = Console()
     warnings.simplefilter("ignore")
     with local(1) as one, local(2) as two:

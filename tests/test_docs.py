@@ -173,6 +173,15 @@ def test_the_table_of_digits_is_what_the_benchmark_has_found():
         assert f"| {name} | {' | '.join(cells)} |" in page
 
 
+def test_the_tables_of_how_far_it_scales_are_what_the_benchmarks_have_found(monkeypatch):
+    benchmarks = DOCS.parent / "benchmarks"
+    monkeypatch.syspath_prepend(str(benchmarks))
+    scale_page = importlib.import_module("scale_page")
+    page = (DOCS / "howto" / "scale.md").read_text()
+    assert set(re.findall(r"<!-- (\w+) -->", page)) == {*scale_page.TABLES, "end"}
+    assert page == scale_page.filled(page)
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_no_command_stands_outside_the_snippets(page):
     """What is only indented would not be run."""

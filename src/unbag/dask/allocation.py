@@ -16,7 +16,7 @@ def keep_freed_memory() -> bool:
 
     Dask starts workers with ``MALLOC_TRIM_THRESHOLD_``, so that they give memory back. But then
     glibc does not learn any more which sizes are needed over and over: every array of a part comes
-    as fresh pages from the system, and an iteration takes three times as long. This sets what it
+    as fresh pages from the system, and an iteration takes much longer. This sets what it
     would have learnt.
 
     Returns
