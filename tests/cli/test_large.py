@@ -151,7 +151,7 @@ def test_a_set_is_annotated_row_by_row(word_set, run, tmp_path):
             assert table.column(name).to_pylist() == other.column(name).to_pylist()
     for option, value in (
         ("--raven", tmp_path / "r.txt"), ("--audacity", tmp_path / "a.txt"),
-        ("--label-studio", tmp_path / "l.json"), ("--unknown-below", "0.6"),
+        ("--label-studio", tmp_path / "l.json"),
     ):  # fmt: skip
         code, _, errors = run(
             "annotate", model, word_set, "-o", output, "--out-of-core", option, value

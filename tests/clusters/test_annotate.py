@@ -48,6 +48,17 @@ def test_answers_are_those_of_a_set_on_this_machine(kind, fitted, write, client,
     assert found.bag_labels_used
 
 
+@pytest.mark.parametrize("kind", ["frame", "pairs"])
+def test_unlikely_labels_are_left_out(kind, fitted, client, tmp_path):
+    given = frame(fitted) if kind == "frame" else pairs(fitted)
+    options = {"use_labels": False, "unknown_below": 0.7}
+    unbag.dask.annotate(fitted.model, given, tmp_path / "found", client, **options)
+    rows = written(tmp_path / "found")
+    likely = np.asarray(rows["probability"]) >= 0.7
+    assert 0 < likely.sum() < len(likely)
+    assert [each is not None for each in rows["annotation"].to_pylist()] == likely.tolist()
+
+
 def test_what_is_written_is_a_set_to_fit_to_and_to_annotate_again(fitted, client, tmp_path):
     unbag.dask.annotate(fitted.model, frame(fitted), tmp_path / "once", client)
     model = out_of_core.fit(ORLogisticRegression(), tmp_path / "once")

@@ -103,7 +103,10 @@ def as_indicator(data):
     return np.array([["blue" in each, "green" in each, "red" in each] for each in data.sets], int)
 
 
-@pytest.mark.parametrize("form", ["delayed", "futures", "label sets", "indicator", "strings"])
+@pytest.mark.parametrize(
+    "form",
+    ["delayed", "futures", "delayed items", "future items", "label sets", "indicator", "strings"],
+)
 def test_pairs_come_in_many_forms(form, coloured, client):
     data = coloured(n_bags=90)
     labels = {
@@ -116,6 +119,10 @@ def test_pairs_come_in_many_forms(form, coloured, client):
         given = [dask.delayed(lambda place, own=given: own[place])(place) for place in range(3)]
     elif form == "futures":
         given = [client.submit(lambda place, own=given: own[place], place) for place in range(3)]
+    elif form == "delayed items":
+        given = [(dask.delayed(bags), dask.delayed(sets)) for bags, sets in given]
+    elif form == "future items":
+        given = [(client.scatter(bags, hash=False), sets) for bags, sets in given]
     model = ORLogisticRegression(max_iter=6).fit(data.bags, labels)
     agree(unbag.dask.fit(ORLogisticRegression(max_iter=6), given, client), model)
 
@@ -161,6 +168,19 @@ def test_known_labels_of_instances_are_used_only_if_they_are_named(kind, coloure
     model.fit(data.bags, data.sets, instance_labels=known)
     given = {"data": given, "client": client, "instance_labels": "instance_label"}
     agree(unbag.dask.fit(ORLogisticRegression(max_iter=6), **given), model)
+
+
+@pytest.mark.parametrize("kind", ["frame", "set"])
+def test_columns_are_remembered(kind, coloured, write, client, tmp_path):
+    data = coloured(n_bags=40)
+    data.table = data.table.rename_columns(["bag", "birds", "u", "v", "note"])
+    folder = write(data.table)
+    given = frame(data) if kind == "frame" else folder
+    model = unbag.dask.fit(ORLogisticRegression(), given, client, labels="birds")
+    assert model.roles_["bag"] == "bag"
+    assert model.roles_["labels"] == "birds"
+    for place, each in enumerate((given, folder)):
+        assert unbag.dask.annotate(model, each, tmp_path / str(place), client).bag_labels_used
 
 
 def test_empty_partitions_are_passed_over(coloured, client):

@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from sklearn.exceptions import NotFittedError
 
 from unbag import ORLogisticRegression, annotations, out_of_core
 from unbag.io import DataError
@@ -44,6 +45,33 @@ def test_every_row_comes_out_with_its_answers(use_labels, fitted, write, tmp_pat
     assert found.review == expected.review.sum()
     assert found.mean_probability == pytest.approx(expected.probability.mean())
     assert not list(tmp_path.glob(".unbag*"))
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_unlikely_labels_are_left_out(fitted, write, tmp_path):
+    model, data = fitted
+    output = tmp_path / "a.parquet"
+    out_of_core.annotate(model, write(data.table), output, use_labels=False, unknown_below=0.7)
+    expected = annotations.annotate(model, data.bags, unknown_below=0.7).columns()["annotation"]
+    assert None in expected
+    assert columns_of(output)["annotation"] == expected.tolist()
+
+
+def test_columns_are_remembered_from_the_fit(coloured, write, tmp_path):
+    table = coloured(n_bags=60).table.rename_columns(["night", "birds", "u", "v", "note"])
+    folder = write(table)
+    model = out_of_core.fit(ORLogisticRegression(), folder, bag="night", labels="birds")
+    output = tmp_path / "a.parquet"
+    found = out_of_core.annotate(model, folder, output)
+    assert found.bag_labels_used
+    frame = model.annotate_frame(table)
+    assert frame["annotation"].to_pylist() == columns_of(output)["annotation"]
+
+
+def test_a_model_has_to_be_fitted(coloured, write, tmp_path):
+    folder = write(coloured(n_bags=9).table)
+    with pytest.raises(NotFittedError, match="not fitted"):
+        out_of_core.annotate(ORLogisticRegression(), folder, tmp_path / "a.parquet")
 
 
 @pytest.mark.usefixtures("small_blocks")

@@ -78,10 +78,11 @@ def annotate(
             if large.stays_on_disk(table, wanted, in_memory, out_of_core):
                 others = {
                     "--raven": raven, "--audacity": audacity, "--label-studio": label_studio,
-                    "--unknown-below": unknown_below,
                 }  # fmt: skip
                 large.refuse_with(True, **{name: each is not None for name, each in others.items()})
-                large.annotate_on_disk(fitted, table[0], wanted, output, use_labels, review)
+                large.annotate_on_disk(
+                    fitted, table[0], wanted, output, use_labels, review, unknown_below
+                )
                 return
         check_output(output, model)
         check_nothing_is_lost(output, source.files)

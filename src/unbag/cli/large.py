@@ -153,7 +153,6 @@ def fit_on_disk(table: Path, wanted: Roles, model: Any, output: Path, resume: bo
             model, stored, instance_labels=known, checkpoint=checkpoint, resume=resume,
             progress=heard,
         )  # fmt: skip
-    model.roles_ = data.roles.remembered()
     model.save(output, info={**facts(data), "background": background_facts(model)})
     if checkpoint is not None:
         checkpoint.unlink(missing_ok=True)
@@ -190,6 +189,7 @@ def annotate_on_disk(
     output: Path,
     use_labels: bool,
     review: float,
+    unknown_below: float | None,
 ) -> None:
     """Annotate a table that stays on disk, and say so.
 
@@ -199,7 +199,7 @@ def annotate_on_disk(
     table : Path
     wanted : Roles
     output : Path
-    use_labels, review
+    use_labels, review, unknown_below
         As in `unbag.out_of_core.annotate`.
     """
     start = perf_counter()
@@ -207,8 +207,9 @@ def annotate_on_disk(
         stored = StoredBags(table, wanted, need_labels=False, progress=report)
     with progress("annotating") as report:
         found = out_of_core.annotate(
-            model, stored, output, use_labels=use_labels, review_share=review, progress=report
-        )
+            model, stored, output, use_labels=use_labels, review_share=review,
+            unknown_below=unknown_below, progress=report,
+        )  # fmt: skip
     result = {"output": str(output), **asdict(found), "seconds": perf_counter() - start}
     del result["columns"]
     messages.result(result)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from distributed import Future
+from sklearn.utils.validation import check_is_fitted
 
 from unbag import annotations
 from unbag._files import DataError, PathLike, check, unwritable
@@ -28,7 +29,7 @@ from unbag.io.bag_table import BagTable
 from unbag.io.frame import open_frame
 from unbag.labels import LabelSets
 from unbag.out_of_core import Annotated
-from unbag.out_of_core.fits import opened
+from unbag.out_of_core.annotating import opened_for_model
 
 from .bags import ClusterBags
 from .clusters import ClientLike, Tasks, connected
@@ -55,6 +56,7 @@ def annotate(
     roles: Roles | None = None,
     use_labels: bool = True,
     review_share: float = REVIEW_SHARE,
+    unknown_below: float | None = None,
 ) -> Annotated:
     """Label every instance of bags on a cluster, and write a Parquet file for each partition.
 
@@ -79,6 +81,8 @@ def annotate(
         Whether to go by the labels of bags, where there are any.
     review_share : float
         Share of the instances to flag for review, of each partition.
+    unknown_below : float, optional
+        No label where the probability of the likeliest is lower.
 
     Returns
     -------
@@ -105,9 +109,10 @@ def annotate(
             f"{type(model).__name__} gives instances no probabilities, so it cannot annotate them: "
             "fit a model that does, such as ORLogisticRegression."
         )
+    check_is_fitted(model)
     check_kind(data)
     roles = Roles(bag=bag, labels=labels).merged(roles)
-    wanted = Wanted(roles, use_labels, review_share)
+    wanted = Wanted(roles, use_labels, review_share, unknown_below)
     with connected(client) as own, staged(Path(output)) as folder, Tasks(own) as tasks:
         found = tasks.results(annotated_partitions(model, data, tasks, wanted, folder))
         filled = [place for place, each in enumerate(found) if each is not None]
@@ -127,11 +132,13 @@ class Wanted:
     roles : Roles
     use_labels : bool
     review_share : float
+    unknown_below : float or None
     """
 
     roles: Roles
     use_labels: bool
     review_share: float
+    unknown_below: float | None
 
 
 @contextmanager
@@ -167,9 +174,7 @@ def annotated_partitions(
         ids = np.split(bags.ids, bags.firsts[1:-1])
         return tasks.map(annotate_pair, bags.partitions, ids, files(folder, ids), **same)
     if is_path(data):
-        names = getattr(model, "feature_names_in_", None)
-        features = Roles(features=None if names is None else [str(name) for name in names])
-        stored = opened(data, features.merged(wanted.roles), need_labels=False)
+        stored = opened_for_model(model, data, wanted.roles, wanted.use_labels)
         frames, names = tables_of(stored, tasks, stored.table.columns)
     else:
         frames = frames_of(data, tasks)
@@ -236,7 +241,9 @@ def written(
 ) -> WrittenPartition:
     """Annotate the bags of a table, write its rows with the answers, and say what was written."""
     bags = table.bags
-    answers = annotations.annotate(model, bags, labels, review_share=wanted.review_share)
+    answers = annotations.annotate(
+        model, bags, labels, review_share=wanted.review_share, unknown_below=wanted.unknown_below
+    )
     columns = write_annotated(table, file, answers.columns(), earlier)
     figures = Annotated(
         bags=len(bags),

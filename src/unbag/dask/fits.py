@@ -67,7 +67,8 @@ def fit(
     Returns
     -------
     ORLogisticRegression
-        The model itself. Its coefficients are those of a fit in memory, but for roundings.
+        The model itself. Its coefficients are those of a fit in memory, but for roundings. It
+        remembers the roles of columns, as after `unbag.fit`.
 
     Notes
     -----
@@ -110,27 +111,33 @@ def fit(
 
     make: Any = partial(ClusterTraining, heard=heard)
     with connected(client) as own, Tasks(own) as tasks:
-        bags, label_sets, known = opened_bags(data, tasks, roles, instance_labels is not None)
+        bags, label_sets, known, found = opened_bags(
+            data, tasks, roles, instance_labels is not None
+        )
         pace.n_bags = len(bags)
         source: Any = bags
-        return fit_stored(model, source, label_sets, instance_labels=known, begin=begin, make=make)
+        fit_stored(model, source, label_sets, instance_labels=known, begin=begin, make=make)
+    if found is not None:
+        model.roles_ = found.remembered()
+    return model
 
 
 def opened_bags(
     data: Any, tasks: Tasks, roles: Roles, with_instance_labels: bool
-) -> tuple[ClusterBags, Any, Any]:
-    """Bring data to the workers; return bags, their labels, and those of instances or None."""
+) -> tuple[ClusterBags, Any, Any, Roles | None]:
+    """Bring data to the workers; return bags, their labels, those of instances, and the roles.
+
+    Where there are no labels of instances, or no columns that could have roles, None is returned.
+    """
     if is_path(data):
         stored: StoredBags = opened(data, roles, with_instance_labels=with_instance_labels)
         check(stored.labels is not None, f"{stored.table.path} has no labels to fit to.")
         bags = ClusterBags(tasks, partitions_of_set(stored, tasks))
-        return bags, stored.labels, stored.instance_labels
+        return bags, stored.labels, stored.instance_labels, stored.roles
     if is_pairs(data):
         bags = ClusterBags(tasks, pairs_of(data, tasks))
-        return bags, joined_labels(bags), None
+        return bags, joined_labels(bags), None, None
     frames = frames_of(data, tasks)
-    partitions = partitions_of_frames(
-        frames, tasks, roles_of_frames(frames, tasks, roles, need_labels=True)
-    )
-    bags = ClusterBags(tasks, partitions, with_instance_labels)
-    return bags, joined_label_sets(bags), bags.instance_labels
+    found = roles_of_frames(frames, tasks, roles, need_labels=True)
+    bags = ClusterBags(tasks, partitions_of_frames(frames, tasks, found), with_instance_labels)
+    return bags, joined_label_sets(bags), bags.instance_labels, found

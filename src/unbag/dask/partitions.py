@@ -178,8 +178,10 @@ def read_pair(pair: Any, place: int) -> Partition | None:
     """
     items = pair.items if isinstance(pair, Pair) else pair
     with faults_of(f"Partition {place}"):
-        if not isinstance(items, tuple | list) or len(items) != 2:
+        if not isinstance(items, tuple | list):
             raise TypeError(f"a pair of Bags and labels is needed, not {type(items).__name__}.")
+        if len(items) != 2:
+            raise TypeError(f"a pair of Bags and labels is needed, not {len(items)} items.")
         bags, labels = items
         if not isinstance(bags, Bags):
             raise TypeError(f"Bags come first in a pair, not {type(bags).__name__}.")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from dask.base import is_dask_collection
+from dask.delayed import delayed
 from distributed import Future
 
 from unbag._files import DataError, check, refuse
@@ -49,8 +50,9 @@ def check_kind(data: Any) -> None:
 def pairs_of(data: Sequence[Any], tasks: Tasks) -> list[Future]:
     """Return a `Partition` for each pair of bags and labels: as they are, delayed, or futures."""
     check(len(data), "There is no partition: the list of pairs is empty.")
-    delayed = [place for place, pair in enumerate(data) if is_dask_collection(pair)]
-    coming = dict(zip(delayed, tasks.compute([data[place] for place in delayed]), strict=True))
+    data = [delayed_whole(pair) for pair in data]
+    later = [place for place, pair in enumerate(data) if is_dask_collection(pair)]
+    coming = dict(zip(later, tasks.compute([data[place] for place in later]), strict=True))
     workers = tasks.threads()
     partitions = []
     for place, pair in enumerate(data):
@@ -61,6 +63,14 @@ def pairs_of(data: Sequence[Any], tasks: Tasks) -> list[Future]:
             given, options = Pair(pair), on_turn(workers, place)
         partitions.append(tasks.submit(read_pair, given, place, **options))
     return partitions
+
+
+def delayed_whole(pair: Any) -> Any:
+    """Return a pair as one delayed value, if its bags or its labels are."""
+    is_plain = isinstance(pair, tuple | list)
+    if is_plain and any(is_dask_collection(each) or isinstance(each, Future) for each in pair):
+        return delayed(tuple(pair))
+    return pair
 
 
 def on_turn(workers: list[str], place: int) -> dict[str, Any]:

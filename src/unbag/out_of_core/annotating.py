@@ -16,10 +16,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import ipc
+from sklearn.utils.validation import check_is_fitted
 
 from unbag import annotations
 from unbag._files import PARQUET, PathLike, check_format, check_output, refuse
 from unbag.annotations import REVIEW_SHARE, worth_a_look
+from unbag.frames import roles_for_model
 from unbag.io import Roles
 from unbag.io.annotated import (
     ANSWERS,
@@ -30,11 +32,10 @@ from unbag.io.annotated import (
     written_columns,
 )
 from unbag.io.categories import with_shared_categories
+from unbag.io.parquet_set import ParquetSet
 from unbag.io.stored import StoredBags
 from unbag.io.writing import write_tables
 from unbag.labels import LabelSets
-
-from .fits import opened
 
 #: Called with the instances done so far, and with twice their number: there are two passes.
 Report = Callable[[int, int], object]
@@ -77,6 +78,7 @@ def annotate(
     roles: Roles | None = None,
     use_labels: bool = True,
     review_share: float = REVIEW_SHARE,
+    unknown_below: float | None = None,
     progress: Report | None = None,
 ) -> Annotated:
     """Label every instance of a Parquet set, and write its rows with the answers.
@@ -90,13 +92,16 @@ def annotate(
     output : str or path
         A Parquet file; it appears when it is whole.
     bag, labels : str, optional
-        The columns that name the bag, and its labels; by default those called so.
+        The columns that name the bag, and its labels; by default those of the table that the
+        model was fitted to, or else those called so.
     roles : Roles, optional
         What the other columns are; by default the features are those of the model.
     use_labels : bool, default=True
         Whether to go by the labels of bags, where there are any.
     review_share : float
         Share of the instances to flag for review.
+    unknown_below : float, optional
+        No label where the probability of the likeliest is lower.
     progress : callable, optional
         Called as ``progress(done, total)``; each instance counts twice, since it is annotated
         first and written then.
@@ -109,10 +114,7 @@ def annotate(
     -----
     Memory holds what is known of bags, 8 bytes for each instance, and a few blocks.
     """
-    names = getattr(model, "feature_names_in_", None)
-    if roles is None:
-        roles = Roles(features=None if names is None else [str(name) for name in names])
-    stored = opened(path, roles.merged(Roles(bag=bag, labels=labels)), need_labels=False)
+    stored = opened_for_model(model, path, Roles(bag=bag, labels=labels).merged(roles), use_labels)
     table = stored.table
     check_format(output, PARQUET)
     check_output(Path(output), *(() if table.path.is_file() else table.files))
@@ -127,7 +129,7 @@ def annotate(
         lambda done: progress(done, 2 * stored.n_instances)
     )  # fmt: skip
     with scratch(Path(output).resolve().parent) as kept:
-        impossible = annotate_blocks(model, stored, label_sets, kept, report)
+        impossible = annotate_blocks(model, stored, label_sets, kept, unknown_below, report)
         review = worth_a_look(kept.entropy, review_share) | np.repeat(impossible, stored.sizes)
         chunks = rows_with_answers(stored, kept, review, columns, KNOWN_LABEL in known, report)
         chunks = with_shared_categories(table, chunks)
@@ -141,6 +143,18 @@ def annotate(
         impossible_bags=int(impossible.sum()),
         columns=columns,
     )
+
+
+def opened_for_model(
+    model: Any, path: PathLike | StoredBags, given: Roles, use_labels: bool
+) -> StoredBags:
+    """Return the bags of a set, by the roles that are given or else by those of the model."""
+    check_is_fitted(model)
+    if isinstance(path, StoredBags):
+        return path
+    table = ParquetSet(path)
+    roles = roles_for_model(model, table, given, use_labels=use_labels)
+    return StoredBags(table, roles, need_labels=False)
 
 
 def in_classes_of(model: Any, labels: LabelSets, stored: StoredBags) -> LabelSets:
@@ -220,6 +234,7 @@ def annotate_blocks(
     stored: StoredBags,
     labels: Any,
     kept: KeptAnswers,
+    unknown_below: float | None,
     report: Callable[[int], object],
 ) -> NDArray[np.bool_]:
     """Annotate block after block; return which bags no labelling can produce."""
@@ -228,7 +243,9 @@ def annotate_blocks(
     for first, last in stored.runs():
         block = stored.bags(first, last, reader)
         own = None if labels is None else labels[first:last]
-        answers = annotations.annotate(model, block, own, review_share=0.0)
+        answers = annotations.annotate(
+            model, block, own, review_share=0.0, unknown_below=unknown_below
+        )
         impossible[first:last] = answers.impossible
         kept.add(answers)
         report(int(stored.offsets[last]))

@@ -138,7 +138,8 @@ def fit(
     Returns
     -------
     ORLogisticRegression or ORNetwork
-        The model itself. Its coefficients are those of a fit in memory; those of the "stochastic"
+        The model itself; it remembers the roles of the columns, as after `unbag.fit`. Its
+        coefficients are those of a fit in memory; those of the "stochastic"
         solver are not, since its samples are blocks of rows. Networks learn from batches of bags
         out of a few blocks at a time; they are those of a fit in memory where one batch holds all.
 
@@ -172,7 +173,9 @@ def fit(
         raise DataError(f"{stored.table.path} has no labels to fit to: name their column.")
     if is_network(model):
         with stored.decoded_once(scratch):
-            return fit_network(model, stored, progress)
+            fit_network(model, stored, progress)
+        model.roles_ = stored.roles.remembered()
+        return model
     of = describe_fit(model, stored)
     reached = None
     if checkpoint is not None:
@@ -202,7 +205,7 @@ def fit(
 
     make: Any = partial(StreamedTraining, heard=heard)
     with stored.decoded_once(scratch):
-        return fit_stored(
+        fit_stored(
             model,
             stored,
             stored.labels,
@@ -212,6 +215,8 @@ def fit(
             begin=begin,
             make=make,
         )
+    model.roles_ = stored.roles.remembered()
+    return model
 
 
 def is_network(model: Any) -> bool:
