@@ -66,6 +66,28 @@ def test_bags_of_many_labels_dominate_and_can_be_saved(rng):
     assert found.unknown > cost(bags, y).unknown == 0
 
 
+def test_bags_of_many_labels_are_timed_by_themselves(rng, monkeypatch):
+    timed = []
+
+    def seconds_of_kind(*kind):
+        timed.append(kind)
+        return 2.0
+
+    monkeypatch.setattr("unbag.costs.seconds_of_kind", seconds_of_kind)
+    bags, y = make(rng, n_bags=30, n_classes=16)
+    y[[3, 5, 8], :10] = 1
+    assert cost(bags, y, n_jobs=1).seconds == pytest.approx(6.0, rel=0.01)
+    assert timed == [(10, 10, 10)]
+    # What there is no time for is taken to be like what was timed.
+    monkeypatch.setattr("unbag.costs.PATIENCE", -1.0)
+    assert cost(bags, y, n_jobs=1).seconds < 1.0
+
+
+def test_an_iteration_takes_time_however_few_bags_there_are(rng):
+    bags, y = make(rng, n_bags=1, size=2)
+    assert cost(bags, y).seconds > measured_pace(8, 6, "float64", 1).fixed > 0
+
+
 def test_inference_is_counted_by_kinds_of_bags():
     sizes, required, allowed = np.array([[30, 30, 5, 0], [10, 2, 10, 0], [12, 12, 12, 12]])
     found = inference_operations(sizes, required, allowed)

@@ -32,6 +32,11 @@ PRUNED = (0.01, 0.05, 0.1)
 MOST_KINDS = 2000
 # What is measured: calls, and threads' shares of parts.
 ROUNDS = 5
+# Bags of many labels are timed by themselves, for so many seconds; so many of a kind at a time, or
+# instances.
+PATIENCE = 0.5
+MOST_OF_A_KIND = 20
+MOST_INSTANCES_OF_A_KIND = 20_000
 # Of what a part makes of its instances, so many numbers for each class are alive at a time.
 ALIVE = 6
 # Blocks of features that a fit out of core holds: read, waiting, and asked.
@@ -173,10 +178,12 @@ def cost(
     n_threads = job_count(n_jobs) if n_multiplications >= FIT_WORTHWHILE else 1
     pace = measured_pace(n_columns, bags.n_features, str(bags.dtype), n_threads)
     # An operation of the one kind takes longer than one of the other.
-    seconds = sizes * linear * pace.linear + inference * pace.inference
-    total = float(max(seconds.sum(), np.finfo(float).tiny))
-    most = np.argsort(-seconds, kind="stable")
     few = inference_operations(sizes, np.minimum(n_required, MANY_LABELS), n_allowed)
+    inferring = inference * pace.inference
+    inferring *= measured_to_counted(sizes, n_required, n_allowed, inferring, n_threads)
+    seconds = sizes * linear * pace.linear + inferring
+    total = float(seconds.sum() + pace.fixed)
+    most = np.argsort(-seconds, kind="stable")
     ids = bags.ids[most[:10]]
     feature_bytes = bags.n_instances * bags.n_features * bags.dtype.itemsize
     small = memory_of_bags(len(bags), bags.n_instances, indicator, n_threads, n_columns)
@@ -187,7 +194,7 @@ def cost(
         n_classes=n_columns,
         operations=float(bags.n_instances * linear + inference.sum()),
         bytes=feature_bytes,
-        seconds=float(seconds.sum()),
+        seconds=total,
         n_threads=n_threads,
         memory=small + feature_bytes,
         memory_em=small + feature_bytes + 3 * 8 * bags.n_instances * n_columns,
@@ -199,7 +206,7 @@ def cost(
         pruning={
             share: float(seconds[most[: int(share * len(bags))]].sum() / total) for share in PRUNED
         },
-        unknown=float((inference - np.minimum(few, inference)).sum() * pace.inference / total),
+        unknown=float((inferring - np.minimum(few * pace.inference, inferring)).sum() / total),
     )
 
 
@@ -218,23 +225,87 @@ def inference_operations(
     """
     n_sets = 2.0 ** np.minimum(n_required, MOST_LABELS)
     found = sizes * (n_sets + READING_COST * (1.0 + n_allowed))
+    many, kinds, which = kinds_of_many_labels(sizes, n_required, n_allowed)
+    if len(kinds) <= MOST_KINDS:
+        costs = np.array([operations_of_kind(*kind) for kind in kinds])
+        found[many] = costs[which] if len(many) else 0.0
+    return found
+
+
+def kinds_of_many_labels(
+    sizes: np.ndarray, n_required: np.ndarray, n_allowed: np.ndarray
+) -> tuple[np.ndarray, list[tuple[int, int, int]], np.ndarray]:
+    """Return the bags of many labels, their kinds (size, labels, classes), and which has which."""
     many = np.flatnonzero((n_required > MANY_LABELS) & (n_required <= sizes))
     kinds, which = np.unique(
         np.stack([sizes, n_required, n_allowed])[:, many], axis=1, return_inverse=True
     )
-    if kinds.shape[1] <= MOST_KINDS:
-        costs = np.array([operations_of_kind(*kind) for kind in kinds.T.tolist()])
-        found[many] = costs[which.ravel()] if len(many) else 0.0
-    return found
+    return many, [tuple(kind) for kind in kinds.T.tolist()], which.ravel()
 
 
 @lru_cache(maxsize=MOST_KINDS)
 def operations_of_kind(size: int, n_required: int, n_allowed: int) -> float:
     """Count those of one bag whose instances may be anything."""
-    y = np.where(np.arange(n_allowed) < n_required, 1, -1)[None]
-    problem = UnionProblem([0, size], y)
-    log_prior = np.full((size, n_allowed), -np.log(n_allowed))
+    problem, log_prior = bags_of_kind(1, size, n_required, n_allowed)
     return float(estimated_costs(problem.layout, log_prior, "auto", 1e-9)[0])
+
+
+def bags_of_kind(
+    n_bags: int, size: int, n_required: int, n_allowed: int
+) -> tuple[UnionProblem, np.ndarray]:
+    """Make bags that are all alike, whose instances may be anything."""
+    y = np.tile(np.where(np.arange(n_allowed) < n_required, 1, -1), (n_bags, 1))
+    log_prior = np.full((n_bags * size, n_allowed), -np.log(n_allowed))
+    return UnionProblem(np.arange(n_bags + 1) * size, y), log_prior
+
+
+def measured_to_counted(
+    sizes: np.ndarray,
+    n_required: np.ndarray,
+    n_allowed: np.ndarray,
+    seconds: np.ndarray,
+    n_threads: int,
+) -> np.ndarray:
+    """Time bags of many labels, whose kernels have each their own pace.
+
+    Parameters
+    ----------
+    sizes, n_required, n_allowed : ndarray of shape (n_bags,)
+    seconds : ndarray of shape (n_bags,)
+        Of the inference of each bag, as they are counted.
+    n_threads : int
+        By which these seconds are shared.
+
+    Returns
+    -------
+    ndarray of shape (n_bags,)
+        What the seconds are to be multiplied by; 1 for bags of few labels. The kinds that take
+        most are timed, as far as that is quick; others are taken to be like these.
+    """
+    ratios = np.ones(len(sizes))
+    many, kinds, which = kinds_of_many_labels(sizes, n_required, n_allowed)
+    of_kind = np.bincount(which, seconds[many], len(kinds))
+    found = np.full(len(kinds), np.nan)
+    until = perf_counter() + PATIENCE
+    for kind in np.argsort(-of_kind):
+        counted = of_kind[kind] / np.count_nonzero(which == kind)
+        if perf_counter() > until:
+            break
+        if counted < PATIENCE / ROUNDS:
+            found[kind] = seconds_of_kind(*kinds[kind]) / n_threads / counted
+    if np.isfinite(found).any():
+        found[np.isnan(found)] = np.nanmedian(found)
+        ratios[many] = found[which]
+    return ratios
+
+
+@lru_cache(maxsize=MOST_KINDS)
+def seconds_of_kind(size: int, n_required: int, n_allowed: int) -> float:
+    """Time the inference of one bag, on one thread, among others of its kind."""
+    few = min(MOST_OF_A_KIND * 1024 / 2**n_required, MOST_INSTANCES_OF_A_KIND / size)
+    n_bags = int(np.clip(few, 1, MOST_OF_A_KIND))
+    problem, log_prior = bags_of_kind(n_bags, size, n_required, n_allowed)
+    return shortest(lambda: problem.answer(log_prior, n_jobs=1), rounds=2) / n_bags
 
 
 def memory_of_bags(
@@ -254,10 +325,13 @@ class MeasuredPace:
     Attributes
     ----------
     linear, inference : float
+    fixed : float
+        Seconds of an iteration, however few bags there are.
     """
 
     linear: float
     inference: float
+    fixed: float
 
 
 @lru_cache(maxsize=16)
@@ -290,7 +364,9 @@ def measured_pace(n_classes: int, n_features: int, dtype: str, n_threads: int) -
         parts.append(Part(X, rows, own, UnionProblem(offsets_of(sizes[own]), y[own])))
     whole = UnionProblem(offsets, y)
     log_prior = np.full((len(X), n_classes), -np.log(n_classes))
+    single = Part(X, slice(0, 10), np.arange(1), UnionProblem([0, 10], y[:1]))
     with thread_map(n_threads, np.inf) as run:
+        fixed = shortest(lambda: list(run(methodcaller("statistics", W), [single])))
         all_seconds = shortest(lambda: list(run(methodcaller("statistics", W), parts)))
     with one_blas_thread():
         inferring = shortest(lambda: whole.answer(log_prior, n_jobs=1)) / n_threads
@@ -300,14 +376,15 @@ def measured_pace(n_classes: int, n_features: int, dtype: str, n_threads: int) -
     return MeasuredPace(
         rest / (len(X) * linear_operations(n_classes, n_features)),
         min(inferring, 0.7 * all_seconds) / n_inference,
+        fixed,
     )
 
 
-def shortest(call: Any) -> float:
+def shortest(call: Any, rounds: int = ROUNDS) -> float:
     """Return the shortest time of some calls; the first one compiles, and does not count."""
     call()
     times = []
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         start = perf_counter()
         call()
         times.append(perf_counter() - start)

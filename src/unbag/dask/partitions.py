@@ -178,17 +178,22 @@ def read_pair(pair: Any, place: int) -> Partition | None:
     """
     items = pair.items if isinstance(pair, Pair) else pair
     with faults_of(f"Partition {place}"):
-        if not isinstance(items, tuple | list):
-            raise TypeError(f"a pair of Bags and labels is needed, not {type(items).__name__}.")
-        if len(items) != 2:
-            raise TypeError(f"a pair of Bags and labels is needed, not {len(items)} items.")
+        check_pair(items)
         bags, labels = items
-        if not isinstance(bags, Bags):
-            raise TypeError(f"Bags come first in a pair, not {type(bags).__name__}.")
         check_finite(bags)
         if labels is not None:
             labels = plain_labels(labels, bags)
     return Partition(bags, labels) if len(bags) else None
+
+
+def check_pair(items: Any) -> None:
+    """Raise an error unless items are Bags and something else."""
+    if not isinstance(items, tuple | list):
+        raise TypeError(f"a pair of Bags and labels is needed, not {type(items).__name__}.")
+    if len(items) != 2:
+        raise TypeError(f"a pair of Bags and labels is needed, not {len(items)} items.")
+    if not isinstance(items[0], Bags):
+        raise TypeError(f"Bags come first in a pair, not {type(items[0]).__name__}.")
 
 
 def plain_labels(labels: Any, bags: Bags) -> Any:

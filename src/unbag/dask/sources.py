@@ -15,7 +15,15 @@ from unbag.io import Roles
 from unbag.io.stored import StoredBags
 
 from .clusters import Tasks
-from .partitions import Pair, read_frame, read_pair, read_rows, resolved_roles
+from .partitions import (
+    Pair,
+    check_pair,
+    faults_of,
+    read_frame,
+    read_pair,
+    read_rows,
+    resolved_roles,
+)
 
 #: Bytes of features of a partition of a Parquet set, where that makes enough of them.
 PARTITION_BYTES = 128 << 20
@@ -60,6 +68,9 @@ def pairs_of(data: Sequence[Any], tasks: Tasks) -> list[Future]:
             # They are read where they lie.
             given, options = coming.get(place, pair), {}
         else:
+            # What can be seen here need not go to a worker first.
+            with faults_of(f"Partition {place}"):
+                check_pair(pair)
             given, options = Pair(pair), on_turn(workers, place)
         partitions.append(tasks.submit(read_pair, given, place, **options))
     return partitions
