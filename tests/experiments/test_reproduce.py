@@ -10,7 +10,7 @@ import warnings
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from unbag.experiments import STUDIES, Plan, Unit, find_study, reproduce, runner
+from unbag.experiments import STUDIES, Ledger, Plan, Unit, find_study, reproduce, runner
 from unbag.experiments.ledger import CPU_SECONDS, LINES, read_records
 
 
@@ -135,3 +135,18 @@ def test_fits_that_end_at_their_last_iteration_do_not_warn_and_others_do():
         assert runner.do(Unit(warns_of(ConvergenceWarning))) == {"worried": True}
         with pytest.raises(UserWarning, match="worried"):
             runner.do(Unit(warns_of(UserWarning)))
+
+
+def test_tables_can_be_made_of_what_is_done_so_far(tmp_path, monkeypatch):
+    """Without work: an error where nothing is finished, and tables of what is, with its gaps."""
+    only = {"data": ["letter-frost"], "level": "quick", "out": tmp_path, "work": False}
+    with pytest.raises(ValueError, match=r"Nothing of inductive is far enough .* without --tables"):
+        reproduce("inductive", **only)
+    study = find_study("inductive")
+    plan, ledger = Plan(("letter-frost",), "quick"), Ledger(tmp_path, "inductive")
+    units = [unit for unit in study.units(plan, ledger) if unit.method == "dummy"]
+    with ledger.writing():
+        runner.run(units, ledger)
+    accuracies, *_ = reproduce("inductive", **only)
+    assert [each["method"] for each in accuracies.records] == ["dummy"]
+    assert "Not finished, and so left out: MLR on letter-frost" in accuracies.notes[-1]

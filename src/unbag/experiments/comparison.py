@@ -303,12 +303,11 @@ def tuning_note(comparison: Comparison, plan: Plan) -> str:
         if drawn and comparison.cross_validated
         else ""
     )
-    of_fast = METHODS["mimlfast"].title
-    full = len(METHODS["mimlfast"].grids["full"])
+    fast = METHODS["mimlfast"]
     drawn_fast = (
-        f" ({of_fast}'s are drawn at random from the {full:,} of its published grid, 3,168 by the "
-        "paper's counting, with two ways to scale features)"
-        if plan.level == "standard" and counts.get(of_fast, 0) < full and of_fast in counts
+        f" ({fast.title}'s are drawn at random from the {len(fast.grids['full']):,} of its "
+        "published grid, 3,168 by the paper's counting, with two ways to scale features)"
+        if plan.level == "standard" and fast in comparison.methods.values()
         else ""
     )
     return f"Settings tried{how}: {tuned}{drawn_fast}." if tuned else ""

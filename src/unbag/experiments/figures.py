@@ -198,7 +198,7 @@ def comparison_figure(
                         label="published",
                     )  # fmt: skip
             axis.set_yticks(range(len(group)), [record[row] for record in group])
-            axis.invert_yaxis()
+            axis.set_ylim(len(group) - 0.5, -0.5)
             axis.grid(axis="x", color="#dddddd", linewidth=0.7)
             axis.set(title=data, xlabel=x_label)
         _legend_below(figure, 2)

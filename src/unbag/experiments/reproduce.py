@@ -95,9 +95,16 @@ def reproduce(
         ):
             pass
     stale = list(filter(None, [ledger.note_on_stale(study.units(plan, ledger))]))
+    made = study.present(plan, ledger)
+    if not any(isinstance(each, Table) and each.records for each in made):
+        raise ValueError(
+            f"Nothing of {name} is far enough for a table in {Path(out) / name}: run it without "
+            "--tables."
+        )
     results = [
         each if isinstance(each, Figure) else replace(each, notes=[*each.notes, *stale])
-        for each in study.present(plan, ledger)
+        for each in made
+        if isinstance(each, Figure) or each.records
     ]
     write(results, Path(out) / name, plan)
     return results
