@@ -185,7 +185,7 @@ def comparison_figure(
 
     def draw():
         n_rows = max(len(group) for group in groups.values())
-        figure, axes = panels(len(groups), size=(4.6, 0.7 + 0.33 * n_rows))
+        figure, axes = panels(len(groups), size=(4.6, 0.7 + 0.33 * max(n_rows, 4)))
         for axis, (data, group) in zip(axes, groups.items(), strict=True):
             for place, record in enumerate(group):
                 axis.errorbar(
