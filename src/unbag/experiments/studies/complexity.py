@@ -160,8 +160,12 @@ def size_unit(plan: Plan, method: str, n_labels: int, n_instances: int) -> Unit:
 
 def size_units(plan: Plan) -> list[Unit]:
     """List the times of bags of all sizes."""
-    sizes = product(OVER_N, N_LABELS, N_INSTANCES[plan.level])
-    return [size_unit(plan, *size) for size in sizes]
+    return [
+        size_unit(plan, method, n_labels, n_instances)
+        for method in OVER_N
+        for n_labels in N_LABELS
+        for n_instances in N_INSTANCES[plan.level]
+    ]
 
 
 def units(plan: Plan, ledger: Results | None = None) -> list[Unit]:

@@ -20,6 +20,7 @@ from unbag.estimators.rivals.miml_nn import ridge
 from unbag.experiments import (
     BAG_MEASURES,
     Comparison,
+    Figure,
     Method,
     Plan,
     Results,
@@ -113,7 +114,7 @@ COMPARISON = Comparison(
 )
 
 
-def present(plan: Plan, ledger: Results) -> list[Table]:
+def present(plan: Plan, ledger: Results) -> list[Table | Figure]:
     """Make the table of all measures at the setting of the best average precision."""
     records = [
         record
