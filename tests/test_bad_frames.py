@@ -31,6 +31,11 @@ BAD = {
     "no frame": ({"file": ["a"]}, TAGGED, "A dict is no frame"),
     "an array": (np.zeros((3, 2)), TAGGED, "A ndarray is no frame"),
     "nothing": (None, TAGGED, "A NoneType is no frame"),
+    "complex numbers": (
+        frame_of(x=[1j, 2.0, 3.0, 4.0]),
+        {**TAGGED, "features": ["x"]},
+        "'x' holds complex128",
+    ),
     "no rows": (frame_of().head(0), TAGGED, "The frame has columns but no rows"),
     "no rows of polars": (pl.from_pandas(frame_of()).head(0), TAGGED, "columns but no rows"),
     "no columns": (pd.DataFrame(index=range(3)), TAGGED, "has no column 'file' for bag"),
@@ -322,7 +327,10 @@ def test_bad_frames(case):
 
 
 BAD_SETTINGS = {
-    "a name in place of a model": ({"model": "network"}, "unbag.torch.ORNetwork(), not 'network'"),
+    "no name of a model": (
+        {"model": "net"},
+        "model is 'net': give 'linear' or 'network', or a mod",
+    ),
     "a class in place of a model": ({"model": unbag.ORLogisticRegression}, "must be a model of"),
     "no width": ({"kernel": 0}, "kernel must be a number above 0, or None; got 0"),
     "a negative weight": ({"context": -1}, "context must be a number of at least 0; got -1"),

@@ -411,6 +411,18 @@ def two_groups(rng, n_bags=12):
     return Bags(X, np.concatenate([[0], np.cumsum(sizes)])), y
 
 
+def test_bags_may_come_as_a_list_of_arrays(rng):
+    bags, y = two_groups(rng)
+    model = kernel_pipeline(NearestInstance(), context=0.5, n_components=4, random_state=0)
+    expected = model.fit(bags, y)[:-1].transform(bags)
+    listed = list(bags)
+    found = model.fit(listed, y)[:-1].transform(listed)
+    np.testing.assert_array_equal(found.X, expected.X)
+    assert found.offsets.tolist() == bags.offsets.tolist()
+    np.testing.assert_array_equal(model.predict(listed), model.predict(bags))
+    np.testing.assert_array_equal(model.predict_instances(listed), model.predict_instances(bags))
+
+
 def test_kernel_pipeline_does_its_steps_in_order(rng):
     bags, y = two_groups(rng)
     model = kernel_pipeline(

@@ -288,6 +288,15 @@ def test_what_makes_no_sense_is_refused(digits, frame):
         unbag.tune(frame, digits.y[:60])
     with pytest.raises(ValueError, match="grid has no 'width': its names are context, kernel"):
         unbag.tune(digits.bags, digits.y, grid={"width": [1]})
+    for nothing in ([], 3.0, "learn"):
+        with pytest.raises(ValueError, match=r"grid\['alpha'\] is .*: give a list of values"):
+            unbag.tune(digits.bags, digits.y, grid={"alpha": nothing})
+    with pytest.raises(ValueError, match="minutes must be at least 0; got -1"):
+        unbag.tune(digits.bags, digits.y, minutes=-1)
+    with pytest.raises(TypeError, match="alpha is chosen by the search: fix it by grid="):
+        unbag.tune(frame, bag="file", labels="tags", alpha=3.0)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'lables'"):
+        unbag.tune(frame, bag="file", lables="tags")
 
 
 @pytest.fixture

@@ -391,6 +391,13 @@ class Bags:
 BagsLike: TypeAlias = Bags | Sequence[ArrayLike] | ArrayLike
 
 
+def listed_bags(X: Any) -> Any:
+    """Return a list of 2-D arrays as Bags, and anything else as it is."""
+    if isinstance(X, list | tuple) and len(X) and np.ndim(X[0]) == 2:
+        return Bags.from_list(X)
+    return X
+
+
 def bag_key(key: Position | Selection, n_bags: int) -> int | slice | NDArray[np.intp]:
     """Reduce an index over bags to a position, a slice of neighbours or an array of positions.
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from unbag.bags import Bags, BagsLike, offsets_of
+from unbag.bags import Bags, BagsLike, listed_bags, offsets_of
 from unbag.estimators.contract import check_one_for_each_bag
 from unbag.fitting.solvers import interruptions_raised
 from unbag.labels import ColumnOfLabel, LabelSetsLike
@@ -174,11 +174,8 @@ def _runs(
 
 
 def _as_bags(X):
-    if isinstance(X, Bags):
-        return X
-    if isinstance(X, list | tuple) and len(X) and np.ndim(X[0]) == 2:
-        return Bags.from_list(X)
-    return Bags(X, np.arange(np.shape(X)[0] + 1))
+    X = listed_bags(X)
+    return X if isinstance(X, Bags) else Bags(X, np.arange(np.shape(X)[0] + 1))
 
 
 def _refuse_without_probabilities(estimator):

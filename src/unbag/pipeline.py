@@ -61,7 +61,7 @@ class BagPipeline(FrameAnswers, Pipeline):
 
         Parameters
         ----------
-        X : Bags, or array-like of shape (n_bags, n_features)
+        X : Bags, list of 2-D arrays, or array-like of shape (n_bags, n_features)
         y : label sets
         **params
             As in ``Pipeline`` of the installed scikit-learn; and `instance_labels`, for the model.

@@ -26,7 +26,7 @@ from sklearn.utils.validation import (
 
 from unbag._checks import first_nonfinite
 from unbag._scikit_learn import BaseEstimator, TransformerMixin
-from unbag.bags import Bags
+from unbag.bags import Bags, listed_bags
 from unbag.validation import WHITENED, all_or_nothing, check_finite, validate_bags
 
 BLOCK_ENTRIES = 2**23  # bounds the arrays held at once beside the result: 64 MiB each
@@ -57,7 +57,7 @@ class _BagTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
 
         Parameters
         ----------
-        X : Bags or array-like of shape (n_instances, n_features)
+        X : Bags, list of 2-D arrays, or array-like of shape (n_instances, n_features)
         y : ignored
 
         Returns
@@ -72,15 +72,17 @@ class _BagTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
 
         Parameters
         ----------
-        X : Bags or array-like of shape (n_instances, n_features)
+        X : Bags, list of 2-D arrays, or array-like of shape (n_instances, n_features)
 
         Returns
         -------
         Bags, or array of shape (n_instances, n_features_out)
-            As X is. By ``set_output(transform="pandas")`` or ``"polars"``, a data frame in place
-            of an array; Bags stay Bags, and have the names of their features with them.
+            As X is, and Bags of a list. By ``set_output(transform="pandas")`` or ``"polars"``, a
+            data frame in place of an array; Bags stay Bags, and have the names of their features
+            with them.
         """
         check_is_fitted(self)
+        X = listed_bags(X)
         bags = validate_bags(self, X, reset=False, ensure_all_finite=self._needs_finite)
         features = self._features(bags)
         if isinstance(X, Bags):
@@ -92,7 +94,7 @@ class _BagTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
 
         Parameters
         ----------
-        X : Bags or array-like of shape (n_instances, n_features)
+        X : Bags, list of 2-D arrays, or array-like of shape (n_instances, n_features)
         y : ignored
         **fit_params
             For ``fit``, which takes none.

@@ -21,7 +21,7 @@ from sklearn.utils.validation import _check_sample_weight, column_or_1d, validat
 from unbag._checks import bag_of, first_nonfinite, is_missing
 from unbag._files import check, refuse
 from unbag._warnings import warn_caller
-from unbag.bags import Bags, BagsLike
+from unbag.bags import Bags, BagsLike, listed_bags
 from unbag.io.bag_table import BagTable
 from unbag.io.roles import parse_cell
 from unbag.labels import DELIMITER, LabelSets, LabelSetsLike
@@ -46,7 +46,7 @@ def validate_bags(
     estimator : estimator
         Learns `n_features_in_` and, where features have names, `feature_names_in_`; or, unless
         `reset`, expects what it has learnt.
-    X : Bags, or array-like of shape (n_instances, n_features)
+    X : Bags, list of 2-D arrays, or array-like of shape (n_instances, n_features)
         An array has one instance per bag.
     reset : bool
     accept_sparse, ensure_all_finite : bool, default=True
@@ -55,6 +55,7 @@ def validate_bags(
     -------
     Bags
     """
+    X = listed_bags(X)
     if isinstance(X, Bags):
         if sparse.issparse(X.X) and not accept_sparse:
             raise TypeError(

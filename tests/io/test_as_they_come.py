@@ -303,6 +303,30 @@ def test_counters_are_no_features_and_that_is_said(tmp_path, name, case):
     assert named.bags.n_features == 2
 
 
+def test_of_several_counters_one_warning_tells(tmp_path):
+    rows = [("a", "o", place, place, 0.5) for place in range(30)]
+    path = write(tmp_path / "t.csv", rows, "word,tags,row_,clip_id,x")
+    with pytest.warns(UserWarning, match="row_, clip_id look like counters or ids, and are not"):
+        assert read(path, TAGGED).roles.features == ("x",)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+def test_numbers_in_text_are_no_features_and_that_is_said(tmp_path, name):
+    # As pandas writes decimal commas between commas, or reads them between semicolons.
+    table = pa.table({"word": ["a", "b", "b"], "tags": ["1,5", "2", "2"], "note": ["1,5", "x", "y"],
+                      "x": ["-1,5", "2,25", None], "number": ["1", "2", "3"],
+                      "y": [0.5, 1.5, 2.5]})  # fmt: skip
+    path = tmp_path / name
+    (pa.csv.write_csv if name == "t.csv" else pq.write_table)(table, path)
+    with pytest.warns(UserWarning, match="t.*: x holds numbers as text, such as '-1,5'"):
+        found = read(path, Roles("word", "tags", carry=["number"]))
+    assert found.roles.features == ("y",)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read(path, Roles("word", "tags", carry=["number", "x"]))
+        read(path, Roles("word", "tags", features=["y"]))
+
+
 def test_a_counter_that_is_all_there_is_stays_a_feature(tmp_path):
     rows = [("a", "o", place) for place in range(30)]
     assert read(write(tmp_path / "t.csv", rows, "word,tags,x"), TAGGED).bags.n_features == 1

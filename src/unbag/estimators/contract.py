@@ -94,8 +94,6 @@ class BagClassifier(FrameAnswers, ClassifierMixin, BaseEstimator):
         """Return X as Bags of finite features: as many as in fit, unless this is `fit` (reset)."""
         if not reset:
             check_is_fitted(self)
-        if isinstance(X, list | tuple) and len(X) and np.ndim(X[0]) == 2:
-            X = Bags.from_list(X)
         return validate_bags(self, X, reset=reset, accept_sparse=self._accepts_sparse)
 
     def _read_training(self, X, y):

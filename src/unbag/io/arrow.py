@@ -91,8 +91,12 @@ class TypedTable(Table):
         if not found and len(lists) == 1 and self._has_rows_of_one_bag(roles):
             found = lists
         if not found and not lists:
-            found = [name for name, kind in kinds.items()
-                     if is_text(kind) and self._holds_vectors(name)]  # fmt: skip
+            from .number_texts import warn_of_numbers_in_text
+            from .vectors import are_vectors
+
+            texts = {name: self._first_texts(name) for name, kind in kinds.items() if is_text(kind)}
+            found = [name for name, cells in texts.items() if are_vectors(cells)]
+            warn_of_numbers_in_text(self.path, texts, roles)
         if len(found) != 1:
             return roles
         rest = tuple(name for name in roles.features or () if name not in found)
@@ -109,14 +113,15 @@ class TypedTable(Table):
             known.update(map(str, values))
         return False
 
-    def _holds_vectors(self, name):
-        from .vectors import SAMPLE_ROWS, are_vectors
+    def _first_texts(self, name):
+        """Return some of the cells of a column that are filled."""
+        from .vectors import SAMPLE_ROWS
 
         for _, table in self.chunks(texts=[name]):
             filled = table.column(name).drop_null()
             if len(filled):
-                return are_vectors(filled.slice(0, SAMPLE_ROWS).to_pylist())
-        return False
+                return filled.slice(0, SAMPLE_ROWS).to_pylist()
+        return []
 
     def counters(self, features: Sequence[str]) -> list[str]:
         """Return those of some columns of numbers that look like a counter or an id."""

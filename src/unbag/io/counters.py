@@ -28,8 +28,11 @@ def without_counters(roles: Roles, path: PathLike, counters: Collection[str]) ->
     others = tuple(name for name in roles.features or () if name not in counters)
     if not others:
         return roles
+    what, it = ("looks like a counter or an id, and is not taken as a feature", "it")
+    if len(counters) > 1:
+        what, it = ("look like counters or ids, and are not taken as features", "them")
     warn_caller(
-        f"{path}: {listed(counters)} looks like a counter or an id, and is not taken as a "
-        "feature: name the features to take it, or carry it to hear no more of this."
+        f"{path}: {listed(counters)} {what}: name the features to take {it}, or carry {it} to hear "
+        "no more of this."
     )
     return replace(roles, features=others)

@@ -292,8 +292,10 @@ class DelimitedFile(TableFile):
         found = {name: texts for name, texts in found.items()
                  if any(map(VECTOR_MARKS.search, texts[:20]))}  # fmt: skip
         if found:
+            from .number_texts import warn_of_numbers_in_text
             from .vectors import are_vectors
 
+            warn_of_numbers_in_text(self.path, found, roles, "," if self.decimal == "." else ".")
             found = {name: texts for name, texts in found.items() if are_vectors(texts)}
         if len(found) != 1:
             return roles

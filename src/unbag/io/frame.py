@@ -255,9 +255,11 @@ class PandasTable(FrameTable):
         except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
             if otherwise is not None:
                 return pa.array([], otherwise)
+            fault = "mixes values of several types"
+            if cells.dtype != object:
+                fault = f"holds {cells.dtype}, which cannot be read"
             raise DataError(
-                f"{self.path}, column {name!r} mixes values of several types: "
-                f"{shortened(str(error))}."
+                f"{self.path}, column {name!r} {fault}: {shortened(str(error))}."
             ) from error
         return pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array
 

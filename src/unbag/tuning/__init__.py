@@ -8,17 +8,20 @@ is no judge.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 from typing import Any
 
 import numpy as np
 
 from unbag.bags import Bags
+from unbag.io.roles import Roles
 from unbag.labels import LabelSets
 from unbag.learning import read_for_fit
 from unbag.pipeline import bag_pipeline
 
 from .search import Search, Trial, rounds_of
 from .settings import (
+    GRID,
     Setting,
     candidates,
     fallback_of,
@@ -128,6 +131,8 @@ def tuned(
     estimator or BagPipeline
         With `tuning_`, as in `tune`.
     """
+    if minutes is not None and not minutes >= 0:
+        raise ValueError(f"minutes must be at least 0; got {minutes!r}.")
     search = Search(
         bags, labels, settings, cv=cv, seed=seed, progress=progress,
         seconds=None if minutes is None else 60.0 * minutes, instance_labels=instance_labels,
@@ -159,5 +164,12 @@ def _bags_of(table, y, roles):
         return table, LabelSets.parse(y), None, None
     if y is not None:
         raise TypeError("y is for Bags: name the column of the labels by labels=.")
+    for name in roles:
+        if name in GRID:
+            raise TypeError(
+                f"{name} is chosen by the search: fix it by grid={{{name!r}: [{roles[name]!r}]}}."
+            )
+        if name != "roles" and name not in signature(Roles).parameters:
+            raise TypeError(f"tune() got an unexpected keyword argument {name!r}.")
     data, known = read_for_fit(table, **roles)
     return data.bags, data.labels, known, data.roles.remembered()

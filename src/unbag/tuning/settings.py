@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from unbag._messages import shortened
 from unbag.estimators import ORLogisticRegression
 
 Setting = dict[str, Any]
@@ -73,6 +74,12 @@ def candidates(
     grid = grid or {}
     if strange := [name for name in grid if name not in GRID]:
         raise ValueError(f"grid has no {strange[0]!r}: its names are {', '.join(GRID)}.")
+    for name, values in grid.items():
+        if isinstance(values, str) or not np.size(values) or not np.ndim(values):
+            raise ValueError(
+                f"grid[{name!r}] is {shortened(values)}: give a list of values to choose from, "
+                "which may be a single one."
+            )
     settings = settings_of({**GRID, **grid})
     if networks or (networks is None and not grid and find_spec("torch") is not None):
         settings += network_candidates(grid)
