@@ -77,7 +77,7 @@ def test_cells_and_folds_of_a_run(quick):
     [
         (
             ("stability", "hja", "mlr"),
-            r"stability does not compare methods; inductive, .*kernel do",
+            r"stability does not compare methods; inductive, .*kernel, distances do",
         ),
         (("tabel", "hja", "mlr"), "no experiment 'tabel'"),
         (("inductive", "hja", "mlr"), r"nothing on mlr and hja; they have mlr, .* and hja-union"),

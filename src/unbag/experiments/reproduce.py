@@ -212,7 +212,7 @@ def remake_cells(
         (table, record)
         for table in about["tables"]
         for record in read_csv(folder / f"{table}.csv")
-        if (record["data"], record["method"]) == (data, titles.get(method))
+        if "setting" in record and (record["data"], record["method"]) == (data, titles.get(method))
     ]
     for table, record in recorded_cells:
         units = comparison.units_of(plan, data, method, ast.literal_eval(record["setting"]))
