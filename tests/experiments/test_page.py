@@ -105,7 +105,6 @@ def test_first_looks_come_last_and_are_marked(tmp_path):
     assert "| msrcv2 | SIM |" not in text
 
 
-@pytest.mark.xfail(strict=True, reason="the long runs of kernel versions are not committed yet")
 def test_nothing_that_is_committed_is_a_first_look():
     recorded = Recorded(COMMITTED)
     assert all(recorded.is_made(name) for name in STUDIES)
