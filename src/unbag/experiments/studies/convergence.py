@@ -200,7 +200,7 @@ STUDY = Study(
     remarks="""\
 The paper fixes 50 iterations because the objective "stabilises". In ours it has gone about four
 fifths of the way by then, on all data sets; what is left does not matter where it would only fit
-noise. HJA is the exception: it has many instances and few features, nothing is overfitted, and
-what is left of the way is what is missing from the published accuracies of MLR and SLR.
+noise. HJA is the exception: it has many instances and few features, little is overfitted, and some
+of what is left of the way is what is missing from the published accuracies of MLR and SLR.
 """,
 )
