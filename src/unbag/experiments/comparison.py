@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import takewhile, zip_longest
 from time import perf_counter
 from types import MappingProxyType
 from typing import Any
@@ -17,6 +18,7 @@ from .data import load, load_fold
 from .ledger import Results
 from .methods import METHODS, OUTSIDE, Method
 from .plan import Plan
+from .race import LAG, folds_to_try
 from .tables import best_methods, difference, spread
 from .unit import NONE, Unit, Values
 
@@ -130,12 +132,16 @@ class Comparison:
         The measures by which settings are chosen.
     cross_validated : bool
         Whether the task is done for each fold; else once.
+    racing : bool
+        Whether settings that fall far behind drop out before the last fold: see
+        `unbag.experiments.race`.
     """
 
     task: Callable[[Unit], Values]
     methods: dict[str, Method]
     tuned_by: tuple[str, ...]
     cross_validated: bool = True
+    racing: bool = False
 
     def units_of(self, plan: Plan, name: str, method: str, setting: Values) -> list[list[Unit]]:
         """Return the units of one setting on one data set: for each fold, a list over draws."""
@@ -158,19 +164,38 @@ class Comparison:
             return units
         return [[draws[place % len(draws)]] for place, draws in enumerate(units)]
 
+    def tried(
+        self, plan: Plan, results: Results, name: str, method: str, measure: str
+    ) -> list[list[list[Unit]]]:
+        """Return the units that each setting is to be tried by, as far as the results tell."""
+        settings = self.methods[method].grids[plan.level]
+        units = [self.tuning_units(plan, name, method, each) for each in settings]
+        if not self.racing:
+            return units
+        sign = 1 if HIGHER_IS_BETTER[measure] else -1
+        scores = [
+            [
+                sign * results[unit][measure]
+                for (unit,) in takewhile(partial(is_done, results), of_setting)
+            ]
+            for of_setting in units
+        ]
+        counts = folds_to_try(scores, plan.n_folds)
+        return [of_setting[:count] for of_setting, count in zip(units, counts, strict=True)]
+
     def units(self, plan: Plan, results: Results) -> list[Unit]:
         """List the units that tune, one fold before the next; then those of what they choose."""
         tuning, chosen = [], []
         for name in plan.data:
             for method, compared in self.methods.items():
-                settings = compared.grids[plan.level]
-                if len(settings) > 1:
-                    tuning += [self.tuning_units(plan, name, method, each) for each in settings]
+                if len(compared.grids[plan.level]) > 1:
+                    for by in self.tuned_by:
+                        tuning += self.tried(plan, results, name, method, by)
                 found = [self.tuned(plan, results, name, method, by) for by in self.tuned_by]
                 chosen += [
                     self.units_of(plan, name, method, each) for each in found if each is not None
                 ]
-        by_fold = [*zip(*tuning, strict=True), *zip(*chosen, strict=True)]
+        by_fold = [*zip_longest(*tuning, fillvalue=()), *zip(*chosen, strict=True)]
         return list(dict.fromkeys(unit for fold in by_fold for draws in fold for unit in draws))
 
     def scores(
@@ -195,11 +220,14 @@ class Comparison:
         settings = self.methods[method].grids[plan.level]
         if len(settings) == 1:
             return settings[0]
-        units = [self.tuning_units(plan, name, method, each) for each in settings]
-        if not all(map(partial(are_done, results), units)):
+        tried = self.tried(plan, results, name, method, measure)
+        if not all(map(partial(are_done, results), tried)):
             return None
-        scores = [measured(results, each, measure).ravel() for each in units]
-        return settings[best_setting(scores, higher_is_better=HIGHER_IS_BETTER[measure])]
+        n_most = max(map(len, tried))
+        finalists = [place for place, units in enumerate(tried) if len(units) == n_most]
+        scores = [measured(results, tried[place], measure).ravel() for place in finalists]
+        best = best_setting(scores, higher_is_better=HIGHER_IS_BETTER[measure])
+        return settings[finalists[best]]
 
     def records(
         self,
@@ -310,12 +338,26 @@ def tuning_note(comparison: Comparison, plan: Plan) -> str:
         if plan.level == "standard" and fast in comparison.methods.values()
         else ""
     )
-    return f"Settings tried{how}: {tuned}{drawn_fast}." if tuned else ""
+    dropped = f" {dropping_out()}" if comparison.racing else ""
+    return f"Settings tried{how}: {tuned}{drawn_fast}.{dropped}" if tuned else ""
+
+
+def dropping_out() -> str:
+    """Say when a setting is tried no further; for the foot of a table."""
+    return (
+        f"A setting that over the folds tried so far is more than {LAG:g} points in all behind the "
+        "best drops out; where all were tried to the end, this would have changed no choice."
+    )
+
+
+def is_done(results: Results, units: Sequence[Unit]) -> bool:
+    """Return whether there are results of all these units."""
+    return all(unit in results for unit in units)
 
 
 def are_done(results: Results, units: Sequence[Sequence[Unit]]) -> bool:
-    """Return whether there are results of all these units."""
-    return all(unit in results for draws in units for unit in draws)
+    """Return whether there are results of all these units, a list over draws for each fold."""
+    return all(is_done(results, draws) for draws in units)
 
 
 def some_methods(*names: str) -> dict[str, Method]:

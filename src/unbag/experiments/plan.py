@@ -32,7 +32,7 @@ class Plan:
     level : {"quick", "standard", "full"}
         "quick" is for a first look: few folds and few settings. "standard" has the paper's
         folds, iterations and grids, but of MIMLfast's settings a random draw, and with kernels
-        some of SIM's. "full" has all of them.
+        some of SIM's. "full" has all of them. With kernels, settings far behind drop out.
     seed : int
         Of folds, draws of letters, and methods.
     """

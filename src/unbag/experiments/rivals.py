@@ -139,4 +139,5 @@ RIVALS = Comparison(
         "slr": rival("slr", bound, grid(alpha=[*BOUND_ALPHAS, 100.0]), grid(alpha=BOUND_ALPHAS)),
     },
     tuned_by=("inductive_accuracy",),
+    racing=True,
 )

@@ -42,6 +42,7 @@ from unbag.experiments.additions import (
     shows_network,
     units,
 )
+from unbag.experiments.comparison import dropping_out
 from unbag.experiments.nested import N_INNER
 from unbag.experiments.rivals import RIVALS
 from unbag.experiments.statistics import (
@@ -219,6 +220,7 @@ def rival_table(plan: Plan, ledger: Results, records: list[Values], family: str)
             "folds, which flatters them. Ours are chosen within the training folds. SLR is told "
             "instance labels, and no rival. In brackets: ours against the best rival, by a paired "
             f"t-test (two-tailed, 95 %) over the folds of all draws. {family} {plan.describe()}.",
+            dropping_out(),
             f"Chosen for the rivals: {'; '.join(chosen)}.",
             "Of MIMLfast's own settings there are three: its default, more dimensions, and one "
             "that a search without context and kernel found good on the letters. The ranges of "

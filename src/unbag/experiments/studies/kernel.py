@@ -117,6 +117,7 @@ COMPARISON = Comparison(
         ),
     },
     tuned_by=("inductive_accuracy",),
+    racing=True,
 )
 #: The same without a kernel, which the kernel's time stands beside.
 LINEAR = Comparison(
