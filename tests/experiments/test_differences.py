@@ -39,12 +39,8 @@ def test_what_is_not_near_is_found(tmp_path, method, ours, n_found):
         (figure("MLR", 47.0, 50.0), "more steps", "MLR, 200 steps, reaches 49.5"),
         (figure("SIM", 47.0, 50.0, draw_std=1.6), "draws of letters", "(1.6 each)"),
         (figure("SIM", 47.0, 50.0, draw_std=1.4), UNEXPLAINED, UNEXPLAINED),
-        (
-            figure("SIM", 47.0, 50.0, std=4.0, published_std=3.0),
-            "the scatter of folds",
-            "(1.6 each)",
-        ),
-        (figure("SIM", 46.0, 50.0, std=4.0, published_std=3.0), UNEXPLAINED, UNEXPLAINED),
+        # Folds scatter more than their means do.
+        (figure("SIM", 47.0, 50.0, std=9.0, published_std=9.0), UNEXPLAINED, UNEXPLAINED),
     ],
 )
 def test_tables_explain_by_themselves(tmp_path, record, kind, words):
@@ -59,6 +55,33 @@ def test_more_steps_that_are_not_near_explain_nothing(tmp_path):
         tmp_path, figure("MLR", 47.0, 50.0), figure("MLR, L-BFGS to the end", 48.4, 50.0)
     )
     assert found.explained_by == UNEXPLAINED
+
+
+@pytest.mark.parametrize(("ours", "more"), [(51.9, 51.2), (51.8, 48.3), (48.0, 51.5)])
+def test_what_leaves_more_than_half_of_a_difference_explains_nothing(tmp_path, ours, more):
+    (found,) = differences_of(
+        tmp_path, figure("MLR", ours, 50.0), figure("MLR, 200 steps", more, 50.0)
+    )
+    assert found.explained_by == UNEXPLAINED
+
+
+@pytest.mark.parametrize(("std", "kind"), [(1.1, "folds drawn anew"), (1.0, UNEXPLAINED)])
+def test_folds_drawn_anew_explain_what_they_do_by_themselves(tmp_path, std, kind):
+    make_results(tmp_path, "partitions", partitions=[figure("SIM", 48.0, std=std)])
+    (found,) = differences_of(tmp_path, figure("SIM", 47.0, 50.0))
+    assert found.explained_by == kind
+
+
+def test_tuning_by_the_measure_itself_explains(tmp_path):
+    place = {"data": "letter-frost", "measure": "ranking_loss"}
+    make_results(
+        tmp_path, "bag-level",
+        bag_level_measure=[figure("MIMLNN", 17.2, 15.7, **place)],
+        bag_level_hamming=[figure("MIMLNN", 20.9, 15.7, **place)],
+    )  # fmt: skip
+    (found,) = all_differences(Recorded(tmp_path))
+    assert found.explained_by == "other tuning"
+    assert "MIMLNN reaches 17.2" in found.why
 
 
 def with_ledger(out, scores):
@@ -78,6 +101,12 @@ def test_settings_beyond_the_published_grid_explain(tmp_path):
     (found,) = differences_of(tmp_path, figure("SIM", 56.0, 50.0, tuned_by="instance accuracy"))
     assert found.explained_by == "other settings"
     assert found.why.endswith("(6 settings) reaches 51.0")
+
+
+def test_settings_that_hold_the_best_of_all_explain_nothing(tmp_path):
+    with_ledger(tmp_path, lambda alpha: (51.0 if alpha > 1e-3 else 51.5, 10.0))
+    (found,) = differences_of(tmp_path, figure("SIM", 56.0, 50.0, tuned_by="instance accuracy"))
+    assert found.explained_by == UNEXPLAINED
 
 
 def test_near_ties_explain_what_was_tuned_by_another_measure(tmp_path):

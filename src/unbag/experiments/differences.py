@@ -78,9 +78,10 @@ def differences_section(found: list[Difference]) -> str:
             "## What differs, and why",
             "",
             f"Every figure that is more than {NEAR_TUNED:g} points from the paper's "
-            f"({', '.join(NOT_TUNED)}: {NEAR:g} points): {len(found)}; {counts}. What is "
-            "explained is so by figures on this page, or by what the ledgers have on settings that "
-            "were tried and not chosen.",
+            f"({', '.join(NOT_TUNED)}: {NEAR:g} points), before rounding: {len(found)}; {counts}. "
+            "Times and ratios stand with the claims above; a figure that two tables of an "
+            "experiment share is listed once. Another row, tuning or set of settings explains a "
+            "difference where it comes as near as that, and leaves no more than half of it.",
             "",
             "| table | data | method | measure | ours | published | difference | why |",
             "|---|---|---|---|---:|---:|---:|---|",

@@ -21,6 +21,7 @@ STUDIES = {
     "violations": "violations",
     "stability": "stability",
     "distances": "distances",
+    "partitions": "partitions",
 }
 
 
