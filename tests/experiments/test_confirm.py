@@ -26,6 +26,7 @@ def test_the_same_sources_give_the_same_digits(made):
     assert len(found.units) == 3
     assert found.changes == []
     assert kept(made)["same_digits"] == kept(made)["units"] == 3
+    assert kept(made)["cpu_seconds"] >= 0
     assert "by these sources and gave the same figures to the last digit" in note(made)
 
 
@@ -52,15 +53,17 @@ def note(out):
      (0.2, "gave other figures in 2 cases", 2)],
 )  # fmt: skip
 def test_other_figures_are_named(made, monkeypatch, shift, words, n_visible):
-    do = confirming.do
-    monkeypatch.setattr(
-        confirming, "do",
-        lambda unit: {
+    do_timed = confirming.do_timed
+
+    def shifted(unit):
+        result, cpu_seconds = do_timed(unit)
+        return {
             key: {**value, "wrong_percent": value["wrong_percent"] + shift}
             if isinstance(value, dict) else value + shift
-            for key, value in do(unit).items()
-        },
-    )  # fmt: skip
+            for key, value in result.items()
+        }, cpu_seconds  # fmt: skip
+
+    monkeypatch.setattr(confirming, "do_timed", shifted)
     found = confirm("stability", 2, out=made)
     assert words in note(made)
     assert len({str(each.unit) for each in found.changes if each.is_visible}) == n_visible

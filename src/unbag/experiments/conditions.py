@@ -3,9 +3,11 @@
 import ast
 from collections.abc import Sequence
 
+from .ledger import CPU_SECONDS
+from .plan import DRAWN
 from .recorded import Recorded
-from .reproduce import PACKAGES, read_plan
-from .unit import Values
+from .reproduce import CONFIRMED, PACKAGES, read_plan
+from .unit import Unit, Values
 
 #: Tables whose records have one setting for each method and data set.
 TUNED_TABLES = {
@@ -19,26 +21,43 @@ HOUR = 3600
 
 def runs_section(recorded: Recorded, studies: Sequence[str]) -> str:
     """Write where and how long experiments ran, in Markdown."""
-    rows, keys, total = [], set(), 0.0
+    rows = []
+    times: dict[Unit, float] = {}
+    devices: set[str] = set()
     for name in studies:
         plan, about = read_plan(recorded.out / name)
         ledger = recorded.ledger(name)
-        units = [unit for unit in recorded.units(name) if unit in ledger]
+        done = [unit for unit in recorded.units(name) if unit in ledger]
+        elsewhere = [unit for unit in done if "device" in ledger[unit]]
+        devices |= {ledger[unit]["device"] for unit in elsewhere}
+        units = [unit for unit in done if "device" not in ledger[unit]]
         seconds, n_kept = ledger.cpu_seconds(units)
-        new = [unit for unit in units if unit.key not in keys]
-        total += ledger.cpu_seconds(new)[0]
-        keys |= {unit.key for unit in new}
+        each = seconds_each(about)
+        hours = f"{seconds / HOUR:.2f}"
+        if n_kept < len(units) and each is not None:
+            hours = f"about {(seconds + each * (len(units) - n_kept)) / HOUR:.2f}"
+        for unit in units:
+            kept, is_kept = ledger.cpu_seconds([unit])
+            times.setdefault(unit, kept if is_kept else each or 0.0)
         rows.append(
-            f"| [{name}](#{name}) | {plan.level} | {len(units):,} | {n_kept:,} | "
-            f"{seconds / HOUR:.2f} | {machine_in_words(about)} |"
+            f"| [{name}](#{name}) | {plan.level} | {len(done):,} | {n_kept:,} | {hours} | "
+            f"{machine_in_words(about)} |"
         )
+    letters = sum(seconds for unit, seconds in times.items() if unit.data in DRAWN)
+    trained = (
+        f" Networks were trained on a GPU ({', '.join(sorted(devices))}), and are not counted."
+        if devices
+        else ""
+    )
     return "\n".join(
         [
             "## Machines and times",
             "",
-            f"CPU time, one thread per unit of work, as far as it was kept: {total / HOUR:.1f} "
-            "hours in all, where work that several experiments share counts once. The machine is "
-            "the one that wrote the tables; versions are in the sections.",
+            f"CPU time, one thread per unit of work: {sum(times.values()) / HOUR:.1f} hours in "
+            f"all, of which {letters / HOUR:.1f} on the letters; work that several experiments "
+            "share counts once. Where the time of a unit was not kept, it is taken to be the mean "
+            f"of those that were drawn at random and done anew (“about”).{trained} The machine is "
+            "the one that wrote the tables, where that was kept; versions are in the sections.",
             "",
             "| experiment | level | units of work | with their time | CPU hours | machine |",
             "|---|---|---:|---:|---:|---|",
@@ -46,6 +65,12 @@ def runs_section(recorded: Recorded, studies: Sequence[str]) -> str:
             "",
         ]
     )
+
+
+def seconds_each(about: Values) -> float | None:
+    """Return the mean CPU time of the units that were done anew; None if none was."""
+    found = about.get(CONFIRMED, {})
+    return found[CPU_SECONDS] / found["units"] if found.get(CPU_SECONDS) else None
 
 
 def machine_in_words(about: Values) -> str:

@@ -18,9 +18,9 @@ from rich.progress import track
 from unbag._files import write_text
 from unbag._version import __version__
 
-from .ledger import Ledger
+from .ledger import CPU_SECONDS, Ledger
 from .reproduce import ABOUT, COMMITTED, CONFIRMED, ROUNDING, read_plan
-from .runner import do
+from .runner import do_timed
 from .sources import fingerprint
 from .studies import find_study
 from .unit import Unit, Values
@@ -62,11 +62,14 @@ class Confirmation:
         Those that were done.
     changes : list of Change
         Of their results; empty where every digit is the same.
+    cpu_seconds : float
+        How long they took in all.
     """
 
     study: str
     units: list[Unit]
     changes: list[Change]
+    cpu_seconds: float
 
     def describe(self) -> Values:
         """Return it as JSON can hold it."""
@@ -77,7 +80,8 @@ class Confirmation:
         tasks = sorted({unit.describe()["task"] for unit in self.units})
         return {
             "units": len(self.units), "same_digits": len(self.units) - len(changed),
-            "same_as_printed": len(self.units) - len(visible), "version": __version__,
+            "same_as_printed": len(self.units) - len(visible),
+            CPU_SECONDS: round(self.cpu_seconds, 1), "version": __version__,
             "sources": {task: fingerprint(task) for task in tasks},
         }  # fmt: skip
 
@@ -99,6 +103,7 @@ def confirm(
     study : str
     n_units : int
         How many; drawn from those that other sources have done, if there are any, else from all.
+        Networks are not drawn: their digits depend on the device that trains them.
     out : path
         The folder of results.
     seed : int
@@ -118,7 +123,7 @@ def confirm(
     done = [
         unit
         for unit in dict.fromkeys(find_study(study).units(plan, ledger))
-        if unit in ledger and dict(comparable(ledger[unit]))
+        if unit in ledger and "device" not in ledger[unit] and dict(comparable(ledger[unit]))
     ]
     if not done:
         raise ValueError(
@@ -127,19 +132,21 @@ def confirm(
         )
     pool = sorted([unit for unit in done if ledger.is_stale(unit)] or done, key=lambda u: u.key)
     drawn = random.Random(seed).sample(pool, min(n_units, len(pool)))
-    changes = []
+    changes, cpu_seconds = [], 0.0
     for unit in track(
         drawn, study, console=console, disable=console is None or not console.is_terminal
     ):
         # As it would be read from the ledger.
-        now = dict(comparable(json.loads(json.dumps(do(unit)))))
+        result, of_unit = do_timed(unit)
+        cpu_seconds += of_unit
+        now = dict(comparable(json.loads(json.dumps(result))))
         recorded = dict(comparable(ledger[unit]))
         changes += [
             Change(unit.describe(), entry, recorded.get(entry), now.get(entry))
             for entry in {**recorded, **now}
             if not same(recorded.get(entry), now.get(entry))
         ]
-    found = Confirmation(study, drawn, changes)
+    found = Confirmation(study, drawn, changes, cpu_seconds)
     text = json.dumps({**about, CONFIRMED: found.describe()}, indent=2)
     write_text(folder / ABOUT, text + "\n")
     return found
