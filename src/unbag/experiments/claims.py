@@ -310,8 +310,6 @@ def judge_all(recorded: Recorded) -> list[Judgement]:
 
 def claims_section(judgements: Sequence[Judgement]) -> str:
     """Write the table of claims, in Markdown."""
-    found = [each.verdict for each in judgements]
-    counts = ", ".join(f"{kind} {found.count(kind)}" for kind in VERDICTS if kind in found)
     rows = [
         f"| {each.claim['section']}, {each.claim['on']} | {each.claim['says']} | {each.ours} | "
         f"{link(each)} | {each.why} |"
@@ -321,7 +319,7 @@ def claims_section(judgements: Sequence[Judgement]) -> str:
         [
             "## What the paper's text claims",
             "",
-            f"{len(found)} claims that have a number or a direction: {counts}.",
+            f"{len(judgements)} claims that have a number or a direction: {counted(judgements)}.",
             "",
             rule_of_verdicts(),
             "",
@@ -331,6 +329,12 @@ def claims_section(judgements: Sequence[Judgement]) -> str:
             "",
         ]
     )
+
+
+def counted(judgements: Sequence[Judgement]) -> str:
+    """Write how many claims have each verdict."""
+    found = [each.verdict for each in judgements]
+    return ", ".join(f"{kind} {found.count(kind)}" for kind in VERDICTS if kind in found)
 
 
 def rule_of_verdicts() -> str:
