@@ -208,7 +208,7 @@ def test_pictures_are_judged_by_what_the_text_reads_from_them(tmp_path):
     recorded = Recorded(tmp_path)
     found = judge_item(item("Figure 12"), recorded, judge_all(recorded), [])
     assert found.verdict == REPRODUCED
-    assert "Of 1 readings" in found.why
+    assert "1 can be checked: holds 1." in found.why
 
 
 def test_verdicts_of_nothing(tmp_path):

@@ -17,11 +17,17 @@ from .unit import Values
 
 #: The data sets of the paper that cannot be had.
 MISSING_DATA = {"hja": "HJA bird", "voc12": "Voc12", "50salads": "50 Salads"}
-#: How far a figure may be from what the text says: differences in points, all else as a share.
+#: How far a figure may be from what the text says: points, or all else as a share.
 SLACK, SLACK_SHARE = 2.0, 0.25
-HOLDS, IN_PART, FAILS = "holds", "holds in part", "does not hold"
+#: So many figures that are not as said are named.
+FEW = 2
+#: The share of the figures from which on a claim mostly holds.
+MOST = 0.75
+HOLDS, MOSTLY, IN_PART = "holds", "mostly holds", "holds in part"
+DIRECTION_ONLY, FAILS = "direction only", "does not hold"
 UNKNOWN, NOT_MADE = "cannot be checked", "not made yet"
-#: What is left of a number where only its direction is as the text says.
+VERDICTS = (HOLDS, MOSTLY, IN_PART, DIRECTION_ONLY, FAILS, UNKNOWN, NOT_MADE)
+#: What is left of a number, or of "clearly", where only its direction is as the text says.
 DIRECTIONS: dict[str, Values] = {"difference": {"above": 0}, "ratio": {"above": 1}}
 
 
@@ -46,8 +52,14 @@ class Judgement:
 
 
 @cache
+def read_claims() -> Values:
+    """Read ``claims.toml``."""
+    text = (files("unbag.experiments") / "claims.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
 def claims() -> list[Values]:
-    """Read the claims of the paper's text.
+    """Return the claims of the paper's text.
 
     Returns
     -------
@@ -61,11 +73,39 @@ def claims() -> list[Values]:
     >>> claims()[0]["section"]
     '6.1'
     """
-    text = (files("unbag.experiments") / "claims.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)["claim"]
+    return read_claims()["claim"]
 
 
-def is_met(expected: Values, reading: Reading, quantity: str) -> bool:
+def words_of_degree() -> dict[str, Values]:
+    """Return what words of the paper that have no number are taken to mean.
+
+    Examples
+    --------
+    >>> words_of_degree()["comparable"]
+    {'at_most': 3.0}
+    """
+    return read_claims()["words"]
+
+
+def expected_of(claim: Values) -> Values:
+    """Return what to expect of the figures of a claim, also where it is said by a word."""
+    expected = claim["expect"]
+    return words_of_degree()[expected] if isinstance(expected, str) else expected
+
+
+def direction_of(claim: Values) -> Values | None:
+    """Return what is left of a claim where only its direction is right; None if it has none."""
+    quantity = claim.get("quantity", "difference")
+    has_side = not expected_of(claim).keys() & {"at_most", "below"}
+    return claim.get("direction", DIRECTIONS.get(quantity) if has_side else None)
+
+
+def is_in_points(unit: str) -> bool:
+    """Return whether figures are points of a percentage."""
+    return unit.startswith("points")
+
+
+def is_met(expected: Values, reading: Reading, unit: str) -> bool:
     """Return whether a figure is as expected.
 
     Parameters
@@ -75,14 +115,14 @@ def is_met(expected: Values, reading: Reading, quantity: str) -> bool:
         ``at_most`` (of the absolute value) and ``as_published`` (at least as much as in the
         paper's own table).
     reading : Reading
-    quantity : str
-        One of `QUANTITIES`.
+    unit : str
+        Of the figure: how far it may be from a number depends on whether these are points.
 
     Examples
     --------
-    >>> is_met({"between": [7, 12]}, Reading("msrcv2", 6.4), "difference")
+    >>> is_met({"between": [7, 12]}, Reading("msrcv2", 6.4), "points")
     True
-    >>> is_met({"near": {"hja-union": 2.0}}, Reading("hja-union", 1.2), "ratio")
+    >>> is_met({"near": {"hja-union": 2.0}}, Reading("hja-union", 1.2), "times")
     False
     """
     ((how, value),) = expected.items()
@@ -90,10 +130,10 @@ def is_met(expected: Values, reading: Reading, quantity: str) -> bool:
         value = value[reading.data]
     if how in ("near", "between"):
         low, high = value if how == "between" else (value, value)
-        off = (
-            (SLACK, SLACK) if quantity == "difference" else (SLACK_SHARE * low, SLACK_SHARE * high)
+        below, above = (
+            (SLACK, SLACK) if is_in_points(unit) else (SLACK_SHARE * low, SLACK_SHARE * high)
         )
-        return low - off[0] <= reading.ours <= high + off[1]
+        return low - below <= reading.ours <= high + above
     if how == "as_published":
         return reading.paper is None or reading.ours >= reading.paper
     return {
@@ -103,45 +143,129 @@ def is_met(expected: Values, reading: Reading, quantity: str) -> bool:
     }[how]
 
 
-def judge(claim: Values, recorded: Recorded) -> Judgement:
-    """Look a claim up in the tables, and judge it.
+def asked(expected: Values, claim: Values) -> str:
+    """Write what is asked of the figures of a claim.
 
-    It holds where all figures are as the text says (or a ``share`` of them, where the text says
-    that it mostly is so); in part, where some are, or all have at least the direction of what it
-    says (``weaker``).
+    Examples
+    --------
+    >>> asked({"near": {"msrcv2": 5, "letter-frost": 3}}, {"unit": "points"})
+    'within 2 points of 5, 3'
+    >>> asked({"at_most": 3.0}, {"unit": "points"})
+    'at most 3 either way'
     """
+    ((how, value),) = expected.items()
+    if how in ("near", "between"):
+        in_points = is_in_points(claim.get("unit", ""))
+        slack = f"{SLACK:g} points" if in_points else f"{100 * SLACK_SHARE:g} %"
+        numbers = value.values() if isinstance(value, dict) else value
+        numbers = [numbers] if isinstance(numbers, int | float) else numbers
+        between = " to " if how == "between" else ", "
+        return f"within {slack} of {between.join(f'{each:g}' for each in numbers)}"
+    if how == "as_published":
+        return "at least as much as in the paper"
+    may_be_negative = claim.get("quantity", "difference") == "difference"
+    either_way = " either way" * (how == "at_most" and may_be_negative)
+    return f"{how.replace('_', ' ')} {value:g}{either_way}"
+
+
+def verdict_of(met: Sequence[bool], has_direction: bool) -> str:
+    """Return the verdict on a claim, by which of its figures are as it says.
+
+    Examples
+    --------
+    >>> verdict_of([True, True, True, False], True)
+    'mostly holds'
+    >>> verdict_of([False, False], True)
+    'direction only'
+    """
+    if all(met):
+        return HOLDS
+    if sum(met) >= MOST * len(met):
+        return MOSTLY
+    if any(met):
+        return IN_PART
+    return DIRECTION_ONLY if has_direction else FAILS
+
+
+def judge(claim: Values, recorded: Recorded) -> Judgement:
+    """Look a claim up in the tables, and judge it by how many of its figures are as it says."""
     note = claim.get("note", "")
     data = claim.get("data", [""])
     absent = [name for name in data if name in MISSING_DATA]
     if "of" not in claim or len(absent) == len(data):
         names = ", ".join(MISSING_DATA[name] for name in absent)
         return Judgement(claim, UNKNOWN, why=joined(names and f"{names}: data not here.", note))
-    quantity = claim.get("quantity", "difference")
-    found = [each for name in data for each in QUANTITIES[quantity](recorded, claim, name)]
+    found = readings_of(claim, recorded)
     if not found:
         return Judgement(claim, NOT_MADE, why=f"`unbag reproduce {claim['of']['study']}` makes it.")
-    met = [is_met(claim["expect"], each, quantity) for each in found]
-    weaker = claim.get("weaker", DIRECTIONS.get(quantity))
-    has_direction = weaker is not None and all(is_met(weaker, each, quantity) for each in found)
-    if sum(met) >= claim.get("share", 1.0) * len(found):
-        verdict = HOLDS
-    else:
-        verdict = IN_PART if any(met) or has_direction else FAILS
-    counts = f"{sum(met)} of {len(found)} as said"
-    if has_direction and not all(met):
-        counts += ", all in that direction"
-    own = [Reading(each.data, each.paper) for each in found if each.paper is not None]
-    if own and claim["expect"] != {"as_published": True}:
-        n_own = sum(is_met(claim["expect"], each, quantity) for each in own)
-        counts += f"; in the paper's own tables {n_own} of {len(own)} ({in_words(own, '')})"
-    elif own:
-        counts += f"; in the paper {in_words(own, '')}"
+    verdict = verdict_of(are_met(claim, found), has_direction(claim, found))
     left_out = [name for name in data if name not in {each.data for each in found}]
     named = ", ".join(str(MISSING_DATA.get(name, name)) for name in left_out)
     return Judgement(
         claim, verdict, in_words(found, claim.get("unit", "")),
-        joined(f"{counts}.", named and f"Without {named}.", note),
+        joined(tally(claim, found), named and f"Without {named}.", beside(claim, recorded), note),
     )  # fmt: skip
+
+
+def are_met(claim: Values, readings: Sequence[Reading]) -> list[bool]:
+    """Return which figures are as a claim says."""
+    return [is_met(expected_of(claim), each, claim.get("unit", "")) for each in readings]
+
+
+def has_direction(claim: Values, found: Sequence[Reading]) -> bool:
+    """Return whether all figures have at least the direction of what a claim says."""
+    direction = direction_of(claim)
+    return direction is not None and all(
+        is_met(direction, each, claim.get("unit", "")) for each in found
+    )
+
+
+def tally(claim: Values, found: Sequence[Reading]) -> str:
+    """Write what is asked of figures, how many are so, and the same of the paper's own tables."""
+    expected, direction, met = expected_of(claim), direction_of(claim), are_met(claim, found)
+    missed = [each for each, is_so in zip(found, met, strict=True) if not is_so]
+    words = f"{sum(met)} of {len(found)} {asked(expected, claim)}"
+    if len(missed) <= FEW < sum(met):
+        words += "".join(
+            f", not {each.compared} on {each.data}" for each in missed if each.compared
+        )
+    if direction and missed and has_direction(claim, found):
+        words += f"; {'all ' * (len(found) > 1)}{asked(direction, claim)}"
+    own = own_readings(claim, found)
+    if own and "as_published" in expected:
+        words += f": there {in_words(own, '')}"
+    elif own:
+        n_own = sum(are_met(claim, own))
+        words += f"; in the paper's own tables {n_own} of {len(own)} ({in_words(own, '')})"
+    return f"{words}."
+
+
+def own_readings(claim: Values, found: Sequence[Reading]) -> list[Reading]:
+    """Return the same figures by the paper's own tables, as far as these have them.
+
+    Where several tables of ours stand beside one of the paper, its figures count once.
+    """
+    own = [
+        Reading(each.data, each.paper, None, each.compared)
+        for each in found
+        if each.paper is not None
+    ]
+    return list(dict.fromkeys(own)) if claim.get("one_published_table") else own
+
+
+def readings_of(claim: Values, recorded: Recorded) -> list[Reading]:
+    """Read the figures that a claim speaks of, on all of its data sets."""
+    quantity = QUANTITIES[claim.get("quantity", "difference")]
+    return [each for name in claim.get("data", [""]) for each in quantity(recorded, claim, name)]
+
+
+def beside(claim: Values, recorded: Recorded) -> str:
+    """Write the figures that a claim should be read with; empty if there are none."""
+    if "beside" not in claim:
+        return ""
+    other = {**claim, **claim["beside"], "of": {**claim["of"], **claim["beside"]["of"]}}
+    found = readings_of(other, recorded)
+    return f"{other['label']}: {in_words(found, other.get('unit', ''))}." if found else ""
 
 
 def joined(*sentences: str) -> str:
@@ -186,9 +310,6 @@ def judge_all(recorded: Recorded) -> list[Judgement]:
 
 def claims_section(judgements: Sequence[Judgement]) -> str:
     """Write the table of claims, in Markdown."""
-    verdicts = [each.verdict for each in judgements]
-    kinds = (HOLDS, IN_PART, FAILS, UNKNOWN, NOT_MADE)
-    counts = ", ".join(f"{verdicts.count(kind)} {kind}" for kind in kinds if kind in verdicts)
     rows = [
         f"| {each.claim['section']}, {each.claim['on']} | {each.claim['says']} | {each.ours} | "
         f"{link(each)} | {each.why} |"
@@ -198,16 +319,39 @@ def claims_section(judgements: Sequence[Judgement]) -> str:
         [
             "## What the paper's text claims",
             "",
-            f"Of {len(verdicts)} claims that have a number or a direction: {counts}. A number "
-            f"counts as said within {SLACK:g} points or, where it is no difference of "
-            f"percentages, within {100 * SLACK_SHARE:g} %. What the paper's own tables say of the "
-            "same claim stands beside it, as the text does not always read them as they are.",
+            f"{len(judgements)} claims that have a number or a direction: {counted(judgements)}.",
             "",
-            "| where | the paper says | ours | | why |",
+            rule_of_verdicts(),
+            "",
+            "| where | the paper says | ours | | asked of ours, how many are so, and why |",
             "|---|---|---|---|---|",
             *rows,
             "",
         ]
+    )
+
+
+def counted(judgements: Sequence[Judgement]) -> str:
+    """Write how many claims have each verdict."""
+    found = [each.verdict for each in judgements]
+    return ", ".join(f"{kind} {found.count(kind)}" for kind in VERDICTS if kind in found)
+
+
+def rule_of_verdicts() -> str:
+    """Write how claims are judged."""
+    by_meaning: dict[str, list[str]] = {}
+    for word, expected in words_of_degree().items():
+        by_meaning.setdefault(asked(expected, {"quantity": "figure"}), []).append(f'"{word}"')
+    meanings = "; ".join(f"{', '.join(of)}: {meaning}" for meaning, of in by_meaning.items())
+    return (
+        f"*{HOLDS.capitalize()}*: all of our figures are as asked in the last column. "
+        f"*{MOSTLY.capitalize()}*: at least {100 * MOST:g} % are. *{IN_PART.capitalize()}*: some "
+        f"are. *{DIRECTION_ONLY.capitalize()}*: none is, but all are on the side that the text "
+        f"says. *{FAILS.capitalize()}*: not even that. A number is met within {SLACK:g} points or, "
+        f"where it is not in points, within {100 * SLACK_SHARE:g} %. The paper's words have no "
+        f"numbers; what is asked for them is our choice. In points, {meanings}. What the paper's "
+        "own tables say of the same claim stands beside it, as the text does not always read them "
+        "as they are."
     )
 
 

@@ -27,11 +27,14 @@ class Reading:
     ours : float
     paper : float or None
         The same by the paper's own tables, where they have it.
+    compared : str
+        What is compared, where a claim compares several.
     """
 
     data: str
     ours: float
     paper: float | None = None
+    compared: str = ""
 
 
 def column_of(claim: Values) -> str:
@@ -68,10 +71,23 @@ def better_by(first: Values, second: Values, column: str) -> float | None:
     return (1 if HIGHER_IS_BETTER.get(measure, True) else -1) * (first[column] - second[column])
 
 
+def compared(claim: Values, first: Values, second: Values) -> str:
+    """Name what two records compare; empty where they have no method.
+
+    Examples
+    --------
+    >>> compared({"of": {}}, {"method": "MLR"}, {"method": "SIM"})
+    'MLR against SIM'
+    """
+    methods = dict.fromkeys(each["method"] for each in (first, second) if "method" in each)
+    measure = [first["measure"].replace("_", " ")] if "measure" in claim["of"] else []
+    return ", ".join([" against ".join(methods), *measure])
+
+
 def differences(recorded: Recorded, claim: Values, data: str) -> list[Reading]:
     """Read by how much what the claim is of is better than what it is compared with."""
     return [
-        Reading(data, ours, better_by(first, second, "published"))
+        Reading(data, ours, better_by(first, second, "published"), compared(claim, first, second))
         for first, second in pairs(recorded, claim, data)
         if (ours := better_by(first, second, column_of(claim))) is not None
     ]
