@@ -117,8 +117,8 @@ def test_a_page_begins_with_verdicts_and_has_every_part(tmp_path):
     write_page(tmp_path, page)
     headings = re.findall(r"^## (.*)$", page.read_text(), re.MULTILINE)
     assert headings == [
-        "Verdicts", "What the paper's text claims", "What differs, and why", "Machines and times",
-        "Settings chosen", "inductive",
+        "Verdicts", "Words", "What the paper's text claims", "What differs, and why",
+        "Machines and times", "Settings chosen", "inductive",
     ]  # fmt: skip
     assert "| SIM | 11 | alpha 0.1 |" in page.read_text()
     # What a table says of stale results its section says.
