@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from made_results import figure, make_results
-from unbag.experiments import STUDIES, find_study, reproduce
+from unbag.experiments import METHODS, STUDIES, find_study, reproduce
 from unbag.experiments.confirm import confirm
 from unbag.experiments.page import write_page
 from unbag.experiments.readme import TABLE, readme_table, write_readme
@@ -117,10 +117,14 @@ def test_a_page_begins_with_verdicts_and_has_every_part(tmp_path):
     write_page(tmp_path, page)
     headings = re.findall(r"^## (.*)$", page.read_text(), re.MULTILINE)
     assert headings == [
-        "Verdicts", "What the paper's text claims", "What differs, and why", "Machines and times",
-        "Settings chosen", "inductive",
+        "Verdicts", "Words", "What the paper's text claims", "What differs, and why",
+        "Machines and times", "Settings chosen", "inductive",
     ]  # fmt: skip
     assert "| SIM | 11 | alpha 0.1 |" in page.read_text()
+    # Every method of the tables is explained.
+    words = page.read_text().split("\n## Words\n")[1].split("\n## ")[0]
+    titles = {method.title.split(",")[0] for method in METHODS.values()} - {"network"}
+    assert [title for title in titles if f"**{title}**" not in words] == []
     # What a table says of stale results its section says.
     assert "† Stale." not in page.read_text()
 

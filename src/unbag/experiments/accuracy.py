@@ -3,6 +3,7 @@
 from .comparison import Comparison, tuning_note, words
 from .figures import Figure, comparison_figure
 from .ledger import Results
+from .notes import OVER_FOLDS, choice_note, sim_note
 from .plan import Plan, Study
 from .published import published_figure
 from .tables import Table, comparison_table, draw_note
@@ -50,14 +51,21 @@ def accuracy_study(
                 labels={"measure": words(measure), "tuned_by": in_words},
             )
         ]  # fmt: skip
+        said = [
+            note,
+            OVER_FOLDS if comparison.cross_validated else "",
+            tuning_note(comparison, plan),
+            choice_note(comparison, plan),
+            f"{plan.describe(folds=comparison.cross_validated)}.",
+        ]
         return comparison_table(
             f"{name}-{known_as}",
             f"Instance accuracy (%), bag labels {labels}, tuned by {in_words}",
             records,
             [
-                f"{note} {tuning_note(comparison, plan)} "
-                f"{plan.describe(folds=comparison.cross_validated)}.",
+                " ".join(filter(None, said)),
                 *draw_note(records),
+                *sim_note(comparison, plan, results, tuned_by=chosen_by, measure=measure),
                 *comparison.missing(plan, results),
             ],
             row="method",

@@ -2,6 +2,7 @@
 
 import os
 import re
+from importlib.resources import files
 from pathlib import Path
 
 from unbag._files import write_text
@@ -10,6 +11,7 @@ from .claims import claims_section, judge_all
 from .conditions import runs_section, settings_section, versions
 from .confirm import note_on_confirmation
 from .differences import all_differences, differences_section, same_section
+from .methods import N_DRAWN
 from .plan import Study
 from .recorded import Recorded
 from .reproduce import ABOUT, COMMITTED, PAGE, read_plan
@@ -17,7 +19,7 @@ from .studies import STUDIES, find_study
 from .unit import Values
 from .verdicts import ITEMS, verdicts_section
 
-INTRODUCTION = """\
+INTRODUCTION = f"""\
 # The paper, reproduced
 
 The tables and figures of Pham, Raich and Fern, *Dynamic Programming for Instance Annotation in
@@ -37,15 +39,28 @@ from the tables and ledgers of real runs, each by the command named in its secti
 be made anew alone (`unbag reproduce cell`), or some units of work drawn at random
 (`unbag reproduce NAME --confirm 20`). "Published" figures are the paper's; differences are ours
 minus theirs. Letter Carroll and Letter Frost are drawn at random, and the paper's draw and folds
-are not known. The levels are *standard*, with the paper's folds and iterations, and a draw from the
-grid of the one method whose published grid has thousands of settings; and *full*, with all of it.
-The mark † is on results of which some were made by other sources of the package than these, and ‡
-on those whose records, unit of work by unit of work, are not all kept.
+are not known. The mark † is on results of which some were made by other sources of the package than
+these, and ‡ on those whose records, unit of work by unit of work, are not all kept. What words mean
+is said [below](#words).
+
+The level *standard* has as many folds as the paper, its iterations where it gives them, and its
+grids, but for this:
+
+- of MIMLfast's grid, {N_DRAWN} settings drawn at random;
+- with kernels, three of the paper's six values of SIM and two larger ones, and one divisor of
+  MIMLfast;
+- in [dictionary](#dictionary), one draw of the letters and, for the table of kernel columns, 3 of
+  the 10 folds of HJA and MSRC v2.
+
+The level *full* has all of it. At both, settings far behind drop out of the searches of
+[kernel](#kernel) and of the rivals in [beyond](#beyond), by the rule given there.
 """
 FIRST_LOOK = (
     "**A first look, not a reproduction**: few folds, draws and settings. No verdict and no claim "
     "above rests on it."
 )
+#: What the page's words mean, for who starts to read at its top.
+WORDS = (files("unbag.experiments") / "words.md").read_text(encoding="utf-8")
 #: A note on stale results within a table: the section says it once for all of them.
 STALE_NOTE = re.compile(r"\n\n† .*\n")
 
@@ -55,8 +70,8 @@ def write_page(
 ) -> list[str]:
     """Write a page of what the experiments have left in an output folder.
 
-    Verdicts come first, then what the paper claims, what differs from it and why, how it was made,
-    and a section for each experiment. First looks come last, marked as such.
+    Verdicts come first, then what words mean, what the paper claims, what differs from it and why,
+    how it was made, and a section for each experiment. First looks come last, marked as such.
 
     Parameters
     ----------
@@ -83,6 +98,7 @@ def write_page(
         INTRODUCTION,
         contents(recorded, made),
         verdicts_section(recorded, judgements, differences),
+        WORDS,
         claims_section(judgements),
         differences_section(differences),
         same_section(recorded),

@@ -148,16 +148,28 @@ def draw_note(records: Iterable[Values], row: str = "method") -> list[str]:
     --------
     >>> draw_note([{"data": "letter-frost", "method": "MLR", "draw_std": 1.23}])
     ['Deviation of the means of single draws, in points: letter-frost, MLR 1.2.']
+
+    Where a row has several measures, each has its figure.
+
+    >>> of_row = {"data": "letter-frost", "method": "MLR"}
+    >>> draw_note([{**of_row, "draw_std": 1.23}, {**of_row, "draw_std": 0.5}])
+    ['Deviation of the means of single draws, in points, measures in the order of the table:
+    letter-frost, MLR 1.2/0.5.']
     """
-    listed: dict[str, list[str]] = {}
+    listed: dict[str, dict[str, list[str]]] = {}
     for record in records:
         if record.get("draw_std") is not None:
-            of_data = listed.setdefault(record["data"], [])
-            of_data.append(f"{record[row]} {record['draw_std']:.1f}")
+            of_data = listed.setdefault(record["data"], {})
+            of_data.setdefault(record[row], []).append(f"{record['draw_std']:.1f}")
     if not listed:
         return []
-    text = "; ".join(f"{name}, {', '.join(each)}" for name, each in listed.items())
-    return [f"Deviation of the means of single draws, in points: {text}."]
+    several = any(len(figures) > 1 for rows in listed.values() for figures in rows.values())
+    text = "; ".join(
+        f"{name}, " + ", ".join(f"{each} {'/'.join(figures)}" for each, figures in rows.items())
+        for name, rows in listed.items()
+    )
+    by_measure = ", measures in the order of the table" if several else ""
+    return [f"Deviation of the means of single draws, in points{by_measure}: {text}."]
 
 
 def cell(
@@ -196,6 +208,12 @@ def record_cell(record: Values) -> str:
         record["ours"], record.get("std"), record.get("published"), record.get("bold", False),
         record.get("published_std"),
     )  # fmt: skip
+
+
+def judged_cell(record: Values) -> str:
+    """Write the cell of a record with its verdict, if it has one."""
+    verdict = f" ({record['verdict']})" if record["verdict"] else ""
+    return f"{cell(record['ours'], record['std'])}{verdict}"
 
 
 def comparison_table(

@@ -1,8 +1,15 @@
 import numpy as np
 import pytest
 
-from unbag.experiments import Plan
-from unbag.experiments.studies.bag_level import constant_losses, constant_table
+from unbag import datasets
+from unbag.experiments import BAG_MEASURES, Plan
+from unbag.experiments.studies.bag_level import (
+    COMPARISON,
+    bag_table,
+    constant_losses,
+    constant_table,
+    unit_length_note,
+)
 from unbag.metrics import hamming_loss
 
 
@@ -17,3 +24,54 @@ def test_one_class_has_the_published_loss_of_the_dummy():
     nearest = [each for each in records if each["answer"] == "the nearest"]
     assert len(nearest) == 2
     assert all(abs(each["difference"]) < 0.05 for each in nearest)
+
+
+def test_the_answer_of_the_papers_definition_is_the_empty_set():
+    """No letter is in more than half of the words, so that the dummy would answer nothing."""
+    (record,) = (
+        each
+        for each in constant_table(Plan(("letter-frost",))).records
+        if each["answer"] == "those of more than half of the bags"
+    )
+    assert record["class"] == "none"
+    y = datasets.load("letter-frost").y
+    assert record["ours"] == pytest.approx(100 * hamming_loss(y, np.zeros_like(y)))
+
+
+def made_up(method, setting, *, plan, figure):
+    """Results of a method at a setting; `figure` gives a measure of a unit."""
+    return {
+        unit: {measure: figure(unit, place) for place, measure in enumerate(BAG_MEASURES)}
+        for draws in COMPARISON.units_of(plan, "letter-frost", method, setting)
+        for unit in draws
+    }
+
+
+def test_tables_have_the_deviations_that_explain_differences():
+    plan = Plan(("letter-frost",))
+    results = made_up(
+        "mlr", {}, plan=plan, figure=lambda unit, place: 10.0 + unit.fold + (1 + place) * unit.draw
+    )
+    for tuned_by in ("measure", "hamming"):
+        table = bag_table(plan, results, tuned_by)
+        assert table.body[0][1].startswith("**16.5 ± 3.0** (7.5 ± ")
+        assert "± is the deviation over the folds of one draw" in table.notes[0]
+        assert table.notes[1] == (
+            "Deviation of the means of single draws, in points, measures in the order of the "
+            "table: letter-frost, MLR 1.6/3.2/4.7/6.3/7.9."
+        )
+
+
+def test_what_unit_length_does_is_shown_where_both_were_tried():
+    plan = Plan(("letter-frost",))
+    results = {
+        unit: result
+        for setting in COMPARISON.methods["mimlnn"].grids["standard"]
+        for unit, result in made_up(
+            "mimlnn", setting, plan=plan,
+            figure=lambda unit, place: 60.0 + unit.setting["ratio"] + unit.setting["unit_length"],
+        ).items()
+    }  # fmt: skip
+    (note,) = unit_length_note(plan, results)
+    assert note.endswith("brought to length one: MIMLNN, letter-frost 61.0 and 62.0.")
+    assert unit_length_note(Plan(("letter-frost",), "quick"), results) == []

@@ -14,7 +14,7 @@ from unbag.experiments.nested import MODELS, Case, build, is_network
 from unbag.experiments.rivals import RIVALS
 from unbag.experiments.statistics import holm
 from unbag.experiments.studies import beyond
-from unbag.experiments.studies.beyond import best_published
+from unbag.experiments.studies.beyond import best_published, standing_note
 
 needs_torch = pytest.mark.skipif(
     find_spec("torch") is None, reason="networks need torch: pip install 'unbag[torch]'"
@@ -61,6 +61,23 @@ def test_best_published_figures():
     assert best_published("letter-carroll", "slr") == 79.5
     assert best_published("digits", "mlr") is None
     assert best_published("digits", "slr") is None
+
+
+def test_where_the_network_stands_is_read_from_the_rows():
+    """Above 79.5, the best published figure with all labels told, or only above other rows."""
+    told = "the same, told instance labels"
+    means = {
+        (OURS, "letter-carroll"): 75.0, (NETWORK, "letter-carroll"): 81.0,
+        (told, "letter-carroll"): 90.0, (OURS, "letter-frost"): 79.0,
+        (NETWORK, "letter-frost"): 78.0,
+    }  # fmt: skip
+    (note,) = standing_note(means)
+    assert "is told no instance label on letter-carroll; and" in note
+    assert note.endswith("every instance's label on letter-carroll.")
+    (note,) = standing_note({**means, (NETWORK, "letter-carroll"): 74.0})
+    assert "no instance label on no data set;" in note
+    assert note.endswith("on no data set.")
+    assert standing_note({(OURS, "letter-frost"): 79.0}) == []
 
 
 def networks_in(units):

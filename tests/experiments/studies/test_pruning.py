@@ -56,12 +56,20 @@ def test_published_gains_are_of_the_published_algorithm():
 
 
 def test_a_verdict_depends_on_the_results():
-    gains = {"a": {"instances": 1.5, "fit_fast": 9.0, "fit_auto": 4.0}}
-    gains["b"] = {"instances": 1.5, "fit_fast": 1.6, "fit_auto": 1.8}
+    gains = {
+        "a": {"fit_fast": 9.0, "fit_auto": 4.0, "e_step_fast": 9.5, "e_step_auto": 5.0},
+        "b": {"fit_fast": 1.6, "fit_auto": 1.8, "e_step_fast": 1.7, "e_step_auto": 3.0},
+    }
+    for each in gains.values():
+        each["instances"] = 1.5
     said = verdict(gains, {"a": 0.5, "b": -2.0})
-    assert "with FAST on a (9.0); with unbag on a (4.0)" in said
-    assert "no longer helps the inference of unbag on b." in said
+    assert "in E-steps with FAST on a (9.5), with unbag on a (5.0), b (3.0);" in said
+    assert "in whole fits with FAST on a (9.0), with unbag on a (4.0)." in said
+    # E-steps gain, and fits do not.
+    assert "in the E-steps of unbag does not show in whole fits on b." in said
     assert "+0.5 (a), -2.0 (b) points;" in said
+    gains["b"]["e_step_auto"] = 1.8
+    assert "does not show" not in verdict(gains, {"a": 0.5, "b": -2.0})
 
 
 def test_the_line_goes_through_the_fewest_bags():
@@ -125,6 +133,7 @@ def test_end_to_end(tmp_path, monkeypatch):
     assert found["time of a fit, FAST"]["published"] == 5.0
     assert found["time of an E-step, FAST"]["ours"] > 1.2
     assert accuracies.header == ["", "0 %", "20 %", "80 %", "90 %"]
+    assert "± is the deviation over folds of each fold's mean" in accuracies.notes[0]
     fast = [record["ours"] for record in accuracies.records if record["line"] == "FAST"]
     assert fast[0] > fast[-1] + 10  # a tenth of the bags is too little
     seconds = [record["ours"] for record in times.records if record["line"] == "FAST"]

@@ -65,6 +65,7 @@ def test_end_to_end(tmp_path, monkeypatch):
     )
     by_line = {record["line"]: record for record in accuracies.records}
     assert set(by_line) == {"FAST", "unbag"}
+    assert "± is the deviation over folds of each fold's mean" in accuracies.notes[0]
     few, _, everything = (record["ours"] for record in accuracies.records[:3])
     assert everything > few > 100 / 24
     assert all(record["ours"] > 0 for record in times.records)

@@ -36,15 +36,17 @@ STUDY = accuracy_study(
         "paper's: they stay outside."
     ),
     remarks="""\
-What differs from the paper, and why. MLR and SLR take 50 gradient steps, as published for MLR; the
-paper does not say how SLR was fitted. On HJA that is not enough: the likelihood still rises, and
-with 200 steps both come within a point of the published figures, as do the measures of bags
-([convergence](#convergence)). On the letters the opposite holds. There few steps are a penalty of
-their own, and a solver that goes all the way loses 6 to 8 points. What differs there lies within
-the deviations of folds and draws; the paper's draw is not known.
+MLR and SLR take 50 gradient steps, as the paper does for MLR; it does not say how SLR was fitted.
+On HJA both fall short of its figures then; with 200 steps both come within a point of them, and so
+do the measures of bags ([convergence](#convergence)). So our steps seem to go less far than the
+paper's. Why is an open question: the paper names backtracking, but neither its constants, nor how
+features were scaled, nor where a fit starts. On the letters 200 steps change a point at most, and a
+solver that goes all the way loses 6 to 8 points; why single figures differ there is listed
+[above](#what-differs-and-why).
 
-MIMLfast's ten epochs and its grid are as published; which scale its features had is not, so either
-is tried. SIM has no published code: it is rebuilt from its description, and tuned over larger
-values than the paper's. LSB-CMM is tried with either scale, too.
+MIMLfast's grid is as published, and its ten epochs as its authors have it; which scale its features
+had is not known, so either is tried. SIM has no published code: it is rebuilt from its description,
+and tuned over larger values than the paper's, too; a note below each table has it at the paper's
+own. LSB-CMM is tried with either scale.
 """,
 )

@@ -1,6 +1,7 @@
 """A new sample of the bags in each iteration: Figure 11 of the paper."""
 
 from unbag.experiments import Figure, Plan, Results, Study, Table, levels, published
+from unbag.experiments.notes import OVER_FOLD_MEANS
 from unbag.experiments.timing import (
     INFERENCES,
     SHORTCUT_DATA,
@@ -100,7 +101,8 @@ def present(plan: Plan, ledger: Results) -> list[Table | Figure]:
         accuracy_notes=[
             "50 iterations, each on a new sample, drawn without replacement; the step is found "
             "by backtracking on the sample. The paper shows its curves as pictures only. "
-            f"{accuracy_changes(curves, percents)} {warning_counts(curves)} {plan.describe()}."
+            f"{OVER_FOLD_MEANS} {accuracy_changes(curves, percents)} {warning_counts(curves)} "
+            f"{plan.describe()}."
         ],
         time_notes=[
             "CPU time of one thread; the median over folds and draws."
