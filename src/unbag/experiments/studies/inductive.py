@@ -44,8 +44,8 @@ features were scaled, nor where a fit starts. On the letters 200 steps change a 
 solver that goes all the way loses 6 to 8 points; why single figures differ there is listed
 [above](#what-differs-and-why).
 
-MIMLfast's grid is as published, and its ten epochs as its authors have it; which scale its features
-had is not known, so either is tried. SIM has no published code: it is rebuilt from its description,
+MIMLfast's grid is as published, and the ten epochs are its authors'; which scale its features had is
+not known, so either is tried. SIM has no published code: it is rebuilt from its description,
 and tuned over larger values than the paper's, too; a note below each table has it at the paper's
 own. LSB-CMM is tried with either scale.
 """,
