@@ -37,16 +37,16 @@ STUDY = accuracy_study(
     ),
     remarks="""\
 MLR and SLR take 50 gradient steps, as the paper does for MLR; it does not say how SLR was fitted.
-On HJA both fall short of its figures then; with 200 steps both come within a point of them, and so
-do the measures of bags ([convergence](#convergence)). So our steps seem to go less far than the
-paper's. Why is an open question: the paper names backtracking, but neither its constants, nor how
-features were scaled, nor where a fit starts. On the letters 200 steps change a point at most, and a
-solver that goes all the way loses 6 to 8 points; why single figures differ there is listed
-[above](#what-differs-and-why).
+On HJA both fall short of its figures then; with 200 steps both come within a point of them
+([convergence](#convergence)), and so do the measures of bags ([bag-level](#bag-level)). So our
+steps seem to go less far than the paper's. Why is an open question: the paper names backtracking,
+but neither its constants, nor how features were scaled, nor where a fit starts. On the letters 200
+steps change a point at most, and a solver that goes all the way loses 6 to 8 points; why single
+figures differ there is listed [above](#what-differs-and-why).
 
-MIMLfast's grid is as published, and its ten epochs as its authors have it; which scale its features
-had is not known, so either is tried. SIM has no published code: it is rebuilt from its description,
-and tuned over larger values than the paper's, too; a note below each table has it at the paper's
-own. LSB-CMM is tried with either scale.
+MIMLfast's grid is as published, and the ten epochs are its authors'; which scale its features had
+is not known, so either is tried. SIM has no published code: it is rebuilt from its description, and
+tuned over larger values than the paper's, too; a note below each table has it at the paper's own.
+LSB-CMM is tried with either scale.
 """,
 )
