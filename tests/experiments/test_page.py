@@ -1,5 +1,6 @@
 """Pages and the README's table, from what runs have left."""
 
+import json
 import re
 from pathlib import Path
 
@@ -7,10 +8,12 @@ import pytest
 
 from made_results import figure, make_results
 from unbag.experiments import METHODS, STUDIES, find_study, reproduce
+from unbag.experiments.conditions import runs_section
 from unbag.experiments.confirm import confirm
 from unbag.experiments.page import write_page
 from unbag.experiments.readme import TABLE, readme_table, write_readme
 from unbag.experiments.recorded import Recorded
+from unbag.experiments.reproduce import ABOUT, CONFIRMED
 
 REPOSITORY = Path(__file__).parents[2]
 COMMITTED = REPOSITORY / "docs" / "results"
@@ -127,6 +130,27 @@ def test_a_page_begins_with_verdicts_and_has_every_part(tmp_path):
     assert [title for title in titles if f"**{title}**" not in words] == []
     # What a table says of stale results its section says.
     assert "† Stale." not in page.read_text()
+
+
+def test_times_that_were_not_kept_are_estimated_and_devices_are_named(tmp_path):
+    reproduce("stability", level="quick", out=tmp_path)
+    recorded = Recorded(tmp_path)
+    units, ledger = recorded.units("stability"), recorded.ledger("stability")
+    seconds, n_units = ledger.cpu_seconds(units)
+    assert n_units == len(units)
+    text = runs_section(recorded, ["stability"])
+    assert f"{seconds / 3600:.1f} hours in all, of which 0.0 on the letters" in text
+    assert "GPU" not in text
+    first, second, *_ = (ledger._records[unit.key] for unit in units)
+    del first["cpu_seconds"]
+    second["result"]["device"] = "a fast one"
+    about = json.loads((tmp_path / "stability" / ABOUT).read_text())
+    about[CONFIRMED] = {"units": 2, "cpu_seconds": 7200.0}
+    (tmp_path / "stability" / ABOUT).write_text(json.dumps(about))
+    text = runs_section(recorded, ["stability"])
+    assert "1.0 hours in all" in text
+    assert f"| {len(units)} | {len(units) - 2} | about 1.00 |" in text
+    assert "GPU (a fast one)" in text
 
 
 def test_the_readme_has_rivals_at_their_best(tmp_path):

@@ -118,9 +118,11 @@ def settings_section(recorded: Recorded) -> str:
     if not parts:
         return ""
     intro = (
-        "As in the paper, the setting of the best mean over the test folds, which flatters methods "
-        "of many settings. By each measure of bags another setting may be chosen: "
-        "`bag-level-measure.csv` has them."
+        "As in the paper, the setting of the best mean over test folds, which flatters methods of "
+        "many settings. On the letters these are folds that take the draws in turn, while tables "
+        "show all folds of all draws: so there a setting that another measure chose may come out "
+        "better. By each measure of bags another setting may be chosen: `bag-level-measure.csv` "
+        "has them."
     )
     return "\n".join(["## Settings chosen", "", intro, "", *parts])
 
