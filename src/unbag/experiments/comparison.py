@@ -333,8 +333,8 @@ def tuning_note(comparison: Comparison, plan: Plan) -> str:
     )
     fast = METHODS["mimlfast"]
     drawn_fast = (
-        f" ({fast.title}'s are drawn at random from the {len(fast.grids['full']):,} of its "
-        "published grid, 3,168 by the paper's counting, with two ways to scale features)"
+        f" ({fast.title}'s are drawn at random from {len(fast.grids['full']):,}: the 3,168 of the "
+        "paper, each with two ways to scale features)"
         if plan.level == "standard" and fast in comparison.methods.values()
         else ""
     )

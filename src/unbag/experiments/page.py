@@ -13,6 +13,7 @@ from .confirm import note_on_confirmation
 from .differences import all_differences, differences_section, same_section
 from .methods import N_DRAWN
 from .plan import Study
+from .race import LAG
 from .recorded import Recorded
 from .reproduce import ABOUT, COMMITTED, PAGE, read_plan
 from .studies import STUDIES, find_study
@@ -28,8 +29,8 @@ some of our own.
 
 **What is missing.** Of the paper's seven data sets three cannot be had: HJA bird with its original
 labels, VOC 2012 as it was cut into regions, and 50 Salads as it was cut into bags. Their columns
-are absent from every table, and one figure with them. What was published of them is converted where
-somebody has the files (`unbag data list`), and `unbag reproduce` takes them up then.
+are absent from every table, and one figure with them. If you have the files as published,
+`unbag data list` says how to convert them, and `unbag reproduce` takes them up then.
 
 This page is written by
 
@@ -46,14 +47,17 @@ is said [below](#words).
 The level *standard* has as many folds as the paper, its iterations where it gives them, and its
 grids, but for this:
 
+- SIM has larger values, too; LSB-CMM and MIMLfast have two scalings of the features, MIMLSVM and
+  MIMLNN instances with and without unit length, as the paper does not say which;
 - of MIMLfast's grid, {N_DRAWN} settings drawn at random;
 - with kernels, three of the paper's six values of SIM and two larger ones, and one divisor of
   MIMLfast;
 - in [dictionary](#dictionary), one draw of the letters and, for the table of kernel columns, 3 of
   the 10 folds of HJA and MSRC v2.
 
-The level *full* has all of it. At both, settings far behind drop out of the searches of
-[kernel](#kernel) and of the rivals in [beyond](#beyond), by the rule given there.
+The level *full* has all of it. At both, in the searches of [kernel](#kernel) and of the rivals in
+[beyond](#beyond), a setting drops out once it is {LAG:g} points behind the best, summed over the
+folds tried so far; in the other searches, which tried all on every fold, this changes no choice.
 """
 FIRST_LOOK = (
     "**A first look, not a reproduction**: few folds, draws and settings. No verdict and no claim "

@@ -156,9 +156,9 @@ STUDY = Study(
 No distance explains both data sets. By the authors' own, Letter Carroll comes out within two points
 of what was published but for its one-error and its coverage, Letter Frost but for its average
 precision and its one-error. By the minimal one Letter Frost comes near but for its one-error, and
-the average precision on Letter Carroll lies nine points above what was published. The published
-one-errors deviate by 10 and 13 points over folds, so these differences say little; that of the
-average precision on Letter Frost stays unexplained. By the average distance MIMLNN comes within six
+the average precision on Letter Carroll lies nine points above what was published. How far such
+one-errors move with folds and draws is in [partitions](#partitions); the difference of the average
+precision on Letter Frost stays unexplained. By the average distance MIMLNN comes within six
 points of the average precision of MLR on the letters ([bag-level](#bag-level)).
 """,
 )

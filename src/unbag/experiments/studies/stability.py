@@ -296,7 +296,7 @@ def present(plan: Plan, ledger: Results) -> list[Table | Figure]:
 
 STUDY = Study(
     "stability",
-    "errors of the kernels, the published ones among them, under confident priors",
+    "errors of E-steps, the published ones among them, under confident priors",
     units=units,
     present=present,
     data=(),

@@ -289,7 +289,7 @@ def reading_table(plan: Plan, records: list[Values]) -> Table:
             f"In brackets: published, and the difference. SIM and LSB-CMM learn from {LARGEST} % "
             "of the bags. Between the shares that were measured, curves are lines over the "
             "logarithm of the share. The paper does not say how it read its curves; its 17 % is "
-            "put beside the better of SIM and LSB-CMM, and its 1-2 points are taken as 1.5. "
+            "put beside the better of SIM and LSB-CMM. "
             f"{plan.describe(folds=False)}."
         ],
         row=lambda claim: f"{claim['method']}: {claim['reading']}",
