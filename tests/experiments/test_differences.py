@@ -84,6 +84,21 @@ def test_tuning_by_the_measure_itself_explains(tmp_path):
     assert "MIMLNN reaches 17.2" in found.why
 
 
+@pytest.mark.parametrize(
+    ("of_best_width", "kind"),
+    [({"ours": 73.0}, "other kernel widths"), ({"ours": 70.9, "draw_std": 2.5}, "other kernel widths"),
+     ({"ours": 70.9}, UNEXPLAINED)],
+)  # fmt: skip
+def test_one_kernel_width_is_explained_where_the_best_one_is(tmp_path, of_best_width, kind):
+    best = figure("MLR", of_best_width.pop("ours"), 74.0, data="letter-frost", **of_best_width)
+    make_results(tmp_path, "kernel", kernel=[best])
+    curve = {"data": "letter-frost", "line": "K-MLR", "percent": 100, "measure": "accuracy"}
+    figures = {"ours": 69.1, "published": 74.0, "difference": -4.9}
+    make_results(tmp_path, "dictionary", dictionary_accuracy=[curve | figures])
+    (*_, found) = all_differences(Recorded(tmp_path))
+    assert (found.cell.study, found.explained_by) == ("dictionary", kind)
+
+
 def with_ledger(out, scores):
     """A ledger of SIM on MSRC v2 in which each alpha has one accuracy and Hamming loss."""
     plan, comparison = Plan(("msrcv2",)), find_study("inductive").comparison

@@ -215,7 +215,8 @@ def verdict(gains: dict[str, Values], changes: dict[str, float]) -> str:
     return (
         f"Fewer instances alone explain a speed-up of {fewer}. At least {NOTABLE:g} times that is "
         f"gained in E-steps with FAST on {on['e_step_fast']}, with unbag on {on['e_step_auto']}; "
-        f"in whole fits with FAST on {on['fit_fast']}, with unbag on {on['fit_auto']}. {so}Accuracy changes by "
+        f"in whole fits with FAST on {on['fit_fast']}, with unbag on {on['fit_auto']}. {so}"
+        "Accuracy changes by "
         f"{listed(f'{change:+.1f} ({name})' for name, change in changes.items())} points; the "
         "paper calls it hardly changed."
     )
