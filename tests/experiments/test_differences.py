@@ -86,9 +86,12 @@ def test_tuning_by_the_measure_itself_explains(tmp_path):
 
 @pytest.mark.parametrize(
     ("of_best_width", "kind"),
-    [({"ours": 73.0}, "other kernel widths"), ({"ours": 70.9, "draw_std": 2.5}, "other kernel widths"),
-     ({"ours": 70.9}, UNEXPLAINED)],
-)  # fmt: skip
+    [
+        ({"ours": 73.0}, "other kernel widths"),
+        ({"ours": 70.9, "draw_std": 2.5}, "other kernel widths"),
+        ({"ours": 70.9}, UNEXPLAINED),
+    ],
+)
 def test_one_kernel_width_is_explained_where_the_best_one_is(tmp_path, of_best_width, kind):
     best = figure("MLR", of_best_width.pop("ours"), 74.0, data="letter-frost", **of_best_width)
     make_results(tmp_path, "kernel", kernel=[best])
