@@ -34,6 +34,8 @@ from unbag.experiments.recorded import Recorded
 
 HOW = {"near", "between", "above", "below", "at_most", "as_published"}
 COMMITTED = Recorded(Path(__file__).parents[2] / "docs" / "results")
+#: Quantities that compare two things.
+COMPARING = ("difference", "excess", "ratio", "share")
 OF = {"study": "inductive", "table": "accuracy", "method": "MLR"}
 
 
@@ -51,7 +53,17 @@ def test_every_claim_can_be_looked_up(each):
     assert set(expected_of(each)) | set(each.get("direction", {})) <= HOW
     assert set(each.get("data", [])) <= set(PAPER_DATA)
     assert {"study", "table"} <= each["of"].keys()
-    assert ("against" in each) == (each.get("quantity", "difference") in ("difference", "ratio"))
+    assert ("against" in each) == (each.get("quantity", "difference") in COMPARING)
+    assert ("than" in each) == (each.get("quantity") == "excess")
+
+
+@pytest.mark.parametrize("each", claims(), ids=lambda each: f"{each['section']}: {each['says']}")
+def test_a_word_of_degree_is_judged_by_its_own_rule(each):
+    """Else "comparable" would ask for one side only where both must be near."""
+    said = [word for word in words_of_degree() if word in each["says"]]
+    # Cells are bold by a test, which is what "significantly" means there.
+    if said and each.get("quantity") != "bold":
+        assert each["expect"] in said or "or better" in each["says"]
 
 
 @pytest.mark.parametrize("each", claims(), ids=lambda each: f"{each['section']}: {each['says']}")
@@ -165,6 +177,21 @@ def test_figures_to_read_a_claim_with_stand_beside_it(tmp_path):
     assert found.why == "0 of 1 within 25 % of 9.2. SIM alone: msrcv2 4.8 times. So it is."
 
 
+def test_how_many_are_as_another_reading_asks_stands_beside_a_claim(tmp_path):
+    records = [figure("MLR", 60.0, 54.0), figure("SIM", 50.0, 53.0), figure("LSB-CMM", 64.0, 60.0)]
+    make_results(tmp_path, "inductive", accuracy=records)
+    asked = claim(
+        against={"method": ["SIM", "LSB-CMM"]}, expect="comparable", unit="points",
+        beside={"label": "Less than 3 points worse", "expect": {"above": -3.0}},
+    )  # fmt: skip
+    found = judge(asked, Recorded(tmp_path))
+    assert found.verdict == FAILS
+    assert found.why == (
+        "0 of 2 at most 3 either way; in the paper's own tables 1 of 2 (msrcv2 -6.0 to 1.0). "
+        "Less than 3 points worse: 1 of 2, in the paper's own tables 1 of 2."
+    )
+
+
 def test_less_is_better_for_losses(tmp_path):
     losses = [
         figure("MLR", 4.0, measure="hamming_loss"),
@@ -210,7 +237,9 @@ CURVE = [
         ("ratio", {"of": {**OF, "percent": 4}, "against": {"percent": 2}}, "2.0"),
         ("spread", {}, "30.0"),
         ("fall", {"over": "percent"}, "1.0"),
-        ("exponent", {"over": "percent", "to": 4}, "1.0"),
+        ("exponent", {"over": "percent", "to": 4}, "1.00"),
+        ("exponent", {"over": "percent"}, "0.69"),
+        ("factor", {"over": "percent", "to": 2}, "2.00"),
         ("linearity", {"over": "percent", "to": 4}, "100.0"),
         ("settled", {"over": "percent", "at": [1, 2, 4]}, "33.3"),
     ],
@@ -219,6 +248,66 @@ def test_quantities(tmp_path, quantity, more, value):
     make_results(tmp_path, "inductive", accuracy=CURVE)
     found = judge(claim(quantity=quantity, expect={"above": 0}, **more), Recorded(tmp_path))
     assert found.ours == f"msrcv2 {value}"
+
+
+def test_a_curve_may_be_over_entries_that_begin_with_a_number(tmp_path):
+    times = {"2 labels": 1.0, "4 labels": 4.0, "6 labels": 16.0}
+    records = [{"method": "MLR", "labels": k, "ours": time} for k, time in times.items()]
+    make_results(tmp_path, "inductive", accuracy=records)
+    asked = claim(data=[""], quantity="factor", over="labels", expect={"near": 2})
+    found = judge(asked, Recorded(tmp_path))
+    assert (found.verdict, found.ours) == (HOLDS, "2.00")
+
+
+def test_rivals_are_apart_within_each_table(tmp_path):
+    tables = {
+        name: [figure("SIM", best - 2.0, 40.0), figure("MIMLfast", best, 41.0)]
+        for name, best in (("by_accuracy", 60.0), ("by_loss", 50.0))
+    }
+    make_results(tmp_path, "inductive", **tables)
+    of = {**OF, "table": ["by-accuracy", "by-loss"], "method": ["SIM", "MIMLfast"]}
+    found = judge(claim(of=of, quantity="spread", expect="comparable"), Recorded(tmp_path))
+    assert found.ours == "msrcv2 2.0"
+    assert found.why == "2 of 2 at most 3; in the paper's own tables 2 of 2 (msrcv2 1.0)."
+
+
+def test_an_excess_is_how_much_more_one_is_ahead_here_than_elsewhere(tmp_path):
+    leads = {"msrcv2": (60.0, 50.0, 54.0, 40.0), "hja-union": (70.0, 68.0, 74.0, 71.0)}
+    records = [
+        figure(method, ours, published, data=data)
+        for data, (ours, of_rival, published, published_of_rival) in leads.items()
+        for method, ours, published in (
+            ("MLR", ours, published), ("SIM", of_rival, published_of_rival),
+        )
+    ]  # fmt: skip
+    make_results(tmp_path, "inductive", accuracy=records)
+    asked = claim(
+        quantity="excess", against={"method": "SIM"}, than="hja-union", expect="especially"
+    )
+    found = judge(asked, Recorded(tmp_path))
+    assert (found.verdict, found.ours) == (HOLDS, "msrcv2 8.0")
+    assert found.why == "1 of 1 above 3; in the paper's own tables 1 of 1 (msrcv2 11.0)."
+    assert judge({**asked, "than": "letter-frost"}, Recorded(tmp_path)).verdict == NOT_MADE
+
+
+@pytest.mark.parametrize(
+    ("parts", "verdict", "ours"),
+    [(["priors", "FAST"], HOLDS, "msrcv2 75.0"), (["priors", "chain"], NOT_MADE, "")],
+)
+def test_a_share_is_of_parts_in_one_table_and_a_whole_in_another(tmp_path, parts, verdict, ours):
+    steps = [
+        {"data": "msrcv2", "method": method, "milliseconds": time}
+        for method, time in (("priors", 10.0), ("FAST", 20.0))
+    ]
+    make_results(tmp_path, "complexity", time=steps)
+    make_results(tmp_path, "pruning", time=[{"data": "msrcv2", "line": "FAST", "ours": 1.8}])
+    asked = claim(
+        quantity="share", of={"study": "complexity", "table": "time", "method": parts},
+        column="milliseconds", times=[50, 0.9, 0.001],
+        against={"study": "pruning", "table": "time", "line": "FAST"}, expect={"above": 50},
+    )  # fmt: skip
+    found = judge(asked, Recorded(tmp_path))
+    assert (found.verdict, found.ours) == (verdict, ours)
 
 
 def test_bold_cells_are_counted_here_and_in_the_paper(tmp_path):

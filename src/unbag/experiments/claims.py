@@ -28,7 +28,11 @@ DIRECTION_ONLY, FAILS = "direction only", "does not hold"
 UNKNOWN, NOT_MADE = "cannot be checked", "not made yet"
 VERDICTS = (HOLDS, MOSTLY, IN_PART, DIRECTION_ONLY, FAILS, UNKNOWN, NOT_MADE)
 #: What is left of a number, or of "clearly", where only its direction is as the text says.
-DIRECTIONS: dict[str, Values] = {"difference": {"above": 0}, "ratio": {"above": 1}}
+DIRECTIONS: dict[str, Values] = {
+    "difference": {"above": 0}, "excess": {"above": 0}, "ratio": {"above": 1},
+}  # fmt: skip
+#: Decimals of the figures, where one does not tell them apart.
+DECIMALS = {"exponent": 2, "factor": 2}
 
 
 @dataclass(frozen=True)
@@ -202,7 +206,7 @@ def judge(claim: Values, recorded: Recorded) -> Judgement:
     left_out = [name for name in data if name not in {each.data for each in found}]
     named = ", ".join(str(MISSING_DATA.get(name, name)) for name in left_out)
     return Judgement(
-        claim, verdict, in_words(found, claim.get("unit", "")),
+        claim, verdict, in_words(found, claim.get("unit", ""), decimals_of(claim)),
         joined(tally(claim, found), named and f"Without {named}.", beside(claim, recorded), note),
     )  # fmt: skip
 
@@ -224,7 +228,7 @@ def tally(claim: Values, found: Sequence[Reading]) -> str:
     """Write what is asked of figures, how many are so, and the same of the paper's own tables."""
     expected, direction, met = expected_of(claim), direction_of(claim), are_met(claim, found)
     missed = [each for each, is_so in zip(found, met, strict=True) if not is_so]
-    words = f"{sum(met)} of {len(found)} {asked(expected, claim)}"
+    words = f"{count_met(claim, found)} {asked(expected, claim)}"
     if len(missed) <= FEW < sum(met):
         words += "".join(
             f", not {each.compared} on {each.data}" for each in missed if each.compared
@@ -235,9 +239,13 @@ def tally(claim: Values, found: Sequence[Reading]) -> str:
     if own and "as_published" in expected:
         words += f": there {in_words(own, '')}"
     elif own:
-        n_own = sum(are_met(claim, own))
-        words += f"; in the paper's own tables {n_own} of {len(own)} ({in_words(own, '')})"
+        words += f"; in the paper's own tables {count_met(claim, own)} ({in_words(own, '')})"
     return f"{words}."
+
+
+def count_met(claim: Values, readings: Sequence[Reading]) -> str:
+    """Write how many figures are as a claim says."""
+    return f"{sum(are_met(claim, readings))} of {len(readings)}"
 
 
 def own_readings(claim: Values, found: Sequence[Reading]) -> list[Reading]:
@@ -260,12 +268,22 @@ def readings_of(claim: Values, recorded: Recorded) -> list[Reading]:
 
 
 def beside(claim: Values, recorded: Recorded) -> str:
-    """Write the figures that a claim should be read with; empty if there are none."""
+    """Write the figures that a claim should be read with; empty if there are none.
+
+    Where something else is to be expected of them, how many are so is written in their place.
+    """
     if "beside" not in claim:
         return ""
-    other = {**claim, **claim["beside"], "of": {**claim["of"], **claim["beside"]["of"]}}
+    other = {**claim, **claim["beside"], "of": {**claim["of"], **claim["beside"].get("of", {})}}
     found = readings_of(other, recorded)
-    return f"{other['label']}: {in_words(found, other.get('unit', ''))}." if found else ""
+    if not found:
+        return ""
+    if "expect" not in claim["beside"]:
+        words = in_words(found, other.get("unit", ""), decimals_of(other))
+    else:
+        words, own = count_met(other, found), own_readings(other, found)
+        words += f", in the paper's own tables {count_met(other, own)}" * bool(own)
+    return f"{other['label']}: {words}."
 
 
 def joined(*sentences: str) -> str:
@@ -273,7 +291,12 @@ def joined(*sentences: str) -> str:
     return " ".join(filter(None, sentences))
 
 
-def in_words(readings: Sequence[Reading], unit: str) -> str:
+def decimals_of(claim: Values) -> int:
+    """Return with how many decimals the figures of a claim are written."""
+    return DECIMALS.get(claim.get("quantity", "difference"), 1)
+
+
+def in_words(readings: Sequence[Reading], unit: str, decimals: int = 1) -> str:
     """Write figures by data set, several as the range that they span.
 
     Examples
@@ -286,12 +309,12 @@ def in_words(readings: Sequence[Reading], unit: str) -> str:
         by_data.setdefault(each.data, []).append(each.ours)
     spans = []
     for name, values in by_data.items():
-        ends = list(dict.fromkeys(map(written, (min(values), max(values)))))
+        ends = dict.fromkeys(written(each, decimals) for each in (min(values), max(values)))
         spans.append(f"{name} {' to '.join(ends)}".strip())
     return f"{', '.join(spans)} {unit}".strip()
 
 
-def written(value: float) -> str:
+def written(value: float, decimals: int = 1) -> str:
     """Write a figure.
 
     Examples
@@ -300,7 +323,7 @@ def written(value: float) -> str:
     ['12.3', 'never']
     """
     # A zero has no sign.
-    return "never" if math.isinf(value) else f"{round(value, 1) + 0.0:.1f}"
+    return "never" if math.isinf(value) else f"{round(value, decimals) + 0.0:.{decimals}f}"
 
 
 def judge_all(recorded: Recorded) -> list[Judgement]:

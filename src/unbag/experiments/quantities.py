@@ -102,6 +102,36 @@ def ratios(recorded: Recorded, claim: Values, data: str) -> list[Reading]:
     ]
 
 
+def excesses(recorded: Recorded, claim: Values, data: str) -> list[Reading]:
+    """Read by how much each difference is larger than the same on another data set, ``than``."""
+    here, there = (differences(recorded, claim, each) for each in (data, claim["than"]))
+    if len(here) != len(there):
+        return []
+    return [
+        Reading(
+            data,
+            first.ours - second.ours,
+            None if first.paper is None or second.paper is None else first.paper - second.paper,
+            first.compared,
+        )
+        for first, second in zip(here, there, strict=True)
+    ]
+
+
+def shares(recorded: Recorded, claim: Values, data: str) -> list[Reading]:
+    """Read how much of another record those that the claim is of are together, in percent.
+
+    Their sum counts as often as the product of ``times`` says.
+    """
+    parts = [recorded.find(where) for where in places(claim, data)]
+    wholes = recorded.find({**claim["against"], "data": data})
+    if not (wholes and all(parts)):
+        return []
+    total = sum(record[column_of(claim)] for found in parts for record in found)
+    total *= math.prod(claim.get("times", []))
+    return [Reading(data, 100 * total / whole["ours"]) for whole in wholes]
+
+
 def figures(recorded: Recorded, claim: Values, data: str) -> list[Reading]:
     """Read the figures themselves; what was never reached is infinite."""
     column = column_of(claim)
@@ -112,15 +142,20 @@ def figures(recorded: Recorded, claim: Values, data: str) -> list[Reading]:
 
 
 def spreads(recorded: Recorded, claim: Values, data: str) -> list[Reading]:
-    """Read how far apart the best and the worst of several are."""
-    records = records_of(recorded, claim, data)
+    """Read how far apart the best and the worst of several are, in each table."""
+    found = []
+    for of in expanded({"table": claim["of"]["table"]}):
+        records = records_of(recorded, {**claim, "of": {**claim["of"], **of}}, data)
+        ours = spread_of(records, column_of(claim))
+        if ours is not None:
+            found.append(Reading(data, ours, spread_of(records, "published")))
+    return found
 
-    def spread(column: str) -> float | None:
-        values = [each[column] for each in records if each.get(column) is not None]
-        return max(values) - min(values) if len(values) == len(records) > 1 else None
 
-    ours = spread(column_of(claim))
-    return [] if ours is None else [Reading(data, ours, spread("published"))]
+def spread_of(records: list[Values], column: str) -> float | None:
+    """Return how far apart the best and the worst record are; None where a figure is missing."""
+    values = [each[column] for each in records if each.get(column) is not None]
+    return max(values) - min(values) if len(values) == len(records) > 1 else None
 
 
 def bold_shares(recorded: Recorded, claim: Values, data: str) -> list[Reading]:
@@ -151,14 +186,25 @@ def curves(recorded: Recorded, claim: Values, data: str) -> list[tuple[np.ndarra
     found = []
     for where in places(claim, data):
         points = sorted(
-            (record[claim["over"]], record[column_of(claim)])
+            (position, record[column_of(claim)])
             for record in recorded.find(where)
-            if low <= record[claim["over"]] <= high
+            if low <= (position := leading_number(record[claim["over"]])) <= high
         )
         if len(points) > 1:
             x, y = np.array(points).T
             found.append((x, y))
     return found
+
+
+def leading_number(entry: float | str) -> float:
+    """Return the number that an entry is, or begins with.
+
+    Examples
+    --------
+    >>> leading_number(20.0), leading_number("4 labels")
+    (20.0, 4.0)
+    """
+    return float(str(entry).split()[0])
 
 
 def falls(recorded: Recorded, claim: Values, data: str) -> list[Reading]:
@@ -188,6 +234,14 @@ def exponents(recorded: Recorded, claim: Values, data: str) -> list[Reading]:
     ]
 
 
+def factors(recorded: Recorded, claim: Values, data: str) -> list[Reading]:
+    """Read how many times larger each curve becomes for each one more of what it is over."""
+    return [
+        Reading(data, float(np.exp(np.polyfit(x, np.log(y), 1)[0])))
+        for x, y in curves(recorded, claim, data)
+    ]
+
+
 def linearities(recorded: Recorded, claim: Values, data: str) -> list[Reading]:
     """Read how much of the variance of each curve a straight line explains, in percent."""
     return [
@@ -199,12 +253,15 @@ def linearities(recorded: Recorded, claim: Values, data: str) -> list[Reading]:
 #: By the names that they have in ``claims.toml``.
 QUANTITIES: dict[str, Callable[[Recorded, Values, str], list[Reading]]] = {
     "difference": differences,
+    "excess": excesses,
     "ratio": ratios,
+    "share": shares,
     "figure": figures,
     "spread": spreads,
     "bold": bold_shares,
     "fall": falls,
     "settled": settled_shares,
     "exponent": exponents,
+    "factor": factors,
     "linearity": linearities,
 }
