@@ -288,9 +288,15 @@ def test_what_makes_no_sense_is_refused(digits, frame):
         unbag.tune(frame, digits.y[:60])
     with pytest.raises(ValueError, match="grid has no 'width': its names are context, kernel"):
         unbag.tune(digits.bags, digits.y, grid={"width": [1]})
-    for nothing in ([], 3.0, "learn"):
+    for nothing in ([], 3.0, np.array(3.0), "learn"):
         with pytest.raises(ValueError, match=r"grid\['alpha'\] is .*: give a list of values"):
             unbag.tune(digits.bags, digits.y, grid={"alpha": nothing})
+    for strange in ("x", None, -1.0, np.nan, [1, 2], True):
+        with pytest.raises(ValueError, match=r"grid\['alpha'\] has .*: the strength of a penalty"):
+            unbag.tune(digits.bags, digits.y, grid={"alpha": [1.0, strange]})
+    for strange in ("x", 0, 2.5):
+        with pytest.raises(ValueError, match=r"grid\['max_iter'\] has .*: give a number of iter"):
+            unbag.tune(digits.bags, digits.y, grid={"max_iter": [strange]})
     with pytest.raises(ValueError, match="minutes must be at least 0; got -1"):
         unbag.tune(digits.bags, digits.y, minutes=-1)
     with pytest.raises(TypeError, match="alpha is chosen by the search: fix it by grid="):

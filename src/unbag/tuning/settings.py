@@ -1,8 +1,9 @@
 """Settings that a search tries, and the models of them."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from importlib.util import find_spec
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -75,15 +76,34 @@ def candidates(
     if strange := [name for name in grid if name not in GRID]:
         raise ValueError(f"grid has no {strange[0]!r}: its names are {', '.join(GRID)}.")
     for name, values in grid.items():
-        if isinstance(values, str) or not np.size(values) or not np.ndim(values):
+        single = isinstance(values, str) or getattr(values, "ndim", 1) == 0
+        if single or not isinstance(values, Sized) or len(values) == 0:
             raise ValueError(
                 f"grid[{name!r}] is {shortened(values)}: give a list of values to choose from, "
                 "which may be a single one."
             )
+        for value in values:
+            check_value(name, value)
     settings = settings_of({**GRID, **grid})
     if networks or (networks is None and not grid and find_spec("torch") is not None):
         settings += network_candidates(grid)
     return settings
+
+
+def check_value(name: str, value: Any) -> None:
+    """Raise an error for a value of a grid that the fits of a search would stumble over.
+
+    The other names are looked at by what is made of them.
+    """
+    wanted: dict[str, tuple[type, int, str]] = {
+        "alpha": (Real, 0, "the strength of a penalty is a number of at least 0"),
+        "max_iter": (Integral, 1, "give a number of iterations, an integer from 1 on"),
+    }
+    if name not in wanted:
+        return
+    kind, least, words = wanted[name]
+    if isinstance(value, bool) or not isinstance(value, kind) or not least <= value < np.inf:
+        raise ValueError(f"grid[{name!r}] has {shortened(value)}: {words}.")
 
 
 def network_candidates(grid: Mapping[str, Sequence[Any]]) -> list[Setting]:

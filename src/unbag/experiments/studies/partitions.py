@@ -11,6 +11,7 @@ from unbag.experiments import (
     BAG_MEASURES,
     METHODS,
     Comparison,
+    Figure,
     Plan,
     Results,
     Study,
@@ -126,7 +127,7 @@ def has(method: str, measure: str) -> bool:
     return method != "dummy"
 
 
-def present(plan: Plan, ledger: Results) -> list[Table]:
+def present(plan: Plan, ledger: Results) -> list[Table | Figure]:
     """Make the table of means, and how far they move."""
     records = records_of(plan, ledger)
     return [
