@@ -188,7 +188,8 @@ def judge_cells(
     return verdict, (
         (f"{len(found)} of {n_published} cells are there. " if verdict == UNFINISHED else "")
         + f"{sum(near)} of {len(near)} cells within {NEAR:g} points; of "
-        f"{', '.join(dict.fromkeys(cell.row for cell in plain))} {sum(settled)} of {len(settled)} so or explained. The largest difference is "
+        f"{', '.join(dict.fromkeys(cell.row for cell in plain))} {sum(settled)} of {len(settled)} "
+        "so or explained. The largest difference is "
         f"{farthest['difference']:+.1f} ({farthest['method']}, {farthest['data']}). "
         f"{on_the_best(found)}{on_data([cell.record for cell in found], item)}."
     )
