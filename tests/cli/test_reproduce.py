@@ -76,8 +76,11 @@ def test_finished_work_is_done_anew_and_compared(run, tmp_path, monkeypatch):
     code, _, messages = run(*command)
     assert code == 0
     assert "of 2 units of work done anew, 2 gave the same digits" in messages
-    monkeypatch.setattr("unbag.experiments.confirm.do", lambda unit: {"surprise": 1.0})
+    monkeypatch.setattr("unbag.experiments.confirm.do_timed", lambda unit: ({"surprise": 1.0}, 0.0))
     code, _, messages = run(*command)
     assert code == 1
     assert "surprise was None, and is 1.0" in " ".join(messages.split())
     assert "studies.stability" in messages
+    code, _, messages = run("reproduce", "stability", "--confirm", "0", "-o", tmp_path)
+    assert code == 2
+    assert "--confirm" in messages

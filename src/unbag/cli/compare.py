@@ -67,14 +67,14 @@ def reproduce(
         bool, typer.Option("--tables", help="Do no work: make tables of what is done so far.")
     ] = False,
     confirm: Annotated[
-        int,
+        int | None,
         typer.Option(
-            min=0,
+            min=1,
             help="Do so many finished units of work anew, drawn at random, and compare the "
             "results; nothing else is done.",
             show_default=False,
         ),
-    ] = 0,
+    ] = None,
     as_json: o.Json = False,
 ) -> None:
     """Make a table or figure of the paper, or one of ours, beside the published figures.
@@ -101,7 +101,7 @@ def reproduce(
         return
     if name not in (*known, "all"):
         raise typer.BadParameter(f"there is no experiment {name!r}; there are {', '.join(known)}")
-    if confirm:
+    if confirm is not None:
         confirm_results(name, confirm, output, seed)
         return
     level, folder, made = level_of(quick, full), output or Path("results"), {}

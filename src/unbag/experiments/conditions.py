@@ -28,8 +28,7 @@ def runs_section(recorded: Recorded, studies: Sequence[str]) -> str:
         plan, about = read_plan(recorded.out / name)
         ledger = recorded.ledger(name)
         done = [unit for unit in recorded.units(name) if unit in ledger]
-        elsewhere = [unit for unit in done if "device" in ledger[unit]]
-        devices |= {ledger[unit]["device"] for unit in elsewhere}
+        devices |= {ledger[unit]["device"] for unit in done if "device" in ledger[unit]}
         units = [unit for unit in done if "device" not in ledger[unit]]
         seconds, n_kept = ledger.cpu_seconds(units)
         each = seconds_each(about)

@@ -120,16 +120,22 @@ def settings_tried(recorded: Recorded, cell: Cell) -> list[Tried]:
 
 def more_steps(recorded: Recorded, cell: Cell) -> str:
     """Say that more steps than 50 come near the paper, where they do."""
-    asked = {key: cell.record[key] for key in ("data", "measure")}
     for title in LONGER.get(cell.row, []):
-        place = {"study": cell.study, "table": cell.table, "method": title}
-        for other in recorded.find({**place, **asked}):
-            if cell.is_explained_by(other["ours"]):
-                return (
-                    "our 50 steps go less far than the paper's, why is not known: "
-                    f"{title}, reaches {other['ours']:.1f}"
-                )
+        reached = explaining_figure(recorded, cell, cell.table, title)
+        if reached is not None:
+            return (
+                "our 50 steps go less far than the paper's, why is not known: "
+                f"{title}, reaches {reached:.1f}"
+            )
     return ""
+
+
+def explaining_figure(recorded: Recorded, cell: Cell, table: str, method: str) -> float | None:
+    """Return the figure for the same thing in another row or table, if it explains a cell."""
+    asked = {key: cell.record[key] for key in ("data", "measure")}
+    place = {"study": cell.study, "table": table, "method": method}
+    figures = [record["ours"] for record in recorded.find({**place, **asked})]
+    return next(filter(cell.is_explained_by, figures), None)
 
 
 def other_draws(recorded: Recorded, cell: Cell) -> str:
@@ -193,15 +199,13 @@ def other_tuning(recorded: Recorded, cell: Cell) -> str:
     """Say that a method comes near the paper when tuned by the measure itself, where it does."""
     if cell.table != "bag-level-hamming":
         return ""
-    place = {"study": cell.study, "table": "bag-level-measure", "method": cell.row}
-    asked = {key: cell.record[key] for key in ("data", "measure")}
-    for other in recorded.find({**place, **asked}):
-        if cell.is_explained_by(other["ours"]):
-            return (
-                "the paper does not say by what it tuned: tuned by the measure itself, "
-                f"{cell.row} reaches {other['ours']:.1f}"
-            )
-    return ""
+    reached = explaining_figure(recorded, cell, "bag-level-measure", cell.row)
+    if reached is None:
+        return ""
+    return (
+        "the paper does not say by what it tuned: tuned by the measure itself, "
+        f"{cell.row} reaches {reached:.1f}"
+    )
 
 
 def other_width(recorded: Recorded, cell: Cell) -> str:
