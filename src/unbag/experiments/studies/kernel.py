@@ -89,9 +89,10 @@ COMPARISON = Comparison(
             "sim",
             partial(SIM, n_steps=1000),
             alpha=levels(
-                [10.0**power for power in range(-9, -1)],
-                # Of the published ones, the last four are as one: alpha times all steps is tiny.
-                [1e-9, 1e-5, 1e-4, 1e-3, 1e-2],
+                # Up to 1e-2 as published, and one more: the best on the letters is that end.
+                [10.0**power for power in range(-9, 0)],
+                # The smallest four are as one: alpha times all steps is tiny.
+                [1e-9, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1],
                 [1e-2],
             ),
         ),
