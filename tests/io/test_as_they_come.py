@@ -310,6 +310,18 @@ def test_of_several_counters_one_warning_tells(tmp_path):
         assert read(path, TAGGED).roles.features == ("x",)
 
 
+@pytest.mark.parametrize("names", ["row_", "row_,clip_id"])
+def test_counters_are_taken_for_want_of_other_numbers_and_that_is_said(tmp_path, names):
+    columns = names.split(",")
+    rows = [("a", "o", *[place] * len(columns)) for place in range(30)]
+    path = write(tmp_path / "t.csv", rows, f"word,tags,{names}")
+    with pytest.warns(UserWarning, match="row_.* taken all the same, for want"):
+        assert read(path, TAGGED).roles.features == tuple(columns)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read(path, Roles("word", "tags", features=columns))
+
+
 @pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
 def test_numbers_in_text_are_no_features_and_that_is_said(tmp_path, name):
     # As pandas writes decimal commas between commas, or reads them between semicolons.
@@ -325,11 +337,6 @@ def test_numbers_in_text_are_no_features_and_that_is_said(tmp_path, name):
         warnings.simplefilter("error")
         read(path, Roles("word", "tags", carry=["number", "x"]))
         read(path, Roles("word", "tags", features=["y"]))
-
-
-def test_a_counter_that_is_all_there_is_stays_a_feature(tmp_path):
-    rows = [("a", "o", place) for place in range(30)]
-    assert read(write(tmp_path / "t.csv", rows, "word,tags,x"), TAGGED).bags.n_features == 1
 
 
 # What would be read

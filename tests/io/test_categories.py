@@ -88,4 +88,4 @@ def test_a_column_of_categories_may_be_replaced(tmp_path):
 
 def test_categories_are_spelt_out_in_text(tmp_path):
     convert(write(tmp_path / "in.parquet", list(parts())), tmp_path / "out.csv")
-    assert read(tmp_path / "out.csv").bags.ids.tolist() == NAMES
+    assert read(tmp_path / "out.csv", Roles(features=["x"])).bags.ids.tolist() == NAMES

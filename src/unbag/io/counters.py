@@ -11,7 +11,7 @@ from .roles import Roles
 
 
 def without_counters(roles: Roles, path: PathLike, counters: Collection[str]) -> Roles:
-    """Leave out features that look like a counter or an id, unless all do, and say so.
+    """Leave out features that look like a counter or an id, unless all do; say so in either case.
 
     Parameters
     ----------
@@ -26,13 +26,12 @@ def without_counters(roles: Roles, path: PathLike, counters: Collection[str]) ->
     Roles
     """
     others = tuple(name for name in roles.features or () if name not in counters)
-    if not others:
-        return roles
-    what, it = ("looks like a counter or an id, and is not taken as a feature", "it")
+    what, it, kind = ("looks like a counter or an id, and is", "it", "a feature")
     if len(counters) > 1:
-        what, it = ("look like counters or ids, and are not taken as features", "them")
-    warn_caller(
-        f"{path}: {listed(counters)} {what}: name the features to take {it}, or carry {it} to hear "
-        "no more of this."
-    )
-    return replace(roles, features=others)
+        what, it, kind = ("look like counters or ids, and are", "them", "features")
+    if others:
+        outcome = f"not taken as {kind}: name the features to take {it}, or carry {it}"
+    else:
+        outcome = f"taken all the same, for want of other numbers: name {it} as {kind}"
+    warn_caller(f"{path}: {listed(counters)} {what} {outcome} to hear no more of this.")
+    return replace(roles, features=others) if others else roles
