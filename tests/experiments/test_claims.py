@@ -115,6 +115,14 @@ def test_a_difference_is_judged(tmp_path, ours, expect, direction, verdict):
     assert judge(asked, Recorded(tmp_path)).verdict == verdict
 
 
+@pytest.mark.parametrize(("ours", "verdict"), [(60.0, HOLDS), (40.0, UNKNOWN)])
+def test_what_cannot_refute_a_claim_may_still_bear_it_out(tmp_path, ours, verdict):
+    make_results(tmp_path, "inductive", accuracy=[figure("MLR", ours)])
+    bound = claim(quantity="figure", expect={"above": 50}, cannot_refute=True)
+    found = judge(bound, Recorded(tmp_path))
+    assert (found.verdict, found.ours) == (verdict, f"msrcv2 {ours:.1f}")
+
+
 @pytest.mark.parametrize(
     ("n_met", "n", "verdict"),
     [

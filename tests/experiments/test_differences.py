@@ -5,8 +5,13 @@ import pytest
 from made_results import figure, make_results
 from unbag.experiments import Ledger, Plan, find_study
 from unbag.experiments.claims import judge_all
-from unbag.experiments.differences import all_differences, differences_section, same_section
-from unbag.experiments.explanations import UNEXPLAINED, known_explanations
+from unbag.experiments.differences import (
+    all_differences,
+    differences_section,
+    same_section,
+    settings_alone_section,
+)
+from unbag.experiments.explanations import CONJECTURE, UNEXPLAINED, known_explanations
 from unbag.experiments.recorded import Recorded
 from unbag.experiments.studies import STUDIES
 from unbag.experiments.verdicts import (
@@ -72,23 +77,30 @@ def test_folds_drawn_anew_explain_what_they_do_by_themselves(tmp_path, std, kind
     assert found.explained_by == kind
 
 
-def test_tuning_by_the_measure_itself_explains(tmp_path):
+@pytest.mark.parametrize(
+    ("by_measure", "by_hamming", "words"),
+    [
+        (17.2, 20.9, "tuned by the measure itself, MIMLNN reaches 17.2"),
+        (20.9, 17.2, "tuned by Hamming loss, MIMLNN reaches 17.2"),
+    ],
+)
+def test_the_other_of_two_ways_to_tune_explains(tmp_path, by_measure, by_hamming, words):
     place = {"data": "letter-frost", "measure": "ranking_loss"}
     make_results(
         tmp_path, "bag-level",
-        bag_level_measure=[figure("MIMLNN", 17.2, 15.7, **place)],
-        bag_level_hamming=[figure("MIMLNN", 20.9, 15.7, **place)],
+        bag_level_measure=[figure("MIMLNN", by_measure, 15.7, **place)],
+        bag_level_hamming=[figure("MIMLNN", by_hamming, 15.7, **place)],
     )  # fmt: skip
     (found,) = all_differences(Recorded(tmp_path))
     assert found.explained_by == "other tuning"
-    assert "MIMLNN reaches 17.2" in found.why
+    assert words in found.why
 
 
 @pytest.mark.parametrize(
     ("of_best_width", "kind"),
     [
         ({"ours": 73.0}, "other kernel widths"),
-        ({"ours": 70.9, "draw_std": 2.5}, "other kernel widths"),
+        ({"ours": 70.9, "draw_std": 2.5}, "other kernel widths and draws"),
         ({"ours": 70.9}, UNEXPLAINED),
     ],
 )
@@ -118,13 +130,48 @@ def test_settings_beyond_the_published_grid_explain(tmp_path):
     with_ledger(tmp_path, lambda alpha: (56.0 if alpha > 1e-3 else 51.0, 10.0))
     (found,) = differences_of(tmp_path, figure("SIM", 56.0, 50.0, tuned_by="instance accuracy"))
     assert found.explained_by == "other settings"
-    assert found.why.endswith("(6 settings) reaches 51.0")
+    assert found.why.endswith("alone (6 settings) reach 51.0")
+
+
+def test_settings_that_do_not_explain_are_named(tmp_path):
+    with_ledger(tmp_path, lambda alpha: (56.0 if alpha > 1e-3 else 53.5, 10.0))
+    (found,) = differences_of(tmp_path, figure("SIM", 56.0, 50.0, tuned_by="instance accuracy"))
+    assert found.explained_by == UNEXPLAINED
+    assert found.why.endswith("; the paper's values of alpha alone reach 53.5")
+    text = settings_alone_section(Recorded(tmp_path))
+    assert "| SIM | the paper's values of alpha | 53.5 (50.0) |" in text
+
+
+def test_a_verdict_says_what_is_near_only_beyond_the_published_settings(tmp_path):
+    with_ledger(tmp_path, lambda alpha: (50.5 if alpha > 1e-3 else 47.0, 10.0))
+    near = figure("SIM", 50.5, 50.0, tuned_by="instance accuracy")
+    differences = differences_of(tmp_path, near)
+    (table_3,) = (item for item in ITEMS if item.title == "Table 3")
+    verdict = judge_item(table_3, Recorded(tmp_path), [], differences)
+    assert (
+        "1 of 1 cells within 1.5 points, 1 of them only at settings that the paper lacks (SIM)"
+        in (verdict.why)
+    )
+
+
+def test_a_conjecture_is_no_explanation(tmp_path):
+    record = figure("dummy", 16.9, 18.9, data="letter-carroll", measure="hamming_loss")
+    make_results(tmp_path, "bag-level", bag_level_measure=[record])
+    found = all_differences(Recorded(tmp_path))
+    assert found[0].explained_by == CONJECTURE
+    assert "1; 1 by a conjecture." in differences_section(found)
+    (table_7,) = (item for item in ITEMS if item.title == "Table 7")
+    assert (
+        "of dummy 0 of 1 so or explained" in judge_item(table_7, Recorded(tmp_path), [], found).why
+    )
 
 
 def test_settings_that_hold_the_best_of_all_explain_nothing(tmp_path):
     with_ledger(tmp_path, lambda alpha: (51.0 if alpha > 1e-3 else 51.5, 10.0))
     (found,) = differences_of(tmp_path, figure("SIM", 56.0, 50.0, tuned_by="instance accuracy"))
     assert found.explained_by == UNEXPLAINED
+    assert "alone reach" not in found.why
+    assert "51.5 * (50.0)" in settings_alone_section(Recorded(tmp_path))
 
 
 def test_near_ties_explain_what_was_tuned_by_another_measure(tmp_path):

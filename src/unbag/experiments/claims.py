@@ -202,7 +202,10 @@ def judge(claim: Values, recorded: Recorded) -> Judgement:
     found = readings_of(claim, recorded)
     if not found:
         return Judgement(claim, NOT_MADE, why=f"`unbag reproduce {claim['of']['study']}` makes it.")
-    verdict = verdict_of(are_met(claim, found), has_direction(claim, found))
+    met = are_met(claim, found)
+    verdict = verdict_of(met, has_direction(claim, found))
+    if claim.get("cannot_refute") and not all(met):
+        verdict = UNKNOWN
     left_out = [name for name in data if name not in {each.data for each in found}]
     named = ", ".join(str(MISSING_DATA.get(name, name)) for name in left_out)
     return Judgement(

@@ -191,7 +191,7 @@ def note_on_confirmation(about: Values) -> str:
     by = "by these sources" if by_these else f"by earlier ones (version {found['version']})"
     n_units, digits, printed = (found[key] for key in ("units", "same_digits", "same_as_printed"))
     if digits == n_units:
-        outcome = "gave the same figures to the last digit"
+        outcome = "gave the same figures, all but times, to the last digit"
     elif printed == n_units:
         outcome = f"gave the same figures as printed ({digits} of them to the last digit)"
     else:

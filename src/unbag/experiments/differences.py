@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from .comparison import words
 from .explanations import (
+    CONJECTURE,
     LONGER,
     NEAR,
     NEAR_TUNED,
@@ -15,6 +16,7 @@ from .explanations import (
     Cell,
     explain,
     known_explanations,
+    settings_alone,
 )
 from .recorded import Recorded
 
@@ -26,6 +28,11 @@ TABLES = {
     "kernel": ("kernel",),
     "dictionary": ("dictionary-accuracy",),
 }
+
+
+#: Those in which rivals are looked at by some of their settings alone.
+ALONE = [(study, table) for study, tables in TABLES.items() for table in tables
+         if study in ("inductive", "transductive", "kernel")]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -63,8 +70,8 @@ def differences_section(found: list[Difference]) -> str:
     """Write the list of differences, in Markdown."""
     kinds = Counter(each.explained_by for each in found)
     counts = ", ".join(
-        f"{kinds[kind]} by {kind}" if kind in RULES else f"{kinds[kind]} {kind}"
-        for kind in (*RULES, UNEXPLAINED)
+        f"{kinds[kind]} {kind}" if kind == UNEXPLAINED else f"{kinds[kind]} by {kind}"
+        for kind in (*RULES, CONJECTURE, UNEXPLAINED)
         if kinds[kind]
     )
     rows = [
@@ -89,12 +96,48 @@ def differences_section(found: list[Difference]) -> str:
             "used, or the scalings or values that it has, come that near and leave no more than "
             f"half; where settings within {TIED:g} points of the best Hamming loss reach both "
             "sides of the published figure; where it is within two deviations of means over folds "
-            "drawn anew, at the same setting; where the best kernel width explains it; and where "
-            "an experiment named in the row does.",
+            "drawn anew (of the letters too, where they are drawn), at the same setting; where the "
+            "best kernel width comes that near, or leaves what one of these explains; and where "
+            "what the row names does. A conjecture fits, without more evidence. A scaling may "
+            "explain one figure and miss others: the table below has all.",
             "",
             "| table | data | method | measure | ours | published | difference | why |",
             "|---|---|---|---|---:|---:|---:|---|",
             *rows,
+            "",
+        ]
+    )
+
+
+def settings_alone_section(recorded: Recorded) -> str:
+    """Write what rivals reach at some of their settings alone, in Markdown; empty if nothing."""
+    rows: dict[tuple[str, ...], dict[str, str]] = {}
+    for study, table in ALONE:
+        for cell in cells(recorded, study, table):
+            for alone in settings_alone(recorded, cell):
+                row = rows.setdefault((study, table, cell.row, alone.entry["settings"]), {})
+                mark = " *" if alone.is_chosen else ""
+                row[cell.record["data"]] = (
+                    f"{alone.reached:.1f}{mark} ({cell.record['published']:.1f})"
+                )
+    names = list(dict.fromkeys(name for row in rows.values() for name in row))
+    if not rows:
+        return ""
+    return "\n".join(
+        [
+            "### Rivals at some of their settings alone",
+            "",
+            "The best of these settings, on the folds that tune; in brackets: published. Marked *: "
+            "the best of all settings is among them.",
+            "",
+            f"| table | method | settings | {' | '.join(names)} |",
+            f"|---|---|---|{'---:|' * len(names)}",
+            *(
+                f"| [{table}](#{study}) | {method} | {settings} | "
+                + " | ".join(row.get(name, "") for name in names)
+                + " |"
+                for (study, table, method, settings), row in rows.items()
+            ),
             "",
         ]
     )

@@ -12,8 +12,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from .comparison import HIGHER_IS_BETTER, are_done, measured, words
+from .comparison import HIGHER_IS_BETTER, Comparison, are_done, measured, words
 from .methods import METHODS, MORE_STEPS
+from .notes import at_best
 from .recorded import Recorded
 from .reproduce import read_plan
 from .studies import find_study
@@ -31,7 +32,7 @@ LONGER = {
 FROM_FOLDS = ("inductive", "bag-level")
 #: Points of Hamming loss by which settings are as good as tied.
 TIED = 0.5
-UNEXPLAINED = "unexplained"
+UNEXPLAINED, CONJECTURE = "unexplained", "a conjecture"
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,17 @@ def known_explanations() -> Values:
     return tomllib.loads(text)
 
 
+def method_of(comparison: Comparison, cell: Cell) -> str:
+    """Return the name of a cell's method in a comparison."""
+    (name,) = (name for name, each in comparison.methods.items() if each.title == cell.row)
+    return name
+
+
+def chosen_by(cell: Cell) -> str:
+    """Return the measure that chose a cell's setting."""
+    return "hamming_loss" if cell.record.get("tuned_by") == "Hamming loss" else cell.measure
+
+
 def settings_tried(recorded: Recorded, cell: Cell) -> list[Tried]:
     """Return the settings that a method was tuned over, as far as the ledger has all of them."""
     comparison = find_study(cell.study).comparison
@@ -104,8 +116,7 @@ def settings_tried(recorded: Recorded, cell: Cell) -> list[Tried]:
         return []
     plan, _ = read_plan(recorded.out / cell.study)
     ledger = recorded.ledger(cell.study)
-    (method,) = (name for name, each in comparison.methods.items() if each.title == cell.row)
-    by = "hamming_loss" if cell.record["tuned_by"] == "Hamming loss" else cell.measure
+    method, by = method_of(comparison, cell), chosen_by(cell)
     found = []
     for setting in comparison.methods[method].grids[plan.level]:
         units = comparison.tuning_units(plan, cell.record["data"], method, setting)
@@ -123,10 +134,7 @@ def more_steps(recorded: Recorded, cell: Cell) -> str:
     for title in LONGER.get(cell.row, []):
         reached = explaining_figure(recorded, cell, cell.table, title)
         if reached is not None:
-            return (
-                "our 50 steps go less far than the paper's, why is not known: "
-                f"{title}, reaches {reached:.1f}"
-            )
+            return f"{title}, reaches {reached:.1f}; why 50 do not is not known"
     return ""
 
 
@@ -146,18 +154,54 @@ def other_draws(recorded: Recorded, cell: Cell) -> str:
     return f"within two deviations ({apart:.1f} each) of the means of single draws of letters"
 
 
+@dataclass(frozen=True)
+class Alone:
+    """What some of a method's settings reach without the others, where it is tuned.
+
+    Parameters
+    ----------
+    entry : dict
+        Of ``narrower``: which settings, and why these.
+    n_settings : int
+    reached : float
+    is_chosen : bool
+        Whether the setting that the table has is one of them: so the others change nothing.
+    """
+
+    entry: Values
+    n_settings: int
+    reached: float
+    is_chosen: bool
+
+
+def settings_alone(recorded: Recorded, cell: Cell) -> list[Alone]:
+    """Return what a cell's method reaches at some of its settings alone, as the file names them."""
+    entries = [each for each in known_explanations()["narrower"] if each["method"] == cell.row]
+    comparison = find_study(cell.study).comparison
+    if not entries or comparison is None:
+        return []
+    plan, _ = read_plan(recorded.out / cell.study)
+    method, by = method_of(comparison, cell), chosen_by(cell)
+    where = (plan, recorded.ledger(cell.study), cell.record["data"], method)
+    chosen = comparison.tuned(*where, by)
+    found = []
+    for entry in entries:
+        grid = comparison.methods[method].grids[plan.level]
+        kept = [each for each in grid if is_kept(each, entry["keep"])]
+        reached = at_best(comparison, *where, kept, tuned_by=by, measure=cell.measure)
+        if reached is not None:
+            found.append(Alone(entry, len(kept), reached, chosen in kept))
+    return found
+
+
 def narrower_grid(recorded: Recorded, cell: Cell) -> str:
     """Say that some of our settings, taken alone, come near the paper, where they do."""
-    entries = [each for each in known_explanations()["narrower"] if each["method"] == cell.row]
-    tried = settings_tried(recorded, cell) if entries else []
-    for entry in entries:
-        kept = [each for each in tried if is_kept(each.setting, entry["keep"])]
-        # Where the best of all is among them, leaving out the others changes nothing.
-        if not kept or max(tried, key=lambda each: each.score) in kept:
-            continue
-        reached = max(kept, key=lambda each: each.score).reached
-        if cell.is_explained_by(reached):
-            return f"{entry['why']}: that alone ({len(kept)} settings) reaches {reached:.1f}"
+    for alone in settings_alone(recorded, cell):
+        if not alone.is_chosen and cell.is_explained_by(alone.reached):
+            return (
+                f"{alone.entry['why']}: {alone.entry['settings']} alone "
+                f"({alone.n_settings} settings) reach {alone.reached:.1f}"
+            )
     return ""
 
 
@@ -190,36 +234,55 @@ def other_folds(recorded: Recorded, cell: Cell) -> str:
         if abs(cell.record["difference"]) <= 2 * apart:
             return (
                 f"within two deviations ({apart:.1f} each) of what lies between two means over "
-                "folds drawn anew ([partitions](#partitions))"
+                f"folds{' and letters' * (n_draws > 1)} drawn anew ([partitions](#partitions))"
             )
     return ""
 
 
 def other_tuning(recorded: Recorded, cell: Cell) -> str:
-    """Say that a method comes near the paper when tuned by the measure itself, where it does."""
-    if cell.table != "bag-level-hamming":
+    """Say that a method comes near the paper when tuned by another measure, where it does."""
+    others = {
+        "bag-level-hamming": ("bag-level-measure", "the measure itself"),
+        "bag-level-measure": ("bag-level-hamming", "Hamming loss"),
+    }
+    if cell.table not in others or cell.row in NOT_TUNED:
         return ""
-    reached = explaining_figure(recorded, cell, "bag-level-measure", cell.row)
+    table, tuned_by = others[cell.table]
+    reached = explaining_figure(recorded, cell, table, cell.row)
     if reached is None:
         return ""
     return (
-        "the paper does not say by what it tuned: tuned by the measure itself, "
+        f"the paper does not say by what it tuned: tuned by {tuned_by}, "
         f"{cell.row} reaches {reached:.1f}"
     )
 
 
-def other_width(recorded: Recorded, cell: Cell) -> str:
-    """Say what becomes of one kernel width, and one draw, where the best width is chosen."""
+def best_width(recorded: Recorded, cell: Cell) -> Cell | None:
+    """Return the cell of the best kernel width that belongs to one of a single width."""
     if cell.study != "dictionary":
-        return ""
+        return None
     asked = {"data": cell.record["data"], "method": METHODS["mlr"].title}
-    for record in recorded.find({"study": "kernel", "table": "kernel", **asked}):
-        best = Cell("kernel", "kernel", record)
-        kind, why = ("", "") if best.is_near else explain(recorded, best)
-        if kind != UNEXPLAINED:
-            left = f"; what is left is {why}" if why else ""
-            return f"at the best of seven kernel widths it is {record['ours']:.1f}{left}"
-    return ""
+    found = recorded.find({"study": "kernel", "table": "kernel", **asked})
+    return Cell("kernel", "kernel", found[0]) if found else None
+
+
+def other_width(recorded: Recorded, cell: Cell) -> str:
+    """Say that the best kernel width comes near the paper, where it does."""
+    best = best_width(recorded, cell)
+    if best is None or not cell.is_explained_by(best.record["ours"]):
+        return ""
+    return f"at the best of seven kernel widths it is {best.record['ours']:.1f}"
+
+
+def width_and_more(recorded: Recorded, cell: Cell) -> str:
+    """Say that the best kernel width closes a part, and what explains the rest, where it does."""
+    best = best_width(recorded, cell)
+    if best is None or best.is_near:
+        return ""
+    kind, why = explain(recorded, best)
+    if kind == UNEXPLAINED:
+        return ""
+    return f"at the best of seven kernel widths it is {best.record['ours']:.1f}; the rest is {why}"
 
 
 def near_ties(recorded: Recorded, cell: Cell) -> str:
@@ -260,6 +323,7 @@ RULES: dict[str, Callable[[Recorded, Cell], str]] = {
     "ties among settings": near_ties,
     "folds drawn anew": other_folds,
     "other kernel widths": other_width,
+    "other kernel widths and draws": width_and_more,
     "what else is known": from_the_file,
 }
 
@@ -267,9 +331,18 @@ RULES: dict[str, Callable[[Recorded, Cell], str]] = {
 def explain(recorded: Recorded, cell: Cell) -> tuple[str, str]:
     """Return by what a difference is explained, one of `RULES`, and why it is there.
 
-    Where nothing explains it, both are `UNEXPLAINED`, the second maybe with more words.
+    Where nothing explains it, or a guess alone, the first is `UNEXPLAINED` or `CONJECTURE`.
     """
     for title, rule in RULES.items():
         if why := rule(recorded, cell):
-            return (UNEXPLAINED if why.startswith(UNEXPLAINED) else title), why
-    return UNEXPLAINED, UNEXPLAINED
+            kinds = (each for each in (UNEXPLAINED, CONJECTURE) if why.startswith(each))
+            return next(kinds, title), f"{why}{what_was_tried(recorded, cell, why)}"
+    return UNEXPLAINED, f"{UNEXPLAINED}{what_was_tried(recorded, cell, UNEXPLAINED)}"
+
+
+def what_was_tried(recorded: Recorded, cell: Cell, why: str) -> str:
+    """Say what settings alone reach that do not explain a difference either; else nothing."""
+    if not why.startswith(UNEXPLAINED):
+        return ""
+    tried = [each for each in settings_alone(recorded, cell) if not each.is_chosen]
+    return "".join(f"; {each.entry['settings']} alone reach {each.reached:.1f}" for each in tried)

@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
-from .comparison import HIGHER_IS_BETTER, Comparison, are_done, best_setting, measured
+from .comparison import Comparison, are_done, measured
 from .ledger import Results
 from .methods import METHODS
 from .plan import Plan
@@ -63,12 +64,34 @@ def at_best(
     float or None
         None where not all of them have been tried.
     """
-    units = [comparison.tuning_units(plan, name, method, each) for each in settings]
-    if not units or not all(are_done(results, each) for each in units):
+    narrowed = with_settings(comparison, plan, method, settings)
+    best = narrowed.tuned(plan, results, name, method, tuned_by) if settings else None
+    units = [] if best is None else comparison.tuning_units(plan, name, method, best)
+    if not units or not are_done(results, units):
         return None
-    scores = [measured(results, each, tuned_by).ravel() for each in units]
-    best = best_setting(scores, higher_is_better=HIGHER_IS_BETTER[tuned_by])
-    return float(measured(results, units[best], measure).mean())
+    return float(measured(results, units, measure).mean())
+
+
+def with_settings(
+    comparison: Comparison, plan: Plan, method: str, settings: Sequence[Values]
+) -> Comparison:
+    """Return a comparison of one method alone, tuned over some of its settings."""
+    compared = comparison.methods[method]
+    narrowed = replace(compared, grids={**compared.grids, plan.level: list(settings)})
+    return replace(comparison, methods={method: narrowed})
+
+
+def published_alphas(comparison: Comparison, plan: Plan) -> list[Values]:
+    """Return those settings of SIM that have one of the paper's own values."""
+    known = published()["protocol"]["grids"]["sim"]["lambda"]
+    settings = comparison.methods["sim"].grids[plan.level]
+    return [each for each in settings if any(math.isclose(each["alpha"], alpha) for alpha in known)]
+
+
+def at_published_alphas(comparison: Comparison, plan: Plan) -> Comparison | None:
+    """Return a comparison of SIM alone at the paper's own values; None if none is tried."""
+    own = published_alphas(comparison, plan)
+    return with_settings(comparison, plan, "sim", own) if own else None
 
 
 def sim_note(
@@ -76,12 +99,7 @@ def sim_note(
 ) -> list[str]:
     """Say what SIM reaches at the best of the paper's own values; nothing if none was tried."""
     settings = comparison.methods["sim"].grids[plan.level]
-    published_alphas = published()["protocol"]["grids"]["sim"]["lambda"]
-    own = [
-        each
-        for each in settings
-        if any(math.isclose(each["alpha"], alpha) for alpha in published_alphas)
-    ]
+    own = published_alphas(comparison, plan)
     reached = []
     for name in plan.data:
         figures = [
@@ -94,10 +112,11 @@ def sim_note(
             reached.append("{} {:.1f} ({:.1f})".format(name, *figures))
     if not reached:
         return []
-    tried = ", ".join(f"{each['alpha']:g}" for each in settings)
+    tried = ", ".join(f"{alpha:g}" for alpha in dict.fromkeys(each["alpha"] for each in settings))
+    known = published()["protocol"]["grids"]["sim"]["lambda"]
     where = "on the folds that tune" if comparison.cross_validated else "measured as above"
     return [
         f"{METHODS['sim'].title} was tried at alpha {tried}; the paper has "
-        f"{min(published_alphas):g} to {max(published_alphas):g}. At the best of the paper's, "
+        f"{min(known):g} to {max(known):g}. At the best of the paper's, "
         f"{where} (in brackets: of all): {', '.join(reached)}."
     ]

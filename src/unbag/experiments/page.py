@@ -10,7 +10,12 @@ from unbag._files import write_text
 from .claims import claims_section, judge_all
 from .conditions import runs_section, settings_section, versions
 from .confirm import note_on_confirmation
-from .differences import all_differences, differences_section, same_section
+from .differences import (
+    all_differences,
+    differences_section,
+    same_section,
+    settings_alone_section,
+)
 from .methods import N_DRAWN
 from .plan import Study
 from .race import LAG
@@ -50,14 +55,16 @@ grids, but for this:
 - SIM has larger values, too; LSB-CMM and MIMLfast have two scalings of the features, MIMLSVM and
   MIMLNN instances with and without unit length, as the paper does not say which;
 - of MIMLfast's grid, {N_DRAWN} settings drawn at random;
-- with kernels, three of the paper's six values of SIM and two larger ones, and one divisor of
-  MIMLfast;
+- with kernels, three of the paper's six values of SIM, which are as good as all, and four larger
+  ones; MIMLfast's features are not divided by a constant, of which the paper does not speak there;
 - in [dictionary](#dictionary), one draw of the letters and, for the table of kernel columns, 3 of
   the 10 folds of HJA and MSRC v2.
 
 The level *full* has all of it. At both, in the searches of [kernel](#kernel) and of the rivals in
 [beyond](#beyond), a setting drops out once it is {LAG:g} points behind the best, summed over the
-folds tried so far; in the other searches, which tried all on every fold, this changes no choice.
+folds tried so far. In the 130 searches of [inductive](#inductive), [bag-level](#bag-level) and
+[distances](#distances), which tried all settings on every fold, that would change no choice: the
+one chosen in the end was never more than 20 points behind.
 """
 FIRST_LOOK = (
     "**A first look, not a reproduction**: few folds, draws and settings. No verdict and no claim "
@@ -105,6 +112,7 @@ def write_page(
         WORDS,
         claims_section(judgements),
         differences_section(differences),
+        settings_alone_section(recorded),
         same_section(recorded),
         runs_section(recorded, made),
         settings_section(recorded),

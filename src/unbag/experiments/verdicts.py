@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from .claims import HOLDS, MOSTLY, NOT_MADE, UNKNOWN, Judgement, counted
 from .comparison import HIGHER_IS_BETTER
 from .differences import Difference, cells
-from .explanations import NEAR, NOT_TUNED, UNEXPLAINED, Cell
+from .explanations import NEAR, NOT_TUNED, RULES, Cell, settings_alone
 from .methods import METHODS, OUTSIDE
 from .published import published_figure
 from .recorded import Recorded
@@ -175,8 +175,10 @@ def judge_cells(
         return NOT_MADE, ""
     near = [abs(cell.record["difference"]) <= NEAR for cell in found]
     plain = [cell for cell in found if cell.row in NOT_TUNED]
-    unexplained = {each.cell.key for each in differences if each.explained_by == UNEXPLAINED}
-    settled = [cell.key not in unexplained for cell in plain]
+    open_ones = {each.cell.key for each in differences if each.explained_by not in RULES}
+    settled = [cell.key not in open_ones for cell in plain]
+    beyond = [cell for cell, is_near in zip(found, near, strict=True) if is_near
+              and is_far_at_published_settings(recorded, cell)]  # fmt: skip
     farthest = max((cell.record for cell in found), key=lambda each: abs(each["difference"]))
     plan, _ = read_plan(recorded.out / item.study)
     n_published = sum(n_cells(published_figure(*item.published, name)) for name in plan.data)
@@ -187,11 +189,27 @@ def judge_cells(
         verdict = IN_PART
     return verdict, (
         (f"{len(found)} of {n_published} cells are there. " if verdict == UNFINISHED else "")
-        + f"{sum(near)} of {len(near)} cells within {NEAR:g} points; of "
+        + f"{sum(near)} of {len(near)} cells within {NEAR:g} points"
+        + (
+            f", {len(beyond)} of them only at settings that the paper lacks "
+            f"({', '.join(dict.fromkeys(cell.row for cell in beyond))})"
+            if beyond
+            else ""
+        )
+        + "; of "
         f"{', '.join(dict.fromkeys(cell.row for cell in plain))} {sum(settled)} of {len(settled)} "
         "so or explained. The largest difference is "
         f"{farthest['difference']:+.1f} ({farthest['method']}, {farthest['data']}). "
         f"{on_the_best(found)}{on_data([cell.record for cell in found], item)}."
+    )
+
+
+def is_far_at_published_settings(recorded: Recorded, cell: Cell) -> bool:
+    """Return whether at the paper's own settings a figure would not be near the paper's."""
+    return any(
+        not each.is_chosen and abs(each.reached - cell.record["published"]) > NEAR
+        for each in settings_alone(recorded, cell)
+        if each.entry.get("published", False)
     )
 
 

@@ -208,7 +208,7 @@ does not say. Here features lie between zero and one, and whether instances are 
 one as well is a setting that is tuned; a note below the first table has what it does. MIMLNN on
 Letter Frost stays short of its published average precision by any scale, bias and penalty that we
 tried; two other distances between bags pass it, and on Letter Carroll go far beyond what is
-published ([distances](#distances)), so the paper's cannot have been one of those either.
+published ([distances](#distances)), so the paper's is unlikely to have been one of those either.
 
 By the paper's definition its dummy would answer no class at all on these data, and have a lower
 Hamming loss than published. On each data set one fixed class has the published loss. That the

@@ -242,11 +242,13 @@ def rival_table(plan: Plan, ledger: Results, records: list[Values], family: str)
         "Instance accuracy (%), bag labels not known: rivals with context and kernel",
         records,
         [
-            "The rivals are at their best: of settings with and without the bag's mean as context "
-            f"and a whitened kernel ({tried}), the one of the best mean over these very test "
-            "folds, which flatters them. Ours are chosen within the training folds. SLR is told "
-            "instance labels, and no rival. In brackets: ours against the best rival, by a paired "
-            f"t-test (two-tailed, 95 %) over the folds of all draws. {family} {plan.describe()}.",
+            "Of each rival's settings, with and without the bag's mean as context and a whitened "
+            f"kernel ({tried}), the one of the best mean over these very test folds, which "
+            "flatters it; with a kernel as the paper's, and other settings, they have [other "
+            "figures](#one-thing-several-figures). Ours are chosen within the training folds. SLR "
+            "is told instance labels, and no rival. In brackets: ours against the best rival, by a "
+            f"paired t-test (two-tailed, 95 %) over the folds of all draws. {family} "
+            f"{plan.describe()}.",
             dropping_out(),
             f"Chosen for the rivals: {'; '.join(chosen)}.",
             "Of MIMLfast's own settings there are three: its default, more dimensions, and one "
@@ -367,9 +369,9 @@ A network sees the whole bag through its context: its answers are for bags as th
 single instances. Distillation is chosen where it makes held-out label sets likelier. That need not
 help on instances, which no held-out label set tells: the rows with and without it say where it did.
 
-What the exact loss gains over pooling is for the most part one label per instance, which noisy-or
-of a softmax has, too. What exactness adds to that, and whether a test can tell, is in the table of
-losses. Posteriors given the label set, which the second column of each pair shows and distillation
-needs, take exact inference anyway.
+Most of what the exact loss gains over pooling, noisy-or of a softmax gains, too; perhaps because
+both give every instance one label. What exactness adds to that, and whether a test can tell, is in
+the table of losses. Posteriors given the label set, which the second column of each pair shows and
+distillation needs, take exact inference anyway.
 """,
 )

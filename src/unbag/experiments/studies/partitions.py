@@ -137,9 +137,10 @@ def present(plan: Plan, ledger: Results) -> list[Table | Figure]:
             records,
             [
                 f"Of {N_PARTITIONS[plan.level]} partitions of the bags into folds, the first being "
-                "that of the main tables; each takes another draw of the letters. Settings are "
-                "those of the main tables, chosen by instance accuracy, those of MIMLSVM and "
-                f"MIMLNN by average precision. {plan.describe()}.",
+                "that of the main tables; they take the draws of the letters in turn, so that "
+                "folds and letters change together there. Settings are those of the main tables, "
+                "chosen by instance accuracy, those of MIMLSVM and MIMLNN by average precision. "
+                f"{plan.describe()}.",
                 *filter(None, [selection_note(plan, records)]),
             ],
             row=lambda record: f"{record['data']}, {record['measure']}",
@@ -150,7 +151,7 @@ def present(plan: Plan, ledger: Results) -> list[Table | Figure]:
 
 STUDY = Study(
     "partitions",
-    "how far means over ten folds move when the folds are drawn anew (evidence)",
+    "how far means over ten folds move when folds, and letters, are drawn anew (evidence)",
     units=units,
     present=present,
     remarks="""\

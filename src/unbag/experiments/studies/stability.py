@@ -248,7 +248,7 @@ def present(plan: Plan, ledger: Results) -> list[Table | Figure]:
     enumerated, larger = N_BAGS[plan.level]
     how = (
         f"{enumerated} bags per row with normal logits of that scale, compared with the sum over "
-        f"all labellings; {larger} of the largest bags, compared with the chain kernel. All labels "
+        f"all labellings; {larger} of the largest bags, compared with chain. All labels "
         f"are required. The CSV file has all scales. Seed {plan.seed}; {plan.level} level. The "
         "paper has no such table."
     )
@@ -259,7 +259,7 @@ def present(plan: Plan, ledger: Results) -> list[Table | Figure]:
         records,
         [
             f"{how} FAST and forward are the published algorithms, in double precision, after the "
-            "normalisation of rows that all kernels share."
+            "normalisation of rows that all E-steps share."
         ],
         lambda record: f"{error_text(record['median_error'])}, {error_text(record['worst_error'])}",
     )
@@ -270,8 +270,8 @@ def present(plan: Plan, ledger: Results) -> list[Table | Figure]:
         [
             f"Wrong: an error above {WRONG:g}. Flagged: an error bound above that, or infinite. "
             f"Wrong but not flagged: {silent:g} % at most. By default (auto) an answer of the "
-            "dense or adaptive kernel is taken only where its bound is small, and the chain kernel "
-            f"is asked otherwise. {how}"
+            "dense or adaptive is taken only where its bound is small, and chain is asked "
+            f"otherwise. {how}"
         ],
         lambda record: (
             f"{record['wrong_percent']:.1f}, {record['flagged_percent']:.1f}, "
