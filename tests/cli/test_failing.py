@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import warnings
 
 import pytest
@@ -104,6 +105,32 @@ def test_a_signal_is_not_lost_where_nothing_can_be_raised(run, monkeypatch):
     monkeypatch.setattr("unbag.datasets.names", lose)
     code, _, errors = run("data", "list")
     assert code == 143
+    assert "Traceback" not in errors
+
+
+def test_a_signal_is_not_lost_where_it_comes_again_too_soon(run, monkeypatch):
+    timers = []
+
+    class HastyTimer(threading.Timer):
+        """The first one has no patience: its signal meets the finaliser's exception in flight."""
+
+        def start(self):
+            timers.append(self)
+            self.function(*self.args) if len(timers) == 1 else super().start()
+
+    class Finalised:
+        def __del__(self):
+            signal.raise_signal(signal.SIGTERM)
+
+    def lose():
+        Finalised()
+        signal.sigtimedwait([], 10)
+        return []
+
+    monkeypatch.setattr("threading.Timer", HastyTimer)
+    monkeypatch.setattr("unbag.datasets.names", lose)
+    code, _, errors = run("data", "list")
+    assert (code, len(timers)) == (143, 2)
     assert "Traceback" not in errors
 
 

@@ -23,6 +23,7 @@ from unbag._version import __version__
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from types import CodeType
 
     import typer
     from rich.console import Console
@@ -50,6 +51,7 @@ class StopSignals:
     def __init__(self) -> None:
         self.received: int | None = None
         self._raises = False
+        self._hook_code: CodeType | None = None
 
     @property
     def exit_code(self) -> int:
@@ -65,7 +67,12 @@ class StopSignals:
                 # A program in the background may be meant to ignore them.
                 if signal.getsignal(number) is not signal.SIG_IGN:
                     before[number] = signal.signal(number, self._stop)
-            sys.unraisablehook = lambda lost: self._raise_later(lost) or hook(lost)
+
+            def answer_lost(lost):
+                if not self._raise_later(lost):
+                    hook(lost)
+
+            sys.unraisablehook, self._hook_code = answer_lost, answer_lost.__code__
 
         def undo():
             sys.unraisablehook = hook
@@ -83,21 +90,33 @@ class StopSignals:
         finally:
             self._raises = False
 
-    def _stop(self, number, _):
+    def _stop(self, number, frame):
         if self._raises and self.received is None:
+            if self._is_in_hook(frame):
+                # There, the exception would be lost once more.
+                self._send_again(number)
+                return
             self.received = number
             raise KeyboardInterrupt
         with suppress(OSError):
             os.write(2, b"unbag: stopped.\n")
         os._exit(128 + number)
 
+    def _is_in_hook(self, frame):
+        while frame is not None and frame.f_code is not self._hook_code:
+            frame = frame.f_back
+        return frame is not None
+
     def _raise_later(self, lost):
         """Send a signal again whose exception was lost where none can be raised; say whether."""
         is_stop = self.received is not None and issubclass(lost.exc_type, KeyboardInterrupt)
         if is_stop:
             number, self.received = self.received, None
-            threading.Timer(0.01, os.kill, (os.getpid(), number)).start()
+            self._send_again(number)
         return is_stop
+
+    def _send_again(self, number):
+        threading.Timer(0.01, os.kill, (os.getpid(), number)).start()
 
 
 stop_signals: StopSignals = StopSignals()
