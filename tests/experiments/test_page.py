@@ -177,6 +177,9 @@ def test_the_readme_has_rivals_at_their_best(tmp_path):
     assert "| SIM, with what is best of context and kernel |  | 61.0 |" in readme_table(tmp_path)
     # With a kernel it is worse: then its best is without.
     assert "label, with what is best of context and kernel |  | 60.0 |" in readme_table(tmp_path)
+    make_results(tmp_path, "kernel", kernel=[figure("SIM", 63.0), figure("MLR", 62.0)])
+    assert "| SIM, with what is best of context and kernel |  | 63.0 |" in readme_table(tmp_path)
+    assert "MLR, with what is best" not in readme_table(tmp_path)
 
 
 @pytest.mark.parametrize("name", STUDIES)
