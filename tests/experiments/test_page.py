@@ -81,8 +81,8 @@ def test_a_page_says_how_far_ledgers_back_it(tmp_path, monkeypatch):
         confirm("stability", 2, out=tmp_path)
         (mark,) = marks()
         assert mark.endswith(
-            "2 of them, drawn at random, were done anew by these sources and gave the same figures "
-            "to the last digit."
+            "2 of them, drawn at random, were done anew by these sources and gave the same "
+            "figures, all but times, to the last digit."
         )
     (tmp_path / "stability" / "units.jsonl.gz").unlink()
     assert marks() == ["‡ From committed results without a ledger."]

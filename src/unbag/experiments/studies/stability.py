@@ -269,7 +269,7 @@ def present(plan: Plan, ledger: Results) -> list[Table | Figure]:
         records,
         [
             f"Wrong: an error above {WRONG:g}. Flagged: an error bound above that, or infinite. "
-            f"Wrong but not flagged: {silent:g} % at most. By default (auto) an answer of the "
+            f"Wrong but not flagged: {silent:g} % at most. By default (auto) an answer of "
             "dense or adaptive is taken only where its bound is small, and chain is asked "
             f"otherwise. {how}"
         ],
