@@ -98,8 +98,10 @@ def differences_section(found: list[Difference]) -> str:
             "sides of the published figure; where it is within two deviations of means over folds "
             "drawn anew (of the letters too, where they are drawn), at the same setting; where the "
             "best kernel width comes that near, or leaves what one of these explains; and where "
-            "what the row names does. A conjecture fits, without more evidence. A scaling may "
-            "explain one figure and miss others: the table below has all.",
+            "what the row names shows that nobody's figure of the kind can be the published one. A "
+            "conjecture fits, without more evidence. A scaling may explain one figure and miss "
+            "others, which the table below has of Tables 3 to 6 and 8; so may a way to tune: the "
+            "paper had one, and by either reading the rows that need the other stay open.",
             "",
             "| table | data | method | measure | ours | published | difference | why |",
             "|---|---|---|---|---:|---:|---:|---|",
@@ -127,8 +129,9 @@ def settings_alone_section(recorded: Recorded) -> str:
         [
             "### Rivals at some of their settings alone",
             "",
-            "The best of these settings, on the folds that tune; in brackets: published. Marked *: "
-            "the best of all settings is among them.",
+            "The best of these settings, where they are tuned: with folds, on one draw of the "
+            "letters each. In brackets: published. Marked *: the best of all settings is among "
+            "them.",
             "",
             f"| table | method | settings | {' | '.join(names)} |",
             f"|---|---|---|{'---:|' * len(names)}",

@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from typing import Any
 
@@ -163,7 +163,8 @@ class Alone:
     entry : dict
         Of ``narrower``: which settings, and why these.
     n_settings : int
-    reached : float
+    reached, all_reach : float
+        By the best of them, and by the best of all.
     is_chosen : bool
         Whether the setting that the table has is one of them: so the others change nothing.
     """
@@ -171,6 +172,7 @@ class Alone:
     entry: Values
     n_settings: int
     reached: float
+    all_reach: float
     is_chosen: bool
 
 
@@ -183,14 +185,15 @@ def settings_alone(recorded: Recorded, cell: Cell) -> list[Alone]:
     plan, _ = read_plan(recorded.out / cell.study)
     method, by = method_of(comparison, cell), chosen_by(cell)
     where = (plan, recorded.ledger(cell.study), cell.record["data"], method)
-    chosen = comparison.tuned(*where, by)
+    grid = comparison.methods[method].grids[plan.level]
+    reach = partial(at_best, comparison, *where, tuned_by=by, measure=cell.measure)
+    chosen, all_reach = comparison.tuned(*where, by), reach(settings=grid)
     found = []
     for entry in entries:
-        grid = comparison.methods[method].grids[plan.level]
         kept = [each for each in grid if is_kept(each, entry["keep"])]
-        reached = at_best(comparison, *where, kept, tuned_by=by, measure=cell.measure)
-        if reached is not None:
-            found.append(Alone(entry, len(kept), reached, chosen in kept))
+        reached = reach(settings=kept)
+        if reached is not None and all_reach is not None:
+            found.append(Alone(entry, len(kept), reached, all_reach, chosen in kept))
     return found
 
 
@@ -345,4 +348,8 @@ def what_was_tried(recorded: Recorded, cell: Cell, why: str) -> str:
     if not why.startswith(UNEXPLAINED):
         return ""
     tried = [each for each in settings_alone(recorded, cell) if not each.is_chosen]
-    return "".join(f"; {each.entry['settings']} alone reach {each.reached:.1f}" for each in tried)
+    return "".join(
+        f"; {each.entry['settings']} alone reach {each.reached:.1f} where all reach "
+        f"{each.all_reach:.1f}"
+        for each in tried
+    )

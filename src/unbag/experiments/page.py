@@ -55,8 +55,9 @@ grids, but for this:
 - SIM has larger values, too; LSB-CMM and MIMLfast have two scalings of the features, MIMLSVM and
   MIMLNN instances with and without unit length, as the paper does not say which;
 - of MIMLfast's grid, {N_DRAWN} settings drawn at random;
-- with kernels, three of the paper's six values of SIM, which are as good as all, and four larger
-  ones; MIMLfast's features are not divided by a constant, of which the paper does not speak there;
+- with kernels, three of the paper's six values of SIM and four larger ones; MIMLfast's features are
+  not divided by a constant, which the paper neither fixes nor names there; columns are
+  standardised, of which it does not speak ([dictionary](#dictionary) has what that does);
 - in [dictionary](#dictionary), one draw of the letters and, for the table of kernel columns, 3 of
   the 10 folds of HJA and MSRC v2.
 
