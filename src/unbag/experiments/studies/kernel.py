@@ -171,21 +171,24 @@ def units(plan: Plan, ledger: Results) -> list[Unit]:
     )
 
 
-def timed_units(plan: Plan, ledger: Results, name: str, method: str) -> list[tuple[Unit, Unit]]:
-    """Return the fits to time, linear and kernel, at the chosen settings; none if one is open."""
-    chosen = [
+def timed_units(plan: Plan, ledger: Results, name: str, method: str) -> list[list[Unit]]:
+    """Return the fits to time: for each fold one without and one with a kernel.
+
+    They are at the chosen settings; there are none as long as one of these is open.
+    """
+    linear, with_kernel = (
         compared.tuned(plan, ledger, name, method, "inductive_accuracy")
         for compared in (LINEAR, COMPARISON)
-    ]
-    if None in chosen:
+    )
+    if linear is None or with_kernel is None:
         return []
     return [
-        tuple(
+        [
             Unit(
                 fit_time, name, 0, method, setting, fold=place, n_folds=plan.n_folds, seed=plan.seed
             )
-            for setting in chosen
-        )
+            for setting in (linear, with_kernel)
+        ]
         for place in range(min(TIMED_FOLDS, plan.n_folds))
     ]
 
