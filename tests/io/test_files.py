@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from unbag import Bags, LabelSets
-from unbag.io import DataError, read, write_arff, write_mat, write_npz
+from unbag.io import DataError, Roles, read, write_arff, write_mat, write_npz
 
 TABLE = "bag,labels,x\n" + "".join(f"{i % 9},b,{i}\n" for i in range(500))
 
@@ -15,7 +15,7 @@ TABLE = "bag,labels,x\n" + "".join(f"{i % 9},b,{i}\n" for i in range(500))
 @pytest.fixture
 def table(tmp_path):
     (tmp_path / "t.csv").write_text(TABLE)
-    return read(tmp_path / "t.csv")
+    return read(tmp_path / "t.csv", Roles(features=["x"]))
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError, MemoryError])

@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -211,27 +211,6 @@ def progress(title: str) -> Iterator[Callable[..., None]]:
         yield lambda done, total=None, title=title: bars.update(
             bar, completed=done, total=total, description=title
         )
-
-
-def print_table(
-    title: str,
-    header: Sequence[object],
-    rows: Iterable[Sequence[object]],
-    notes: Sequence[str] = (),
-) -> None:
-    """Print a table for people, on stdout."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    # As text: names of people's classes and files may look like markup.
-    caption = Text("\n".join(notes)) if notes else None
-    table = Table(title=Text(title), caption=caption, caption_justify="left")
-    for place, column in enumerate(header):
-        table.add_column(Text(str(column)), justify="right" if place else "left")
-    for row in rows:
-        table.add_row(*(Text(str(entry)) for entry in row))
-    Console().print(table)
 
 
 def taken_tool_options(given: dict[str, Any]) -> dict[str, Any]:
