@@ -90,8 +90,9 @@ def test_a_signal_stops_a_command(number, run, monkeypatch):
     assert signal.getsignal(number) is before
 
 
-def test_a_signal_is_not_lost_where_nothing_can_be_raised(run, monkeypatch):
-    """An exception in a finaliser is printed and forgotten: the signal comes again."""
+@pytest.fixture
+def losing_a_signal(monkeypatch):
+    """Let a signal come in a finaliser, whose exceptions are printed and forgotten."""
 
     class Finalised:
         def __del__(self):
@@ -103,11 +104,17 @@ def test_a_signal_is_not_lost_where_nothing_can_be_raised(run, monkeypatch):
         return []
 
     monkeypatch.setattr("unbag.datasets.names", lose)
+
+
+@pytest.mark.usefixtures("losing_a_signal")
+def test_a_signal_is_not_lost_where_nothing_can_be_raised(run):
+    """The signal comes again."""
     code, _, errors = run("data", "list")
     assert code == 143
     assert "Traceback" not in errors
 
 
+@pytest.mark.usefixtures("losing_a_signal")
 def test_a_signal_is_not_lost_where_it_comes_again_too_soon(run, monkeypatch):
     timers = []
 
@@ -118,17 +125,7 @@ def test_a_signal_is_not_lost_where_it_comes_again_too_soon(run, monkeypatch):
             timers.append(self)
             self.function(*self.args) if len(timers) == 1 else super().start()
 
-    class Finalised:
-        def __del__(self):
-            signal.raise_signal(signal.SIGTERM)
-
-    def lose():
-        Finalised()
-        signal.sigtimedwait([], 10)
-        return []
-
     monkeypatch.setattr("threading.Timer", HastyTimer)
-    monkeypatch.setattr("unbag.datasets.names", lose)
     code, _, errors = run("data", "list")
     assert (code, len(timers)) == (143, 2)
     assert "Traceback" not in errors

@@ -3,13 +3,18 @@
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from unbag.experiments import Comparison, Ledger, Method, Plan, grid
+from unbag.experiments import Comparison, Ledger, Method, Plan, grid, measured
+from unbag.experiments.comparison import HIGHER_IS_BETTER
+from unbag.experiments.page import INTRODUCTION
 from unbag.experiments.race import LAG, folds_to_try
 from unbag.experiments.reproduce import read_plan
 from unbag.experiments.studies import find_study
 
+#: Experiments that tried every setting on every fold.
+WHOLE = ("inductive", "bag-level", "distances")
 COMMITTED = Path(__file__).parents[2] / "docs" / "results"
 
 
@@ -54,13 +59,11 @@ def test_a_race_is_run_to_its_end(name):
     assert len(results) == n_tuning + n_chosen
 
 
-@pytest.mark.parametrize("study", ["inductive", "bag-level", "distances"])
-def test_races_choose_what_whole_searches_have_chosen(study):
-    """The evidence for the rule: searches all of whose settings were tried on every fold."""
+def whole_searches(study):
+    """Return the searches of an experiment: of a method, on a data set, by a measure."""
     plan, _ = read_plan(COMMITTED / study)
-    ledger, whole = Ledger(COMMITTED, study), find_study(study).comparison
+    whole = find_study(study).comparison
     assert not whole.racing
-    race = replace(whole, racing=True)
     searches = [
         (name, method, measure)
         for name in plan.data
@@ -68,6 +71,31 @@ def test_races_choose_what_whole_searches_have_chosen(study):
         if len(compared.grids[plan.level]) > 1
         for measure in whole.tuned_by
     ]
+    return plan, Ledger(COMMITTED, study), whole, searches
+
+
+@pytest.mark.parametrize("study", WHOLE)
+def test_races_choose_what_whole_searches_have_chosen(study):
+    """The evidence for the rule: searches all of whose settings were tried on every fold."""
+    plan, ledger, whole, searches = whole_searches(study)
+    race = replace(whole, racing=True)
     chosen = [whole.tuned(plan, ledger, *each) for each in searches]
     assert None not in chosen
     assert [race.tuned(plan, ledger, *each) for each in searches] == chosen
+
+
+def test_the_page_says_how_far_behind_the_best_have_been():
+    behind = []
+    for study in WHOLE:
+        plan, ledger, whole, searches = whole_searches(study)
+        for name, method, measure in searches:
+            units = (whole.tuning_units(plan, name, method, each)
+                     for each in whole.methods[method].grids[plan.level])  # fmt: skip
+            sign = 1 if HIGHER_IS_BETTER[measure] else -1
+            sums = sign * np.array([measured(ledger, each, measure).ravel() for each in units])
+            sums = sums.cumsum(axis=1)
+            behind.append((sums.max(axis=0) - sums[sums[:, -1].argmax()]).max())
+    assert max(behind) < LAG
+    text = " ".join(INTRODUCTION.split())
+    assert f"In the {len(behind)} searches of" in text
+    assert f"was never more than {max(behind):.0f} points behind" in text

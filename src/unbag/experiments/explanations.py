@@ -283,7 +283,7 @@ def width_and_more(recorded: Recorded, cell: Cell) -> str:
     if best is None or best.is_near:
         return ""
     kind, why = explain(recorded, best)
-    if kind == UNEXPLAINED:
+    if kind not in RULES:
         return ""
     return f"at the best of seven kernel widths it is {best.record['ours']:.1f}; the rest is {why}"
 
