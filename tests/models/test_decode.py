@@ -6,7 +6,6 @@ import json
 import os
 import pickle
 import struct
-import time
 import tracemalloc
 import zipfile
 
@@ -84,14 +83,12 @@ def test_strangers_are_refused_and_run_nothing(name, path, tmp_path):
 
 
 def assert_refused(path, why, readers=(unbag.load, read_header)):
-    """Refused in one line that names the file, quickly and without much memory."""
+    """Refused in one line that names the file, and without much memory."""
     for reader in readers:
         tracemalloc.start()
-        start = time.perf_counter()
         try:
             with pytest.raises(ModelFileError, match=why) as caught:
                 reader(path)
-            assert time.perf_counter() - start < 2
             assert tracemalloc.get_traced_memory()[1] < 2**24
         finally:
             tracemalloc.stop()
