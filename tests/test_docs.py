@@ -132,6 +132,7 @@ def test_every_snippet_of_a_long_page_runs(page, tmp_path, monkeypatch):
     check_page(page, tmp_path, monkeypatch)
 
 
+@pytest.mark.filterwarnings("default")  # Lightning has some of its own.
 def test_the_loop_for_lightning_trains(tmp_path, monkeypatch):
     """Where Lightning is not installed, the file is compiled, and its step is taken by hand."""
     torch = pytest.importorskip("torch", reason="networks need torch: pip install 'unbag[torch]'")

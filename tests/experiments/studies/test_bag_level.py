@@ -26,6 +26,17 @@ def test_one_class_has_the_published_loss_of_the_dummy():
     assert all(abs(each["difference"]) < 0.05 for each in nearest)
 
 
+def test_the_first_class_is_beside_the_others():
+    (record,) = (
+        each
+        for each in constant_table(Plan(("letter-frost",))).records
+        if each["answer"] == "the first"
+    )
+    assert record["class"] == "A"
+    y = datasets.load("letter-frost").y
+    assert record["ours"] == pytest.approx(100 * constant_losses(y)[0])
+
+
 def test_the_answer_of_the_papers_definition_is_the_empty_set():
     """No letter is in more than half of the words, so that the dummy would answer nothing."""
     (record,) = (
