@@ -110,7 +110,7 @@ def draw(
     wrong = labels != bags.instance_labels
     chosen = bags_to_draw(np.add.reduceat(wrong, bags.offsets[:-1]) > 0, n_bags)
     figure, axes = pyplot.subplots(
-        len(chosen), bags.sizes[chosen].max(), figsize=(6.5, 1.05 * len(chosen) + 0.5),
+        len(chosen), int(bags.sizes[chosen].max()), figsize=(6.5, 1.05 * len(chosen) + 0.5),
         squeeze=False,
     )  # fmt: skip
     for b, row in zip(chosen, axes, strict=True):

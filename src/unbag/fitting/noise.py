@@ -288,7 +288,7 @@ def log_odds_of(rates: np.ndarray) -> NDArray[np.float64]:
     return np.log(rates) - np.log1p(-rates)
 
 
-def rates_of(log_odds: np.ndarray) -> NDArray[np.float64]:
+def rates_of(log_odds: np.ndarray | np.floating) -> NDArray[np.float64]:
     """Return the rates of log-odds: never at the ends, where things are impossible or certain."""
     return 1.0 / (1.0 + np.exp(-np.clip(log_odds, -30.0, 30.0)))
 

@@ -392,7 +392,7 @@ class Training:
         )
 
     def _largest_feature(self):
-        columns = abs(self.bags.X).max(axis=0)
+        columns: Any = abs(self.bags.X).max(axis=0)
         columns = columns.toarray().ravel() if self._has_sparse_features() else columns
         return int(columns.argmax()), columns.max()
 
