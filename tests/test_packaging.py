@@ -1,6 +1,7 @@
 """What a release contains, and what it says of itself."""
 
 import importlib.util
+import os
 import re
 import subprocess
 import sys
@@ -95,6 +96,30 @@ def test_extras_that_errors_name_exist():
     # torch is too large to be asked of whoever only runs the tests, which can do without it.
     light = ",".join(sorted(named - {"torch"}))
     assert f"unbag[{light}]" in PROJECT["optional-dependencies"]["dev"]
+
+
+#: Read by an interpreter as it starts: one without torch, and what comes with it.
+WITHOUT_TORCH = """\
+from importlib.machinery import PathFinder
+find_spec = PathFinder.find_spec
+PathFinder.find_spec = classmethod(
+    lambda _, name, *rest: None if name in ("torch", "triton") else find_spec(name, *rest)
+)
+"""
+
+
+@pytest.mark.slow
+def test_without_torch_every_test_is_found(tmp_path):
+    """`make test` installs no torch; the machines that check a change have it."""
+    (tmp_path / "sitecustomize.py").write_text(WITHOUT_TORCH)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "--collect-only", "-qq", "-p", "no:cacheprovider"],
+        cwd=REPOSITORY, env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert "tests/test_bags.py" in done.stdout
+    assert "PyTorch is not installed" in done.stdout
 
 
 def test_the_sdist_holds_what_its_tests_need(tmp_path):
