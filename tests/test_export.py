@@ -93,8 +93,10 @@ def test_supervised_models_too(bags, y):
 @pytest.mark.parametrize("context_units", [0, 3])
 @pytest.mark.parametrize("encoding", [None, "quantile"])
 def test_networks_too(hidden, context_units, encoding, bags, y):
-    networks = pytest.importorskip("unbag.torch", reason="torch is not installed")
-    model = networks.ORNetwork(
+    pytest.importorskip("torch", reason="networks need torch: pip install 'unbag[torch]'")
+    from unbag.torch import ORNetwork
+
+    model = ORNetwork(
         hidden, context_units=context_units, encoding=encoding, n_members=3, max_iter=5,
         background=True, random_state=0, device="cpu",
     ).fit(bags, y)  # fmt: skip

@@ -25,8 +25,6 @@ def kinds_in(node):
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_kept_models_answer_as_they_did(path):
-    if path.stem == "ORNetwork":
-        pytest.importorskip("torch", reason="networks need torch: pip install 'unbag[torch]'")
     kept = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
     bags = Bags(kept["X"], kept["offsets"], feature_names=["pitch", "length"])
     found = all_answers(unbag.load(path), bags, kept["labels"])

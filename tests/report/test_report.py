@@ -110,14 +110,16 @@ def sha256(text):
 
 
 def in_browser(page, script, tmp_path, width=1000):
-    """Run a script at the end of a page in headless Chromium; return its `result` and errors."""
+    """Run a script on a page in headless Chromium; return its `result` and the page's errors."""
     watch = "window.seen = []; window.onerror = (m) => { window.seen.push(m); };"
     watch += "document.addEventListener('securitypolicyviolation', (e) => {"
     watch += " window.seen.push(`${e.violatedDirective} ${e.blockedURI}`); });"
+    # When all is loaded or refused: what the policy refuses is told at leisure.
     show = (
-        f"const result = {{}}; {script}; result.errors = window.seen; "
+        f"addEventListener('load', () => {{ const result = {{}}; {script}; "
+        "result.errors = window.seen; "
         "const pre = document.createElement('pre'); pre.id = 'result'; "
-        "pre.textContent = JSON.stringify(result); document.body.append(pre);"
+        "pre.textContent = JSON.stringify(result); document.body.append(pre); });"
     )
     # The page's policy lets no other script run than its own: these two are named as well.
     hashes = " ".join(f"'sha256-{sha256(text)}'" for text in (watch, show))
