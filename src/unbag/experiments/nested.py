@@ -137,19 +137,25 @@ class Case:
             n_folds=self.plan.n_folds, seed=self.plan.seed,
         )  # fmt: skip
 
-    def choice(self, variant: Variant, results: Results) -> Values | None:
-        """Return the setting that the inner folds choose; None as long as they are not done."""
+    def _trials(self, variant: Variant) -> list[list[Unit]]:
+        """List the inner fits of each setting; none where there is one to take."""
         settings = variant.settings_at(self.plan.level)
         if len(settings) == 1:
+            return []
+        return [self.inner_units(variant.model, setting) for setting in settings]
+
+    def choice(self, variant: Variant, results: Results) -> Values | None:
+        """Return the setting that the inner folds choose; None as long as they are not done."""
+        settings, fits = variant.settings_at(self.plan.level), self._trials(variant)
+        if not fits:
             return settings[0]
-        fits = [self.inner_units(variant.model, setting) for setting in settings]
         if not all(unit in results for units in fits for unit in units):
             return None
         likelihoods = [[results[unit]["log_likelihood"] for unit in units] for units in fits]
         return settings[best_setting(likelihoods)]
 
     def units(self, variant: Variant, results: Results, told: str | None = None) -> list[Unit]:
-        """List the inner fits of a variant; once they are done, the fit of what they choose.
+        """List the inner fits of a variant and, once they are done, the fit of what they choose.
 
         Parameters
         ----------
@@ -158,13 +164,12 @@ class Case:
         told : str, optional
             One of `MODELS`, to be fitted with the chosen setting as well.
         """
+        fits = [unit for units in self._trials(variant) for unit in units]
         setting = self.choice(variant, results)
-        if setting is None:
-            settings = variant.settings_at(self.plan.level)
-            return [unit for each in settings for unit in self.inner_units(variant.model, each)]
-        fits = [self.unit(variant.model, setting)]
-        if told is not None:
-            fits.append(self.unit(told, told_setting(setting)))
+        if setting is not None:
+            fits.append(self.unit(variant.model, setting))
+            if told is not None:
+                fits.append(self.unit(told, told_setting(setting)))
         return fits
 
 

@@ -32,6 +32,17 @@ def test_the_likeliest_held_out_labels_choose():
     assert replace(case, fold=5).choice(variant, ledger) is None
 
 
+def test_what_chose_a_setting_stays_on_the_list():
+    """Else the time that it took would not be counted, and nothing would do it anew."""
+    ledger, variant = {}, VARIANTS[OURS]
+    case = Case(Plan(("letter-frost",)), "letter-frost", 0, 4)
+    trials = case.units(variant, ledger)
+    ledger.update({unit: {"log_likelihood": -5.0} for unit in trials})
+    *listed, chosen = case.units(variant, ledger)
+    assert listed == trials
+    assert "inner_fold" not in chosen.condition
+
+
 def test_a_single_setting_needs_no_choice():
     case = Case(Plan(("letter-frost",)), "letter-frost", 0, 4)
     variant = VARIANTS["network at its defaults"]
