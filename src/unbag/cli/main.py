@@ -193,20 +193,20 @@ def progress(title: str) -> Iterator[Callable[..., None]]:
         To be called as ``report(done, total)``; a total of None is one that nobody knows. A third
         argument takes the place of the title.
     """
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )  # fmt: skip
+    from rich import progress as rich_progress
 
-    columns = (
-        TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"),
-        TimeElapsedColumn(), TextColumn("left:"), TimeRemainingColumn(),
-    )  # fmt: skip
     console = messages.progress_console
-    with Progress(*columns, console=console, disable=console is None, transient=True) as bars:
+    # Older versions of rich end even a disabled display by an empty line.
+    if console is None:
+        yield lambda *_: None
+        return
+    of_text = rich_progress.TextColumn
+    columns = (
+        of_text("{task.description}"), rich_progress.BarColumn(),
+        of_text("{task.percentage:>3.0f}%"), rich_progress.TimeElapsedColumn(), of_text("left:"),
+        rich_progress.TimeRemainingColumn(),
+    )  # fmt: skip
+    with rich_progress.Progress(*columns, console=console, transient=True) as bars:
         bar = bars.add_task(title, total=None)
         yield lambda done, total=None, title=title: bars.update(
             bar, completed=done, total=total, description=title
