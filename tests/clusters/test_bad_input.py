@@ -1,5 +1,6 @@
 """What cannot be fitted on a cluster is refused in words that name partition, bag or worker."""
 
+import gc
 import re
 
 import dask
@@ -12,6 +13,7 @@ from distributed import Client, Future, LocalCluster
 import unbag.dask
 from unbag import SIM, Bags, LabelSets, ORLogisticRegression, kernel_pipeline
 from unbag.dask import ClusterError
+from unbag.dask.clusters import opened
 from unbag.io import DataError, Roles
 
 from .conftest import frame, pairs
@@ -29,6 +31,16 @@ def test_a_scheduler_that_cannot_be_reached_is_named(address, coloured, monkeypa
     monkeypatch.setattr("unbag.dask.clusters.SCHEDULER_PATIENCE", 0.5)
     given = pairs(coloured(n_bags=8))
     refused(given, address, f"No scheduler answers at {address} within 0.5 s", ClusterError)
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nowhere", "bad://x:1", ""])
+def test_a_client_that_cannot_connect_is_closed(address, monkeypatch):
+    """What is left to the collector of garbage may wait for a lock that never opens."""
+    monkeypatch.setattr("unbag.dask.clusters.SCHEDULER_PATIENCE", 0.1)
+    with pytest.raises(ClusterError, match="No scheduler answers"):
+        opened(address)
+    clients = [each for each in gc.get_objects() if issubclass(type(each), Client)]
+    assert all(each.status in ("running", "closed") for each in clients)
 
 
 def test_a_client_must_be_one_that_runs(coloured, address):

@@ -82,10 +82,25 @@ def own_cluster() -> Iterator[Client]:
         yield client
 
 
+class ConnectedClient(Client):
+    """A client that is closed at once where it cannot connect.
+
+    Else Python would close it with other garbage, maybe at a moment when Dask holds the lock that
+    closing waits for.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        try:
+            super().__init__(*args, **options)
+        except BaseException:
+            self.close()
+            raise
+
+
 def opened(address: str) -> Client:
     """Connect to a scheduler; raise the error that says why not."""
     try:
-        return Client(address, timeout=SCHEDULER_PATIENCE, set_as_default=False)
+        return ConnectedClient(address, timeout=SCHEDULER_PATIENCE, set_as_default=False)
     except (OSError, ValueError) as error:
         raise ClusterError(
             f"No scheduler answers at {address} within {SCHEDULER_PATIENCE} seconds: check the "
