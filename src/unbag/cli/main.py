@@ -198,7 +198,7 @@ def progress(title: str) -> Iterator[Callable[..., None]]:
     console = messages.progress_console
     # Older versions of rich end even a disabled display by an empty line.
     if console is None:
-        yield lambda *_: None
+        yield lambda done, total=None, title=title: None
         return
     of_text = rich_progress.TextColumn
     columns = (
