@@ -26,10 +26,10 @@ help:
 	@echo "make clean      remove the virtual environments and everything generated"
 
 # Reinstalls only when what is to be installed has changed.
-$(INSTALLED): pyproject.toml $(CONSTRAINTS)
+$(INSTALLED): pyproject.toml reproduction/pyproject.toml $(CONSTRAINTS)
 	@echo "Setting up $(VENV) (once; about a minute) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(PIP_INSTALL) -e ".[dev]"
+	@$(PIP_INSTALL) -e ".[dev]" -e ./reproduction
 	@touch $@
 
 $(EXTRAS_INSTALLED): $(INSTALLED)
@@ -55,7 +55,7 @@ lint: $(INSTALLED)
 	else \
 		echo "Checking types, but of what imports torch, which is not installed ..."; \
 		$(BIN)/basedpyright --pythonpath $(BIN)/python \
-			$$(grep -rLE "^(import|from) (torch|triton)\b" src/unbag --include="*.py"); \
+			$$(grep -rLE "^(import|from) (torch|triton)\b" src/unbag reproduction/src --include="*.py"); \
 	fi
 
 test: lint

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from unbag import datasets
-from unbag.experiments import reproduce
-from unbag.experiments.reproduce import Cell, remake_cells
+from unbag_reproduce import reproduce
+from unbag_reproduce.reproduce import Cell, remake_cells
 
 COMMITTED = Path(__file__).parents[2] / "docs" / "results"
 CHEAP = [

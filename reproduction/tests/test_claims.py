@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from made_results import figure, make_results
-from unbag.experiments.claims import (
+from unbag_reproduce.claims import (
     DIRECTION_ONLY,
     FAILS,
     HOLDS,
@@ -28,9 +28,9 @@ from unbag.experiments.claims import (
     verdict_of,
     words_of_degree,
 )
-from unbag.experiments.plan import PAPER_DATA
-from unbag.experiments.quantities import QUANTITIES, Reading
-from unbag.experiments.recorded import Recorded
+from unbag_reproduce.plan import PAPER_DATA
+from unbag_reproduce.quantities import QUANTITIES, Reading
+from unbag_reproduce.recorded import Recorded
 
 HOW = {"near", "between", "above", "below", "at_most", "as_published"}
 COMMITTED = Recorded(Path(__file__).parents[2] / "docs" / "results")

@@ -6,7 +6,7 @@ from shutil import copytree
 
 import pytest
 
-from unbag.experiments import reproduce
+from unbag_reproduce import reproduce
 
 COMMITTED = Path(__file__).parents[2] / "docs" / "results"
 
@@ -76,7 +76,7 @@ def test_finished_work_is_done_anew_and_compared(run, tmp_path, monkeypatch):
     code, _, messages = run(*command)
     assert code == 0
     assert "of 2 units of work done anew, 2 gave the same digits" in messages
-    monkeypatch.setattr("unbag.experiments.confirm.do_timed", lambda unit: ({"surprise": 1.0}, 0.0))
+    monkeypatch.setattr("unbag_reproduce.confirm.do_timed", lambda unit: ({"surprise": 1.0}, 0.0))
     code, _, messages = run(*command)
     assert code == 1
     assert "surprise was None, and is 1.0" in " ".join(messages.split())

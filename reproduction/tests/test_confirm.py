@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from unbag.experiments import confirm as confirming
-from unbag.experiments import reproduce
-from unbag.experiments.confirm import confirm, note_on_confirmation
-from unbag.experiments.reproduce import ABOUT, CONFIRMED, read_plan
+from unbag_reproduce import confirm as confirming
+from unbag_reproduce import reproduce
+from unbag_reproduce.confirm import confirm, note_on_confirmation
+from unbag_reproduce.reproduce import ABOUT, CONFIRMED, read_plan
 
 
 @pytest.fixture(scope="module")

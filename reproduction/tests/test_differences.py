@@ -3,18 +3,18 @@
 import pytest
 
 from made_results import figure, make_results
-from unbag.experiments import Ledger, Plan, find_study
-from unbag.experiments.claims import judge_all
-from unbag.experiments.differences import (
+from unbag_reproduce import Ledger, Plan, find_study
+from unbag_reproduce.claims import judge_all
+from unbag_reproduce.differences import (
     all_differences,
     differences_section,
     same_section,
     settings_alone_section,
 )
-from unbag.experiments.explanations import CONJECTURE, UNEXPLAINED, known_explanations
-from unbag.experiments.recorded import Recorded
-from unbag.experiments.studies import STUDIES
-from unbag.experiments.verdicts import (
+from unbag_reproduce.explanations import CONJECTURE, UNEXPLAINED, known_explanations
+from unbag_reproduce.recorded import Recorded
+from unbag_reproduce.studies import STUDIES
+from unbag_reproduce.verdicts import (
     IN_PART,
     ITEMS,
     NOT,
@@ -243,7 +243,7 @@ def item(title):
 def test_a_table_is_judged_by_its_cells(tmp_path, monkeypatch, records, verdict, words):
     differences = differences_of(tmp_path, *records)
     paper = {"mlr": {"mean": 50.0}, "sim": {"mean": 48.0}}
-    monkeypatch.setattr("unbag.experiments.verdicts.published_figure", lambda *_: paper)
+    monkeypatch.setattr("unbag_reproduce.verdicts.published_figure", lambda *_: paper)
     found = judge_item(item("Table 3"), Recorded(tmp_path), [], differences)
     assert found.verdict == verdict
     assert words in found.why

@@ -9,9 +9,9 @@ import sys
 import numpy as np
 import pytest
 
-from unbag.experiments import Ledger, Unit, sources
-from unbag.experiments.comparison import fold
-from unbag.experiments.ledger import COMPRESSED, LINES, LedgerInUseError, read_records
+from unbag_reproduce import Ledger, Unit, sources
+from unbag_reproduce.comparison import fold
+from unbag_reproduce.ledger import COMPRESSED, LINES, LedgerInUseError, read_records
 
 
 def unit(number=3, **others):
@@ -105,7 +105,7 @@ def test_records_say_what_made_them(tmp_path):
 
 def test_results_of_other_sources_are_marked_and_can_be_made_anew(tmp_path, monkeypatch):
     written(tmp_path, unit(), unit(4))
-    monkeypatch.setattr("unbag.experiments.ledger.fingerprint", lambda task: "other")
+    monkeypatch.setattr("unbag_reproduce.ledger.fingerprint", lambda task: "other")
     ledger = Ledger(tmp_path, "inductive")
     assert unit() in ledger
     assert ledger.note_on_stale([unit(), unit(4)]).startswith("† 2 of 2 units of work")
@@ -160,7 +160,7 @@ def test_two_processes_do_not_write_to_one_ledger(tmp_path):
     """The second is refused at once; when the first has ended, however it did, it may."""
     script = (
         "import sys, time\n"
-        "from unbag.experiments import Ledger\n"
+        "from unbag_reproduce import Ledger\n"
         "with Ledger(sys.argv[1], 'inductive').writing():\n"
         "    print('writing', flush=True)\n"
         "    time.sleep(60)\n"

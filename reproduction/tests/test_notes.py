@@ -2,8 +2,8 @@
 
 import pytest
 
-from unbag.experiments import Comparison, Plan, find_study, fold, some_methods, whole
-from unbag.experiments.notes import OVER_FOLDS, at_best, choice_note, sim_note
+from unbag_reproduce import Comparison, Plan, find_study, fold, some_methods, whole
+from unbag_reproduce.notes import OVER_FOLDS, at_best, choice_note, sim_note
 
 MEASURE = "inductive_accuracy"
 COMPARISON = Comparison(fold, some_methods("mlr", "sim"), tuned_by=(MEASURE,))

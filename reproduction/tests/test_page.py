@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from made_results import figure, make_results
-from unbag.experiments import METHODS, STUDIES, find_study, reproduce
-from unbag.experiments.conditions import runs_section
-from unbag.experiments.confirm import confirm
-from unbag.experiments.page import write_page
-from unbag.experiments.readme import TABLE, readme_table, write_readme
-from unbag.experiments.recorded import Recorded
-from unbag.experiments.reproduce import ABOUT, CONFIRMED
+from unbag_reproduce import METHODS, STUDIES, find_study, reproduce
+from unbag_reproduce.conditions import runs_section
+from unbag_reproduce.confirm import confirm
+from unbag_reproduce.page import write_page
+from unbag_reproduce.readme import TABLE, readme_table, write_readme
+from unbag_reproduce.recorded import Recorded
+from unbag_reproduce.reproduce import ABOUT, CONFIRMED
 
 REPOSITORY = Path(__file__).parents[2]
 COMMITTED = REPOSITORY / "docs" / "results"
@@ -74,7 +74,7 @@ def test_a_page_says_how_far_ledgers_back_it(tmp_path, monkeypatch):
     assert marks() == []
     n_units = len(find_study("stability").units(find_plan(tmp_path), {}))
     with monkeypatch.context() as other:
-        other.setattr("unbag.experiments.ledger.fingerprint", lambda task: "other")
+        other.setattr("unbag_reproduce.ledger.fingerprint", lambda task: "other")
         (mark,) = marks()
         assert mark.startswith(f"† {n_units} of {n_units} units of work were done by other sources")
         assert "drawn at random" not in mark
@@ -89,7 +89,7 @@ def test_a_page_says_how_far_ledgers_back_it(tmp_path, monkeypatch):
 
 
 def find_plan(out):
-    from unbag.experiments.reproduce import read_plan
+    from unbag_reproduce.reproduce import read_plan
 
     return read_plan(out / "stability")[0]
 
@@ -192,6 +192,6 @@ def test_every_experiment_has_committed_results(name):
 
 
 def study_tables(name):
-    from unbag.experiments.reproduce import read_plan
+    from unbag_reproduce.reproduce import read_plan
 
     return read_plan(COMMITTED / name)[1]["tables"]

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from unbag.experiments import Comparison, Ledger, Method, Plan, grid, measured
-from unbag.experiments.comparison import HIGHER_IS_BETTER
-from unbag.experiments.page import INTRODUCTION
-from unbag.experiments.race import LAG, folds_to_try
-from unbag.experiments.reproduce import read_plan
-from unbag.experiments.studies import find_study
+from unbag_reproduce import Comparison, Ledger, Method, Plan, grid, measured
+from unbag_reproduce.comparison import HIGHER_IS_BETTER
+from unbag_reproduce.page import INTRODUCTION
+from unbag_reproduce.race import LAG, folds_to_try
+from unbag_reproduce.reproduce import read_plan
+from unbag_reproduce.studies import find_study
 
 #: Experiments that tried every setting on every fold.
 WHOLE = ("inductive", "bag-level", "distances")

@@ -10,8 +10,8 @@ import warnings
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from unbag.experiments import STUDIES, Ledger, Plan, Unit, find_study, reproduce, runner
-from unbag.experiments.ledger import CPU_SECONDS, LINES, read_records
+from unbag_reproduce import STUDIES, Ledger, Plan, Unit, find_study, reproduce, runner
+from unbag_reproduce.ledger import CPU_SECONDS, LINES, read_records
 
 
 def n_lines(folder):
@@ -118,7 +118,7 @@ def test_tables_say_so_if_other_sources_made_their_results(tmp_path, monkeypatch
     quick = {"level": "quick", "out": tmp_path}
     fresh, *_ = reproduce("stability", **quick)
     assert not any("†" in note for note in fresh.notes)
-    monkeypatch.setattr("unbag.experiments.ledger.fingerprint", lambda task: "other")
+    monkeypatch.setattr("unbag_reproduce.ledger.fingerprint", lambda task: "other")
     stale, *_ = reproduce("stability", **quick)
     assert stale.body == fresh.body
     assert "other sources of the package" in stale.notes[-1]

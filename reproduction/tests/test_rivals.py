@@ -2,10 +2,10 @@
 
 import pytest
 
-from unbag.experiments import Plan
-from unbag.experiments.additions import NETWORK, OURS, VARIANTS, cases, is_made, made
-from unbag.experiments.rivals import RIVALS
-from unbag.experiments.studies.beyond import ACCURACY, rival_records
+from unbag_reproduce import Plan
+from unbag_reproduce.additions import NETWORK, OURS, VARIANTS, cases, is_made, made
+from unbag_reproduce.rivals import RIVALS
+from unbag_reproduce.studies.beyond import ACCURACY, rival_records
 
 PLAN = Plan(("letter-frost",))
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from unbag.experiments.statistics import (
+from unbag_reproduce.statistics import (
     UNTESTED,
     family_note,
     holm,

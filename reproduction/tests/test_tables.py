@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from unbag.experiments.comparison import best_setting
-from unbag.experiments.tables import Table, best_methods, cell
+from unbag_reproduce.comparison import best_setting
+from unbag_reproduce.tables import Table, best_methods, cell
 
 
 def test_bold_is_what_a_paired_test_cannot_tell_from_the_best(rng):

@@ -3,7 +3,7 @@
 import pytest
 
 from made_results import figure, make_results
-from unbag.experiments.claims import (
+from unbag_reproduce.claims import (
     DIRECTION_ONLY,
     FAILS,
     HOLDS,
@@ -12,9 +12,9 @@ from unbag.experiments.claims import (
     UNKNOWN,
     Judgement,
 )
-from unbag.experiments.claims import IN_PART as HOLDS_IN_PART
-from unbag.experiments.recorded import Recorded
-from unbag.experiments.verdicts import (
+from unbag_reproduce.claims import IN_PART as HOLDS_IN_PART
+from unbag_reproduce.recorded import Recorded
+from unbag_reproduce.verdicts import (
     IN_PART,
     ITEMS,
     NOT,
@@ -33,7 +33,7 @@ def judged(out, title, judgements=()):
 def paper(monkeypatch):
     """A paper that has MLR and SIM, and no more."""
     cells = {"mlr": {"mean": 50.0}, "sim": {"mean": 48.0}}
-    monkeypatch.setattr("unbag.experiments.verdicts.published_figure", lambda *_: cells)
+    monkeypatch.setattr("unbag_reproduce.verdicts.published_figure", lambda *_: cells)
 
 
 @pytest.mark.parametrize(

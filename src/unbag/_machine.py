@@ -1,15 +1,25 @@
-"""The machine that does the work, in words."""
+"""What does the work: the machine, in words, and versions."""
 
 import os
 import platform
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
-from .unit import Values
-
+#: Packages whose versions figures may depend on.
+PACKAGES = ("unbag", "numpy", "scipy", "scikit-learn", "numba")
 CPU_INFO = Path("/proc/cpuinfo")
 
 
-def describe_machine() -> Values:
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of `PACKAGES`."""
+    return {
+        "python": platform.python_version(),
+        **{package: version(package) for package in PACKAGES},
+    }
+
+
+def describe_machine() -> dict[str, Any]:
     """Return the processor, its number of cores, and the system that runs on it."""
     return {
         "processor": processor(CPU_INFO.read_text(encoding="utf-8") if CPU_INFO.exists() else ""),

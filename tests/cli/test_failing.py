@@ -10,10 +10,10 @@ import threading
 import warnings
 
 import pytest
+from unbag.experiments import Ledger, Unit, runner
 
 from toys import ROLES
 from unbag import _files
-from unbag.experiments import Ledger, Unit, runner
 from unbag.fitting.solvers import InterruptedFitWarning
 
 PROGRAM = (sys.executable, "-m", "unbag.cli")

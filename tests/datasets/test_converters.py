@@ -7,9 +7,9 @@ import pytest
 from PIL import Image
 from scipy.io import savemat
 from scipy.sparse import csc_matrix
+from unbag.datasets.voc12 import ARCHIVE, FEATURE_NAMES, VOC12, convert_voc12, segment_features
 
 from unbag.datasets import fetch_50salads, fetch_hja, fetch_hja_union, fetch_msrcv2, fetch_voc12
-from unbag.datasets.voc12 import ARCHIVE, FEATURE_NAMES, VOC12, convert_voc12, segment_features
 
 FEATURES = "hja_birdsong_features.txt"
 INSTANCE_LABELS = "hja_birdsong_instance_labels.txt"

@@ -11,11 +11,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from unbag.datasets.voc12 import VOC12
 
 from unbag.datasets import DatasetNotFoundError, data_homes, fetch_hja, home, load
 from unbag.datasets.hja import HJA, HJA_UNION, PAGE, convert_hja
 from unbag.datasets.home import fetch, read_dataset
-from unbag.datasets.voc12 import VOC12
 from unbag.io import DataError
 from unbag.io.npz import write_arrays
 

@@ -4,23 +4,7 @@ The files here are what experiments are made of; ``studies`` has the experiments
 which find here all that most of them need.
 """
 
-from .comparison import (
-    BAG_MEASURES,
-    Comparison,
-    are_done,
-    best_setting,
-    fit_and_measure,
-    fold,
-    measured,
-    some_methods,
-    tuning_note,
-    whole,
-    words,
-)
-from .data import load, load_fold, split
-from .figures import STYLES, Figure, comparison_figure, curve_figure, panels
-from .ledger import Ledger, Results
-from .methods import (
+from unbag.model_selection.methods import (
     BOUNDS,
     METHODS,
     NOTHING,
@@ -30,21 +14,33 @@ from .methods import (
     penalised_bound,
     penalised_model,
 )
+from unbag.model_selection.statistics import (
+    BAG_MEASURES,
+    best_methods,
+    best_setting,
+    spread,
+    words,
+)
+from unbag.model_selection.tables import Table
+
+from .comparison import (
+    Comparison,
+    are_done,
+    fit_and_measure,
+    fold,
+    measured,
+    some_methods,
+    tuning_note,
+    whole,
+)
+from .data import load, load_fold, split
+from .figures import STYLES, Figure, comparison_figure, curve_figure, panels
+from .ledger import Ledger, Results
 from .plan import Plan, Study
 from .published import published, published_figure
 from .reproduce import reproduce
 from .studies import STUDIES, find_study
-from .tables import (
-    Table,
-    beside,
-    best_methods,
-    cell,
-    comparison_table,
-    difference,
-    draw_note,
-    record_cell,
-    spread,
-)
+from .tables import beside, cell, comparison_table, difference, draw_note, record_cell
 from .unit import Unit, Values
 
 __all__ = [

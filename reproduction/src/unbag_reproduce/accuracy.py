@@ -1,12 +1,15 @@
 """Studies of the instance accuracy of methods, tuned by that or by the Hamming loss."""
 
-from .comparison import Comparison, tuning_note, words
+from unbag.model_selection.statistics import words
+from unbag.model_selection.tables import Table
+
+from .comparison import Comparison, tuning_note
 from .figures import Figure, comparison_figure
 from .ledger import Results
 from .notes import OVER_FOLDS, choice_note, sim_note
 from .plan import Plan, Study
 from .published import published_figure
-from .tables import Table, comparison_table, draw_note
+from .tables import comparison_table, draw_note
 
 
 def accuracy_study(

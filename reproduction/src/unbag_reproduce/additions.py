@@ -1,6 +1,6 @@
 """What we add to the published model, row by row: candidates, and the fits that a row shows.
 
-Settings are chosen within the training bags (`unbag.experiments.nested`). The candidates of linear
+Settings are chosen within the training bags (`unbag_reproduce.nested`). The candidates of linear
 and kernel models are wide and were fixed before any was tried, but for those that they share with
 a first look; those of networks were fixed before any network was fitted.
 """
@@ -9,9 +9,10 @@ from importlib.util import find_spec
 
 import numpy as np
 
+from unbag.model_selection.methods import grid
+
 from .comparison import Comparison, fold, measured, some_methods
 from .ledger import Results
-from .methods import grid
 from .nested import Case, Variant, is_network, told_setting
 from .plan import Plan
 from .rivals import RIVALS

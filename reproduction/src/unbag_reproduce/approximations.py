@@ -11,10 +11,17 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
+from unbag.torch.arguments import (
+    PADDING,
+    BagBatch,
+    Rates,
+    Targets,
+    checked_offsets,
+    read_batch,
+    working_dtype,
+)
+from unbag.torch.loss import Reduction, check_reduction, reduced_loss
 from unbag.union.policy import OnImpossible, OnIntractable
-
-from .arguments import PADDING, BagBatch, Rates, Targets, checked_offsets, read_batch, working_dtype
-from .loss import Reduction, check_reduction, reduced_loss
 
 
 def noisy_or_loss(
@@ -175,7 +182,7 @@ class AttentionPooling(nn.Module):
     Examples
     --------
     >>> import torch
-    >>> from unbag.torch import AttentionPooling
+    >>> from unbag_reproduce.approximations import AttentionPooling
     >>> pooling = AttentionPooling(n_features=4, n_classes=3)
     >>> pooling(torch.randn(5, 4), [0, 2, 5]).shape
     torch.Size([2, 3])

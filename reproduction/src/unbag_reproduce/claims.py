@@ -58,7 +58,7 @@ class Judgement:
 @cache
 def read_claims() -> Values:
     """Read ``claims.toml``."""
-    text = (files("unbag.experiments") / "claims.toml").read_text(encoding="utf-8")
+    text = (files("unbag_reproduce") / "claims.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)
 
 

@@ -9,40 +9,21 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from unbag.bags import Bags
 from unbag.model_selection import all_measures
+from unbag.model_selection.methods import BOUNDS, METHODS, Method
+from unbag.model_selection.statistics import HIGHER_IS_BETTER, best_methods, best_setting, spread
 
 from .data import load, load_fold
 from .ledger import Results
-from .methods import METHODS, OUTSIDE, Method
 from .plan import Plan
 from .race import LAG, folds_to_try
-from .tables import best_methods, difference, spread
+from .tables import difference
 from .unit import NONE, Unit, Values
 
-#: Measures of bag label sets, and whether more is better.
-BAG_MEASURES = {
-    "hamming_loss": False,
-    "ranking_loss": False,
-    "average_precision": True,
-    "one_error": False,
-    "coverage": False,
-}
-#: All measures, and whether more is better.
-HIGHER_IS_BETTER = {"inductive_accuracy": True, "transductive_accuracy": True, **BAG_MEASURES}
-
-
-def words(measure: str) -> str:
-    """Return the name of a measure in words.
-
-    Examples
-    --------
-    >>> words("hamming_loss")
-    'Hamming loss'
-    """
-    return measure.replace("_", " ").replace("hamming", "Hamming")
+#: Outside the paper's comparison: the bounds, and what the paper does not have.
+OUTSIDE = (*BOUNDS, "mlr-200", "mlr-end", "unbag", "network")
 
 
 def fit_and_measure(
@@ -69,7 +50,7 @@ def fit_and_measure(
 
 def fold(unit: Unit) -> dict[str, float]:
     """Fit to the training bags of a fold, and measure on its test bags."""
-    return fit_and_measure(METHODS[unit.method].model(unit), *load_fold(unit))
+    return fit_and_measure(METHODS[unit.method].model(unit.setting, unit.seed), *load_fold(unit))
 
 
 def whole(unit: Unit) -> dict[str, float]:
@@ -81,28 +62,7 @@ def whole(unit: Unit) -> dict[str, float]:
         As `fold`.
     """
     bags, y = load(unit.data, unit.draw)
-    return fit_and_measure(METHODS[unit.method].model(unit), bags, y, bags, y)
-
-
-def best_setting(scores: ArrayLike, *, higher_is_better: bool = True) -> int:
-    """Choose after the fact, as the paper does: the setting of the best mean over folds.
-
-    Parameters
-    ----------
-    scores : array-like of shape (n_settings, n_folds)
-    higher_is_better : bool
-
-    Returns
-    -------
-    int
-        Its place; of equals, the first.
-
-    Examples
-    --------
-    >>> best_setting([[60, 70], [66, 68]])
-    1
-    """
-    return int(np.argmax((1 if higher_is_better else -1) * np.asarray(scores).mean(axis=1)))
+    return fit_and_measure(METHODS[unit.method].model(unit.setting, unit.seed), bags, y, bags, y)
 
 
 def measured(results: Results, units: Sequence[Sequence[Unit]], measure: str) -> np.ndarray:
@@ -134,7 +94,7 @@ class Comparison:
         Whether the task is done for each fold; else once.
     racing : bool
         Whether settings that fall far behind drop out before the last fold: see
-        `unbag.experiments.race`.
+        `unbag_reproduce.race`.
     """
 
     task: Callable[[Unit], Values]

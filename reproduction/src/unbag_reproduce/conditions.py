@@ -3,10 +3,12 @@
 import ast
 from collections.abc import Sequence
 
-from .ledger import CPU_SECONDS
+from unbag._machine import PACKAGES
+from unbag.model_selection.ledger import CPU_SECONDS
+
 from .plan import DRAWN
 from .recorded import Recorded
-from .reproduce import CONFIRMED, PACKAGES, read_plan
+from .reproduce import CONFIRMED, read_plan
 from .unit import Unit, Values
 
 #: Tables whose records have one setting for each method and data set.

@@ -17,11 +17,13 @@ from rich.progress import track
 
 from unbag._files import write_text
 from unbag._version import __version__
+from unbag.model_selection.ledger import CPU_SECONDS
+from unbag.model_selection.tables import ABOUT
+from unbag.model_selection.work import do_timed
 
-from .ledger import CPU_SECONDS, Ledger
-from .reproduce import ABOUT, COMMITTED, CONFIRMED, ROUNDING, read_plan
-from .runner import do_timed
-from .sources import fingerprint
+from .ledger import Ledger
+from .reproduce import COMMITTED, CONFIRMED, ROUNDING, read_plan
+from .sources import fingerprint, is_current
 from .studies import find_study
 from .unit import Unit, Values
 
@@ -187,7 +189,7 @@ def note_on_confirmation(about: Values) -> str:
     found = about.get(CONFIRMED)
     if not found:
         return ""
-    by_these = all(fingerprint(task) == mark for task, mark in found["sources"].items())
+    by_these = all(is_current(mark, task) for task, mark in found["sources"].items())
     by = "by these sources" if by_these else f"by earlier ones (version {found['version']})"
     n_units, digits, printed = (found[key] for key in ("units", "same_digits", "same_as_printed"))
     if digits == n_units:

@@ -3,7 +3,8 @@
 from collections import Counter
 from dataclasses import dataclass
 
-from .comparison import words
+from unbag.model_selection.statistics import words
+
 from .explanations import (
     CONJECTURE,
     LONGER,

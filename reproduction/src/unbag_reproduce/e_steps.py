@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike
 from scipy.special import log_softmax
 
 from unbag.estimators import ORLogisticRegression
+from unbag.model_selection.methods import published_model
 from unbag.union import UnionProblem
 
 from .data import KEPT, load
-from .methods import published_model
 from .plan import Plan
 from .timing import counted_warnings, warm_up
 from .unit import Unit

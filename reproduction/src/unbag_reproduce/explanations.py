@@ -12,8 +12,10 @@ from functools import cache, partial
 from importlib.resources import files
 from typing import Any
 
-from .comparison import HIGHER_IS_BETTER, Comparison, are_done, measured, words
-from .methods import METHODS, MORE_STEPS
+from unbag.model_selection.methods import METHODS, MORE_STEPS
+from unbag.model_selection.statistics import HIGHER_IS_BETTER, words
+
+from .comparison import Comparison, are_done, measured
 from .notes import at_best
 from .recorded import Recorded
 from .reproduce import read_plan
@@ -94,7 +96,7 @@ class Tried:
 @cache
 def known_explanations() -> Values:
     """Read what is known beyond the tables: ``explanation``, ``narrower`` and ``same``."""
-    text = (files("unbag.experiments") / "explanations.toml").read_text(encoding="utf-8")
+    text = (files("unbag_reproduce") / "explanations.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)
 
 

@@ -1,11 +1,14 @@
 """The same network taught by the exact loss and by those that people use in its place."""
 
+from unbag.model_selection.statistics import paired_p_value, spread
+from unbag.model_selection.tables import Table
+
 from .additions import LOSSES, is_made, made, scores
 from .ledger import Results
 from .notes import OVER_FOLDS
 from .plan import Plan
-from .statistics import UNTESTED, outcome, paired_p_value
-from .tables import Table, comparison_table, judged_cell, spread
+from .statistics import UNTESTED, outcome
+from .tables import comparison_table, judged_cell
 from .unit import Values
 
 #: Accuracies that are compared, and what they are called in the table.

@@ -11,13 +11,15 @@ from typing import Any
 
 from sklearn.preprocessing import StandardScaler
 
+from unbag.model_selection import methods
+from unbag.model_selection.methods import penalised_bound, penalised_model
+from unbag.model_selection.statistics import best_setting
 from unbag.pipeline import BagPipeline, kernel_pipeline
 from unbag.preprocessing import BagContext, OnInstances
 
-from .comparison import best_setting, fit_and_measure
+from .comparison import fit_and_measure
 from .data import load_fold, split
 from .ledger import Results
-from .methods import network, penalised_bound, penalised_model
 from .plan import Plan
 from .unit import Unit, Values
 
@@ -59,6 +61,22 @@ def pipeline(random_state: int, supervised: bool = False, **setting: Any) -> Bag
             ("model", model.set_params(scaling=None)),
         ]
     )
+
+
+def network(taught: str, random_state: int, **setting: Any) -> Any:
+    """Build our network, or one that learns otherwise.
+
+    Parameters
+    ----------
+    taught : str
+        How it learns, one of `unbag_reproduce.networks.TAUGHT`.
+    random_state : int
+    **setting
+        Parameters of `unbag.torch.ORNetwork` that are not to have their defaults.
+    """
+    from .networks import TAUGHT
+
+    return methods.network(random_state, TAUGHT[taught], **setting)
 
 
 #: What can be chosen settings for, by name; each takes ``random_state`` and a setting's entries.

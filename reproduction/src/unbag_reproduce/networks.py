@@ -1,6 +1,6 @@
 """Networks that are compared with `ORNetwork`: the same ones, taught otherwise.
 
-The only file of the experiments that imports torch.
+Only this file and `approximations` import torch.
 """
 
 from typing import Any, Self
@@ -10,9 +10,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from unbag.torch import ORNetwork, linear_softmax_loss, max_pooling_loss, noisy_or_loss
+from unbag.torch import ORNetwork
 from unbag.torch.activation import BagRows
 from unbag.torch.network import MemberNetworks
+
+from .approximations import linear_softmax_loss, max_pooling_loss, noisy_or_loss
 
 
 class SupervisedNetwork(ORNetwork):

@@ -4,19 +4,20 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from unbag.model_selection.methods import METHODS
+
 from .comparison import Comparison, are_done, measured
 from .ledger import Results
-from .methods import METHODS
 from .plan import Plan
 from .published import published
 from .unit import Values
 
-#: Where a record has the entries of `unbag.experiments.tables.spread`.
+#: Where a record has the entries of `unbag.model_selection.statistics.spread`.
 OVER_FOLDS = (
     "± is the deviation over the folds of one draw, as in the paper; of several draws, the root of "
     "the mean variance."
 )
-#: Where a point of a curve was made by `unbag.experiments.timing.summary`.
+#: Where a point of a curve was made by `unbag_reproduce.timing.summary`.
 OVER_FOLD_MEANS = (
     "± is the deviation over folds of each fold's mean over all draws. So on the letters it is "
     "less than in [inductive](#inductive), where it is over the folds of single draws."

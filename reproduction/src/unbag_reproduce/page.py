@@ -6,6 +6,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from unbag._files import write_text
+from unbag.model_selection.methods import N_DRAWN
+from unbag.model_selection.tables import ABOUT
 
 from .claims import claims_section, judge_all
 from .conditions import runs_section, settings_section, versions
@@ -16,11 +18,10 @@ from .differences import (
     same_section,
     settings_alone_section,
 )
-from .methods import N_DRAWN
 from .plan import Study
 from .race import LAG
 from .recorded import Recorded
-from .reproduce import ABOUT, COMMITTED, PAGE, read_plan
+from .reproduce import COMMITTED, PAGE, read_plan
 from .studies import STUDIES, find_study
 from .unit import Values
 from .verdicts import ITEMS, verdicts_section
@@ -72,7 +73,7 @@ FIRST_LOOK = (
     "above rests on it."
 )
 #: What the page's words mean, for who starts to read at its top.
-WORDS = (files("unbag.experiments") / "words.md").read_text(encoding="utf-8")
+WORDS = (files("unbag_reproduce") / "words.md").read_text(encoding="utf-8")
 #: A note on stale results within a table: the section says it once for all of them.
 STALE_NOTE = re.compile(r"\n\n† .*\n")
 

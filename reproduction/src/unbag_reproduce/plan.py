@@ -6,10 +6,11 @@ from typing import Any
 
 from rich.console import Console
 
-from unbag import datasets
+from unbag.model_selection.methods import n_folds_at
+from unbag.model_selection.tables import Table
 
+from .datasets import is_available
 from .figures import Figure
-from .tables import Table
 from .unit import Unit
 
 #: The paper's data sets, in its order.
@@ -18,7 +19,6 @@ PAPER_DATA = (
 )  # fmt: skip
 #: Drawn at random from the letters of the alphabet: one draw says little.
 DRAWN = ("letter-carroll", "letter-frost")
-LEVELS = ("quick", "standard", "full")
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Plan:
     @property
     def n_folds(self) -> int:
         """Number of folds of a cross-validation."""
-        return 3 if self.level == "quick" else 10
+        return n_folds_at(self.level)
 
     def draws(self, name: str) -> range:
         """Return which draws of a data set to work on: several, where it is drawn at random."""
@@ -94,7 +94,7 @@ class Study:
 
 def available(names: Sequence[str], console: Console | None = None) -> tuple[str, ...]:
     """Leave out the data sets that are not on this machine, with a line about each."""
-    found = tuple(name for name in names if datasets.is_available(name))
+    found = tuple(name for name in names if is_available(name))
     for name in names:
         if name not in found and console is not None:
             console.print(f"[yellow]{name} is not on this machine: left out.[/yellow]")

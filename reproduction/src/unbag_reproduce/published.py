@@ -21,9 +21,7 @@ def published() -> Values:
     >>> published()["inductive"]["accuracy"]["hja-union"]["mlr"]["mean"]
     72.3
     """
-    return tomllib.loads(
-        (files("unbag.experiments") / "published.toml").read_text(encoding="utf-8")
-    )
+    return tomllib.loads((files("unbag_reproduce") / "published.toml").read_text(encoding="utf-8"))
 
 
 def published_figure(*path: str) -> Values:

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .comparison import HIGHER_IS_BETTER
-from .methods import METHODS
+from unbag.model_selection.methods import METHODS
+from unbag.model_selection.statistics import HIGHER_IS_BETTER
+
 from .published import published_figure
 from .recorded import Recorded, expanded
 from .unit import Values

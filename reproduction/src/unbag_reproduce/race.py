@@ -2,7 +2,7 @@
 
 Where each fit takes minutes, most of a search would go to settings that a few folds tell to be
 bad. The rule was held to every finished search of the other experiments, all of whose settings
-were tried on all folds: it chooses the same setting in each (`tests/experiments/test_race.py`).
+were tried on all folds: it chooses the same setting in each (`tests/test_race.py`).
 """
 
 from collections.abc import Sequence

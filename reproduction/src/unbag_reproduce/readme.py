@@ -5,9 +5,9 @@ import re
 from pathlib import Path
 
 from unbag._files import write_text
+from unbag.model_selection.methods import METHODS
 
 from .explanations import LONGER
-from .methods import METHODS
 from .recorded import Recorded
 from .reproduce import COMMITTED
 from .unit import Values

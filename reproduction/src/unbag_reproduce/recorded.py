@@ -7,8 +7,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from unbag.model_selection.tables import ABOUT
+
 from .ledger import Ledger, read_records
-from .reproduce import ABOUT, read_plan
+from .reproduce import read_plan
 from .studies import find_study
 from .tables import read_csv
 from .unit import Unit, Values

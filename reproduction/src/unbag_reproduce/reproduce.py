@@ -5,30 +5,28 @@ Or make single cells of its tables anew, and compare them with what is recorded.
 
 import ast
 import json
-import platform
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from pathlib import Path
 
 from rich.console import Console
 
 from unbag._extras import require
-from unbag._files import make_folder, write_text
+from unbag._files import make_folder
+from unbag._machine import describe_machine, versions
+from unbag.model_selection.methods import LEVELS
+from unbag.model_selection.tables import ABOUT, Table, write_tables
+from unbag.model_selection.work import check_process_count, do, run
 
 from .comparison import measured
 from .figures import Figure
 from .ledger import Ledger
-from .machine import describe_machine
-from .plan import LEVELS, Plan, available
-from .runner import check_process_count, do, run
+from .plan import Plan, available
 from .studies import STUDIES, find_study
-from .tables import Table, read_csv
+from .tables import read_csv
 from .unit import Values
 
-PACKAGES = ("unbag", "numpy", "scipy", "scikit-learn", "numba")
-#: The file beside the results that says how they were made, and its entry on work done anew.
-ABOUT = "about.json"
+#: The entry on work done anew, in the file that says how results were made.
 CONFIRMED = "confirmed"
 #: Where the repository keeps results, and the page that shows them.
 COMMITTED = Path("docs/results")
@@ -116,21 +114,16 @@ def write(results: Sequence[Table | Figure], folder: Path, plan: Plan) -> None:
     for each in results:
         if isinstance(each, Figure):
             each.save(folder)
-        else:
-            write_text(folder / f"{each.name}.md", each.to_markdown())
-            write_text(folder / f"{each.name}.csv", each.to_csv())
+    tables = [each for each in results if isinstance(each, Table)]
     about = {
         "data": list(plan.data), "level": plan.level, "seed": plan.seed,
-        "tables": [each.name for each in results if not isinstance(each, Figure)],
-        "python": platform.python_version(),
-        **{package: version(package) for package in PACKAGES},
-        "machine": describe_machine(),
+        "tables": [each.name for each in tables], **versions(), "machine": describe_machine(),
     }  # fmt: skip
     if (folder / ABOUT).exists():
         before, kept = read_plan(folder)
         if before == plan and CONFIRMED in kept:
             about[CONFIRMED] = kept[CONFIRMED]
-    write_text(folder / ABOUT, json.dumps(about, indent=2) + "\n")
+    write_tables(tables, folder, about)
 
 
 def read_plan(folder: Path) -> tuple[Plan, Values]:

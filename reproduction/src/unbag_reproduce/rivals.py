@@ -1,7 +1,7 @@
 """The rivals with what we give our own model: the bag's mean as context, and a whitened kernel.
 
 Each is tuned on the test folds, after the fact, as the paper does, which flatters it: our own
-settings are chosen within the training folds (`unbag.experiments.nested`).
+settings are chosen within the training folds (`unbag_reproduce.nested`).
 """
 
 from collections.abc import Callable, Sequence
@@ -9,11 +9,11 @@ from functools import partial
 from typing import Any
 
 from unbag.estimators import LSBCMM, SIM, MIMLFast
+from unbag.model_selection.methods import METHODS, Method, grid, levels, penalised_bound
 from unbag.pipeline import bag_pipeline
 
 from .comparison import Comparison, fit_and_measure
 from .data import load_fold
-from .methods import METHODS, Method, grid, levels, penalised_bound
 from .nested import DICTIONARY
 from .unit import Unit, Values
 
@@ -104,7 +104,8 @@ BOUND_ALPHAS = [0.01, 0.1, 1.0, 10.0]
 
 def fold(unit: Unit) -> dict[str, float]:
     """Fit a rival to the training bags of a fold, and measure on its test bags."""
-    return fit_and_measure(RIVALS.methods[unit.method].model(unit), *load_fold(unit))
+    rival = RIVALS.methods[unit.method].model(unit.setting, unit.seed)
+    return fit_and_measure(rival, *load_fold(unit))
 
 
 RIVALS = Comparison(

@@ -1,7 +1,8 @@
 """A fingerprint of the code that a result depends on.
 
-A result stays true as long as the code that computed it is the same. Of the package, that is what
-reads data, infers, fits and measures; and of the experiments, the file of the task.
+A result stays true as long as the code that computed it is the same. Of the package `unbag`, that
+is what reads data, infers, fits and measures; and of the experiments, what their data and networks
+are, and the file of the task.
 """
 
 import ast
@@ -9,13 +10,24 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-PACKAGE = Path(__file__).parents[1]
+import unbag
+
+PACKAGE = Path(unbag.__file__).parent
+EXPERIMENTS = Path(__file__).parent
 #: Files and folders of the package that results depend on, whatever the task.
 COMPUTING = (
-    "_random.py", "bags.py", "labels.py", "metrics.py", "model_selection", "pipeline.py",
-    "preprocessing.py", "datasets", "union", "fitting", "estimators", "torch",
-    "experiments/data.py", "experiments/methods.py", "experiments/networks.py",
+    "_random.py", "bags.py", "labels.py", "metrics.py", "pipeline.py", "preprocessing.py",
+    "datasets", "union", "fitting", "estimators", "torch", "model_selection/folds.py",
+    "model_selection/methods.py", "model_selection/scorers.py",
 )  # fmt: skip
+#: And those of the experiments.
+OF_EXPERIMENTS = ("approximations.py", "data.py", "datasets", "networks.py")
+#: When the experiments moved here from `unbag_reproduce`, no line that computes a result changed,
+#: but files and imports have other names since. The fingerprints of the sources just before the
+#: move, and those of the sources just after it, which are the same sources: so a record that has
+#: one of the former is no older than one that has the latter. Names of tasks did not change, since
+#: they are relative to the package of the experiments.
+MOVED: dict[str, str] = {}
 
 
 @cache
@@ -28,12 +40,31 @@ def fingerprint(task: str) -> str:
         As in the description of a `Unit`, such as ``"studies.kernel.fold"``.
     """
     module = task.rpartition(".")[0].replace(".", "/")
-    parts = [PACKAGE / part for part in (*COMPUTING, f"experiments/{module}.py")]
-    files = {file for part in parts for file in (part.rglob("*.py") if part.is_dir() else [part])}
     digest = sha256()
-    for file in sorted(file for file in files if file.exists()):
-        digest.update(f"{file.relative_to(PACKAGE).as_posix()}\n{statements(file)}\n".encode())
+    for root, parts in (
+        (PACKAGE, COMPUTING), (EXPERIMENTS, (*OF_EXPERIMENTS, f"{module}.py")),
+    ):  # fmt: skip
+        paths = [root / part for part in parts]
+        files = {
+            file for path in paths for file in (path.rglob("*.py") if path.is_dir() else [path])
+        }
+        for file in sorted(file for file in files if file.exists()):
+            name = file.relative_to(root.parent).as_posix()
+            digest.update(f"{name}\n{statements(file)}\n".encode())
     return digest.hexdigest()[:12]
+
+
+def is_current(mark: str, task: str) -> bool:
+    """Return whether a fingerprint is that of the sources as they are.
+
+    Parameters
+    ----------
+    mark : str
+        A fingerprint that was kept with a result.
+    task : str
+        What gave the result.
+    """
+    return MOVED.get(mark, mark) == fingerprint(task)
 
 
 @cache

@@ -2,40 +2,14 @@
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import ttest_ind_from_stats, ttest_rel
+from scipy.stats import ttest_ind_from_stats
+
+from unbag.model_selection.statistics import SIGNIFICANT
 
 from .unit import Values
 
-#: At most so often may a test, or one of a family of them, find a difference where there is none.
-SIGNIFICANT = 0.05
 #: Folds that published means and deviations are over.
 PUBLISHED_FOLDS = 10
-
-
-def paired_p_value(some: ArrayLike, others: ArrayLike) -> float:
-    """Return the p-value of a paired t-test, two-tailed.
-
-    Parameters
-    ----------
-    some, others : array-like of the same shape
-        Measures of the same folds; where data are drawn several times, pairs are of the same fold
-        of the same draw.
-
-    Returns
-    -------
-    float
-        Differences without spread are no matter of a test: 1 if they are zero, else 0.
-
-    Examples
-    --------
-    >>> round(paired_p_value([70, 72, 71], [69, 69, 69]), 3)
-    0.074
-    """
-    some, others = np.ravel(some), np.ravel(others)
-    differences = some - others
-    if np.allclose(differences, differences[0]):
-        return float(np.allclose(differences, 0))
-    return float(ttest_rel(some, others).pvalue)
 
 
 def p_value_beside_published(values: np.ndarray, mean: float, std: float) -> float:

@@ -16,6 +16,8 @@ from unbag.bags import Bags
 from unbag.estimators import ORLogisticRegression
 from unbag.fitting import Scaling, UncertifiedWarning
 from unbag.model_selection import inductive_accuracy
+from unbag.model_selection.methods import published_model
+from unbag.model_selection.tables import Table
 from unbag.pipeline import BagPipeline, kernel_pipeline
 from unbag.union import infer
 from unbag.union.dispatch import METHODS as KERNELS
@@ -23,9 +25,8 @@ from unbag.union.dispatch import METHODS as KERNELS
 from .data import load_fold
 from .figures import Figure, curve_figure
 from .ledger import Results
-from .methods import published_model
 from .plan import Plan
-from .tables import Table, beside, comparison_table, record_cell
+from .tables import beside, comparison_table, record_cell
 from .unit import Unit, Values
 
 #: A curve: its data set and its name, to a `summary` for each of its points.

@@ -1,19 +1,16 @@
 """The smallest piece of work, such as one method with one setting on one fold."""
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from functools import cached_property
-from typing import Any
 
-#: Plain values by name: the result of a unit of work, a setting, or a record of a table.
-Values = dict[str, Any]
+from unbag.model_selection.ledger import Values, Work
+
 #: A number that a unit does not have.
 NONE = -1
 
 
 @dataclass(frozen=True)
-class Unit:
+class Unit(Work):
     """What is done, and on what: all that its result depends on, but for the sources.
 
     Parameters
@@ -22,7 +19,7 @@ class Unit:
         A function of this package that takes the unit and returns its result, a dict of plain
         values.
     data : str, optional
-        A data set, as `unbag.experiments.data.load` knows it.
+        A data set, as `unbag_reproduce.data.load` knows it.
     draw : int, optional
         Which draw of the data set.
     method : str, optional
@@ -38,7 +35,7 @@ class Unit:
 
     Examples
     --------
-    >>> from unbag.experiments.comparison import fold
+    >>> from unbag_reproduce.comparison import fold
     >>> unit = Unit(fold, "letter-frost", 0, "sim", {"alpha": 0.1}, fold=3, n_folds=10, seed=0)
     >>> unit.describe()["task"], unit.describe()["fold"]
     ('comparison.fold', 3)
@@ -54,27 +51,15 @@ class Unit:
     n_folds: int = NONE
     seed: int = NONE
 
+    def result(self) -> Values:
+        """Do it, and return what the task gives."""
+        return self.task(self)
+
     def describe(self) -> Values:
         """Return the unit as JSON can hold it, without what is not given."""
         given = {each.name: getattr(self, each.name) for each in fields(self)[1:]}
         task = f"{self.task.__module__}.{self.task.__qualname__}".removeprefix(f"{__package__}.")
         return {"task": task, **{k: v for k, v in given.items() if v not in ("", NONE, {})}}
 
-    @cached_property
-    def key(self) -> str:
-        """The unit as text: the same for the same work, whatever the order of a setting."""
-        return key_of(self.describe())
-
     def __hash__(self) -> int:
         return hash(self.key)
-
-
-def key_of(description: Values) -> str:
-    """Return what `Unit.describe` says as text, whatever the order of its entries.
-
-    Examples
-    --------
-    >>> key_of({"task": "fold", "fold": 3}) == key_of({"fold": 3, "task": "fold"})
-    True
-    """
-    return json.dumps(description, sort_keys=True)

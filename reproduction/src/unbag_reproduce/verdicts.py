@@ -3,11 +3,13 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from unbag.model_selection.methods import METHODS
+from unbag.model_selection.statistics import HIGHER_IS_BETTER
+
 from .claims import HOLDS, MOSTLY, NOT_MADE, UNKNOWN, Judgement, counted
-from .comparison import HIGHER_IS_BETTER
+from .comparison import OUTSIDE
 from .differences import Difference, cells
 from .explanations import NEAR, NOT_TUNED, RULES, Cell, settings_alone
-from .methods import METHODS, OUTSIDE
 from .published import published_figure
 from .recorded import Recorded
 from .reproduce import read_plan

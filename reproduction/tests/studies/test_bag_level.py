@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from unbag import datasets
-from unbag.experiments import BAG_MEASURES, Plan
-from unbag.experiments.recorded import Recorded
-from unbag.experiments.studies.bag_level import (
+from unbag.metrics import hamming_loss
+from unbag_reproduce import BAG_MEASURES, Plan
+from unbag_reproduce.recorded import Recorded
+from unbag_reproduce.studies.bag_level import (
     COMPARISON,
     ROUNDING,
     bag_table,
@@ -14,7 +15,6 @@ from unbag.experiments.studies.bag_level import (
     constant_table,
     unit_length_note,
 )
-from unbag.metrics import hamming_loss
 
 COMMITTED = Recorded(Path(__file__).parents[3] / "docs" / "results")
 

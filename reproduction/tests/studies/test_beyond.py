@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from toys import make_colours
-from unbag.experiments import Plan, additions, reproduce
-from unbag.experiments.additions import LOSSES, NETWORK, OURS, ROWS, TOLD, VARIANTS
-from unbag.experiments.ledger import Ledger
-from unbag.experiments.nested import MODELS, Case, build, is_network
-from unbag.experiments.rivals import RIVALS
-from unbag.experiments.statistics import holm
-from unbag.experiments.studies import beyond
-from unbag.experiments.studies.beyond import best_published, standing_note
+from unbag_reproduce import Plan, additions, reproduce
+from unbag_reproduce.additions import LOSSES, NETWORK, OURS, ROWS, TOLD, VARIANTS
+from unbag_reproduce.ledger import Ledger
+from unbag_reproduce.nested import MODELS, Case, build, is_network
+from unbag_reproduce.rivals import RIVALS
+from unbag_reproduce.statistics import holm
+from unbag_reproduce.studies import beyond
+from unbag_reproduce.studies.beyond import best_published, standing_note
 
 needs_torch = pytest.mark.skipif(
     find_spec("torch") is None, reason="networks need torch: pip install 'unbag[torch]'"
@@ -98,7 +98,7 @@ def networks_in(units):
 def small(monkeypatch):
     """Make fits of a first look that take no time."""
     for module in ("nested", "rivals"):
-        monkeypatch.setattr(f"unbag.experiments.{module}.DICTIONARY", 40)
+        monkeypatch.setattr(f"unbag_reproduce.{module}.DICTIONARY", 40)
     monkeypatch.setattr(Plan, "n_folds", 2)
     for rows in (VARIANTS, LOSSES):
         for row, variant in rows.items():
@@ -175,7 +175,7 @@ def test_every_network_learns_by_its_own_loss(model):
 def test_attention_pools_by_its_softmax_over_the_bag():
     import torch
 
-    from unbag.experiments.networks import attention_loss
+    from unbag_reproduce.networks import attention_loss
 
     logits = torch.tensor([[1.0, 0.0], [3.0, float(torch.tensor(3.0).log())], [5.0, 1.0]])
     pooled = torch.tensor([[0.25 * 1.0 + 0.75 * 3.0], [5.0]])

@@ -3,19 +3,19 @@ import pytest
 
 from toys import make_colours
 from unbag import datasets
-from unbag.experiments import Plan, Unit, e_steps, published, reproduce
-from unbag.experiments.e_steps import best_time, count_steps, e_step, e_step_unit, step_counts
-from unbag.experiments.figures import Figure
-from unbag.experiments.studies import complexity
-from unbag.experiments.studies.complexity import (
+from unbag.union.adaptive import first_threshold, missing_weights, sort_descending, walk
+from unbag.union.inclusion import bound
+from unbag_reproduce import Plan, Unit, e_steps, published, reproduce
+from unbag_reproduce.e_steps import best_time, count_steps, e_step, e_step_unit, step_counts
+from unbag_reproduce.figures import Figure
+from unbag_reproduce.studies import complexity
+from unbag_reproduce.studies.complexity import (
     TOLERANCE,
     adaptive_steps,
     count_visits,
     visit_unit,
     visited_sets,
 )
-from unbag.union.adaptive import first_threshold, missing_weights, sort_descending, walk
-from unbag.union.inclusion import bound
 
 
 @pytest.mark.parametrize("name", published()["complexity"])

@@ -1,7 +1,7 @@
 import pytest
 
-from unbag.experiments import Ledger, Plan, reproduce
-from unbag.experiments.studies import convergence
+from unbag_reproduce import Ledger, Plan, reproduce
+from unbag_reproduce.studies import convergence
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
 import pytest
 
-from unbag.experiments import reproduce
-from unbag.experiments.studies.datasets import STUDY, compared
+from unbag_reproduce import reproduce
+from unbag_reproduce.studies.datasets import STUDY, compared
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
 import pytest
 
-from unbag.experiments import Plan, published, reproduce
-from unbag.experiments.data import load
-from unbag.experiments.figures import Figure
-from unbag.experiments.studies import dictionary
-from unbag.experiments.studies.dictionary import (
+from unbag_reproduce import Plan, published, reproduce
+from unbag_reproduce.data import load
+from unbag_reproduce.figures import Figure
+from unbag_reproduce.studies import dictionary
+from unbag_reproduce.studies.dictionary import (
     columns_table,
     describe,
     folds_used,
@@ -13,7 +13,7 @@ from unbag.experiments.studies.dictionary import (
     shrinkage,
     trials,
 )
-from unbag.experiments.timing import kernel_model
+from unbag_reproduce.timing import kernel_model
 
 
 def test_iterations_are_the_published_ones():

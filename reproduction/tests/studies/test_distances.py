@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from unbag import MIMLNN, Bags
-from unbag.experiments import Unit, fit_and_measure, load_fold, reproduce
-from unbag.experiments.studies import distances
-from unbag.experiments.studies.distances import hausdorff
+from unbag_reproduce import Unit, fit_and_measure, load_fold, reproduce
+from unbag_reproduce.studies import distances
+from unbag_reproduce.studies.distances import hausdorff
 
 
 @pytest.mark.parametrize("kind", distances.DISTANCES)

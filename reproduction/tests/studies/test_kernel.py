@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from unbag.experiments import Plan, Unit
-from unbag.experiments.studies import kernel
+from unbag_reproduce import Plan, Unit
+from unbag_reproduce.studies import kernel
 
 PLAN = Plan(("letter-frost",))
 

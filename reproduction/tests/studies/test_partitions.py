@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from unbag.experiments import Plan, reproduce
-from unbag.experiments.studies import partitions
+from unbag_reproduce import Plan, reproduce
+from unbag_reproduce.studies import partitions
 
 
 def test_partitions_differ_and_the_first_is_that_of_the_main_tables():

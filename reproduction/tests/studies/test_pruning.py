@@ -2,23 +2,23 @@ import warnings
 
 import numpy as np
 import pytest
+from unbag_reproduce.methods import published_model
 
 from toys import make_colours
 from unbag import datasets
-from unbag.experiments import Unit, e_steps, published, reproduce, timing
-from unbag.experiments.e_steps import cheapest_bags
-from unbag.experiments.figures import Figure
-from unbag.experiments.methods import published_model
-from unbag.experiments.studies import pruning
-from unbag.experiments.studies.pruning import (
+from unbag.fitting import UncertifiedWarning
+from unbag_reproduce import Unit, e_steps, published, reproduce, timing
+from unbag_reproduce.e_steps import cheapest_bags
+from unbag_reproduce.figures import Figure
+from unbag_reproduce.studies import pruning
+from unbag_reproduce.studies.pruning import (
     cost_ratio,
     extrapolated_times,
     pruned_cost,
     published_gain,
     verdict,
 )
-from unbag.experiments.timing import counted_warnings, summary, timed_fold
-from unbag.fitting import UncertifiedWarning
+from unbag_reproduce.timing import counted_warnings, summary, timed_fold
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
 import pytest
 
-from unbag.experiments import Plan, Unit, reproduce
-from unbag.experiments.figures import Figure
-from unbag.experiments.studies import sampling
-from unbag.experiments.studies.sampling import published_speed_up, whole_runs, with_speed_ups
-from unbag.experiments.timing import curve_table, curve_units, timed_fold
+from unbag_reproduce import Plan, Unit, reproduce
+from unbag_reproduce.figures import Figure
+from unbag_reproduce.studies import sampling
+from unbag_reproduce.studies.sampling import published_speed_up, whole_runs, with_speed_ups
+from unbag_reproduce.timing import curve_table, curve_units, timed_fold
 
 
 def test_published_speed_ups():

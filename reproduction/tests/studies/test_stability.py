@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
+from unbag_reproduce.runner import do
 
 from oracle import enumerate_bag
-from unbag.experiments import Plan, Unit, reproduce
-from unbag.experiments.runner import do
-from unbag.experiments.studies import stability
-from unbag.experiments.studies.stability import (
+from unbag_reproduce import Plan, Unit, reproduce
+from unbag_reproduce.studies import stability
+from unbag_reproduce.studies.stability import (
     KERNELS,
     answer_random_bags,
     covering_labellings,

@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
+from unbag_reproduce.runner import do
 
 from toys import make_colours
-from unbag.experiments import Plan, Unit, reproduce
-from unbag.experiments.runner import do
-from unbag.experiments.studies import training_size
-from unbag.experiments.studies.training_size import (
+from unbag_reproduce import Plan, Unit, reproduce
+from unbag_reproduce.studies import training_size
+from unbag_reproduce.studies.training_size import (
     PERCENTS,
     fit_share,
     last_not_above,

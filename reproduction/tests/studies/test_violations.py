@@ -2,13 +2,13 @@ import warnings
 
 import numpy as np
 import pytest
+from unbag_reproduce.runner import do
 
 from toys import make_colours
 from unbag import ORLogisticRegression
-from unbag.experiments import Plan, Unit, reproduce
-from unbag.experiments.runner import do
-from unbag.experiments.studies import violations
-from unbag.experiments.studies.violations import (
+from unbag_reproduce import Plan, Unit, reproduce
+from unbag_reproduce.studies import violations
+from unbag_reproduce.studies.violations import (
     READINGS,
     corrupted,
     corruption_rng,

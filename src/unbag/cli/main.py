@@ -374,11 +374,12 @@ def command_line() -> "typer.Typer":
 
     from .annotate import annotate, predict
     from .check import check
-    from .compare import compare, demo, reproduce
+    from .compare import compare, demo
     from .data import app as data_commands
     from .evaluate import evaluate, report
     from .export import export
     from .fit import fit
+    from .reproduce import reproduce
 
     class Commands(TyperGroup):
         """Commands that fail in one line."""

@@ -1,34 +1,33 @@
 """What has been done so far, on disk: an interrupted run goes on where it stopped.
 
-Each experiment has a ledger in its folder of results. A finished unit of work is one line of JSON,
-appended to ``units.jsonl`` at once; when a run ends, all lines go to ``units.jsonl.gz``, sorted, so
-that the same work gives the same lines but for times. A record says which version of the package
-made it, and has a fingerprint of the sources: what other sources made is *stale*. It counts until
-it is made anew.
+A ledger is a folder. A finished unit of work is one line of JSON, appended to ``units.jsonl`` at
+once; when a run ends, all lines go to ``units.jsonl.gz``, sorted, so that the same work gives the
+same lines but for times. A record says which version of the package made it.
 """
 
 import gzip
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from unbag._files import atomic_write, make_folder
 from unbag._version import __version__
-
-from .sources import fingerprint
-from .unit import Unit, Values, key_of
 
 try:
     import fcntl
 except ImportError:  # Where there are no such locks, take care not to start a run twice.
     fcntl = None
 
+#: Plain values by name: the result of a unit of work, a setting, or a record of a table.
+Values = dict[str, Any]
 LINES = "units.jsonl"
 COMPRESSED = "units.jsonl.gz"
-#: What a record has, and what older ones may lack.
-ENTRIES = ("unit", "result", "sources", "version")
+#: What every record has.
+ENTRIES = ("unit", "result", "version")
 CPU_SECONDS = "cpu_seconds"
 
 
@@ -36,75 +35,65 @@ class LedgerInUseError(OSError):
     """Another process is writing to the same ledger."""
 
 
+class Work:
+    """A unit of work: the smallest piece that is done, and kept, as a whole."""
+
+    def result(self) -> Values:
+        """Do it."""
+        raise NotImplementedError
+
+    def describe(self) -> Values:
+        """Return as JSON can hold it what is done, and on what: all that the result depends on."""
+        raise NotImplementedError
+
+    @cached_property
+    def key(self) -> str:
+        """The unit as text: the same for the same work, whatever the order of a setting."""
+        return key_of(self.describe())
+
+
 class Ledger:
     """Finished units of work and their results.
 
     Parameters
     ----------
-    out : path
-        A folder of results. What other experiments have done there is found as well: some of
-        them share work.
-    experiment : str
-        Its ledger is in the folder of this name, made when the ledger is first written to.
-    use_stale : bool
-        Whether what other sources made counts as done.
+    folder : path
+        Made when the ledger is first written to.
+    others : iterable of paths
+        Folders of other ledgers, whose finished work counts as well.
     read : callable, optional
-        Reads a folder as `read_records` does, which is the default; who opens many ledgers of one
-        folder of results may remember what it gave.
+        Reads a folder as `read_records` does, which is the default; who opens many ledgers of the
+        same folders may remember what it gave.
     """
 
     def __init__(
         self,
-        out: str | os.PathLike[str],
-        experiment: str,
+        folder: str | os.PathLike[str],
+        others: Iterable[Path] = (),
         *,
-        use_stale: bool = True,
         read: Callable[[Path], dict[str, Values]] | None = None,
     ):
-        self.folder: Path = Path(out) / experiment
+        self.folder: Path = Path(folder)
         self.read: Callable[[Path], dict[str, Values]] = read or read_records
-        self.use_stale: bool = use_stale
         self._records: dict[str, Values] = {}
         # Its own records last: they may have been made anew.
-        for folder in sorted(Path(out).glob("*/"), key=lambda path: path == self.folder):
-            self._read(folder)
+        for each in (*others, self.folder):
+            self._read(each)
 
     def _read(self, folder: Path) -> None:
         self._records |= {
-            key: record
-            for key, record in self.read(folder).items()
-            if self.use_stale or not is_stale(record)
+            key: record for key, record in self.read(folder).items() if self._counts(record)
         }
 
-    def __contains__(self, unit: Unit) -> bool:
+    def _counts(self, record: Values) -> bool:
+        """Return whether a record is of finished work."""
+        return True
+
+    def __contains__(self, unit: Work) -> bool:
         return unit.key in self._records
 
-    def __getitem__(self, unit: Unit) -> Values:
+    def __getitem__(self, unit: Work) -> Values:
         return self._records[unit.key]["result"]
-
-    def is_stale(self, unit: Unit) -> bool:
-        """Return whether other sources than these have done a unit."""
-        return is_stale(self._records[unit.key])
-
-    def note_on_stale(self, units: Iterable[Unit]) -> str:
-        """Return a note on how many of these units other sources have done; empty if none."""
-        done = [unit for unit in units if unit in self]
-        n_stale = sum(map(self.is_stale, done))
-        if not n_stale:
-            return ""
-        return (
-            f"† {n_stale} of {len(done)} units of work were done by other sources of the package "
-            "than these; with `--stale`, they are done anew."
-        )
-
-    def cpu_seconds(self, units: Iterable[Unit]) -> tuple[float, int]:
-        """Return the CPU time of those of these units whose time was kept, and their number."""
-        kept = [
-            self._records[unit.key][CPU_SECONDS]
-            for unit in units
-            if CPU_SECONDS in self._records.get(unit.key, {})
-        ]
-        return sum(kept), len(kept)
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -134,13 +123,12 @@ class Ledger:
                 raise
             compress(self.folder)
 
-    def add(self, unit: Unit, result: Values, cpu_seconds: float | None = None) -> None:
+    def add(self, unit: Work, result: Values, cpu_seconds: float | None = None) -> None:
         """Keep the result of a finished unit, within `writing`; it is on disk when this returns."""
         description = unit.describe()
         line = json.dumps(
             {
-                "unit": description, "result": result, "sources": fingerprint(description["task"]),
-                "version": __version__,
+                "unit": description, "result": result, **self._made_by(description),
                 **({} if cpu_seconds is None else {CPU_SECONDS: round(cpu_seconds, 3)}),
             }
         )  # fmt: skip
@@ -150,15 +138,32 @@ class Ledger:
         # As it will be read again, so that a resumed run ends in the same table.
         self._records[unit.key] = json.loads(line)
 
+    def _made_by(self, description: Values) -> Values:
+        """Return the entries of a record that say what made it."""
+        return {"version": __version__}
 
-#: What units of work gave: a ledger, or a plain dict.
-Results = Ledger | Mapping[Unit, Values]
+
+def key_of(description: Values) -> str:
+    """Return a description of a unit of work as text, whatever the order of its entries.
+
+    Examples
+    --------
+    >>> key_of({"task": "fold", "fold": 3}) == key_of({"fold": 3, "task": "fold"})
+    True
+    """
+    return json.dumps(description, sort_keys=True)
 
 
-def read_records(folder: Path) -> dict[str, Values]:
+def read_records(folder: Path, entries: Iterable[str] = ENTRIES) -> dict[str, Values]:
     """Read the ledger in a folder: the last record of each unit, by its key.
 
     A last line that was cut short by a kill never happened.
+
+    Parameters
+    ----------
+    folder : Path
+    entries : iterable of str
+        What every record must have.
     """
     records = {}
     for name, decompress in ((COMPRESSED, gzip.decompress), (LINES, bytes)):
@@ -170,19 +175,15 @@ def read_records(folder: Path) -> dict[str, Values]:
         for number, line in enumerate(lines, start=1):
             try:
                 record = json.loads(line)
-                entries = (*ENTRIES, *({CPU_SECONDS} & record.keys()))
-                records[key_of(record["unit"])] = {entry: record[entry] for entry in entries}
-            except (ValueError, KeyError, TypeError):
+            except ValueError:
+                record = None
+            if not (isinstance(record, dict) and set(entries) <= record.keys()):
                 raise ValueError(
                     f"{path}, line {number}, is no record of finished work: remove the line, or "
                     "give another output folder."
-                ) from None
+                )
+            records[key_of(record["unit"])] = record
     return records
-
-
-def is_stale(record: Values) -> bool:
-    """Return whether a record was made by other sources than these."""
-    return record["sources"] != fingerprint(record["unit"]["task"])
 
 
 def compress(folder: Path) -> None:

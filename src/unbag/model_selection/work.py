@@ -25,21 +25,20 @@ from sklearn.exceptions import ConvergenceWarning
 from unbag._threads import one_blas_thread
 from unbag.fitting.solvers import interruptions_raised
 
-from .ledger import Ledger
-from .unit import Unit, Values
+from .ledger import Ledger, Values, Work
 
 
-def do(unit: Unit) -> Values:
+def do(unit: Work) -> Values:
     """Do one unit of work, on one thread, and return its result."""
     with one_blas_thread(), warnings.catch_warnings():
         # A number of iterations that is published, or the default, is meant to end fits.
         warnings.simplefilter("ignore", ConvergenceWarning)
         # What an interrupted fit has reached is no result.
         with interruptions_raised():
-            return unit.task(unit)
+            return unit.result()
 
 
-def do_timed(unit: Unit) -> tuple[Values, float]:
+def do_timed(unit: Work) -> tuple[Values, float]:
     """Do one unit of work; return its result, and the seconds of CPU time that it took."""
     start = process_time()
     result = do(unit)
@@ -53,7 +52,7 @@ def check_process_count(n_jobs: int) -> None:
 
 
 def run(
-    units: Iterable[Unit],
+    units: Iterable[Work],
     ledger: Ledger,
     *,
     n_jobs: int = 1,
@@ -64,7 +63,8 @@ def run(
 
     Parameters
     ----------
-    units : iterable of Unit
+    units : iterable of units of work
+        As `Work` describes them. Other processes import their classes.
     ledger : Ledger
         To be written to: see `Ledger.writing`.
     n_jobs : int

@@ -203,7 +203,7 @@ class ORNetwork(LabelSetLearner, NetworkClassifier):
 
     converged_: bool
 
-    #: A loss with the arguments of `noisy_or_loss`, in place of the exact one: for comparisons.
+    #: A loss with the arguments of `union_loss`, in place of the exact one: for comparisons.
     approximation: Callable[..., Tensor] | None = None
 
     # Learning needs gradients, also where a caller has turned them off.

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from .dataset import Dataset, arrays_of, numbered_lines, unexpected_line
-from .home import Arrays, DataHome, Source, fetch
+from unbag.datasets.dataset import Dataset, arrays_of, numbered_lines, unexpected_line
+from unbag.datasets.home import Arrays, DataHome, Source, fetch
 
 # Annotations such as "cut_tomato_core": verb, object, and phase of the activity.
 VERBS = ("add", "cut", "mix", "peel", "place", "serve")

@@ -6,11 +6,10 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+from PIL import Image
 
-from unbag._extras import require
-
-from .dataset import Dataset, arrays_of
-from .home import Arrays, DataHome, Source, fetch, find_local
+from unbag.datasets.dataset import Dataset, arrays_of
+from unbag.datasets.home import Arrays, DataHome, Source, fetch
 
 # In the order of the numbers 1 to 20 in the published outlines.
 CLASSES = (
@@ -83,11 +82,8 @@ def fetch_voc12(
     pixels in ``SegmentationClass``. Its 48 features are shares of its pixels in 8 ranges of red,
     of green and of blue; shares of the strength of its gradients of brightness in 16 directions;
     area, centre, spread, width and height, relative to the photograph, and the share of its box
-    that it fills. Reading photographs needs the extra ``images``.
+    that it fills.
     """
-    if download_if_missing and find_local(VOC12, data_home) is None:
-        # Nobody should wait for 2 gigabytes that cannot be read.
-        require("PIL")
     return fetch(VOC12, convert_voc12, data_home, download_if_missing, unverified)
 
 
@@ -185,9 +181,8 @@ def _class_of(pixels, name, root):
 
 
 def _pixels(path, modes):
-    image_files = require("PIL.Image")
     try:
-        with image_files.open(path) as image:
+        with Image.open(path) as image:
             if image.mode not in modes:
                 raise ValueError(f"colours are {image.mode}, not {' or '.join(modes)}")
             return np.asarray(image)

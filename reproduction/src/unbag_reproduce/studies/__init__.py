@@ -2,7 +2,7 @@
 
 from importlib import import_module
 
-from unbag.experiments.plan import Study
+from unbag_reproduce.plan import Study
 
 #: Every experiment, and the module that has it, in the paper's order; then our own.
 STUDIES = {

@@ -6,8 +6,7 @@ measure at the setting that is best for it, and all of them at the setting of th
 
 import numpy as np
 
-from unbag import datasets
-from unbag.experiments import (
+from unbag_reproduce import (
     BAG_MEASURES,
     Comparison,
     Figure,
@@ -18,6 +17,7 @@ from unbag.experiments import (
     beside,
     comparison_figure,
     comparison_table,
+    datasets,
     draw_note,
     fold,
     published_figure,
@@ -26,7 +26,7 @@ from unbag.experiments import (
     tuning_note,
     words,
 )
-from unbag.experiments.notes import OVER_FOLDS, at_best, choice_note
+from unbag_reproduce.notes import OVER_FOLDS, at_best, choice_note
 
 COMPARISON = Comparison(
     fold,

@@ -8,7 +8,8 @@ the same network, taught by the losses that people use in place of the exact one
 
 import numpy as np
 
-from unbag.experiments import (
+from unbag.model_selection.statistics import paired_p_value
+from unbag_reproduce import (
     BAG_MEASURES,
     BOUNDS,
     Figure,
@@ -28,7 +29,7 @@ from unbag.experiments import (
     spread,
     words,
 )
-from unbag.experiments.additions import (
+from unbag_reproduce.additions import (
     LOSSES,
     NETWORK,
     OURS,
@@ -42,20 +43,19 @@ from unbag.experiments.additions import (
     shows_network,
     units,
 )
-from unbag.experiments.comparison import dropping_out
-from unbag.experiments.losses import loss_records, loss_table
-from unbag.experiments.nested import N_INNER
-from unbag.experiments.notes import OVER_FOLDS
-from unbag.experiments.rivals import RIVALS
-from unbag.experiments.statistics import (
+from unbag_reproduce.comparison import dropping_out
+from unbag_reproduce.losses import loss_records, loss_table
+from unbag_reproduce.nested import N_INNER
+from unbag_reproduce.notes import OVER_FOLDS
+from unbag_reproduce.rivals import RIVALS
+from unbag_reproduce.statistics import (
     UNTESTED,
     family_note,
     judged,
     outcome,
     p_value_beside_published,
-    paired_p_value,
 )
-from unbag.experiments.tables import judged_cell
+from unbag_reproduce.tables import judged_cell
 
 #: What the study is about, and what rivals are tuned by.
 ACCURACY = "inductive_accuracy"

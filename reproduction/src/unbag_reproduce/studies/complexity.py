@@ -12,7 +12,8 @@ from itertools import product
 import numpy as np
 from scipy.special import log_softmax
 
-from unbag.experiments import (
+from unbag.union.adaptive import adaptive
+from unbag_reproduce import (
     STYLES,
     Figure,
     Plan,
@@ -29,14 +30,13 @@ from unbag.experiments import (
     panels,
     published_figure,
 )
-from unbag.experiments.e_steps import (
+from unbag_reproduce.e_steps import (
     count_unit,
     e_step_unit,
     fitted_model,
     log_priors,
     random_bags_time,
 )
-from unbag.union.adaptive import adaptive
 
 TOLERANCE = 1e-9
 #: Bags of these sizes, so many of each, for the time over the number of instances.

@@ -8,7 +8,9 @@ accuracy on test bags says whether it should.
 from collections.abc import Sequence
 from itertools import product
 
-from unbag.experiments import (
+from unbag.model_selection import inductive_accuracy
+from unbag.model_selection.methods import MORE_STEPS
+from unbag_reproduce import (
     METHODS,
     Figure,
     Plan,
@@ -29,9 +31,7 @@ from unbag.experiments import (
     record_cell,
     spread,
 )
-from unbag.experiments.methods import MORE_STEPS
-from unbag.experiments.notes import OVER_FOLDS
-from unbag.model_selection import inductive_accuracy
+from unbag_reproduce.notes import OVER_FOLDS
 
 COMPARED = ("mlr", "slr")
 STEPS = levels([1, 2, 5, 10, 20, 50, 100, 200, 500], quick=[5, 50])
@@ -52,7 +52,7 @@ def fold(unit: Unit) -> dict[str, float]:
         of the training bags, mean over bags; ``seconds`` of the fit.
     """
     train, y_train, test, y_test = load_fold(unit)
-    model = METHODS[unit.method].model(unit)
+    model = METHODS[unit.method].model(unit.setting, unit.seed)
     found = fit_and_measure(
         model, train, y_train, test, y_test,
         lambda model, X, y: {"inductive_accuracy": inductive_accuracy(model, X)},

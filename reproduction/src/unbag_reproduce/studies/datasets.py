@@ -1,7 +1,8 @@
 """The size of each data set: Table 2 of the paper. Nothing is fitted: it must come out exactly."""
 
-from unbag import datasets
-from unbag.experiments import Plan, Study, Table, comparison_table, load, published_figure
+from unbag.datasets import describe
+from unbag_reproduce import Plan, Study, Table, comparison_table, load, published_figure
+from unbag_reproduce.datasets import load as load_dataset
 
 #: Column of the table, key of the published figure, key of ours, decimals as printed.
 COLUMNS = (
@@ -42,7 +43,7 @@ def compared(ours: float, published: float | None, decimals: int) -> tuple[str, 
 
 def size_table(plan: Plan) -> Table:
     """Make the table of sizes."""
-    sizes = datasets.describe(plan.data)
+    sizes = describe([load_dataset(name) for name in plan.data])
     records, cells = [], {}
     for place, name in enumerate(sizes["name"]):
         for column, known_as, key, decimals in COLUMNS:

@@ -5,7 +5,7 @@ share of the training instances. The paper leaves open whether these columns are
 the largest share both ways are tried.
 """
 
-from unbag.experiments import (
+from unbag_reproduce import (
     Figure,
     Plan,
     Results,
@@ -18,7 +18,7 @@ from unbag.experiments import (
     published,
     published_figure,
 )
-from unbag.experiments.timing import (
+from unbag_reproduce.timing import (
     SHORTCUT_DATA,
     Curves,
     curve_figures,

@@ -17,7 +17,8 @@ from sklearn.preprocessing import (
 
 from unbag.bags import Bags
 from unbag.estimators.rivals.miml_nn import ridge
-from unbag.experiments import (
+from unbag.metrics import bag_measures
+from unbag_reproduce import (
     BAG_MEASURES,
     Comparison,
     Figure,
@@ -35,8 +36,7 @@ from unbag.experiments import (
     tuning_note,
     words,
 )
-from unbag.experiments.plan import DRAWN
-from unbag.metrics import bag_measures
+from unbag_reproduce.plan import DRAWN
 
 SCALERS = {
     "none": (FunctionTransformer,),

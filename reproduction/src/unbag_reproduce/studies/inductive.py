@@ -4,8 +4,8 @@ Every method is fitted to the training bags of each fold; each rival is reported
 with the best mean over the test folds, by instance accuracy or by Hamming loss.
 """
 
-from unbag.experiments import Comparison, fold, some_methods
-from unbag.experiments.accuracy import accuracy_study
+from unbag_reproduce import Comparison, fold, some_methods
+from unbag_reproduce.accuracy import accuracy_study
 
 STUDY = accuracy_study(
     "inductive",

@@ -22,7 +22,9 @@ from unbag.estimators import (
     ORLogisticRegression,
     SupervisedLogisticRegression,
 )
-from unbag.experiments import (
+from unbag.pipeline import BagPipeline
+from unbag.preprocessing import OnInstances, RBFDictionary
+from unbag_reproduce import (
     BOUNDS,
     METHODS,
     Comparison,
@@ -49,9 +51,7 @@ from unbag.experiments import (
     some_methods,
     tuning_note,
 )
-from unbag.experiments.notes import at_published_alphas, sim_note
-from unbag.pipeline import BagPipeline
-from unbag.preprocessing import OnInstances, RBFDictionary
+from unbag_reproduce.notes import at_published_alphas, sim_note
 
 #: Kernel widths of each level.
 WIDTHS = levels(published()["protocol"]["kernel"]["s"], quick=[1.0])
@@ -77,7 +77,8 @@ def fold(unit: Unit) -> dict[str, float]:
 
 def fit_time(unit: Unit) -> dict[str, float]:
     """Take the CPU time of a fit to the training bags of a fold; a width in it means a kernel."""
-    model = kernel_model(unit) if "s" in unit.setting else METHODS[unit.method].model(unit)
+    is_kernel, linear = "s" in unit.setting, METHODS[unit.method]
+    model = kernel_model(unit) if is_kernel else linear.model(unit.setting, unit.seed)
     bags, y, *_ = load_fold(unit)
     # Compiling, or loading what was compiled, is no part of a fit's time.
     clone(model).fit(bags[:FEW_BAGS], y[:FEW_BAGS])

@@ -7,7 +7,7 @@ the paper can be held to what another partition does by itself.
 
 from itertools import product
 
-from unbag.experiments import (
+from unbag_reproduce import (
     BAG_MEASURES,
     METHODS,
     Comparison,

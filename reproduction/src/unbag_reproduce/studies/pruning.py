@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from unbag.experiments import (
+from unbag_reproduce import (
     Figure,
     Plan,
     Results,
@@ -23,9 +23,9 @@ from unbag.experiments import (
     load,
     published,
 )
-from unbag.experiments.e_steps import bag_costs, cheapest_bags, e_step_unit
-from unbag.experiments.notes import OVER_FOLD_MEANS
-from unbag.experiments.timing import (
+from unbag_reproduce.e_steps import bag_costs, cheapest_bags, e_step_unit
+from unbag_reproduce.notes import OVER_FOLD_MEANS
+from unbag_reproduce.timing import (
     INFERENCES,
     SHORTCUT_DATA,
     Curves,

@@ -1,8 +1,8 @@
 """A new sample of the bags in each iteration: Figure 11 of the paper."""
 
-from unbag.experiments import Figure, Plan, Results, Study, Table, levels, published
-from unbag.experiments.notes import OVER_FOLD_MEANS
-from unbag.experiments.timing import (
+from unbag_reproduce import Figure, Plan, Results, Study, Table, levels, published
+from unbag_reproduce.notes import OVER_FOLD_MEANS
+from unbag_reproduce.timing import (
     INFERENCES,
     SHORTCUT_DATA,
     Curves,

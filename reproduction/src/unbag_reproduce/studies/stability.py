@@ -13,7 +13,8 @@ from itertools import product
 
 import numpy as np
 
-from unbag.experiments import (
+from unbag.union import infer
+from unbag_reproduce import (
     Figure,
     Plan,
     Results,
@@ -25,7 +26,6 @@ from unbag.experiments import (
     curve_figure,
     levels,
 )
-from unbag.union import infer
 
 KERNELS = ("fast", "forward", "dense", "adaptive", "chain", "auto")
 WRONG = 1e-6

@@ -10,7 +10,8 @@ from itertools import product
 
 import numpy as np
 
-from unbag.experiments import (
+from unbag.model_selection import inductive_accuracy
+from unbag_reproduce import (
     METHODS,
     NOTHING,
     Figure,
@@ -36,7 +37,6 @@ from unbag.experiments import (
     published_figure,
     spread,
 )
-from unbag.model_selection import inductive_accuracy
 
 PERCENTS = tuple(published()["training-size"]["training_percent"])
 REPEATS = {"quick": 2, "standard": 10, "full": 10}
@@ -93,8 +93,9 @@ def fit_share(unit: Unit) -> dict[str, float]:
     """
     bags, y = load(unit.data, unit.draw)
     train, test = random_split(len(bags), unit.condition["percent"], unit.fold, unit.seed)
+    model = COMPARED[unit.method].model(unit.setting, unit.seed)
     return fit_and_measure(
-        COMPARED[unit.method].model(unit), bags[train], y[train], bags[test], y[test],
+        model, bags[train], y[train], bags[test], y[test],
         lambda model, X, y: {"inductive_accuracy": inductive_accuracy(model, X)},
     )  # fmt: skip
 

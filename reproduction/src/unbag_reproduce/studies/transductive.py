@@ -4,8 +4,8 @@ Every method is fitted to all bags, and labels their instances with the labels o
 settings are chosen by the accuracy reached, or by the Hamming loss on the same bags.
 """
 
-from unbag.experiments import Comparison, some_methods, whole
-from unbag.experiments.accuracy import accuracy_study
+from unbag_reproduce import Comparison, some_methods, whole
+from unbag_reproduce.accuracy import accuracy_study
 
 STUDY = accuracy_study(
     "transductive",

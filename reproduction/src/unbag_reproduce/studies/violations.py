@@ -22,7 +22,9 @@ import numpy as np
 
 from unbag.bags import Bags
 from unbag.estimators import LSBCMM, SIM, MIMLFast
-from unbag.experiments import (
+from unbag.metrics import instance_accuracy
+from unbag.union import ImpossibleBagWarning, IntractableBagWarning
+from unbag_reproduce import (
     METHODS,
     Figure,
     Plan,
@@ -39,8 +41,6 @@ from unbag.experiments import (
     published,
     spread,
 )
-from unbag.metrics import instance_accuracy
-from unbag.union import ImpossibleBagWarning, IntractableBagWarning
 
 KINDS = ("added", "removed")
 PROBABILITIES = levels((0.0, 0.05, 0.1, 0.2, 0.3), quick=(0.0, 0.1, 0.3))
