@@ -22,18 +22,18 @@ REPOSITORY = Path(__file__).parents[1]
 # its own layer where no circle comes of it.
 LAYERS = (
     {"_version", "_messages", "_files", "_random", "_compile", "_threads", "_checks", "_extras",
-     "_scikit_learn", "_warnings", "_notebook"},
+     "_scikit_learn", "_warnings", "_notebook", "_machine"},
     {"bags", "labels"},
     {"io"},
     {"union", "metrics", "datasets"},
-    {"validation", "preprocessing", "model_selection", "fitting", "annotations", "frames"},
+    {"validation", "preprocessing", "fitting", "annotations", "frames"},
     {"costs"},
     {"models"},
     {"pipeline"},
     {"estimators"},
     {"torch"},
-    {"checking", "learning", "tuning", "export", "out_of_core", "dask"},
-    {"report", "experiments", "demo"},
+    {"model_selection", "checking", "learning", "tuning", "export", "out_of_core", "dask"},
+    {"report", "demo"},
     {"cli"},
 )  # fmt: skip
 LAYER_OF = {part: level for level, parts in enumerate(LAYERS) for part in parts}

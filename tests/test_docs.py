@@ -30,12 +30,13 @@ DOCS = Path(__file__).parents[1] / "docs"
 
 PAGES = ["README.md", "docs/faq.md", "docs/guide.md", "docs/tutorial.md", *sorted(
     str(path.relative_to(DOCS.parent)) for path in (DOCS / "howto").glob("*.md")
-)]  # fmt: skip
+), "reproduction/README.md"]  # fmt: skip
 # What pages say that is there: a checkout of the repository.
-THERE = {"docs/howto/compare.md": ["docs/results"]}
+THERE = {"docs/howto/compare.md": [], "reproduction/README.md": ["docs/results"]}
 # What pages need that only an extra of the package brings.
 NEEDED = {f"docs/howto/{page}.md": "torch" for page in ("networks", "digits", "embeddings")}
 NEEDED["docs/howto/clusters.md"] = "distributed"
+NEEDED["reproduction/README.md"] = "unbag_reproduce"
 SNIPPET = re.compile(r'^```(\w+)(?: title="(.+?)")?\n(.*?)^```', re.DOTALL | re.MULTILINE)
 
 

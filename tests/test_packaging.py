@@ -91,7 +91,7 @@ def test_the_citation_is_of_this_version():
 
 
 def test_extras_that_errors_name_exist():
-    named = {re.search(r"unbag\[(\w+)\]", message)[1] for message in MISSING.values()}
+    named = {extra for text in MISSING.values() for extra in re.findall(r"unbag\[(\w+)\]", text)}
     assert named <= PROJECT["optional-dependencies"].keys()
     # torch is too large to be asked of whoever only runs the tests, which can do without it.
     light = ",".join(sorted(named - {"torch"}))
@@ -132,7 +132,7 @@ def test_the_sdist_holds_what_its_tests_need(tmp_path):
         held = {name.partition("/")[2] for name in tar.getnames()}
         folder = tar.getnames()[0].partition("/")[0]
         assert README.split("![")[0] in tar.extractfile(f"{folder}/PKG-INFO").read().decode()
-    folders = ("src", "tests", "docs", "benchmarks", ".ci", ".github")
+    folders = ("src", "tests", "docs", "benchmarks", "reproduction", ".ci", ".github")
     there = {
         path.relative_to(REPOSITORY).as_posix()
         for folder in folders

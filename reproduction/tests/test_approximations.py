@@ -8,12 +8,12 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'unbag[torch]'")
 
 from logit_batches import on, random_batch
-from unbag.torch import (
+from unbag.torch import union_loss
+from unbag_reproduce.approximations import (
     AttentionPooling,
     linear_softmax_loss,
     max_pooling_loss,
     noisy_or_loss,
-    union_loss,
 )
 
 LOSSES = [noisy_or_loss, max_pooling_loss, linear_softmax_loss]

@@ -42,6 +42,9 @@ def test_a_cell_that_differs_fails(run, tmp_path):
         (("cell", "tabel", "letter-frost", "mlr"), 1, "no experiment 'tabel'"),
         (("inductive", "letter-frost"), 2, "'inductive' stands alone; got letter-frost as well"),
         (("none",), 2, "there is no experiment 'none'"),
+        (("datasets", "--quick", "--full"), 2, "choose one of --quick and --full"),
+        (("datasets", "--jobs", "-1"), 2, "--jobs"),
+        (("inductive", "--data", "birds"), 1, "no data set 'birds'"),
     ],
 )
 def test_what_cannot_be_done_is_named(run, words, code, message):
@@ -76,6 +79,9 @@ def test_finished_work_is_done_anew_and_compared(run, tmp_path, monkeypatch):
     code, _, messages = run(*command)
     assert code == 0
     assert "of 2 units of work done anew, 2 gave the same digits" in messages
+    reproduce("datasets", ["letter-frost"], level="quick", out=tmp_path)
+    code, printed, _ = run("reproduce", "all", "--confirm", "1", "-o", tmp_path, "--json")
+    assert (code, list(json.loads(printed))) == (0, ["stability"]), "what does work, and was made"
     monkeypatch.setattr("unbag_reproduce.confirm.do_timed", lambda unit: ({"surprise": 1.0}, 0.0))
     code, _, messages = run(*command)
     assert code == 1

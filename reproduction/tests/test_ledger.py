@@ -1,17 +1,14 @@
-"""Finished work on disk: nothing lost, nothing done twice, nobody in each other's way."""
+"""Ledgers of experiments: they find each other's work, and tell by what sources it was done."""
 
 import gzip
-import json
-import os
-import subprocess
-import sys
 
-import numpy as np
 import pytest
 
+from unbag.model_selection.ledger import COMPRESSED, LINES
 from unbag_reproduce import Ledger, Unit, sources
 from unbag_reproduce.comparison import fold
-from unbag_reproduce.ledger import COMPRESSED, LINES, LedgerInUseError, read_records
+from unbag_reproduce.confirm import note_on_confirmation
+from unbag_reproduce.ledger import read_records
 
 
 def unit(number=3, **others):
@@ -44,11 +41,6 @@ def test_the_order_of_a_setting_does_not_matter():
     assert len({Unit(fold, setting=one), Unit(fold, setting=other)}) == 1
 
 
-def test_keys_tell_settings_apart():
-    keys = {Unit(fold, setting={"alpha": alpha}).key for alpha in (0.1, 0.1 + 1e-16, 1, np.pi)}
-    assert len(keys) == 4
-
-
 def test_the_same_work_gives_the_same_bytes(tmp_path):
     units = [unit(number) for number in range(5)]
     written(tmp_path / "a", *units)
@@ -63,40 +55,6 @@ def test_what_another_experiment_did_is_found(tmp_path):
     assert unit() in Ledger(tmp_path, "inductive")
 
 
-def interrupted(out, *units):
-    """Write results, and be killed: the lines stay as they are."""
-    ledger = Ledger(out, "inductive")
-
-    def work():
-        with ledger.writing():
-            for each in units:
-                ledger.add(each, {"accuracy": 1.0})
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        work()
-    return ledger.folder / LINES
-
-
-def test_a_line_cut_short_by_a_kill_never_happened(tmp_path):
-    path = interrupted(tmp_path, unit(), unit(4))
-    whole = path.read_bytes()
-    for cut in range(len(whole) - 1, len(whole) // 2 + 5, -7):
-        path.write_bytes(whole[:cut])
-        again = Ledger(tmp_path, "inductive")
-        assert unit() in again
-        assert unit(4) not in again
-        interrupted(tmp_path, unit(4))
-        assert path.read_bytes() == whole
-
-
-def test_an_interrupted_run_is_compressed_when_it_has_gone_on(tmp_path):
-    path = interrupted(tmp_path, unit())
-    written(tmp_path, unit(4))
-    assert not path.exists()
-    assert len(read_records(path.parent)) == 2
-
-
 def test_records_say_what_made_them(tmp_path):
     (record,) = read_records(written(tmp_path, unit())).values()
     assert set(record) == {"unit", "result", "sources", "version"}
@@ -105,7 +63,7 @@ def test_records_say_what_made_them(tmp_path):
 
 def test_results_of_other_sources_are_marked_and_can_be_made_anew(tmp_path, monkeypatch):
     written(tmp_path, unit(), unit(4))
-    monkeypatch.setattr("unbag_reproduce.ledger.fingerprint", lambda task: "other")
+    monkeypatch.setattr("unbag_reproduce.sources.fingerprint", lambda task: "other")
     ledger = Ledger(tmp_path, "inductive")
     assert unit() in ledger
     assert ledger.note_on_stale([unit(), unit(4)]).startswith("† 2 of 2 units of work")
@@ -117,6 +75,24 @@ def test_results_of_other_sources_are_marked_and_can_be_made_anew(tmp_path, monk
     ledger = Ledger(tmp_path, "inductive")
     assert ledger[unit()] == {"accuracy": 2.0}
     assert ledger.note_on_stale([unit(), unit(4)]).startswith("† 1 of 2 units of work")
+
+
+def test_the_move_of_the_experiments_made_no_result_stale(tmp_path, monkeypatch):
+    """What the sources just before it made counts as made by those just after it, and only that."""
+    monkeypatch.setattr("unbag_reproduce.sources.fingerprint", lambda task: "before")
+    written(tmp_path, unit())
+    monkeypatch.setattr("unbag_reproduce.sources.fingerprint", lambda task: "after")
+    assert Ledger(tmp_path, "inductive").is_stale(unit())
+    confirmed = {
+        "units": 1, "same_digits": 1, "same_as_printed": 1, "version": "0.1",
+        "sources": {"comparison.fold": "before"},
+    }  # fmt: skip
+    assert "by earlier ones" in note_on_confirmation({"confirmed": confirmed})
+    monkeypatch.setitem(sources.MOVED, "before", "after")
+    assert not Ledger(tmp_path, "inductive").is_stale(unit())
+    assert "by these sources" in note_on_confirmation({"confirmed": confirmed})
+    monkeypatch.setattr("unbag_reproduce.sources.fingerprint", lambda task: "later")
+    assert Ledger(tmp_path, "inductive").is_stale(unit())
 
 
 def test_what_is_said_in_comments_changes_no_fingerprint(tmp_path):
@@ -145,50 +121,3 @@ def test_a_foreign_line_is_named(tmp_path, name, line):
     (tmp_path / "inductive" / name).write_bytes(content)
     with pytest.raises(ValueError, match=rf"{name}, line 1, is no record of finished work"):
         Ledger(tmp_path, "inductive")
-
-
-def test_a_damaged_file_is_named(tmp_path):
-    folder = written(tmp_path, unit())
-    whole = (folder / COMPRESSED).read_bytes()
-    (folder / COMPRESSED).write_bytes(whole[:-9])
-    with pytest.raises(ValueError, match=r"units\.jsonl\.gz cannot be read"):
-        Ledger(tmp_path, "inductive")
-
-
-@pytest.mark.skipif(os.name != "posix", reason="locks")
-def test_two_processes_do_not_write_to_one_ledger(tmp_path):
-    """The second is refused at once; when the first has ended, however it did, it may."""
-    script = (
-        "import sys, time\n"
-        "from unbag_reproduce import Ledger\n"
-        "with Ledger(sys.argv[1], 'inductive').writing():\n"
-        "    print('writing', flush=True)\n"
-        "    time.sleep(60)\n"
-    )
-    first = subprocess.Popen(
-        [sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True
-    )
-    try:
-        assert first.stdout.readline() == "writing\n"
-        refused = pytest.raises(LedgerInUseError, match=r"Another process is writing .*inductive")
-        with refused, Ledger(tmp_path, "inductive").writing():
-            pass
-        written(tmp_path, unit(), study="kernel")
-    finally:
-        first.kill()
-        first.communicate()
-    written(tmp_path, unit())
-
-
-def test_what_was_written_since_reading_counts(tmp_path):
-    early = Ledger(tmp_path, "inductive")
-    written(tmp_path, unit())
-    with early.writing():
-        assert unit() in early
-        early.add(unit(4), {"accuracy": 1.0})
-    assert len(read_records(early.folder)) == 2
-
-
-def test_lines_are_json(tmp_path):
-    lines = interrupted(tmp_path, unit(), unit(4)).read_text().splitlines()
-    assert [json.loads(line)["unit"]["fold"] for line in lines] == [3, 4]

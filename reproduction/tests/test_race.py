@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from unbag.model_selection.statistics import HIGHER_IS_BETTER
 from unbag_reproduce import Comparison, Ledger, Method, Plan, grid, measured
-from unbag_reproduce.comparison import HIGHER_IS_BETTER
 from unbag_reproduce.page import INTRODUCTION
 from unbag_reproduce.race import LAG, folds_to_try
 from unbag_reproduce.reproduce import read_plan

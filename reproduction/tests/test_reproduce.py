@@ -5,13 +5,13 @@ import signal
 import subprocess
 import sys
 import time
-import warnings
 
 import pytest
-from sklearn.exceptions import ConvergenceWarning
 
-from unbag_reproduce import STUDIES, Ledger, Plan, Unit, find_study, reproduce, runner
-from unbag_reproduce.ledger import CPU_SECONDS, LINES, read_records
+from unbag.model_selection import work
+from unbag.model_selection.ledger import CPU_SECONDS, LINES
+from unbag_reproduce import STUDIES, Ledger, Plan, find_study, reproduce
+from unbag_reproduce.ledger import read_records
 
 
 def n_lines(folder):
@@ -51,13 +51,13 @@ def test_an_interrupted_run_goes_on(tmp_path, monkeypatch):
         done.append(unit)
         return do(unit)
 
-    do = runner.do
-    monkeypatch.setattr(runner, "do", interrupted)
+    do = work.do
+    monkeypatch.setattr(work, "do", interrupted)
     halves = tmp_path / "halves"
     with pytest.raises(KeyboardInterrupt):
         reproduce("stability", level="quick", out=halves)
     assert n_lines(halves / "stability") == 3
-    monkeypatch.setattr(runner, "do", lambda unit: done.append(unit) or do(unit))
+    monkeypatch.setattr(work, "do", lambda unit: done.append(unit) or do(unit))
     reproduce("stability", level="quick", out=halves)
     n_units = len(read_records(whole / "stability"))
     assert len(done) == n_units == len(set(done))
@@ -114,27 +114,23 @@ def test_a_data_set_that_is_not_here_is_left_out(tmp_path, monkeypatch, capsys):
         reproduce("datasets", ["voc12"], out=tmp_path / "out")
 
 
+def test_a_run_says_before_it_starts_that_figures_need_matplotlib(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match="Drawing figures needs matplotlib"):
+        reproduce("stability", level="quick", out=tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+
+
 def test_tables_say_so_if_other_sources_made_their_results(tmp_path, monkeypatch):
     quick = {"level": "quick", "out": tmp_path}
     fresh, *_ = reproduce("stability", **quick)
     assert not any("†" in note for note in fresh.notes)
-    monkeypatch.setattr("unbag_reproduce.ledger.fingerprint", lambda task: "other")
+    monkeypatch.setattr("unbag_reproduce.sources.fingerprint", lambda task: "other")
     stale, *_ = reproduce("stability", **quick)
     assert stale.body == fresh.body
     assert "other sources of the package" in stale.notes[-1]
     anew, *_ = reproduce("stability", redo_stale=True, **quick)
     assert anew.to_markdown() == fresh.to_markdown()
-
-
-def test_fits_that_end_at_their_last_iteration_do_not_warn_and_others_do():
-    def warns_of(category):
-        return lambda unit: warnings.warn("worried", category, stacklevel=1) or {"worried": True}
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert runner.do(Unit(warns_of(ConvergenceWarning))) == {"worried": True}
-        with pytest.raises(UserWarning, match="worried"):
-            runner.do(Unit(warns_of(UserWarning)))
 
 
 def test_tables_can_be_made_of_what_is_done_so_far(tmp_path, monkeypatch):
@@ -146,7 +142,7 @@ def test_tables_can_be_made_of_what_is_done_so_far(tmp_path, monkeypatch):
     plan, ledger = Plan(("letter-frost",), "quick"), Ledger(tmp_path, "inductive")
     units = [unit for unit in study.units(plan, ledger) if unit.method == "dummy"]
     with ledger.writing():
-        runner.run(units, ledger)
+        work.run(units, ledger)
     accuracies, *_ = reproduce("inductive", **only)
     assert [each["method"] for each in accuracies.records] == ["dummy"]
     assert "Not finished, and so left out: MLR on letter-frost" in accuracies.notes[-1]

@@ -10,7 +10,6 @@ from unbag_reproduce.statistics import (
     judged,
     outcome,
     p_value_beside_published,
-    paired_p_value,
 )
 
 
@@ -27,18 +26,6 @@ from unbag_reproduce.statistics import (
 )
 def test_holm_by_hand(p_values, corrected):
     np.testing.assert_allclose(holm(p_values), corrected)
-
-
-def test_paired_differences_without_spread_are_no_matter_of_a_test():
-    assert paired_p_value([70.0, 71.0], [70.0, 71.0]) == 1.0
-    assert paired_p_value([71.0, 72.0], [70.0, 71.0]) == 0.0
-
-
-def test_pairs_are_of_the_same_fold_of_the_same_draw():
-    some = np.array([[70.0, 60.0], [74.0, 66.0]])
-    others = some - [[1.0, 2.0], [3.0, 2.0]]
-    # Differences 1, 2, 3, 2: mean 2, deviation sqrt(2/3), so t = 2 / (sqrt(2/3) / 2) = 4.899.
-    assert paired_p_value(some, others) == pytest.approx(0.0163, abs=1e-4)
 
 
 def test_more_draws_are_not_more_folds():

@@ -7,14 +7,11 @@ import signal
 import subprocess
 import sys
 import threading
-import warnings
 
 import pytest
-from unbag.experiments import Ledger, Unit, runner
 
 from toys import ROLES
 from unbag import _files
-from unbag.fitting.solvers import InterruptedFitWarning
 
 PROGRAM = (sys.executable, "-m", "unbag.cli")
 
@@ -188,20 +185,6 @@ def test_output_that_cannot_be_printed_is_an_error():
     assert (done.returncode, done.stderr) == (1, "unbag: error: No space left on device.\n")
 
 
-def interrupted_unit(unit):
-    warnings.warn("half a fit", InterruptedFitWarning, stacklevel=1)
-    return {"accuracy": 0.5}
-
-
-def test_half_a_fit_is_no_result(tmp_path):
-    with pytest.raises(KeyboardInterrupt):
-        runner.do(Unit(interrupted_unit))
-    ledger = Ledger(tmp_path, "inductive")
-    with pytest.raises(KeyboardInterrupt), ledger.writing():
-        runner.run([Unit(interrupted_unit)], ledger)
-    assert not list(ledger.folder.iterdir()), "an empty ledger is left behind"
-
-
 def test_results_for_machines_stand_alone(words, tmp_path):
     done = subprocess.run(
         [*PROGRAM, "compare", words, *ROLES, "--quick", "--jobs", "1", "--methods", "dummy-bags",
@@ -213,20 +196,16 @@ def test_results_for_machines_stand_alone(words, tmp_path):
 
 
 @pytest.mark.parametrize("jobs", ["-7", "-1"])
-@pytest.mark.parametrize("command", ["compare", "reproduce"])
-def test_a_number_of_processes_below_zero(command, jobs, run, words, tmp_path, monkeypatch):
+def test_a_number_of_processes_below_zero(jobs, run, words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    what = [words, *ROLES] if command == "compare" else ["datasets"]
-    code, _, errors = run(command, *what, "--jobs", jobs)
+    code, _, errors = run("compare", words, *ROLES, "--jobs", jobs)
     assert code == 2
     assert "--jobs" in errors
     assert not (tmp_path / "results").exists()
 
 
 @pytest.mark.parametrize("output", ["taken", "taken/below"])
-@pytest.mark.parametrize(
-    "command", [("compare", "words.csv", *ROLES, "--quick"), ("reproduce", "datasets"), ("demo",)]
-)
+@pytest.mark.parametrize("command", [("compare", "words.csv", *ROLES, "--quick"), ("demo",)])
 def test_a_file_where_a_folder_is_needed(command, output, run, words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "taken").write_text("a file")

@@ -70,7 +70,6 @@ def test_results_for_machines(run, words, model, tmp_path, monkeypatch):
         "fetch": ("data", "fetch", "letter-frost"),
         "list": ("data", "list"),
         "describe": ("data", "describe", "letter-frost"),
-        "experiments": ("reproduce", "list"),
         "compare": ("compare", words, *ROLES[:4], *truth, "--carry", "note", *quick,
                     "--methods", "unbag,dummy-bags"),
     }  # fmt: skip
@@ -87,7 +86,6 @@ def test_results_for_machines(run, words, model, tmp_path, monkeypatch):
     assert found["fetch"]["bags"] == 144
     assert found["list"]["letter-frost"] is True
     assert "CC BY 4.0" in found["describe"]["description"]
-    assert "inductive" in found["experiments"]
     accuracies = [
         record["ours"]
         for record in found["compare"]["compare"]

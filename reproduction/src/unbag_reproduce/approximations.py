@@ -6,7 +6,7 @@ refuse.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -286,11 +286,3 @@ def per_class_loss(
     y = batch.targets
     likelihoods = torch.where(y == 1, log_present, torch.where(y == 0, log_absent, 0.0))
     return reduced_loss(likelihoods.sum(1), batch, weight, reduction)
-
-
-#: Losses by name, for comparisons.
-APPROXIMATIONS: dict[str, Callable[..., Tensor]] = {
-    "noisy-or": noisy_or_loss,
-    "max-pooling": max_pooling_loss,
-    "linear-softmax": linear_softmax_loss,
-}

@@ -9,7 +9,7 @@ from joblib import cpu_count
 from unbag.cli.compare import as_records, how_to_continue, show_tables
 from unbag.cli.main import messages
 from unbag.cli.printing import print_table
-from unbag.model_selection.tables import ABOUT
+from unbag.model_selection.ledger import COMPRESSED
 
 from .confirm import confirm
 from .page import write_page
@@ -121,7 +121,8 @@ def confirm_results(name: str, n_units: int, folder: Path | None, seed: int) -> 
     """Do some finished work of an experiment, or of all, anew; fail where results differ."""
     out, found = folder or COMMITTED, {}
     for each in STUDIES if name == "all" else [name]:
-        if name == "all" and not (out / each / ABOUT).exists():
+        # One of them does no work, and others may not have been made.
+        if name == "all" and not (out / each / COMPRESSED).exists():
             continue
         found[each] = confirm(
             each,

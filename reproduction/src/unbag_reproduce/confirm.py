@@ -21,9 +21,9 @@ from unbag.model_selection.ledger import CPU_SECONDS
 from unbag.model_selection.tables import ABOUT
 from unbag.model_selection.work import do_timed
 
+from . import sources
 from .ledger import Ledger
 from .reproduce import COMMITTED, CONFIRMED, ROUNDING, read_plan
-from .sources import fingerprint, is_current
 from .studies import find_study
 from .unit import Unit, Values
 
@@ -84,7 +84,7 @@ class Confirmation:
             "units": len(self.units), "same_digits": len(self.units) - len(changed),
             "same_as_printed": len(self.units) - len(visible),
             CPU_SECONDS: round(self.cpu_seconds, 1), "version": __version__,
-            "sources": {task: fingerprint(task) for task in tasks},
+            "sources": {task: sources.fingerprint(task) for task in tasks},
         }  # fmt: skip
 
 
@@ -189,7 +189,7 @@ def note_on_confirmation(about: Values) -> str:
     found = about.get(CONFIRMED)
     if not found:
         return ""
-    by_these = all(is_current(mark, task) for task, mark in found["sources"].items())
+    by_these = all(sources.is_current(mark, task) for task, mark in found["sources"].items())
     by = "by these sources" if by_these else f"by earlier ones (version {found['version']})"
     n_units, digits, printed = (found[key] for key in ("units", "same_digits", "same_as_printed"))
     if digits == n_units:

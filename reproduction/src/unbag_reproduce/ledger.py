@@ -13,7 +13,7 @@ from pathlib import Path
 from unbag.model_selection import ledger
 from unbag.model_selection.ledger import CPU_SECONDS, ENTRIES
 
-from .sources import fingerprint, is_current
+from . import sources
 from .unit import Unit, Values
 
 #: What every record has: of which sources, as well.
@@ -57,7 +57,7 @@ class Ledger(ledger.Ledger):
         return self.use_stale or not is_stale(record)
 
     def _made_by(self, description: Values) -> Values:
-        return {SOURCES: fingerprint(description["task"]), **super()._made_by(description)}
+        return {SOURCES: sources.fingerprint(description["task"]), **super()._made_by(description)}
 
     def is_stale(self, unit: Unit) -> bool:
         """Return whether other sources than these have done a unit."""
@@ -90,4 +90,4 @@ Results = Ledger | Mapping[Unit, Values]
 
 def is_stale(record: Values) -> bool:
     """Return whether a record was made by other sources than these."""
-    return not is_current(record[SOURCES], record["unit"]["task"])
+    return not sources.is_current(record[SOURCES], record["unit"]["task"])

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
-from unbag_reproduce.runner import do
 
 from oracle import enumerate_bag
+from unbag.model_selection.work import do
 from unbag_reproduce import Plan, Unit, reproduce
 from unbag_reproduce.studies import stability
 from unbag_reproduce.studies.stability import (

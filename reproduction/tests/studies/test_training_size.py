@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
-from unbag_reproduce.runner import do
 
 from toys import make_colours
+from unbag.model_selection.work import do
 from unbag_reproduce import Plan, Unit, reproduce
 from unbag_reproduce.studies import training_size
 from unbag_reproduce.studies.training_size import (

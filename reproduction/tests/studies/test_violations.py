@@ -2,10 +2,10 @@ import warnings
 
 import numpy as np
 import pytest
-from unbag_reproduce.runner import do
 
 from toys import make_colours
 from unbag import ORLogisticRegression
+from unbag.model_selection.work import do
 from unbag_reproduce import Plan, Unit, reproduce
 from unbag_reproduce.studies import violations
 from unbag_reproduce.studies.violations import (
