@@ -174,6 +174,12 @@ def test_files_stay_readable(file):
     assert not {"utils", "helpers", "common"} & set(Path(file).with_suffix("").parts)
 
 
+def test_only_the_command_that_calls_them_knows_of_the_experiments():
+    """They are a package of their own, which need not be installed."""
+    naming = [file for file, text in modules().items() if "unbag_reproduce" in text]
+    assert naming == ["_extras.py", "cli/reproduce.py"]
+
+
 def test_import_loads_nothing_heavy():
     code = (
         "import sys, unbag; unbag.Bags, unbag.LabelSets, unbag.union; "

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from unbag import datasets
-from unbag_reproduce import reproduce
+from unbag_reproduce import datasets, reproduce
 from unbag_reproduce.reproduce import Cell, remake_cells
 
 COMMITTED = Path(__file__).parents[2] / "docs" / "results"

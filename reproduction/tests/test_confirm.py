@@ -72,7 +72,7 @@ def test_other_figures_are_named(made, monkeypatch, shift, words, n_visible):
 
 def test_a_confirmation_by_other_sources_says_so(made, monkeypatch):
     confirm("stability", 2, out=made)
-    monkeypatch.setattr(confirming, "fingerprint", lambda task: "other")
+    monkeypatch.setattr("unbag_reproduce.sources.fingerprint", lambda task: "other")
     assert "by earlier ones (version" in note(made)
 
 

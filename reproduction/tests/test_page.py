@@ -74,7 +74,7 @@ def test_a_page_says_how_far_ledgers_back_it(tmp_path, monkeypatch):
     assert marks() == []
     n_units = len(find_study("stability").units(find_plan(tmp_path), {}))
     with monkeypatch.context() as other:
-        other.setattr("unbag_reproduce.ledger.fingerprint", lambda task: "other")
+        other.setattr("unbag_reproduce.sources.fingerprint", lambda task: "other")
         (mark,) = marks()
         assert mark.startswith(f"† {n_units} of {n_units} units of work were done by other sources")
         assert "drawn at random" not in mark

@@ -19,7 +19,8 @@ import time
 from importlib import import_module
 from pathlib import Path
 
-SOURCES = Path(__file__).resolve().parents[2] / "src"
+REPOSITORY = Path(__file__).resolve().parents[2]
+SOURCES = (REPOSITORY / "src", REPOSITORY / "reproduction" / "src")
 
 # The modules that register recordings; each writes to a file of its own name.
 GROUPS = (
@@ -41,7 +42,7 @@ def same_everywhere(folder: str) -> None:
     for name in ("FORCE_COLOR", "GITHUB_ACTIONS", "PY_COLORS"):
         os.environ.pop(name, None)
     # What is installed may be another version.
-    sys.path.insert(0, str(SOURCES))
+    sys.path[:0] = map(str, SOURCES)
 
 
 def made(recorded, *, strict: bool) -> dict:

@@ -22,12 +22,25 @@ COMPUTING = (
 )  # fmt: skip
 #: And those of the experiments.
 OF_EXPERIMENTS = ("approximations.py", "data.py", "datasets", "networks.py")
-#: When the experiments moved here from `unbag_reproduce`, no line that computes a result changed,
-#: but files and imports have other names since. The fingerprints of the sources just before the
-#: move, and those of the sources just after it, which are the same sources: so a record that has
-#: one of the former is no older than one that has the latter. Names of tasks did not change, since
-#: they are relative to the package of the experiments.
-MOVED: dict[str, str] = {}
+#: The experiments were `unbag.experiments` once. When they moved here, files and imports got other
+#: names, but what they compute stayed the same. So the fingerprints of the sources just before the
+#: move stand for those just after it, by the file of the task: what either made, the other would
+#: make as well. Tasks have the names that they had, relative to the package of the experiments.
+MOVED: dict[str, str] = {
+    "14936e3d46e0": "a5e9f66a21e5",  # comparison
+    "86029f1f63de": "2abeb1261fe4",  # e_steps
+    "4ac65dfd94b1": "fa8dc1ddd001",  # nested
+    "5e8feb750d73": "3b80a87705db",  # rivals
+    "51d63c2f0de8": "cba185e6e81f",  # timing
+    "4339a9e1b504": "6ed7ae76da49",  # studies.complexity
+    "7c483e25e887": "fdbeff92d572",  # studies.convergence
+    "b8d9c55634f7": "6b59ec80b10d",  # studies.distances
+    "ee60929613a7": "49a2ada19085",  # studies.kernel
+    "d14786f715ad": "ebb606424851",  # studies.pruning
+    "9925210ed262": "2dc1f20dadc4",  # studies.stability
+    "56b0f9f06fd6": "d59010bc567f",  # studies.training_size
+    "5020dd9797f5": "3ee3388f0013",  # studies.violations
+}
 
 
 @cache

@@ -3,9 +3,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from unbag import datasets
 from unbag.metrics import hamming_loss
-from unbag_reproduce import BAG_MEASURES, Plan
+from unbag_reproduce import BAG_MEASURES, Plan, datasets
 from unbag_reproduce.recorded import Recorded
 from unbag_reproduce.studies.bag_level import (
     COMPARISON,

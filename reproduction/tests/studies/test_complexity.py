@@ -2,10 +2,9 @@ import numpy as np
 import pytest
 
 from toys import make_colours
-from unbag import datasets
 from unbag.union.adaptive import first_threshold, missing_weights, sort_descending, walk
 from unbag.union.inclusion import bound
-from unbag_reproduce import Plan, Unit, e_steps, published, reproduce
+from unbag_reproduce import Plan, Unit, datasets, e_steps, published, reproduce
 from unbag_reproduce.e_steps import best_time, count_steps, e_step, e_step_unit, step_counts
 from unbag_reproduce.figures import Figure
 from unbag_reproduce.studies import complexity

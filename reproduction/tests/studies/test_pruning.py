@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from toys import make_colours
-from unbag import datasets
 from unbag.fitting import UncertifiedWarning
 from unbag.model_selection.methods import published_model
-from unbag_reproduce import Unit, e_steps, published, reproduce, timing
+from unbag_reproduce import Unit, datasets, e_steps, published, reproduce, timing
 from unbag_reproduce.e_steps import cheapest_bags
 from unbag_reproduce.figures import Figure
 from unbag_reproduce.studies import pruning
