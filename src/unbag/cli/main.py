@@ -351,6 +351,27 @@ def report_error(text: str, error: BaseException) -> None:
     messages.say(f"unbag: error: {text}")
 
 
+def refuse_usage(error: Any) -> int:
+    """Say in one line what is wrong with the words of a command; return the exit code.
+
+    typer would draw a box as wide as the terminal, and a path that is broken in two cannot be
+    copied out of it.
+
+    Parameters
+    ----------
+    error : click ClickException
+        What typer found. Which module defines its class depends on the version of typer.
+    """
+    # A command without arguments has printed its help already, and says nothing more.
+    text = " ".join(line.strip() for line in error.format_message().splitlines())
+    if text:
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context is not None else "unbag"
+        end = "" if text.endswith((".", "?")) else "."
+        messages.say(f"unbag: error: {text}{end} See `{command} --help`.")
+    return error.exit_code
+
+
 def text_of_error(error: Exception) -> str:
     """Return what an error says; those of the operating system without their number.
 
@@ -442,7 +463,14 @@ def main(arguments: list[str] | None = None) -> None:
                 app = command_line()
             except Exception as error:
                 sys.exit(explain(error, "starting"))
-            app([each for each in given if each != "--debug"], prog_name="unbag")
+            words = [each for each in given if each != "--debug"]
+            try:
+                code = app(words, prog_name="unbag", standalone_mode=False)
+            except Exception as error:
+                if not hasattr(error, "format_message"):
+                    raise
+                code = refuse_usage(error)
+            sys.exit(code)
     finally:
         if arguments is not None:
             undo()
