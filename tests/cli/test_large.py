@@ -174,6 +174,7 @@ def test_a_dry_run_tells_the_cost_and_writes_nothing(word_set, words, run, tmp_p
     assert not (tmp_path / "m.unbag").exists()
 
 
+@pytest.mark.slow  # Starts and stops fits in processes of their own.
 def test_a_fit_that_is_stopped_goes_on(word_set, tmp_path):
     """Stopped by a signal in the middle, in a process of its own."""
     output = tmp_path / "m.unbag"

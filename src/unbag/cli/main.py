@@ -470,7 +470,7 @@ def main(arguments: list[str] | None = None) -> None:
                 if not hasattr(error, "format_message"):
                     raise
                 code = refuse_usage(error)
-            sys.exit(code)
+            sys.exit(code or 0)
     finally:
         if arguments is not None:
             undo()
