@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from unbag import _files
+from unbag import _files, _platform
 from unbag._files import atomic_write, check_writable, write_text
 
 OLD, NEW = b"the old file", b"the new file"
@@ -260,7 +260,7 @@ def test_only_files_are_taken_for_stale_parts(path):
 
 def test_a_part_that_was_taken_for_a_stale_one_is_made_anew(path, monkeypatch):
     """Another process may look at it between its making and its lock."""
-    flock, calls = _files.fcntl.flock, []
+    flock, calls = _platform.fcntl.flock, []
 
     def lose_the_first(descriptor, operation):
         calls.append(descriptor)
@@ -269,7 +269,7 @@ def test_a_part_that_was_taken_for_a_stale_one_is_made_anew(path, monkeypatch):
             part.unlink()
         flock(descriptor, operation)
 
-    monkeypatch.setattr(_files.fcntl, "flock", lose_the_first)
+    monkeypatch.setattr(_platform.fcntl, "flock", lose_the_first)
     write_text(path, "new")
     assert len(calls) == 2
     assert os.listdir(path.parent) == [path.name]
