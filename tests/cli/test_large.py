@@ -13,6 +13,7 @@ import pytest
 from pyarrow import csv, parquet
 
 import unbag
+from platforms import posix_only
 from toys import ROLES, word_lines
 
 GIVEN = (*ROLES, "--background", "no", "--max-iter", "30")
@@ -174,6 +175,7 @@ def test_a_dry_run_tells_the_cost_and_writes_nothing(word_set, words, run, tmp_p
     assert not (tmp_path / "m.unbag").exists()
 
 
+@posix_only
 def test_a_fit_that_is_stopped_goes_on(word_set, tmp_path):
     """Stopped by a signal in the middle, in a process of its own."""
     output = tmp_path / "m.unbag"
