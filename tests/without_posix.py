@@ -30,7 +30,7 @@ OTHERS = (
     "typer.rich_utils",
 )  # fmt: skip
 #: What only extras bring.
-EXTRAS = {"torch", "triton"}
+EXTRAS = {"dask", "distributed", "matplotlib", "onnx", "torch", "triton"}
 #: What Python asks, on this system, for the room that is left on a disk.
 NEEDED = {"statvfs"}
 
