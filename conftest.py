@@ -1,6 +1,11 @@
-"""What pytest leaves alone where an extra is not installed, or a GPU's language is not."""
+"""The surroundings of all tests, and what pytest leaves alone where an extra is not installed."""
 
 from importlib.util import find_spec
+
+from surroundings import same_everywhere
+
+# Before any of them is loaded; the examples in the sources and on the pages need it, too.
+same_everywhere()
 
 collect_ignore_glob = []
 if find_spec("distributed") is None:

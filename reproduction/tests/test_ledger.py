@@ -1,14 +1,17 @@
 """Ledgers of experiments: they find each other's work, and tell by what sources it was done."""
 
 import gzip
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 
 from unbag.model_selection.ledger import COMPRESSED, LINES
 from unbag_reproduce import Ledger, Unit, sources
 from unbag_reproduce.comparison import fold
-from unbag_reproduce.confirm import note_on_confirmation
 from unbag_reproduce.ledger import read_records
+
+COMMITTED = Path(__file__).parents[2] / "docs" / "results"
 
 
 def unit(number=3, **others):
@@ -77,22 +80,17 @@ def test_results_of_other_sources_are_marked_and_can_be_made_anew(tmp_path, monk
     assert ledger.note_on_stale([unit(), unit(4)]).startswith("† 1 of 2 units of work")
 
 
-def test_the_move_of_the_experiments_made_no_result_stale(tmp_path, monkeypatch):
-    """What the sources just before it made counts as made by those just after it, and only that."""
-    monkeypatch.setattr("unbag_reproduce.sources.fingerprint", lambda task: "before")
-    written(tmp_path, unit())
-    monkeypatch.setattr("unbag_reproduce.sources.fingerprint", lambda task: "after")
-    assert Ledger(tmp_path, "inductive").is_stale(unit())
-    confirmed = {
-        "units": 1, "same_digits": 1, "same_as_printed": 1, "version": "0.1",
-        "sources": {"comparison.fold": "before"},
-    }  # fmt: skip
-    assert "by earlier ones" in note_on_confirmation({"confirmed": confirmed})
-    monkeypatch.setitem(sources.MOVED, "before", "after")
-    assert not Ledger(tmp_path, "inductive").is_stale(unit())
-    assert "by these sources" in note_on_confirmation({"confirmed": confirmed})
-    monkeypatch.setattr("unbag_reproduce.sources.fingerprint", lambda task: "later")
-    assert Ledger(tmp_path, "inductive").is_stale(unit())
+@pytest.mark.parametrize(
+    "ledger", sorted(COMMITTED.glob("*/units.jsonl.gz")), ids=lambda path: path.parent.name
+)
+def test_committed_results_are_of_tasks_that_there_are(ledger):
+    """A task by another name, as after its file is renamed, would find none of its results."""
+    records = read_records(ledger.parent)
+    assert records
+    for name in {record["unit"]["task"] for record in records.values()}:
+        module, _, function = name.rpartition(".")
+        task = getattr(import_module(f"unbag_reproduce.{module}"), function)
+        assert Unit(task).describe()["task"] == name
 
 
 def test_what_is_said_in_comments_changes_no_fingerprint(tmp_path):

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -97,7 +98,7 @@ def losing_a_signal(monkeypatch):
 
     def lose():
         Finalised()
-        signal.sigtimedwait([], 10)
+        time.sleep(10)
         return []
 
     monkeypatch.setattr("unbag.datasets.names", lose)
@@ -221,3 +222,61 @@ def test_a_folder_that_cannot_be_made(tmp_path, monkeypatch):
     monkeypatch.setattr("pathlib.Path.mkdir", fail_with(PermissionError(13, "Permission denied")))
     with pytest.raises(_files.DataError, match="results cannot be made: Permission denied"):
         _files.make_folder(tmp_path / "results")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("fit", "--nonsense"), "No such option: --nonsense"),
+        (("fti",), "No such command 'fti'. Did you mean 'fit'? See `unbag --help`."),
+        (("fit",), "Missing argument 'table'. See `unbag fit --help`."),
+        (
+            ("fit", "x.csv", "-o", "m", "--model", "tree"),
+            "'tree' is not one of 'linear', 'network'",
+        ),
+        (("data", "convert"), "Missing argument 'source'. See `unbag data convert --help`."),
+        (("--nonsense",), "See `unbag --help`."),
+    ],
+)
+def test_words_that_are_not_understood_are_one_plain_line(words, message, run):
+    code, out, errors = run(*words)
+    assert (code, out) == (2, "")
+    assert errors.startswith("unbag: error: ")
+    assert errors.count("\n") == 1
+    assert message in errors
+
+
+def test_a_command_without_arguments_shows_its_help(run):
+    code, out, errors = run()
+    assert (code, errors) == (2, "")
+    assert "Usage: unbag" in out
+
+
+LONG = "a_folder_whose_name_is_longer_than_the_terminal_is_wide/and_a_file_in_it_with_a_long_name"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("fit", f"{LONG}.csv", "-o", "m.unbag"),
+     ("report", "m.unbag", "t.csv", "-o", "r.html", "--media-root", LONG)],
+)  # fmt: skip
+def test_a_terminal_breaks_no_path_in_two(arguments, tmp_path):
+    pty = pytest.importorskip("pty", reason="there are no terminals to open here")
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "COLUMNS": "60", "TERM": "xterm"}
+    process = subprocess.Popen(
+        [*PROGRAM, *arguments], stdin=theirs, stdout=theirs, stderr=theirs, cwd=tmp_path,
+        env=environment,
+    )  # fmt: skip
+    os.close(theirs)
+    shown = b""
+    try:
+        while part := os.read(ours, 4096):
+            shown += part
+    except OSError:
+        pass  # How Linux says that the other end was closed.
+    finally:
+        os.close(ours)
+    assert process.wait() in (1, 2)
+    assert LONG in shown.decode()
+    assert "does not exist" in shown.decode()

@@ -29,18 +29,17 @@ GROUPS = (
 )  # fmt: skip
 
 
-def same_everywhere(folder: str) -> None:
+def isolate(folder: str) -> None:
     """Let nothing of this machine's settings into the record; before anything else is loaded."""
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
     from platformdirs import user_cache_dir
 
+    from surroundings import same_everywhere
+
+    same_everywhere()
     # Compiled kernels are kept where they always are; data sets are looked for in an empty folder.
     os.environ.setdefault("NUMBA_CACHE_DIR", user_cache_dir("unbag", appauthor=False))
-    os.environ.update(
-        COLUMNS="100", TERMINAL_WIDTH="100", TERM="dumb", NO_COLOR="1", TZ="UTC", LC_ALL="C.UTF-8",
-        MPLBACKEND="agg", UNBAG_DATA=folder, XDG_CACHE_HOME=folder,
-    )  # fmt: skip
-    for name in ("FORCE_COLOR", "GITHUB_ACTIONS", "PY_COLORS"):
-        os.environ.pop(name, None)
+    os.environ.update(UNBAG_DATA=folder, XDG_CACHE_HOME=folder)
     # What is installed may be another version.
     sys.path[:0] = map(str, SOURCES)
 
@@ -125,7 +124,7 @@ def main() -> int:
     if strange:
         parser.error(f"there is no {', '.join(sorted(strange))}; there are {', '.join(GROUPS)}")
     with tempfile.TemporaryDirectory() as folder:
-        same_everywhere(folder)
+        isolate(folder)
         command = {"write": write, "compare": compare}[options.command]
         return command(options.groups or list(GROUPS))
 

@@ -102,7 +102,9 @@ EDITS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("kept", "change", "why"), EDITS, ids=lambda value: str(value)[:40])
+@pytest.mark.parametrize(
+    ("kept", "change", "why"), EDITS, ids=[f"{kept}-{why[:40]}" for kept, _, why in EDITS]
+)
 def test_what_is_no_array_is_checked_too(kept, change, why, path):
     header, arrays = container.read(KEPT / f"format-{container.FORMAT}" / f"{kept}.unbag")
     change(header["model"])

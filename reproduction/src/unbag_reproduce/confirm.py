@@ -189,7 +189,7 @@ def note_on_confirmation(about: Values) -> str:
     found = about.get(CONFIRMED)
     if not found:
         return ""
-    by_these = all(sources.is_current(mark, task) for task, mark in found["sources"].items())
+    by_these = all(sources.fingerprint(task) == mark for task, mark in found["sources"].items())
     by = "by these sources" if by_these else f"by earlier ones (version {found['version']})"
     n_units, digits, printed = (found[key] for key in ("units", "same_digits", "same_as_printed"))
     if digits == n_units:

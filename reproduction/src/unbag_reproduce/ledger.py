@@ -3,6 +3,10 @@
 Each experiment has a ledger in its folder of results, as `unbag.model_selection.ledger` describes
 it. A record has a fingerprint of the sources, too: what other sources made is *stale*. It counts
 until it is made anew.
+
+A record names its task relative to this package, as in ``studies.kernel.fold``. So results that
+were made when the experiments were `unbag.experiments` are found as they are. But if a file of
+tasks is renamed, its results are lost, unless `Unit.describe` still uses the old name.
 """
 
 import os
@@ -90,4 +94,4 @@ Results = Ledger | Mapping[Unit, Values]
 
 def is_stale(record: Values) -> bool:
     """Return whether a record was made by other sources than these."""
-    return not sources.is_current(record[SOURCES], record["unit"]["task"])
+    return record[SOURCES] != sources.fingerprint(record["unit"]["task"])

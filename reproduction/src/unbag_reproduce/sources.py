@@ -22,25 +22,6 @@ COMPUTING = (
 )  # fmt: skip
 #: And those of the experiments.
 OF_EXPERIMENTS = ("approximations.py", "data.py", "datasets", "networks.py")
-#: The experiments were `unbag.experiments` once. When they moved here, files and imports got other
-#: names, but what they compute stayed the same. So the fingerprints of the sources just before the
-#: move stand for those just after it, by the file of the task: what either made, the other would
-#: make as well. Tasks have the names that they had, relative to the package of the experiments.
-MOVED: dict[str, str] = {
-    "14936e3d46e0": "a5e9f66a21e5",  # comparison
-    "86029f1f63de": "2abeb1261fe4",  # e_steps
-    "4ac65dfd94b1": "fa8dc1ddd001",  # nested
-    "5e8feb750d73": "3b80a87705db",  # rivals
-    "51d63c2f0de8": "cba185e6e81f",  # timing
-    "4339a9e1b504": "6ed7ae76da49",  # studies.complexity
-    "7c483e25e887": "fdbeff92d572",  # studies.convergence
-    "b8d9c55634f7": "6b59ec80b10d",  # studies.distances
-    "ee60929613a7": "49a2ada19085",  # studies.kernel
-    "d14786f715ad": "ebb606424851",  # studies.pruning
-    "9925210ed262": "2dc1f20dadc4",  # studies.stability
-    "56b0f9f06fd6": "d59010bc567f",  # studies.training_size
-    "5020dd9797f5": "3ee3388f0013",  # studies.violations
-}
 
 
 @cache
@@ -65,19 +46,6 @@ def fingerprint(task: str) -> str:
             name = file.relative_to(root.parent).as_posix()
             digest.update(f"{name}\n{statements(file)}\n".encode())
     return digest.hexdigest()[:12]
-
-
-def is_current(mark: str, task: str) -> bool:
-    """Return whether a fingerprint is that of the sources as they are.
-
-    Parameters
-    ----------
-    mark : str
-        A fingerprint that was kept with a result.
-    task : str
-        What gave the result.
-    """
-    return MOVED.get(mark, mark) == fingerprint(task)
 
 
 @cache

@@ -21,4 +21,8 @@ def print_table(
         table.add_column(Text(str(column)), justify="right" if place else "left")
     for row in rows:
         table.add_row(*(Text(str(entry)) for entry in row))
-    Console().print(table)
+    console = Console()
+    if not console.is_terminal:
+        # Whoever reads a file or a pipe wants whole names, however wide that gets.
+        console.width = max(console.width, console.measure(table).maximum)
+    console.print(table)

@@ -9,18 +9,14 @@ import gzip
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from unbag._files import atomic_write, make_folder
+from unbag._platform import locked_folder
 from unbag._version import __version__
-
-try:
-    import fcntl
-except ImportError:  # Where there are no such locks, take care not to start a run twice.
-    fcntl = None
 
 #: Plain values by name: the result of a unit of work, a setting, or a record of a table.
 Values = dict[str, Any]
@@ -197,19 +193,13 @@ def compress(folder: Path) -> None:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Lock a folder for this process; the lock ends with it, however it ends."""
-    if fcntl is None:
-        yield
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
+    """Lock a folder for this process, where the system has locks."""
+    with ExitStack() as stack:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            stack.enter_context(locked_folder(folder))
         except BlockingIOError:
             raise LedgerInUseError(
                 f"Another process is writing to the ledger in {folder}: wait for it to end, or "
                 "give another output folder."
             ) from None
         yield
-    finally:
-        os.close(descriptor)
