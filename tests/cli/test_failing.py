@@ -43,9 +43,7 @@ def test_a_fault_of_ours_is_one_kind_line(error, run, monkeypatch):
 
 
 def test_a_module_that_does_not_load_is_one_kind_line(run, monkeypatch):
-    # The package's `main` is the function, which hides the module.
-    module = sys.modules["unbag.cli.main"]
-    monkeypatch.setattr(module, "command_line", fail_with(ImportError("no library")))
+    monkeypatch.setattr("unbag.cli.app.command_line", fail_with(ImportError("no library")))
     code, _, errors = run("data", "list")
     assert code == 3
     assert errors.startswith("unbag: error: starting came upon a fault of unbag itself (ImportErr")

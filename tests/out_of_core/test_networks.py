@@ -15,7 +15,7 @@ from unbag.io.stored import FeatureReader, StoredBags  # noqa: E402
 from unbag.torch import ORNetwork  # noqa: E402
 from unbag.torch.batches import Settings  # noqa: E402
 from unbag.torch.network import MemberNetworks  # noqa: E402
-from unbag.torch.stored import StoredLearningBags  # noqa: E402
+from unbag.torch.stored_learning import StoredLearningBags  # noqa: E402
 from unbag.union import IntractableBagError, UnionProblem  # noqa: E402
 
 

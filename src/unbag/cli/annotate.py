@@ -19,7 +19,7 @@ from unbag.io.annotated import (
 )
 
 from . import options as o
-from .main import messages, open_table, progress, show_plan
+from .app import messages, open_table, progress, show_plan
 from .model_table import load_and_read
 
 

@@ -11,7 +11,7 @@ from unbag.labels import LabelSets
 
 from . import options as o
 from .fit import build
-from .main import messages, open_table, progress
+from .app import messages, open_table, progress
 from .printing import print_table
 
 if TYPE_CHECKING:

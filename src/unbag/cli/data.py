@@ -13,7 +13,7 @@ from unbag.bags import Bags
 from unbag.labels import LabelSets
 
 from . import options as o
-from .main import messages, progress, taken_tool_options
+from .app import messages, progress, taken_tool_options
 from .printing import print_table
 
 app: typer.Typer = typer.Typer(no_args_is_help=True)

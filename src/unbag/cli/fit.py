@@ -22,7 +22,7 @@ from unbag.io import BagTable, DataError, Roles
 from unbag.labels import LabelSets
 
 from . import options as o
-from .main import messages, open_table, progress, show_plan
+from .app import messages, open_table, progress, show_plan
 
 MODEL = "The model"
 

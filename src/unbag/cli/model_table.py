@@ -8,7 +8,7 @@ from unbag.io import BagTable, Roles
 from unbag.io.reading import Paths
 from unbag.labels import LabelSets
 
-from .main import open_table, progress
+from .app import open_table, progress
 
 
 def load_and_read(

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .main import messages
+from .app import messages
 
 ROLES = "Roles of columns"
 
@@ -90,7 +90,7 @@ def _tool(kind, what, *names, **more):
     ]
 
 
-#: The options on files of other tools, as `unbag.cli.main.open_table` takes them.
+#: The options on files of other tools, as `unbag.cli.app.open_table` takes them.
 TOOL_OPTIONS = {
     "from_": _tool(
         str,
@@ -115,7 +115,7 @@ def with_roles(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
     ----------
     *names : str
         Of `ROLE_OPTIONS` and `TOOL_OPTIONS`. The command gets them as keywords, None where an
-        option was not used, for `Roles.from_options` and `unbag.cli.main.open_table`.
+        option was not used, for `Roles.from_options` and `unbag.cli.app.open_table`.
     """
     known = ROLE_OPTIONS | TOOL_OPTIONS
     roles = [

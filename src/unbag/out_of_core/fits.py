@@ -12,7 +12,7 @@ import numpy as np
 
 from unbag._files import DataError, PathLike, check_output
 from unbag.estimators import ORLogisticRegression
-from unbag.estimators.stored import fit_stored
+from unbag.estimators.stored_fit import fit_stored
 from unbag.fitting import Progress, StreamedTraining, Training
 from unbag.io import Roles
 from unbag.io.stored import StoredBags

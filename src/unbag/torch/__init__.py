@@ -12,7 +12,7 @@ from .approximations import (  # noqa: E402
     noisy_or_loss,
 )
 from .counts import BagCounts  # noqa: E402
-from .data import CollatedBags, MIMLDataset, collate_bags  # noqa: E402
+from .loaders import CollatedBags, MIMLDataset, collate_bags  # noqa: E402
 from .estimator import ORNetwork  # noqa: E402
 from .loss import UnionLoss, union_loss  # noqa: E402
 from .posteriors import annotate, posterior  # noqa: E402

@@ -264,8 +264,8 @@ class ORNetwork(LabelSetLearner, NetworkClassifier):
         return self
 
     def _fit_stored(self, bags, labels, **options):
-        """Fit to bags whose features are read; see `unbag.torch.stored`."""
-        from .stored import fit_stored_network
+        """Fit to bags whose features are read; see `unbag.torch.stored_learning`."""
+        from .stored_learning import fit_stored_network
 
         return fit_stored_network(self, bags, labels, **options)
 

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from unbag.bags import Bags, offsets_of
-from unbag.estimators.stored import SAMPLE_BYTES, sampled
+from unbag.estimators.stored_fit import SAMPLE_BYTES, sampled
 from unbag.fitting import BagSource, StreamedTraining
 from unbag.fitting.parts import rows_of
 from unbag.labels import LabelSets
