@@ -38,7 +38,7 @@ def test_a_fault_of_ours_is_one_kind_line(error, run, monkeypatch):
     assert (code, out) == (3, "")
     assert len(errors.splitlines()) == 1
     name = type(error).__name__
-    assert errors.startswith(f"unbag: error: data came upon a fault of unbag itself ({name}: ")
+    assert errors.startswith(f"unbag: error: internal error in data ({name}: ")
     assert "--debug" in errors
 
 
@@ -46,7 +46,7 @@ def test_a_module_that_does_not_load_is_one_kind_line(run, monkeypatch):
     monkeypatch.setattr("unbag.cli.app.command_line", fail_with(ImportError("no library")))
     code, _, errors = run("data", "list")
     assert code == 3
-    assert errors.startswith("unbag: error: starting came upon a fault of unbag itself (ImportErr")
+    assert errors.startswith("unbag: error: internal error in starting (ImportErr")
 
 
 @pytest.mark.parametrize("place", [0, 2])

@@ -24,8 +24,8 @@ from unbag.out_of_core.checkpoints import checkpoint_beside
 from unbag.out_of_core.fits import check_fit, is_network
 from unbag.validation import refuse_unlearnable
 
+from .console import messages, progress
 from .fit import background_facts, describe_noise, facts, summarise
-from .app import messages, progress
 
 # Features that take more than this part of the memory are left on disk: a fit needs room as well.
 SHARE_OF_MEMORY = 0.5

@@ -12,8 +12,8 @@ from .approximations import (  # noqa: E402
     noisy_or_loss,
 )
 from .counts import BagCounts  # noqa: E402
-from .loaders import CollatedBags, MIMLDataset, collate_bags  # noqa: E402
 from .estimator import ORNetwork  # noqa: E402
+from .loaders import CollatedBags, MIMLDataset, collate_bags  # noqa: E402
 from .loss import UnionLoss, union_loss  # noqa: E402
 from .posteriors import annotate, posterior  # noqa: E402
 
