@@ -51,7 +51,6 @@ class _BagTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    @all_or_nothing
     def fit(self, X: Bags | ArrayLike, y: object = None) -> Self:
         """Learn from bags.
 
@@ -64,8 +63,9 @@ class _BagTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         -------
         self
         """
-        self._learn(validate_bags(self, X, reset=True, ensure_all_finite=self._needs_finite))
-        return self
+        with all_or_nothing(self):
+            self._learn(validate_bags(self, X, reset=True, ensure_all_finite=self._needs_finite))
+            return self
 
     def transform(self, X: Bags | ArrayLike) -> Any:
         """Give every instance its new features.

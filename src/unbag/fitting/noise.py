@@ -242,9 +242,9 @@ class NoisyObjective(Objective):
         self.noise: LabelNoise = noise
         self._prior = 1.0
 
-    def bear(self, share: float) -> None:
-        """Take a share of the penalty, and of the prior of the rates."""
-        super().bear(share)
+    def scale_penalty(self, share: float) -> None:
+        """Multiply the penalty, and the weight of the rates' prior, by a share."""
+        super().scale_penalty(share)
         self._prior *= share
 
     @property

@@ -203,7 +203,7 @@ def fit(
         history = [] if reached is None else list(reached.history)
         return KeptProgress(W, watch, history, keep=keep)
 
-    make: Any = partial(StreamedTraining, heard=heard)
+    make: Any = partial(StreamedTraining, on_bags_done=heard)
     with stored.decoded_once(scratch):
         fit_stored(
             model,
