@@ -102,7 +102,7 @@ def assert_refused(path, why, readers=(unbag.load, read_header)):
 def test_directories_and_devices_are_refused(tmp_path, path):
     assert_refused(tmp_path, "it is a directory")
     os.mkfifo(path)
-    assert_refused(path, "it is no regular file")
+    assert_refused(path, "it is not a regular file")
     with pytest.raises(FileNotFoundError):
         unbag.load(tmp_path / "absent.unbag")
 

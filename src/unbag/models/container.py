@@ -65,7 +65,7 @@ BEGINNINGS = {
     b"\xfd7zXZ": "an xz archive",
 }  # fmt: skip
 GIVE_A_MODEL = "Give a file that model.save(path) wrote."
-SAVE_AGAIN = "Save the model again, or get the file afresh."
+SAVE_AGAIN = "Save the model again, or get a new copy of the file."
 
 
 def save(model: Any, path: str | os.PathLike[str], info: dict[str, Any] | None = None) -> None:
@@ -253,7 +253,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.nda
 def _checked_table(path):
     """Return the header, the table of arrays and the metadata of a file, all of the right form."""
     if not stat.S_ISREG(os.stat(path).st_mode):
-        what = "a directory" if os.path.isdir(path) else "no regular file"
+        what = "a directory" if os.path.isdir(path) else "not a regular file"
         raise ModelFileError(f"{path} is not a model file: it is {what}. {GIVE_A_MODEL}")
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
@@ -357,14 +357,15 @@ def _checksum(text, arrays):
 
 def steps_of(model: Any) -> list[tuple[str, Any]]:
     """Return the named steps of a pipeline, or a model as its only one."""
-    return getattr(model, "steps", [("model", model)])
+    return _attributes(model).get("steps", [("model", model)])
 
 
 def first_learnt(model: Any, name: str) -> Any:
     """Return an attribute of the first step that has learnt it; those that pass on have not."""
     for _, part in steps_of(model):
         # A pipeline within a pipeline has what its own steps have learnt.
-        found = first_learnt(part, name) if hasattr(part, "steps") else _attributes(part).get(name)
+        learnt = _attributes(part)
+        found = first_learnt(part, name) if "steps" in learnt else learnt.get(name)
         if found is not None:
             return found
     return None

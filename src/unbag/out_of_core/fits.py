@@ -253,7 +253,7 @@ def fit_network(model: Any, stored: StoredBags, progress: Callable[[Pace], objec
         stored.labels,
         instance_labels=stored.instance_labels,
         watch=None if progress is None else watch,
-        heard=heard,
+        on_bags_done=heard,
     )
 
 
