@@ -55,6 +55,7 @@ class BagPipeline(FrameAnswers, Pipeline):
         """The last step; a model that is no pipeline is its own `model`."""
         return self.steps[-1][1]
 
+    @all_or_nothing
     def fit(self, X: BagsLike, y: object = None, **params: Any) -> Self:
         """Fit the transformers and the model; when one of them fails, all stay as they were.
 
@@ -69,10 +70,9 @@ class BagPipeline(FrameAnswers, Pipeline):
         -------
         self
         """
-        with all_or_nothing(self):
-            if "instance_labels" in params:
-                params[f"{self.steps[-1][0]}__instance_labels"] = params.pop("instance_labels")
-            return super().fit(X, y, **params)
+        if "instance_labels" in params:
+            params[f"{self.steps[-1][0]}__instance_labels"] = params.pop("instance_labels")
+        return super().fit(X, y, **params)
 
     @_where_model_has("predict_instances")
     def predict_instances(self, X: BagsLike, **options: Any) -> np.ndarray:

@@ -51,6 +51,7 @@ class _BagTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
+    @all_or_nothing
     def fit(self, X: Bags | ArrayLike, y: object = None) -> Self:
         """Learn from bags.
 
@@ -63,9 +64,8 @@ class _BagTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         -------
         self
         """
-        with all_or_nothing(self):
-            self._learn(validate_bags(self, X, reset=True, ensure_all_finite=self._needs_finite))
-            return self
+        self._learn(validate_bags(self, X, reset=True, ensure_all_finite=self._needs_finite))
+        return self
 
     def transform(self, X: Bags | ArrayLike) -> Any:
         """Give every instance its new features.

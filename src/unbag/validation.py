@@ -6,10 +6,11 @@ estimators share all of it.
 """
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +25,7 @@ from unbag.io.bag_table import BagTable
 from unbag.io.roles import parse_cell
 from unbag.labels import DELIMITER, LabelSets, LabelSetsLike
 
+Method = TypeVar("Method", bound=Callable[..., Any])
 # How names of whitened features begin.
 WHITENED = "whitened_rbf_"
 
@@ -174,7 +176,7 @@ def in_bag_order(values: Any, X: BagsLike, name: str) -> Any:
         if counts_rows:
             warn_caller(
                 f"The index of {name} just counts, and these numbers are ids of the bags in "
-                f"another order: {name} was aligned with the bags by id. Pass "
+                f"another order: {name} was aligned with the bags by id. Give "
                 f"{name}.to_numpy() if it is in the order of the bags already.",
                 AmbiguousInputWarning,
             )
@@ -394,13 +396,12 @@ def check_scaling(bags: Bags, scaling: str | None) -> None:
 
 
 @contextmanager
-def all_or_nothing(estimator: Any) -> Iterator[None]:
-    """Restore the attributes of an estimator if an error ends the block that fits it.
+def unchanged_on_error(estimator: Any) -> Iterator[None]:
+    """Restore the attributes of an estimator when learning fails.
 
-    A model half of whose attributes are new would go on answering. The attributes of the steps of
-    a pipeline are restored too, since it fits them one after the other.
+    A model half of whose attributes are new would go on answering. Those of the steps of a
+    pipeline are restored too, since it fits them one after the other.
     """
-    # Not by getattr, which an estimator answers by itself where it lacks the attribute.
     steps = [step for _, step in vars(estimator).get("steps", ()) if hasattr(step, "__dict__")]
     before = [(part, dict(vars(part))) for part in (estimator, *steps)]
     try:
@@ -410,6 +411,17 @@ def all_or_nothing(estimator: Any) -> Iterator[None]:
             vars(part).clear()
             vars(part).update(attributes)
         raise
+
+
+def all_or_nothing(method: Method) -> Method:
+    """Make a method that learns leave its estimator as it was when it fails."""
+
+    @wraps(method)
+    def learn(self: Any, *arguments: Any, **options: Any) -> Any:
+        with unchanged_on_error(self):
+            return method(self, *arguments, **options)
+
+    return cast(Method, learn)
 
 
 def refuse_unlearnable(data: BagTable, known: np.ndarray | None = None) -> None:

@@ -24,6 +24,7 @@ class _BagFrequencies(BagClassifier):
         self.random_state = random_state
         self.classes = classes
 
+    @all_or_nothing
     def fit(self, X: BagsLike, y: LabelSetsLike, sample_weight: ArrayLike | None = None) -> Self:
         """Count the bags of each class.
 
@@ -40,13 +41,12 @@ class _BagFrequencies(BagClassifier):
         -------
         self
         """
-        with all_or_nothing(self):
-            bags, labels = self._read_training(X, y)
-            given = bag_weights(sample_weight, bags, X)
-            weight = np.ones(len(bags)) if given is None else given
-            known = weight @ ~labels.optional
-            self.frequency_: np.ndarray = weight @ labels.required / np.where(known > 0, known, 1.0)
-            return self
+        bags, labels = self._read_training(X, y)
+        given = bag_weights(sample_weight, bags, X)
+        weight = np.ones(len(bags)) if given is None else given
+        known = weight @ ~labels.optional
+        self.frequency_: np.ndarray = weight @ labels.required / np.where(known > 0, known, 1.0)
+        return self
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -51,6 +51,7 @@ from unbag.validation import (
     check_numbers,
     check_positive_integers,
     check_scaling,
+    unchanged_on_error,
 )
 
 from .contract import BagsLike, LabelSetsLike, RandomState, as_classes, is_one_label_each
@@ -255,26 +256,30 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
         -------
         self
         """
-        with all_or_nothing(self):
-            self._check_parameters()
-            start = None
-            if self.warm_start and hasattr(self, "coef_"):
-                start = self.coef_, self.intercept_, self.classes_
-            bags, labels = self._read_training(X, y)
-            check_scaling(bags, self.scaling)
-            pinned = self._read_instance_labels(instance_labels, bags, labels)
-            weight = bag_weights(sample_weight, bags, X)
-            with self._decided_background(bags, labels, pinned, weight, start):
-                problem, used = self._possible_label_sets(bags, labels, pinned)
-                used = cheapest_bags(problem, used, self.prune)
-                rates = None if start is None else self._rates()
-                with self._training(bags, problem, used, weight, rates=rates) as training:
-                    W = np.zeros(training.shape)
-                    if start is not None:
-                        W = self._warm_weights(training, *start)
-                    self._climb(training, Progress(W, self._watch))
-            return self
+        with unchanged_on_error(self):
+            self._fit(X, y, instance_labels, sample_weight)
+        return self
 
+    def _fit(self, X, y, instance_labels, sample_weight):
+        self._check_parameters()
+        start = None
+        if self.warm_start and hasattr(self, "coef_"):
+            start = self.coef_, self.intercept_, self.classes_
+        bags, labels = self._read_training(X, y)
+        check_scaling(bags, self.scaling)
+        pinned = self._read_instance_labels(instance_labels, bags, labels)
+        weight = bag_weights(sample_weight, bags, X)
+        with self._decided_background(bags, labels, pinned, weight, start):
+            problem, used = self._possible_label_sets(bags, labels, pinned)
+            used = cheapest_bags(problem, used, self.prune)
+            rates = None if start is None else self._rates()
+            with self._training(bags, problem, used, weight, rates=rates) as training:
+                W = np.zeros(training.shape)
+                if start is not None:
+                    W = self._warm_weights(training, *start)
+                self._climb(training, Progress(W, self._watch))
+
+    @all_or_nothing
     def partial_fit(
         self,
         X: BagsLike,
@@ -303,30 +308,27 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
         first batch (or the last call of `fit`), so that should be a fair sample; it also decides
         on ``background="auto"``. `solver`, `max_iter`, `prune` and `tol` have no say in the steps.
         """
-        with all_or_nothing(self):
-            self._check_parameters()
-            stream = self._stream
-            bags = self._read_bags(X, reset=stream is None)
-            # One batch of label sets tells that all are, even where each bag before had one label.
-            one_label_each = is_one_label_each(as_labels(y, X))
-            self.single_label_ = one_label_each and (stream is None or self.single_label_)
-            if stream is None:
-                self._read_classes(self.classes if classes is None else classes)
-            elif classes is not None and not np.array_equal(
-                np.sort(classes), np.sort(self.classes_)
-            ):
-                raise ValueError(
-                    f"`classes={classes}` is not the same as on last call to partial_fit, was: "
-                    f"{self.classes_}."
-                )
-            labels = self._read_labels(y, X)
-            pinned = self._read_instance_labels(instance_labels, bags, labels)
-            weight = bag_weights(sample_weight, bags, X)
-            if stream is None:
-                check_scaling(bags, self.scaling)
-                with self._decided_background(bags, labels, pinned, weight):
-                    return self._take_batch(bags, labels, pinned, weight)
-            return self._take_batch(bags, labels, pinned, weight)
+        self._check_parameters()
+        stream = self._stream
+        bags = self._read_bags(X, reset=stream is None)
+        # One batch of label sets tells that all are, even where each bag before had one label.
+        one_label_each = is_one_label_each(as_labels(y, X))
+        self.single_label_ = one_label_each and (stream is None or self.single_label_)
+        if stream is None:
+            self._read_classes(self.classes if classes is None else classes)
+        elif classes is not None and not np.array_equal(np.sort(classes), np.sort(self.classes_)):
+            raise ValueError(
+                f"`classes={classes}` is not the same as on last call to partial_fit, was: "
+                f"{self.classes_}."
+            )
+        labels = self._read_labels(y, X)
+        pinned = self._read_instance_labels(instance_labels, bags, labels)
+        weight = bag_weights(sample_weight, bags, X)
+        if stream is None:
+            check_scaling(bags, self.scaling)
+            with self._decided_background(bags, labels, pinned, weight):
+                return self._take_batch(bags, labels, pinned, weight)
+        return self._take_batch(bags, labels, pinned, weight)
 
     def _read_classes(self, classes):
         if classes is None:

@@ -32,6 +32,7 @@ def begin_anew(
     return Progress(W, watch)
 
 
+@all_or_nothing
 def fit_stored(
     model: ORLogisticRegression,
     bags: BagSource,
@@ -72,35 +73,34 @@ def fit_stored(
     -----
     ``background="auto"`` is decided by a sample of the bags, as large as `SAMPLE_BYTES`.
     """
-    with all_or_nothing(model):
-        model._check_parameters()
-        start = rates = None
-        if model.warm_start and hasattr(model, "coef_"):
-            start, rates = (model.coef_, model.intercept_, model.classes_), model._rates()
-        check_columns(model, bags, reset=True)
-        labels = model._read_labels(labels, bags, reset=True)
-        if reached is not None and scale is not None:
-            start = *scale.coefficients(reached.weights), model.classes_
-            given = reached.rates
-            rates = None if given is None else {"missed": given.missed[0], "false": given.false[0]}
-        pinned = model._read_instance_labels(instance_labels, bags, labels)
-        known: Any = bags
-        weight = bag_weights(sample_weight, known, known)
-        sample: Any = (None, None, None, None)
-        if model.background == "auto" and start is None:
-            sample = sampled(bags, labels, pinned, weight)
-            check_scaling(sample[0], model.scaling)
-        with model._decided_background(*sample, start=start):
-            problem, used = model._possible_label_sets(bags, labels, pinned)
-            used = cheapest_bags(problem, used, model.prune)
-            with model._training(bags, problem, used, weight, scale, rates, make) as training:
-                W = np.zeros(training.shape)
-                if reached is not None:
-                    W = reached.weights
-                elif start is not None:
-                    W = model._warm_weights(training, *start)
-                model._climb(training, begin(training, W, model._watch))
-        return model
+    model._check_parameters()
+    start = rates = None
+    if model.warm_start and hasattr(model, "coef_"):
+        start, rates = (model.coef_, model.intercept_, model.classes_), model._rates()
+    check_columns(model, bags, reset=True)
+    labels = model._read_labels(labels, bags, reset=True)
+    if reached is not None and scale is not None:
+        start = *scale.coefficients(reached.weights), model.classes_
+        given = reached.rates
+        rates = None if given is None else {"missed": given.missed[0], "false": given.false[0]}
+    pinned = model._read_instance_labels(instance_labels, bags, labels)
+    known: Any = bags
+    weight = bag_weights(sample_weight, known, known)
+    sample: Any = (None, None, None, None)
+    if model.background == "auto" and start is None:
+        sample = sampled(bags, labels, pinned, weight)
+        check_scaling(sample[0], model.scaling)
+    with model._decided_background(*sample, start=start):
+        problem, used = model._possible_label_sets(bags, labels, pinned)
+        used = cheapest_bags(problem, used, model.prune)
+        with model._training(bags, problem, used, weight, scale, rates, make) as training:
+            W = np.zeros(training.shape)
+            if reached is not None:
+                W = reached.weights
+            elif start is not None:
+                W = model._warm_weights(training, *start)
+            model._climb(training, begin(training, W, model._watch))
+    return model
 
 
 def sampled(

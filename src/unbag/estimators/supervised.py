@@ -87,6 +87,7 @@ class SupervisedLogisticRegression(LinearUnionClassifier):
         self.threshold: Threshold = threshold
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(
         self,
         X: BagsLike,
@@ -112,33 +113,32 @@ class SupervisedLogisticRegression(LinearUnionClassifier):
         -------
         self
         """
-        with all_or_nothing(self):
-            check_choices(self, solver=("lbfgs", "em"))
-            self._check_threshold()
-            bags, labels = self._read_training(X, y)
-            weight = bag_weights(sample_weight, bags, X)
-            columns = self._instance_columns(instance_labels, bags, labels)
-            known = np.flatnonzero(columns >= 0)
-            if not len(known):
-                raise ValueError("No instance has a label: there is nothing to learn from.")
-            classifier = ORLogisticRegression(
-                self.alpha,
-                solver=self.solver,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                scaling=self.scaling,
-            )
-            one_hot = columns[known, None] == np.arange(len(self.classes_))
-            classifier.fit(
-                Bags(bags.X[known], np.arange(len(known) + 1)),
-                one_hot.astype(np.int8),
-                sample_weight=None if weight is None else np.repeat(weight, bags.sizes)[known],
-            )
-            self.coef_: np.ndarray = classifier.coef_
-            self.intercept_: np.ndarray = classifier.intercept_
-            self.n_iter_: int = classifier.n_iter_
-            self.log_likelihood_: float = classifier.log_likelihood_
-            return self
+        check_choices(self, solver=("lbfgs", "em"))
+        self._check_threshold()
+        bags, labels = self._read_training(X, y)
+        weight = bag_weights(sample_weight, bags, X)
+        columns = self._instance_columns(instance_labels, bags, labels)
+        known = np.flatnonzero(columns >= 0)
+        if not len(known):
+            raise ValueError("No instance has a label: there is nothing to learn from.")
+        classifier = ORLogisticRegression(
+            self.alpha,
+            solver=self.solver,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            scaling=self.scaling,
+        )
+        one_hot = columns[known, None] == np.arange(len(self.classes_))
+        classifier.fit(
+            Bags(bags.X[known], np.arange(len(known) + 1)),
+            one_hot.astype(np.int8),
+            sample_weight=None if weight is None else np.repeat(weight, bags.sizes)[known],
+        )
+        self.coef_: np.ndarray = classifier.coef_
+        self.intercept_: np.ndarray = classifier.intercept_
+        self.n_iter_: int = classifier.n_iter_
+        self.log_likelihood_: float = classifier.log_likelihood_
+        return self
 
     def _instance_columns(self, instance_labels, bags, labels) -> Any:
         """Return the column of each instance's label, -1 where it is not known."""

@@ -230,6 +230,7 @@ class ORNetwork(LabelSetLearner):
     # Learning needs gradients, also where a caller has turned them off.
     @torch.inference_mode(False)
     @torch.enable_grad()
+    @all_or_nothing
     def fit(
         self,
         X: BagsLike,
@@ -254,35 +255,34 @@ class ORNetwork(LabelSetLearner):
         -------
         self
         """
-        with all_or_nothing(self):
-            check_parameters(self)
-            start = self._start()
-            last = getattr(self, "n_features_in_", None)
-            bags, labels = self._read_training(X, y)
-            self._check_same_features(start, last)
-            check_scaling(bags, self.scaling)
-            pinned = self._read_instance_labels(instance_labels, bags, labels)
-            weight = bag_weights(sample_weight, bags, X)
-            self._decide_background(bags, labels, pinned, weight, start)
-            problem, used = self._possible_label_sets(bags, labels, pinned)
-            if not used.any():
-                raise ValueError("No bag is left to fit to: all were dropped.")
-            if start is None:
-                scale = Training(bags, problem, used, weight, scaling=self.scaling).scale
-                self._learn_inputs(scale, lambda: bags.X)
-            learning = LearningBags(
-                torch.from_numpy(self._inputs(bags.X, np.float32)).to(self._device()),
-                bags.offsets,
-                problem.y[:, : len(self.classes_)],
-                self.has_background_,
-                problem.instance_labels,
-                weight,
-                bags.ids,
-            ).chosen(np.flatnonzero(used))
-            noise = self._noise_of_fit(problem, None if start is None else self._rates())
-            self._learn(learning, start, noise)
-            self._look_back(problem, used, weight, bags)
-            return self
+        check_parameters(self)
+        start = self._start()
+        last = getattr(self, "n_features_in_", None)
+        bags, labels = self._read_training(X, y)
+        self._check_same_features(start, last)
+        check_scaling(bags, self.scaling)
+        pinned = self._read_instance_labels(instance_labels, bags, labels)
+        weight = bag_weights(sample_weight, bags, X)
+        self._decide_background(bags, labels, pinned, weight, start)
+        problem, used = self._possible_label_sets(bags, labels, pinned)
+        if not used.any():
+            raise ValueError("No bag is left to fit to: all were dropped.")
+        if start is None:
+            scale = Training(bags, problem, used, weight, scaling=self.scaling).scale
+            self._learn_inputs(scale, lambda: bags.X)
+        learning = LearningBags(
+            torch.from_numpy(self._inputs(bags.X, np.float32)).to(self._device()),
+            bags.offsets,
+            problem.y[:, : len(self.classes_)],
+            self.has_background_,
+            problem.instance_labels,
+            weight,
+            bags.ids,
+        ).chosen(np.flatnonzero(used))
+        noise = self._noise_of_fit(problem, None if start is None else self._rates())
+        self._learn(learning, start, noise)
+        self._look_back(problem, used, weight, bags)
+        return self
 
     def _fit_stored(self, bags, labels, **options):
         """Fit to bags whose features are read; see `unbag.torch.stored_learning`."""

@@ -195,6 +195,7 @@ def joined(parts: list[LearningBags]) -> LearningBags:
 
 @torch.inference_mode(False)
 @torch.enable_grad()
+@all_or_nothing
 def fit_stored_network(
     model: Any,
     bags: BagSource,
@@ -231,48 +232,47 @@ def fit_stored_network(
     Where one batch holds all bags, the model is that of a fit in memory. ``background="auto"`` and
     the quantiles of an `encoding` are learnt from a sample of the bags.
     """
-    with all_or_nothing(model):
-        check_parameters(model)
-        if model.distill:
-            raise ValueError(
-                f"distill={model.distill} needs the networks' answers for all instances at once, "
-                "which are not kept out of core: use distill=0, or fit to bags in memory."
-            )
-        start, last = model._start(), getattr(model, "n_features_in_", None)
-        check_columns(model, bags, reset=True)
-        model._check_same_features(start, last)
-        labels = model._read_labels(labels, bags, reset=True)
-        pinned = model._read_instance_labels(instance_labels, bags, labels)
-        known: Any = bags
-        weight = bag_weights(sample_weight, known, known)
-        sample: Any = (None, None, None, None)
-        if model.background == "auto" and start is None:
-            sample = sampled(bags, labels, pinned, weight)
-            check_scaling(sample[0], model.scaling)
-        model._decide_background(*sample, start)
-        problem, used = model._possible_label_sets(bags, labels, pinned)
-        if not used.any():
-            raise ValueError("No bag is left to fit to: all were dropped.")
-        if start is None:
-            scale = StreamedTraining(bags, problem, used, weight, scaling=model.scaling).scale
-            model._learn_inputs(scale, lambda: bags.sample(SAMPLE_BYTES)[0].X)
-        learning = StoredLearningBags(
-            bags,
-            problem,
-            np.flatnonzero(used),
-            weight,
-            model.has_background_,
-            lambda X: model._inputs(X, np.float32),
-            model._device(),
-            on_bags_done,
+    check_parameters(model)
+    if model.distill:
+        raise ValueError(
+            f"distill={model.distill} needs the networks' answers for all instances at once, "
+            "which are not kept out of core: use distill=0, or fit to bags in memory."
         )
-        noise = model._noise_of_fit(problem, None if start is None else model._rates())
-        try:
-            model._learn(learning, start, noise, watch)
-            model.log_likelihood_ = log_likelihood_of_blocks(model, learning)
-        except IntractableBagError as error:
-            raise error.with_ids(bags.ids) from None
-        return model
+    start, last = model._start(), getattr(model, "n_features_in_", None)
+    check_columns(model, bags, reset=True)
+    model._check_same_features(start, last)
+    labels = model._read_labels(labels, bags, reset=True)
+    pinned = model._read_instance_labels(instance_labels, bags, labels)
+    known: Any = bags
+    weight = bag_weights(sample_weight, known, known)
+    sample: Any = (None, None, None, None)
+    if model.background == "auto" and start is None:
+        sample = sampled(bags, labels, pinned, weight)
+        check_scaling(sample[0], model.scaling)
+    model._decide_background(*sample, start)
+    problem, used = model._possible_label_sets(bags, labels, pinned)
+    if not used.any():
+        raise ValueError("No bag is left to fit to: all were dropped.")
+    if start is None:
+        scale = StreamedTraining(bags, problem, used, weight, scaling=model.scaling).scale
+        model._learn_inputs(scale, lambda: bags.sample(SAMPLE_BYTES)[0].X)
+    learning = StoredLearningBags(
+        bags,
+        problem,
+        np.flatnonzero(used),
+        weight,
+        model.has_background_,
+        lambda X: model._inputs(X, np.float32),
+        model._device(),
+        on_bags_done,
+    )
+    noise = model._noise_of_fit(problem, None if start is None else model._rates())
+    try:
+        model._learn(learning, start, noise, watch)
+        model.log_likelihood_ = log_likelihood_of_blocks(model, learning)
+    except IntractableBagError as error:
+        raise error.with_ids(bags.ids) from None
+    return model
 
 
 def log_likelihood_of_blocks(model: Any, bags: StoredLearningBags) -> float:

@@ -121,6 +121,7 @@ class LSBCMM(ProbabilisticClassifier):
         self.threshold: Threshold = threshold
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X: BagsLike, y: LabelSetsLike, instance_labels: ArrayLike | None = None) -> Self:
         """Fit the model to bags and their label sets.
 
@@ -140,46 +141,45 @@ class LSBCMM(ProbabilisticClassifier):
         -------
         self
         """
-        with all_or_nothing(self):
-            check_numbers(
-                self,
-                variance=(SMALLEST, np.inf),
-                concentration=(SMALLEST, np.inf),
-                tol=(0, np.inf),
+        check_numbers(
+            self,
+            variance=(SMALLEST, np.inf),
+            concentration=(SMALLEST, np.inf),
+            tol=(0, np.inf),
+        )
+        check_positive_integers(
+            self, "max_iter", *([] if self.n_components is None else ["n_components"])
+        )
+        self._check_threshold()
+        bags, labels = self._read_training(X, y)
+        pinned = self._read_instance_labels(instance_labels, bags, labels)
+        candidates = UnionProblem(bags.offsets, labels.indicator, pinned).allowed_labels()
+        used = candidates.any(axis=1)
+        if not used.any():
+            raise ValueError("No instance has a label to learn: all label sets are empty.")
+        candidates = candidates[used]
+        X = np.asarray(bags.X, dtype=np.float64)[used]
+        self.scaler_: Any = fitted_scaler(self, X)
+        n_default = COMPONENTS_PER_CLASS * int(candidates.any(axis=0).sum())
+        with one_blas_thread():
+            mixture = fit_mixture(
+                self.scaler_.transform(X),
+                candidates,
+                n_components=n_default if self.n_components is None else self.n_components,
+                variance=self.variance,
+                concentration=self.concentration,
+                max_iter=self.max_iter,
+                tol=self.tol,
             )
-            check_positive_integers(
-                self, "max_iter", *([] if self.n_components is None else ["n_components"])
-            )
-            self._check_threshold()
-            bags, labels = self._read_training(X, y)
-            pinned = self._read_instance_labels(instance_labels, bags, labels)
-            candidates = UnionProblem(bags.offsets, labels.indicator, pinned).allowed_labels()
-            used = candidates.any(axis=1)
-            if not used.any():
-                raise ValueError("No instance has a label to learn: all label sets are empty.")
-            candidates = candidates[used]
-            X = np.asarray(bags.X, dtype=np.float64)[used]
-            self.scaler_: Any = fitted_scaler(self, X)
-            n_default = COMPONENTS_PER_CLASS * int(candidates.any(axis=0).sum())
-            with one_blas_thread():
-                mixture = fit_mixture(
-                    self.scaler_.transform(X),
-                    candidates,
-                    n_components=n_default if self.n_components is None else self.n_components,
-                    variance=self.variance,
-                    concentration=self.concentration,
-                    max_iter=self.max_iter,
-                    tol=self.tol,
-                )
-            self.stick_coef_: np.ndarray = mixture.coef
-            self.stick_intercept_: np.ndarray = mixture.intercept
-            dirichlet = mixture.dirichlet
-            self.component_proba_: np.ndarray = dirichlet / dirichlet.sum(axis=1, keepdims=True)
-            self.history_: np.ndarray = mixture.history
-            self.lower_bound_: float = float(mixture.history[-1])
-            self.n_iter_: int = len(mixture.history)
-            self.converged_: bool = mixture.converged
-            return self
+        self.stick_coef_: np.ndarray = mixture.coef
+        self.stick_intercept_: np.ndarray = mixture.intercept
+        dirichlet = mixture.dirichlet
+        self.component_proba_: np.ndarray = dirichlet / dirichlet.sum(axis=1, keepdims=True)
+        self.history_: np.ndarray = mixture.history
+        self.lower_bound_: float = float(mixture.history[-1])
+        self.n_iter_: int = len(mixture.history)
+        self.converged_: bool = mixture.converged
+        return self
 
     def _instance_log_proba(self, X):
         if not len(X):

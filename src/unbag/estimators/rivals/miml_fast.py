@@ -121,6 +121,7 @@ class MIMLFast(InstanceClassifier):
         self.classes = classes
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X: BagsLike, y: LabelSetsLike) -> Self:
         """Fit the model to bags and their label sets.
 
@@ -136,46 +137,43 @@ class MIMLFast(InstanceClassifier):
         -------
         self
         """
-        with all_or_nothing(self):
-            check_positive_integers(self, "n_dimensions", "n_concepts", "n_epochs", "average_every")
-            numbers = ("norm_bound", "learning_rate", "decay", "divisor")
-            check_numbers(self, **dict.fromkeys(numbers, (0, np.inf)))
-            for name in ("norm_bound", "divisor"):
-                if getattr(self, name) == 0:
-                    raise ValueError(f"{name} must be above 0.")
-            bags, labels = self._read_training(X, y)
-            if len(self.classes_) == 0:
-                raise ValueError("There is nothing to rank: y has no class at all.")
-            features = bags.X.astype(np.float64, copy=False)
-            self.scaler_: Any = fitted_scaler(self, features)
-            scaled = np.ascontiguousarray(self.scaler_.transform(features) / self.divisor)
-            rivals = with_dummy(labels.forbidden)
-            contest = Contest(
-                scaled, bags.offsets, np.ascontiguousarray(np.nonzero(rivals)[1]),
-                np.append(0, rivals.sum(axis=1).cumsum()),
-            )  # fmt: skip
-            pair_bags, pair_labels = np.nonzero(
-                with_dummy(labels.required) & (bags.sizes > 0)[:, None]
-            )
-            rng = np.random.default_rng(
-                check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-            )
-            start = random_ranker(
-                bags.n_features, rivals.shape[1], self.n_concepts, self.n_dimensions,
-                self.norm_bound, rng,
-            )  # fmt: skip
-            schedule = Schedule(
-                float(self.norm_bound), float(self.learning_rate), float(self.decay),
-                int(self.average_every),
-            )  # fmt: skip
-            average, n_updates = train(
-                contest, pair_bags, pair_labels, start, schedule, self.n_epochs, rng
-            )
-            self.n_updates_: np.ndarray = n_updates
-            self.projection_: np.ndarray = average.columns.T / self.divisor
-            self.concepts_: np.ndarray = average.concepts[:-1]
-            self.dummy_concepts_: np.ndarray = average.concepts[-1]
-            return self
+        check_positive_integers(self, "n_dimensions", "n_concepts", "n_epochs", "average_every")
+        numbers = ("norm_bound", "learning_rate", "decay", "divisor")
+        check_numbers(self, **dict.fromkeys(numbers, (0, np.inf)))
+        for name in ("norm_bound", "divisor"):
+            if getattr(self, name) == 0:
+                raise ValueError(f"{name} must be above 0.")
+        bags, labels = self._read_training(X, y)
+        if len(self.classes_) == 0:
+            raise ValueError("There is nothing to rank: y has no class at all.")
+        features = bags.X.astype(np.float64, copy=False)
+        self.scaler_: Any = fitted_scaler(self, features)
+        scaled = np.ascontiguousarray(self.scaler_.transform(features) / self.divisor)
+        rivals = with_dummy(labels.forbidden)
+        contest = Contest(
+            scaled, bags.offsets, np.ascontiguousarray(np.nonzero(rivals)[1]),
+            np.append(0, rivals.sum(axis=1).cumsum()),
+        )  # fmt: skip
+        pair_bags, pair_labels = np.nonzero(with_dummy(labels.required) & (bags.sizes > 0)[:, None])
+        rng = np.random.default_rng(
+            check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        )
+        start = random_ranker(
+            bags.n_features, rivals.shape[1], self.n_concepts, self.n_dimensions,
+            self.norm_bound, rng,
+        )  # fmt: skip
+        schedule = Schedule(
+            float(self.norm_bound), float(self.learning_rate), float(self.decay),
+            int(self.average_every),
+        )  # fmt: skip
+        average, n_updates = train(
+            contest, pair_bags, pair_labels, start, schedule, self.n_epochs, rng
+        )
+        self.n_updates_: np.ndarray = n_updates
+        self.projection_: np.ndarray = average.columns.T / self.divisor
+        self.concepts_: np.ndarray = average.concepts[:-1]
+        self.dummy_concepts_: np.ndarray = average.concepts[-1]
+        return self
 
     def _instance_scores(self, X):
         return self._scores(X, self.concepts_)

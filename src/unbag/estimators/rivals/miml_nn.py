@@ -85,6 +85,7 @@ class MIMLNN(MedoidClassifier):
         self.classes = classes
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X: BagsLike, y: LabelSetsLike) -> Self:
         """Fit the model to bags and their label sets.
 
@@ -100,18 +101,17 @@ class MIMLNN(MedoidClassifier):
         -------
         self
         """
-        with all_or_nothing(self):
-            check_numbers(self, alpha=(0, np.inf))
-            distances, target, known = self._learn_medoids(X, y)
-            self.coef_: np.ndarray = np.empty((len(self.classes_), distances.shape[1]))
-            # Classes that are known in the same bags are solved for together.
-            patterns, pattern_of_class = np.unique(known, axis=1, return_inverse=True)
-            with one_blas_thread():
-                for pattern, bags in enumerate(patterns.T):
-                    classes = pattern_of_class.ravel() == pattern
-                    targets = target[bags][:, classes]
-                    self.coef_[classes] = ridge(distances[bags], targets, self.alpha).T
-            return self
+        check_numbers(self, alpha=(0, np.inf))
+        distances, target, known = self._learn_medoids(X, y)
+        self.coef_: np.ndarray = np.empty((len(self.classes_), distances.shape[1]))
+        # Classes that are known in the same bags are solved for together.
+        patterns, pattern_of_class = np.unique(known, axis=1, return_inverse=True)
+        with one_blas_thread():
+            for pattern, bags in enumerate(patterns.T):
+                classes = pattern_of_class.ravel() == pattern
+                targets = target[bags][:, classes]
+                self.coef_[classes] = ridge(distances[bags], targets, self.alpha).T
+        return self
 
     def _scores(self, distances):
         return distances @ self.coef_.T

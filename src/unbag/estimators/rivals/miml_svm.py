@@ -93,6 +93,7 @@ class MIMLSVM(MedoidClassifier):
         self.classes = classes
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X: BagsLike, y: LabelSetsLike) -> Self:
         """Fit the model to bags and their label sets.
 
@@ -108,38 +109,35 @@ class MIMLSVM(MedoidClassifier):
         -------
         self
         """
-        with all_or_nothing(self):
-            check_numbers(self, C=(0, np.inf))
-            if self.C == 0:
-                raise ValueError(
-                    "C must be more than 0: where errors cost nothing, none is avoided."
-                )
-            if not isinstance(self.gamma, str):
-                check_numbers(self, gamma=(0, np.inf))
-            elif self.gamma != "scale":
-                raise ValueError(f"gamma must be a number or 'scale'; got {self.gamma!r}.")
-            distances, target, known = self._learn_medoids(X, y)
-            self._training_distances = distances
-            self._gamma = self.gamma
-            if self.gamma == "scale":
-                spread = distances.shape[1] * distances.var()
-                self._gamma = 1.0 / spread if spread > 0 else 1.0
-            with one_blas_thread():
-                gram = rbf_kernel(distances, gamma=self._gamma)
-            self.dual_coef_: np.ndarray = np.zeros(target.T.shape)
-            self.intercept_: np.ndarray = np.zeros(len(self.classes_))
-            for c in range(len(self.classes_)):
-                bags = np.flatnonzero(known[:, c])
-                sides = np.unique(target[bags, c])
-                if len(sides) == 1:
-                    self.intercept_[c] = sides[0]
-                    continue
-                machine = SVC(C=self.C, kernel="precomputed").fit(
-                    gram[np.ix_(bags, bags)], target[bags, c]
-                )
-                self.dual_coef_[c, bags[machine.support_]] = machine.dual_coef_[0]
-                self.intercept_[c] = machine.intercept_[0]
-            return self
+        check_numbers(self, C=(0, np.inf))
+        if self.C == 0:
+            raise ValueError("C must be more than 0: where errors cost nothing, none is avoided.")
+        if not isinstance(self.gamma, str):
+            check_numbers(self, gamma=(0, np.inf))
+        elif self.gamma != "scale":
+            raise ValueError(f"gamma must be a number or 'scale'; got {self.gamma!r}.")
+        distances, target, known = self._learn_medoids(X, y)
+        self._training_distances = distances
+        self._gamma = self.gamma
+        if self.gamma == "scale":
+            spread = distances.shape[1] * distances.var()
+            self._gamma = 1.0 / spread if spread > 0 else 1.0
+        with one_blas_thread():
+            gram = rbf_kernel(distances, gamma=self._gamma)
+        self.dual_coef_: np.ndarray = np.zeros(target.T.shape)
+        self.intercept_: np.ndarray = np.zeros(len(self.classes_))
+        for c in range(len(self.classes_)):
+            bags = np.flatnonzero(known[:, c])
+            sides = np.unique(target[bags, c])
+            if len(sides) == 1:
+                self.intercept_[c] = sides[0]
+                continue
+            machine = SVC(C=self.C, kernel="precomputed").fit(
+                gram[np.ix_(bags, bags)], target[bags, c]
+            )
+            self.dual_coef_[c, bags[machine.support_]] = machine.dual_coef_[0]
+            self.intercept_[c] = machine.intercept_[0]
+        return self
 
     def _scores(self, distances):
         gram = rbf_kernel(distances, self._training_distances, gamma=self._gamma)

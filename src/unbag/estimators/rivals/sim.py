@@ -121,6 +121,7 @@ class SIM(InstanceClassifier):
         self.classes = classes
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X: BagsLike, y: LabelSetsLike) -> Self:
         """Fit the model to bags and their label sets.
 
@@ -136,23 +137,21 @@ class SIM(InstanceClassifier):
         -------
         self
         """
-        with all_or_nothing(self):
-            self._check_parameters()
-            bags, labels = self._read_training(X, y)
-            ranking = (bags.sizes > 0) & labels.required.any(axis=1) & labels.forbidden.any(axis=1)
-            if ranking.any():
-                self._fit(bags, labels.indicator, ranking)
-            elif len(self.classes_) > 1:
-                raise ValueError(
-                    "There is nothing to rank: no bag with instances has one class and lacks "
-                    "another."
-                )
-            else:
-                self.coef_: np.ndarray = np.zeros((len(self.classes_), bags.n_features))
-                self.intercept_: np.ndarray = np.zeros(len(self.classes_))
-                self.objective_: np.ndarray = np.zeros(self.n_phases)
-            self.n_iter_: int = self.n_phases
-            return self
+        self._check_parameters()
+        bags, labels = self._read_training(X, y)
+        ranking = (bags.sizes > 0) & labels.required.any(axis=1) & labels.forbidden.any(axis=1)
+        if ranking.any():
+            self._fit(bags, labels.indicator, ranking)
+        elif len(self.classes_) > 1:
+            raise ValueError(
+                "There is nothing to rank: no bag with instances has one class and lacks another."
+            )
+        else:
+            self.coef_: np.ndarray = np.zeros((len(self.classes_), bags.n_features))
+            self.intercept_: np.ndarray = np.zeros(len(self.classes_))
+            self.objective_: np.ndarray = np.zeros(self.n_phases)
+        self.n_iter_: int = self.n_phases
+        return self
 
     def _fit(self, bags, y, ranking):
         scaler = fitted_scaler(self, bags.X.astype(np.float64, copy=False))
