@@ -5,13 +5,10 @@ counted: they are linear in bags, instances, features and classes, but for the i
 which grows with the subsets of its labels. How long an operation takes is measured on this machine.
 """
 
-import os
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import methodcaller
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -299,18 +296,6 @@ def shortest(call: Callable[[], object], rounds: int = 5) -> float:
         call()
         times.append(perf_counter() - start)
     return min(times)
-
-
-def total_memory() -> int | None:
-    """Return the bytes of memory that this process may use; None where that is unknown."""
-    limits = []
-    with suppress(ValueError, OSError, AttributeError):
-        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    for file in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        # "max" where there is no limit.
-        with suppress(ValueError, OSError):
-            limits.append(int(Path(file).read_text()))
-    return min(limits, default=None)
 
 
 def in_bytes(n_bytes: float) -> str:

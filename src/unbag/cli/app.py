@@ -9,7 +9,6 @@ Nothing is imported at the top that takes time: `main` has to answer Ctrl-C befo
 """
 
 import os
-import signal
 import sys
 import warnings
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from unbag._extras import MissingExtraError
+from unbag._platform import is_broken_pipe, print_all_characters
 from unbag._version import __version__
 
 from .console import messages
@@ -26,7 +26,8 @@ from .signals import stop_signals
 if TYPE_CHECKING:
     import typer
 
-BAD_DATA, FAULT, BROKEN_PIPE = 1, 3, 128 + signal.SIGPIPE
+#: The last is what shells give for SIGPIPE, also where there is no such signal.
+BAD_DATA, FAULT, BROKEN_PIPE = 1, 3, 141
 
 
 @contextmanager
@@ -61,7 +62,7 @@ def explain(error: BaseException, command: str) -> int | None:
         return stop_signals.exit_code
     # rich turns a broken pipe into the end of the program.
     cause = error.__context__ if isinstance(error, SystemExit) else error
-    if isinstance(cause, BrokenPipeError):
+    if is_broken_pipe(cause):
         # Whoever read our output has seen enough: what is left of it goes nowhere.
         with suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -198,6 +199,8 @@ def main(arguments: list[str] | None = None) -> None:
         answers them until it has ended.
     """
     undo = stop_signals.answer()
+    if arguments is None:
+        print_all_characters(sys.stdout)
     given = sys.argv[1:] if arguments is None else arguments
     messages.debug = "--debug" in given
     try:
@@ -215,7 +218,7 @@ def main(arguments: list[str] | None = None) -> None:
                 if not hasattr(error, "format_message"):
                     raise
                 code = refuse_usage(error)
-            sys.exit(code)
+            sys.exit(code or 0)
     finally:
         if arguments is not None:
             undo()

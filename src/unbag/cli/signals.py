@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from unbag._platform import STOP_SIGNALS, send_soon
+
 if TYPE_CHECKING:
     from types import CodeType
 
@@ -41,7 +43,7 @@ class StopSignals:
         hook = sys.unraisablehook
         before = {}
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in STOP_SIGNALS:
                 # A program in the background may be meant to ignore them.
                 if signal.getsignal(number) is not signal.SIG_IGN:
                     before[number] = signal.signal(number, self._stop)
@@ -72,7 +74,7 @@ class StopSignals:
         if self._raises and self.received is None:
             if self._is_in_hook(frame):
                 # There, the exception would be lost once more.
-                self._send_again(number)
+                send_soon(number)
                 return
             self.received = number
             raise KeyboardInterrupt
@@ -87,14 +89,11 @@ class StopSignals:
 
     def _raise_later(self, lost):
         """Send a signal again whose exception was lost where none can be raised; return whether."""
-        is_stop = self.received is not None and issubclass(lost.exc_type, KeyboardInterrupt)
-        if is_stop:
-            number, self.received = self.received, None
-            self._send_again(number)
-        return is_stop
-
-    def _send_again(self, number):
-        threading.Timer(0.01, os.kill, (os.getpid(), number)).start()
+        if self.received is None or not issubclass(lost.exc_type, KeyboardInterrupt):
+            return False
+        number, self.received = self.received, None
+        send_soon(number)
+        return True
 
 
 stop_signals: StopSignals = StopSignals()

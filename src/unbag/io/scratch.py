@@ -4,15 +4,15 @@ A fit goes over all features at each iteration. To decode Parquet and to put its
 side takes about as long as the mathematics; to read the same bytes again takes a fraction of that.
 """
 
-import os
 import shutil
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from unbag._platform import temporary_folder
 
 # Where compression saves more than this, reading the compressed file may be faster.
 LEAST_RATIO = 0.5
@@ -84,9 +84,7 @@ def scratch_folder(n_bytes: int, packed_bytes: int) -> Path | None:
     n_bytes, packed_bytes : int
         What the features take, and what they take in their files.
     """
-    # Elsewhere, temporary files may lie in the memory.
-    large = Path("/var/tmp")
-    folder = large if os.access(large, os.W_OK) else Path(tempfile.gettempdir())
+    folder = temporary_folder()
     is_worth_it = packed_bytes > LEAST_RATIO * n_bytes
     has_room = shutil.disk_usage(folder).free > ROOM * n_bytes
     return folder if is_worth_it and has_room else None
