@@ -183,7 +183,7 @@ def cost(
         memory_em=memory + feature_bytes + 3 * 8 * n_logits,
         memory_out_of_core=memory + min(feature_bytes, BLOCKS_BYTES),
         expensive=[
-            ExpensiveBag(id, *kinds[:2, b].tolist(), float(seconds[b] / total))
+            ExpensiveBag(id, int(kinds[0, b]), int(kinds[1, b]), float(seconds[b] / total))
             for id, b in zip(bags.ids[most[:10]].tolist(), most, strict=False)
         ],
         pruning={

@@ -38,7 +38,7 @@ def validate_bags(
     accept_sparse: bool = True,
     ensure_all_finite: bool = True,
 ) -> Bags:
-    """Return X as Bags whose features the estimator can take; raise the error that says why not.
+    """Return X as Bags, checked for an estimator.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def as_labels(y: LabelSetsLike, X: BagsLike, are_sets: bool = False) -> Any:
 
 
 class AmbiguousInputWarning(UserWarning):
-    """What was given can be read in two ways; the message says how it was, and how to decide."""
+    """Input is ambiguous; the message says how it was read, and how to choose."""
 
 
 def in_bag_order(values: Any, X: BagsLike, name: str) -> Any:
@@ -176,7 +176,7 @@ def in_bag_order(values: Any, X: BagsLike, name: str) -> Any:
         if counts_rows:
             warn_caller(
                 f"The index of {name} just counts, and these numbers are ids of the bags in "
-                f"another order: {name} was aligned with the bags by id. Give "
+                f"another order: {name} was aligned with the bags by id. Pass "
                 f"{name}.to_numpy() if it is in the order of the bags already.",
                 AmbiguousInputWarning,
             )
@@ -196,10 +196,10 @@ def in_bag_order(values: Any, X: BagsLike, name: str) -> Any:
 
 
 def in_instance_order(values: Any, bags: Bags) -> Any:
-    """Return instance labels as they are, but refuse a Series whose order nobody can tell.
+    """Return instance labels as they are, but refuse a Series whose order is ambiguous.
 
     A column of the table that bags were made from has its rows in another order than the bags
-    have their instances, where the rows of a bag are no neighbours.
+    have their instances, where the rows of a bag are not adjacent.
     """
     rows = bags.rows
     is_regrouped = bool((rows[1:] < rows[:-1]).any())
@@ -230,7 +230,7 @@ def check_known_labels(columns: np.ndarray, bags: Bags, labels: LabelSets) -> No
     i, b = known[wrong[0]], int(bag_of_known[wrong[0]])
     raise ValueError(
         f"Instance {i - bags.offsets[b]} of bag {bags.ids[b]} has the label "
-        f"{labels.classes[columns[i]].item()!r}, which is none of its bag's: "
+        f"{labels.classes[columns[i]].item()!r}, which is not among its bag's labels: "
         f"{sorted(map(str, labels[b]))}. Correct the label of the instance, or add it to those of "
         "the bag."
     )

@@ -2,7 +2,7 @@
 
 A command fails in one line on stderr, with an exit code, and leaves nothing half-written. Exit
 codes: 0 for success, 1 for data that cannot be used, 2 for a wrong command line, 3 for an internal
-error, 130 for Ctrl-C, 143 for SIGTERM, 141 where nobody reads what is printed. With ``--debug``,
+error, 130 for Ctrl-C, 143 for SIGTERM, 141 if the output is closed. With ``--debug``,
 errors are shown with their traceback.
 
 Nothing is imported at the top that takes time: `main` has to answer Ctrl-C before.
@@ -63,7 +63,7 @@ def explain(error: BaseException, command: str) -> int | None:
     # rich turns a broken pipe into the end of the program.
     cause = error.__context__ if isinstance(error, SystemExit) else error
     if is_broken_pipe(cause):
-        # Whoever read our output has seen enough: what is left of it goes nowhere.
+        # The reader of our output is gone: discard what is left of it.
         with suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
@@ -134,7 +134,7 @@ def text_of_error(error: Exception) -> str:
 
 @cache
 def command_line() -> "typer.Typer":
-    """Put the commands together."""
+    """Build the program of all commands."""
     # Here, because they need numpy, numba and more, which takes seconds.
     import typer
     from typer.core import TyperGroup

@@ -83,8 +83,8 @@ def progress(title: str) -> Iterator[Callable[..., None]]:
     Yields
     ------
     callable
-        To be called as ``report(done, total)``; a total of None is one that nobody knows. A third
-        argument takes the place of the title.
+        To be called as ``report(done, total)``; a total of None is unknown. A third
+        argument replaces the title.
     """
     from rich import progress as rich_progress
 

@@ -155,7 +155,7 @@ def with_roles(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
 
 
 def taken_tool_options(given: dict[str, Any]) -> dict[str, Any]:
-    """Take the options on files of other tools out of those of a command, so that roles are left.
+    """Remove the options on files of other tools from those of a command, and return them.
 
     Returns
     -------

@@ -126,7 +126,7 @@ class InstanceClassifier(BagClassifier):
         y : label sets, as in ``fit``
         instance_labels : array-like of shape (n_instances,), optional
             Labels of single instances, where they are known; elsewhere None, or -1 if that
-            is no class.
+            is not a class.
         joint : bool
             False for the likeliest class of each instance; True for the labelling of the
             whole bag that is likeliest (whose scores have the largest sum) among those that
@@ -169,7 +169,7 @@ class InstanceClassifier(BagClassifier):
         return problem.impossible
 
     def _conditioned(self, scores, problem):
-        """Put aside (at ``-inf``) the classes that an instance cannot have in its bag."""
+        """Set the scores of classes that an instance cannot have in its bag to ``-inf``."""
         return np.where(problem.allowed_labels(), scores, -np.inf)
 
     def _union_y(self, labels):
@@ -231,7 +231,7 @@ class ProbabilisticClassifier(InstanceClassifier):
         y : label sets, as in ``fit``
         instance_labels : array-like of shape (n_instances,), optional
             Labels of single instances, where they are known; elsewhere None, or -1 if that
-            is no class.
+            is not a class.
 
         Returns
         -------
@@ -242,7 +242,7 @@ class ProbabilisticClassifier(InstanceClassifier):
         return self._conditioned(*self._annotation_problem(X, y, instance_labels))
 
     def _conditioned(self, scores, problem):
-        """Share the probability of each instance out among the labels of its bag."""
+        """Normalise the probabilities of each instance over the labels of its bag."""
         return softmax(super()._conditioned(scores, problem), axis=1)
 
     def predict_proba(self, X: BagsLike) -> NDArray[np.float64]:
@@ -269,9 +269,9 @@ class ProbabilisticClassifier(InstanceClassifier):
     def _bag_scores(self, bags):
         """Return probabilities of bags; when fitted on one label per bag, unbounded scores.
 
-        These are log(-log(1 - p)) of the probabilities p, which tells classes apart that are all
-        but certain; those of the instances, if each bag has one. By the rule of the union, a class
-        is as probable as in its best instance.
+        These are log(-log(1 - p)) of the probabilities p, which separates classes that are
+        nearly certain; those of the instances, if each bag has one. By the rule of the union, a
+        class is as probable as in its best instance.
         """
         if self.single_label_ and (bags.sizes == 1).all():
             return self._instance_scores(bags.X)[:, : len(self.classes_)]
@@ -314,7 +314,7 @@ class UnionClassifier(ProbabilisticClassifier):
     """Base of the estimators that condition instances on the whole label set of their bag.
 
     Each label of a bag must be that of some instance, and no instance has another; unless the model
-    has learnt or was told how often label sets are wrong, in `missed_` and `false_`.
+    has rates of wrong label sets, `missed_` and `false_`.
     """
 
     def _rates(self) -> dict[str, Any]:

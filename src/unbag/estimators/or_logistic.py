@@ -81,11 +81,11 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
     background : bool or "auto", default=False
         Whether there is one more class, optional in every bag and never named in a label
         set: noise, silence, clutter, unseen species. "auto" fits one half of the bags at a time
-        and asks the other whether their label sets agree better with a model that has one (see
-        `background_scores_`), which takes about as long as two fits more.
+        and checks on the other whether label sets agree better with a model that has one (see
+        `background_scores_`), which takes about as long as two more fits.
     missed : float, array-like of shape (n_classes,), "learn" or "learn-per-class", default=0.0
         The probability that an instance of a class goes unnoticed when its bag is labelled, or how
-        to learn it. A learnt one takes up misfit, too: it is no share of missing labels.
+        to learn it. A learnt rate includes misfit: it is not the share of missing labels.
     false : float, array-like of shape (n_classes,), "learn" or "learn-per-class", default=0.0
         The probability that a class is named by mistake in the label set of a bag.
     prune : float, default=0.0
@@ -100,7 +100,7 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
         that are the most certain to occur anyway, or raise an error.
     inference : str, default="auto"
         Method of `unbag.union.infer`. Those other than "auto", such as the published "fast", are
-        there to be compared with: what they cannot certify is warned of, and used all the same.
+        for comparisons: bags that they cannot certify are used, with a warning.
     classes : array-like of shape (n_classes,), optional
         The vocabulary, in the order of `classes_`: a label that is not in it is refused, and one
         that no bag has is a class all the same. By default the sorted labels of the training
@@ -293,10 +293,10 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
         Parameters
         ----------
         X, y, instance_labels, sample_weight
-            As in `fit`: the bags that have come.
+            As in `fit`, of this batch.
         classes : array-like of shape (n_classes,)
-            All classes there will be; needed in the first call only, unless the parameter
-            `classes` says so.
+            All classes that will occur; needed in the first call only, and not if the parameter
+            `classes` is set.
 
         Returns
         -------
@@ -306,12 +306,12 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
         -----
         An AdaGrad step along the gradient of the batch. Features are standardised by the
         first batch (or the last call of `fit`), so that should be a fair sample; it also decides
-        on ``background="auto"``. `solver`, `max_iter`, `prune` and `tol` have no say in the steps.
+        on ``background="auto"``. `solver`, `max_iter`, `prune` and `tol` have no effect here.
         """
         self._check_parameters()
         stream = self._stream
         bags = self._read_bags(X, reset=stream is None)
-        # One batch of label sets tells that all are, even where each bag before had one label.
+        # After one batch of label sets all are label sets, even if each bag before had one label.
         one_label_each = is_one_label_each(as_labels(y, X))
         self.single_label_ = one_label_each and (stream is None or self.single_label_)
         if stream is None:
@@ -341,7 +341,7 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
         problem, used = self._possible_label_sets(bags, labels, pinned)
         stream = self._stream
         if stream is None:
-            # All bags of the first batch tell the scale of features, even those not to be used.
+            # The scale is learnt from all bags of the first batch, even those that are not used.
             with self._training(bags, problem, np.ones(len(bags), dtype=bool), weight) as whole:
                 stream = Stream(whole.scale)
         rates = None if self._stream is None else self._rates()
@@ -369,7 +369,7 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
             self.__dict__.pop("_background_of_fit", None)
 
     def _needs_background(self, bags, labels, pinned, weight, watch=None):
-        """Decide by held-out bags; as long as these do not say otherwise, there is none.
+        """Decide by held-out bags whether to use a background; with less than two, do not.
 
         `watch` is that of the fits to halves of the bags, see `Progress`.
         """

@@ -64,7 +64,7 @@ class UncertifiedWarning(UserWarning):
 
 @dataclass
 class Progress:
-    """Where a fit has got to: kept up to date, so that nothing is lost when it is interrupted.
+    """The state of a fit, updated after each iteration, so that an interrupted fit keeps it.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class Progress:
     def completed(
         self, weights: np.ndarray, log_likelihood: float, rates: "Rates | None" = None
     ) -> bool:
-        """Note a completed iteration.
+        """Record a completed iteration.
 
         Parameters
         ----------
@@ -186,7 +186,7 @@ class Objective:
         self._search: Any = None
 
     def _ask(self, question, *arguments, **options):
-        """Put a question to every part, and give the answers in their order."""
+        """Call a method of every part, and return the results in their order."""
         return self._map(methodcaller(question, *arguments, **options), self.parts)
 
     def _part_weights(self, W):
@@ -256,7 +256,7 @@ class Objective:
         self.alpha *= share
 
     def penalty(self, W: np.ndarray) -> float:
-        """Compute what is taken off the likelihood for large weights.
+        """Compute the penalty of large weights.
 
         Parameters
         ----------
@@ -598,7 +598,7 @@ class StreamedTraining(Training):
         return objective
 
     def _stream(self, question, parts, make=None):
-        """Put a question to all parts, block by block, and give the answers in their order."""
+        """Call a function with every part, block by block, and yield the results in order."""
         if make is None:
             make = Part if self.noise is None else self.noise.part
         blocks = self._blocks(parts)

@@ -56,7 +56,7 @@ class Part:
     bag_weight : ndarray of shape (n_bags,), optional
         What each bag counts.
     centre : ndarray of shape (n_features,), optional
-        What to take off the features; see `unbag.fitting.scaling`.
+        What to subtract from the features; see `unbag.fitting.scaling`.
     method : str
         As in `unbag.union.infer`.
     """
@@ -225,16 +225,16 @@ class Part:
         return bounds
 
     def _knows(self, ray):
-        """Whether the last E-step and the last search were made along this ray."""
+        """Return whether the last E-step and the last search were made along this ray."""
         searched = self._ray is not None and is_same(self._ray[0], ray.direction)
         return searched and self._is_at(ray.origin)
 
     def _is_at(self, W):
-        """Whether the last E-step was made at W."""
+        """Return whether the last E-step was made at W."""
         return self._e_step is not None and is_same(self._e_step[0], W)
 
     def relax(self, W: np.ndarray, bags: Collection[int]) -> dict[int, np.ndarray]:
-        """Take labels as optional that most surely occur at W, in bags that are intractable.
+        """Relax labels that most surely occur at W, in bags that are intractable.
 
         Parameters
         ----------
@@ -258,7 +258,7 @@ class Part:
 
 
 def is_same(one: np.ndarray, other: np.ndarray) -> bool:
-    """Whether two arrays are one and the same, or a copy from another process."""
+    """Return whether two arrays are the same object, or equal copies."""
     return one is other or np.array_equal(one, other)
 
 

@@ -175,7 +175,7 @@ def write(
 
 
 def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return what a model file says of its model, without reading its arrays.
+    """Return the header of a model file, without reading its arrays.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
     Raises
     ------
     ModelFileError
-        When it is no model file, or is damaged, or of a format that this release cannot read.
+        When it is not a model file, or is damaged, or of a format that this release cannot read.
 
     Examples
     --------
@@ -229,7 +229,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.nda
     Raises
     ------
     ModelFileError
-        When it is no model file, or is damaged, or of a format that this release cannot read.
+        When it is not a model file, or is damaged, or of a format that this release cannot read.
     """
     # Only now, so that models can be fitted where it is not installed.
     from safetensors import SafetensorError, safe_open
@@ -276,7 +276,7 @@ def _checked_table(path):
         except (TypeError, KeyError, ValueError):
             sound = False
         if not sound:
-            raise _damaged(path, f"the entry of the array {name!r} makes no sense")
+            raise _damaged(path, f"the entry of the array {name!r} is invalid")
         end = max(end, stop)
     if size != 8 + length + end:
         raise _damaged(path, f"it should have {8 + length + end:,} bytes, and has {size:,}")
@@ -389,7 +389,7 @@ def _parameters(part):
 
 
 def _readable(value):
-    """Return a value as JSON to read: what is no number, name or list of these is described."""
+    """Return a value as JSON to read: other than numbers, names and lists, by its repr."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, list | tuple):

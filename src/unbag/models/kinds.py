@@ -53,7 +53,7 @@ DTYPES = {
 
 
 class ModelFileError(ValueError):
-    """A model that cannot be written to a file, or a file that is no model, or not a sound one."""
+    """A model cannot be written to a file, or a file is not a valid model."""
 
 
 class OutOfRangeError(ModelFileError):

@@ -19,7 +19,7 @@ from .kinds import Decoder, ModelFileError
 MOST_FEATURES = 10**7
 # Instances that a model is tried out with: as many as hardly any array has rows.
 N_TRIED = 7
-# What a value that makes no sense can lead to, here or in a class that it is given to.
+# What an invalid value can lead to, here or in a class that it is given to.
 ERRORS_OF_WRONG_VALUES = (
     KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, RuntimeError,
     MemoryError, NameError, AssertionError,
@@ -41,7 +41,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     unbag.models.ModelFileError
-        When the file is no model, or damaged, or holds numbers that no model has, or is of a
+        When the file is not a model, or is damaged, or holds numbers that no model has, or is of a
         format that this release cannot read. No code of the file is ever run, as it holds none.
 
     Examples
@@ -104,7 +104,7 @@ def _unsound(path, header, why):
 
 
 def _try_out(model):
-    """Ask a model about one bag of instances, so that arrays that do not match come out."""
+    """Try a model on one bag of instances, which fails where arrays do not match."""
     n_features = first_learnt(model, "n_features_in_")
     if n_features is None:
         raise ModelFileError("it does not say how many features it takes")

@@ -2,7 +2,7 @@
 
 from unbag._extras import require
 
-# So that whoever lacks it is told which extra brings it.
+# So that the error names the extra, where torch is not installed.
 require("torch")
 
 from .approximations import (  # noqa: E402

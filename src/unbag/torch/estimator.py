@@ -451,7 +451,7 @@ class ORNetwork(LabelSetLearner):
         return (X.astype(np.float64, copy=False) - self.scale_.shift) / self.scale_.scale
 
     def _inputs(self, X, dtype):
-        """Return what networks are shown of features."""
+        """Return the inputs of the networks."""
         inputs = self._scaled(X)
         if hasattr(self, "edges_"):
             inputs = np.hstack([inputs, piecewise_linear(inputs, self.edges_)])
@@ -522,7 +522,7 @@ class ORNetwork(LabelSetLearner):
 
 
 def check_parameters(model: Any) -> None:
-    """Raise an error that names the first parameter of an `ORNetwork` that makes no sense."""
+    """Raise an error that names the first invalid parameter of an `ORNetwork`."""
     check_numbers(
         model, dropout=(0, 0.99), noise=(0, np.inf), weight_decay=(0, np.inf),
         learning_rate=(0, np.inf),

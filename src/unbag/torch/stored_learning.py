@@ -1,6 +1,6 @@
 """Networks that learn from bags whose features are read, a block at a time.
 
-Blocks come in an order that is shuffled anew when all have had their turn. Some of them wait in
+Blocks come in random order, shuffled again when all have been used. Some of them wait in
 memory together, and their bags are dealt out at random; what is left over joins those that come
 next. While bags are learnt from, the next block is read.
 """
@@ -178,7 +178,7 @@ class StoredLearningBags:
 
 
 def joined(parts: list[LearningBags]) -> LearningBags:
-    """Put bags of several blocks one after the other."""
+    """Concatenate bags of several blocks."""
     first = parts[0]
 
     def together(name):
