@@ -125,13 +125,13 @@ def test_no_part_imports_itself_through_others():
 @pytest.mark.parametrize(
     "line",
     [
-        "from unbag.cli.main import app",
+        "from unbag.cli.app import main",
         "from unbag.cli import main",
         "from unbag import bags, cli",
-        "import unbag.cli.main",
+        "import unbag.cli.app",
         "import numpy, unbag.cli as program",
         "from ..cli import main",
-        "from ..cli.main import app",
+        "from ..cli.app import main",
         "from .. import cli",
         "def later():\n    from unbag.cli import main",
     ],

@@ -36,17 +36,15 @@ def test_a_fault_of_ours_is_one_kind_line(error, run, monkeypatch):
     assert (code, out) == (3, "")
     assert len(errors.splitlines()) == 1
     name = type(error).__name__
-    assert errors.startswith(f"unbag: error: data came upon a fault of unbag itself ({name}: ")
+    assert errors.startswith(f"unbag: error: internal error in data ({name}: ")
     assert "--debug" in errors
 
 
 def test_a_module_that_does_not_load_is_one_kind_line(run, monkeypatch):
-    # The package's `main` is the function, which hides the module.
-    module = sys.modules["unbag.cli.main"]
-    monkeypatch.setattr(module, "command_line", fail_with(ImportError("no library")))
+    monkeypatch.setattr("unbag.cli.app.command_line", fail_with(ImportError("no library")))
     code, _, errors = run("data", "list")
     assert code == 3
-    assert errors.startswith("unbag: error: starting came upon a fault of unbag itself (ImportErr")
+    assert errors.startswith("unbag: error: internal error in starting (ImportErr")
 
 
 @pytest.mark.parametrize("place", [0, 2])

@@ -8,12 +8,12 @@ import pytest
 import typer
 
 from toys import ROLES
-from unbag.cli import app
+from unbag.cli.app import command_line
 
 
 def commands(command=None, names=()):
     """All commands, by their names."""
-    command = typer.main.get_command(app) if command is None else command
+    command = typer.main.get_command(command_line()) if command is None else command
     found = {names: command}
     for name, each in getattr(command, "commands", {}).items():
         found |= commands(each, (*names, name))

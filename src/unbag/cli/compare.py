@@ -11,7 +11,7 @@ from joblib import cpu_count
 from unbag.io import Roles
 
 from . import options as o
-from .main import messages
+from .console import messages
 from .printing import print_table
 
 #: The methods that can be compared; a test compares them with those that there are.

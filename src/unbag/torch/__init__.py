@@ -2,12 +2,12 @@
 
 from unbag._extras import require
 
-# So that whoever lacks it is told which extra brings it.
+# So that the error names the extra, where torch is not installed.
 require("torch")
 
 from .counts import BagCounts  # noqa: E402
-from .data import CollatedBags, MIMLDataset, collate_bags  # noqa: E402
 from .estimator import ORNetwork  # noqa: E402
+from .loaders import CollatedBags, MIMLDataset, collate_bags  # noqa: E402
 from .loss import UnionLoss, union_loss  # noqa: E402
 from .posteriors import annotate, posterior  # noqa: E402
 

@@ -33,6 +33,28 @@ class CollatedBags(NamedTuple):
     targets: Tensor
     instance_labels: Tensor | None = None
 
+    def to(self, device: torch.device | str | int, *, non_blocking: bool = False) -> "CollatedBags":
+        """Return the bags with all tensors on a device.
+
+        Parameters
+        ----------
+        device : torch.device, str or int
+        non_blocking : bool, default=False
+            Whether to copy asynchronously, if possible: as in `torch.Tensor.to`.
+
+        Returns
+        -------
+        CollatedBags
+            Tensors that are on the device already are not copied.
+        """
+        known = self.instance_labels
+        return CollatedBags(
+            self.X.to(device, non_blocking=non_blocking),
+            self.offsets.to(device, non_blocking=non_blocking),
+            self.targets.to(device, non_blocking=non_blocking),
+            None if known is None else known.to(device, non_blocking=non_blocking),
+        )
+
 
 class MIMLDataset(Dataset):
     """Bags and their label sets, one item per bag.

@@ -104,7 +104,7 @@ def assert_refused(path, why, readers=(unbag.load, read_header)):
 def test_directories_and_devices_are_refused(tmp_path, path):
     assert_refused(tmp_path, "it is a directory")
     os.mkfifo(path)
-    assert_refused(path, "it is no regular file")
+    assert_refused(path, "it is not a regular file")
     with pytest.raises(FileNotFoundError):
         unbag.load(tmp_path / "absent.unbag")
 
@@ -275,16 +275,16 @@ TABLES = {
     "wrong size": (lambda t: entry(t).update(shape=[20, 5]), "table of arrays is wrong"),
     "huge shape": (lambda t: entry(t).update(shape=[2**62, 2**62]), "table of arrays is wrong"),
     "negative shape": (lambda t: entry(t).update(shape=[-1, 4]), "table of arrays is wrong"),
-    "shape of text": (lambda t: entry(t).update(shape="20"), "makes no sense"),
-    "shape of numbers": (lambda t: entry(t).update(shape=[20.0, 4]), "makes no sense"),
+    "shape of text": (lambda t: entry(t).update(shape="20"), "is invalid"),
+    "shape of numbers": (lambda t: entry(t).update(shape=[20.0, 4]), "is invalid"),
     "wrong dtype": (lambda t: entry(t).update(dtype="I64"), "checksum"),
     "wrong width": (lambda t: entry(t).update(dtype="F32"), "table of arrays is wrong"),
-    "unknown dtype": (lambda t: entry(t).update(dtype="BF16"), "makes no sense"),
-    "dtype of list": (lambda t: entry(t).update(dtype=["F64"]), "makes no sense"),
+    "unknown dtype": (lambda t: entry(t).update(dtype="BF16"), "is invalid"),
+    "dtype of list": (lambda t: entry(t).update(dtype=["F64"]), "is invalid"),
     "huge end": (lambda t: entry(t).update(data_offsets=[0, 2**60]), "it should have"),
     "overlap": (lambda t: entry(t).update(data_offsets=[0, 640]), "table of arrays is wrong"),
-    "no place": (lambda t: entry(t).pop("data_offsets") and None, "makes no sense"),
-    "entry of text": (lambda t: {**t, "x": "y"}, "makes no sense"),
+    "no place": (lambda t: entry(t).pop("data_offsets") and None, "is invalid"),
+    "entry of text": (lambda t: {**t, "x": "y"}, "is invalid"),
     "array missing": (lambda t: t.pop("steps.kernel.dictionary_") and None, "table of|should have"),
     "no metadata": (lambda t: t.pop("__metadata__") and None, "no model of unbag"),
     "metadata of list": (lambda t: {**t, "__metadata__": []}, "no model of unbag"),

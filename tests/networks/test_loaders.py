@@ -38,6 +38,24 @@ def test_instances_may_have_any_shape():
     assert dataset.classes.tolist() == ["b", "a"]
 
 
+@pytest.mark.parametrize("has_known", [False, True])
+def test_batches_go_to_a_device_as_they_are(has_known):
+    bags, y = make_colours(np.random.default_rng(0), n_bags=3)
+    dataset = MIMLDataset(bags, y, instance_labels=bags.instance_labels if has_known else None)
+    batch = collate_bags([dataset[0], dataset[1]])
+    # The device that every torch has, and on which tensors have a shape but no values.
+    moved = batch.to("meta")
+    assert type(moved) is type(batch)
+    for before, after in zip(batch, moved, strict=True):
+        if before is None:
+            assert after is None
+        else:
+            assert (after.device.type, after.shape, after.dtype) == (
+                "meta", before.shape, before.dtype,
+            )  # fmt: skip
+    assert batch.to(torch.device("cpu")).X is batch.X
+
+
 def test_what_does_not_fit_is_named():
     with pytest.raises(ValueError, match="X has 2 bags, y has 1 label sets"):
         MIMLDataset([[[1.0]], [[2.0]]], [{"a"}])

@@ -1,10 +1,5 @@
-"""Reading models from files: only of the kinds in `unbag.models.kinds`, and only with data.
+"""Models from files: decoded by `unbag.models.kinds`, and tried out before anybody gets them."""
 
-Whatever a file says, nothing is imported by a name from it, and no class is made that is not
-listed there.
-"""
-
-import math
 import os
 import warnings
 from typing import Any
@@ -18,15 +13,13 @@ from unbag.labels import LabelSets
 
 from . import container
 from .container import IN_HEADER, first_learnt, one_line
-from .kinds import KINDS, ModelFileError, Range
+from .kinds import Decoder, ModelFileError
 
 # Beyond this many features a model is not tried out, as the one instance would be too large.
 MOST_FEATURES = 10**7
-# A parameter may be infinite, as a limit is.
-NO_NAN = Range(-math.inf, math.inf, "a number")
 # Instances that a model is tried out with: as many as hardly any array has rows.
 N_TRIED = 7
-# What a value that makes no sense can lead to, here or in a class that it is given to.
+# What an invalid value can lead to, here or in a class that it is given to.
 ERRORS_OF_WRONG_VALUES = (
     KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, RuntimeError,
     MemoryError, NameError, AssertionError,
@@ -48,7 +41,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     unbag.models.ModelFileError
-        When the file is no model, or damaged, or holds numbers that no model has, or is of a
+        When the file is not a model, or is damaged, or holds numbers that no model has, or is of a
         format that this release cannot read. No code of the file is ever run, as it holds none.
 
     Examples
@@ -111,7 +104,7 @@ def _unsound(path, header, why):
 
 
 def _try_out(model):
-    """Ask a model about one bag of instances, so that arrays that do not match come out."""
+    """Try a model on one bag of instances, which fails where arrays do not match."""
     n_features = first_learnt(model, "n_features_in_")
     if n_features is None:
         raise ModelFileError("it does not say how many features it takes")
@@ -162,66 +155,3 @@ def _check_scores(method, scores, n_rows, n_classes):
 def _check_finite(method, answer):
     if first_nonfinite(answer if np.ndim(answer) == 2 else np.reshape(answer, (-1, 1))) is not None:
         raise ModelFileError(f"{method} gives NaN or infinity where all features are 1")
-
-
-def _check_features(part):
-    """Raise an error unless a part that counts and names its features does so rightly."""
-    learnt = vars(part)
-    if "n_features_in_" not in learnt:
-        return
-    n_features = learnt["n_features_in_"]
-    is_whole = isinstance(n_features, int | np.integer) and not isinstance(n_features, bool)
-    if not is_whole or n_features < 1:
-        raise ModelFileError(f"n_features_in_ of {type(part).__name__} is {n_features!r}")
-    names = learnt.get("feature_names_in_")
-    if "feature_names_in_" in learnt and not (
-        isinstance(names, np.ndarray)
-        and names.shape == (n_features,)
-        and all(isinstance(name, str) for name in names.tolist())
-    ):
-        raise ModelFileError(
-            f"feature_names_in_ of {type(part).__name__} is no list of {n_features} names"
-        )
-
-
-class Decoder:
-    """Turns JSON back into the values that `Encoder` made it from.
-
-    Parameters
-    ----------
-    arrays : dict from str to ndarray
-        Those of the file.
-
-    Attributes
-    ----------
-    used : dict from (str, str) to ndarray
-        The arrays that were asked for, by name and order.
-    """
-
-    def __init__(self, arrays: dict[str, np.ndarray]) -> None:
-        self.used: dict[tuple[str, str], np.ndarray] = {}
-        self._arrays = arrays
-
-    def decode(self, node: Any) -> Any:
-        """Return what a piece of a header stands for."""
-        if isinstance(node, list):
-            return [self.decode(item) for item in node]
-        if not isinstance(node, dict):
-            return node
-        fields = dict(node)
-        kind = fields.pop("is", None)
-        if kind not in KINDS:
-            raise ModelFileError(f"there are no values of the kind {kind!r}")
-        value = KINDS[kind].decode(self, **fields)
-        if isinstance(value, BaseEstimator):
-            _check_features(value)
-            for name, given in value.get_params(deep=False).items():
-                NO_NAN.check(given, f"the parameter {name} of {kind}")
-        return value
-
-    def array(self, name: str, order: str) -> np.ndarray:
-        """Return an array of the file; one that two attributes shared is shared again."""
-        if name not in self._arrays:
-            raise ModelFileError(f"the array {name!r} is missing")
-        array = self._arrays[name].T if order == "F" else self._arrays[name]
-        return self.used.setdefault((name, order), array)

@@ -1,6 +1,6 @@
 """Networks that learn from bags whose features are read, a block at a time.
 
-Blocks come in an order that is shuffled anew when all have had their turn. Some of them wait in
+Blocks come in random order, shuffled again when all have been used. Some of them wait in
 memory together, and their bags are dealt out at random; what is left over joins those that come
 next. While bags are learnt from, the next block is read.
 """
@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from unbag.bags import Bags, offsets_of
-from unbag.estimators.stored import SAMPLE_BYTES, sampled
+from unbag.estimators.stored_fit import SAMPLE_BYTES, sampled
 from unbag.fitting import BagSource, StreamedTraining
 from unbag.fitting.parts import rows_of
 from unbag.labels import LabelSets
@@ -31,8 +31,8 @@ from .batches import (
     bounded_scores,
     permuted,
 )
+from .estimator import check_parameters
 from .network import MemberNetworks
-from .parameters import check_parameters
 
 #: Blocks that are shuffled together.
 N_SHUFFLED = 4
@@ -55,7 +55,7 @@ class StoredLearningBags:
     inputs : callable
         Makes inputs of features, in float32.
     device : torch.device
-    heard : callable, optional
+    on_bags_done : callable, optional
         Called with a number of bags each time that so many more are learnt from.
 
     Attributes
@@ -75,7 +75,7 @@ class StoredLearningBags:
         background: bool,
         inputs: Callable[[np.ndarray], np.ndarray],
         device: torch.device,
-        heard: Callable[[int], object] | None = None,
+        on_bags_done: Callable[[int], object] | None = None,
     ) -> None:
         self.source = source
         self.problem = problem
@@ -86,7 +86,7 @@ class StoredLearningBags:
         self.n_bags: int = len(chosen)
         self.n_instances: int = int(source.sizes[chosen].sum())
         self._inputs = inputs
-        self._heard = heard
+        self._on_bags_done = on_bags_done
         cuts = np.flatnonzero(np.diff(source.block_of(chosen))) + 1
         #: The bags of each block.
         self.blocks: list[np.ndarray] = np.split(chosen, cuts)
@@ -156,8 +156,8 @@ class StoredLearningBags:
             waiting = [pool.chosen(np.sort(order[n_waiting - rest :]))] if rest else []
 
     def _counted(self, batch):
-        if self._heard is not None:
-            self._heard(batch.bags.n_bags)
+        if self._on_bags_done is not None:
+            self._on_bags_done(batch.bags.n_bags)
         return batch
 
     def _blocks_in_turn(self, generator) -> Iterator[LearningBags]:
@@ -178,7 +178,7 @@ class StoredLearningBags:
 
 
 def joined(parts: list[LearningBags]) -> LearningBags:
-    """Put bags of several blocks one after the other."""
+    """Concatenate bags of several blocks."""
     first = parts[0]
 
     def together(name):
@@ -204,9 +204,9 @@ def fit_stored_network(
     instance_labels: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     watch: Callable[[int, float], object] | None = None,
-    heard: Callable[[int], object] | None = None,
+    on_bags_done: Callable[[int], object] | None = None,
 ) -> Any:
-    """Do what `ORNetwork.fit` does, to bags whose features are read.
+    """Fit networks to bags whose features are read, as `ORNetwork.fit` does.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ def fit_stored_network(
     watch : callable, optional
         Called as ``watch(iteration, log_likelihood)`` after each step, in place of the callback of
         the model.
-    heard : callable, optional
+    on_bags_done : callable, optional
         Called with a number of bags each time that so many more are learnt from.
 
     Returns
@@ -235,8 +235,8 @@ def fit_stored_network(
     check_parameters(model)
     if model.distill:
         raise ValueError(
-            f"distill={model.distill} needs what networks say of all instances at once, which is "
-            "not kept out of core: fit with distill=0, or to bags in memory."
+            f"distill={model.distill} needs the networks' answers for all instances at once, "
+            "which are not kept out of core: use distill=0, or fit to bags in memory."
         )
     start, last = model._start(), getattr(model, "n_features_in_", None)
     check_columns(model, bags, reset=True)
@@ -264,7 +264,7 @@ def fit_stored_network(
         model.has_background_,
         lambda X: model._inputs(X, np.float32),
         model._device(),
-        heard,
+        on_bags_done,
     )
     noise = model._noise_of_fit(problem, None if start is None else model._rates())
     try:
