@@ -26,7 +26,7 @@ from foreign_files import (
 from unbag import LabelSets, Unknown
 from unbag.io import Roles, convert_from, read, read_from, read_table, write_label_studio
 from unbag.io.adapters import ADAPTERS, recognised
-from unbag.io.adapters.head import Head
+from unbag.io.head import Head
 
 
 def sets(table):

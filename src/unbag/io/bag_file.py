@@ -20,7 +20,7 @@ class BagFile(Source):
     def peek(self, roles: Roles | None = None, *, need_labels: bool = True) -> Peek:
         """Return what the header tells, or the suffix; roles are of no use here."""
         if suffix_of(self.path) == ".arff":
-            from .arff import peek_arff
+            from .formats.arff import peek_arff
 
             return peek_arff(self.path)
         return Peek(self.path, BAG_FORMATS[suffix_of(self.path)], [], None, None, False)
@@ -28,4 +28,4 @@ class BagFile(Source):
     def read(self, roles: Roles | None = None, **_: object) -> BagTable:
         """Read the bags; roles are of no use here."""
         name = suffix_of(self.path).removeprefix(".")
-        return getattr(import_module(f".{name}", __package__), f"read_{name}")(self.path)
+        return getattr(import_module(f".formats.{name}", __package__), f"read_{name}")(self.path)

@@ -17,8 +17,8 @@ from unbag._files import DataError, check, check_distinct
 from unbag._messages import shortened
 
 from .annotated import marked_metadata
-from .arrow import TypedTable
 from .bag_table import CHUNK_BYTES
+from .formats.arrow import TypedTable
 
 #: A frame of pandas or polars, or a table of pyarrow.
 Frame = TypeVar("Frame")

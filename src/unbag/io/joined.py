@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from unbag._files import TABLES, DataError, check, refuse, suffix_of
 
-from .arrow import TypedTable
 from .bag_table import CHUNK_BYTES
-from .csv import DelimitedFile, cell_text, raw_cells
-from .csv_writing import quoted
+from .formats.arrow import TypedTable
+from .formats.csv import DelimitedFile, cell_text, raw_cells
+from .formats.csv_writing import quoted
 from .reading import Paths, Table, TableFile, open_source
 from .roles import Roles
 

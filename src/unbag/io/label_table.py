@@ -8,7 +8,7 @@ from unbag._messages import shortened, suggestion
 from unbag._warnings import warn_caller
 from unbag.labels import LabelSets, Unknown
 
-from .label_columns import STATES, joined_columns, with_label_columns
+from .label_sources import STATES, joined_columns, with_label_columns
 from .roles import Roles, label_text, parse_cell
 from .scan import Scan, spelt_out
 

@@ -31,8 +31,8 @@ from unbag._files import (
 )
 from unbag._messages import listed
 
-from .arrow import ArrowFile, TypedTable
 from .bag_table import CHUNK_BYTES
+from .formats.arrow import ArrowFile, TypedTable
 
 #: Bytes that are decoded at a time, and most rows.
 BATCH_BYTES = 16 << 20

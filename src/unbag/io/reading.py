@@ -166,9 +166,9 @@ def open_source(path: Paths, suffixes: Collection[str] = ALL) -> "Source":
     if suffix_of(path) in BAG_FILES:
         from .bag_file import BagFile as File
     elif suffix_of(path) in DELIMITED:
-        from .csv import DelimitedFile as File
+        from .formats.csv import DelimitedFile as File
     else:
-        from .arrow import ArrowFile as File
+        from .formats.arrow import ArrowFile as File
     return File(path)
 
 
@@ -288,7 +288,7 @@ class Table(Source):
         resolved = roles.resolved(self.path, self.columns, numbers, need_labels)
         counters = () if is_named else self.counters(resolved.features or ())
         if counters:
-            from .counters import without_counters
+            from .guess import without_counters
 
             return without_counters(resolved, self.path, counters)
         return resolved

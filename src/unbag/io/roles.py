@@ -324,7 +324,7 @@ class Roles:
                 if getattr(given, role) not in columns:
                     given = replace(given, **{role: None})
         if given.label_columns is not None and given.label_table is None:
-            from .label_columns import with_label_columns
+            from .label_sources import with_label_columns
 
             given = with_label_columns(given, path, columns, need_labels)
         for role, column in given.columns():

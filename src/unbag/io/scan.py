@@ -58,7 +58,7 @@ class Scan:
         ]
         self.state_columns: list[Any] = []
         if roles.label_columns is not None and roles.label_table is None:
-            from .label_columns import StateColumn
+            from .label_sources import StateColumn
 
             self.state_columns = [StateColumn(self, name) for name in roles.label_columns]
         names = [roles.bag, roles.labels, roles.unknown, roles.instance_labels, roles.instance_id]
@@ -234,7 +234,7 @@ class Scan:
             Those of a second table, if there is one.
         """
         if self.state_columns:
-            from .label_columns import joined_columns
+            from .label_sources import joined_columns
 
             return joined_columns(self.source.path, self.state_columns)
         if isinstance(listed_labels, LabelSets):

@@ -19,7 +19,7 @@ from unbag._checks import bag_of
 from unbag._files import DataError, check, check_same, refuse
 from unbag._messages import shortened
 
-from .arrow_types import is_list, is_text
+from .columns import is_list, is_text
 from .scan import Scan, float_array
 from .wide import WideScan
 

@@ -28,13 +28,13 @@ from unbag.bags import Bags
 from unbag.labels import LabelSets
 
 from .annotated import marked_metadata
-from .arff import write_arff
 from .arrays import OWN_COLUMNS, feature_names, long_chunks
 from .bag_table import CHUNK_BYTES, BagTable, Progress
-from .categories import with_shared_categories
-from .csv_writing import compressed, in_file_order, write_text
-from .mat import write_mat
-from .npz import write_npz
+from .formats.arff import write_arff
+from .formats.categories import with_shared_categories
+from .formats.csv_writing import compressed, in_file_order, write_text
+from .formats.mat import write_mat
+from .formats.npz import write_npz
 from .reading import counted, read
 from .roles import USUAL, Roles, write_cell
 

@@ -7,9 +7,9 @@ from typing import Any
 import pyarrow as pa
 
 from unbag._files import PathLike, check, check_rows
-from unbag.io.arrow import ArrowFile
-from unbag.io.reading import Source
 
+from .formats.arrow import ArrowFile
+from .reading import Source
 from .tags import States, matched
 
 

@@ -6,7 +6,8 @@ import pyarrow as pa
 
 from unbag._files import refuse
 from unbag._messages import listed
-from unbag.io.reading import TableFile
+
+from .reading import TableFile
 
 
 def need_columns(source: TableFile, columns: Sequence[str], format: str) -> None:

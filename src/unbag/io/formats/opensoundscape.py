@@ -15,15 +15,15 @@ import pyarrow.compute as pc
 
 from unbag._files import DataError, check, check_rows, refuse
 from unbag._messages import shortened
-from unbag.io.csv import DelimitedFile
+from unbag.io.adapted import Adapted, Choices
+from unbag.io.head import Head
 from unbag.io.roles import label_text
+from unbag.io.tags import States
+from unbag.io.texts import span
+from unbag.io.tool_columns import read_columns
+from unbag.io.tool_vectors import PREFIX
 
-from .adapted import Adapted, Choices
-from .columns import read_columns
-from .head import Head
-from .tags import States
-from .texts import span
-from .vectors import PREFIX
+from .csv import DelimitedFile
 
 INDEX = ("file", "start_time", "end_time")
 #: What a cell of a class may say; an empty one, that nobody knows.

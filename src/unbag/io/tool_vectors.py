@@ -11,8 +11,9 @@ from pyarrow import types
 
 from unbag._files import DataError, refuse
 from unbag._messages import shortened
-from unbag.io.arrow_types import is_list_of_numbers
-from unbag.io.scan import is_missing
+
+from .columns import is_list_of_numbers
+from .scan import is_missing
 
 #: The features are called by it, and by their place in the list.
 PREFIX = "embedding_"

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unbag.io.csv import are_lines_records, cell_text, ends_quoted, raw_cells, whole_records
-from unbag.io.csv_writing import quoted
+from unbag.io.formats.csv import are_lines_records, cell_text, ends_quoted, raw_cells, whole_records
+from unbag.io.formats.csv_writing import quoted
 
 TEXT = st.text(st.sampled_from("ab\",;\t \n\r'é?"), max_size=6)
 TABLE = st.integers(1, 4).flatmap(
@@ -78,7 +78,7 @@ def test_a_cell_of_many_quoted_lines_is_read_once(monkeypatch):
         looked_at.append(len(record))
         return ends_quoted(record, delimiter)
 
-    monkeypatch.setattr("unbag.io.csv.ends_quoted", counting)
+    monkeypatch.setattr("unbag.io.formats.csv.ends_quoted", counting)
     lines = [b'a,"', *[b'he said ""wren""'] * 2000, b'",b']
     assert whole_records(lines, b",") == ([b"\n".join(lines)], [])
     assert sum(looked_at) < 2 * sum(map(len, lines))

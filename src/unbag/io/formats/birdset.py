@@ -15,16 +15,16 @@ from pyarrow import types
 
 from unbag._files import PARQUET, check, check_rows, suffix_of
 from unbag._messages import shortened
-from unbag.io.arrow import ArrowFile
-from unbag.io.arrow_types import is_list
+from unbag.io.adapted import Adapted, Choices
+from unbag.io.columns import is_list
+from unbag.io.head import Head
 from unbag.io.roles import label_text
+from unbag.io.tags import only_label, union_of
+from unbag.io.texts import span
+from unbag.io.tool_columns import read_columns
+from unbag.io.tool_vectors import feature_columns
 
-from .adapted import Adapted, Choices
-from .columns import read_columns
-from .head import Head
-from .tags import only_label, union_of
-from .texts import span
-from .vectors import feature_columns
+from .arrow import ArrowFile
 
 RECORDING, LABELS, EVENTS = "filepath", "ebird_code_multilabel", "detected_events"
 VECTORS = ("embedding", "embeddings")

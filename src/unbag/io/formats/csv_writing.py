@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from unbag._files import DELIMITED, PathLike, check_same, is_gzipped, suffix_of, writing
+from unbag.io.bag_table import BagTable, Progress
 
-from .bag_table import BagTable, Progress
 from .csv import BOM, QUOTE, cell_text, raw_cells
 
 

@@ -17,15 +17,15 @@ from numpy.typing import ArrayLike
 
 from unbag._files import DataError, PathLike, check, writing
 from unbag._messages import shortened
+from unbag.io.adapted import Adapted, Choices
 from unbag.io.bag_table import BagTable
+from unbag.io.head import Head
 from unbag.io.roles import label_text
-from unbag.io.selections import Spans, column_numbers
+from unbag.io.spans import Spans, column_numbers
+from unbag.io.tags import States, only_label
+from unbag.io.texts import finite_number, span
 
-from .adapted import Adapted, Choices
 from .coco import BOX, SIZE
-from .head import Head
-from .tags import States, only_label
-from .texts import finite_number, span
 
 # Fields of a task that hold what is labelled, the first of which is taken; else any text.
 MEDIA = ("audio", "image", "video", "sound", "url", "file")

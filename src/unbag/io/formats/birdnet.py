@@ -12,16 +12,16 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from unbag._files import DataError, check, check_rows
-from unbag.io.csv import DelimitedFile
+from unbag.io.adapted import Adapted, Choices
+from unbag.io.head import Head
 from unbag.io.roles import label_text
+from unbag.io.tags import States
+from unbag.io.texts import finite_number, span
+from unbag.io.tool_columns import need_columns, read_columns
+from unbag.io.tool_vectors import feature_columns, split_texts
 
-from .adapted import Adapted, Choices
-from .columns import need_columns, read_columns
-from .head import Head
+from .csv import DelimitedFile
 from .raven import recording_of, selection_rows
-from .tags import States
-from .texts import finite_number, span
-from .vectors import feature_columns, split_texts
 
 EMBEDDINGS = ("file_path", "start", "end", "embedding")
 RESULTS = ("Start (s)", "End (s)", "Scientific name", "Common name", "Confidence")

@@ -9,13 +9,13 @@ the label above it. BirdNET-Analyzer writes a fourth cell, its confidence, which
 import pyarrow as pa
 
 from unbag._files import check
+from unbag.io.adapted import Adapted, Choices
+from unbag.io.head import Head
 from unbag.io.roles import label_text
+from unbag.io.tags import union_of
+from unbag.io.texts import finite_number, numbered_lines, span, within
 
-from .adapted import Adapted, Choices
-from .head import Head
 from .raven import recording_of
-from .tags import union_of
-from .texts import finite_number, numbered_lines, span, within
 
 FREQUENCIES = ("low_frequency", "high_frequency")
 

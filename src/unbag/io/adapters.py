@@ -15,7 +15,8 @@ from unbag.io.bag_table import BagTable
 from unbag.io.roles import Roles
 from unbag.io.writing import write_bags, write_tables
 
-from . import (
+from .adapted import Adapted, AdaptedTable, Choices
+from .formats import (
     audacity,
     birdnet,
     birdset,
@@ -26,7 +27,6 @@ from . import (
     raven,
     xeno_canto,
 )
-from .adapted import Adapted, AdaptedTable, Choices
 from .head import Head
 from .tags import ABSENT, UNTAGGED, label_rows, labelled
 

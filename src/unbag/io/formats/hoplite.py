@@ -15,15 +15,15 @@ import pyarrow as pa
 
 from unbag._files import DataError, check, refuse
 from unbag._messages import shortened
-from unbag.io.arrow import ArrowFile
+from unbag.io.adapted import Adapted, Choices
+from unbag.io.head import Head
 from unbag.io.roles import label_text
+from unbag.io.tags import States, only_label
+from unbag.io.texts import span
+from unbag.io.tool_columns import read_columns
+from unbag.io.tool_vectors import feature_columns
 
-from .adapted import Adapted, Choices
-from .columns import read_columns
-from .head import Head
-from .tags import States, only_label
-from .texts import span
-from .vectors import feature_columns
+from .arrow import ArrowFile
 
 WINDOWS, RECORDINGS, ANNOTATIONS = "windows.parquet", "recordings.parquet", "annotations.parquet"
 DEPLOYMENTS, EMBEDDINGS = "deployments.parquet", "embeddings"

@@ -16,13 +16,13 @@ import pyarrow as pa
 
 from unbag._files import check, check_distinct
 from unbag._messages import listed
-from unbag.io.csv import is_number
+from unbag.io.adapted import Adapted, Choices
+from unbag.io.head import Head
 from unbag.io.roles import label_text
+from unbag.io.tags import union_of
+from unbag.io.texts import finite_number, numbered_lines, span, within
 
-from .adapted import Adapted, Choices
-from .head import Head
-from .tags import union_of
-from .texts import finite_number, numbered_lines, span, within
+from .csv import is_number
 
 BEGIN, END, OFFSET = "Begin Time (s)", "End Time (s)", "File Offset (s)"
 #: Columns that people and programs keep labels in, the first of which is taken.

@@ -14,7 +14,7 @@ from scipy import sparse
 from scipy.io import loadmat, savemat
 
 from unbag.io import DataError, read
-from unbag.io.mat_variables import list_variables, load_variables
+from unbag.io.formats.mat_variables import list_variables, load_variables
 
 PUBLISHED = sorted(Path(scipy.io.matlab.__file__).parent.glob("tests/data/*.mat"))
 

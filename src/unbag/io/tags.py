@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from unbag._files import DataError, PathLike, check
 from unbag._messages import shortened
-from unbag.io.roles import label_text, write_cell
 from unbag.labels import Unknown
+
+from .roles import label_text, write_cell
 
 #: For bags by name: 1 for labels that are present, 0 for absent, -1 for unknown ones.
 States = dict[str, dict[str, int]]

@@ -17,10 +17,10 @@ from unbag._files import (
 )
 from unbag._messages import listed
 from unbag.bags import Bags
+from unbag.io.arrays import bag_table, checked_bags, dense, feature_names, instance_label_codes
+from unbag.io.bag_table import BagTable, object_array
 from unbag.labels import LabelSets, normal_spelling
 
-from .arrays import bag_table, checked_bags, dense, feature_names, instance_label_codes
-from .bag_table import BagTable, object_array
 from .mat_variables import list_variables, load_variables
 
 # What people call the same thing; the first is what is written.

@@ -23,11 +23,10 @@ from unbag._files import (
 )
 from unbag._messages import listed, shortened
 from unbag.bags import Bags
+from unbag.io.arrays import bag_table, checked_bags, dense, feature_names, instance_label_texts
+from unbag.io.bag_table import BagTable, Peek
+from unbag.io.roles import USUAL, Roles
 from unbag.labels import LabelSets, normal_spelling
-
-from .arrays import bag_table, checked_bags, dense, feature_names, instance_label_texts
-from .bag_table import BagTable, Peek
-from .roles import USUAL, Roles
 
 NUMERIC = {"numeric", "real", "integer"}
 BINARY = ("{0,1}", "{1,0}")

@@ -28,10 +28,9 @@ from unbag._files import (
     refuse,
     suffix_of,
 )
-
-from .bag_table import CHUNK_BYTES, SAMPLE_ROWS
-from .reading import TableFile
-from .roles import USUAL, Roles
+from unbag.io.bag_table import CHUNK_BYTES, SAMPLE_ROWS
+from unbag.io.reading import TableFile
+from unbag.io.roles import USUAL, Roles
 
 # A quoted cell that is longer than this was probably never meant to be opened.
 LONGEST_RECORD = 64 << 20
@@ -292,8 +291,8 @@ class DelimitedFile(TableFile):
         found = {name: texts for name, texts in found.items()
                  if any(map(VECTOR_MARKS.search, texts[:20]))}  # fmt: skip
         if found:
-            from .number_texts import warn_of_numbers_in_text
-            from .vectors import are_vectors
+            from unbag.io.number_texts import warn_of_numbers_in_text
+            from unbag.io.vectors import are_vectors
 
             warn_of_numbers_in_text(self.path, found, roles, "," if self.decimal == "." else ".")
             found = {name: texts for name, texts in found.items() if are_vectors(texts)}

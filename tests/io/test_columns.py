@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from unbag.io import DataError, Roles, convert, read, read_table, write_raven
-from unbag.io.arrow_types import is_text, is_value
+from unbag.io.columns import is_text, is_value
 
 CHUNKS = (1, 1 << 20)
 

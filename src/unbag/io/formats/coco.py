@@ -12,12 +12,11 @@ import pyarrow as pa
 
 from unbag._files import DataError, check
 from unbag._messages import shortened
+from unbag.io.adapted import Adapted, Choices
+from unbag.io.head import Head
 from unbag.io.roles import label_text
-
-from .adapted import Adapted, Choices
-from .head import Head
-from .tags import union_of
-from .texts import finite_number
+from unbag.io.tags import union_of
+from unbag.io.texts import finite_number
 
 PARTS = ("images", "annotations", "categories")
 #: Columns of a box, in pixels, and of the size of its picture.

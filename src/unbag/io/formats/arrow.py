@@ -13,8 +13,8 @@ from pyarrow import ipc, parquet, types
 from unbag._checks import is_counter
 from unbag._files import PARQUET, DataError, check, check_distinct, suffix_of
 from unbag._messages import shortened
-
-from .arrow_types import (
+from unbag.io.bag_table import CHUNK_BYTES, SAMPLE_ROWS
+from unbag.io.columns import (
     is_list,
     is_list_of_numbers,
     is_list_of_vectors,
@@ -22,9 +22,8 @@ from .arrow_types import (
     is_text,
     type_fault,
 )
-from .bag_table import CHUNK_BYTES, SAMPLE_ROWS
-from .reading import Table, TableFile
-from .roles import USUAL, Roles
+from unbag.io.reading import Table, TableFile
+from unbag.io.roles import USUAL, Roles
 
 MOST_ROWS = 1 << 17
 
@@ -91,8 +90,8 @@ class TypedTable(Table):
         if not found and len(lists) == 1 and self._has_rows_of_one_bag(roles):
             found = lists
         if not found and not lists:
-            from .number_texts import warn_of_numbers_in_text
-            from .vectors import are_vectors
+            from unbag.io.number_texts import warn_of_numbers_in_text
+            from unbag.io.vectors import are_vectors
 
             texts = {name: self._first_texts(name) for name, kind in kinds.items() if is_text(kind)}
             found = [name for name, cells in texts.items() if are_vectors(cells)]
@@ -115,7 +114,7 @@ class TypedTable(Table):
 
     def _first_texts(self, name):
         """Return some of the cells of a column that are filled."""
-        from .vectors import SAMPLE_ROWS
+        from unbag.io.vectors import SAMPLE_ROWS
 
         for _, table in self.chunks(texts=[name]):
             filled = table.column(name).drop_null()

@@ -12,13 +12,13 @@ from typing import Any
 
 from unbag._files import DataError, check
 from unbag._messages import shortened
-from unbag.io.csv import DelimitedFile
+from unbag.io.adapted import Adapted, Choices
+from unbag.io.head import Head
 from unbag.io.roles import label_text
+from unbag.io.tags import States
+from unbag.io.tool_columns import read_columns
 
-from .adapted import Adapted, Choices
-from .columns import read_columns
-from .head import Head
-from .tags import States
+from .csv import DelimitedFile
 
 FIELDS = ("id", "gen", "sp")
 #: Names that stand for no species: of soundscapes, and of animals that nobody could name.

@@ -24,10 +24,9 @@ from unbag._files import (
 )
 from unbag._messages import listed, shortened
 from unbag.bags import Bags
+from unbag.io.arrays import bag_table, checked_bags, feature_names, instance_label_codes
+from unbag.io.bag_table import BagTable
 from unbag.labels import LabelSets, normal_spelling
-
-from .arrays import bag_table, checked_bags, feature_names, instance_label_codes
-from .bag_table import BagTable
 
 REQUIRED = ("X", "offsets", "bag_labels", "class_names")
 OPTIONAL = ("instance_labels", "feature_names", "ids")

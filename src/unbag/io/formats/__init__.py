@@ -1,0 +1,1 @@
+"""File formats, one file each: its reader and its writer."""
