@@ -1,25 +1,17 @@
-"""What bags are made of, checked: features, ids, columns, offsets, rows; the search for NaN.
+"""Arrays that bags are made of, checked: features, ids, columns, offsets; the search for NaN.
 
-What inference is asked, too: label sets, pinned instances, log-priors. Errors name the bag; of
-what is not finite, whoever asks says whose number it is.
+Errors name the bag. What is not finite is only found here: the caller says whose number it is.
 """
 
-import math
-import re
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from unbag._compile import kernel
-
 # Arrays of text have as much room for each as the longest takes; longer ones are kept as objects.
 WIDEST_TEXT = 128
-# Log-priors beyond that are off by more than the posterior may be.
-LARGEST = 1e12
 
 
 def bag_name(bag: int, ids: np.ndarray) -> str:
@@ -142,189 +134,6 @@ def bag_of(offsets: np.ndarray, i: int) -> int:
     return int(np.searchsorted(offsets, i, side="right")) - 1
 
 
-def checked_label_sets(y: ArrayLike, n_bags: int) -> NDArray[np.int8]:
-    """Return `y` as int8, or say which bag and class hold something else."""
-    y = np.asarray(y)
-    if y.ndim != 2 or y.shape[0] != n_bags:
-        raise ValueError(
-            f"y must have one row per bag and one column per class: shape ({n_bags}, n_classes); "
-            f"got shape {y.shape}."
-        )
-    if y.dtype.kind not in "iufb":
-        raise ValueError(f"y must hold the numbers 1, 0 and -1; got dtype {y.dtype}.")
-    valid = (y == 1) | (y == 0) | (y == -1)
-    if not valid.all():
-        b, c = np.argwhere(~valid)[0]
-        raise ValueError(
-            f"y must hold 1 (present), 0 (absent) or -1 (unknown); bag {b}, class {c} "
-            f"holds {y[b, c]!r}."
-        )
-    return y.astype(np.int8, order="C", copy=False)
-
-
-def checked_pins(
-    instance_labels: ArrayLike | None, offsets: np.ndarray, y: np.ndarray
-) -> NDArray[np.int64]:
-    """Return the pinned classes as int64, or say which instance has one it cannot have."""
-    if instance_labels is None:
-        return np.empty(0, dtype=np.int64)
-    labels = np.asarray(instance_labels)
-    n_instances = offsets[-1]
-    if labels.size == 0:
-        labels = labels.astype(np.int64)
-    if labels.shape != (n_instances,) or labels.dtype.kind not in "iu":
-        raise ValueError(
-            f"instance_labels must hold one integer per instance (a column of y, or -1 where the "
-            f"label is not known): shape ({n_instances},); got dtype {labels.dtype} and shape "
-            f"{labels.shape}."
-        )
-    labels = np.ascontiguousarray(labels, dtype=np.int64)
-    outside = np.flatnonzero((labels < -1) | (labels >= y.shape[1]))
-    if len(outside):
-        i = outside[0]
-        raise ValueError(
-            f"instance_labels must be columns of y, 0 to {y.shape[1] - 1}, or -1; instance {i} "
-            f"in bag {bag_of(offsets, i)} holds {labels[i]}."
-        )
-    known = np.flatnonzero(labels >= 0)
-    if len(known) == 0:
-        return np.empty(0, dtype=np.int64)
-    bags = np.searchsorted(offsets, known, side="right") - 1
-    forbidden = np.flatnonzero(y[bags, labels[known]] == 0)
-    if len(forbidden):
-        i = known[forbidden[0]]
-        raise ValueError(
-            f"instance {i} in bag {bags[forbidden[0]]} is pinned to class {labels[i]}, which the "
-            f"bag's label set forbids; correct the instance label, or mark the class as present "
-            f"(1) or unknown (-1) in y."
-        )
-    return labels
-
-
-def checked_log_prior(
-    log_prior: ArrayLike, offsets: np.ndarray, n_classes: int
-) -> NDArray[np.float64]:
-    """Return `log_prior` as float64, or say which instance holds what cannot be."""
-    log_prior = np.asarray(log_prior)
-    shape = (int(offsets[-1]), n_classes)
-    if log_prior.ndim == 2 and log_prior.shape[0] != shape[0]:
-        raise ValueError(
-            f"offsets must end at the number of instances, {log_prior.shape[0]}; the last bag, "
-            f"{len(offsets) - 2}, ends at {shape[0]}."
-        )
-    if log_prior.shape != shape:
-        raise ValueError(
-            f"log_prior must have one row per instance and one column per class of y: shape "
-            f"{shape}; got shape {log_prior.shape}."
-        )
-    if log_prior.dtype.kind not in "fiub":
-        raise ValueError(f"log_prior must hold numbers; got dtype {log_prior.dtype}.")
-    log_prior = np.ascontiguousarray(log_prior, dtype=np.float64)
-    if are_within(log_prior.reshape(-1), LARGEST):
-        return log_prior
-    if not log_prior.max(initial=-math.inf) < math.inf:
-        row = np.flatnonzero(~(log_prior < math.inf).all(axis=1))[0]
-        bad = log_prior[row][~(log_prior[row] < math.inf)][0]
-        raise ValueError(
-            f"log_prior must be finite or -inf; row {row}, in bag {bag_of(offsets, row)}, "
-            f"holds {bad}."
-        )
-    row, c = np.argwhere((np.abs(log_prior) > LARGEST) & (log_prior > -math.inf))[0]
-    raise ValueError(
-        f"log_prior must lie within {LARGEST:g} of zero, or doubles cannot tell such numbers "
-        f"apart; row {row}, in bag {bag_of(offsets, row)}, holds {log_prior[row, c]:g}. Use -inf "
-        "to exclude a class."
-    )
-
-
-@kernel
-def are_within(values, limit):
-    """Whether all are within a limit of zero, or -inf: one pass over what may be large."""
-    # A sum is what LLVM vectorises.
-    n_within = 0
-    for i in range(values.shape[0]):
-        value = values[i]
-        n_within += (value <= limit) & ((value >= -limit) | (value == -math.inf))
-    return n_within == values.shape[0]
-
-
-class TableRows:
-    """The row of a table that each instance stands in.
-
-    Parameters
-    ----------
-    rows : ndarray of int or range, of shape (n_instances,)
-        Counted from 0. A range of neighbours takes no memory.
-    n_rows : int
-        Rows of the table.
-    table : object, optional
-        What tells the table from others; by default it is like no other.
-    """
-
-    def __init__(
-        self, rows: NDArray[np.intp] | range, n_rows: int, table: object | None = None
-    ) -> None:
-        self.rows = rows
-        self.n_rows = n_rows
-        self.table = _Table() if table is None else table
-
-    @classmethod
-    def checked(cls, rows: ArrayLike | None, n_instances: int) -> "TableRows":
-        """Return rows that somebody gives; by default, those of the array of all instances."""
-        if rows is None or not n_instances:
-            return cls(range(n_instances), n_instances)
-        column = checked_column(rows, n_instances, "rows")
-        if column.dtype.kind not in "iu" or column.min() < 0:
-            raise ValueError("rows must be integers from 0 on: where each row of X was in a table.")
-        n_rows = int(column.max()) + 1
-        if np.array_equal(column, np.arange(n_rows - n_instances, n_rows)):
-            return cls(range(n_rows - n_instances, n_rows), n_rows)
-        return cls(column.astype(np.intp, copy=False), n_rows)
-
-    @classmethod
-    def concatenated(cls, parts: "Sequence[TableRows]") -> "TableRows":
-        """Join rows; different tables count as stacked, each where its first part comes."""
-        first_row: dict[object, int] = {}
-        n_rows = 0
-        for part in parts:
-            if part.table not in first_row:
-                first_row[part.table] = n_rows
-                n_rows += part.n_rows
-        rows = np.concatenate([part.positions + first_row[part.table] for part in parts])
-        return cls(rows, n_rows, parts[0].table if len(first_row) == 1 else None)
-
-    @property
-    def positions(self) -> NDArray[np.intp]:
-        """The rows as an array of shape (n_instances,)."""
-        if isinstance(self.rows, range):
-            return np.arange(self.rows.start, self.rows.stop)
-        return self.rows
-
-    def __getitem__(self, instances: slice | np.ndarray) -> "TableRows":
-        is_cut = isinstance(instances, slice)
-        rows = self.rows[instances] if is_cut else self.positions[instances]
-        return type(self)(rows, self.n_rows, self.table)
-
-    def in_table_order(self, values: np.ndarray) -> np.ndarray:
-        """Return one value per row of the table; an error if not each has exactly one."""
-        is_held = np.zeros(self.n_rows, dtype=bool)
-        is_held[self.positions] = True
-        if len(values) != self.n_rows or not is_held.all():
-            raise ValueError(
-                "in_table_order needs the bags of the whole table, each row once; these are "
-                f"{len(values)} instances from {is_held.sum()} of its {self.n_rows} rows. "
-                "Answer for those alone: table.iloc[bags.rows] has the row of each instance, in "
-                "the order of bags.X."
-            )
-        ordered = np.empty_like(values)
-        ordered[self.positions] = values
-        return ordered
-
-
-class _Table:
-    """What tells one table from another: an object of its own."""
-
-
 def is_missing(value: object) -> bool:
     """Return whether a value stands for none: None, NaN, or that of pandas.
 
@@ -397,22 +206,3 @@ def _first_of_sparse(matrix: Any) -> NonFinite | None:
     bad = np.flatnonzero(~np.isfinite(values))
     first = bad[columns[bad].argmin()]
     return NonFinite(row, int(columns[first]), values[first].item())
-
-
-# Rows that a counter needs to be one, and what ids are called.
-FEWEST_COUNTED = 20
-ID_NAME = re.compile(r"(?:.*[_ .-])?(?:id|idx|index|nr)|unnamed: \d+", re.IGNORECASE)
-
-
-def is_counter(name: str, values: Sequence[int]) -> bool:
-    """Return whether whole numbers count the rows of a table or of its bags, or are called ids.
-
-    Examples
-    --------
-    >>> is_counter("n", [*range(30)]), is_counter("clip_id", [7, 3, 7]), is_counter("n", [1, 2, 3])
-    (True, True, False)
-    """
-    if ID_NAME.fullmatch(name.strip()) is not None:
-        return True
-    restarts = {later for earlier, later in pairwise(values) if later != earlier + 1}
-    return len(values) >= FEWEST_COUNTED and len(set(values)) > 2 and restarts <= {values[0]}

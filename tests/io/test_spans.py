@@ -72,8 +72,8 @@ def test_names_of_files_are_safe_and_differ(tmp_path):
         (("1.5,2", "early,2"), {}, "row 2, column 'start': 'early' is not a number"),
         (("0,1,800", ",1,800"), {}, "row 3, column 'start': '' is not a finite number"),
         (("", ""), {"start": "begin"}, "no column 'begin'"),
-        (("", ""), {"low": "low"}, "both columns of frequencies"),
-        (("start,end", "from,to"), {}, "which column tells start"),
+        (("", ""), {"low": "low"}, "both low= and high="),
+        (("start,end", "from,to"), {}, "pass start=, the column of start times"),
     ],
 )
 def test_bad_columns(tmp_path, change, options, message):

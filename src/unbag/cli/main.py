@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from unbag.io import Peek
-    from unbag.io.reading import Paths, Source
+    from unbag.io.table import Paths, Source
 
 BAD_DATA, FAULT, BROKEN_PIPE = 1, 3, 128 + signal.SIGPIPE
 
@@ -241,7 +241,7 @@ def open_table(table: "Paths", given: dict[str, Any]) -> "Source":
     given : dict
         Options by name; those on files of other tools are taken out.
     """
-    from unbag.io.reading import open_source
+    from unbag.io.table import open_source
 
     chosen = taken_tool_options(given)
     if not chosen:

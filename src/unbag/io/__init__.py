@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING, Any
 from unbag._files import DataError
 
 from .bag_table import BagTable
-from .reading import Peek, peek, read, read_table
 from .roles import Roles
+from .table import Peek, peek, read, read_table
 
 if TYPE_CHECKING:
     # What `_LAZY` loads, for type checkers and the documentation.
     from .adapters import convert_from, read_from
     from .formats.arff import read_arff, write_arff
+    from .formats.audacity import write_audacity
     from .formats.label_studio import write_label_studio
     from .formats.mat import read_mat, write_mat
     from .formats.npz import read_npz, write_npz
-    from .spans import write_audacity, write_raven
+    from .formats.raven import write_raven
     from .writing import convert, write_bags
 
 # Loaded when first asked for: they need pyarrow or scipy.io.
@@ -32,12 +33,12 @@ _LAZY = {
     "read_mat": "formats.mat",
     "read_npz": "formats.npz",
     "write_arff": "formats.arff",
-    "write_audacity": "spans",
+    "write_audacity": "formats.audacity",
     "write_bags": "writing",
     "write_label_studio": "formats.label_studio",
     "write_mat": "formats.mat",
     "write_npz": "formats.npz",
-    "write_raven": "spans",
+    "write_raven": "formats.raven",
 }
 
 __all__ = [

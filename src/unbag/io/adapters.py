@@ -1,21 +1,24 @@
 """Files of other tools, read as tables of bags.
 
-An *adapter* knows one format: how to recognise it (`Head`), and how to make of it what the rest of
-the package reads (`Adapted`): a table of instances under the usual names of columns, and tags, what
-is said of the labels of whole recordings or pictures. `ADAPTERS` is the table of them; a new one is
-a function in a file of its family, and a line here.
+An *adapter* knows one format: how to recognise it, and how to make of it what the rest of the
+package reads: a table of instances under the usual names of columns, and tags, which say what
+labels whole recordings or pictures have. `ADAPTERS` is the table of them; a new one is a function
+in `io/formats`, and a line here.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Unpack
 
-from unbag._files import TABLES, DataError, PathLike, check, check_format, suffix_of
+import pyarrow as pa
+
+from unbag._files import TABLES, DataError, PathLike, check, check_format, check_rows, suffix_of
 from unbag._messages import suggestion
-from unbag.io.bag_table import BagTable
-from unbag.io.roles import Roles
-from unbag.io.writing import write_bags, write_tables
+from unbag.labels import DELIMITER
 
-from .adapted import Adapted, AdaptedTable, Choices
+from .adapted import Adapted, Choices, Head, check_choices
+from .bag_table import CHUNK_BYTES, BagTable
 from .formats import (
     audacity,
     birdnet,
@@ -27,8 +30,10 @@ from .formats import (
     raven,
     xeno_canto,
 )
-from .head import Head
-from .tags import ABSENT, UNTAGGED, label_rows, labelled
+from .formats.arrow import TypedTable
+from .roles import Roles
+from .tags import label_rows, labelled
+from .writing import write_bags, write_tables
 
 
 @dataclass(frozen=True)
@@ -114,7 +119,7 @@ ADAPTERS: dict[str, Adapter] = {
 }  # fmt: skip
 
 
-def adapted(path: PathLike, format: str, choices: Choices | None = None) -> Adapted:
+def adapted(path: PathLike, format: str, choices: Choices) -> Adapted:
     """Read a file of another tool.
 
     Parameters
@@ -123,7 +128,7 @@ def adapted(path: PathLike, format: str, choices: Choices | None = None) -> Adap
         A file or a folder, as the format has it.
     format : str
         Of `ADAPTERS`.
-    choices : Choices, optional
+    choices : Choices
 
     Returns
     -------
@@ -137,8 +142,10 @@ def adapted(path: PathLike, format: str, choices: Choices | None = None) -> Adap
     head = Head(path)
     adapter = ADAPTERS[format]
     if not adapter.is_format(head) and (other := recognised(head)) is not None:
-        raise DataError(f"{head.path} looks like {other}, not like {format}: use --from {other}.")
-    return adapter.read(head, choices or Choices())
+        raise DataError(
+            f"{head.path} looks like {other}, not like {format}: pass format={other!r}."
+        )
+    return adapter.read(head, choices)
 
 
 def recognised(head: Head) -> str | None:
@@ -151,22 +158,63 @@ def recognised(head: Head) -> str | None:
     return next((name for name, adapter in ADAPTERS.items() if adapter.is_format(head)), None)
 
 
+class AdaptedTable(TypedTable):
+    """A table in memory, made of another tool's file.
+
+    Parameters
+    ----------
+    path : str or path
+        What it was made of.
+    format : str
+        Of which tool.
+    table : pyarrow.Table
+    origin : Adapted
+        Tells where rows come from.
+
+    Attributes
+    ----------
+    table : pyarrow.Table
+    notes : tuple of str
+    """
+
+    def __init__(self, path: PathLike, format: str, table: pa.Table, origin: Adapted):
+        check_rows(path, table.num_rows)
+        self.path: Path = Path(path)
+        self.format: str = format
+        self.table: pa.Table = table
+        self.notes: tuple[str, ...] = origin.notes
+        self._origin = origin
+        self.schema: Any = table.schema
+        self.columns: list[str] = table.column_names
+        self.n_rows: int | None = table.num_rows
+
+    def chunks(
+        self,
+        texts: Sequence[str] = (),
+        numbers: Sequence[str] = (),
+        chunk_bytes: int = CHUNK_BYTES,
+        *,
+        with_gaps: bool = False,
+    ) -> Iterator[tuple[int, pa.Table]]:
+        """Yield pairs of the first row's position and a pyarrow table; see `Table.chunks`."""
+        columns = self.table.select(list(dict.fromkeys([*texts, *numbers])))
+        n_rows = max(1, chunk_bytes * columns.num_rows // max(1, columns.nbytes))
+        for first in range(0, columns.num_rows, n_rows):
+            yield first, columns.slice(first, n_rows)
+
+    def place(self, row: int) -> str:
+        """Name a row, as the file has it."""
+        return self._origin.place(row)
+
+
 def open_from(
-    path: PathLike,
-    format: str,
-    *,
-    tags: PathLike | None = None,
-    absent: str | None = None,
-    untagged: str | None = None,
-    confidence: float | None = None,
-    annotation_column: str | None = None,
-    delimiter: str | None = None,
+    path: PathLike, format: str, *, delimiter: str | None = None, **choices: Unpack[Choices]
 ) -> AdaptedTable:
     """Open a file of another tool as a table of instances.
 
     Parameters
     ----------
-    path, format, tags, absent, untagged, confidence, annotation_column
+    path, format, **choices
         As in `read_from`.
     delimiter : str, optional
         What separates labels in a cell; by default ``|``.
@@ -174,16 +222,15 @@ def open_from(
     Returns
     -------
     AdaptedTable
-        To be closed: use it in a ``with`` block.
     """
-    choices = Choices(confidence or 0.0, annotation_column)
-    found, absent = _with_tags(path, format, tags, absent, untagged, choices)
+    found, absent = _with_tags(path, format, choices)
     if found.instances is None:
         raise DataError(
-            f"{path} tells the labels of recordings, and holds no instances: give it by --tags, "
-            "beside a table of instances, or convert it to a table for --label-table."
+            f"{path} has labels of recordings, but no instances: pass it as tags=, beside a table "
+            "of instances, or convert it to a table for label_table=."
         )
-    return AdaptedTable(path, format, labelled(found, absent, delimiter or "|", path), found)
+    table = labelled(found, absent, delimiter or DELIMITER, path)
+    return AdaptedTable(path, format, table, found)
 
 
 def read_from(
@@ -191,12 +238,8 @@ def read_from(
     format: str,
     roles: Roles | None = None,
     *,
-    tags: PathLike | None = None,
-    absent: str | None = None,
-    untagged: str | None = None,
-    confidence: float | None = None,
-    annotation_column: str | None = None,
     need_labels: bool = True,
+    **choices: Unpack[Choices],
 ) -> BagTable:
     """Read bags from a file of another tool.
 
@@ -208,37 +251,32 @@ def read_from(
         Such as ``"birdnet-embeddings"``; ``unbag data formats`` names them all.
     roles : Roles, optional
         The usual names of columns have their roles without.
-    tags : str or path, optional
-        A file of any of the formats, which is recognised. It tells the labels of the bags in
-        place of `path`. Bags are found in it by their names; else by these without folders, then
-        without suffixes, then by xeno-canto's catalogue number.
-    absent : {"absent", "unknown"}, optional
-        What a label is that the tags of a bag do not name; by default absent, except in hoplite.
-    untagged : {"refuse", "absent", "unknown"}, optional
-        What is done about bags that are not in `tags`: it is an error, which is the default, or
-        they have no label, or any label is unknown.
-    confidence : float, optional
-        Detections below it do not tell whether their label is there.
-    annotation_column : str, optional
-        The column of labels in Raven's tables and BirdNET's results, if it is not the usual one.
     need_labels : bool, default=True
         As in `read_table`.
+    **choices
+        ``tags``: path of a file of any of the formats, which is recognised. It has the labels of
+        the bags, in place of `path`. Bags are found in it by their names; else by these without
+        folders, then without suffixes, then by xeno-canto's catalogue number.
+
+        ``absent``: what a label is that the tags of a bag do not name, ``"absent"`` or
+        ``"unknown"``; by default absent, except in hoplite.
+
+        ``untagged``: what is done about bags that are not in the tags. ``"refuse"``, the default,
+        makes it an error; ``"absent"`` gives them no label; ``"unknown"`` makes every label
+        unknown.
+
+        ``confidence``: detections below it leave their label unknown.
+
+        ``annotation_column``: the column of labels in Raven's tables and BirdNET's results, if it
+        is not the usual one.
 
     Returns
     -------
     BagTable
     """
-    with open_from(
-        path,
-        format,
-        tags=tags,
-        absent=absent,
-        untagged=untagged,
-        confidence=confidence,
-        annotation_column=annotation_column,
-        delimiter=None if roles is None else roles.delimiter,
-    ) as source:
-        return source.read(roles, need_labels=need_labels)
+    delimiter = None if roles is None else roles.delimiter
+    source = open_from(path, format, delimiter=delimiter, **choices)
+    return source.read(roles, need_labels=need_labels)
 
 
 def convert_from(
@@ -246,24 +284,19 @@ def convert_from(
     format: str,
     target: PathLike,
     roles: Roles | None = None,
-    *,
-    tags: PathLike | None = None,
-    absent: str | None = None,
-    untagged: str | None = None,
-    confidence: float | None = None,
-    annotation_column: str | None = None,
+    **choices: Unpack[Choices],
 ) -> AdaptedTable:
     """Write what a file of another tool holds as a table with the usual names of columns.
 
     Parameters
     ----------
-    path, format, tags, absent, untagged, confidence, annotation_column
+    path, format, **choices
         As in `read_from`.
     target : str or path
-        Its suffix tells the format. What tells of whole recordings alone is written as a table of
+        Its suffix tells the format. A file about whole recordings alone is written as a table of
         labels, with columns ``bag``, ``label`` and ``state``.
     roles : Roles, optional
-        For formats that are no tables.
+        Used if `target` is not a table.
 
     Returns
     -------
@@ -271,49 +304,43 @@ def convert_from(
         What was written.
     """
     check_format(target)
-    choices = Choices(confidence or 0.0, annotation_column)
-    found, absent = _with_tags(path, format, tags, absent, untagged, choices)
-    delimiter = (roles and roles.delimiter) or "|"
+    found, absent = _with_tags(path, format, choices)
+    delimiter = (roles and roles.delimiter) or DELIMITER
     if found.instances is None:
-        check(tags is None, f"{path} holds no instances to be tagged: leave out --tags.")
+        check(
+            choices.get("tags") is None,
+            f"{path} holds no instances to be tagged: leave out tags=.",
+        )
         check_format(target, TABLES)
-        source = AdaptedTable(path, format, label_rows(found.tags or {}, absent), found)
+        table = label_rows(found.tags or {}, absent)
     else:
-        source = AdaptedTable(path, format, labelled(found, absent, delimiter, path), found)
+        table = labelled(found, absent, delimiter, path)
+    source = AdaptedTable(path, format, table, found)
     if suffix_of(target) in TABLES:
         write_tables(target, [source.table])
     else:
-        table = source.read(roles)
-        write_bags(target, table.bags, table.labels, delimiter)
+        bags = source.read(roles)
+        write_bags(target, bags.bags, bags.labels, delimiter)
     return source
 
 
-def _with_tags(
-    path: PathLike,
-    format: str,
-    tags: PathLike | None,
-    absent: str | None,
-    untagged: str | None,
-    choices: Choices,
-) -> tuple[Adapted, str]:
-    """Read a file and its tags; return what labels are, too, that these do not name."""
-    for option, given, words in (("absent", absent, ABSENT), ("untagged", untagged, UNTAGGED)):
-        check(
-            given is None or given in words,
-            f"--{option} must be one of {', '.join(words)}, not {given!r}.",
-        )
+def _with_tags(path: PathLike, format: str, choices: Choices) -> tuple[Adapted, str]:
+    """Read a file and its tags; return also what labels are that these do not name."""
+    check_choices(choices)
     found = adapted(path, format, choices)
+    tags = choices.get("tags")
     if tags is not None:
         format = _tags_format(tags)
+        untagged = choices.get("untagged") or "refuse"
         found = found.with_tags(adapted(tags, format, choices), tags, untagged)
-    return found, absent or ADAPTERS[format].absent
+    return found, choices.get("absent") or ADAPTERS[format].absent
 
 
 def _tags_format(tags: PathLike) -> str:
     format = recognised(Head(tags))
     if format is None:
         raise DataError(
-            f"{tags} is of no format that tags may have: {', '.join(ADAPTERS)}. A table with "
-            "columns bag and label is given by --label-table."
+            f"{tags} is in no format that tags= takes: {', '.join(ADAPTERS)}. Pass a table with "
+            "columns bag and label as label_table=."
         )
     return format

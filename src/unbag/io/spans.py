@@ -1,8 +1,8 @@
-"""Selections for people who listen: Raven selection tables and Audacity label files."""
+"""Where instances lie in their recordings, for tools by which people listen and label."""
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,121 +14,6 @@ from unbag._messages import shortened
 
 from .arrays import is_unknown
 from .bag_table import BagTable
-
-RAVEN = ("Selection", "View", "Channel", "Begin Time (s)", "End Time (s)")
-# Names that no other program gives its files: those of people lie beside their recordings.
-RAVEN_SUFFIX, AUDACITY_SUFFIX = ".unbag.selections.txt", ".unbag.txt"
-
-
-def write_raven(
-    path: PathLike,
-    table: BagTable,
-    labels: ArrayLike,
-    *,
-    start: str | None = None,
-    end: str | None = None,
-    low: str | None = None,
-    high: str | None = None,
-    media: str | None = None,
-    more: Mapping[str, ArrayLike] | None = None,
-) -> list[Path]:
-    """Write annotated instances as selection tables that Raven opens.
-
-    Parameters
-    ----------
-    path : str or path
-        The file; or, if there are several recordings, a folder for one file each, such as
-        ``dawn.unbag.selections.txt``.
-    table : BagTable
-        Read from a table that has the columns below.
-    labels : array-like of shape (n_instances,)
-        The label of each instance, in the order of ``bags.X``; an instance without one (None or
-        empty) is left out.
-    start, end : str, optional
-        Columns of seconds; by default those with these roles.
-    low, high : str, optional
-        Columns of frequencies in hertz.
-    media : str, optional
-        The column of the recording; by default the one with this role, or else the bag.
-    more : dict of str to array-like of shape (n_instances,), optional
-        Further columns, such as the probability.
-
-    Returns
-    -------
-    list of Path
-        What was written.
-    """
-    spans = Spans(table, labels, start, end, low, high, media)
-    more = {name: np.asarray(values) for name, values in (more or {}).items()}
-    for name, values in more.items():
-        check(
-            values.shape == spans.shape,
-            f"The column {name!r} has shape {values.shape}, not {spans.shape}.",
-        )
-    frequencies = ["Low Freq (Hz)", "High Freq (Hz)"][: len(spans.band)]
-    header = [*RAVEN, *frequencies, "Begin File", *map(_line, more), "Annotation"]
-    refuse(
-        (name for name in more if header.count(_line(name)) > 1),
-        lambda name: f"Selection tables have a column {name!r} already: choose another name.",
-    )
-
-    def lines(group, instances):
-        yield header
-        for selection, i in enumerate(instances, 1):
-            yield [
-                str(selection), "Spectrogram 1", "1",
-                *(_number(values[i]) for values in (spans.start, spans.end, *spans.band)),
-                _line(Path(str(group)).name),
-                *(_line(values[i]) for values in more.values()), spans.labels[i],
-            ]  # fmt: skip
-
-    return _write_groups(path, spans, lines, RAVEN_SUFFIX)
-
-
-def write_audacity(
-    path: PathLike,
-    table: BagTable,
-    labels: ArrayLike,
-    *,
-    start: str | None = None,
-    end: str | None = None,
-    low: str | None = None,
-    high: str | None = None,
-    media: str | None = None,
-) -> list[Path]:
-    """Write annotated instances as label tracks that Audacity imports.
-
-    Parameters
-    ----------
-    path : str or path
-        The file; or, if there are several recordings, a folder for one file each, such as
-        ``dawn.unbag.txt``.
-    table : BagTable
-        Read from a table that has the columns below.
-    labels : array-like of shape (n_instances,)
-        The label of each instance, in the order of ``bags.X``; an instance without one (None or
-        empty) is left out.
-    start, end : str, optional
-        Columns of seconds; by default those with these roles.
-    low, high : str, optional
-        Columns of frequencies in hertz.
-    media : str, optional
-        The column of the recording; by default the one with this role, or else the bag.
-
-    Returns
-    -------
-    list of Path
-        What was written.
-    """
-    spans = Spans(table, labels, start, end, low, high, media)
-
-    def lines(_, instances):
-        for i in instances:
-            yield [_number(spans.start[i]), _number(spans.end[i]), spans.labels[i]]
-            if spans.band:
-                yield ["\\", *(_number(values[i]) for values in spans.band)]
-
-    return _write_groups(path, spans, lines, AUDACITY_SUFFIX)
 
 
 class Spans:
@@ -167,7 +52,9 @@ class Spans:
         labels = np.asarray(labels, dtype=object)
         self.shape: tuple[int] = (table.bags.n_instances,)
         check(labels.shape == self.shape, f"labels have shape {labels.shape}, not {self.shape}.")
-        self.labels: list[Any] = [None if is_unknown(label) else _line(label) for label in labels]
+        self.labels: list[Any] = [
+            None if is_unknown(label) else one_line(label) for label in labels
+        ]
         self.start: NDArray[np.float64] = np.zeros(self.shape)
         self.end: NDArray[np.float64] = np.zeros(self.shape)
         if need_times:
@@ -180,7 +67,7 @@ class Spans:
                 f"at {self.start[i]}: exchange the two."
             ),
         )
-        check((low is None) == (high is None), "Name both columns of frequencies, or none.")
+        check((low is None) == (high is None), "Pass both low= and high=, or neither.")
         self.band: list[NDArray[np.float64]] = [
             column_numbers(table, each, "band") for each in (low, high) if each is not None
         ]
@@ -208,9 +95,7 @@ def column_numbers(table: BagTable, column: str | None, role: str) -> NDArray[np
         What the column is needed for.
     """
     if column is None:
-        raise DataError(
-            f"{table.path}: which column tells {role} of each instance, in seconds? Name it."
-        )
+        raise DataError(f"{table.path}: pass {role}=, the column of {role} times in seconds.")
     values = table.column(column, role)
     numbers = np.empty(len(values))
     for i, value in enumerate(values):
@@ -229,7 +114,29 @@ def _place(table, instance):
     return f"{table.path}, {table.source.place(int(table.rows[instance]))}"
 
 
-def _write_groups(path, spans, lines, suffix):
+def write_recordings(
+    path: PathLike,
+    spans: Spans,
+    lines: Callable[[str, list[int]], Iterable[list[str]]],
+    suffix: str,
+) -> list[Path]:
+    """Write one file for each recording, of cells between tabs.
+
+    Parameters
+    ----------
+    path : str or path
+        The file; or, if there are several recordings, a folder.
+    spans : Spans
+    lines : callable
+        Makes the cells of each line, given a recording and its instances.
+    suffix : str
+        Of files in a folder.
+
+    Returns
+    -------
+    list of Path
+        What was written.
+    """
     path = Path(path)
     files = [path]
     if len(spans.groups) > 1 or path.is_dir():
@@ -262,10 +169,11 @@ def _file_names(folder, groups, suffix):
     return files
 
 
-def _line(value):
-    """Text that keeps to its line and its column: these formats know no quotes."""
+def one_line(value: object) -> str:
+    """Write a value as text without tabs and line ends: these formats know no quotes."""
     return re.sub(r"[\t\r\n]+", " ", str(value))
 
 
-def _number(value):
+def seconds(value: Any) -> str:
+    """Write a number of seconds or hertz, to a millionth."""
     return f"{value:.6f}"

@@ -1,4 +1,4 @@
-"""Tags: what is said of the labels of whole recordings, and how it comes to their instances."""
+"""Tags: the labels of whole recordings, and how they are matched to bags."""
 
 import re
 from collections import Counter
@@ -10,9 +10,7 @@ import pyarrow as pa
 
 from unbag._files import DataError, PathLike, check
 from unbag._messages import shortened
-from unbag.labels import Unknown
-
-from .roles import label_text, write_cell
+from unbag.labels import Unknown, label_text, write_cell
 
 #: For bags by name: 1 for labels that are present, 0 for absent, -1 for unknown ones.
 States = dict[str, dict[str, int]]
@@ -81,7 +79,7 @@ def label_sets(tags: States, absent: str) -> dict[str, frozenset[str | Unknown]]
 
 
 def labelled(found: Any, absent: str, delimiter: str, path: PathLike) -> pa.Table:
-    """Return the instances of a file with a column of the labels of their bags, if it tells any.
+    """Return the instances of a file with a column of the labels of their bags, if it has any.
 
     Parameters
     ----------
@@ -184,11 +182,11 @@ def matched(
     tags : dict
         Of all bags.
     notes : list of str
-        On what was passed over.
+        About tags that were left out.
     """
     name_of: dict[str, str] = {}
     for key in KEYS:
-        # Of all bags, lest one takes the tags of another that has matched better.
+        # Counted over all bags, so that none takes the tags of another that matches better.
         of_tags, of_bags = (Counter(map(key, names)) for names in (tags, bags))
         tagged = {key(name): name for name in tags}
         for bag in bags:
@@ -197,20 +195,20 @@ def matched(
             if bag not in name_of and found is not None and is_unique:
                 name_of[bag] = tagged[found]
     left = [bag for bag in bags if bag not in name_of]
-    check(tags, f"{path} tags nothing: name another file.")
+    check(tags, f"{path} has no tags: choose another file.")
     check(
         len(left) < len(bags),
-        f"{path} has no tags for any of the {len(bags)} bags: it names such as "
-        f"{shortened(next(iter(tags), ''))}, and the bags are such as {shortened(bags[0])}.",
+        f"{path} has no tags for any of the {len(bags)} bags: its names are like "
+        f"{shortened(next(iter(tags), ''))}, and those of the bags like {shortened(bags[0])}.",
     )
     check(
         not left or untagged != "refuse",
         f"{path} has no tags for {len(left)} of {len(bags)} bags, such as "
-        f"{shortened(left[0] if left else '')}: add them, or use --untagged absent or "
-        "--untagged unknown.",
+        f'{shortened(left[0] if left else "")}: add them, or pass untagged="absent" '
+        'or untagged="unknown".',
     )
     unused = len(set(tags) - set(name_of.values()))
-    notes = [f"Recordings that {path} tags, but without instances: {unused}."] if unused else []
+    notes = [f"Recordings with tags in {path}, but without instances: {unused}."] if unused else []
     classes = {name for states in tags.values() for name in states}
     without = dict.fromkeys(classes, -1 if untagged == "unknown" else 0)
     return {bag: tags[name_of[bag]] if bag in name_of else without for bag in bags}, notes

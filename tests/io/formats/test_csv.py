@@ -1,14 +1,23 @@
 """Records and cells of delimited text, against the csv module of the standard library."""
 
 import csv
+import gzip
 import io
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unbag.io.formats.csv import are_lines_records, cell_text, ends_quoted, raw_cells, whole_records
-from unbag.io.formats.csv_writing import quoted
+from small_tables import TAGGED, write
+from unbag.io import Roles, read
+from unbag.io.formats.csv import (
+    are_lines_records,
+    cell_text,
+    ends_quoted,
+    quoted,
+    raw_cells,
+    whole_records,
+)
 
 TEXT = st.text(st.sampled_from("ab\",;\t \n\r'é?"), max_size=6)
 TABLE = st.integers(1, 4).flatmap(
@@ -82,3 +91,52 @@ def test_a_cell_of_many_quoted_lines_is_read_once(monkeypatch):
     lines = [b'a,"', *[b'he said ""wren""'] * 2000, b'",b']
     assert whole_records(lines, b",") == ([b"\n".join(lines)], [])
     assert sum(looked_at) < 2 * sum(map(len, lines))
+
+
+# Whole files
+
+
+SHUFFLED = '''word,tags,note,pitch,length
+b,wren|?owl,"a, b",1.50,007
+a,,"say ""hi""",2,1e-3
+b,?owl | wren,,-3,+4
+c,owl,5" pipe,.5,6.
+a,,"two
+lines",7,8
+'''
+WORDS = Roles(bag="word", labels="tags")
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_the_delimiter_is_found(tmp_path, delimiter):
+    path = tmp_path / "t.txt"
+    path.write_text(SHUFFLED.replace('"a, b"', "a").replace(",", delimiter))
+    assert read(path, WORDS).bags.X[0].tolist() == [1.5, 7]
+
+
+def test_compressed_text(tmp_path):
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(gzip.compress(SHUFFLED.encode()))
+    read(path, WORDS, chunk_bytes=7).write(tmp_path / "o.csv.gz", {})
+    assert gzip.decompress((tmp_path / "o.csv.gz").read_bytes()) == SHUFFLED.encode()
+
+
+def test_the_last_line_needs_no_end(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("bag,labels,x\na,b,1\na,b,2")
+    assert read(path, chunk_bytes=5).bags.X[:, 0].tolist() == [1, 2]
+
+
+def test_decimal_commas(tmp_path):
+    path = write(tmp_path / "t.csv", delimiter=";", decimal=",")
+    table = read(path, TAGGED)
+    assert table.bags.X.tolist() == [[1.5, 2.0], [4.25, 1.0], [0.5, 3.0]]
+    table.write(tmp_path / "o.csv", {"p": [0.25, 0.5, 1.0]})
+    written = (tmp_path / "o.csv").read_text().splitlines()
+    assert written[1:3] == ["a;owl|wren;1,5;2,0;0,25", "b;owl;0,5;3,0;1"]
+    # What was written can be read again.
+    assert read(tmp_path / "o.csv", Roles("word", "tags", carry=["p"])).bags.X.tolist() == (
+        table.bags.X.tolist()
+    )
+    named = read(path, Roles("word", "tags", features=["y"]))
+    assert named.bags.X.tolist() == [[2.0], [1.0], [3.0]]

@@ -1,1 +1,1 @@
-"""File formats, one file each: its reader and its writer."""
+"""File formats: one file each, with its reader and its writer."""

@@ -78,7 +78,7 @@ def peek_arff(path: PathLike) -> Peek:
     header = _read_header(path, lines)
     at_id, at_labels, known = _columns(path, header, _listed_labels(path, None))
     outer = [name for name, _ in header.outer]
-    # Within the bag, an attribute may be called as one outside.
+    # An attribute within the bag may have the name of one outside.
     inner = [
         f"{outer[header.at_bag]}.{name}" if name in outer else name for name, _ in header.inner
     ]
@@ -99,7 +99,7 @@ def _lines(path):
     except OSError as error:
         raise unreadable(path, error) from error
     except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not encoded in UTF-8: save it so.") from error
+        raise DataError(f"{path} is not encoded in UTF-8: save it as UTF-8.") from error
 
 
 # The header.
@@ -114,8 +114,8 @@ def _read_header(path, lines):
         if keyword == "@data":
             if at_bag is None:
                 raise DataError(
-                    f"{path} has no relational attribute, which holds the instances of a bag: it "
-                    "is no MIML file."
+                    f"{path} is not a MIML file: it has no relational attribute, which holds the "
+                    "instances of a bag."
                 )
             return Header(outer, at_bag, inner, number)
         if keyword == "@attribute":
@@ -133,7 +133,7 @@ def _read_header(path, lines):
                 f"{where}: {shortened(line)} is neither @relation nor @attribute nor @data. Is it "
                 "an ARFF file?"
             )
-    raise DataError(f"{path} has no line @data: it is no ARFF file, or a cut one.")
+    raise DataError(f"{path} has no line @data: it is not an ARFF file, or is incomplete.")
 
 
 def _attribute(where, text):
@@ -157,7 +157,7 @@ def _listed_labels(path, xml):
     except OSError as error:
         raise unreadable(xml, error) from error
     except ElementTree.ParseError as error:
-        raise DataError(f"{xml} is no XML file: {error}.") from error
+        raise DataError(f"{xml} is not an XML file: {error}.") from error
     names = [each.get("name") for each in root.iter() if each.tag.rpartition("}")[2] == "label"]
     check(
         names and None not in names,
@@ -175,7 +175,7 @@ def _columns(path, header, names):
         refuse(
             (name for name, _ in after if name not in names),
             lambda name: (
-                f"{path}: the attribute {name!r} is no label, since its type is not "
+                f"{path}: the attribute {name!r} cannot be a label, since its type is not "
                 "{0,1}: remove it, or list the labels in an XML file."
             ),
         )

@@ -3,20 +3,25 @@ r"""Audacity label tracks: segments of recordings, perhaps labelled.
 Checked against ``audacity/audacity-manual``
 (``manual/man/importing_and_exporting_labels.html``): no header; start, end and label between tabs,
 start and end the same for a point; a line that begins with a backslash gives the frequencies of
-the label above it. BirdNET-Analyzer writes a fourth cell, its confidence, which is passed over.
+the label above it. BirdNET-Analyzer writes a fourth cell, its confidence, which is ignored.
 """
 
-import pyarrow as pa
+from pathlib import Path
 
-from unbag._files import check
-from unbag.io.adapted import Adapted, Choices
-from unbag.io.head import Head
-from unbag.io.roles import label_text
+import pyarrow as pa
+from numpy.typing import ArrayLike
+
+from unbag._files import PathLike, check
+from unbag.io.adapted import Adapted, Choices, Head, finite_number, numbered_lines, span, within
+from unbag.io.bag_table import BagTable
+from unbag.io.spans import Spans, seconds, write_recordings
 from unbag.io.tags import union_of
-from unbag.io.texts import finite_number, numbered_lines, span, within
+from unbag.labels import label_text
 
 from .raven import recording_of
 
+# A name that no other program gives its files: those of people lie beside their recordings.
+SUFFIX = ".unbag.txt"
 FREQUENCIES = ("low_frequency", "high_frequency")
 
 
@@ -32,15 +37,14 @@ def is_label_track(head: Head) -> bool:
         return False
 
 
-def read_label_tracks(head: Head, choices: Choices) -> Adapted:
+def read_label_tracks(head: Head, _: Choices) -> Adapted:
     """Read segments: a bag is a label track, an instance a label in it.
 
     Parameters
     ----------
     head : Head
-        A file, or a folder of files: a recording each, which is called like its file.
-    choices : Choices
-        None of them matters here.
+        A file, or a folder of files: one recording each, named after its file.
+    _ : Choices
 
     Returns
     -------
@@ -81,3 +85,49 @@ def read_label_tracks(head: Head, choices: Choices) -> Adapted:
         columns |= dict(zip(FREQUENCIES, map(list, zip(*bands, strict=True)), strict=True))
     tags = union_of(bags, [[label] for label in labels]) if has_labels else None
     return Adapted(pa.table(columns), tags, places.__getitem__)
+
+
+def write_audacity(
+    path: PathLike,
+    table: BagTable,
+    labels: ArrayLike,
+    *,
+    start: str | None = None,
+    end: str | None = None,
+    low: str | None = None,
+    high: str | None = None,
+    media: str | None = None,
+) -> list[Path]:
+    """Write annotated instances as label tracks that Audacity imports.
+
+    Parameters
+    ----------
+    path : str or path
+        The file; or, if there are several recordings, a folder for one file each, such as
+        ``dawn.unbag.txt``.
+    table : BagTable
+        Read from a table that has the columns below.
+    labels : array-like of shape (n_instances,)
+        The label of each instance, in the order of ``bags.X``; an instance without one (None or
+        empty) is left out.
+    start, end : str, optional
+        Columns of seconds; by default those with these roles.
+    low, high : str, optional
+        Columns of frequencies in hertz.
+    media : str, optional
+        The column of the recording; by default the one with this role, or else the bag.
+
+    Returns
+    -------
+    list of Path
+        What was written.
+    """
+    spans = Spans(table, labels, start, end, low, high, media)
+
+    def lines(_, instances):
+        for i in instances:
+            yield [seconds(spans.start[i]), seconds(spans.end[i]), spans.labels[i]]
+            if spans.band:
+                yield ["\\", *(seconds(values[i]) for values in spans.band)]
+
+    return write_recordings(path, spans, lines, SUFFIX)

@@ -3,22 +3,21 @@
 Checked against ``birdnet-team/BirdNET-Analyzer``: `create_csv_output` in
 ``birdnet_analyzer/embeddings/core.py`` writes ``file_path,start,end,embedding``, the embedding a
 quoted string of numbers between commas; ``birdnet_analyzer/analyze/utils.py`` has the headers of
-its results, CSV and Raven tables, and the row ``nocall`` by which the latter tell that nothing was
+its results, CSV and Raven tables, and the row ``nocall`` that the latter have where nothing was
 found.
 """
 
 from collections.abc import Iterator
+from functools import partial
 
+import numpy as np
 import pyarrow as pa
 
 from unbag._files import DataError, check, check_rows
-from unbag.io.adapted import Adapted, Choices
-from unbag.io.head import Head
-from unbag.io.roles import label_text
+from unbag.io.adapted import Adapted, Choices, Head, finite_number, need_columns, read_columns, span
 from unbag.io.tags import States
-from unbag.io.texts import finite_number, span
-from unbag.io.tool_columns import need_columns, read_columns
-from unbag.io.tool_vectors import feature_columns, split_texts
+from unbag.io.vectors import as_lists, as_rows, first_length, named_columns
+from unbag.labels import label_text
 
 from .csv import DelimitedFile
 from .raven import recording_of, selection_rows
@@ -35,29 +34,23 @@ def are_embeddings(head: Head) -> bool:
     return set(EMBEDDINGS) <= set(head.columns)
 
 
-def read_embeddings(head: Head, choices: Choices) -> Adapted:
+def read_embeddings(head: Head, _: Choices) -> Adapted:
     """Read windows and their embeddings: a bag is a recording, an instance a window.
-
-    Parameters
-    ----------
-    head : Head
-    choices : Choices
-        None of them matters here.
 
     Returns
     -------
     Adapted
-        Without tags: BirdNET tells none with its embeddings.
+        Without tags: files of embeddings have none.
     """
     check(not head.is_folder, f"{head.path} is a folder: name a file in it.")
     source = DelimitedFile(head.path)
     with source:
         need_columns(source, EMBEDDINGS, "BirdNET's embeddings")
 
-        def at(row):
-            return f"{head.path}, {source.place(int(row))}, column 'embedding'"
+        def at(first, row):
+            return f"{head.path}, {source.place(first + int(row))}, column 'embedding'"
 
-        bags, spans, vectors = [], [], []
+        bags, spans, vectors, length = [], [], [], 0
         # Chunk by chunk, since numbers take less room than their text.
         for first, table in source.chunks(EMBEDDINGS):
             cells = (table.column(name).to_pylist() for name in EMBEDDINGS[:3])
@@ -68,17 +61,18 @@ def read_embeddings(head: Head, choices: Choices) -> Adapted:
                 check((bag or "").strip(), f"{where}, column 'file_path': it names no recording.")
                 bags.append(bag)
                 spans.append(span(start, end, where))
-            texts = table.column("embedding")
-            vectors += split_texts(texts, lambda row, first=first: at(first + row)).chunks
+            lists = as_lists(table.column("embedding"))
+            length = length or first_length(lists)
+            vectors.append(as_rows(lists, partial(at, first), length, np.float64))
         check_rows(head.path, bags)
-        features = feature_columns(pa.chunked_array(vectors), at)
     starts, ends = zip(*spans, strict=True)
-    columns = {"bag": bags, "start": pa.array(starts), "end": pa.array(ends), **features}
+    columns = {"bag": bags, "start": pa.array(starts), "end": pa.array(ends)}
+    columns |= named_columns(np.concatenate(vectors))
     return Adapted(pa.table(columns), None, lambda row: f"row {row + 2}")
 
 
 def _is_right(bag: str | None, start: str | None, end: str | None) -> bool:
-    """Return whether there is nothing to complain of in a row."""
+    """Return whether a row names a recording, and a segment of it."""
     try:
         span(start, end, "")
     except DataError:
@@ -103,37 +97,38 @@ def read_detections(head: Head, choices: Choices) -> Adapted:
     head : Head
         A file, or a folder of files.
     choices : Choices
-        A species whose detections all lie below `confidence` is unknown. `label_column` may be
+        A species whose detections all lie below `confidence` is unknown. `annotation_column` may be
         ``Scientific name``.
 
     Returns
     -------
     Adapted
         Tags of recordings alone. Those in which nothing was found have tags only if a Raven table
-        says so.
+        lists them.
     """
     tags: States = {}
+    threshold = choices.get("confidence") or 0.0
     for path in head.files("BirdNET's results"):
         for recording, label, confidence in _detections(Head(path), choices):
             of_bag = tags.setdefault(recording, {})
             if label:
-                state = 1 if confidence >= choices.confidence else -1
+                state = 1 if confidence >= threshold else -1
                 of_bag[label] = max(state, of_bag.get(label, -1))
-    check(tags, f"{head.path} holds no detections: name another file.")
+    check(tags, f"{head.path} holds no detections: choose another file.")
     return Adapted(None, tags)
 
 
 def _detections(head: Head, choices: Choices) -> Iterator[tuple[str, str, float]]:
     """Yield recording, label and confidence of each detection."""
     if set(SELECTIONS) <= set(head.columns):
-        label_column = choices.label_column or "Common Name"
+        label_column = choices.get("annotation_column") or "Common Name"
         for row in selection_rows(head.path):
             label = row.cells.get(label_column)
             check(label is not None, f"{row.where}: the table has no column {label_column!r}.")
             number = finite_number(row.cells["Confidence"], row.where)
             yield row.recording, "" if label == NOTHING else label_text(label), number
         return
-    label_column = choices.label_column or "Common name"
+    label_column = choices.get("annotation_column") or "Common name"
     source = DelimitedFile(head.path)
     with source:
         has_file = "File" in source.columns

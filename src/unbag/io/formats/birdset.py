@@ -15,16 +15,12 @@ from pyarrow import types
 
 from unbag._files import PARQUET, check, check_rows, suffix_of
 from unbag._messages import shortened
-from unbag.io.adapted import Adapted, Choices
-from unbag.io.columns import is_list
-from unbag.io.head import Head
-from unbag.io.roles import label_text
+from unbag.io.adapted import Adapted, Choices, Head, read_columns, span
 from unbag.io.tags import only_label, union_of
-from unbag.io.texts import span
-from unbag.io.tool_columns import read_columns
-from unbag.io.tool_vectors import feature_columns
+from unbag.io.vectors import feature_columns
+from unbag.labels import label_text
 
-from .arrow import ArrowFile
+from .arrow import ArrowFile, is_list
 
 RECORDING, LABELS, EVENTS = "filepath", "ebird_code_multilabel", "detected_events"
 VECTORS = ("embedding", "embeddings")
@@ -35,14 +31,8 @@ def is_birdset(head: Head) -> bool:
     return {RECORDING, LABELS} <= set(head.columns)
 
 
-def read_birdset(head: Head, choices: Choices) -> Adapted:
+def read_birdset(head: Head, _: Choices) -> Adapted:
     """Read recordings and their segments: a bag is a recording, its tags the union of its rows'.
-
-    Parameters
-    ----------
-    head : Head
-    choices : Choices
-        None of them matters here.
 
     Returns
     -------
@@ -52,7 +42,7 @@ def read_birdset(head: Head, choices: Choices) -> Adapted:
     """
     check(
         not head.is_folder and suffix_of(head.path) in PARQUET,
-        f"{head.path} is no Parquet file, as those like BirdSet's are.",
+        f"{head.path} is not a Parquet file, as BirdSet's are.",
     )
     source = ArrowFile(head.path)
     with source:
@@ -101,17 +91,17 @@ def _labels(table: pa.Table, metadata: dict[bytes, bytes] | None, at: Any) -> li
     )
     check(
         is_text or (is_list(kind) and types.is_integer(kind.value_type)),
-        f"{at(0, LABELS)} holds {kind}, and should hold a list of labels.",
+        f"{at(0, LABELS)} holds {kind}, but should hold a list of labels.",
     )
     names = [] if is_text else class_names(metadata, LABELS)
     labels = []
     for row, cell in enumerate(column.to_pylist()):
-        check(cell is not None, f"{at(row, LABELS)}: there is no list: an empty one is no label.")
+        check(cell is not None, f"{at(row, LABELS)}: expected a list; [] means no labels.")
         check(None not in cell, f"{at(row, LABELS)}: a label in the list is missing.")
         for each in cell:
             check(
                 not names or 0 <= each < len(names),
-                f"{at(row, LABELS)}: {shortened(each)} is none of the {len(names)} classes.",
+                f"{at(row, LABELS)}: {shortened(each)} is not among the {len(names)} classes.",
             )
         labels.append([label_text(names[each] if names else each) for each in cell])
     return labels
@@ -158,7 +148,7 @@ def _event_table(table: pa.Table, bags: list[str], at: Any) -> pa.Table:
         for event in events or ():
             check(
                 isinstance(event, list) and len(event) == 2 and None not in event,
-                f"{at(row, EVENTS)}: {shortened(event)} is no pair of start and end.",
+                f"{at(row, EVENTS)}: {shortened(event)} is not a pair of start and end.",
             )
             rows.append((bag, *span(event[0], event[1], at(row, EVENTS))))
         if not events:

@@ -12,11 +12,9 @@ import pyarrow as pa
 
 from unbag._files import DataError, check
 from unbag._messages import shortened
-from unbag.io.adapted import Adapted, Choices
-from unbag.io.head import Head
-from unbag.io.roles import label_text
+from unbag.io.adapted import Adapted, Choices, Head, finite_number
 from unbag.io.tags import union_of
-from unbag.io.texts import finite_number
+from unbag.labels import label_text
 
 PARTS = ("images", "annotations", "categories")
 #: Columns of a box, in pixels, and of the size of its picture.
@@ -29,25 +27,19 @@ def is_coco(head: Head) -> bool:
     return isinstance(head.document, dict) and set(PARTS[:2]) <= head.document.keys()
 
 
-def read_coco(head: Head, choices: Choices) -> Adapted:
+def read_coco(head: Head, _: Choices) -> Adapted:
     """Read boxes: a bag is a picture, an instance a box; its category is its known label.
-
-    Parameters
-    ----------
-    head : Head
-    choices : Choices
-        None of them matters here.
 
     Returns
     -------
     Adapted
         With tags, the union of the labels. The features are the box and the size of the picture,
-        in pixels. Pictures without boxes are passed over.
+        in pixels. Pictures without boxes are left out.
     """
     document = head.document
     check(
         isinstance(document, dict),
-        f"{head.path} is not what COCO has: an object with {', '.join(PARTS)}.",
+        f"{head.path} is not a file of COCO: expected an object with {', '.join(PARTS)}.",
     )
     for part in PARTS:
         check(
@@ -59,7 +51,7 @@ def read_coco(head: Head, choices: Choices) -> Adapted:
     rows, places = [], []
     for number, annotation in enumerate(document["annotations"], 1):
         where = f"{head.path}, annotation {number}"
-        check(isinstance(annotation, dict), f"{where} is no object.")
+        check(isinstance(annotation, dict), f"{where} is not an object.")
         image = _referred(annotation, "image_id", images, where)
         category = _referred(annotation, "category_id", categories, where)
         size = [finite_number(image.get(side, 0), where) for side in ("width", "height")]
@@ -71,7 +63,7 @@ def read_coco(head: Head, choices: Choices) -> Adapted:
     columns = dict(zip(names, zip(*rows, strict=True), strict=True))
     tags = union_of(columns["bag"], [[label] for label in columns["instance_label"]])
     n_empty = len({str(each["file_name"]) for each in images.values()} - tags.keys())
-    notes = (f"Pictures without boxes, passed over: {n_empty}.",) if n_empty else ()
+    notes = (f"Pictures without boxes, left out: {n_empty}.",) if n_empty else ()
     table = pa.table({name: list(cells) for name, cells in columns.items()})
     return Adapted(table, tags, places.__getitem__, notes)
 
@@ -88,7 +80,7 @@ def _by_id(objects: list[Any], name: str, head: Head, part: str) -> dict[Any, di
             isinstance(each, dict) and _is_name(each.get("id")) and _is_name(each.get(name)),
             f"{where} needs an 'id' and a {name!r}.",
         )
-        check(each["id"] not in found, f"{where}: the id {each['id']} is there twice.")
+        check(each["id"] not in found, f"{where}: the id {each['id']} occurs twice.")
         found[each["id"]] = each
     return found
 
@@ -98,7 +90,7 @@ def _referred(
 ) -> dict[str, Any]:
     given = annotation.get(key)
     if not _is_name(given) or given not in objects:
-        raise DataError(f"{where}: there is none of the {key} {shortened(given)}.")
+        raise DataError(f"{where}: the {key} {shortened(given)} does not exist.")
     return objects[given]
 
 

@@ -1,24 +1,31 @@
-"""Delimited text, such as CSV: read in blocks of whole records, several times if need be.
+"""Delimited text, such as CSV: read in blocks of whole records, in several passes if need be.
 
 A record ends at the end of a line, unless that lies within quotes. Quotes count only at the
-beginning of a cell, as in a spreadsheet: ``5" pipe`` is a cell like any other.
+beginning of a cell, as in a spreadsheet: ``5" pipe`` is a cell like any other. Records are written
+again with more cells, and the old ones stay what they were to the letter.
 """
 
 import gzip
+import math
 import re
 import zlib
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property, partial
 from itertools import chain, islice, zip_longest
+from pathlib import Path
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import csv
+import pyarrow.compute as pc
+from pyarrow import csv, types
 
-from unbag._checks import is_counter
 from unbag._files import (
+    DELIMITED,
     DataError,
+    OpenFile,
+    PathLike,
     check,
     check_distinct,
     check_rows,
@@ -27,10 +34,12 @@ from unbag._files import (
     is_gzipped,
     refuse,
     suffix_of,
+    writing,
 )
-from unbag.io.bag_table import CHUNK_BYTES, SAMPLE_ROWS
-from unbag.io.reading import TableFile
-from unbag.io.roles import USUAL, Roles
+from unbag._messages import listed, shortened
+from unbag.io.bag_table import CHUNK_BYTES, SAMPLE_ROWS, Progress
+from unbag.io.roles import Roles
+from unbag.io.table import Table
 
 # A quoted cell that is longer than this was probably never meant to be opened.
 LONGEST_RECORD = 64 << 20
@@ -50,16 +59,36 @@ NUMBER = re.compile(r"[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[ \
 # With a decimal comma.
 COMMA_NUMBER = re.compile(NUMBER.pattern.replace(r"\.", ","))
 MISSING = {"", "na", "n/a", "#n/a", "nan", "-nan", "null", "none", "inf", "-inf", "-"}
-
-
 # As they are spelt in text, in lower and upper case.
 SPELT_MISSING = {form(text) for text in ("na", "n/a", "#n/a", "nan", "-nan", "null", "none", "-")
                  for form in (str.lower, str.upper, str.capitalize)} | {"NaN", "N/a"}  # fmt: skip
-WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
-VECTOR_MARKS = re.compile(r"[0-9][ ]*[,;\s\])]")
 
 
-class DelimitedFile(TableFile):
+class TextTable(Table):
+    """A table of text: its cells tell what they hold.
+
+    Attributes
+    ----------
+    parts : sequence of DelimitedFile
+        The files that it consists of.
+    """
+
+    is_text: bool = True
+    parts: Any
+
+    def is_wide(self, roles: Roles) -> bool:
+        """Return False: text has no lists, so that a row is an instance."""
+        return False
+
+    def check_type(self, column: str, role: str, is_wide: bool = False) -> None:
+        """Do nothing: text has no types."""
+
+    def dtype(self, columns: Sequence[str]) -> type[np.floating]:
+        """Return double precision: text has none of its own."""
+        return np.float64
+
+
+class DelimitedFile(TextTable):
     """A file of delimited text whose first record names the columns.
 
     Parameters
@@ -80,17 +109,35 @@ class DelimitedFile(TableFile):
         Whether the file begins with a byte order mark.
     """
 
-    is_text: bool = True
-    errors: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error)
+    def __init__(self, path: PathLike):
+        self.path: Path = Path(path)
+        opener = partial(gzip.open, path) if is_gzipped(path) else self.path.open
+        self._file: OpenFile = OpenFile(
+            path, partial(opener, "rb"), (OSError, EOFError, zlib.error)
+        )
+        try:
+            self._read_header()
+        except BaseException:
+            self.close()
+            raise
 
-    def _open(self):
-        return gzip.open(self.path) if is_gzipped(self.path) else self.path.open("rb")
+    def close(self) -> None:
+        """Close the file, if it is open."""
+        self._file.close()
+
+    @property
+    def parts(self) -> "list[DelimitedFile]":
+        """The file itself."""
+        return [self]
 
     def _read_header(self):
-        head = self._file.read(4096)
+        with self._file.one_pass() as file:
+            head = file.read(4096)
         refuse(
             (what for mark, what in FOREIGN.items() if head.startswith(mark)),
-            lambda what: f"{self.path} is {what}, not text: name or save it rightly.",
+            lambda what: (
+                f"{self.path} is {what}, not text: give it the right suffix, or save it as CSV."
+            ),
         )
         check(not head.startswith(UTF16), f"{self.path} is encoded in UTF-16: save it as UTF-8.")
         check(
@@ -124,42 +171,35 @@ class DelimitedFile(TableFile):
                 return record
         raise DataError(f"{self.path} is empty: it needs a header and a row per instance.")
 
-    @property
-    def _faults(self):
-        # Loaded only where something is wrong.
-        from . import csv_faults
-
-        return csv_faults
-
     def _check_encoding(self, data, records, place):
         try:
             data.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise self._faults.wrong_encoding(self.path, records, place) from error
+            raise wrong_encoding(self.path, records, place) from error
 
     def _delimiter_of(self, header):
         widths = {each: len(raw_cells(header, each)) for each in DELIMITER_NAMES}
         candidates = [b"\t"] if suffix_of(self.path) == ".tsv" else list(DELIMITER_NAMES)
         best = max(candidates, key=widths.__getitem__)
         if widths[best] == 1:
-            self._faults.check_single_column(self.path, header, widths)
+            check_single_column(self.path, header, widths)
         return best
 
     def _records(self, chunk_bytes):
         """Yield lists of whole records, blank lines among them, the header first."""
         pending, n_bytes, n_pending, n_records = [], 0, 0, 0
-        with self.opened() as file:
+        with self._file.one_pass() as file:
             if self.has_mark:
                 file.read(len(BOM))
             while data := file.read(chunk_bytes):
                 n_bytes += len(data)
                 if is_gzipped(self.path):
-                    check_unpacked(self.path, n_bytes, self._state[1])
+                    check_unpacked(self.path, n_bytes, self._file.n_bytes)
                 pending.append(data)
                 n_pending += len(data)
                 if b"\n" not in data:
                     if n_pending > LONGEST_RECORD:
-                        raise self._faults.overlong_record(self.path, n_records + 1, pending[0])
+                        raise overlong_record(self.path, n_records + 1, pending[0])
                     continue
                 text = b"".join(pending)
                 *lines, rest = text.split(b"\n")
@@ -171,13 +211,13 @@ class DelimitedFile(TableFile):
                 n_pending = len(pending[0])
                 n_records += len(records)
                 if n_pending > LONGEST_RECORD and torn:
-                    raise self._faults.unclosed_quote(self.path, pending[0])
+                    raise unclosed_quote(self.path, pending[0])
                 if records:
                     yield records
         if rest := b"".join(pending):
             records, torn = whole_records(rest.split(b"\n"), self.delimiter)
             if torn:
-                raise self._faults.unclosed_quote(self.path, b"\n".join(torn))
+                raise unclosed_quote(self.path, b"\n".join(torn))
             yield records
 
     def blocks(self, chunk_bytes: int = CHUNK_BYTES) -> Iterator[list[bytes]]:
@@ -198,22 +238,15 @@ class DelimitedFile(TableFile):
         *,
         with_gaps: bool = False,
     ) -> Iterator[tuple[int, pa.Table]]:
-        """Yield pairs of the first row's position and a pyarrow table of some columns.
-
-        Parameters
-        ----------
-        texts, numbers : sequence of str
-            Columns to be read as strings and as float64, where null is an empty cell.
-        chunk_bytes : int
-            Bytes of text in a chunk, roughly.
-        with_gaps : bool
-            Whether NA and the like are missing numbers; else they are none.
-        """
-        types = dict.fromkeys(texts, pa.string()) | dict.fromkeys(numbers, pa.float64())
+        """Yield pairs of the first row's position and a pyarrow table; see `Table.chunks`."""
+        decimal = self.decimal if numbers or "sample" in vars(self) else "."
+        # What columns were judged by can go.
+        vars(self).pop("sample", None)
+        kinds = dict.fromkeys(texts, pa.string()) | dict.fromkeys(numbers, pa.float64())
         convert = csv.ConvertOptions(
-            column_types=types, include_columns=list(types),
+            column_types=kinds, include_columns=list(kinds),
             null_values=sorted({"", *SPELT_MISSING} if with_gaps else {""}),
-            decimal_point=self.decimal if numbers else ".",
+            decimal_point=decimal,
         )  # fmt: skip
         first = 0
         for records in self.blocks(chunk_bytes):
@@ -230,12 +263,12 @@ class DelimitedFile(TableFile):
                 if table.num_rows != len(records):
                     raise pa.ArrowInvalid("a stray carriage return")
             except pa.ArrowInvalid as error:
-                raise self._faults.bad_record(self, records, first, numbers, error) from error
+                raise bad_record(self, records, first, numbers, error) from error
             yield first, table
             first += len(records)
 
     @cached_property
-    def _sample(self):
+    def sample(self) -> dict[str, list[str]]:
         """Some cells of each column, from the first rows, as text."""
         records = islice(chain.from_iterable(self.blocks(1 << 18)), SAMPLE_ROWS)
         rows, n_bytes = [], 0
@@ -250,24 +283,18 @@ class DelimitedFile(TableFile):
             for name, cells in columns
         }
 
-    def resolved(self, roles: Roles | None, need_labels: bool = True) -> Roles:
-        """Fill in the roles; then what columns were judged by can go."""
-        resolved, _ = super().resolved(roles, need_labels), self.decimal
-        vars(self).pop("_sample", None)
-        return resolved
-
     @cached_property
     def decimal(self) -> str:
         """The decimal mark: a comma only where no number of the first rows has a point."""
-        if self.delimiter == b"," or any(map(self._mostly(NUMBER, "."), self._sample)):
+        if self.delimiter == b"," or any(map(self._mostly(NUMBER, "."), self.sample)):
             return "."
-        return "," if any(map(self._mostly(COMMA_NUMBER, ","), self._sample)) else "."
+        return "," if any(map(self._mostly(COMMA_NUMBER, ","), self.sample)) else "."
 
     def _mostly(self, pattern, mark=""):
         """Return a test of columns: half of their filled cells or more match, one with a mark."""
 
         def holds(name):
-            filled = [text for text in self._sample[name] if text.strip().lower() not in MISSING]
+            filled = [text for text in self.sample[name] if text.strip().lower() not in MISSING]
             found = [text for text in filled if pattern.fullmatch(text)]
             return bool(filled) and 2 * len(found) >= len(filled) and any(mark in t for t in found)
 
@@ -275,40 +302,9 @@ class DelimitedFile(TableFile):
 
     def numbers(self, is_wide: bool = False) -> list[str]:
         """Return the columns of numbers: half of the filled cells of the first rows, or more."""
-        check_rows(self.path, self._sample)
+        check_rows(self.path, self.sample)
         pattern = COMMA_NUMBER if self.decimal == "," else NUMBER
-        return [name for name in self._sample if self._mostly(pattern)(name)]
-
-    def with_embedding(self, roles: Roles) -> Roles:
-        """Find the column of vectors, where nobody has named it."""
-        if roles.embedding is not None:
-            return roles
-        others = {column for role, column in roles.columns() if role != "features"}
-        names = set(self.columns) - {*USUAL.values()} if roles.features is None else roles.features
-        sample = self._sample.items()
-        found = {name: texts for name, texts in sample if name in names and name not in others}
-        # Most columns are none, which a look at few cells tells.
-        found = {name: texts for name, texts in found.items()
-                 if any(map(VECTOR_MARKS.search, texts[:20]))}  # fmt: skip
-        if found:
-            from unbag.io.number_texts import warn_of_numbers_in_text
-            from unbag.io.vectors import are_vectors
-
-            warn_of_numbers_in_text(self.path, found, roles, "," if self.decimal == "." else ".")
-            found = {name: texts for name, texts in found.items() if are_vectors(texts)}
-        if len(found) != 1:
-            return roles
-        rest = tuple(name for name in roles.features or () if name not in found)
-        return replace(roles, embedding=next(iter(found)), features=rest)
-
-    def counters(self, features: Sequence[str]) -> list[str]:
-        """Return those of some columns of numbers that look like a counter or an id."""
-        whole = {
-            name: [int(text) for text in self._sample[name]]
-            for name in features
-            if all(map(WHOLE.fullmatch, self._sample[name]))
-        }
-        return [name for name, values in whole.items() if is_counter(name, values)]
+        return [name for name in self.sample if self._mostly(pattern)(name)]
 
     def place(self, row: int) -> str:
         """Name a row as a spreadsheet does: the header is row 1, and blank lines count."""
@@ -328,7 +324,10 @@ class DelimitedFile(TableFile):
 
     def bad_number(self, row: int, column: str, value: object = None) -> DataError:
         """Make the error for a cell that should be a finite number."""
-        return self._faults.bad_number(self, row, column, self.cell(row, column))
+        return bad_number(self, row, column, self.cell(row, column))
+
+
+# The syntax of records, cells and numbers.
 
 
 def whole_records(lines: list[bytes], delimiter: bytes) -> tuple[list[bytes], list[bytes]]:
@@ -446,3 +445,262 @@ def is_number(text: str, decimal: str = ".") -> bool:
     (True, False, True, False)
     """
     return (COMMA_NUMBER if decimal == "," else NUMBER).fullmatch(text) is not None
+
+
+def quoted(text: str, delimiter: bytes) -> bytes:
+    """Write a cell, with quotes only where it needs them.
+
+    Examples
+    --------
+    >>> quoted("a,b", b","), quoted("a b", b",")
+    (b'"a,b"', b'a b')
+    """
+    raw = text.encode("utf-8")
+    if any(sign in raw for sign in (delimiter, QUOTE, b"\n", b"\r")):
+        return QUOTE + raw.replace(QUOTE, b'""') + QUOTE
+    return raw
+
+
+# What is wrong with a file, and in which row and column a spreadsheet shows it.
+
+
+def check_single_column(path: PathLike, header: bytes, widths: Mapping[bytes, int]) -> None:
+    """Raise an error if a header of one column seems to be separated by something else."""
+    refuse(
+        (name for each, name in DELIMITER_NAMES.items() if widths[each] > 1),
+        lambda name: (
+            f"{path} should be separated by tabs, but its header has a {name}: name the file .csv."
+        ),
+    )
+    refuse(
+        (sign for sign in "|:^~ " if sign.encode() in header),
+        lambda sign: (
+            f"{path} has one column only, {shortened(header.decode())}: is it separated "
+            f"by {sign!r}? Use comma, semicolon or tab."
+        ),
+    )
+
+
+def unclosed_quote(path: PathLike, record: bytes) -> DataError:
+    """Make the error for a quote that no other one closes."""
+    start = record[:40].decode("utf-8", "replace")
+    return DataError(
+        f"{path}: a quote is opened but never closed in the row that begins with "
+        f"{shortened(start)}: close it, or double it if it belongs to the text."
+    )
+
+
+def overlong_record(path: PathLike, row: int, beginning: bytes) -> DataError:
+    """Make the error for a line that has no end for longer than any record is."""
+    start = beginning[:40].decode("utf-8", "replace")
+    return DataError(
+        f"{path}, row {row}, which begins with {shortened(start)}, does not end for more than "
+        f"{LONGEST_RECORD:,} bytes: is it the right file?"
+    )
+
+
+def wrong_encoding(
+    path: PathLike, records: Sequence[bytes], place: Callable[[int], str]
+) -> DataError:
+    """Make the error for records of which one is not encoded in UTF-8.
+
+    Parameters
+    ----------
+    path : str or path
+    records : list of bytes
+    place : callable
+        Names the place of a record, given its number among `records`.
+    """
+    for row, record in enumerate(records):
+        try:
+            record.decode("utf-8")
+        except UnicodeDecodeError as error:
+            wrong = record[max(error.start - 10, 0) : error.start + 10]
+            return DataError(
+                f"{path}, {place(row)}: {shortened(wrong)} is not encoded in UTF-8: save the file "
+                "as 'CSV UTF-8'."
+            )
+    raise ValueError("All of the records are encoded in UTF-8.")
+
+
+def bad_number(source: DelimitedFile, row: int, column: str, text: str) -> DataError:
+    """Make the error for a cell that should be a finite number."""
+    where = f"{source.path}, {source.place(row)}, column {column!r}"
+    if not text.strip():
+        return DataError(
+            f"{where}: the cell is empty; a feature needs a number in every row, unless missing "
+            "values are dropped or replaced by the mean (missing_values=)."
+        )
+    if source.decimal == "." and re.fullmatch(r"\s*[+-]?\d+,\d+\s*", text):
+        return DataError(f"{where}: {shortened(text)} has a decimal comma: write a point instead.")
+    if source.decimal == "," and is_number(text):
+        return DataError(
+            f"{where}: {shortened(text)} has a decimal point, where the others have a comma: write "
+            "that instead."
+        )
+    if text.strip() in SPELT_MISSING:
+        return DataError(
+            f"{where}: {shortened(text)} is not a finite number; a feature needs one in every row, "
+            "unless missing values are dropped or replaced by the mean (missing_values=)."
+        )
+    is_spelt = is_number(text, source.decimal)
+    what = "finite number" if text.strip().lower() in MISSING or is_spelt else "number"
+    return DataError(
+        f"{where}: {shortened(text)} is not a {what}: correct it, or do not use the column as a "
+        "feature."
+    )
+
+
+def bad_record(
+    source: DelimitedFile,
+    records: Sequence[bytes],
+    first: int,
+    numbers: Sequence[str],
+    error: object,
+) -> DataError:
+    """Find the first record that cannot be read, and make the error that names it.
+
+    Parameters
+    ----------
+    source : DelimitedFile
+    records : list of bytes
+    first : int
+        Position of the first of them among the rows.
+    numbers : sequence of str
+        The columns that should hold numbers.
+    error : object
+        What is said where no record seems to be wrong.
+    """
+    positions = [(source.columns.index(name), name) for name in numbers]
+    for row, record in enumerate(records, first):
+        cells = raw_cells(record.rstrip(b"\r"), source.delimiter)
+        if len(cells) != len(source.columns):
+            return DataError(
+                f"{source.path}, {source.place(row)} has {len(cells)} cells, but the header names "
+                f"{len(source.columns)} columns ({listed(source.columns)}): is a delimiter "
+                "missing, or a quote?"
+            )
+        for position, name in positions:
+            text = cell_text(cells[position])
+            is_spelt = is_number(text, source.decimal)
+            if not is_spelt or not math.isfinite(float(text.replace(",", "."))):
+                return bad_number(source, row, name, text)
+        if b"\r" in record[:-1]:
+            return DataError(
+                f"{source.path}, {source.place(row)} has a carriage return outside quotes: "
+                "remove it."
+            )
+    return DataError(f"{source.path}, near {source.place(first)}: {error}.")
+
+
+# Writing.
+
+
+def write_records(
+    source: Any,
+    path: PathLike,
+    columns: Mapping[str, pa.Array],
+    n_rows: int,
+    progress: Progress | None,
+    chunk_bytes: int,
+) -> None:
+    """Write the records of a text table with more cells; see `BagTable.write`.
+
+    Parameters
+    ----------
+    source : DelimitedFile, or several of them as one table
+    path : str or path
+        If its suffix demands another delimiter than the source has, cells are quoted again where
+        that needs it.
+    columns : dict of str to pyarrow array of shape (n_rows,)
+    n_rows : int
+        That the source must have.
+    progress : callable or None
+    chunk_bytes : int
+    """
+    old, new = source.delimiter, _delimiter(path, source)
+    cells = {name: _Cells(column, new, source.decimal) for name, column in columns.items()}
+    place = {source.columns.index(name): name for name in columns if name in source.columns}
+    added = [name for name in columns if name not in source.columns]
+    done = 0
+    with writing(path) as file, compressed(path, file) as out:
+        header = [source.header] if old == new else _respelt(source.header, old, new)
+        header += [quoted(name, new) for name in added]
+        out.write(BOM * source.has_mark + new.join(header) + source.line_end)
+        for records in source.blocks(chunk_bytes):
+            rows = slice(done, done + len(records))
+            if any(record.endswith(b"\r") for record in records):
+                records = [record.rstrip(b"\r") for record in records]
+            if old != new:
+                records = [new.join(_respelt(record, old, new)) for record in records]
+            if place:
+                records = _replaced(records, new, {at: cells[place[at]][rows] for at in place})
+            parts = zip(records, *(cells[name][rows] for name in added), strict=True)
+            out.write(source.line_end.join([*map(new.join, parts), b""]))
+            done = rows.stop
+            if progress is not None:
+                progress(done, n_rows)
+        check_same(source.path, done == n_rows)
+
+
+def text_writer(path: PathLike, file: BinaryIO, schema: pa.Schema) -> Any:
+    """Open a writer of pyarrow tables as delimited text, between tabs in a ``.tsv`` file."""
+    delimiter = "\t" if suffix_of(path) == ".tsv" else ","
+    options = csv.WriteOptions(delimiter=delimiter, quoting_style="needed")
+    return csv.CSVWriter(file, schema, write_options=options)
+
+
+@contextmanager
+def compressed(path: PathLike, file: BinaryIO) -> Iterator[BinaryIO]:
+    """Compress text if its name ends in ``.gz``."""
+    if is_gzipped(path) and suffix_of(path) in DELIMITED:
+        with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=6, mtime=0) as out:
+            yield cast(BinaryIO, out)
+    else:
+        yield file
+
+
+def _delimiter(path, source):
+    """Delimiter of the source, unless the names of the two files say otherwise."""
+    of_suffix = {".tsv": b"\t", ".csv": b","}.get(suffix_of(path))
+    if of_suffix is None or suffix_of(path) == suffix_of(source.path):
+        return source.delimiter
+    return source.delimiter if of_suffix == b"," and source.delimiter == b";" else of_suffix
+
+
+def _respelt(record, old, new):
+    return [quoted(cell_text(raw), new) for raw in raw_cells(record, old)]
+
+
+def _replaced(records, delimiter, cells):
+    result = []
+    for row, record in enumerate(records):
+        parts = raw_cells(record, delimiter)
+        for position, values in cells.items():
+            parts[position] = values[row]
+        result.append(delimiter.join(parts))
+    return result
+
+
+class _Cells:
+    """The cells of a new column as bytes, some rows at a time; empty where there is no value."""
+
+    def __init__(self, column, delimiter, decimal):
+        self.values, self.column, self.decimal = None, column, decimal
+        if types.is_string(column.type) or types.is_large_string(column.type):
+            # Labels repeat, so each is quoted once.
+            encoded = column.dictionary_encode(null_encoding="encode")
+            texts = encoded.dictionary.to_pylist()
+            self.values = np.array([quoted(text or "", delimiter) for text in texts], dtype=object)
+            self.column = encoded.indices.to_numpy(zero_copy_only=False)
+        elif types.is_floating(column.type):
+            self.column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+
+    def __getitem__(self, rows):
+        part = self.column[rows]
+        if self.values is not None:
+            return self.values[part].tolist()
+        texts = part.cast(pa.string())
+        if self.decimal != "." and types.is_floating(part.type):
+            texts = pc.replace_substring(texts, ".", self.decimal)
+        return [text or b"" for text in texts.cast(pa.binary()).to_pylist()]

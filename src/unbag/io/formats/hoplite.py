@@ -15,13 +15,10 @@ import pyarrow as pa
 
 from unbag._files import DataError, check, refuse
 from unbag._messages import shortened
-from unbag.io.adapted import Adapted, Choices
-from unbag.io.head import Head
-from unbag.io.roles import label_text
+from unbag.io.adapted import Adapted, Choices, Head, read_columns, span
 from unbag.io.tags import States, only_label
-from unbag.io.texts import span
-from unbag.io.tool_columns import read_columns
-from unbag.io.tool_vectors import feature_columns
+from unbag.io.vectors import feature_columns
+from unbag.labels import label_text
 
 from .arrow import ArrowFile
 
@@ -42,14 +39,8 @@ def _is_sqlite(head: Head) -> bool:
     return any(name.endswith(".sqlite") for name in head.names)
 
 
-def read_database(head: Head, choices: Choices) -> Adapted:
+def read_database(head: Head, _: Choices) -> Adapted:
     """Read a database: a bag is a recording, an instance a window, its embedding the features.
-
-    Parameters
-    ----------
-    head : Head
-    choices : Choices
-        None of them matters here.
 
     Returns
     -------
@@ -61,11 +52,11 @@ def read_database(head: Head, choices: Choices) -> Adapted:
     """
     check(
         WINDOWS in head.names or not _is_sqlite(head),
-        f"{head.path} is perch-hoplite's SQLite database, which is not read: name the folder of a "
-        "Parquet database, with windows.parquet and embeddings.",
+        f"{head.path} is a SQLite database of perch-hoplite, which is not supported: pass the "
+        "folder of a Parquet database, with windows.parquet and embeddings.",
     )
     for name in (WINDOWS, RECORDINGS, EMBEDDINGS):
-        check(name in head.names, f"{head.path} has no {name}: name perch-hoplite's folder.")
+        check(name in head.names, f"{head.path} has no {name}: pass a folder of perch-hoplite.")
     path = head.path / WINDOWS
     windows = _columns(path, ("id", "recording_id", "offsets"))
     check(windows["id"], f"{path} has no windows.")
@@ -127,7 +118,7 @@ def _recording_names(head: Head) -> dict[int, str]:
 def _offsets(offsets: Any, where: str) -> Span:
     check(
         isinstance(offsets, list) and len(offsets) == 2,
-        f"{where}, column 'offsets': {shortened(offsets)} is no pair of start and end.",
+        f"{where}, column 'offsets': {shortened(offsets)} is not a pair of start and end.",
     )
     return span(offsets[0], offsets[1], f"{where}, column 'offsets'")
 

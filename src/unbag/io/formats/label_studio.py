@@ -17,13 +17,11 @@ from numpy.typing import ArrayLike
 
 from unbag._files import DataError, PathLike, check, writing
 from unbag._messages import shortened
-from unbag.io.adapted import Adapted, Choices
+from unbag.io.adapted import Adapted, Choices, Head, finite_number, span
 from unbag.io.bag_table import BagTable
-from unbag.io.head import Head
-from unbag.io.roles import label_text
 from unbag.io.spans import Spans, column_numbers
 from unbag.io.tags import States, only_label
-from unbag.io.texts import finite_number, span
+from unbag.labels import label_text
 
 from .coco import BOX, SIZE
 
@@ -42,15 +40,14 @@ def _tasks(document: Any) -> list[dict[str, Any]]:
     return [task for task in tasks if isinstance(task, dict)]
 
 
-def read_export(head: Head, choices: Choices) -> Adapted:
+def read_export(head: Head, _: Choices) -> Adapted:
     """Read regions: a bag is what a task shows, an instance a region of it.
 
     Parameters
     ----------
     head : Head
-        An export in the format JSON; JSON-MIN lacks what tells regions apart.
-    choices : Choices
-        None of them matters here.
+        An export in the format JSON; JSON-MIN lacks what distinguishes regions.
+    _ : Choices
 
     Returns
     -------
@@ -84,7 +81,7 @@ def read_export(head: Head, choices: Choices) -> Adapted:
             regions.append(region)
             places.append(f"task {number}")
     check(tags, f"{head.path}: no task has been annotated.")
-    notes = (f"Tasks without annotations, passed over: {n_open}.",) if n_open else ()
+    notes = (f"Tasks without annotations, left out: {n_open}.",) if n_open else ()
     if not regions:
         return Adapted(None, tags, notes=notes)
     kinds = {("start" in region) for region in regions}
@@ -101,7 +98,7 @@ def read_export(head: Head, choices: Choices) -> Adapted:
 
 def _medium(data: dict[str, Any], where: str) -> str:
     texts = {key: value for key, value in data.items() if isinstance(value, str) and value.strip()}
-    check(texts, f"{where}: its 'data' names nothing that is labelled.")
+    check(texts, f"{where}: its 'data' names no picture, recording or text.")
     return next((texts[key] for key in MEDIA if key in texts), next(iter(texts.values()), ""))
 
 

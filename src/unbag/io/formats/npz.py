@@ -95,9 +95,9 @@ def read_arrays(
         ValueError, TypeError, AttributeError, LookupError, EOFError, OSError, RuntimeError,
         MemoryError, struct.error, tokenize.TokenError,
     ) as error:  # fmt: skip
-        raise DataError(f"{path} is no .npz file of plain arrays, or a damaged one.") from error
+        raise DataError(f"{path} is not an .npz file of plain arrays, or is damaged.") from error
     except (zipfile.BadZipFile, zlib.error, lzma.LZMAError) as error:
-        raise DataError(f"{path} is no .npz file, or a damaged one: {error}.") from error
+        raise DataError(f"{path} is not an .npz file, or is damaged: {error}.") from error
 
 
 def _declared_bytes(path, archive, member):
@@ -109,10 +109,11 @@ def _declared_bytes(path, archive, member):
         n_bytes = math.prod(shape) * dtype.itemsize
         check(
             not dtype.hasobject and n_bytes == member.file_size - file.tell(),
-            f"{path} is no .npz file of plain arrays, or a damaged one: {member.filename} holds "
+            f"{path} is not an .npz file of plain arrays, or is damaged: {member.filename} "
+            "holds "
             f"{dtype} of shape {shape} in {member.file_size:,} bytes.",
         )
-    # Of an array without entries, too, somebody may go over the rows or columns.
+    # The rows or columns of an array without entries may still be iterated over.
     return max(n_bytes, math.prod(max(1, length) for length in shape))
 
 
@@ -169,7 +170,9 @@ def _decoded(path, name, array):
     try:
         return np.strings.decode(array, "utf-8")
     except UnicodeDecodeError as error:
-        raise DataError(f"{path}: {name} is no UTF-8 ({error.reason}): store it as text.") from None
+        raise DataError(
+            f"{path}: {name} is not UTF-8 ({error.reason}): store it as text."
+        ) from None
 
 
 def write_npz(path: PathLike, bags: Bags, labels: LabelSets) -> None:

@@ -15,18 +15,15 @@ import pyarrow.compute as pc
 
 from unbag._files import DataError, check, check_rows, refuse
 from unbag._messages import shortened
-from unbag.io.adapted import Adapted, Choices
-from unbag.io.head import Head
-from unbag.io.roles import label_text
+from unbag.io.adapted import Adapted, Choices, Head, read_columns, span
 from unbag.io.tags import States
-from unbag.io.texts import span
-from unbag.io.tool_columns import read_columns
-from unbag.io.tool_vectors import PREFIX
+from unbag.io.vectors import PREFIX
+from unbag.labels import label_text
 
 from .csv import DelimitedFile
 
 INDEX = ("file", "start_time", "end_time")
-#: What a cell of a class may say; an empty one, that nobody knows.
+#: What a cell of a class may hold; if it is empty, the label is unknown.
 STATES = {
     "1": 1, "1.0": 1, "true": 1, "0": 0, "0.0": 0, "false": 0, "": -1, "nan": -1,
 }  # fmt: skip
@@ -37,14 +34,8 @@ def is_frame(head: Head) -> bool:
     return set(INDEX) <= set(head.columns) and bool(head.first_line)
 
 
-def read_frame(head: Head, choices: Choices) -> Adapted:
+def read_frame(head: Head, _: Choices) -> Adapted:
     """Read clips: a bag is a recording, an instance a clip.
-
-    Parameters
-    ----------
-    head : Head
-    choices : Choices
-        None of them matters here.
 
     Returns
     -------
@@ -124,7 +115,7 @@ def _labels(bags: list[str], texts: dict[str, pa.ChunkedArray]) -> tuple[States,
         for row, text in enumerate(column.to_pylist()):
             state = STATES[text.strip().lower()]
             before = tags[bags[row]].get(label, 0)
-            # One clip with the label is enough, and one that nobody knows leaves it open.
+            # One clip with the label is enough; otherwise, one unknown clip makes it unknown.
             tags[bags[row]][label] = 1 if 1 in (state, before) else min(state, before)
             if state == 1:
                 n_labels[row] += 1

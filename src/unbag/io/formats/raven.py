@@ -8,26 +8,31 @@ several sounds were opened as one.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import ArrayLike
 
-from unbag._files import check, check_distinct
+from unbag._files import PathLike, check, check_distinct, refuse
 from unbag._messages import listed
-from unbag.io.adapted import Adapted, Choices
-from unbag.io.head import Head
-from unbag.io.roles import label_text
+from unbag.io.adapted import Adapted, Choices, Head, finite_number, numbered_lines, span, within
+from unbag.io.bag_table import BagTable
+from unbag.io.spans import Spans, one_line, seconds, write_recordings
 from unbag.io.tags import union_of
-from unbag.io.texts import finite_number, numbered_lines, span, within
+from unbag.labels import label_text
 
 from .csv import is_number
 
+# A name that no other program gives its files: those of people lie beside their recordings.
+SUFFIX = ".unbag.selections.txt"
 BEGIN, END, OFFSET = "Begin Time (s)", "End Time (s)", "File Offset (s)"
+HEADER = ("Selection", "View", "Channel", BEGIN, END)
 #: Columns that people and programs keep labels in, the first of which is taken.
 LABELS = ("Annotation", "Species", "Common Name", "Label", "Tag", "Call Type")
-# What tells nothing of the sound: where it lies, and what another program thinks of it.
+# Columns that do not describe the sound: where it lies, and what another program found.
 STRUCTURE = {
     "Selection", "View", "Channel", BEGIN, END, OFFSET, "Begin File", "End File", "Begin Path",
     "End Path", "Begin Date", "Begin Clock Time", "End Clock Time", "Confidence", "Rank",
@@ -122,7 +127,7 @@ def read_selection_tables(head: Head, choices: Choices) -> Adapted:
     head : Head
         A table, or a folder of tables.
     choices : Choices
-        `label_column` is the column of labels; by default, the first of `LABELS` that is there.
+        `annotation_column` is the column of labels; by default the first of `LABELS` there is.
 
     Returns
     -------
@@ -141,11 +146,11 @@ def read_selection_tables(head: Head, choices: Choices) -> Adapted:
             f"{selection.where}: the tables have different columns, such as "
             f"{min(strange, default='')!r}: give them the same.",
         )
-    wanted = [choices.label_column] if choices.label_column is not None else LABELS
-    label_column = next((name for name in wanted if name in names), None)
+    named = choices.get("annotation_column")
+    label_column = next((name for name in ([named] if named else LABELS) if name in names), None)
     check(
-        label_column is not None or choices.label_column is None,
-        f"{head.path} has no column {choices.label_column!r} of labels: it has {listed(names)}.",
+        label_column is not None or named is None,
+        f"{head.path} has no column {named!r} of labels: it has {listed(names)}.",
     )
     columns = {
         "bag": [each.recording for each in found],
@@ -170,3 +175,68 @@ def _typed(texts: list[str]) -> pa.Array:
     if all(map(is_number, texts)):
         return pa.array([float(text) for text in texts])
     return pa.array([text or None for text in texts], pa.string())
+
+
+def write_raven(
+    path: PathLike,
+    table: BagTable,
+    labels: ArrayLike,
+    *,
+    start: str | None = None,
+    end: str | None = None,
+    low: str | None = None,
+    high: str | None = None,
+    media: str | None = None,
+    more: Mapping[str, ArrayLike] | None = None,
+) -> list[Path]:
+    """Write annotated instances as selection tables that Raven opens.
+
+    Parameters
+    ----------
+    path : str or path
+        The file; or, if there are several recordings, a folder for one file each, such as
+        ``dawn.unbag.selections.txt``.
+    table : BagTable
+        Read from a table that has the columns below.
+    labels : array-like of shape (n_instances,)
+        The label of each instance, in the order of ``bags.X``; an instance without one (None or
+        empty) is left out.
+    start, end : str, optional
+        Columns of seconds; by default those with these roles.
+    low, high : str, optional
+        Columns of frequencies in hertz.
+    media : str, optional
+        The column of the recording; by default the one with this role, or else the bag.
+    more : dict of str to array-like of shape (n_instances,), optional
+        Further columns, such as the probability.
+
+    Returns
+    -------
+    list of Path
+        What was written.
+    """
+    spans = Spans(table, labels, start, end, low, high, media)
+    more = {name: np.asarray(values) for name, values in (more or {}).items()}
+    for name, values in more.items():
+        check(
+            values.shape == spans.shape,
+            f"The column {name!r} has shape {values.shape}, not {spans.shape}.",
+        )
+    frequencies = ["Low Freq (Hz)", "High Freq (Hz)"][: len(spans.band)]
+    header = [*HEADER, *frequencies, "Begin File", *map(one_line, more), "Annotation"]
+    refuse(
+        (name for name in more if header.count(one_line(name)) > 1),
+        lambda name: f"Selection tables have a column {name!r} already: choose another name.",
+    )
+
+    def lines(group, instances):
+        yield header
+        for selection, i in enumerate(instances, 1):
+            yield [
+                str(selection), "Spectrogram 1", "1",
+                *(seconds(values[i]) for values in (spans.start, spans.end, *spans.band)),
+                one_line(Path(str(group)).name),
+                *(one_line(values[i]) for values in more.values()), spans.labels[i],
+            ]  # fmt: skip
+
+    return write_recordings(path, spans, lines, SUFFIX)

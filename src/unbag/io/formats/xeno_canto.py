@@ -12,11 +12,9 @@ from typing import Any
 
 from unbag._files import DataError, check
 from unbag._messages import shortened
-from unbag.io.adapted import Adapted, Choices
-from unbag.io.head import Head
-from unbag.io.roles import label_text
+from unbag.io.adapted import Adapted, Choices, Head, read_columns
 from unbag.io.tags import States
-from unbag.io.tool_columns import read_columns
+from unbag.labels import label_text
 
 from .csv import DelimitedFile
 
@@ -41,14 +39,8 @@ def _objects(document: Any) -> list[dict[str, Any]]:
     return found
 
 
-def read_metadata(head: Head, choices: Choices) -> Adapted:
+def read_metadata(head: Head, _: Choices) -> Adapted:
     """Read which species recordings are tagged with.
-
-    Parameters
-    ----------
-    head : Head
-    choices : Choices
-        None of them matters here.
 
     Returns
     -------
@@ -96,7 +88,7 @@ def _background(also: Any, where: str) -> list[Any]:
             try:
                 also = json.loads(also.replace("'", '"'))
             except ValueError as error:
-                raise DataError(f"{where}: 'also' is no list: {shortened(also)}.") from error
+                raise DataError(f"{where}: 'also' is not a list: {shortened(also)}.") from error
         else:
             for mark in "|;":
                 also = also.replace(mark, ",")

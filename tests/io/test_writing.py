@@ -1,139 +1,22 @@
-"""MIML ARFF, MATLAB and npz files, and the way from any format to any other."""
+"""The way from any format to any other, and back to the rows of a table."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import sparse
-from scipy.io import loadmat, savemat
 
+from small_tables import TOY
 from unbag import Bags, LabelSets, Unknown
 from unbag.io import (
     DataError,
     Roles,
     convert,
     read,
-    read_arff,
-    read_mat,
-    read_npz,
     write_arff,
     write_bags,
     write_mat,
     write_npz,
 )
-
-TOY = r"""% a comment
-@relation toy
-
- @attribute id {bag1,bag2,'bag 3'}
- @ATTRIBUTE bag RELATIONAL
-   @attribute f1 numeric
-   @attribute 'f 2' real
-   @attribute	f3	integer
- @end bag
- @attribute label1 {0,1}
- @attribute label2 { 0, 1 }
- @attribute 'label 3' {1,0}
-
- @data
- bag1,"42,-198,-109\n41.9,-191,-142\n35,14.2,6.33",1,0,0
- bag2,'11.25, -98, 10\n31,40.5,7.85', 0 ,1,?
- % another comment
- 'bag 3',"",0,0,0
-"""
-
-
-def test_a_published_kind_of_arff(tmp_path):
-    (tmp_path / "toy.arff").write_text(TOY)
-    table = read(tmp_path / "toy.arff")
-    assert table.bags.ids.tolist() == ["bag1", "bag2", "bag 3"]
-    assert table.bags.sizes.tolist() == [3, 2, 0]
-    assert table.bags.feature_names.tolist() == ["f1", "f 2", "f3"]
-    assert table.bags[1].tolist() == [[11.25, -98, 10], [31, 40.5, 7.85]]
-    assert table.labels.classes.tolist() == ["label1", "label2", "label 3"]
-    assert table.labels.to_sets() == [{"label1"}, {"label2", Unknown("label 3")}, set()]
-    assert table.rows.tolist() == [0, 1, 2, 3, 4]
-
-
-def test_labels_listed_in_xml(tmp_path):
-    text = TOY.replace("label2 { 0, 1 }", "weather {0,1}").replace("id {bag1", "label0 {bag1")
-    (tmp_path / "toy.arff").write_text(text)
-    xml = '<?xml version="1.0"?><labels xmlns="http://mulan.sourceforge.net/labels">'
-    nested = '<label name="label1"><label name="label 3"></label></label></labels>'
-    (tmp_path / "toy.xml").write_text(xml + nested)
-    table = read_arff(tmp_path / "toy.arff")
-    assert table.labels.classes.tolist() == ["label1", "label 3"]
-    (tmp_path / "toy.xml").rename(tmp_path / "labels.xml")
-    assert read_arff(tmp_path / "toy.arff").labels.classes.size == 3
-    table = read_arff(tmp_path / "toy.arff", xml=tmp_path / "labels.xml")
-    assert table.labels.classes.tolist() == ["label1", "label 3"]
-
-
-def test_what_arff_looks_like(tmp_path):
-    bags = Bags([[1.0, 2.5], [3.0, 4.0]], [0, 2], ids=["dawn"], feature_names=["a", "b c"])
-    write_arff(tmp_path / "t.arff", bags, LabelSets([[1, 0]], ["wren", "owl"]), relation="birds")
-    assert (tmp_path / "t.arff").read_text().splitlines() == [
-        "@relation birds",
-        "",
-        "@attribute bagid {dawn}",
-        "@attribute bag relational",
-        "  @attribute a numeric",
-        "  @attribute 'b c' numeric",
-        "@end bag",
-        "@attribute wren {0,1}",
-        "@attribute owl {0,1}",
-        "",
-        "@data",
-        r'dawn,"1.0,2.5\n3.0,4.0",1,0',
-    ]
-
-
-def cells(*values):
-    array = np.empty((1, len(values)), dtype=object)
-    array[0] = values
-    return array
-
-
-def test_matlab_as_published(tmp_path):
-    """A bag per cell, a class per row of the targets, 1 and -1."""
-    bags = cells(np.ones((2, 3)), np.zeros((1, 3)), np.empty((0, 0)))
-    targets = np.array([[1, -1, -1], [1, 1, 0]])
-    names = cells("desert", "sea").T
-    savemat(tmp_path / "t.mat", {"bags": bags, "targets": targets, "class_name": names})
-    table = read(tmp_path / "t.mat")
-    assert table.bags.sizes.tolist() == [2, 1, 0]
-    assert table.labels.to_sets() == [{"desert", "sea"}, {"sea"}, {Unknown("sea")}]
-    assert table.bags.feature_names.tolist() == ["x0", "x1", "x2"]
-
-
-def test_matlab_the_other_way_round(tmp_path):
-    """A bag per row of the targets, 1 and 0; instances are columns; a sparse bag."""
-    bags = cells(np.ones((3, 2)), sparse.csc_matrix(np.eye(3)[:, :1]))
-    savemat(tmp_path / "t.mat", {"data": bags, "target": np.array([[1, 0, 0], [0, 1, 1]])})
-    table = read_mat(tmp_path / "t.mat")
-    assert table.bags.shape == (2, 3)
-    assert table.bags.sizes.tolist() == [2, 1]
-    assert table.labels.to_sets() == [{"1"}, {"2", "3"}]
-
-
-def test_matlab_gets_what_it_knows(tmp_path):
-    bags = Bags([[1.0], [2.0]], [0, 2], instance_labels=["owl", None])
-    write_mat(tmp_path / "t.mat", bags, LabelSets([[1, 0]], ["owl", "wren"]))
-    content = loadmat(tmp_path / "t.mat")
-    assert content["targets"].tolist() == [[1], [-1]]
-    assert content["bags"][0, 0].tolist() == [[1], [2]]
-    assert content["instance_labels"][0, 0].ravel().tolist() == [1, 0]
-
-
-def test_npz_is_the_layout_of_the_data_sets(tmp_path):
-    """What is written can be read by hand; whole numbers are columns of the label sets."""
-    bags = Bags([[1.0], [2.0]], [0, 2], instance_labels=np.array([1, -1]))
-    write_npz(tmp_path / "t.npz", bags, LabelSets([[0, 1]], ["owl", "wren"]))
-    with np.load(tmp_path / "t.npz", allow_pickle=False) as content:
-        assert {"X", "instance_labels", "offsets", "bag_labels", "class_names"} <= {*content.files}
-        assert content["instance_labels"].tolist() == [1, -1]
-    assert read_npz(tmp_path / "t.npz").bags.instance_labels.tolist() == ["wren", None]
-
 
 NAME = st.text(st.sampled_from("ab c,\"'\\%{}é\n?|"), min_size=1, max_size=4)
 CLASS = st.text(st.sampled_from("ab,\"'\\%{}é"), min_size=1, max_size=3)
@@ -209,7 +92,7 @@ def test_empty_bags_and_classes_survive_where_they_can(folder, drawn):
         table = read(folder / name)
         same(table, bags, labels)
         assert table.labels.classes.tolist() == labels.classes.tolist()
-    with pytest.raises(DataError, match=r"Bag 0 has no instances, and .*never\.csv cannot hold it"):
+    with pytest.raises(DataError, match=r"Bag 0 has no instances, so .*never\.csv cannot hold it"):
         convert(folder / "e.npz", folder / "never.csv")
     assert not (folder / "never.csv").exists()
 

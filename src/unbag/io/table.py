@@ -1,13 +1,16 @@
-"""Reading bags from any file that may hold them.
+"""Reading bags: what is opened, and how its rows become bags.
 
-A file is opened once. What is opened knows its columns and finds their roles; then it goes over its
-rows twice, from the same open file: for bags and labels, and for features.
+What holds bags is a `Source`: a file that defines its bags, or a `Table` of columns. A
+table is opened once. It says what its columns and rows hold; roles that were not named are guessed
+(`guess`), and then its rows are read twice from the same open file (`scan`): for bags and labels,
+and for features.
 """
 
 import os
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import AbstractContextManager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +24,15 @@ from unbag._files import (
     DataError,
     PathLike,
     check_format,
-    check_same,
     existing_file,
     suffix_of,
-    unreadable,
 )
 from unbag.bags import Bags
 
 from .bag_table import CHUNK_BYTES, BagTable, Peek, Progress
 from .roles import Roles
+
+BAG_FORMATS = {".arff": "MIML ARFF", ".mat": "MATLAB bags", ".npz": "npz arrays"}
 
 #: One file, folder or pattern of files; or several of them, which make one table.
 Paths = PathLike | Sequence[PathLike]
@@ -43,14 +46,14 @@ def read(
     progress: Progress | None = None,
     chunk_bytes: int = CHUNK_BYTES,
 ) -> BagTable:
-    """Read bags from a file of any format; its suffix tells which.
+    """Read bags from a file of any format, which its suffix tells.
 
     Parameters
     ----------
     path : str or path, or list of them
         A table (see `read_table`), or ``.arff``, ``.mat`` or ``.npz``.
     roles : Roles, optional
-        Which column of a table is what; the other formats know by themselves.
+        Which column of a table is what; the other formats define it.
     need_labels, progress, chunk_bytes
         As in `read_table`.
 
@@ -87,7 +90,7 @@ def read_table(
     roles : Roles, optional
         Which column is what.
     need_labels : bool, default=True
-        Whether it is an error if there are no labels. Otherwise they are read if they are there.
+        Whether a table without labels is an error. If not, labels are read where there are any.
     progress : callable, optional
         Called with the number of rows read so far and their total, None while that is not known.
         It goes from 0 to the total twice: first for bags and labels, then for features.
@@ -164,23 +167,34 @@ def open_source(path: Paths, suffixes: Collection[str] = ALL) -> "Source":
     path = existing_file(several[0])
     check_format(path, suffixes)
     if suffix_of(path) in BAG_FILES:
-        from .bag_file import BagFile as File
-    elif suffix_of(path) in DELIMITED:
-        from .formats.csv import DelimitedFile as File
-    else:
-        from .formats.arrow import ArrowFile as File
-    return File(path)
+        return BagFile(path)
+    if suffix_of(path) in DELIMITED:
+        from .formats.csv import DelimitedFile
+
+        return DelimitedFile(path)
+    from .formats.arrow import ArrowFile
+
+    return ArrowFile(path)
 
 
 class Source(AbstractContextManager["Source"]):
     """A file of bags that was found; it is closed at the end of its ``with`` block.
 
-    Its `columns` are empty where the format has none.
+    Attributes
+    ----------
+    path : Path
+    columns : list of str
+        Empty where the format has none.
     """
 
-    def __init__(self, path: PathLike):
-        self.path: Path = Path(path)
-        self.columns: list[str] = []
+    path: Path
+    columns: list[str]
+
+    def close(self) -> None:
+        """Close what is open; here, nothing."""
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @property
     def files(self) -> list[Path]:
@@ -189,7 +203,7 @@ class Source(AbstractContextManager["Source"]):
 
     @abstractmethod
     def peek(self, roles: Roles | None = None, *, need_labels: bool = True) -> Peek:
-        """Find out how the file would be read; see `peek`."""
+        """Find out how the file would be read; see `unbag.io.peek`."""
 
     @abstractmethod
     def read(
@@ -200,7 +214,28 @@ class Source(AbstractContextManager["Source"]):
         progress: Progress | None = None,
         chunk_bytes: int = CHUNK_BYTES,
     ) -> BagTable:
-        """Read the bags; see `read`."""
+        """Read the bags; see `unbag.io.read`."""
+
+
+class BagFile(Source):
+    """A file that defines its bags and labels, and is read at once."""
+
+    def __init__(self, path: PathLike):
+        self.path: Path = Path(path)
+        self.columns: list[str] = []
+
+    def peek(self, roles: Roles | None = None, *, need_labels: bool = True) -> Peek:
+        """Return what the header tells, or the suffix; roles are not used."""
+        if suffix_of(self.path) == ".arff":
+            from .formats.arff import peek_arff
+
+            return peek_arff(self.path)
+        return Peek(self.path, BAG_FORMATS[suffix_of(self.path)], [], None, None, False)
+
+    def read(self, roles: Roles | None = None, **_: object) -> BagTable:
+        """Read the bags; roles are not used."""
+        name = suffix_of(self.path).removeprefix(".")
+        return getattr(import_module(f".formats.{name}", __package__), f"read_{name}")(self.path)
 
 
 class Table(Source):
@@ -215,7 +250,7 @@ class Table(Source):
     is_text : bool
         Whether its cells are text, which has no types.
     n_rows : int or None
-        None where nobody knows before having read them.
+        None where it is not known before the rows are read.
     compression : str
         Codec of a Parquet file that is written after this one.
     """
@@ -236,73 +271,52 @@ class Table(Source):
     ) -> Iterator[tuple[int, Any]]:
         """Yield pairs of the first row's position and a pyarrow table of some columns.
 
-        Where numbers may be missing, `with_gaps`, text such as NA is none.
+        Parameters
+        ----------
+        texts, numbers : sequence of str
+            Columns to be read as they are, and as numbers; cells of text are strings and float64.
+        chunk_bytes : int
+            Bytes of a chunk, roughly.
+        with_gaps : bool
+            Whether numbers may be missing; then text such as NA is a missing one.
         """
 
     @abstractmethod
     def numbers(self, is_wide: bool = False) -> list[str]:
-        """Return the columns that hold numbers."""
+        """Return the columns that hold numbers; in a wide table, lists of them."""
+
+    @abstractmethod
+    def is_wide(self, roles: Roles) -> bool:
+        """Return whether a row is a bag, since features are lists."""
+
+    @abstractmethod
+    def check_type(self, column: str, role: str, is_wide: bool = False) -> None:
+        """Raise an error if a role does not allow the type of a column."""
+
+    @abstractmethod
+    def dtype(self, columns: Sequence[str]) -> type[np.floating]:
+        """Return the precision of some columns of numbers."""
 
     @abstractmethod
     def place(self, row: int) -> str:
         """Name a row."""
 
-    def file_and_place(self, row: int) -> str:
-        """Name a row by its file, too."""
-        return f"{self.path}, {self.place(row)}"
-
     @abstractmethod
     def bad_number(self, row: int, column: str, value: object = None) -> DataError:
         """Make the error for a cell that should be a finite number."""
 
-    def is_wide(self, roles: Roles) -> bool:
-        """Return whether a row is a bag: text has no lists."""
-        return False
-
-    def check_types(self, roles: Roles) -> None:
-        """Check the types of the columns that have a role: in text, cells have to be read."""
-
-    def check_type(self, column: str, role: str, is_wide: bool = False) -> None:
-        """Check the type of a column for a role: in text, cells have to be read."""
-
-    def dtype(self, columns: Sequence[str]) -> type[np.floating]:
-        """Return the precision of some columns of numbers: text has none."""
-        return np.float64
-
-    def __exit__(self, *_: object) -> None:
-        """Do nothing: what is in memory needs not be closed."""
+    def file_and_place(self, row: int) -> str:
+        """Name a row by its file, too."""
+        return f"{self.path}, {self.place(row)}"
 
     def resolved(self, roles: Roles | None, need_labels: bool = True) -> Roles:
         """Fill in the roles that were left out, from the columns and the first rows."""
-        roles = self.with_embedding(Roles() if roles is None else roles)
-        # Explicit features need no look at the cells.
-        is_named = roles.features is not None or roles.embedding is not None
-        numbers = () if is_named else self.numbers(self.is_wide(roles))
-        answers = ("second_probability", "predicted")
-        if numbers and any(answer in name for name in self.columns for answer in answers):
-            from .annotated import answer_columns
+        from .guess import resolved_roles
 
-            # What annotate or predict has written is no feature.
-            answers = answer_columns(self.columns)
-            numbers = [name for name in numbers if name not in answers]
-        resolved = roles.resolved(self.path, self.columns, numbers, need_labels)
-        counters = () if is_named else self.counters(resolved.features or ())
-        if counters:
-            from .guess import without_counters
-
-            return without_counters(resolved, self.path, counters)
-        return resolved
-
-    def with_embedding(self, roles: Roles) -> Roles:
-        """Find the column of vectors, where a row is an instance and nobody has named it."""
-        return roles
-
-    def counters(self, features: Sequence[str]) -> list[str]:
-        """Return those of some columns of numbers that look like a counter or an id."""
-        return []
+        return resolved_roles(self, roles, need_labels)
 
     def peek(self, roles: Roles | None = None, *, need_labels: bool = True) -> Peek:
-        """Find out how the table would be read; see `peek`."""
+        """Find out how the table would be read; see `unbag.io.peek`."""
         roles = self.resolved(roles, need_labels)
         is_wide = self.is_wide(roles)
         return Peek(self.path, self.format, list(self.columns), roles, self.n_rows, is_wide)
@@ -315,9 +329,11 @@ class Table(Source):
         progress: Progress | None = None,
         chunk_bytes: int = CHUNK_BYTES,
     ) -> BagTable:
-        """Read the table in two passes; see `read_table`."""
+        """Read the table in two passes; see `unbag.io.read_table`."""
+        from .scan import counted, scan_of
+
         roles = self.resolved(roles, need_labels)
-        scan = self._scan(roles)
+        scan = scan_of(self, roles)
         chunks = self.chunks(texts=scan.columns, chunk_bytes=chunk_bytes)
         for first, table in counted(chunks, progress, self.n_rows):
             scan.add(first, table)
@@ -341,110 +357,3 @@ class Table(Source):
 
             bags = without_gaps(bags, self, roles)
         return BagTable(self.path, roles, bags, labels, bags.rows, scan.n_rows, self)
-
-    def _scan(self, roles):
-        """Begin the first pass over the rows, whatever they and their features are."""
-        is_wide = self.is_wide(roles)
-        if roles.embedding is not None:
-            from .vectors import VectorScan, WideVectorScan
-
-            return (WideVectorScan if is_wide else VectorScan)(self, roles)
-        if is_wide:
-            from .wide import WideScan
-
-            return WideScan(self, roles)
-        from .scan import Scan
-
-        return Scan(self, roles)
-
-
-class TableFile(Table):
-    """A table in a file.
-
-    It is open from the beginning, and every pass starts at the first row again: one at a time.
-    Where it was closed, a pass opens it for itself.
-
-    Parameters
-    ----------
-    path : str or path
-    """
-
-    # What the operating system and libraries raise where a file cannot be read.
-    errors: tuple[type[Exception], ...] = (OSError,)
-
-    def __init__(self, path: PathLike):
-        super().__init__(path)
-        self._file: Any = None
-        self._state = self._state_now()
-        try:
-            self._file = self._open()
-            self._read_header()
-        except self.errors as error:
-            self.close()
-            raise self._explained(error) from error
-        except BaseException:
-            self.close()
-            raise
-
-    @abstractmethod
-    def _open(self) -> Any:
-        """Open the file."""
-
-    @abstractmethod
-    def _read_header(self) -> None:
-        """Find out about the columns."""
-
-    def _state_now(self):
-        try:
-            status = os.stat(self.path)
-        except OSError as error:
-            raise unreadable(self.path, error) from error
-        return status.st_ino, status.st_size, status.st_mtime_ns
-
-    def _explained(self, error):
-        return unreadable(self.path, error)
-
-    def close(self) -> None:
-        """Close the file, if it is open."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    @contextmanager
-    def opened(self) -> Iterator[Any]:
-        """Give the file at its beginning, for one pass."""
-        check_same(self.path, self._state_now() == self._state)
-        is_closed = self._file is None
-        try:
-            if is_closed:
-                self._file = self._open()
-            self._file.seek(0)
-            yield self._file
-        except self.errors as error:
-            raise self._explained(error) from error
-        finally:
-            if is_closed:
-                self.close()
-
-
-def counted(
-    chunks: Iterable[tuple[int, Any]], progress: Progress | None, n_rows: int | None
-) -> Iterator[tuple[int, Any]]:
-    """Yield chunks of rows, and report how many rows are done after each.
-
-    Parameters
-    ----------
-    chunks : iterable of (int, pyarrow.Table)
-        The position of the first row, and some rows.
-    progress : callable or None
-        Called with the rows done so far and with their total.
-    n_rows : int or None
-        The total; None if nobody knows.
-    """
-    for first, table in chunks:
-        yield first, table
-        if progress is not None:
-            progress(first + table.num_rows, n_rows)
