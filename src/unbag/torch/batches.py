@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from unbag._checks import LARGEST
 from unbag.fitting.noise import NoiseCounts, expected_counts
 from unbag.union import IntractableBagError, UnionProblem
-from unbag.union.arguments import LARGEST
 from unbag.union.noise import infer_noisily
 from unbag.union.policy import OnIntractable
 from unbag.union.rates import Rates

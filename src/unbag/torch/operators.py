@@ -20,8 +20,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from unbag._checks import LARGEST
 from unbag.union import UnionProblem
-from unbag.union.arguments import LARGEST
 
 from .arguments import PADDING, working_dtype
 from .counts import IMPOSSIBLE, RELAXED, SLOW

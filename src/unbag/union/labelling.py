@@ -10,9 +10,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from unbag._checks import checked_log_prior
 from unbag._compile import kernel
 
-from .arguments import checked_log_prior
 from .assignment import cheapest_cover, is_possible
 from .layout import part
 from .noise import noisy_problem

@@ -12,9 +12,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from unbag._checks import checked_label_sets, checked_log_prior, checked_pins
 from unbag._threads import INFERENCE_WORTHWHILE, batches, job_count, pool_map
 
-from .arguments import checked_label_sets, checked_log_prior, checked_pins
 from .blocks import (
     FewBags,
     answer_blocks,

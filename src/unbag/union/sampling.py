@@ -9,11 +9,11 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from unbag._checks import checked_log_prior
 from unbag._compile import kernel
 from unbag._random import Seed, generator
 from unbag._threads import batches
 
-from .arguments import checked_log_prior
 from .chain import alpha_segment, alpha_starts
 from .components import independent_parts
 from .dispatch import FEW_LABELS, MIXED, MOST_LABELS, solve, solve_parts

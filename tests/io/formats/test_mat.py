@@ -1,6 +1,7 @@
 """MATLAB files: what is read is what SciPy reads, and damage is refused where SciPy may crash."""
 
 import io
+import re
 import struct
 import subprocess
 import sys
@@ -93,11 +94,12 @@ def test_files_of_many_versions_and_machines():
         except (ValueError, TypeError, NotImplementedError, zlib.error):
             continue
         names = [name for name in theirs if not name.startswith("__")]
-        try:
-            mine = load_variables(path, names)
-        except DataError as error:
-            assert path.name == "broken_utf8.mat" or "MATLAB's format 4" in str(error)
+        # Names begin with a function and a version of MATLAB, or tell the level.
+        if re.search(r"_4(\.2c)?_|_mat4_|_m4\.", path.name) or path.name == "broken_utf8.mat":
+            with pytest.raises(DataError):
+                load_variables(path, names)
             continue
+        mine = load_variables(path, names)
         for name in mine:
             # A struct without fields is None to SciPy.
             if mine[name].dtype.kind != "V":
@@ -159,7 +161,7 @@ DAMAGED = {
         matrix(5, (2, 1), whole(0), whole(0, 9), doubles(1.0)), "less than 9 entries"),
     "sparse columns that are not there": (
         matrix(5, (2, 9), whole(0), whole(0, 1), doubles(1.0)), "1 columns have the shape"),
-    "part of a number": (matrix(6, (1, 1), element(9, bytes(5))), "5 bytes do not make whole numbers"),
+    "part of a number": (matrix(6, (1, 1), element(9, bytes(5))), "5 bytes do not make whole"),
 }  # fmt: skip
 
 
