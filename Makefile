@@ -5,15 +5,19 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 EXTRAS_INSTALLED := $(VENV)/.extras-installed
 CONSTRAINTS := constraints.txt
+# Each file of tests goes to one of as many processes as there are cores.
+PYTEST = $(BIN)/python -m pytest -n logical --dist loadfile
+ELSEWHERE := a_folder_for_temporary_files_whose_name_is_longer_than_that_of_most
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS)
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-extras demo test test-slow test-all fuzz test-fuzz golden golden-write bench docs lint format clean
+.PHONY: help install install-extras demo test test-slow test-elsewhere test-all fuzz test-fuzz golden golden-write bench docs lint format clean
 
 help:
 	@echo "make demo       learn to read digits from bags of digits"
 	@echo "make test       run linters, import rules, tests, and the examples in the documentation"
 	@echo "make test-slow  run the tests that take longest, with every extra installed"
+	@echo "make test-elsewhere  run the tests of commands with other folders, widths and languages"
 	@echo "make test-all   run the tests on Python 3.11, 3.12 and 3.13, where this machine has them,"
 	@echo "                and on 3.11 with the oldest libraries allowed; with a new seed, or UNBAG_SEED"
 	@echo "make fuzz       try hostile input at random for MINUTES=10, with a new seed or SEED=..."
@@ -60,11 +64,18 @@ lint: $(INSTALLED)
 
 test: lint
 	@echo "Running the tests ..."
-	@$(BIN)/python -m pytest
+	@$(PYTEST)
 
 test-slow: $(EXTRAS_INSTALLED)
 	@echo "Running the slow tests ..."
-	@$(BIN)/python -m pytest -m slow
+	@$(PYTEST) -m slow
+
+# As on another machine: what commands print must not decide whether a test passes.
+test-elsewhere: $(INSTALLED)
+	@echo "Running the tests of commands and reports in a narrow terminal, without a language ..."
+	@mkdir -p build/$(ELSEWHERE)
+	@TMPDIR=$(CURDIR)/build/$(ELSEWHERE) COLUMNS=60 LANG=C $(PYTEST) tests/cli tests/report
+	@rm -r build/$(ELSEWHERE)
 
 test-all:
 	@.ci/test-all

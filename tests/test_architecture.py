@@ -22,7 +22,7 @@ REPOSITORY = Path(__file__).parents[1]
 # its own layer where no circle comes of it.
 LAYERS = (
     {"_version", "_messages", "_files", "_random", "_compile", "_threads", "_checks", "_extras",
-     "_scikit_learn", "_warnings", "_notebook"},
+     "_scikit_learn", "_warnings", "_notebook", "_platform"},
     {"bags", "labels"},
     {"io"},
     {"union", "metrics", "datasets"},

@@ -55,6 +55,7 @@ def folders_of_compiled_code(tmp_path, changed):
     return [folder.relative_to(tmp_path).parts[:2] for folder in folders]
 
 
+@pytest.mark.slow  # Compiles kernels in processes of their own.
 def test_compiled_code_belongs_to_its_sources(tmp_path):
     """Another state of a file means another folder for those kernels that may use it."""
     chain, dense, rank_loss, stick_breaking = folders_of_compiled_code(tmp_path, "metrics.py")

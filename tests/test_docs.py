@@ -35,6 +35,8 @@ PAGES = ["README.md", "docs/faq.md", "docs/guide.md", "docs/tutorial.md", *sorte
 )]  # fmt: skip
 # What pages say that is there: a checkout of the repository.
 THERE = {"docs/howto/compare.md": ["docs/results"]}
+# Pages that compare or search for longer than the others together.
+LONG = ("docs/howto/compare.md", "docs/howto/tuning.md")
 # What pages need that only an extra of the package brings.
 NEEDED = {f"docs/howto/{page}.md": "torch" for page in ("networks", "digits", "embeddings")}
 NEEDED["docs/howto/clusters.md"] = "distributed"
@@ -128,7 +130,7 @@ def check_page(page, folder, monkeypatch):
     run_snippets(page, folder)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page not in THERE])
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in LONG])
 def test_every_snippet_of_a_page_runs(page, tmp_path, monkeypatch):
     assert snippets(page)
     check_page(page, tmp_path, monkeypatch)
@@ -149,8 +151,8 @@ def test_the_notebook_runs(tmp_path, monkeypatch):
     }  # fmt: skip
 
 
-@pytest.mark.slow  # Compares all methods: a minute.
-@pytest.mark.parametrize("page", THERE)
+@pytest.mark.slow  # A minute.
+@pytest.mark.parametrize("page", LONG)
 def test_every_snippet_of_a_long_page_runs(page, tmp_path, monkeypatch):
     check_page(page, tmp_path, monkeypatch)
 

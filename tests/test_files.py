@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from unbag import _files
+from platforms import posix_only
+from unbag import _files, _platform
 from unbag._files import atomic_write, check_writable, write_text
 
 OLD, NEW = b"the old file", b"the new file"
@@ -119,6 +120,7 @@ def test_the_error_of_another_file_keeps_its_name(path, old):
     assert_untouched(path, old)
 
 
+@posix_only
 def test_what_was_written_is_on_disk_before_its_name_is(path, monkeypatch):
     """First the content, then the name, then the folder that holds the name."""
     steps = []
@@ -152,6 +154,7 @@ def test_a_folder_that_cannot_be_synchronised_is_no_error(path, monkeypatch):
     assert path.read_text() == "new"
 
 
+@posix_only
 def test_a_new_file_has_the_usual_permissions(path, tmp_path):
     for mask in (0o022, 0o077):
         before = os.umask(mask)
@@ -165,6 +168,7 @@ def test_a_new_file_has_the_usual_permissions(path, tmp_path):
         (tmp_path / "usual").unlink()
 
 
+@posix_only
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o666])
 def test_permissions_and_links_are_kept(path, tmp_path, mode):
     path.write_bytes(OLD)
@@ -182,6 +186,7 @@ def test_permissions_and_links_are_kept(path, tmp_path, mode):
     assert permissions(path) == mode
 
 
+@posix_only
 def test_a_link_to_a_file_that_is_not_there_yet(path, tmp_path):
     link = tmp_path / "latest.txt"
     link.symlink_to(path.name)
@@ -190,6 +195,7 @@ def test_a_link_to_a_file_that_is_not_there_yet(path, tmp_path):
     assert path.read_text() == "new"
 
 
+@posix_only
 def test_a_device_is_written_to_as_it_is(path):
     path.symlink_to(os.devnull)
     write_text(path, "new")
@@ -199,13 +205,15 @@ def test_a_device_is_written_to_as_it_is(path):
 
 @pytest.mark.parametrize("refuse", [check_writable, lambda path: write_text(path, "new")])
 def test_places_that_cannot_be_written(refuse, path, tmp_path, monkeypatch):
-    with pytest.raises(IsADirectoryError, match=rf"it is a folder; name a file: '{tmp_path}'"):
+    with pytest.raises(IsADirectoryError, match=rf"is a folder; name a file: '.*{tmp_path.name}'"):
         refuse(tmp_path)
-    with pytest.raises(FileNotFoundError, match=rf"no folder {tmp_path}/absent: '.*song\.txt'"):
+    with pytest.raises(FileNotFoundError, match=r"no folder .*absent: '.*song\.txt'"):
         refuse(tmp_path / "absent" / "song.txt")
     # To root, who may write everywhere, even a read-only file is none.
     monkeypatch.setattr(os, "access", lambda place, mode: place != tmp_path)
-    with pytest.raises(PermissionError, match=rf"no permission to write in {tmp_path}: '.*song"):
+    with pytest.raises(
+        PermissionError, match=rf"no permission to write in .*{tmp_path.name}: '.*song"
+    ):
         refuse(path)
     assert os.listdir(tmp_path) == []
     path.write_bytes(OLD)
@@ -227,6 +235,7 @@ with atomic_write(sys.argv[1]) as file:
 """
 
 
+@posix_only
 def test_what_a_killed_process_left_is_removed_by_the_next(path, old):
     """And not what a living one is writing."""
     with subprocess.Popen(
@@ -244,6 +253,7 @@ def test_what_a_killed_process_left_is_removed_by_the_next(path, old):
     assert set(os.listdir(path.parent)) == left
 
 
+@posix_only
 def test_only_files_are_taken_for_stale_parts(path):
     folder = path.parent / "folder"
     folder.mkdir()
@@ -258,9 +268,10 @@ def test_only_files_are_taken_for_stale_parts(path):
     assert (folder / "kept").read_bytes() == OLD
 
 
+@posix_only
 def test_a_part_that_was_taken_for_a_stale_one_is_made_anew(path, monkeypatch):
     """Another process may look at it between its making and its lock."""
-    flock, calls = _files.fcntl.flock, []
+    flock, calls = _platform.fcntl.flock, []
 
     def lose_the_first(descriptor, operation):
         calls.append(descriptor)
@@ -269,7 +280,7 @@ def test_a_part_that_was_taken_for_a_stale_one_is_made_anew(path, monkeypatch):
             part.unlink()
         flock(descriptor, operation)
 
-    monkeypatch.setattr(_files.fcntl, "flock", lose_the_first)
+    monkeypatch.setattr(_platform.fcntl, "flock", lose_the_first)
     write_text(path, "new")
     assert len(calls) == 2
     assert os.listdir(path.parent) == [path.name]

@@ -9,10 +9,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
-try:
-    import fcntl
-except ImportError:  # Where there are no such locks, what killed processes leave stays.
-    fcntl = None
+from unbag._platform import (
+    create_locked,
+    is_kept_open,
+    remove_abandoned,
+    rename_open,
+    sync_folder,
+)
 
 Found = TypeVar("Found")
 PathLike = str | os.PathLike[str]
@@ -97,6 +100,7 @@ def looks_like_file(name: str) -> bool:
     return (
         suffix_of(name) in (*ALL, ".toml", ".json", ".xlsx")
         or os.sep in name
+        or (os.altsep or os.sep) in name
         or os.path.isfile(name)
     )
 
@@ -194,8 +198,8 @@ def atomic_write(path: PathLike) -> Iterator[BinaryIO]:
 
     What is written goes to a file ``.unbag-*.part`` in the same folder. It gets its name when the
     block ends, and is removed when the block fails or is interrupted. Only a killed process leaves
-    it behind, and then the next one that writes to this folder removes it. A device or a pipe is
-    written to as it is.
+    it behind, and then the next one that writes to this folder removes it; on Windows, which lacks
+    the locks that this needs, it stays. A device or a pipe is written to as it is.
 
     Parameters
     ----------
@@ -230,9 +234,9 @@ def atomic_write(path: PathLike) -> Iterator[BinaryIO]:
     temporary = target.with_name(f".unbag-{secrets.token_hex(6)}.part")
     permissions = 0o666 if old_mode is None else old_mode & 0o777
     with _errors_name(path, temporary):
-        descriptor = _open_locked(temporary, permissions)
+        descriptor = create_locked(temporary, permissions)
         try:
-            with os.fdopen(descriptor, "wb") as file:
+            with _opened(descriptor) as file:
                 if old_mode is not None:
                     # What the user's mask took away; before anything is written, so that at no
                     # time more people can read it than the old file.
@@ -241,12 +245,12 @@ def atomic_write(path: PathLike) -> Iterator[BinaryIO]:
                 file.flush()
                 os.fsync(descriptor)
                 # Before it is closed, which ends the lock.
-                os.replace(temporary, target)
+                rename_open(file, temporary, target)
         except BaseException:
             with suppress(FileNotFoundError):
                 os.unlink(temporary)
             raise
-    _sync_folder(target.parent)
+    sync_folder(target.parent)
 
 
 def write_text(path: PathLike, text: str) -> None:
@@ -328,9 +332,21 @@ def _checked_target(path: PathLike) -> tuple[Path, int | None]:
         raise _unwritable(path, errno.EISDIR, "it is a folder; name a file")
     if mode is not None and not os.access(target, os.W_OK):
         raise _unwritable(path, errno.EACCES, "the file is write-protected")
+    if mode is not None and stat.S_ISREG(mode) and is_kept_open(target):
+        raise _unwritable(path, errno.EACCES, "another program has the file open; close it there")
     if (mode is None or stat.S_ISREG(mode)) and not os.access(folder, os.W_OK):
         raise _unwritable(path, errno.EACCES, f"no permission to write in {folder}")
     return target, mode
+
+
+def _opened(descriptor: int) -> BinaryIO:
+    """Make a file of a descriptor, which is closed where that fails."""
+    try:
+        return os.fdopen(descriptor, "wb")
+    except BaseException:
+        # Windows removes no file that is open.
+        os.close(descriptor)
+        raise
 
 
 def _unwritable(path: PathLike, number: int, reason: str | None) -> OSError:
@@ -349,52 +365,17 @@ def _errors_name(path: PathLike, written: Path) -> Iterator[None]:
         raise _unwritable(path, error.errno, error.strerror) from error
 
 
-def _open_locked(temporary: Path, permissions: int) -> int:
-    """Make a temporary file, locked for as long as it is open: who wrote to it lives."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    while True:
-        descriptor = os.open(temporary, flags, permissions)
-        if fcntl is None:
-            return descriptor
-        # Where a file system knows no locks, none of its files is ever found to be stale.
-        with suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.fstat(descriptor).st_nlink:
-            return descriptor
-        # Another process has taken it for a stale one before it was locked.
-        os.close(descriptor)
-
-
 def remove_stale_parts(folder: Path) -> None:
     """Remove what killed processes have left half-written in a folder; once in each process."""
-    if fcntl is None or folder in _tidied:
+    if folder in _tidied:
         return
     for part in folder.glob(".unbag-*.part"):
-        # What cannot be opened, is not a file, or is locked by its writer stays.
-        with suppress(OSError):
-            descriptor = os.open(part, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
-            try:
-                status = os.fstat(descriptor)
-                if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid():
-                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    os.unlink(part)
-            finally:
-                os.close(descriptor)
+        remove_abandoned(part)
     _tidied.add(folder)
 
 
 # The folders whose stale parts this process has removed.
 _tidied: set[Path] = set()
-
-
-def _sync_folder(folder: Path) -> None:
-    """Put the names of the files in a folder on disk, where the system can be asked for that."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 # What is said.

@@ -6,12 +6,9 @@ the sets of its labels. Both are counted; some of the same work, timed on this m
 long they take.
 """
 
-import os
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import methodcaller
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -389,21 +386,6 @@ def shortest(call: Any, rounds: int = ROUNDS) -> float:
         call()
         times.append(perf_counter() - start)
     return min(times)
-
-
-# Memory.
-
-
-def total_memory() -> int | None:
-    """Return the bytes of memory that this process may use; None where nobody can tell."""
-    limits = []
-    with suppress(ValueError, OSError, AttributeError):
-        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    for file in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        # "max" where there is no limit.
-        with suppress(ValueError, OSError):
-            limits.append(int(Path(file).read_text()))
-    return min(limits, default=None)
 
 
 def in_bytes(n_bytes: float) -> str:

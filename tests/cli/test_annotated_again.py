@@ -215,4 +215,4 @@ def test_the_column_that_is_named_is_the_one_that_was_written(words, model, run,
     own = with_columns(words, tmp_path / "own.csv", review="by Ann")
     code, _, errors = run("annotate", model, own, "-o", tmp_path / "out.csv")
     assert code == 0
-    assert "worth a look (column unbag_review)" in errors
+    assert "flagged for review (column unbag_review)" in errors

@@ -32,7 +32,7 @@ def test_fit_and_annotate_a_table(words, model, run, tmp_path):
     out = tmp_path / "out.csv"
     code, _, errors = run("annotate", model, words, "-o", out)
     assert code == 0
-    assert "their bags' labels known" in errors
+    assert "using the bag labels" in errors
     before, after = rows_of(words), rows_of(out)
     assert len(after) == len(before)
     for old, new in zip(before, after, strict=True):
@@ -54,7 +54,7 @@ def test_labels_are_used_only_if_wanted(words, model, run, tmp_path):
     run("annotate", model, words, "-o", known)
     code, _, errors = run("annotate", model, words, "-o", ignored, "--ignore-labels")
     assert code == 0
-    assert "without bag labels" in errors
+    assert "without the bag labels" in errors
     right = [
         np.mean([row["annotation"] == row["letter"] for row in rows_of(path)])
         for path in (known, ignored)
@@ -67,7 +67,7 @@ def test_labels_are_used_only_if_wanted(words, model, run, tmp_path):
     bare.write_text("\n".join([header, *lines]).replace('"0', '"0') + "\n")
     code, _, errors = run("annotate", model, bare, "-o", tmp_path / "bare_out.csv")
     assert code == 0, errors
-    assert "without bag labels" in errors
+    assert "without the bag labels" in errors
 
 
 def test_parquet_in_parquet_out(words, model, run, tmp_path):

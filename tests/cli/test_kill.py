@@ -16,6 +16,9 @@ from pathlib import Path
 
 import pytest
 
+if os.name != "posix":
+    pytest.skip("Windows has other signals", allow_module_level=True)
+
 KILLS = int(os.environ.get("UNBAG_KILLS", "20"))
 SEED = int(os.environ.get("UNBAG_SEED", "0"))
 OLD = b"the old file"

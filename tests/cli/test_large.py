@@ -13,6 +13,7 @@ import pytest
 from pyarrow import csv, parquet
 
 import unbag
+from platforms import posix_only
 from toys import ROLES, word_lines
 
 GIVEN = (*ROLES, "--background", "no", "--max-iter", "30")
@@ -49,7 +50,7 @@ def test_a_set_is_fitted_alike_in_memory_and_on_disk(word_set, run, tmp_path):
 def test_what_fills_half_of_the_memory_stays_on_disk(
     memory, on_disk, word_set, run, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("unbag.costs.total_memory", lambda: memory)
+    monkeypatch.setattr("unbag._platform.total_memory", lambda: memory)
     called = []
     fit = unbag.out_of_core.fit
     monkeypatch.setattr(
@@ -169,11 +170,13 @@ def test_a_dry_run_tells_the_cost_and_writes_nothing(word_set, words, run, tmp_p
         assert "most expensive" in errors
         # The third one stays on disk.
         if table == words:
-            monkeypatch.setattr("unbag.costs.total_memory", lambda: 1000)
+            monkeypatch.setattr("unbag._platform.total_memory", lambda: 1000)
             monkeypatch.setattr("unbag.io.table.Table.read", None)
     assert not (tmp_path / "m.unbag").exists()
 
 
+@pytest.mark.slow  # Starts and stops fits in processes of their own.
+@posix_only
 def test_a_fit_that_is_stopped_goes_on(word_set, tmp_path):
     """Stopped by a signal in the middle, in a process of its own."""
     output = tmp_path / "m.unbag"

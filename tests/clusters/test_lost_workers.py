@@ -10,6 +10,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 import unbag.dask
+from platforms import posix_only
 from toys import make_colours
 from unbag import ORLogisticRegression
 from unbag.dask import ClusterError
@@ -34,6 +35,7 @@ def processes():
         yield client
 
 
+@posix_only
 @pytest.mark.parametrize(
     ("solver", "kind"), [("lbfgs", "delayed"), ("em", "delayed"), ("stochastic", "held here")]
 )

@@ -72,6 +72,7 @@ def test_answers_of_one_kind_add_up():
     assert add_up([5]) == 5
 
 
+@pytest.mark.slow  # Fills the memory of workers.
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the allocator is that of Linux")
 def test_workers_keep_the_memory_of_parts():
     """By the pages that the system brings, of arrays that are made and freed a hundred times."""

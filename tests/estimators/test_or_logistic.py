@@ -177,6 +177,7 @@ def test_pinned_instances_help(rng):
     assert np.mean(blind.predict_instances(bags) == truth) < 0.8
 
 
+@pytest.mark.slow  # Fits until bags become intractable.
 def test_too_many_labels_are_relaxed_and_reported(rng):
     """30 labels, 60 instances, from the zero start."""
     X = np.eye(30)[np.arange(60) % 30] + 0.1 * rng.normal(size=(60, 30))

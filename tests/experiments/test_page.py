@@ -7,13 +7,15 @@ from pathlib import Path
 import pytest
 
 from made_results import figure, make_results
-from unbag.experiments import METHODS, STUDIES, find_study, reproduce
+from unbag import ORLogisticRegression
+from unbag.experiments import METHODS, STUDIES, find_study, published, reproduce
+from unbag.experiments.compare import as_users_have_it
 from unbag.experiments.conditions import runs_section
 from unbag.experiments.confirm import confirm
-from unbag.experiments.page import write_page
-from unbag.experiments.readme import TABLE, readme_table, write_readme
+from unbag.experiments.page import INTRODUCTION, WORDS, write_page
+from unbag.experiments.readme import DATA, KERNEL, OURS, TABLE, readme_table, write_readme
 from unbag.experiments.recorded import Recorded
-from unbag.experiments.reproduce import ABOUT, CONFIRMED
+from unbag.experiments.reproduce import ABOUT, CONFIRMED, remake_cells
 
 REPOSITORY = Path(__file__).parents[2]
 COMMITTED = REPOSITORY / "docs" / "results"
@@ -132,6 +134,32 @@ def test_a_page_begins_with_verdicts_and_has_every_part(tmp_path):
     assert "† Stale." not in page.read_text()
 
 
+def test_a_page_names_the_experiments_whose_cells_can_be_made_anew():
+    (paragraph,) = (part for part in INTRODUCTION.split("\n\n") if "unbag reproduce cell" in part)
+    named = re.findall(r"\]\(#([\w-]+)\)", paragraph)
+    for name in STUDIES:
+        refused = "nothing on nobody" if name in named else "does not compare methods"
+        with pytest.raises(ValueError, match=refused):
+            remake_cells(name, "msrcv2", "nobody", out=COMMITTED)
+    assert f"{len(named)} of the {len(STUDIES)} experiments" in " ".join(paragraph.split())
+
+
+def test_the_penalised_row_is_called_what_it_runs():
+    """Its title and the words on it; it is the default only where users compare."""
+    row, default = METHODS["unbag"].build().get_params(), ORLogisticRegression().get_params()
+    assert METHODS["unbag"].title == f"MLR, alpha {row['alpha']:g}, by L-BFGS"
+    assert row["solver"] == "lbfgs"
+    words = " ".join(WORDS.split())
+    assert f"by at most {row['max_iter']} iterations" in words
+    assert f"to a tolerance of {row['tol']:g};" in words
+    others = {name for name in row if row[name] != default[name]}
+    assert others == {"max_iter", "tol", "threshold"}
+    assert "but other iterations, tolerance and threshold" in words
+    users = as_users_have_it("unbag")
+    assert users.title == "MLR, unbag's default"
+    assert users.build(**users.grids["standard"][0]).get_params() == default
+
+
 def test_times_that_were_not_kept_are_estimated_and_devices_are_named(tmp_path):
     reproduce("stability", level="quick", out=tmp_path)
     recorded = Recorded(tmp_path)
@@ -180,6 +208,18 @@ def test_the_readme_has_rivals_at_their_best(tmp_path):
     make_results(tmp_path, "kernel", kernel=[figure("SIM", 63.0), figure("MLR", 62.0)])
     assert "| SIM, with what is best of context and kernel |  | 63.0 |" in readme_table(tmp_path)
     assert "MLR, with what is best" not in readme_table(tmp_path)
+
+
+def test_the_readme_has_the_published_kernel_version_and_says_what_is_bold():
+    rows = {line.split(" | ")[0]: line for line in readme_table(COMMITTED).splitlines()[2:]}
+    kernel = published()["kernel"]
+    in_brackets = re.findall(r"\(([\d.]+)\)", rows[f"| {KERNEL}"])
+    assert in_brackets == [f"{kernel[name]['mlr']['mean']:.1f}" for name in DATA]
+    bold = [line.split(" | ")[0].lstrip("| ") for line in rows.values() if "**" in line]
+    assert bold == list(OURS.values())
+    assert all(rows[f"| {title}"].count("**") == 2 * len(DATA) for title in bold)
+    committed = TABLE.search((REPOSITORY / "README.md").read_text())[0]
+    assert "Bold are all figures of our own models" in committed
 
 
 @pytest.mark.parametrize("name", STUDIES)

@@ -6,7 +6,6 @@ its silence, is known to be due to that case. Then another worker takes its plac
 
 import faulthandler
 import os
-import resource
 import shutil
 import sys
 import tempfile
@@ -141,6 +140,9 @@ class Worker:
 
 def _work(target, seed, scratch, limits, began, pipe):
     """Try the cases of each range that comes through the pipe, and send back what happened."""
+    # Only here: single cases are tried on Windows, too, which does not have it.
+    import resource
+
     # One thread each: workers fill the cores, and memory is that of the case alone.
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
     os.environ["ARROW_DEFAULT_MEMORY_POOL"] = "system"

@@ -8,6 +8,7 @@ import pytest
 from fuzz.__main__ import CASES, SEED, main
 from fuzz.misbehaving import BEHAVIOURS, drawn_behaviour
 from fuzz.runner import FACTS, TARGETS, Limits, Run, check_case, generator
+from platforms import linux_only
 
 SAID = {
     "fails": "KeyError: 'a fault'",
@@ -23,6 +24,7 @@ def behaviour(number):
     return drawn_behaviour(generator("misbehaving", SEED, number))
 
 
+@linux_only
 def test_every_way_to_misbehave_is_found_and_kept(tmp_path, capsys):
     first = {behaviour(number): number for number in reversed(range(100))}
     assert set(first) == set(BEHAVIOURS)
@@ -42,6 +44,7 @@ def test_every_way_to_misbehave_is_found_and_kept(tmp_path, capsys):
     assert f"case {min(found)}" in capsys.readouterr().err
 
 
+@linux_only
 def test_a_run_ends_in_time(tmp_path):
     passing = (n for n in count() if behaviour(n) == "passes")
     totals = Run("misbehaving", SEED, passing, 1, tmp_path, until=time.monotonic() + 1.0)()

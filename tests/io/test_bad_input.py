@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy.io import savemat
 
+from platforms import posix_only
 from unbag.io import DataError, Roles, read, read_table
 
 WORDS = Roles(bag="word", labels="tags")
@@ -161,6 +162,7 @@ def test_a_damaged_parquet_file(tmp_path):
         read(path, WORDS)
 
 
+@posix_only
 def test_no_file_at_all(tmp_path):
     with pytest.raises(DataError, match="does not exist"):
         read(tmp_path / "t.csv")

@@ -16,6 +16,7 @@ import pytest
 from scipy.io import savemat
 
 import unbag.io
+from platforms import linux_only
 from unbag import Bags, LabelSets
 from unbag.io import DataError, read
 
@@ -113,6 +114,7 @@ def contents():
     }  # fmt: skip
 
 
+@linux_only
 def test_small_files_take_little_memory(tmp_path):
     expected = {}
     for name, (content, message) in contents().items():

@@ -15,6 +15,7 @@ import pytest
 import safetensors.numpy
 
 import unbag
+from platforms import posix_only
 from toys import BAGS, Y
 from unbag.models import ModelFileError, container, read_header
 from unbag.models.container import FORMAT
@@ -99,6 +100,7 @@ def assert_refused(path, why, readers=(unbag.load, read_header)):
         assert any(word in message.lower() for word in ("give a file", "again", "update"))
 
 
+@posix_only
 def test_directories_and_devices_are_refused(tmp_path, path):
     assert_refused(tmp_path, "it is a directory")
     os.mkfifo(path)

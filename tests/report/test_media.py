@@ -6,6 +6,7 @@ import socket
 
 import pytest
 
+from platforms import linux_only, posix_only
 from toys import PNG, WAV
 from unbag.report import media as media_module
 from unbag.report import render
@@ -68,17 +69,20 @@ def test_what_lies_elsewhere_is_not_shown(folder, cell):
     assert gap(folder, cell.format(folder.parent)) == "outside the media folder"
 
 
+@posix_only
 @pytest.mark.parametrize("target", ["../secret.png", "../passwd", "/etc/passwd", "/dev/zero"])
 def test_links_that_lead_elsewhere_are_not_followed(folder, target):
     (folder / "a.png").symlink_to(target)
     assert gap(folder, "a.png") == "outside the media folder"
 
 
+@posix_only
 def test_folders_that_are_links_are_not_followed_elsewhere(folder):
     (folder / "more").symlink_to(folder.parent)
     assert gap(folder, "more/secret.png") == "outside the media folder"
 
 
+@posix_only
 def test_links_within_the_folder_are_followed(folder):
     (folder / "a").symlink_to("night/owl.wav")
     (folder.parent / "link").symlink_to(folder)
@@ -86,12 +90,14 @@ def test_links_within_the_folder_are_followed(folder):
     assert found == [Medium("a", "audio", 0), Medium("wren.png", "image", 1)]
 
 
+@posix_only
 def test_links_that_go_in_circles_end(folder):
     (folder / "a.png").symlink_to("b.png")
     (folder / "b.png").symlink_to("a.png")
     assert gap(folder, "a.png").startswith("cannot be read")
 
 
+@posix_only
 @pytest.mark.parametrize("swapped", ["file", "folder"])
 def test_a_link_that_was_put_there_since_is_not_followed(folder, swapped):
     path = folder / "night" / "owl.wav"
@@ -107,11 +113,13 @@ def test_a_link_that_was_put_there_since_is_not_followed(folder, swapped):
         open_below(str(folder), str(path))
 
 
+@posix_only
 def test_a_pipe_is_neither_shown_nor_waited_for(folder):
     os.mkfifo(folder / "a.wav")
     assert gap(folder, "a.wav") == "no regular file"
 
 
+@posix_only
 def test_what_is_no_file_is_not_shown(folder, monkeypatch):
     monkeypatch.chdir(folder)  # Names of sockets are short.
     with socket.socket(socket.AF_UNIX) as listening:
@@ -191,6 +199,7 @@ def test_a_file_that_grows_is_read_as_far_as_it_was_announced(folder, monkeypatc
     assert read_medium(str(folder), str(path), 10**6) == ("image/png", PNG)
 
 
+@linux_only
 def test_files_are_closed(folder):
     (folder / "a.png").write_bytes(SECRET)
     before = len(os.listdir("/proc/self/fd"))

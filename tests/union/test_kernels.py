@@ -88,6 +88,7 @@ def test_error_bound_holds(case, method):
             assert max(errors(result, reference)) <= bound
 
 
+@pytest.mark.slow  # Ten thousand bags.
 def test_error_bound_holds_over_ten_thousand_bags(rng):
     n_bags = 10_000
     sizes = rng.integers(1, 7, n_bags)

@@ -78,6 +78,7 @@ def test_mixed_certifies_every_small_bag(case):
         assert result.log_likelihood[0] == pytest.approx(log_likelihood, rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.slow  # Ten thousand bags.
 def test_error_bounds_hold_over_ten_thousand_bags_of_all_lengths(rng):
     """Short and confident ones among them, each label with one good instance."""
     worst = 0.0

@@ -131,6 +131,7 @@ def test_error_bound_holds(case, data, method):
             assert max(errors(result, reference)) <= bound
 
 
+@pytest.mark.slow  # Ten thousand bags.
 def test_error_bound_holds_over_ten_thousand_bags(rng):
     n_bags, n_classes = 10_000, 4
     sizes = np.where(rng.random(n_bags) < 0.01, 25, rng.integers(1, 6, n_bags))

@@ -30,20 +30,23 @@ def annotate(
     output: Annotated[Path, o.written("The table to write.")],
     ignore_labels: o.IgnoreLabels = False,
     review: Annotated[
-        float, typer.Option(help="Share of instances to flag for review.")
+        float,
+        typer.Option(help="Share of the instances to flag for review: the least certain ones."),
     ] = REVIEW_SHARE,
     unknown_below: Annotated[
         float | None,
-        typer.Option(help="No label where the likeliest is less probable than this, such as 0.6."),
+        typer.Option(
+            help="Leave the annotation empty where the best label is less probable, such as 0.6."
+        ),
     ] = None,
     raven: Annotated[
-        Path | None, typer.Option(help="Write Raven selection tables too: a file or a folder.")
+        Path | None, typer.Option(help="Also write Raven selection tables to this file or folder.")
     ] = None,
     audacity: Annotated[
-        Path | None, typer.Option(help="Write Audacity label files too: a file or a folder.")
+        Path | None, typer.Option(help="Also write Audacity label files to this file or folder.")
     ] = None,
     label_studio: Annotated[
-        Path | None, typer.Option(help="Write a JSON file for Label Studio too, with predictions.")
+        Path | None, typer.Option(help="Also write a JSON file of predictions for Label Studio.")
     ] = None,
     in_memory: o.InMemory = False,
     out_of_core: o.OutOfCore = False,
@@ -51,7 +54,9 @@ def annotate(
     as_json: o.Json = False,
     **given: Any,
 ) -> None:
-    """Label every instance of a table, with probabilities; bag labels are used if there are any.
+    """Label every instance of a table, with probabilities.
+
+    If the table has bag labels, they are used.
 
     Example: unbag annotate words.unbag words.csv -o annotated.csv
     """
@@ -101,8 +106,8 @@ def annotate(
         needs_times = needs_times or not has_boxes(data)
     check(
         not needs_times or (data.roles.start and data.roles.end),
-        f"{data.path} has no columns start and end, which Raven, Audacity and Label Studio need: "
-        "name them by --start and --end.",
+        f"{data.path} has no start and end columns, which Raven, Audacity and Label Studio files "
+        "need: name them with --start and --end.",
     )
     times.append(perf_counter())
     with progress("annotating") as report:
@@ -136,20 +141,21 @@ def annotate(
         "seconds": dict(zip(("reading", "annotating", "writing"), seconds, strict=True)),
     }
     messages.result(result)
-    how = "their bags' labels known" if labels is not None else "without bag labels"
+    how = "using" if labels is not None else "without"
     messages.note(
-        f"Annotated {result['instances']:,} instances of {result['bags']:,} bags, {how}; "
-        f"{result['review']:,} are worth a look (column {names['review']})."
+        f"Annotated {result['instances']:,} instances of {result['bags']:,} bags, {how} the bag "
+        f"labels. {result['review']:,} instances are flagged for review (column "
+        f"{names['review']})."
     )
     if unknown_below is not None:
         messages.note(
-            f"{result['without_label']:,} have no label: background, or less probable than "
-            f"{unknown_below:g}."
+            f"{result['without_label']:,} instances have no label: they are background, or their "
+            f"best label is less probable than {unknown_below:g}."
         )
     if result["impossible_bags"]:
         messages.note(
-            f"{result['impossible_bags']:,} bags have label sets that no labelling can produce; "
-            "their labels were taken as optional."
+            f"{result['impossible_bags']:,} bags have impossible label sets, such as more labels "
+            "than instances; their labels were treated as optional."
         )
     messages.note(f"Written to {output}.")
 
@@ -162,7 +168,9 @@ def predict(
     as_json: o.Json = False,
     **given: Any,
 ) -> None:
-    """Predict which classes occur in each bag: one row per bag, with the probability of each class.
+    """Predict which classes occur in each bag.
+
+    Writes one row per bag, with the probability of each class. Bag labels are not used.
 
     Example: unbag predict words.unbag words.csv -o bags.csv
     """

@@ -24,17 +24,17 @@ FOLDS = 5
 def check(
     table: o.Data,
     output: Annotated[
-        Path | None, o.written("A table to write, of every bag and class.")
+        Path | None, o.written("Table to write, with one row per bag and class.")
     ] = None,
-    top: Annotated[int, typer.Option(min=1, help="How many of them to print.")] = 20,
+    top: Annotated[int, typer.Option(min=1, help="How many suspicious labels to print.")] = 20,
     folds: Annotated[
-        int, typer.Option(min=2, help="Each fold is checked by a model that saw the others.")
+        int, typer.Option(min=2, help="Number of folds; each is checked by a model of the others.")
     ] = FOLDS,
-    seed: Annotated[int, typer.Option(help="Of the folds.")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed of the folds.")] = 0,
     as_json: o.Json = False,
     **given: Any,
 ) -> None:  # fmt: skip
-    """Find labels that look wrong: tags without an instance, and classes that nobody named.
+    """Find bag labels that look wrong: wrong ones and missing ones.
 
     Example: unbag check words.csv --bag word --labels tags -o suspicious.csv
     """
@@ -105,7 +105,7 @@ def show(found: "pa.Table", top: int, table: Path, output: Path | None) -> None:
         f"{table}: the most suspicious of {found.num_rows:,} labels",
         ["bag", "class", "tagged", "wrong with probability"],
         body,
-        ["Tagged: no instance seems to be of the class. Not tagged: one seems to be."],
+        ["Tagged: no instance looks like the class. Not tagged: at least one instance does."],
     )
     if output is not None:
         messages.note(f"Written to {output}.")

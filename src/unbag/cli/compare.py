@@ -34,7 +34,8 @@ def reproduce(
         str,
         typer.Argument(
             help="An experiment; 'list' names them, 'all' makes every one. 'page' writes the page "
-            "of committed results, and 'cell' makes one of their cells anew."
+            "of committed results, and 'cell' makes one of their cells anew, where methods are "
+            "compared."
         ),
     ],
     cell: Annotated[

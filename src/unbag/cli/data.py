@@ -21,7 +21,7 @@ app: typer.Typer = typer.Typer(no_args_is_help=True)
 
 @app.callback()
 def data() -> None:
-    """Name, fetch and describe the data sets, and convert files of bags to other formats.
+    """List, fetch and describe data sets, and convert tables to other formats.
 
     Example: unbag data list
     """
@@ -29,7 +29,7 @@ def data() -> None:
 
 @app.command("list")
 def list_sets(as_json: o.Json = False) -> None:
-    """Name all data sets, and say which are on this machine.
+    """List the data sets, and which of them are on this machine.
 
     Example: unbag data list
     """
@@ -44,11 +44,13 @@ def fetch(
     name: Annotated[str, typer.Argument(help="A data set, as `unbag data list` names it.")],
     unverified: Annotated[
         bool,
-        typer.Option("--unverified", help="Also over plain http, and without a known checksum."),
+        typer.Option(
+            "--unverified", help="Also download over plain http, or without a known checksum."
+        ),
     ] = False,
     as_json: o.Json = False,
 ) -> None:
-    """Fetch a data set, or say where it is published and what to put where.
+    """Download a data set, or say where to get it and where to put its files.
 
     Example: unbag data fetch hja-union
     """
@@ -60,12 +62,10 @@ def fetch(
 
 @app.command()
 def describe(
-    name: Annotated[
-        str | None, typer.Argument(help="One data set; by default a table of all.")
-    ] = None,
+    name: Annotated[str | None, typer.Argument(help="A data set. Default: a table of all.")] = None,
     as_json: o.Json = False,
 ) -> None:
-    """Give the sizes of data sets; of one, its source, licence and citation too.
+    """Show the sizes of the data sets; for one, also its source, licence and citation.
 
     Example: unbag data describe letter-frost
     """
@@ -88,7 +88,7 @@ def describe(
 
 @app.command()
 def formats(as_json: o.Json = False) -> None:
-    """Describe the formats of other tools that --from takes.
+    """List the formats of other tools that --from accepts.
 
     Example: unbag data formats
     """
@@ -104,13 +104,15 @@ def formats(as_json: o.Json = False) -> None:
 @o.with_roles(*o.OF_TABLES, *o.OF_TOOLS)
 def convert(
     source: Annotated[Path, typer.Argument(help="The file to read, or the name of a data set.")],
-    target: Annotated[Path, typer.Argument(help="The file to write; its suffix is the format.")],
+    target: Annotated[
+        Path, typer.Argument(help="The file to write; its suffix chooses the format.")
+    ],
     as_json: o.Json = False,
     **given: Any,
 ) -> None:
-    """Write bags in another format: CSV, Parquet, Feather, MIML ARFF, MATLAB, npz.
+    """Convert a table or a data set to CSV, Parquet, Feather, MIML ARFF, MATLAB or npz.
 
-    Files of other tools are read by --from; unbag data formats describes their formats.
+    Use --from for files of other tools; `unbag data formats` lists their formats.
 
     Example: unbag data convert letter-frost words.csv
     """

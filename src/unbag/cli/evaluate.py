@@ -26,7 +26,7 @@ def evaluate(
     as_json: o.Json = False,
     **given: Any,
 ) -> None:
-    """Compare a model with the true labels of instances, and of bags.
+    """Measure how well a model predicts the true labels of instances and bags.
 
     Example: unbag evaluate words.unbag words.csv --instance-labels letter
     """
@@ -43,7 +43,7 @@ def evaluate(
     print_table(f"{data.path}: {measures['instances']:,} labelled instances", ["measure", ""], rows)
     classes = [(name, f"{100 * share:.1f} %") for name, share in measures["per_class"].items()]
     if classes:
-        print_table("Instances labelled rightly, bag labels not known", ["class", ""], classes)
+        print_table("Instances labelled correctly, without bag labels", ["class", ""], classes)
 
 
 def measured(fitted: Any, data: BagTable, labels: LabelSets | None) -> dict[str, Any]:
@@ -54,8 +54,8 @@ def measured(fitted: Any, data: BagTable, labels: LabelSets | None) -> dict[str,
     truth = known_labels(data.bags)
     check(
         truth is not None or labels is not None,
-        f"{data.path} has neither labels of instances nor of bags to compare with: name their "
-        "columns by --instance-labels and --labels.",
+        f"{data.path} has no labels of instances or bags to compare with: name their columns "
+        "with --instance-labels and --labels.",
     )
     result = {"instances": 0, "per_class": {}}
     if truth is not None and hasattr(fitted, "predict_instances"):
@@ -95,18 +95,18 @@ def report(
         typer.Option(
             exists=True,
             file_okay=False,
-            help="The folder that --media are in; else that of the table.",
+            help="Folder of the files named in --media. Default: the folder of the table.",
         ),
     ] = None,
-    title: Annotated[str | None, typer.Option(help="Of the page.")] = None,
+    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     check_bag_labels: Annotated[
         bool,
-        typer.Option("--check", help="List bag labels that look wrong, too: that takes five fits."),
+        typer.Option("--check", help="Also list bag labels that look wrong; this takes five fits."),
     ] = False,
     as_json: o.Json = False,
     **given: Any,
 ) -> None:
-    """Write one HTML file that shows what a model makes of a table; it opens without a network.
+    """Write a self-contained HTML report on the annotations of a table.
 
     Example: unbag report words.unbag words.csv -o report.html
     """
@@ -117,7 +117,7 @@ def report(
     )
     check(
         suffix_of(output) in (".html", ".htm"),
-        f"{output} must end in .html, the format that is written.",
+        f"{output} must end in .html.",
     )
     column = data.roles.media
     suspicious = find_suspicious(fitted, data, labels) if check_bag_labels else None
@@ -139,4 +139,4 @@ def report(
         {"output": str(output), "bags": len(data.bags), "instances": data.bags.n_instances,
          "bag_labels_used": labels is not None}
     )  # fmt: skip
-    messages.note(f"Written to {output}: open it in a browser.")
+    messages.note(f"Written to {output}. Open it in a browser.")

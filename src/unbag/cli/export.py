@@ -14,20 +14,20 @@ from .main import messages
 
 def export(
     model: o.Model,
-    output: Annotated[Path, o.written("The file to write, such as m.onnx.")],
+    output: Annotated[Path, o.written("The ONNX file to write, such as m.onnx.")],
     double: Annotated[
-        bool, typer.Option("--double", help="Features go in as float64, rather than float32.")
+        bool, typer.Option("--double", help="Take features as float64 instead of float32.")
     ] = False,
     as_json: o.Json = False,
 ) -> None:
-    """Write a model as ONNX, which other languages and programs can run.
+    """Export a model to ONNX, for programs without unbag.
 
-    The features of one bag go in; the probabilities of its instances come out, and how probable
-    each class is to occur in the bag.
+    The input is the features of one bag. The outputs are the class probabilities of its instances,
+    and the probability that each class occurs in the bag.
 
     Example: unbag export words.unbag -o words.onnx
     """
-    check(suffix_of(output) == ".onnx", f"{output} must end in .onnx, the format that is written.")
+    check(suffix_of(output) == ".onnx", f"{output} must end in .onnx.")
     require("onnx")
     check_output(output, model)
     from unbag.export import write_onnx
@@ -36,4 +36,4 @@ def export(
     fitted = load(model)
     write_onnx(fitted, output, double=double)
     messages.result({"model": model, "output": output, "bytes": output.stat().st_size})
-    messages.say(f"Wrote {output}: instances go in, their probabilities and presence come out.")
+    messages.say(f"Written to {output}.")

@@ -11,7 +11,7 @@ from warnings import catch_warnings, simplefilter
 import numpy as np
 import typer
 
-from unbag import costs, out_of_core
+from unbag import _platform, costs, out_of_core
 from unbag._files import DataError, check, check_output, looks_like_file, looks_like_parquet, refuse
 from unbag.costs import in_bytes
 from unbag.estimators.stored import SAMPLE_BYTES
@@ -57,7 +57,7 @@ def stays_on_disk(table: Sequence[Path], given: Roles, in_memory: bool, on_disk:
             "unbag data convert makes one.",
         )
         return True
-    memory = costs.total_memory()
+    memory = _platform.total_memory()
     wanted = features_bytes(table[0], given) if len(table) == 1 else None
     if memory is None or wanted is None:
         return False

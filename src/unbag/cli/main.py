@@ -19,6 +19,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from unbag._extras import MissingExtraError
+from unbag._platform import STOP_SIGNALS, is_broken_pipe, print_all_characters, send_soon
 from unbag._version import __version__
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     from unbag.io import Peek
     from unbag.io.table import Paths, Source
 
-BAD_DATA, FAULT, BROKEN_PIPE = 1, 3, 128 + signal.SIGPIPE
+#: The last is what shells give for SIGPIPE, also where there is no such signal.
+BAD_DATA, FAULT, BROKEN_PIPE = 1, 3, 141
 
 
 class StopSignals:
@@ -63,7 +65,7 @@ class StopSignals:
         hook = sys.unraisablehook
         before = {}
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in STOP_SIGNALS:
                 # A program in the background may be meant to ignore them.
                 if signal.getsignal(number) is not signal.SIG_IGN:
                     before[number] = signal.signal(number, self._stop)
@@ -94,7 +96,7 @@ class StopSignals:
         if self._raises and self.received is None:
             if self._is_in_hook(frame):
                 # There, the exception would be lost once more.
-                self._send_again(number)
+                send_soon(number)
                 return
             self.received = number
             raise KeyboardInterrupt
@@ -109,14 +111,11 @@ class StopSignals:
 
     def _raise_later(self, lost):
         """Send a signal again whose exception was lost where none can be raised; say whether."""
-        is_stop = self.received is not None and issubclass(lost.exc_type, KeyboardInterrupt)
-        if is_stop:
-            number, self.received = self.received, None
-            self._send_again(number)
-        return is_stop
-
-    def _send_again(self, number):
-        threading.Timer(0.01, os.kill, (os.getpid(), number)).start()
+        if self.received is None or not issubclass(lost.exc_type, KeyboardInterrupt):
+            return False
+        number, self.received = self.received, None
+        send_soon(number)
+        return True
 
 
 stop_signals: StopSignals = StopSignals()
@@ -316,7 +315,7 @@ def explain(error: BaseException, command: str) -> int | None:
         return stop_signals.exit_code
     # rich turns a broken pipe into the end of the program.
     cause = error.__context__ if isinstance(error, SystemExit) else error
-    if isinstance(cause, BrokenPipeError):
+    if is_broken_pipe(cause):
         # Whoever read our output has seen enough: what is left of it goes nowhere.
         with suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -453,6 +452,8 @@ def main(arguments: list[str] | None = None) -> None:
         answers them until it has ended.
     """
     undo = stop_signals.answer()
+    if arguments is None:
+        print_all_characters(sys.stdout)
     given = sys.argv[1:] if arguments is None else arguments
     messages.debug = "--debug" in given
     try:
@@ -470,7 +471,7 @@ def main(arguments: list[str] | None = None) -> None:
                 if not hasattr(error, "format_message"):
                     raise
                 code = refuse_usage(error)
-            sys.exit(code)
+            sys.exit(code or 0)
     finally:
         if arguments is not None:
             undo()

@@ -11,29 +11,29 @@ from .main import messages
 
 ROLES = "Roles of columns"
 
-Model = Annotated[Path, typer.Argument(help="A model file, as fit writes it.")]
+Model = Annotated[Path, typer.Argument(help="A model file written by `unbag fit`.")]
 FORMATS = "CSV, TSV, Parquet, Feather, MIML ARFF, MATLAB or npz"
 Data = Annotated[
     list[Path],
-    typer.Argument(help=f"{FORMATS}; several files, a folder or a pattern are one table."),
+    typer.Argument(help=f"{FORMATS}. Several files, a folder or a pattern are read as one table."),
 ]
 OneFile = Annotated[Path, typer.Argument(help=f"{FORMATS}.")]
 IgnoreLabels = Annotated[
-    bool, typer.Option("--ignore-labels", help="Do not use bag labels, even if there are any.")
+    bool, typer.Option("--ignore-labels", help="Ignore the bag labels in the table.")
 ]
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Say what would be read, and how; write nothing.")
+    bool, typer.Option("--dry-run", help="Show how the table would be read, and write nothing.")
 ]
 InMemory = Annotated[
-    bool, typer.Option("--in-memory", help="Read all of it, even if it takes much of the memory.")
+    bool, typer.Option("--in-memory", help="Read the whole table into memory, even if it is large.")
 ]
 OutOfCore = Annotated[
     bool,
-    typer.Option("--out-of-core", help="Leave a Parquet table on disk, and read it in blocks."),
+    typer.Option("--out-of-core", help="Keep a Parquet table on disk, and read it in blocks."),
 ]
 Json = Annotated[
     bool,
-    typer.Option("--json", callback=messages.choose_json, help="The result as JSON, for machines."),
+    typer.Option("--json", callback=messages.choose_json, help="Print the result as JSON."),
 ]
 
 
@@ -48,30 +48,41 @@ def _role(kind, what, *names):
 
 #: The options that say which column plays which role, by the roles' names.
 ROLE_OPTIONS = {
-    "bag": _role(str, "The column that names the bag."),
-    "labels": _role(str, "The column of bag labels, such as wren|thrush."),
-    "unknown": _role(str, "A column of labels not known to be there."),
+    "bag": _role(str, "Column with the name of the bag."),
+    "labels": _role(str, "Column with the labels of the bag, such as wren|thrush."),
+    "unknown": _role(str, "Column with labels that may or may not occur in the bag."),
     "label_columns": _role(
-        str, "Instead of --labels: a 0/1 column per label, separated by commas, or patterns: is_*."
+        str,
+        "One 0/1 column per label, instead of --labels: names separated by commas, or a pattern "
+        "such as is_*.",
     ),
-    "label_table": _role(Path, "A second table, bag,label, instead of --labels."),
+    "label_table": _role(Path, "A second table with columns bag and label, instead of --labels."),
     "features": _role(
-        str, "Feature columns, separated by commas; else every numeric column without a role."
+        str,
+        "Feature columns, separated by commas. Default: all numeric columns without another role.",
     ),
-    "embedding": _role(str, "A column of vectors, whose numbers are features."),
+    "embedding": _role(str, "Column of vectors; each of their entries is a feature."),
     "instance_labels": _role(
-        str, "The column of known instance labels; fit also takes a corrected output of annotate."
+        str,
+        "Column with known labels of instances. `fit` also accepts an output of `annotate` with "
+        "known_label filled in.",
     ),
-    "instance_id": _role(str, "A column that names each instance."),
-    "carry": _role(str, "Numeric columns that are no features."),
-    "media": _role(str, "The column of pictures or recordings."),
-    "start": _role(str, "The column of where in it an instance begins, in seconds."),
-    "end": _role(str, "The column of where it ends."),
+    "instance_id": _role(str, "Column with a unique id of each instance."),
+    "carry": _role(
+        str,
+        "Numeric columns that are not features, separated by commas; they are copied to the "
+        "output.",
+    ),
+    "media": _role(str, "Column with the file of the picture or recording."),
+    "start": _role(str, "Column with the start of the instance in its recording, in seconds."),
+    "end": _role(str, "Column with the end of the instance, in seconds."),
     "missing_values": _role(
-        str, "Features without a value: the mean of their column, or drop the row; else refused."
+        str,
+        "What to do about missing values of features: mean (of the column) or drop (the row). "
+        "Default: stop with an error.",
     ),
-    "delimiter": _role(str, "Between labels in a cell; usually |."),
-    "roles": _role(Path, "A TOML file that names the roles.", "--roles"),
+    "delimiter": _role(str, "Separator between the labels in a cell. Default: |."),
+    "roles": _role(Path, "A TOML file with the roles of the columns.", "--roles"),
 }
 #: Those of commands that read a table as it is, and of commands that know it from a model.
 OF_TABLES = tuple(ROLE_OPTIONS)
@@ -94,16 +105,19 @@ def _tool(kind, what, *names, **more):
 TOOL_OPTIONS = {
     "from_": _tool(
         str,
-        "The format of the table: birdnet-embeddings, birdnet-detections, hoplite, birdset, "
-        "opensoundscape, raven, xeno-canto, coco, label-studio or audacity.",
+        "Format of the table, if another tool wrote it: birdnet-embeddings, birdnet-detections, "
+        "hoplite, birdset, opensoundscape, raven, xeno-canto, coco, label-studio or audacity.",
         "--from",
         metavar="FORMAT",
     ),
-    "tags": _tool(Path, "Another tool's file that tells the labels of the bags."),
-    "absent": _tool(str, "What a label is that tags do not name: absent or unknown."),
-    "untagged": _tool(str, "Bags without tags: refuse (usual), absent or unknown."),
-    "confidence": _tool(float, "Detections below it leave their label unknown."),
-    "annotation_column": _tool(str, "The column of labels in a Raven table."),
+    "tags": _tool(Path, "File of another tool with the labels of the bags."),
+    "absent": _tool(str, "Labels that the tags of a bag do not name are: absent or unknown."),
+    "untagged": _tool(
+        str,
+        "Labels of bags without tags: refuse (stop with an error; the default), absent or unknown.",
+    ),
+    "confidence": _tool(float, "Labels detected with a lower confidence are unknown."),
+    "annotation_column": _tool(str, "Column with the label in a Raven selection table."),
 }
 OF_TOOLS = tuple(TOOL_OPTIONS)
 

@@ -1,8 +1,9 @@
 """Memory that workers free between two parts, and need again at once."""
 
-import ctypes
 import os
 from functools import cache
+
+from unbag._platform import c_function
 
 # The largest threshold that glibc comes to by itself, and what it then keeps. Both are numbers of
 # its malloc.h.
@@ -26,9 +27,8 @@ def keep_freed_memory() -> bool:
     """
     if "MALLOC_TRIM_THRESHOLD_" not in os.environ:
         return False
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (OSError, AttributeError, TypeError):
+    mallopt = c_function("mallopt")
+    if mallopt is None:
         return False
     kept = mallopt(M_MMAP_THRESHOLD, LARGEST_KEPT), mallopt(M_TRIM_THRESHOLD, 2 * LARGEST_KEPT)
     return all(kept)

@@ -8,7 +8,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -155,12 +155,18 @@ def staged(output: Path) -> Iterator[Path]:
         raise unwritable(output, error) from error
     try:
         yield staging
+        # Windows replaces no folder, not even an empty one.
+        if output.exists():
+            output.rmdir()
         os.replace(staging, output)
     except BaseException:
         # Workers that still write do not find it under another name, and give up.
         gone = staging.with_name(f"{staging.name}.gone")
-        os.replace(staging, gone)
-        shutil.rmtree(gone, ignore_errors=True)
+        # Windows renames no folder in which a file is open.
+        with suppress(OSError):
+            os.replace(staging, gone)
+        for folder in (gone, staging):
+            shutil.rmtree(folder, ignore_errors=True)
         raise
 
 

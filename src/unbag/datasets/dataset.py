@@ -185,7 +185,7 @@ def arrays_of(
 
 def numbered_lines(path: Path, first: int = 1) -> list[tuple[int, str]]:
     """Return the lines from `first` on that are not blank, stripped, each with its number."""
-    lines = enumerate(path.read_text().splitlines()[first - 1 :], start=first)
+    lines = enumerate(path.read_text(encoding="utf-8").splitlines()[first - 1 :], start=first)
     return [(number, line.strip()) for number, line in lines if line.strip()]
 
 

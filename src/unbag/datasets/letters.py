@@ -83,7 +83,8 @@ def load_letter_frost(random_state: Seed = 0) -> Dataset:
 
 def _letters(name, title, poem, random_state):
     folder = files("unbag.datasets") / "data"
-    words = json.loads((folder / "letter_words.json").read_text())[name.replace("-", "_")]
+    poems = json.loads((folder / "letter_words.json").read_text(encoding="utf-8"))
+    words = poems[name.replace("-", "_")]
     with as_file(folder / "letter_recognition.npz") as path:
         images = read_arrays(path, ["X", "y"])
     class_names, labels = np.unique(list("".join(words)), return_inverse=True)

@@ -99,7 +99,7 @@ def convert_voc12(folder: Path) -> Arrays:
         listed = next(folder.rglob(LIST))
     root = listed.parents[2]
     X, labels, bag_of_instance, ids = [], [], [], []
-    for name in listed.read_text().split():
+    for name in listed.read_text(encoding="utf-8").split():
         objects = _pixels(root / "SegmentationObject" / f"{name}.png", ("P", "L"))
         classes = _pixels(root / "SegmentationClass" / f"{name}.png", ("P", "L"))
         if objects.shape != classes.shape:

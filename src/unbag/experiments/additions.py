@@ -2,7 +2,8 @@
 
 Settings are chosen within the training bags (`unbag.experiments.nested`). The candidates of linear
 and kernel models are wide and were fixed before any was tried, but for those that they share with
-a first look; those of networks were fixed before any network was fitted.
+a first look. Those of networks, and the networks' defaults, come from prototypes that were tried by
+ten folds on the same four data sets.
 """
 
 from importlib.util import find_spec

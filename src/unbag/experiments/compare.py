@@ -116,7 +116,7 @@ def as_users_have_it(name: str) -> Method:
     """
     method = METHODS[name]
     if name == "unbag":
-        return replace(method, grids=levels([USERS_DEFAULT]))
+        return replace(method, title="MLR, unbag's default", grids=levels([USERS_DEFAULT]))
     grids = method.grids | {"standard": thinned(method.grids["standard"], MOST_SETTINGS)}
     if name in WITH_PROBABILITIES:
         grids = {

@@ -11,19 +11,15 @@ import gzip
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from unbag._files import atomic_write, make_folder
+from unbag._platform import locked_folder
 from unbag._version import __version__
 
 from .sources import fingerprint
 from .unit import Unit, Values, key_of
-
-try:
-    import fcntl
-except ImportError:  # Where there are no such locks, take care not to start a run twice.
-    fcntl = None
 
 LINES = "units.jsonl"
 COMPRESSED = "units.jsonl.gz"
@@ -196,19 +192,13 @@ def compress(folder: Path) -> None:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Lock a folder for this process; the lock ends with it, however it ends."""
-    if fcntl is None:
-        yield
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
+    """Lock a folder for this process, where the system has locks."""
+    with ExitStack() as stack:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            stack.enter_context(locked_folder(folder))
         except BlockingIOError:
             raise LedgerInUseError(
                 f"Another process is writing to the ledger in {folder}: wait for it to end, or "
                 "give another output folder."
             ) from None
         yield
-    finally:
-        os.close(descriptor)

@@ -2,28 +2,27 @@
 
 import os
 import platform
-from pathlib import Path
+
+from unbag._platform import cpu_info
 
 from .unit import Values
-
-CPU_INFO = Path("/proc/cpuinfo")
 
 
 def describe_machine() -> Values:
     """Return the processor, its number of cores, and the system that runs on it."""
     return {
-        "processor": processor(CPU_INFO.read_text(encoding="utf-8") if CPU_INFO.exists() else ""),
+        "processor": processor(cpu_info()),
         "cores": os.cpu_count() or 1,
         "system": f"{platform.system()} {platform.machine()}",
     }
 
 
-def processor(cpu_info: str) -> str:
+def processor(described: str) -> str:
     r"""Return the name of the processor.
 
     Parameters
     ----------
-    cpu_info : str
+    described : str
         What Linux says of its processors; elsewhere nothing, and Python is asked.
 
     Examples
@@ -31,5 +30,5 @@ def processor(cpu_info: str) -> str:
     >>> processor("processor : 0\nmodel name : Fast Processor 9000\n")
     'Fast Processor 9000'
     """
-    names = [line.partition(":")[2] for line in cpu_info.splitlines() if "model name" in line]
+    names = [line.partition(":")[2] for line in described.splitlines() if "model name" in line]
     return (names[0] if names else platform.processor() or platform.machine()).strip()

@@ -177,7 +177,7 @@ def with_more_steps(method: str, title: str, build: Callable[..., Any]) -> dict[
 METHODS = {
     "mlr": Method("MLR", published_model, NOTHING),
     **with_more_steps("mlr", "MLR", published_model),
-    "unbag": Method("MLR, unbag's default", penalised_model, NOTHING),
+    "unbag": Method("MLR, alpha 1, by L-BFGS", penalised_model, NOTHING),
     "network": Method("network, unbag's default", partial(network, "exact"), NOTHING),
     "sim": Method("SIM", SIM, levels(grid(alpha=SIM_ALPHAS), quick=grid(alpha=[1e-3, 1e-2]))),
     "mimlfast": Method(

@@ -20,7 +20,7 @@ from .methods import N_DRAWN
 from .plan import Study
 from .race import LAG
 from .recorded import Recorded
-from .reproduce import ABOUT, COMMITTED, PAGE, read_plan
+from .reproduce import ABOUT, COMMITTED, PAGE, read_plan, with_cells
 from .studies import STUDIES, find_study
 from .unit import Values
 from .verdicts import ITEMS, verdicts_section
@@ -37,17 +37,25 @@ labels, VOC 2012 as it was cut into regions, and 50 Salads as it was cut into ba
 are absent from every table, and one figure with them. If you have the files as published,
 `unbag data list` says how to convert them, and `unbag reproduce` takes them up then.
 
+**What is assumed.** MLR and SLR, where they stand beside the paper's figures, are fitted to
+standardised features, each of mean zero and variance one over the training instances. The paper
+does not say how it scaled features.
+
 This page is written by
 
     unbag reproduce page
 
-from the tables and ledgers of real runs, each by the command named in its section. Any figure can
-be made anew alone (`unbag reproduce cell`), or some units of work drawn at random
-(`unbag reproduce NAME --confirm 20`). "Published" figures are the paper's; differences are ours
-minus theirs. Letter Carroll and Letter Frost are drawn at random, and the paper's draw and folds
-are not known. The mark † is on results of which some were made by other sources of the package than
-these, and ‡ on those whose records, unit of work by unit of work, are not all kept. What words mean
-is said [below](#words).
+from the tables and ledgers of real runs, each by the command named in its section. In
+{len(with_cells())} of the {len(STUDIES)} experiments, those that compare methods, single figures
+can be made anew (`unbag reproduce cell`), in the tables whose CSV files have a column `setting`:
+{", ".join(f"[{name}](#{name})" for name in with_cells())}.
+Of all experiments with a ledger, some units of work, drawn at random, can be done anew
+(`unbag reproduce NAME --confirm 20`).
+
+"Published" figures are the paper's; differences are ours minus theirs. Letter Carroll and Letter
+Frost are drawn at random, and the paper's draw and folds are not known. The mark † is on results of
+which some were made by other sources of the package than these, and ‡ on those whose records, unit
+of work by unit of work, are not all kept. What words mean is said [below](#words).
 
 The level *standard* has as many folds as the paper, its iterations where it gives them, and its
 grids, but for this:

@@ -171,6 +171,11 @@ class Cell:
         return abs(self.now - self.recorded) <= ROUNDING
 
 
+def with_cells() -> list[str]:
+    """Return the names of the experiments that `remake_cells` can make cells of anew."""
+    return [name for name in STUDIES if find_study(name).comparison]
+
+
 def remake_cells(
     study: str,
     data: str,
@@ -201,8 +206,7 @@ def remake_cells(
     """
     comparison = find_study(study).comparison
     if comparison is None:
-        known = ", ".join(name for name in STUDIES if find_study(name).comparison)
-        raise ValueError(f"{study} does not compare methods; {known} do.")
+        raise ValueError(f"{study} does not compare methods; {', '.join(with_cells())} do.")
     folder = Path(out) / study
     plan, about = read_plan(folder)
     titles = {key: compared.title for key, compared in comparison.methods.items()}

@@ -1,13 +1,11 @@
 """Doing units of work, on several processes, with progress, and so that it can be stopped."""
 
 import os
-import signal
 import threading
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from multiprocessing import connection, get_context, parent_process
 from time import process_time
 
@@ -22,6 +20,7 @@ from rich.progress import (
 )
 from sklearn.exceptions import ConvergenceWarning
 
+from unbag._platform import ignore_interrupts, interrupts_blocked
 from unbag._threads import one_blas_thread
 from unbag.fitting.solvers import interruptions_raised
 
@@ -116,7 +115,7 @@ def _finished(units, n_jobs):
             # A few more than there are processes, so that none waits; not all, so that a stop
             # finds little to call off.
             while len(running) < 2 * n_jobs and (unit := next(waiting, None)) is not None:
-                with _no_interrupts():
+                with interrupts_blocked():
                     running[pool.submit(do_timed, unit)] = unit
             if not running:
                 break
@@ -136,22 +135,9 @@ def _finished(units, n_jobs):
             process.terminate()
 
 
-@contextmanager
-def _no_interrupts() -> Iterator[None]:
-    """Start processes that Ctrl-C does not reach, from their first moment.
-
-    A terminal sends it to all of them, and only this one shall answer. It does so when the block
-    ends, if it was sent meanwhile; in what was started, the signal stays blocked.
-    """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
 def _end_with_parent():
-    """End this process when the one that started it ends, however that ends."""
+    """End this process when the one that started it ends, however that ends, and not before."""
+    ignore_interrupts()
     parent = parent_process()
     assert parent is not None, "only a process that another one started has a parent"
 

@@ -1,6 +1,5 @@
 """Bags that stay in their Parquet files: what is small is known, features are read when needed."""
 
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from pyarrow import types
 
 from unbag._checks import first_nonfinite, value_array
 from unbag._files import TABLES, DataError, PathLike, check
+from unbag._platform import temporary_folder
 from unbag.bags import Bags
 from unbag.labels import LabelSets
 
@@ -456,9 +456,7 @@ def scratch_folder(n_bytes: int, packed_bytes: int) -> Path | None:
     n_bytes, packed_bytes : int
         What the features take, and what they take in their files.
     """
-    # Elsewhere, temporary files may lie in the memory.
-    large = Path("/var/tmp")
-    folder = large if os.access(large, os.W_OK) else Path(tempfile.gettempdir())
+    folder = temporary_folder()
     is_worth_it = packed_bytes > LEAST_RATIO * n_bytes
     has_room = shutil.disk_usage(folder).free > ROOM * n_bytes
     return folder if is_worth_it and has_room else None

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from unbag._files import PathLike
+from unbag._platform import is_elsewhere, open_below
 
 #: The largest picture or sound that is put into a report, and the most bytes of them in all.
 MOST_BYTES, MOST_BYTES_IN_ALL = 5_000_000, 50_000_000
@@ -134,13 +135,24 @@ def located(root: str, cell: str) -> str:
     """Return the path of the file that a cell names, links followed, if it is below a folder."""
     if "://" in cell:
         raise NotShown(IS_ADDRESS)
+    named = os.path.join(root, cell)
+    if is_elsewhere(root, named):
+        raise NotShown(OUTSIDE)
     try:
-        path = os.path.realpath(os.path.join(root, cell))
-    except ValueError:  # No file can have such a name.
+        path = os.path.realpath(named)
+    except (OSError, ValueError):  # No file can have such a name.
         raise NotShown(MISSING) from None
-    if os.path.commonpath([root, path]) != root:
+    if not is_below(root, path):
         raise NotShown(OUTSIDE)
     return path
+
+
+def is_below(root: str, path: str) -> bool:
+    """Return whether a path without links is that of a folder, or of something in it."""
+    try:
+        return os.path.commonpath([root, path]) == root
+    except ValueError:  # On another drive.
+        return False
 
 
 def read_medium(root: str, path: str, room: int) -> tuple[str, bytes]:
@@ -185,28 +197,6 @@ def _read_open(descriptor: int, room: int) -> tuple[str, bytes]:
             raise NotShown(NO_ROOM)
         # No more than was announced, if the file is growing.
         return mime_type, beginning + file.read(max(0, status.st_size - len(beginning)))
-
-
-def open_below(root: str, path: str) -> int:
-    """Open a file for reading, step by step from a folder, following no link on the way.
-
-    Links were followed when the path was found to be below the folder; one that is there now was
-    put there since, and may lead anywhere. A pipe that nobody writes to is opened without waiting.
-
-    Returns
-    -------
-    int
-        A file descriptor.
-    """
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-    opened = os.open(root, flags | os.O_DIRECTORY)
-    for part in Path(path).relative_to(root).parts:
-        folder = opened
-        try:
-            opened = os.open(part, flags, dir_fd=folder)
-        finally:
-            os.close(folder)
-    return opened
 
 
 def media_type(beginning: bytes) -> str | None:

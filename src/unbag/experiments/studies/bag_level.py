@@ -75,7 +75,7 @@ def bag_table(plan: Plan, ledger: Results, tuned_by: str) -> Table:
             "In brackets: published, and the difference. Average precision is better high, the "
             "others low; coverage is divided by the number of classes. Bold: the best, and what a "
             "paired t-test (two-tailed, 95 %) over the folds of all draws does not tell from it; "
-            "SLR, the dummy, more steps than published and our default stay outside. "
+            "SLR, the dummy, more steps than published and alpha 1 by L-BFGS stay outside. "
             f"{OVER_FOLDS} {tuning_note(COMPARISON, plan)} {choice_note(COMPARISON, plan)} "
             f"{plan.describe()}.",
             *draw_note(records),

@@ -32,8 +32,8 @@ STUDY = accuracy_study(
     note=(
         "In brackets: published, and the difference. Bold: the best, and what a paired t-test "
         "(two-tailed, 95 %) over the folds of all draws does not tell from it. SLR sees instance "
-        "labels, the dummy nothing; more steps than published and our default are not the "
-        "paper's: they stay outside."
+        "labels, the dummy nothing; more steps than published and alpha 1 by L-BFGS are not "
+        "the paper's: they stay outside."
     ),
     remarks="""\
 MLR and SLR take 50 gradient steps, as the paper does for MLR; it does not say how SLR was fitted.

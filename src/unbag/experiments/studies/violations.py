@@ -96,7 +96,7 @@ class Reading:
     ----------
     title : str
     build : callable
-        Takes `random_state`; returns an estimator at its default setting.
+        Takes `random_state`; returns an estimator.
     given, absent : {1, 0, -1}
         What labels that a bag is given, and those that it is not, are taken as: required,
         forbidden, or allowed.
@@ -264,12 +264,13 @@ def violation_table(plan: Plan, kind: str, records: list[Values]) -> Table:
         f"Instance accuracy (%) on clean test bags, labels {kind} in training with probability p",
         sorted([*records, *below], key=lambda record: plan.data.index(record["data"])),
         [
-            "Mean and deviation over folds; the folds take the draws of the letters in turn; every "
-            "method at its default setting. Bags are relaxed, their labels taken as optional, "
-            "where they have more labels than instances. A background class is never the answer "
-            "for a test instance, since all of them have a class. MLR is unbag's default here, "
-            "with a penalty. The rate of missed instances counts instances, not labels, and takes "
-            "up those that the model fits badly. "
+            "Mean and deviation over folds; the folds take the draws of the letters in turn. "
+            "Rivals have their default settings. MLR has a penalty here, alpha 1, and is fitted by "
+            "L-BFGS, as in the row of [inductive](#inductive) that says so. Bags are relaxed, "
+            "their labels taken as optional, where they have more labels than instances. A "
+            "background class is never the answer for a test instance, since all of them have a "
+            "class. The rate of missed instances counts instances, not labels, and takes up those "
+            "that the model fits badly. "
             f"{HJA_BIRD} {plan.describe()}."
         ],
         row=lambda record: f"{record['data']}, {record['method']}",
