@@ -101,7 +101,7 @@ def test_an_interrupted_set_is_refused(coloured, write, tmp_path):
     refused(folder, "has a folder _temporary: the set looks incomplete", tmp_path)
     (folder / "_temporary").rmdir()
     (folder / "part-02.parquet.tmp").write_bytes(whole)
-    refused(folder, "has a file part-02.parquet.tmp that is called like no Parquet", tmp_path)
+    refused(folder, "has a file part-02.parquet.tmp that is not named like a Parquet", tmp_path)
     (folder / "part-02.parquet.tmp").rename(folder / "_SUCCESS")
     StoredBags(folder)
 
