@@ -25,7 +25,7 @@ BAD_FILES = {
     "an empty pattern": (text(), ["*.csv"], "*.csv matches no file"),
     "a folder without tables": (text(), ["."], "is a folder without a table"),
     "a file that is not there": (text(a=GOOD), ["a.csv", "b.csv"], "b.csv does not exist"),
-    "a file twice": (text(a=GOOD), ["a.csv", "./a.csv"], "a.csv is named twice"),
+    "a file twice": (text(a=GOOD), ["a.csv", "./a.csv"], "a.csv is given twice"),
     "a column less": (
         text(a=GOOD, b="file,tags\na,o\n"),
         ["*.csv"],
@@ -82,17 +82,17 @@ BAD_FILES = {
     "a vector that was cut": (
         text(a='file,tags,v\na,o,"[1.0 2.0 ... 3.0]"\nb,w,"[1.0 2.0 ... 4.0]"\n'),
         ["a.csv"],
-        "a.csv, row 2, column 'v': entry 3 of the vector, '...', is no number.*cut",
+        "a.csv, row 2, column 'v': entry 3 of the vector, '...', is not a number.*cut",
     ),
     "a gap in a vector": (
         text(a='file,tags,v\na,o,"1,2,3"\nb,w,"1,,3"\n'),
         ["a.csv"],
-        "a.csv, row 3, column 'v': entry 2 of the vector, '', is no number",
+        "a.csv, row 3, column 'v': entry 2 of the vector, '', is not a number",
     ),
     "a 2 in a column of labels": (
         text(a="file,is_o,is_w,x\na,1,0,1\nb,0,2,3\n"),
         ["a.csv", "--label-columns", "is_*"],
-        "a.csv, row 3, column 'is_w': '2' is no state of a label",
+        "a.csv, row 3, column 'is_w': '2' is not the state of a label",
     ),
     "no label in any bag": (
         text(a="file,tags,x\na,,1\na,,2\nb,,3\nb,,4\n"),
@@ -102,12 +102,12 @@ BAD_FILES = {
     "a missing value without a remedy": (
         text(a=GOOD + "c,o,NA\n"),
         ["a.csv"],
-        "a.csv, row 4, column 'x': 'NA' is not a finite number.*(--missing-values)",
+        "a.csv, row 4, column 'x': 'NA' is not a finite number.*(missing_values=)",
     ),
     "a bag of missing values": (
         text(a=GOOD + "c,o,NA\n"),
         ["a.csv", "--missing-values", "drop"],
-        "a.csv: bag c has no row without a missing value",
+        "a.csv: bag c has a missing value in every row",
     ),
     "files without tags": (
         text(a=GOOD.replace("tags", "n"), t="bag,label\na,o\n"),
@@ -143,7 +143,7 @@ BAD_FILES = {
     "no names": (
         text(a=GOOD),
         ["a.csv", "--label-columns", " , "],
-        "--label-columns names no column",
+        "label_columns= names no column",
     ),
 }
 
@@ -171,5 +171,5 @@ def test_an_output_that_is_one_of_the_files(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit, match="1"):
         main(["fit", "*.csv", "--bag", "file", "--labels", "tags", "-o", "b.csv"])
-    assert "b.csv is what is read" in capsys.readouterr().err
+    assert "b.csv is also the input" in capsys.readouterr().err
     assert (tmp_path / "b.csv").read_text() == GOOD

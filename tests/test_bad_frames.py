@@ -28,9 +28,9 @@ def vectors(*cells):
 
 # name: frame, options of fit, what the one line must say
 BAD = {
-    "no frame": ({"file": ["a"]}, TAGGED, "A dict is no frame"),
-    "an array": (np.zeros((3, 2)), TAGGED, "A ndarray is no frame"),
-    "nothing": (None, TAGGED, "A NoneType is no frame"),
+    "no frame": ({"file": ["a"]}, TAGGED, "or a path; got dict"),
+    "an array": (np.zeros((3, 2)), TAGGED, "or a path; got ndarray"),
+    "nothing": (None, TAGGED, "or a path; got NoneType"),
     "complex numbers": (
         frame_of(x=[1j, 2.0, 3.0, 4.0]),
         {**TAGGED, "features": ["x"]},
@@ -55,7 +55,7 @@ BAD = {
         "two columns named '1'",
     ),
     "no such bag": (frame_of(), {"bag": "flie", "labels": "tags"}, "Did you mean 'file'?"),
-    "no bag named": (frame_of(), {"labels": "tags"}, "which column names the bag"),
+    "no bag named": (frame_of(), {"labels": "tags"}, "pass bag=, the column that names the bag"),
     "no labels": (frame_of(), {"bag": "file"}, "The frame has no labels"),
     "NaN bag": (
         frame_of(file=[1.0, np.nan, 2.0, 2.0]),
@@ -85,7 +85,7 @@ BAD = {
         {**TAGGED, "features": ["x"]},
         "column 'x' holds .*string: a feature is a number",
     ),
-    "no feature": (frame_of(x=None), TAGGED, "no column of numbers left"),
+    "no feature": (frame_of(x=None), TAGGED, "no column of numbers to use"),
     "infinite": (
         frame_of(x=[1.0, np.inf, 2.0, 3.0]),
         TAGGED,
@@ -100,12 +100,12 @@ BAD = {
     "all missing": (
         frame_of(x=[np.nan] * 4, y=[1.0] * 4),
         {**TAGGED, "missing_values": "mean"},
-        "column 'x': no row has a value",
+        "column 'x' has no value in any row",
     ),
     "a bag of missing rows": (
         frame_of(x=[np.nan, np.nan, 1.0, 2.0]),
         {**TAGGED, "missing_values": "drop"},
-        "bag a has no row without",
+        "bag a has a missing value in every row",
     ),
     "an unknown remedy": (
         frame_of(),
@@ -147,7 +147,7 @@ BAD = {
     "half of a label": (
         pl.from_pandas(frame_of(is_o=[1.0, 1.0, 0.5, 0.5])),
         {"bag": "file", "label_columns": "is_*"},
-        "row 2, column 'is_o': '0.5' is no state",
+        "row 2, column 'is_o': '0.5' is not the state",
     ),
     "lists in a column of a label": (
         frame_of(is_o=[[1], [1], [0], [0]]),
@@ -172,12 +172,12 @@ BAD = {
     "a 2 among 0 and 1": (
         frame_of(is_o=[1, 1, 0, 2]),
         {"bag": "file", "label_columns": "is_*"},
-        "row 3, column 'is_o': 2 is no state",
+        "row 3, column 'is_o': 2 is not the state",
     ),
     "a word among 0 and 1": (
         frame_of(is_o=["1", "1", "maybe", "maybe"]),
         {"bag": "file", "label_columns": ["is_o"]},
-        "'maybe' is no state",
+        "'maybe' is not the state",
     ),
     "states that differ": (
         frame_of(is_o=[1, 0, 0, 0]),
@@ -239,7 +239,7 @@ BAD = {
     "two columns of vectors": (
         vectors([1.0], [2.0], [3.0], [4.0]).assign(w=[[1.0], [2.0], [3.0], [4.0]]),
         TAGGED,
-        "row 1, column 'file': the bag has a row already.*unless embedding names the column of",
+        "row 1, column 'file': the bag has a row already.*unless embedding= names the column of",
     ),
     "a gap among vectors of a bag": (
         pa.table({"file": ["a", "b"], "tags": ["o", "w"], "v": [[[1.0], None], [[4.0]]]}),
@@ -254,7 +254,7 @@ BAD = {
     "no list of vectors": (
         pa.table({"file": ["a", "b"], "tags": ["o", "w"], "v": [None, [[4.0]]]}),
         TAGGED,
-        "row 0, column 'v': the list is missing",
+        "row 0, column 'v': expected a list",
     ),
     "lists of different lengths": (
         pl.DataFrame({"file": ["a", "b"], "tags": ["o", "w"], "x": [[1, 2], [3]], "y": [[1], [3]]}),
@@ -279,7 +279,7 @@ BAD = {
     "a word in a vector": (
         vectors("1,2,3", "1,x,3", "1,2,3", "1,2,3"),
         TAGGED,
-        "entry 2 of the vector, 'x', is no number",
+        "entry 2 of the vector, 'x', is not a number",
     ),
     "numbers as vectors": (
         frame_of(),
@@ -303,7 +303,7 @@ BAD = {
             {"file": ["a", "b"], "tags": ["o", "w"], "v": [[[1.0]], [[4.0]]], "x": [[1.0], [2.0]]}
         ),
         {**TAGGED, "features": ["v", "x"]},
-        "no other features, such as 'x'",
+        "cannot be combined with other features, such as 'x'",
     ),
     "a bag twice among lists of vectors": (
         pd.DataFrame({"file": ["a", "a"], "tags": ["o", "o"], "v": [[[1.0]], [[4.0]]]}),
@@ -371,7 +371,7 @@ ASKED = {
         "Did you mean 'tags'|for labels",
     ),
     "a column of labels without a match": (frame_of(), {"label_columns": "is_*"}, "matches 'is_*'"),
-    "no frame": ([1, 2], {}, "A list is no frame"),
+    "no frame": ([1, 2], {}, "or a path; got list"),
 }
 
 

@@ -1,13 +1,10 @@
-"""What bags are made of, checked: features, ids, columns, offsets, rows; the search for NaN.
+"""Arrays that people give, checked: what bags are made of, and what inference is asked.
 
-What inference is asked, too: label sets, pinned instances, log-priors. Errors name the bag; of
-what is not finite, whoever asks says whose number it is.
+Errors name the bag. What is NaN or infinite is only found here: the caller says whose number it is.
 """
 
 import math
-import re
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -248,83 +245,6 @@ def are_within(values, limit):
     return n_within == values.shape[0]
 
 
-class TableRows:
-    """The row of a table that each instance stands in.
-
-    Parameters
-    ----------
-    rows : ndarray of int or range, of shape (n_instances,)
-        Counted from 0. A range of neighbours takes no memory.
-    n_rows : int
-        Rows of the table.
-    table : object, optional
-        What tells the table from others; by default it is like no other.
-    """
-
-    def __init__(
-        self, rows: NDArray[np.intp] | range, n_rows: int, table: object | None = None
-    ) -> None:
-        self.rows = rows
-        self.n_rows = n_rows
-        self.table = _Table() if table is None else table
-
-    @classmethod
-    def checked(cls, rows: ArrayLike | None, n_instances: int) -> "TableRows":
-        """Return rows that somebody gives; by default, those of the array of all instances."""
-        if rows is None or not n_instances:
-            return cls(range(n_instances), n_instances)
-        column = checked_column(rows, n_instances, "rows")
-        if column.dtype.kind not in "iu" or column.min() < 0:
-            raise ValueError("rows must be integers from 0 on: where each row of X was in a table.")
-        n_rows = int(column.max()) + 1
-        if np.array_equal(column, np.arange(n_rows - n_instances, n_rows)):
-            return cls(range(n_rows - n_instances, n_rows), n_rows)
-        return cls(column.astype(np.intp, copy=False), n_rows)
-
-    @classmethod
-    def concatenated(cls, parts: "Sequence[TableRows]") -> "TableRows":
-        """Join rows; different tables count as stacked, each where its first part comes."""
-        first_row: dict[object, int] = {}
-        n_rows = 0
-        for part in parts:
-            if part.table not in first_row:
-                first_row[part.table] = n_rows
-                n_rows += part.n_rows
-        rows = np.concatenate([part.positions + first_row[part.table] for part in parts])
-        return cls(rows, n_rows, parts[0].table if len(first_row) == 1 else None)
-
-    @property
-    def positions(self) -> NDArray[np.intp]:
-        """The rows as an array of shape (n_instances,)."""
-        if isinstance(self.rows, range):
-            return np.arange(self.rows.start, self.rows.stop)
-        return self.rows
-
-    def __getitem__(self, instances: slice | np.ndarray) -> "TableRows":
-        is_cut = isinstance(instances, slice)
-        rows = self.rows[instances] if is_cut else self.positions[instances]
-        return type(self)(rows, self.n_rows, self.table)
-
-    def in_table_order(self, values: np.ndarray) -> np.ndarray:
-        """Return one value per row of the table; an error if not each has exactly one."""
-        is_held = np.zeros(self.n_rows, dtype=bool)
-        is_held[self.positions] = True
-        if len(values) != self.n_rows or not is_held.all():
-            raise ValueError(
-                "in_table_order needs the bags of the whole table, each row once; these are "
-                f"{len(values)} instances from {is_held.sum()} of its {self.n_rows} rows. "
-                "Answer for those alone: table.iloc[bags.rows] has the row of each instance, in "
-                "the order of bags.X."
-            )
-        ordered = np.empty_like(values)
-        ordered[self.positions] = values
-        return ordered
-
-
-class _Table:
-    """What tells one table from another: an object of its own."""
-
-
 def is_missing(value: object) -> bool:
     """Return whether a value stands for none: None, NaN, or that of pandas.
 
@@ -397,22 +317,3 @@ def _first_of_sparse(matrix: Any) -> NonFinite | None:
     bad = np.flatnonzero(~np.isfinite(values))
     first = bad[columns[bad].argmin()]
     return NonFinite(row, int(columns[first]), values[first].item())
-
-
-# Rows that a counter needs to be one, and what ids are called.
-FEWEST_COUNTED = 20
-ID_NAME = re.compile(r"(?:.*[_ .-])?(?:id|idx|index|nr)|unnamed: \d+", re.IGNORECASE)
-
-
-def is_counter(name: str, values: Sequence[int]) -> bool:
-    """Return whether whole numbers count the rows of a table or of its bags, or are called ids.
-
-    Examples
-    --------
-    >>> is_counter("n", [*range(30)]), is_counter("clip_id", [7, 3, 7]), is_counter("n", [1, 2, 3])
-    (True, True, False)
-    """
-    if ID_NAME.fullmatch(name.strip()) is not None:
-        return True
-    restarts = {later for earlier, later in pairwise(values) if later != earlier + 1}
-    return len(values) >= FEWEST_COUNTED and len(set(values)) > 2 and restarts <= {values[0]}

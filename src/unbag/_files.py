@@ -7,9 +7,8 @@ import stat
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
-from unbag._messages import listed, suggestion
 from unbag._platform import (
     create_locked,
     is_kept_open,
@@ -28,11 +27,6 @@ TABLES = (*DELIMITED, *PARQUET, *FEATHER)
 BAG_FILES = (".arff", ".mat", ".npz")
 ALL = (*TABLES, *BAG_FILES)
 
-# What is to be done where a file was named as the column of a role.
-IN_A_FILE = {
-    "labels": " A second table of labels is given by --label-table (label_table in Python).",
-    "instance_labels": " A corrected table is for fit alone.",
-}
 # What unpacks to more than this, and to more than so many times what it takes in its file, is
 # refused: honest numbers do so only where hardly any differs from its neighbours.
 LARGEST_UNPACKED = 128 << 20
@@ -65,7 +59,7 @@ def refuse(found: Iterable[Found], message: Callable[[Found], str]) -> None:
 
 @contextmanager
 def faults_at(where: object) -> Iterator[None]:
-    """Let the errors of values that were read name where they stand."""
+    """Add the location to value errors."""
     try:
         yield
     except DataError:
@@ -85,14 +79,30 @@ def suffix_of(path: PathLike) -> str:
     return Path(Path(path).name.lower().removesuffix(".gz")).suffix
 
 
-def looks_like_parquet(path: PathLike) -> bool:
-    """Return whether a path is a folder, which may hold Parquet files, or is called like one."""
-    return suffix_of(path) in PARQUET or Path(path).is_dir()
-
-
 def is_gzipped(path: PathLike) -> bool:
     """Return whether a text file is compressed, as its name says."""
     return Path(path).name.lower().endswith(".gz")
+
+
+def looks_like_parquet(path: PathLike) -> bool:
+    """Return whether a path is a folder, which may hold Parquet files, or is named like one."""
+    return suffix_of(path) in PARQUET or Path(path).is_dir()
+
+
+def looks_like_file(name: str) -> bool:
+    """Return whether a name looks like that of a file rather than of a column.
+
+    Examples
+    --------
+    >>> [looks_like_file(name) for name in ("corrected.csv", "tables/corrected", "mfcc.1")]
+    [True, True, False]
+    """
+    return (
+        suffix_of(name) in (*ALL, ".toml", ".json", ".xlsx")
+        or os.sep in name
+        or (os.altsep or os.sep) in name
+        or os.path.isfile(name)
+    )
 
 
 def existing_file(path: PathLike) -> Path:
@@ -105,12 +115,78 @@ def existing_file(path: PathLike) -> Path:
         check(not path.is_dir(), f"{path} is a folder: name a file in it.")
         check(path.exists(), f"{path} does not exist: check the name and the folder.")
         # Readers go over a file more than once, which a pipe does not allow.
-        check(path.is_file(), f"{path} is no regular file: save what it holds in one first.")
+        check(path.is_file(), f"{path} is not a regular file (a pipe?): save it to disk first.")
         if not os.access(path, os.R_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
         raise unreadable(path, error) from error
     return path
+
+
+class OpenFile:
+    """A file that is opened once and read in passes, one at a time, each from its beginning.
+
+    After it was closed, each pass opens it for itself. If it has changed meanwhile, that is an
+    error.
+
+    Parameters
+    ----------
+    path : str or path
+    open : callable
+        Opens the file.
+    errors : tuple of exception types
+        That `open` and a pass may raise where a file is damaged.
+    explain : callable, optional
+        Makes a DataError of one of them; by default it says that the file cannot be read.
+    """
+
+    def __init__(
+        self,
+        path: PathLike,
+        open: Callable[[], Any],
+        errors: tuple[type[Exception], ...] = (OSError,),
+        explain: Callable[[Exception], DataError] | None = None,
+    ) -> None:
+        self.path: Path = Path(path)
+        self._state = file_state(path)
+        self.n_bytes: int = self._state[1]
+        self._open = open
+        self._errors = errors
+        self._explain = explain
+        self._file: Any = None
+        self._is_closed = False
+
+    @contextmanager
+    def one_pass(self) -> Iterator[Any]:
+        """Give the file at its beginning."""
+        check_same(self.path, file_state(self.path) == self._state)
+        try:
+            if self._file is None:
+                self._file = self._open()
+            self._file.seek(0)
+            yield self._file
+        except self._errors as error:
+            explain = self._explain or (lambda error: unreadable(self.path, error))
+            raise explain(error) from error
+        finally:
+            if self._is_closed:
+                self.close()
+
+    def close(self) -> None:
+        """Close the file, if it is open."""
+        self._is_closed = True
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def file_state(path: PathLike) -> tuple[int, int, int]:
+    """Return what changes when a file is written to: its inode, size and time."""
+    try:
+        status = os.stat(path)
+    except OSError as error:
+        raise unreadable(path, error) from error
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 # Writing.
@@ -212,24 +288,26 @@ def make_folder(path: PathLike) -> None:
     try:
         Path(path).mkdir(parents=True, exist_ok=True)
     except FileExistsError as error:
-        raise DataError(f"{path} is a file, and a folder is needed: name another.") from error
+        raise DataError(f"{path} is a file, but a folder is needed: choose another.") from error
     except OSError as error:
-        # The first of the folders around it that is there, if it is no folder.
+        # The first of the folders around it that exists may be a file.
         around = next((each for each in Path(path).parents if each.exists()), None)
         if around is not None and not around.is_dir():
-            raise DataError(f"{around} is a file, and a folder is needed: name another.") from error
+            raise DataError(
+                f"{around} is a file, but a folder is needed: choose another."
+            ) from error
         raise DataError(f"{path} cannot be made: {error.strerror or error}.") from error
 
 
 def check_output(path: Path, *inputs: Path) -> None:
-    """Raise early the error of what could not, or must not, be written late.
+    """Raise an error early if a file cannot, or must not, be written later.
 
     Parameters
     ----------
     path : Path
         What is to be written.
     *inputs : Path
-        What is read, and must not be replaced by something else.
+        Files that are read, and must not be replaced.
     """
     try:
         check_writable(path)
@@ -237,7 +315,7 @@ def check_output(path: Path, *inputs: Path) -> None:
         raise unwritable(path, error) from error
     for each in inputs:
         is_same = path.exists() and each.exists() and path.samefile(each)
-        check(not is_same, f"{path} is what is read: name another file to write.")
+        check(not is_same, f"{path} is also the input: choose another output.")
 
 
 def _checked_target(path: PathLike) -> tuple[Path, int | None]:
@@ -304,10 +382,10 @@ _tidied: set[Path] = set()
 
 
 def check_format(path: PathLike, suffixes: Collection[str] = ALL) -> None:
-    """Raise an error unless the name of a file tells one of some formats."""
+    """Raise an error unless the name of a file has one of some suffixes."""
     check(
         suffix_of(path) in suffixes,
-        f"{path}: the name must end in one of {', '.join(suffixes)} to tell a format.",
+        f"{path}: the file name must end in one of {', '.join(suffixes)}, which tells the format.",
     )
 
 
@@ -356,38 +434,6 @@ def check_same(path: PathLike, is_same: object) -> None:
 def check_rows(path: PathLike, rows: object) -> None:
     """Raise an error if a table of columns has no rows."""
     check(rows, f"{path} has columns but no rows: add one per instance.")
-
-
-def check_column(path: PathLike, name: str, columns: Collection[str], role: str) -> None:
-    """Raise an error if a column is not there: it names those that are, and a near one.
-
-    Where a file was given in place of a column, the error says so.
-    """
-    if name in columns:
-        return
-    if looks_like_file(name):
-        raise DataError(
-            f"{name} looks like a file, and {role} is a column of {path}: name one of "
-            f"{listed(columns)}.{IN_A_FILE.get(role, '')}"
-        )
-    found = f"{listed(columns)}.{suggestion(name, columns)}"
-    raise DataError(f"{path} has no column {name!r} for {role}; it has {found}")
-
-
-def looks_like_file(name: str) -> bool:
-    """Return whether a name that should be a column's is rather that of a file.
-
-    Examples
-    --------
-    >>> [looks_like_file(name) for name in ("corrected.csv", "tables/corrected", "mfcc.1")]
-    [True, True, False]
-    """
-    return (
-        suffix_of(name) in (*ALL, ".toml", ".json", ".xlsx")
-        or os.sep in name
-        or (os.altsep or os.sep) in name
-        or os.path.isfile(name)
-    )
 
 
 def check_distinct(path: PathLike, columns: list[str]) -> None:

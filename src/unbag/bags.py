@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from unbag._checks import (
-    TableRows,
     bag_name,
     checked_column,
     checked_features,
@@ -440,3 +439,76 @@ def offsets_of(sizes: ArrayLike) -> NDArray[np.intp]:
 
 def _is_full_slice(part):
     return isinstance(part, slice) and part == slice(None)
+
+
+class TableRows:
+    """The row of a table that each instance stands in.
+
+    Parameters
+    ----------
+    rows : ndarray of int or range, of shape (n_instances,)
+        Counted from 0. A range of neighbours takes no memory.
+    n_rows : int
+        Rows of the table.
+    table : object, optional
+        What tells the table from others; by default it is like no other.
+    """
+
+    def __init__(
+        self, rows: NDArray[np.intp] | range, n_rows: int, table: object | None = None
+    ) -> None:
+        self.rows = rows
+        self.n_rows = n_rows
+        self.table = object() if table is None else table
+
+    @classmethod
+    def checked(cls, rows: ArrayLike | None, n_instances: int) -> "TableRows":
+        """Return rows that somebody gives; by default, those of the array of all instances."""
+        if rows is None or not n_instances:
+            return cls(range(n_instances), n_instances)
+        column = checked_column(rows, n_instances, "rows")
+        if column.dtype.kind not in "iu" or column.min() < 0:
+            raise ValueError("rows must be integers from 0 on: where each row of X was in a table.")
+        n_rows = int(column.max()) + 1
+        if np.array_equal(column, np.arange(n_rows - n_instances, n_rows)):
+            return cls(range(n_rows - n_instances, n_rows), n_rows)
+        return cls(column.astype(np.intp, copy=False), n_rows)
+
+    @classmethod
+    def concatenated(cls, parts: "Sequence[TableRows]") -> "TableRows":
+        """Join rows; different tables count as stacked, each where its first part comes."""
+        first_row: dict[object, int] = {}
+        n_rows = 0
+        for part in parts:
+            if part.table not in first_row:
+                first_row[part.table] = n_rows
+                n_rows += part.n_rows
+        rows = np.concatenate([part.positions + first_row[part.table] for part in parts])
+        return cls(rows, n_rows, parts[0].table if len(first_row) == 1 else None)
+
+    @property
+    def positions(self) -> NDArray[np.intp]:
+        """The rows as an array of shape (n_instances,)."""
+        if isinstance(self.rows, range):
+            return np.arange(self.rows.start, self.rows.stop)
+        return self.rows
+
+    def __getitem__(self, instances: slice | np.ndarray) -> "TableRows":
+        is_cut = isinstance(instances, slice)
+        rows = self.rows[instances] if is_cut else self.positions[instances]
+        return type(self)(rows, self.n_rows, self.table)
+
+    def in_table_order(self, values: np.ndarray) -> np.ndarray:
+        """Return one value per row of the table; an error if not each has exactly one."""
+        is_held = np.zeros(self.n_rows, dtype=bool)
+        is_held[self.positions] = True
+        if len(values) != self.n_rows or not is_held.all():
+            raise ValueError(
+                "in_table_order needs the bags of the whole table, each row once; these are "
+                f"{len(values)} instances from {is_held.sum()} of its {self.n_rows} rows. "
+                "Answer for those alone: table.iloc[bags.rows] has the row of each instance, in "
+                "the order of bags.X."
+            )
+        ordered = np.empty_like(values)
+        ordered[self.positions] = values
+        return ordered

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from unbag._files import DataError, PathLike, check_column
+from unbag._files import DataError, PathLike
 from unbag._messages import listed
 from unbag.annotations import REVIEW_SHARE, annotate, predictions
 from unbag.io.annotated import annotated_frame, written_columns, written_predictions
 from unbag.io.bag_table import BagTable, Progress
-from unbag.io.reading import Source
-from unbag.io.roles import REMEMBERED, Roles
+from unbag.io.roles import REMEMBERED, Roles, check_column
+from unbag.io.table import Source
 from unbag.labels import DELIMITER, ColumnOfLabel, LabelSets
 
 

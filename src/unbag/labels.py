@@ -16,10 +16,16 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from unbag._checks import value_array
+from unbag._files import check
 from unbag.bags import Position, Selection, bag_key
 
 # What separates labels that are written into one string, unless a table says otherwise.
 DELIMITER = "|"
+# Before a label in a cell that is not known to be present.
+UNKNOWN_MARK = "?"
+# Characters of a bag's or class's name, and of a cell of labels: far more than anybody types.
+LONGEST_NAME = 10_000
+LONGEST_CELL = 1_000_000
 
 
 @dataclass(frozen=True, repr=False)
@@ -447,3 +453,92 @@ def _class_array(classes):
         repeated = next(label for label in labels if labels.count(label) > 1)
         raise ValueError(f"Class {repeated!r} occurs twice: classes must differ.")
     return value_array(labels)
+
+
+# The syntax of a cell of labels.
+
+
+def label_text(value: object) -> str:
+    """Write a label as text in its normal spelling; empty if there is none.
+
+    Parameters
+    ----------
+    value : str, number or None
+
+    Examples
+    --------
+    >>> label_text(" wren "), label_text(3), label_text(None)
+    ('wren', '3', '')
+    """
+    return "" if value is None else normal_spelling(str(value))
+
+
+def parse_cell(cell: object, delimiter: str, all_unknown: bool = False) -> frozenset[str | Unknown]:
+    """Read the label set that a cell holds.
+
+    Parameters
+    ----------
+    cell : str, int, list or None
+        Delimited text, a single label, or a list of labels.
+    delimiter : str
+    all_unknown : bool, default=False
+        Whether all labels of the cell are unknown, with or without a question mark.
+
+    Returns
+    -------
+    frozenset of str and Unknown
+
+    Examples
+    --------
+    >>> sorted(parse_cell("wren | thrush", "|"))
+    ['thrush', 'wren']
+    >>> parse_cell("?wren", "|")
+    frozenset({Unknown('wren')})
+    >>> parse_cell("", "|")
+    frozenset()
+    """
+    if isinstance(cell, str) and len(cell) > LONGEST_CELL:
+        raise ValueError(f"{len(cell):,} characters, of which {LONGEST_CELL:,} are allowed")
+    parts = cell if isinstance(cell, list) else label_text(cell).split(delimiter)
+    members = set()
+    for part in map(label_text, parts):
+        name = part.removeprefix(UNKNOWN_MARK).strip()
+        if len(name) > LONGEST_NAME:
+            raise ValueError(
+                f"a label of {len(name):,} characters, of which {LONGEST_NAME:,} are allowed"
+            )
+        if name:
+            unknown = all_unknown or part.startswith(UNKNOWN_MARK)
+            members.add(Unknown(name) if unknown else name)
+        elif part:
+            raise ValueError("a question mark without a label")
+    for name in members:
+        if Unknown(name) in members:
+            raise ValueError(f"the label {name!r} both as present and as unknown")
+    return frozenset(members)
+
+
+def write_cell(labels: Collection[str | Unknown], delimiter: str) -> str:
+    """Write a label set as a cell, sorted; the inverse of `parse_cell`.
+
+    Parameters
+    ----------
+    labels : collection of str and Unknown
+    delimiter : str
+
+    Examples
+    --------
+    >>> write_cell({"wren", "owl", Unknown("thrush")}, "|")
+    'owl|?thrush|wren'
+    """
+    pairs = sorted(
+        (str(each.label), UNKNOWN_MARK) if isinstance(each, Unknown) else (str(each), "")
+        for each in labels
+    )
+    for name, _ in pairs:
+        check(
+            name and name == name.strip() and name[0] != UNKNOWN_MARK and delimiter not in name,
+            f"The label {name!r} cannot be written into a cell of labels separated by "
+            f"{delimiter!r}: rename it, or choose another delimiter.",
+        )
+    return delimiter.join(mark + name for name, mark in pairs)

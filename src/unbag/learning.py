@@ -15,8 +15,8 @@ from unbag._messages import shortened
 from unbag.bags import Bags
 from unbag.estimators import ORLogisticRegression
 from unbag.io import BagTable
-from unbag.io.reading import Source, open_source
 from unbag.io.roles import Roles
+from unbag.io.table import Source, open_source
 from unbag.pipeline import bag_pipeline
 from unbag.validation import refuse_unlearnable
 

@@ -22,8 +22,7 @@ from unbag._files import check, refuse
 from unbag._warnings import warn_caller
 from unbag.bags import Bags, BagsLike, listed_bags
 from unbag.io.bag_table import BagTable
-from unbag.io.roles import parse_cell
-from unbag.labels import DELIMITER, LabelSets, LabelSetsLike
+from unbag.labels import DELIMITER, LabelSets, LabelSetsLike, parse_cell
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 # How names of whitened features begin.

@@ -194,7 +194,7 @@ def test_selections_do_not_replace_what_is_read(words, model, run, tmp_path, opt
     before, out = own.read_bytes(), tmp_path / "out.csv"
     code, _, errors = run("annotate", model, own, "-o", out, option, own)
     assert code == 1
-    assert "is what is read" in errors
+    assert "is also the input" in errors
     assert own.read_bytes() == before
     code, _, errors = run("annotate", model, own, "-o", out, option, tmp_path / "s.txt")
     assert code == 0, errors

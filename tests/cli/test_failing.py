@@ -211,7 +211,7 @@ def test_a_file_where_a_folder_is_needed(command, output, run, words, tmp_path, 
     code, _, errors = run(*command, "-o", output)
     assert code == 1
     assert errors.splitlines()[-1] == (
-        "unbag: error: taken is a file, and a folder is needed: name another."
+        "unbag: error: taken is a file, but a folder is needed: choose another."
     )
     assert (tmp_path / "taken").read_text() == "a file"
 

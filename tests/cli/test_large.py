@@ -171,7 +171,7 @@ def test_a_dry_run_tells_the_cost_and_writes_nothing(word_set, words, run, tmp_p
         # The third one stays on disk.
         if table == words:
             monkeypatch.setattr("unbag._platform.total_memory", lambda: 1000)
-            monkeypatch.setattr("unbag.io.reading.Table.read", None)
+            monkeypatch.setattr("unbag.io.table.Table.read", None)
     assert not (tmp_path / "m.unbag").exists()
 
 
@@ -207,6 +207,6 @@ def test_bad_sets_are_refused_in_one_line(word_set, run, tmp_path):
     first.write_bytes(first.read_bytes()[:500])
     code, _, errors = run("fit", word_set, *GIVEN, "-o", tmp_path / "m.unbag")
     assert code == 1
-    assert "part-0.parquet is no Parquet file, or a damaged one" in errors
+    assert "part-0.parquet is not a Parquet file, or is damaged" in errors
     assert len(errors.splitlines()) == 1
     assert not (tmp_path / "m.unbag").exists()

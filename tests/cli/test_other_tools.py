@@ -115,7 +115,7 @@ def test_what_was_passed_over_is_said(tmp_path, run):
     path = write(tmp_path / "c.json", COCO)
     code, _, errors = run("data", "convert", "--from", "coco", path, tmp_path / "t.csv")
     assert code == 0
-    assert errors.splitlines()[0] == "Pictures without boxes, passed over: 1."
+    assert errors.splitlines()[0] == "Pictures without boxes, left out: 1."
 
 
 @pytest.mark.parametrize("name", ADAPTERS)
@@ -131,28 +131,28 @@ def test_every_format_is_converted_by_the_command(tmp_path, run, name):
     ("arguments", "message"),
     [
         (("fit", "e.csv", "--from", "raven", "-o", "new"), "e.csv looks like birdnet-embeddings, "
-         "not like raven: use --from birdnet-embeddings."),
+         "not like raven: pass format='birdnet-embeddings'."),
         (("fit", "e.csv", "r.txt", "--from", "raven", "-o", "new"),
          "--from raven takes one file, or a folder of them; got 2."),
         (("check", "e.csv", "--from", "birdnet-embeddings", "-o", "e.csv"),
-         "e.csv is what is read: name another file to write."),
-        (("fit", "x.json", "--from", "xeno-canto", "-o", "new"), "holds no instances"),
+         "e.csv is also the input: choose another output."),
+        (("fit", "x.json", "--from", "xeno-canto", "-o", "new"), "but no instances: pass it"),
         (("fit", "e.csv", "--tags", "x.json", "-o", "new"), "--tags is for files of other tool"),
         (("data", "convert", "e.csv", "new.csv", "--annotation-column", "x"),
          "--annotation-column is for files of other tools: use --from, too."),
-        (("fit", "e.csv", "--from", "birdnet-embeddings", "-o", "new"), "has no labels: name the "
-         "column that holds those of the bag, one column per label, a second table with columns "
-         "bag and label, or --tags."),
+        (("fit", "e.csv", "--from", "birdnet-embeddings", "-o", "new"), "has no labels: pass "
+         "labels= (the column of the labels of each bag), label_columns= (one column per label), "
+         "label_table= (a second table with columns bag and label) or tags=."),
         (("fit", "e.csv", "--from", "birdnet-embeddings", "--confidence", "2", "-o", "new"),
-         "--confidence must lie between 0 and 1, not 2.0."),
+         "confidence must lie between 0 and 1, not 2.0."),
         (("data", "convert", "--from", "coco", "x.json", "new.csv"), "x.json looks like xeno"),
         (("data", "convert", "--from", "hoplite", "r.txt", "new.csv"), "r.txt looks like raven"),
-        (("data", "convert", "--from", "birdset", "e.csv", "new.csv"), "use --from birdnet-embed"),
+        (("data", "convert", "--from", "birdset", "e.csv", "new.csv"), "pass format='birdnet"),
         (("fit", "e.csv", "--from", "birdnet-embeddings", "--tags", "x.json", "-o", "new"),
          "x.json has no tags for any of the 2 bags"),
         (("data", "convert", "--from", "sparrow", "e.csv", "new.csv"), "no format 'sparrow'"),
         (("data", "convert", "--from", "raven", "nowhere.txt", "new.csv"), "does not exist"),
-        (("data", "convert", "--from", "raven", "r.txt", "r.txt"), "r.txt is what is read"),
+        (("data", "convert", "--from", "raven", "r.txt", "r.txt"), "r.txt is also the input"),
         (("data", "convert", "--from", "raven", "r.txt", "new.xlsx"), "must end in one of"),
         (("data", "convert", "--from", "raven", "r.txt", "new.csv", "--annotation-column", "x"),
          "no column 'x' of labels"),

@@ -16,7 +16,7 @@ from unbag.datasets import DatasetNotFoundError, data_homes, fetch_hja, home, lo
 from unbag.datasets.hja import HJA, HJA_UNION, PAGE, convert_hja
 from unbag.datasets.home import fetch, read_dataset
 from unbag.io import DataError
-from unbag.io.npz import write_arrays
+from unbag.io.formats.npz import write_arrays
 
 # One bag with a Brown Creeper and a Winter Wren, and one with a Winter Wren.
 ARRAYS = {

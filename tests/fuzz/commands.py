@@ -215,7 +215,7 @@ def check_output(output: Path) -> None:
     elif output.suffix == ".html":
         assert output.read_text().rstrip().endswith("</html>"), "half a page"
     elif output.suffix in ARROW:
-        unbag.io.reading.open_source(output).close()
+        unbag.io.table.open_source(output).close()
 
 
 def check(rng: np.random.Generator, folder: Path) -> Counter:

@@ -25,8 +25,8 @@ from foreign_files import (
 )
 from unbag import LabelSets, Unknown
 from unbag.io import Roles, convert_from, read, read_from, read_table, write_label_studio
+from unbag.io.adapted import Head
 from unbag.io.adapters import ADAPTERS, recognised
-from unbag.io.adapters.head import Head
 
 
 def sets(table):
@@ -290,7 +290,7 @@ def test_label_studios_segments_and_choices(tmp_path):
     assert sets(table) == {"a.wav": {"wren", "owl"}, "b.wav": {"owl"}}
     assert table.bags.instance_labels.tolist() == ["wren", None, "owl"]
     assert table.column("end").tolist() == [8.2, 10.0, 1.0]
-    assert table.source.notes == ("Tasks without annotations, passed over: 1.",)
+    assert table.source.notes == ("Tasks without annotations, left out: 1.",)
 
 
 def test_label_studios_choices_alone_are_tags(tmp_path):
@@ -307,7 +307,7 @@ def test_coco_boxes_are_instances(tmp_path):
     assert sets(table) == {"a.jpg": {"echo"}, "b.jpg": {"echo", "echo dot"}}
     assert table.bags.X[0].tolist() == [19.23, 383.18, 314.5, 244.46, 426, 640]
     assert table.bags.instance_labels.tolist() == ["echo", "echo", "echo dot"]
-    assert table.source.notes == ("Pictures without boxes, passed over: 1.",)
+    assert table.source.notes == ("Pictures without boxes, left out: 1.",)
 
 
 def test_label_studio_gets_what_its_documentation_shows(tmp_path):
@@ -364,5 +364,7 @@ def test_every_format_is_recognised_and_no_other_takes_it(tmp_path):
         assert recognised(Head(path)) == name
         for other in ADAPTERS.keys() - {name}:
             # BirdNET writes Raven tables, too; but not here.
-            with pytest.raises(ValueError, match=f"looks like {name}, not like {other}: use --fr"):
+            with pytest.raises(
+                ValueError, match=f"looks like {name}, not like {other}: pass format="
+            ):
                 read_from(path, other, need_labels=False)

@@ -33,13 +33,14 @@ TEXTS = [
     ("birdnet-embeddings", "missing column", "file_path,start,embedding\na,0,1\n",
      "no column 'end', which BirdNET's embeddings need"),
     ("birdnet-embeddings", "mixed lengths", EMBEDDINGS + 'a,0,3,"1,2"\n',
-     "row 5, column 'embedding': the embedding has 2 numbers, and the first one has 3"),
+     "row 5, column 'embedding': the vector has 2 numbers, but the first one has 3"),
     ("birdnet-embeddings", "no number", EMBEDDINGS + 'a,0,3,"1,x,3"\n',
-     "row 5, column 'embedding': 'x' in the embedding is not a number"),
+     "row 5, column 'embedding': entry 2 of the vector, 'x', is not a number"),
     ("birdnet-embeddings", "hole in an embedding", EMBEDDINGS + 'a,0,3,"1,,3"\n',
-     "row 5, column 'embedding': '' in the embedding is not a number"),
-    ("birdnet-embeddings", "NaN", EMBEDDINGS + 'a,0,3,"1,nan,3"\n', "row 5.*number 2.*not finite"),
-    ("birdnet-embeddings", "no embedding", EMBEDDINGS + "a,0,3,\n", "row 5.*embedding is missing"),
+     "row 5, column 'embedding': entry 2 of the vector, '', is not a number"),
+    ("birdnet-embeddings", "NaN", EMBEDDINGS + 'a,0,3,"1,nan,3"\n',
+     "row 5.*entry 2 of the vector is missing or NaN"),
+    ("birdnet-embeddings", "no embedding", EMBEDDINGS + "a,0,3,\n", "row 5.*vector is missing"),
     ("birdnet-embeddings", "no time", EMBEDDINGS + 'a,soon,3,"1,2,3"\n', "row 5: 'soon' is not"),
     ("birdnet-embeddings", "ends first", EMBEDDINGS + 'a,3,0,"1,2,3"\n', "row 5.*before it begins"),
     ("birdnet-embeddings", "no recording", EMBEDDINGS + ',0,3,"1,2,3"\n', "names no recording"),
@@ -68,7 +69,7 @@ TEXTS = [
     ("audacity", "no number", AUDACITY + "x\t1\ty\n", "line 5: 'x' is not a finite number"),
     ("audacity", "frequencies first", "\\\t500\t600\n", "no label for these frequencies"),
     ("xeno-canto", "missing column", "id,gen,also\n1,Strix,\n", "no column 'sp'"),
-    ("xeno-canto", "no list", "id,gen,sp,also\n1,Strix,aluco,[x\n", "'also' is no list: '\\[x'"),
+    ("xeno-canto", "no list", "id,gen,sp,also\n1,Strix,aluco,[x\n", "'also' is not a list: '\\[x'"),
 ]  # fmt: skip
 
 SUFFIX = {"raven": ".selections.txt", "audacity": ".txt"}
@@ -98,8 +99,8 @@ def changed(document, change):
 
 
 JSONS = [
-    ("xeno-canto", "no JSON", "{", "no JSON file, or a damaged one"),
-    ("xeno-canto", "empty", "", "no JSON file, or a damaged one"),
+    ("xeno-canto", "no JSON", "{", "is not a JSON file, or is damaged"),
+    ("xeno-canto", "empty", "", "is not a JSON file, or is damaged"),
     ("xeno-canto", "no recordings", {"recordings": []}, "holds no recordings"),
     ("xeno-canto", "no genus", changed(XENO_CANTO, lambda d: d["recordings"][1].pop("gen")),
      "recording 2 has no 'gen'"),
@@ -111,20 +112,20 @@ JSONS = [
     ("coco", "no categories", changed(COCO, lambda d: d.pop("categories")), "no list 'categories'"),
     ("coco", "no boxes", changed(COCO, lambda d: d.update(annotations=[])), "has no annotations"),
     ("coco", "no such picture", changed(COCO, lambda d: d["annotations"][1].update(image_id=9)),
-     "annotation 2: there is none of the image_id 9"),
+     "annotation 2: the image_id 9 does not exist"),
     ("coco", "no such class", changed(COCO, lambda d: d["annotations"][1].update(category_id=[1])),
-     "annotation 2: there is none of the category_id"),
+     "annotation 2: the category_id .* does not exist"),
     ("coco", "ragged box", changed(COCO, lambda d: d["annotations"][2].update(bbox=[1, 2, 3])),
      "annotation 3: 'bbox' should be"),
     ("coco", "null in a box", changed(COCO, lambda d: d["annotations"][2].update(bbox=[None] * 4)),
      "annotation 3, 'bbox': None is not a finite number"),
-    ("coco", "twice", changed(COCO, lambda d: d["images"][1].update(id=242287)), "there twice"),
-    ("coco", "a list", [], "is not what COCO has"),
+    ("coco", "twice", changed(COCO, lambda d: d["images"][1].update(id=242287)), "occurs twice"),
+    ("coco", "a list", [], "is not a file of COCO"),
     ("label-studio", "no task", [], "holds no tasks"),
     ("label-studio", "JSON-MIN", [{"image": "a.jpg", "tag": []}], "as JSON, not as JSON-MIN"),
     ("label-studio", "not annotated", [audio_task("a.wav")], "no task has been annotated"),
     ("label-studio", "no medium", changed(LABEL_STUDIO_BOXES, lambda d: d[0]["data"].clear()),
-     "task 1: its 'data' names nothing"),
+     "task 1: its 'data' names no picture"),
     ("label-studio", "no time", [audio_task("a", {"result": [segment("s", None, 2, "x")]})],
      "task 1: None is not a finite number"),
     ("label-studio", "no result", [audio_task("a", {"result": None})], "should be a list of obj"),
@@ -147,16 +148,16 @@ DATABASES = [
      "annotations.parquet, row 1, column 'label_type': 3 is neither 0"),
     ("no label", {"annotations": [(0, [0.0, 5.0], "", 1)]}, "the annotation has no label"),
     ("strange recording", {"annotations": [(7, [0.0, 5.0], "wren", 1)]}, "there is no recording 7"),
-    ("one offset", {"windows": [(0, 0, [0.0])]}, "column 'offsets': \\[0.0\\] is no pair"),
+    ("one offset", {"windows": [(0, 0, [0.0])]}, "column 'offsets': \\[0.0\\] is not a pair"),
     ("null offset", {"windows": [(0, 0, [0.0, None])]}, "'offsets': None is not a finite number"),
     ("window of no recording", {"windows": [(0, 5, [0.0, 5.0])]}, "there is no recording 5"),
     ("window without embedding", {"embeddings": [[(0, [1.0, 2.0])]]}, "no embedding of the wind"),
     ("mixed lengths", {"embeddings": [[(0, [1.0, 2.0]), (1, [3.0]), (2, [1.0, 2.0])]]},
-     "window 1: the embedding has 1 numbers, and the first one has 2"),
+     "window 1: the vector has 1 numbers, but the first one has 2"),
     ("nested null", {"embeddings": [[(0, [1.0, 2.0]), (1, [3.0, None]), (2, [1.0, 2.0])]]},
-     "window 1: number 2 is missing"),
+     "window 1: entry 2 of the vector is missing"),
     ("null", {"embeddings": [[(0, [1.0, 2.0]), (1, None), (2, [1.0, 2.0])]]},
-     "window 1: the embedding is missing"),
+     "window 1: the vector is missing"),
 ]  # fmt: skip
 
 
@@ -176,13 +177,13 @@ def test_parts_of_a_database_that_are_missing_are_named(tmp_path, name):
 
 def test_a_database_in_sqlite_is_refused(tmp_path):
     write(tmp_path / "hoplite.sqlite", "")
-    check_refused(tmp_path, "hoplite", "SQLite database, which is not read")
+    check_refused(tmp_path, "hoplite", "SQLite database of perch-hoplite, which is not supported")
 
 
 def test_a_damaged_database_is_refused(tmp_path):
     folder = write_database(tmp_path / "db")
     write(folder / "windows.parquet", "no Parquet")
-    check_refused(folder, "hoplite", "windows.parquet is no Parquet file, or a damaged one")
+    check_refused(folder, "hoplite", "windows.parquet is not a Parquet file, or is damaged")
     pq.write_table(pa.table({"id": [1], "offsets": [[0.0, 1.0]]}), folder / "windows.parquet")
     check_refused(folder, "hoplite", "windows.parquet has no column 'recording_id'")
 
@@ -198,13 +199,13 @@ ROW = ("a.ogg", 0.0, 5.0, [0])
         (
             [ROW, ("b.ogg", 0.0, 5.0, None)],
             {},
-            "row 2, column 'ebird_code_multilabel': there is",
+            "row 2, column 'ebird_code_multilabel': expected a list",
         ),
         ([ROW, ("b.ogg", 0.0, 5.0, [0, None])], {}, "row 2.*a label in the list is missing"),
-        ([ROW, ("b.ogg", 0.0, 5.0, [7])], {}, "row 2.*7 is none of the 2 classes"),
-        ([ROW], {"detected_events": [[[1.0]]]}, "row 1, column 'detected_events'.*no pair"),
-        ([ROW, ROW], {"embedding": [[1.0, 2.0], [1.0]]}, "row 2.*has 1 numbers, and the first"),
-        ([ROW], {"embedding": ["1,2"]}, "holds string, and an embedding is a list of numbers"),
+        ([ROW, ("b.ogg", 0.0, 5.0, [7])], {}, "row 2.*7 is not among the 2 classes"),
+        ([ROW], {"detected_events": [[[1.0]]]}, "row 1, column 'detected_events'.*not a pair"),
+        ([ROW, ROW], {"embedding": [[1.0, 2.0], [1.0]]}, "row 2.*has 1 numbers, but the first"),
+        ([ROW], {"embedding": ["1,2"]}, "holds string, but an embedding is a list of numbers"),
     ],
 )
 def test_bad_files_like_birdsets_get_one_clear_line(tmp_path, rows, more, message):
@@ -223,7 +224,7 @@ def test_lists_of_no_labels_are_refused(tmp_path):
     pq.write_table(table, tmp_path / "t.parquet")
     check_refused(tmp_path / "t.parquet", "birdset", "should hold a list of labels")
     write(tmp_path / "u.parquet", "no Parquet")
-    check_refused(tmp_path / "u.parquet", "birdset", "is no Parquet file, or a damaged one")
+    check_refused(tmp_path / "u.parquet", "birdset", "is not a Parquet file, or is damaged")
 
 
 @pytest.mark.parametrize("format", ADAPTERS)
@@ -249,11 +250,11 @@ def test_tables_of_a_folder_need_the_same_columns(tmp_path):
     [
         ({"tags": "nowhere.csv"}, "does not exist"),
         ({"tags": "none.csv"}, "holds no detections"),
-        ({"tags": "strange.csv"}, "is of no format that tags may have"),
-        ({"tags": "other.csv"}, "has no tags for any of the 2 bags: it names such as 'x.wav'"),
+        ({"tags": "strange.csv"}, "is in no format that tags= takes"),
+        ({"tags": "other.csv"}, "has no tags for any of the 2 bags: its names are like 'x.wav'"),
         ({"tags": "part.csv"}, "has no tags for 1 of 2 bags, such as 'site/dusk.wav': add them"),
-        ({"absent": "no"}, "--absent must be one of absent, unknown, not 'no'"),
-        ({"untagged": "no"}, "--untagged must be one of refuse, absent, unknown, not 'no'"),
+        ({"absent": "no"}, "absent must be one of absent, unknown, not 'no'"),
+        ({"untagged": "no"}, "untagged must be one of refuse, absent, unknown, not 'no'"),
     ],
 )
 def test_bad_tags_get_one_clear_line(tmp_path, choices, message):
@@ -270,7 +271,7 @@ def test_bad_tags_get_one_clear_line(tmp_path, choices, message):
 
 def test_what_holds_no_instances_is_not_fitted(tmp_path):
     path = write(tmp_path / "x.json", XENO_CANTO)
-    with pytest.raises(DataError, match="holds no instances: give it by --tags"):
+    with pytest.raises(DataError, match="but no instances: pass it as tags="):
         read_from(path, "xeno-canto")
     with pytest.raises(DataError, match="holds no instances to be tagged"):
         convert_from(path, "xeno-canto", tmp_path / "t.csv", tags=path)

@@ -165,7 +165,7 @@ def test_a_model_of_a_long_class_answers_and_is_kept(tmp_path):
 
 
 def test_npz_says_what_is_too_long(tmp_path, monkeypatch):
-    monkeypatch.setattr("unbag.io.npz.LARGEST_TEXT_ARRAY", 1000)
+    monkeypatch.setattr("unbag.io.formats.npz.LARGEST_TEXT_ARRAY", 1000)
     bags = Bags(np.ones((2, 1)), [0, 1, 2], ids=["a", LONG])
     with pytest.raises(DataError, match=r"the bag 'www.*' has 1,000 characters"):
         unbag.io.write_npz(tmp_path / "t.npz", bags, LabelSets([[1], [1]], ["owl"]))

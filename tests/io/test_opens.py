@@ -14,7 +14,7 @@ import pytest
 
 from toys import ROLES, word_lines
 from unbag.io import DataError, Roles, convert, read
-from unbag.io.reading import open_source
+from unbag.io.table import open_source
 
 WORDS = Roles(bag="word", labels="tags", carry=("letter", "note"))
 FORMATS = (

@@ -17,7 +17,7 @@ def test_from_toml(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("bag = ", "is no TOML file"),
+        ("bag = ", "is not a TOML file"),
         ('bags = "night"', "no role 'bags'.*mean 'bag'"),
         ("bag = 3", "must be one name"),
         ('features = "a"', "must be a list"),
@@ -49,27 +49,14 @@ def test_merged():
     assert Roles(label_table="t.csv").merged(Roles(labels="x")).label_table is None
 
 
-def test_a_usual_name_that_has_another_role_is_not_taken():
-    roles = Roles(bag="labels", features=["bag"])
-    resolved = roles.resolved("t.csv", ["labels", "bag"], ["bag"], need_labels=False)
-    assert resolved.labels is None
-
-
-def test_a_second_table_of_labels_supersedes_the_usual_column():
-    columns = ["night", "pitch", "labels"]
-    roles = Roles(bag="night", label_table="t.csv").resolved("a.csv", columns, ["pitch"])
-    assert roles.labels is None
-    assert roles.features == ("pitch",)
-    assert Roles(bag="night").resolved("a.csv", columns, ["pitch"]).labels == "labels"
-
-
-def test_carried_columns_must_be_there():
-    with pytest.raises(DataError, match=r"no column 'nots' for carry; .* Did you mean 'note'\?"):
-        Roles(carry=["nots"]).resolved("a.csv", ["bag", "labels", "note", "x"], ["x"])
-
-
 @pytest.mark.parametrize("role", ["features", "carry"])
 @pytest.mark.parametrize("typed", ["", " , "])
 def test_options_that_name_no_column_are_refused(role, typed):
-    with pytest.raises(DataError, match=f"--{role} names no column"):
+    with pytest.raises(DataError, match=f"{role}= names no column"):
         Roles.from_options(**{role: typed})
+
+
+def test_a_source_of_labels_takes_the_place_of_another():
+    remembered = Roles(labels="tags", unknown="may")
+    assert remembered.merged(Roles(label_columns=["is_*"])).labels is None
+    assert Roles(label_columns=["is_*"]).merged(Roles(labels="tags")).label_columns is None

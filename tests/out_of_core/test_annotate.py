@@ -119,7 +119,7 @@ def test_strange_labels_and_other_formats_are_refused(fitted, write, tmp_path):
         out_of_core.annotate(model, folder, tmp_path / "a.parquet")
     with pytest.raises(DataError, match=r"must end in one of \.parquet"):
         out_of_core.annotate(model, folder, tmp_path / "a.csv")
-    with pytest.raises(DataError, match="is what is read"):
+    with pytest.raises(DataError, match="is also the input"):
         out_of_core.annotate(model, folder, folder / "part-00.parquet")
     assert not list(tmp_path.glob("a.*"))
 

@@ -78,7 +78,9 @@ def test_other_columns_in_one_of_the_files_are_refused(coloured, write, tmp_path
     path = folder / "part-01.parquet"
     table = parquet.read_table(path)
     parquet.write_table(table.drop_columns(["v"]).append_column("w", table.column("v")), path)
-    refused(folder, r"part-01.parquet has not the columns of part-00.parquet: v, w are", tmp_path)
+    refused(
+        folder, r"part-01.parquet and part-00.parquet have different columns: v, w are", tmp_path
+    )
     parquet.write_table(table.set_column(2, "u", table.column("u").cast(pa.float32())), path)
     refused(folder, "part-01.parquet, column 'u' holds float, but double in part-00", tmp_path)
     # The order of columns does not matter.
@@ -91,15 +93,15 @@ def test_an_interrupted_set_is_refused(coloured, write, tmp_path):
     last = folder / "part-01.parquet"
     whole = last.read_bytes()
     last.write_bytes(whole[: len(whole) // 2])
-    refused(folder, "part-01.parquet is no Parquet file, or a damaged one", tmp_path)
+    refused(folder, "part-01.parquet is not a Parquet file, or is damaged", tmp_path)
     last.write_bytes(b"")
     refused(folder, "part-01.parquet is empty", tmp_path)
     last.write_bytes(whole)
     (folder / "_temporary").mkdir()
-    refused(folder, "has a folder _temporary: whoever wrote the set has not finished", tmp_path)
+    refused(folder, "has a folder _temporary: the set looks incomplete", tmp_path)
     (folder / "_temporary").rmdir()
     (folder / "part-02.parquet.tmp").write_bytes(whole)
-    refused(folder, "has a file part-02.parquet.tmp that is called like no Parquet", tmp_path)
+    refused(folder, "has a file part-02.parquet.tmp that is not named like a Parquet", tmp_path)
     (folder / "part-02.parquet.tmp").rename(folder / "_SUCCESS")
     StoredBags(folder)
 

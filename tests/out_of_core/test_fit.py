@@ -10,8 +10,7 @@ import pytest
 from unbag import Bags, ORLogisticRegression, out_of_core
 from unbag.fitting import StreamedTraining
 from unbag.io import DataError, Roles
-from unbag.io.scratch import scratch_folder
-from unbag.io.stored import FeatureReader, StoredBags
+from unbag.io.stored import FeatureReader, StoredBags, scratch_folder
 from unbag.union import UnionProblem
 
 from .conftest import wide

@@ -101,7 +101,7 @@ def annotate(
             )
     needs_times = raven or audacity
     if label_studio is not None:
-        from unbag.io.adapters.label_studio import has_boxes
+        from unbag.io.formats.label_studio import has_boxes
 
         needs_times = needs_times or not has_boxes(data)
     check(

@@ -8,8 +8,8 @@ import numpy as np
 from unbag._files import check, refuse
 from unbag.io import BagTable, DataError, Roles
 from unbag.io.annotated import KNOWN_LABEL, known_label_column
-from unbag.io.reading import open_source
-from unbag.io.roles import label_text
+from unbag.io.table import open_source
+from unbag.labels import label_text
 
 
 def corrected_labels(path: Path, data: BagTable) -> np.ndarray:

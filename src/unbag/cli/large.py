@@ -18,8 +18,8 @@ from unbag.estimators.stored_fit import SAMPLE_BYTES
 from unbag.fitting.solvers import interruptions_raised
 from unbag.io import BagTable, Roles
 from unbag.io.parquet_set import ParquetSet
-from unbag.io.reading import Source
 from unbag.io.stored import StoredBags
+from unbag.io.table import Source
 from unbag.out_of_core.checkpoints import checkpoint_beside
 from unbag.out_of_core.fits import check_fit, is_network
 from unbag.validation import refuse_unlearnable

@@ -5,7 +5,7 @@ from typing import Any
 
 from unbag._files import check_output
 from unbag.io import BagTable, Roles
-from unbag.io.reading import Paths
+from unbag.io.table import Paths
 from unbag.labels import LabelSets
 
 from .console import progress

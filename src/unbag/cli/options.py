@@ -11,7 +11,7 @@ import typer
 from .console import messages
 
 if TYPE_CHECKING:
-    from unbag.io.reading import Paths, Source
+    from unbag.io.table import Paths, Source
 
 ROLES = "Roles of columns"
 
@@ -182,7 +182,7 @@ def open_table(table: "Paths", given: dict[str, Any]) -> "Source":
     given : dict
         Options by name; those on files of other tools are taken out.
     """
-    from unbag.io.reading import open_source
+    from unbag.io.table import open_source
 
     chosen = taken_tool_options(given)
     if not chosen:

@@ -20,7 +20,7 @@ import numpy as np
 from unbag._files import DataError
 from unbag._messages import listed
 from unbag._warnings import warn_caller
-from unbag.io.npz import OPTIONAL, REQUIRED, bags_of, read_arrays, write_arrays
+from unbag.io.formats.npz import OPTIONAL, REQUIRED, bags_of, read_arrays, write_arrays
 
 from .dataset import Dataset, union_of
 

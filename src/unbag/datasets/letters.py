@@ -7,7 +7,7 @@ import numpy as np
 
 from unbag._random import Seed, generator
 from unbag.bags import Bags, offsets_of
-from unbag.io.npz import read_arrays
+from unbag.io.formats.npz import read_arrays
 
 from .dataset import Dataset, union_of
 

@@ -71,7 +71,7 @@ def fetch_msrcv2(
 
 def convert_msrcv2(folder: Path) -> Arrays:
     """Turn the published file into arrays; see `fetch_msrcv2` for what the file holds."""
-    from unbag.io.mat_variables import load_variables
+    from unbag.io.formats.mat import load_variables
 
     path = next(folder.rglob("MSRCv2.mat"))
     required = ["data", "target", "partial_target"]

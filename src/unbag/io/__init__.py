@@ -10,34 +10,35 @@ from typing import TYPE_CHECKING, Any
 from unbag._files import DataError
 
 from .bag_table import BagTable
-from .reading import Peek, peek, read, read_table
 from .roles import Roles
+from .table import Peek, peek, read, read_table
 
 if TYPE_CHECKING:
     # What `_LAZY` loads, for type checkers and the documentation.
     from .adapters import convert_from, read_from
-    from .adapters.label_studio import write_label_studio
-    from .arff import read_arff, write_arff
-    from .mat import read_mat, write_mat
-    from .npz import read_npz, write_npz
-    from .selections import write_audacity, write_raven
+    from .formats.arff import read_arff, write_arff
+    from .formats.audacity import write_audacity
+    from .formats.label_studio import write_label_studio
+    from .formats.mat import read_mat, write_mat
+    from .formats.npz import read_npz, write_npz
+    from .formats.raven import write_raven
     from .writing import convert, write_bags
 
 # Loaded when first asked for: they need pyarrow or scipy.io.
 _LAZY = {
     "convert": "writing",
     "convert_from": "adapters",
-    "read_arff": "arff",
+    "read_arff": "formats.arff",
     "read_from": "adapters",
-    "read_mat": "mat",
-    "read_npz": "npz",
-    "write_arff": "arff",
-    "write_audacity": "selections",
+    "read_mat": "formats.mat",
+    "read_npz": "formats.npz",
+    "write_arff": "formats.arff",
+    "write_audacity": "formats.audacity",
     "write_bags": "writing",
-    "write_label_studio": "adapters.label_studio",
-    "write_mat": "mat",
-    "write_npz": "npz",
-    "write_raven": "selections",
+    "write_label_studio": "formats.label_studio",
+    "write_mat": "formats.mat",
+    "write_npz": "formats.npz",
+    "write_raven": "formats.raven",
 }
 
 __all__ = [

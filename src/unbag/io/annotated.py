@@ -2,8 +2,8 @@
 
 A column that someone else has written is never replaced. Parquet and Feather files say in their
 metadata which columns are ours. Text has no metadata, nor has what another program has saved
-again: there they are told by their names, all of them side by side and in our order, and by the
-numbers in them. If that fails, nothing is lost: new columns come under other names.
+again: there they are recognised by their names, all of them side by side and in our order, and by
+the numbers in them. If that fails, nothing is lost: new columns come under other names.
 """
 
 import json
@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike
 from unbag._files import DataError, PathLike, check
 
 from .bag_table import CHUNK_BYTES, BagTable, Progress
-from .reading import Source, open_source
 from .roles import Roles
+from .table import Source, open_source
 
 #: What annotate says of every instance, in the order of its columns.
 ANSWERS = ("annotation", "probability", "second_choice", "second_probability", "entropy", "review")
@@ -35,7 +35,7 @@ MARK = b"unbag.annotated"
 
 
 def written_columns(source: Source, roles: Roles | None = None) -> dict[str, str]:
-    """Find the columns of a table that annotate has written, and may write anew.
+    """Find the columns of a table that annotate has written, and may write again.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def written_columns(source: Source, roles: Roles | None = None) -> dict[str, str
 
 
 def answer_columns(columns: Iterable[str]) -> set[str]:
-    """Return what is no feature because annotate or predict wrote it: answers, in any order.
+    """Return columns that annotate or predict wrote, in any order; they are not features.
 
     Examples
     --------
@@ -104,12 +104,12 @@ def check_nothing_is_lost(path: Path, tables: Iterable[Path]) -> None:
             column = written_columns(source).get(KNOWN_LABEL)
             is_filled = column is not None and _has_text(source, column)
     except DataError:
-        # No table, or a damaged one: nobody's corrections.
+        # Not a table, or damaged: it holds no corrections.
         return
     check(
         not is_filled,
         f"{path} holds labels that were filled in, in its column {column!r}, and they would be "
-        f"lost: annotate {path} itself, which keeps them, or name another file to write.",
+        f"lost: annotate {path} itself, which keeps them, or choose another output.",
     )
 
 
@@ -182,7 +182,8 @@ def annotated_frame(
     from .writing import columns_of_rows
 
     names, new = _named(table, columns, written)
-    return table.source.with_columns(columns_of_rows(table, new, per_bag=per_bag), names)
+    metadata = marked_metadata(_metadata(table.source), new, names)
+    return table.source.with_columns(columns_of_rows(table, new, per_bag=per_bag), metadata)
 
 
 def _named(table, columns, written):
@@ -238,7 +239,7 @@ def marked_metadata(
 
 
 def marked_columns(metadata: Mapping[bytes, bytes] | None) -> dict[str, str]:
-    """Return the columns that a file's metadata say are ours; nothing if they make no sense."""
+    """Return the columns that a file's metadata say are ours; nothing if they are damaged."""
     try:
         found = json.loads((metadata or {}).get(MARK, b"{}"))
     except ValueError:
@@ -253,7 +254,7 @@ def _metadata(source: Any) -> Mapping[bytes, bytes] | None:
 
 
 def _side_by_side(columns):
-    """Find the last run of columns that are called as ours are, all answers, in our order."""
+    """Find the last run of columns that have our names, all answers, in our order."""
     for first in reversed(range(len(columns))):
         found = {}
         for name, column in zip((*ANSWERS, KNOWN_LABEL), columns[first:], strict=False):

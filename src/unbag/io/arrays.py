@@ -1,4 +1,4 @@
-"""Bags that come from no table, or go into one: a long table with the usual names of columns."""
+"""Bags as a long table with the usual names of columns; bags of files that are not tables."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,10 +11,10 @@ from scipy import sparse
 from unbag._checks import bag_of, first_nonfinite
 from unbag._files import DataError, PathLike, check, refuse
 from unbag.bags import Bags
-from unbag.labels import LabelSets
+from unbag.labels import LabelSets, write_cell
 
 from .bag_table import BagTable
-from .roles import NUMBER, USUAL, Roles, write_cell
+from .roles import NUMBER, USUAL, Roles
 
 # Rows of a chunk.
 CHUNK_ROWS = 1 << 14
@@ -25,7 +25,7 @@ ARROW_TIMES = {"M": ("D", "s", "ms", "us", "ns"), "m": ("s", "ms", "us", "ns")}
 
 
 def checked_bags(path: PathLike, bags: Bags, labels: LabelSets) -> Bags:
-    """Check bags from a file that is no table; errors name the file and the bag.
+    """Check bags from a file that is not a table; errors name the file and the bag.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def checked_bags(path: PathLike, bags: Bags, labels: LabelSets) -> Bags:
 
 
 def bag_table(path: Path, bags: Bags, labels: LabelSets) -> BagTable:
-    """Make a BagTable of bags from a file that is no table; see `checked_bags`."""
+    """Make a BagTable of bags from a file that is not a table; see `checked_bags`."""
     roles = Roles(features=feature_names(bags), delimiter="|")
     return BagTable(path, roles, bags, labels, np.arange(bags.n_instances), bags.n_instances)
 

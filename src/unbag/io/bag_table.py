@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unbag._files import PathLike, check, check_column
+from unbag._files import PathLike, check
 from unbag.bags import Bags
 from unbag.labels import LabelSets
 
-from .roles import Roles
+from .roles import Roles, check_column
 
 CHUNK_BYTES = 8 << 20
 # Rows by which columns are judged.
@@ -42,8 +42,8 @@ class BagTable:
         The row of the file that holds each instance, counted from 0.
     n_rows : int
         Rows of the file. As many as instances, except where a row is a bag.
-    source : TableFile or None
-        The file, closed, if it is a table: each further pass opens it once.
+    source : Table or None
+        The table, if it is one; a file is closed, and each further pass opens it once.
     """
 
     path: Path
@@ -167,9 +167,9 @@ class Peek:
     columns : list of str
         Empty where the format has none.
     roles : Roles or None
-        Resolved; None where the format knows them by itself.
+        Resolved; None where the format defines them.
     n_rows : int or None
-        None where nobody knows before reading.
+        None where it is not known before reading.
     is_wide : bool
         Whether a row is a bag.
     """

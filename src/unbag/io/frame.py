@@ -1,7 +1,6 @@
 """Tables in memory: frames of pandas and polars, and tables of pyarrow.
 
-They are read as files are, some rows at a time, so that all that is said of files holds for them;
-and they get new columns back, each kind in its own way.
+They are read as files are, some rows at a time, and get new columns back, each kind in its own way.
 """
 
 from abc import abstractmethod
@@ -16,9 +15,8 @@ import pyarrow as pa
 from unbag._files import DataError, check, check_distinct
 from unbag._messages import shortened
 
-from .annotated import marked_metadata
-from .arrow import TypedTable
 from .bag_table import CHUNK_BYTES
+from .formats.arrow import TypedTable
 
 #: A frame of pandas or polars, or a table of pyarrow.
 Frame = TypeVar("Frame")
@@ -50,8 +48,8 @@ def open_frame(frame: Any) -> "FrameTable":
     if kinds.is_pyarrow_table(frame):
         return PyarrowTable(frame)
     raise DataError(
-        f"A {type(frame).__name__} is no frame: give one of pandas or polars, or a table of "
-        "pyarrow; or the name of a file."
+        f"expected a DataFrame of pandas or polars, a pyarrow Table, or a path; got "
+        f"{type(frame).__name__}."
     )
 
 
@@ -71,7 +69,7 @@ class FrameTable(TypedTable):
     """
 
     def __init__(self, frame: Any):
-        super().__init__(NAME)
+        self.path: Path = NAME
         self.frame: Any = frame
         self.format: str = f"{type(frame).__module__.partition('.')[0]} {type(frame).__name__}"
         self.n_rows: int | None = len(self._rows)
@@ -98,14 +96,14 @@ class FrameTable(TypedTable):
         """Return some rows and columns as a pyarrow table."""
 
     @abstractmethod
-    def with_columns(self, columns: Mapping[str, pa.Array], written: Mapping[str, str]) -> Any:
+    def with_columns(self, columns: Mapping[str, pa.Array], metadata: Mapping[bytes, bytes]) -> Any:
         """Return the frame with new columns, which take the place of old ones of the same name.
 
         Parameters
         ----------
         columns : dict of str to pyarrow.Array of shape (n_rows,)
-        written : dict of str to str
-            Those of them that are answers, by the names that we have for these.
+        metadata : dict of bytes to bytes
+            Of the new frame, if its kind has any.
         """
 
     def chunks(
@@ -116,7 +114,7 @@ class FrameTable(TypedTable):
         *,
         with_gaps: bool = False,
     ) -> Iterator[tuple[int, pa.Table]]:
-        """Yield pairs of the first row's position and a pyarrow table of some columns."""
+        """Yield pairs of the first row's position and a pyarrow table; see `Table.chunks`."""
         columns = list(dict.fromkeys([*texts, *numbers]))
         n_rows = max(1, chunk_bytes // self.row_bytes)
         for start in range(0, self.n_rows or 0, n_rows):
@@ -139,7 +137,7 @@ class PyarrowTable(FrameTable):
     def _part(self, columns, start, stop):
         return self.frame.select(columns).slice(start, stop - start)
 
-    def with_columns(self, columns: Mapping[str, pa.Array], written: Mapping[str, str]) -> Any:
+    def with_columns(self, columns: Mapping[str, pa.Array], metadata: Mapping[bytes, bytes]) -> Any:
         """Return the table with new columns; see `FrameTable.with_columns`."""
         result = self.frame
         for name, values in columns.items():
@@ -147,7 +145,6 @@ class PyarrowTable(FrameTable):
                 result = result.set_column(result.column_names.index(name), name, values)
             else:
                 result = result.append_column(name, values)
-        metadata = marked_metadata(self.frame.schema.metadata, columns, written)
         return result.replace_schema_metadata(metadata or None)
 
 
@@ -159,7 +156,7 @@ class PolarsTable(FrameTable):
 
     def _type(self, name):
         if self._holds_objects(name):
-            # Refused where it has a role: nobody asks what else a frame holds.
+            # Refused if it has a role; otherwise it does not matter.
             return pa.binary()
         return self._rows.select(name).head(0).to_arrow().schema.field(0).type
 
@@ -167,14 +164,14 @@ class PolarsTable(FrameTable):
         return "Object" in str(self._rows.schema[name])
 
     def _n_bytes(self):
-        # Of objects some releases cannot tell the size.
+        # Some releases cannot measure objects.
         known = [name for name in self._rows.columns if not self._holds_objects(name)]
         return self._rows.select(known).estimated_size()
 
     def _part(self, columns, start, stop):
         return self._rows.select(columns).slice(start, stop - start).to_arrow()
 
-    def with_columns(self, columns: Mapping[str, pa.Array], written: Mapping[str, str]) -> Any:
+    def with_columns(self, columns: Mapping[str, pa.Array], metadata: Mapping[bytes, bytes]) -> Any:
         """Return the frame with new columns; see `FrameTable.with_columns`."""
         import polars
 
@@ -193,9 +190,9 @@ class LazyTable(PolarsTable):
     def _rows(self) -> Any:
         return self._collected
 
-    def with_columns(self, columns: Mapping[str, pa.Array], written: Mapping[str, str]) -> Any:
+    def with_columns(self, columns: Mapping[str, pa.Array], metadata: Mapping[bytes, bytes]) -> Any:
         """Return a lazy frame with new columns; see `FrameTable.with_columns`."""
-        return super().with_columns(columns, written).lazy()
+        return super().with_columns(columns, metadata).lazy()
 
 
 class PandasTable(FrameTable):
@@ -233,7 +230,7 @@ class PandasTable(FrameTable):
 
         cells = self._cells(name, slice(None))
         if infer_dtype(cells, skipna=True) in MIXED:
-            # Refused where it has a role; nobody asks what else a frame holds.
+            # Refused if it has a role; otherwise it does not matter.
             self._mixed.add(name)
             return pa.binary()
         filled = np.flatnonzero(cells.notna())[:SAMPLE_CELLS]
@@ -276,7 +273,7 @@ class PandasTable(FrameTable):
         return [name for name in super().numbers(is_wide) if name in self._own]
 
     def check_type(self, column: str, role: str, is_wide: bool = False) -> None:
-        """Raise an error if the type of a column is none that its role allows."""
+        """Raise an error if a role does not allow the type of a column."""
         check(
             column not in self._mixed,
             f"{self.path}, column {column!r} mixes numbers and text: make it one of them, such as "
@@ -285,11 +282,11 @@ class PandasTable(FrameTable):
         super().check_type(column, role, is_wide)
 
     def place(self, row: int) -> str:
-        """Name a row by its position and, where that tells more, by its index."""
+        """Name a row by its position and, if it differs, by its index."""
         label = self.frame.index[row]
         return f"row {row}" if label == row else f"row {row} (index {shortened(label)})"
 
-    def with_columns(self, columns: Mapping[str, pa.Array], written: Mapping[str, str]) -> Any:
+    def with_columns(self, columns: Mapping[str, pa.Array], metadata: Mapping[bytes, bytes]) -> Any:
         """Return the frame with new columns; see `FrameTable.with_columns`."""
         result = self.frame.copy(deep=self._is_shared_by_shallow_copies())
         names = dict(zip(self._own, self.frame.columns, strict=True))

@@ -12,12 +12,10 @@ import pyarrow as pa
 
 from unbag._files import TABLES, DataError, check, refuse, suffix_of
 
-from .arrow import TypedTable
 from .bag_table import CHUNK_BYTES
-from .csv import DelimitedFile, cell_text, raw_cells
-from .csv_writing import quoted
-from .reading import Paths, Table, TableFile, open_source
-from .roles import Roles
+from .formats.arrow import TypedTable
+from .formats.csv import DelimitedFile, TextTable, cell_text, quoted, raw_cells
+from .table import Paths, Table, open_source
 
 
 def files_of(path: Paths) -> list[Path]:
@@ -27,14 +25,14 @@ def files_of(path: Paths) -> list[Path]:
     ----------
     path : str or path, or list of them
         In a folder, its tables count, but those whose names begin with a dot or an underscore. A
-        file that is not there is left to be complained of.
+        file that is not there is kept: opening it says so.
 
     Returns
     -------
     list of Path
     """
     several = [path] if isinstance(path, str | os.PathLike) else path
-    check(several, "No file is named: name one.")
+    check(several, "No file is given: pass one.")
     found: list[Path] = []
     for each in map(Path, several):
         if each.is_dir() or (not each.exists() and any(sign in str(each) for sign in "*?[")):
@@ -49,7 +47,7 @@ def _files_below(path):
     if path.is_dir():
         inside = (each for each in path.iterdir() if not each.name.startswith((".", "_")))
         found = sorted(each for each in inside if suffix_of(each) in TABLES and each.is_file())
-        check(found, f"{path} is a folder without a table in it: name a file, or another folder.")
+        check(found, f"{path} is a folder without a table in it: pass a file, or another folder.")
         return found
     found = [Path(each) for each in sorted(glob.glob(str(path), recursive=True))]
     found = [each for each in found if each.is_file()]
@@ -77,7 +75,7 @@ def open_joined(files: Sequence[Path], path: Paths) -> Table:
     places = [file.resolve() for file in files]
     refuse(
         (file for file, place in zip(files, places, strict=True) if places.count(place) > 1),
-        lambda file: f"{file} is named twice: its rows would count twice.",
+        lambda file: f"{file} is given twice: its rows would count twice.",
     )
     parts: list[Any] = []
     try:
@@ -103,7 +101,7 @@ class JoinedTables(Table):
     ----------
     path : Path
         What messages call them together.
-    parts : sequence of TableFile
+    parts : sequence of DelimitedFile or ArrowFile
 
     Attributes
     ----------
@@ -111,8 +109,8 @@ class JoinedTables(Table):
         In the order of the first part.
     """
 
-    def __init__(self, path: Path, parts: Sequence[TableFile]):
-        super().__init__(path)
+    def __init__(self, path: Path, parts: Sequence[Any]):
+        self.path: Path = path
         self.parts: Any = parts
         self.columns: list[str] = list(parts[0].columns)
         for part in parts[1:]:
@@ -146,9 +144,6 @@ class JoinedTables(Table):
         for part in self.parts:
             part.close()
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def chunks(
         self,
         texts: Sequence[str] = (),
@@ -157,7 +152,7 @@ class JoinedTables(Table):
         *,
         with_gaps: bool = False,
     ) -> Iterator[tuple[int, Any]]:
-        """Yield pairs of the first row's position and a pyarrow table of some columns."""
+        """Yield pairs of the first row's position and a pyarrow table; see `Table.chunks`."""
         start = 0
         for place, part in enumerate(self.parts):
             if place == len(self._starts):
@@ -196,7 +191,7 @@ class JoinedTables(Table):
 class JoinedTyped(JoinedTables, TypedTable):
     """Several tables whose columns have types of Arrow, which agree or can be made to."""
 
-    def __init__(self, path: Path, parts: Sequence[TableFile]):
+    def __init__(self, path: Path, parts: Sequence[Any]):
         super().__init__(path, parts)
         fields = [self._joined_type(name) for name in self.columns]
         self.schema: pa.Schema = pa.schema(fields, self.parts[0].schema.metadata)
@@ -225,10 +220,8 @@ class JoinedTyped(JoinedTables, TypedTable):
         return table.cast(wanted)
 
 
-class JoinedText(JoinedTables):
+class JoinedText(JoinedTables, TextTable):
     """Several files of delimited text; what is written after them is like the first."""
-
-    is_text: bool = True
 
     def __init__(self, path: Path, parts: Sequence[DelimitedFile]):
         super().__init__(path, parts)
@@ -253,15 +246,6 @@ class JoinedText(JoinedTables):
         """Return the columns that hold numbers in any of the files: then all have to."""
         found = {name for part in self.parts for name in part.numbers()}
         return [name for name in self.columns if name in found]
-
-    def with_embedding(self, roles: Roles) -> Roles:
-        """Find the column of vectors, as the first file has it."""
-        return self.parts[0].with_embedding(roles)
-
-    def counters(self, features: Sequence[str]) -> list[str]:
-        """Return the columns that look like a counter or an id in every file."""
-        found = [set(part.counters(features)) for part in self.parts]
-        return [name for name in features if all(name in each for each in found)]
 
     def blocks(self, chunk_bytes: int = CHUNK_BYTES) -> Iterator[list[bytes]]:
         """Yield lists of the records of rows, spelt as those of the first file are."""

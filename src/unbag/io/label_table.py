@@ -3,29 +3,28 @@
 from collections.abc import Sequence
 from typing import Any
 
-from unbag._files import DataError, check_column, refuse
+from unbag._files import DataError, refuse
 from unbag._messages import shortened, suggestion
 from unbag._warnings import warn_caller
-from unbag.labels import LabelSets, Unknown
+from unbag.labels import LabelSets, Unknown, label_text, parse_cell
 
-from .label_columns import STATES, joined_columns, with_label_columns
-from .roles import Roles, label_text, parse_cell
-from .scan import Scan, spelt_out
+from .roles import Roles, check_column, with_label_columns
+from .scan import STATES, Scan, joined_columns, spelt_out
 
 # What the column `state` may say; an empty cell means present.
 STATES_OF_ROWS = STATES | {"": 1}
 
 
-def read_label_table(second: Any, scan: Any) -> list[frozenset[str | Unknown]] | LabelSets:
-    """Read the label set of each bag from a table with one row per label.
+def read_label_table(second: Any, scan: Scan) -> list[frozenset[str | Unknown]] | LabelSets:
+    """Read the label set of each bag from a second table.
 
     Parameters
     ----------
-    second : TableFile
-        With columns ``bag`` (or what the other table calls it) and ``label``, and perhaps
-        ``state``. A bag without labels has one row, with an empty label; bags that `scan` does
-        not have are passed over, with a warning. Or, where the roles name columns of labels, with
-        a row per bag and these columns.
+    second : Table
+        It has columns ``bag`` (or what the other table calls it) and ``label``, and perhaps
+        ``state``, with one row per label of a bag. A bag without labels has one row, with an empty
+        label. Or, if the roles name columns of labels, it has these columns and a row per bag.
+        Bags without instances are ignored, with a warning.
     scan : Scan
         Of the table of instances, finished.
 
@@ -73,21 +72,21 @@ def _bag_column(second, scan):
 
 
 def _compare_bags(second, scan, names, listed_bags):
-    """Refuse bags of which the second table says nothing, and warn of those without instances."""
+    """Refuse bags that the second table lacks, and warn of those without instances."""
     strangers = sorted(listed_bags.keys() - set(names))
     refuse(
         (bag for bag, name in enumerate(names) if name not in listed_bags),
         lambda bag: (
             f"Bag {names[bag]!r} ({scan.source.path}, "
             f"{scan.source.place(scan.first_row_of_bag[bag])}) has no row in {second.path}: add "
-            "one, with an empty label if there is none."
+            "one, with an empty label if the bag has none."
             f"{suggestion(names[bag], strangers)}"
         ),
     )
     if strangers:
         warn_caller(
-            f"{second.path} has labels of {len(strangers)} bags of which {scan.source.path} has no "
-            f"row, such as {shortened(strangers[0])}: they are passed over."
+            f"{second.path} has labels of {len(strangers)} bags without a row in "
+            f"{scan.source.path}, such as {shortened(strangers[0])}: they are ignored."
         )
 
 

@@ -11,7 +11,7 @@ from .roles import Roles
 
 
 def without_gaps(bags: Bags, source: Any, roles: Roles) -> Bags:
-    """Do with missing values what the roles say.
+    """Replace or drop missing values, as the roles say.
 
     Parameters
     ----------
@@ -35,8 +35,8 @@ def without_gaps(bags: Bags, source: Any, roles: Roles) -> Bags:
         if missing.any():
             check(
                 not missing.all(),
-                f"{source.path}, column {name!r}: no row has a value, so there is no mean: do not "
-                "use the column as a feature.",
+                f"{source.path}, column {name!r} has no value in any row, and so no mean: do not "
+                "use it as a feature.",
             )
             values[missing] = values[~missing].mean(dtype=np.float64)
     return bags
@@ -50,15 +50,15 @@ def _without_rows(bags, source, roles):
         return bags
     check(
         not source.is_wide(roles),
-        f"{source.path} has a row per bag, of which no instance can be dropped for a missing "
-        "value: take the mean.",
+        f"{source.path} has one row per bag, so that instances with missing values cannot be "
+        'dropped: pass missing_values="mean".',
     )
     sizes = np.add.reduceat(~missing, bags.offsets[:-1])
     refuse(
         np.flatnonzero(sizes == 0),
         lambda bag: (
-            f"{source.path}: bag {bags.ids[bag]} has no row without a missing value: fill some in, "
-            "take the mean, or remove the bag."
+            f"{source.path}: bag {bags.ids[bag]} has a missing value in every row: fill some in, "
+            'pass missing_values="mean", or remove the bag.'
         ),
     )
     known = bags.instance_labels

@@ -1,10 +1,9 @@
 """Parquet sets: a folder of Parquet files, or a single one, read as one table in runs of rows.
 
 The files of a folder come one after the other in the order of their names. All of them have the
-same columns. Nothing is kept of what was read but what the last run of rows has left of its batch.
+same columns. Of what was read, only the rest of the last batch is kept.
 """
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -19,11 +18,11 @@ from pyarrow import parquet
 
 from unbag._files import (
     PARQUET,
-    DataError,
     PathLike,
     check,
     check_same,
     existing_file,
+    file_state,
     looks_like_parquet,
     refuse,
     suffix_of,
@@ -31,13 +30,13 @@ from unbag._files import (
 )
 from unbag._messages import listed
 
-from .arrow import ArrowFile, TypedTable
 from .bag_table import CHUNK_BYTES
+from .formats.arrow import ArrowFile, TypedTable, unreadable_arrow
 
 #: Bytes that are decoded at a time, and most rows.
 BATCH_BYTES = 16 << 20
 BATCH_ROWS = 1 << 17
-# What all columns together are buffered by while they are read: the more, the faster.
+# Size of the buffers of all columns together: the larger, the faster.
 BUFFER_BYTES = 32 << 20
 
 
@@ -54,7 +53,7 @@ class SetFile:
         Where its groups of rows end, among the rows of all files.
     metadata : pyarrow.parquet.FileMetaData
     state : tuple
-        What changes when somebody writes to the file.
+        What changes when the file is written to.
     """
 
     path: Path
@@ -71,7 +70,7 @@ class ParquetSet(TypedTable):
     ----------
     path : str or path
         Of the folder, or of the only file. Files whose names begin with a dot or an underscore
-        are passed over.
+        are left out.
 
     Attributes
     ----------
@@ -85,7 +84,7 @@ class ParquetSet(TypedTable):
     """
 
     def __init__(self, path: PathLike) -> None:
-        super().__init__(path)
+        self.path: Path = Path(path)
         paths = files_of_set(self.path)
         first = ArrowFile(paths[0])
         first.close()
@@ -102,11 +101,11 @@ class ParquetSet(TypedTable):
         check(self.n_rows, f"{self.path} has columns but no rows: add one per instance.")
 
     def _add(self, path, first):
-        state = state_of(path)
+        state = file_state(path)
         file = ArrowFile(path)
         file.close()
         check_same_schema(path, file.schema, first, self.schema)
-        with self._errors_name(path):
+        with _errors_name(path):
             metadata = parquet.read_metadata(path)
         sizes = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
         ends = self.n_rows + np.cumsum(sizes, dtype=np.int64)
@@ -171,7 +170,7 @@ class ParquetSet(TypedTable):
         *,
         with_gaps: bool = False,
     ) -> Iterator[tuple[int, pa.Table]]:
-        """Yield pairs of the first row's position and a pyarrow table of some columns."""
+        """Yield pairs of the first row's position and a pyarrow table; see `Table.chunks`."""
         columns = list(dict.fromkeys([*texts, *numbers]))
         for first, batch in self.batches(columns, chunk_bytes=chunk_bytes):
             yield first, pa.Table.from_batches([batch])
@@ -206,12 +205,12 @@ class ParquetSet(TypedTable):
             )
 
     def _batches_of(self, file, columns, group, rows):
-        check_same(file.path, state_of(file.path) == file.state)
+        check_same(file.path, file_state(file.path) == file.state)
         groups = range(group, file.metadata.num_row_groups)
         # Without a buffer of its own, a whole column of a row group would be read at once.
         buffer = int(np.clip(BUFFER_BYTES // max(len(columns), 1), 1 << 16, 1 << 20))
         with (
-            self._errors_name(file.path),
+            _errors_name(file.path),
             pa.OSFile(str(file.path)) as handle,
             parquet.ParquetFile(
                 handle, metadata=file.metadata, buffer_size=buffer, pre_buffer=False
@@ -224,16 +223,14 @@ class ParquetSet(TypedTable):
                 batch.validate(full=True)
                 yield batch.select(list(columns))
 
-    @contextmanager
-    def _errors_name(self, path):
-        """Let the errors of a file name it."""
-        try:
-            yield
-        except (pa.ArrowException, UnicodeDecodeError) as error:
-            reason = str(error).splitlines()[0].rstrip(".")
-            raise DataError(f"{path} is no Parquet file, or a damaged one: {reason}.") from error
-        except OSError as error:
-            raise unreadable(path, error) from error
+
+@contextmanager
+def _errors_name(path):
+    """Make errors of pyarrow and of the operating system name the file."""
+    try:
+        yield
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
+        raise unreadable_arrow(path, "Parquet", error) from error
 
 
 class RowReader:
@@ -272,7 +269,7 @@ class RowReader:
 
 
 def files_of_set(path: Path) -> list[Path]:
-    """Return the files of a set, in the order of their names; raise the error that says why not."""
+    """Return the files of a set, in the order of their names; raise an error if there are none."""
     if not path.is_dir():
         file = existing_file(path)
         check(
@@ -286,8 +283,8 @@ def files_of_set(path: Path) -> list[Path]:
     refuse(
         (each for each in entries if each.name == "_temporary"),
         lambda each: (
-            f"{path} has a folder {each.name}: whoever wrote the set has not finished. Write it "
-            "again, or remove that folder if all files are whole."
+            f"{path} has a folder {each.name}: the set looks incomplete. Write it again, or remove "
+            "that folder if all files are complete."
         ),
     )
     visible = [each for each in entries if not each.name.startswith((".", "_"))]
@@ -302,11 +299,11 @@ def files_of_set(path: Path) -> list[Path]:
     refuse(
         (each for each in visible if each not in set(files)),
         lambda each: (
-            f"{path} has a file {each.name} that is called like no Parquet file ({PARQUET[0]}): "
+            f"{path} has a file {each.name} that is not named like a Parquet file ({PARQUET[0]}): "
             "rename or remove it, or let its name begin with an underscore."
         ),
     )
-    check(files, f"{path} has no Parquet file ({', '.join(PARQUET)}): name another folder.")
+    check(files, f"{path} has no Parquet file ({', '.join(PARQUET)}): choose another folder.")
     return [existing_file(file) for file in files]
 
 
@@ -315,8 +312,8 @@ def check_same_schema(path: Path, schema: pa.Schema, first: Path, expected: pa.S
     strange = sorted(set(schema.names) ^ set(expected.names))
     check(
         not strange,
-        f"{path} has not the columns of {first.name}: {listed(strange)} "
-        f"{'is' if len(strange) == 1 else 'are'} in one of them only. Give all files of a folder "
+        f"{path} and {first.name} have different columns: {listed(strange)} "
+        f"{'is' if len(strange) == 1 else 'are'} in only one of them. Give all files of a folder "
         "the same columns, or move this one away.",
     )
     refuse(
@@ -326,12 +323,3 @@ def check_same_schema(path: Path, schema: pa.Schema, first: Path, expected: pa.S
             f"{expected.field(name).type} in {first.name}: give it one type in all files."
         ),
     )
-
-
-def state_of(path: Path) -> tuple[int, ...]:
-    """Return what changes when somebody writes to a file."""
-    try:
-        status = os.stat(path)
-    except OSError as error:
-        raise unreadable(path, error) from error
-    return status.st_ino, status.st_size, status.st_mtime_ns

@@ -4,12 +4,20 @@ import os
 import tomllib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Self
 
-from unbag._files import DataError, PathLike, check, check_column, existing_file, refuse, unreadable
+from unbag._files import (
+    DataError,
+    PathLike,
+    check,
+    existing_file,
+    looks_like_file,
+    refuse,
+    unreadable,
+)
 from unbag._messages import listed, suggestion
-from unbag.labels import DELIMITER, Unknown, normal_spelling
 
 # Columns of these names have these roles unless others are named for them.
 USUAL = {
@@ -39,11 +47,11 @@ ONE_COLUMN = (
 MANY_COLUMNS = ("label_columns", "features", "carry")
 #: What becomes of a feature that has no value in a row.
 MISSING_VALUES = ("mean", "drop")
-
-UNKNOWN_MARK = "?"
-# Characters of a bag's or class's name, and of a cell of labels: far more than anybody types.
-LONGEST_NAME = 10_000
-LONGEST_CELL = 1_000_000
+# What to do where a file was named as the column of a role.
+IN_A_FILE = {
+    "labels": " Pass a second table of labels as label_table=.",
+    "instance_labels": " Corrected tables are used by fit alone.",
+}
 
 
 @dataclass(frozen=True)
@@ -66,9 +74,9 @@ class Roles:
         A second table, in place of `labels`: columns ``bag`` and ``label``, one row per label of
         a bag; perhaps ``state``: present, unknown or absent.
     label_columns : sequence of str, optional
-        In place of `labels`: one column per label, of 1 where the bag has it, 0 where it has not,
-        and -1 or nothing where that is not known; or patterns of such columns, as ``is_*``. The
-        label is called as its column. With `label_table` they are columns of that table, which
+        In place of `labels`: one column per label, of 1 where the bag has it, 0 where it does not,
+        and -1 or nothing where that is not known; or patterns of such columns, as ``is_*``. A
+        label has the name of its column. With `label_table` they are columns of that table, which
         has a row per bag.
     embedding : str, optional
         A column of vectors, lists or text such as ``0.5,1.2,3``, whose numbers are features, all
@@ -84,7 +92,7 @@ class Roles:
     instance_id : str, optional
         A column that must be different in every row.
     carry : sequence of str
-        Columns that are no features though they hold numbers. Like all columns without a role
+        Columns that are not features although they hold numbers. Like all columns without a role
         they are carried through untouched.
     delimiter : str, optional
         What separates labels in a cell; by default ``|``.
@@ -188,7 +196,7 @@ class Roles:
         except OSError as error:
             raise unreadable(path, error) from error
         except ValueError as error:
-            raise DataError(f"{path} is no TOML file: {error}.") from error
+            raise DataError(f"{path} is not a TOML file: {error}.") from error
         content = content.get("roles", content)
         names = [field.name for field in fields(cls)]
         keys = content if isinstance(content, dict) else ["roles"]
@@ -229,8 +237,7 @@ class Roles:
         for role in MANY_COLUMNS:
             if role in typed:
                 names = tuple(filter(None, map(str.strip, typed[role].split(","))))
-                option = role.replace("_", "-")
-                check(names, f"--{option} names no column: name one, or leave out the option.")
+                check(names, f"{role}= names no column: name one, or leave it out.")
                 typed[role] = names
         return (cls() if roles is None else cls.from_toml(roles)).merged(cls(**typed))
 
@@ -279,172 +286,91 @@ class Roles:
         several = [(role, name) for role in here for name in getattr(self, role) or ()]
         return [(role, name) for role, name in [*single, *several] if name is not None]
 
-    def resolved(
-        self,
-        path: PathLike,
-        columns: Sequence[str],
-        numbers: Collection[str],
-        need_labels: bool = True,
-    ) -> "Roles":
-        """Fill in what was left out, and check that every column is there.
 
-        Parameters
-        ----------
-        path : path
-            The file, for messages.
-        columns : list of str
-            The columns of the table.
-        numbers : collection of str
-            Those that hold numbers.
-        need_labels : bool, default=True
-            Whether it is an error if the table has no labels; otherwise a column of labels that
-            is not there is passed over.
-
-        Returns
-        -------
-        Roles
-            With a bag, with features, and with a delimiter.
-
-        Examples
-        --------
-        >>> roles = Roles(bag="night").resolved("a.csv", ["night", "pitch", "labels"], ["pitch"])
-        >>> roles.features, roles.labels
-        (('pitch',), 'labels')
-        """
-        given: Roles = replace(self, delimiter=self.delimiter or DELIMITER)
-        if given.label_table is not None:
-            second = Path(given.label_table)
-            check(
-                second.exists() or second.name not in columns,
-                f"{second.name} is a column of {path}, and label_table is a second table: give the "
-                "column as labels.",
-            )
-        if not need_labels:
-            for role in ("labels", "unknown"):
-                if getattr(given, role) not in columns:
-                    given = replace(given, **{role: None})
-        if given.label_columns is not None and given.label_table is None:
-            from .label_columns import with_label_columns
-
-            given = with_label_columns(given, path, columns, need_labels)
-        for role, column in given.columns():
-            check_column(path, column, columns, role)
-        taken = {column for _, column in given.columns()}
-        for role, column in USUAL.items():
-            elsewhere = given.label_table is not None or given.label_columns is not None
-            superseded = role == "labels" and elsewhere
-            # Seconds are carried, lest they become features: that is no other role.
-            is_carried = role in ("start", "end") and column in given.carry
-            free = getattr(given, role) is None and (column not in taken or is_carried)
-            if free and column in columns and not superseded:
-                others = tuple(name for name in given.carry if name != column)
-                given = replace(
-                    given, **{role: column}, carry=others if is_carried else given.carry
-                )
-        if given.bag is None:
-            raise DataError(
-                f"{path}: which column names the bag of each row? Name one of {listed(columns)}."
-            )
-        if need_labels and not any(getattr(given, source) for source in LABEL_SOURCES):
-            raise DataError(
-                f"{path} has no labels: name the column that holds those of the bag, one column "
-                "per label, a second table with columns bag and label, or --tags. Its columns are "
-                f"{listed(columns)}."
-            )
-        if given.embedding is not None:
-            given = replace(given, features=given.features or ())
-        elif given.features is None:
-            taken = {column for _, column in given.columns()} | {NUMBER}
-            found = [name for name in columns if name in numbers and name not in taken]
-            given = replace(given, features=[name for name in found if name.strip()])
-        if not given.features and given.embedding is None:
-            raise DataError(
-                f"{path} has no column of numbers left to be a feature: add one, or name them. Its "
-                f"columns are {listed(columns)}."
-            )
-        return given
+# Columns, given the roles.
 
 
-# Labels as people write them into cells.
-
-
-def label_text(value: object) -> str:
-    """Write a label as text in its normal spelling; empty if there is none.
+def possible_features(roles: Roles, columns: Sequence[str]) -> list[str]:
+    """Return the columns that are features, or may be since nobody has named any.
 
     Examples
     --------
-    >>> label_text(" wren "), label_text(3), label_text(None)
-    ('wren', '3', '')
+    >>> possible_features(Roles(bag="night", label_columns=["is_*"]), ["night", "is_owl", "x"])
+    ['x']
     """
-    return "" if value is None else normal_spelling(str(value))
+    others = {column for role, column in roles.columns() if role != "features"}
+    if roles.features is None:
+        others |= set(USUAL.values())
+    named = set(columns if roles.features is None else roles.features) - others
+    patterns = roles.label_columns or ()
+    return [
+        name
+        for name in columns
+        if name in named and not any(fnmatchcase(name, pattern) for pattern in patterns)
+    ]
 
 
-def parse_cell(cell: object, delimiter: str, all_unknown: bool = False) -> frozenset[str | Unknown]:
-    """Read the label set that a cell holds.
+def with_label_columns(
+    roles: Roles, path: PathLike, columns: Sequence[str], need_labels: bool
+) -> Roles:
+    """Replace patterns of label columns by the columns that they match; not by carried ones.
 
     Parameters
     ----------
-    cell : str, int, list or None
-        Delimited text, a single label, or a list of labels.
-    delimiter : str
-    all_unknown : bool, default=False
-        Whether all labels of the cell are unknown, with or without a question mark.
+    roles : Roles
+    path : path
+        The table, for messages.
+    columns : sequence of str
+        Of the table.
+    need_labels : bool
+        If False, a table without these columns is one without labels.
 
     Returns
     -------
-    frozenset of str and Unknown
+    Roles
+    """
+    found = expanded(path, roles.label_columns or (), columns, roles.carry)
+    if not need_labels and not set(found) & set(columns):
+        return replace(roles, label_columns=None)
+    return replace(roles, label_columns=found)
+
+
+def expanded(
+    path: PathLike, patterns: Sequence[str], columns: Sequence[str], carried: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """Return the columns that names and patterns stand for.
 
     Examples
     --------
-    >>> sorted(parse_cell("wren | thrush", "|"))
-    ['thrush', 'wren']
-    >>> parse_cell("?wren", "|")
-    frozenset({Unknown('wren')})
-    >>> parse_cell("", "|")
-    frozenset()
+    >>> expanded("a.csv", ["is_*"], ["bag", "is_owl", "pitch", "is_wren"])
+    ('is_owl', 'is_wren')
     """
-    if isinstance(cell, str) and len(cell) > LONGEST_CELL:
-        raise ValueError(f"{len(cell):,} characters, of which {LONGEST_CELL:,} are allowed")
-    parts = cell if isinstance(cell, list) else label_text(cell).split(delimiter)
-    members = set()
-    for part in map(label_text, parts):
-        name = part.removeprefix(UNKNOWN_MARK).strip()
-        if len(name) > LONGEST_NAME:
-            raise ValueError(
-                f"a label of {len(name):,} characters, of which {LONGEST_NAME:,} are allowed"
-            )
-        if name:
-            unknown = all_unknown or part.startswith(UNKNOWN_MARK)
-            members.add(Unknown(name) if unknown else name)
-        elif part:
-            raise ValueError("a question mark without a label")
-    for name in members:
-        if Unknown(name) in members:
-            raise ValueError(f"the label {name!r} both as present and as unknown")
-    return frozenset(members)
-
-
-def write_cell(labels: Collection[str | Unknown], delimiter: str) -> str:
-    """Write a label set as a cell, sorted; the inverse of `parse_cell`.
-
-    Parameters
-    ----------
-    labels : collection of str and Unknown
-    delimiter : str
-
-    Examples
-    --------
-    >>> write_cell({"wren", "owl", Unknown("thrush")}, "|")
-    'owl|?thrush|wren'
-    """
-    pairs = sorted(
-        (str(each.label), UNKNOWN_MARK) if isinstance(each, Unknown) else (str(each), "")
-        for each in labels
-    )
-    for name, _ in pairs:
+    found: dict[str, None] = {}
+    for pattern in patterns:
+        if pattern in columns or not any(sign in pattern for sign in "*?["):
+            found[pattern] = None
+            continue
+        matching = [name for name in columns if fnmatchcase(name, pattern) and name not in carried]
         check(
-            name and name == name.strip() and name[0] != UNKNOWN_MARK and delimiter not in name,
-            f"The label {name!r} cannot be written into a cell of labels separated by "
-            f"{delimiter!r}: rename it, or choose another delimiter.",
+            matching,
+            f"{path} has no column that matches {pattern!r} for label_columns; it has "
+            f"{listed(columns)}.",
         )
-    return delimiter.join(mark + name for name, mark in pairs)
+        found |= dict.fromkeys(matching)
+    return tuple(found)
+
+
+def check_column(path: PathLike, name: str, columns: Collection[str], role: str) -> None:
+    """Raise an error if a table lacks a column; it lists those that are there, and a similar one.
+
+    If the name looks like a file's, the error says so.
+    """
+    if name in columns:
+        return
+    if looks_like_file(name):
+        raise DataError(
+            f"{name} looks like a file, but {role} must be a column of {path}: one of "
+            f"{listed(columns)}.{IN_A_FILE.get(role, '')}"
+        )
+    found = f"{listed(columns)}.{suggestion(name, columns)}"
+    raise DataError(f"{path} has no column {name!r} for {role}; it has {found}")

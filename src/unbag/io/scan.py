@@ -1,11 +1,17 @@
-"""The first pass over a table: its bags and labels, checked, with no feature read.
+"""Passes over the rows of a table: the first for bags and labels, the second for features.
 
 Values are numbered as they appear, chunk by chunk, so that a row costs a few bytes whatever the
-length of its bag's name and labels. Then the place of every row among the bags is known, and the
-second pass puts its features there at once: memory holds the features and one chunk.
+length of its bag's name and labels. After the first pass the place of every row among the bags is
+known, and the second puts its features there at once: memory holds the features and one chunk.
+
+There is a class for each layout: a row may be an instance or a bag, its features numbers or a
+vector, and the rows of a bag may lie anywhere, or side by side.
 """
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -15,13 +21,56 @@ import pyarrow.compute as pc
 from numpy.typing import DTypeLike, NDArray
 from pyarrow import types
 
-from unbag._checks import first_nonfinite
-from unbag._files import DataError, check_rows, check_same, refuse
+from unbag._checks import bag_of, first_nonfinite
+from unbag._files import DataError, PathLike, check, check_rows, check_same, refuse
 from unbag._messages import shortened
 from unbag.bags import offsets_of
-from unbag.labels import LabelSets, Unknown
+from unbag.labels import LONGEST_NAME, LabelSets, Unknown, label_text, parse_cell, write_cell
 
-from .roles import LONGEST_NAME, Roles, label_text, parse_cell, write_cell
+from .bag_table import Progress
+from .roles import Roles
+from .vectors import as_lists, as_rows, first_length
+
+# Whether media and times make sense matters only to those who use them.
+NOT_CHECKED = ("carry", "media", "start", "end")
+# What a cell of one label may hold; if it is empty, the label is unknown.
+STATES = {
+    "1": 1, "1.0": 1, "true": 1, "yes": 1, "present": 1,
+    "0": 0, "0.0": 0, "false": 0, "no": 0, "absent": 0,
+    "": -1, "-1": -1, "-1.0": -1, "?": -1, "nan": -1, "na": -1, "unknown": -1,
+}  # fmt: skip
+
+
+def counted(
+    chunks: Iterable[tuple[int, Any]], progress: Progress | None, n_rows: int | None
+) -> Iterator[tuple[int, Any]]:
+    """Yield chunks of rows, and report how many rows are done after each.
+
+    Parameters
+    ----------
+    chunks : iterable of (int, pyarrow.Table)
+        The position of the first row, and some rows.
+    progress : callable or None
+        Called with the rows done so far and with their total.
+    n_rows : int or None
+        The total; None if it is not known.
+    """
+    for first, table in chunks:
+        yield first, table
+        if progress is not None:
+            progress(first + table.num_rows, n_rows)
+
+
+def scan_of(source: Any, roles: Roles) -> "Scan":
+    """Begin the first pass over a table whose rows may lie in any order.
+
+    Parameters
+    ----------
+    source : Table
+    roles : Roles
+        Resolved.
+    """
+    return (WideScan if source.is_wide(roles) else Scan)(source, roles)
 
 
 class Scan:
@@ -29,7 +78,7 @@ class Scan:
 
     Parameters
     ----------
-    source : TableFile
+    source : Table
     roles : Roles
         Resolved.
 
@@ -42,7 +91,10 @@ class Scan:
     """
 
     def __init__(self, source: Any, roles: Roles):
-        source.check_types(roles)
+        is_wide = source.is_wide(roles)
+        for role, column in roles.columns():
+            if role not in NOT_CHECKED:
+                source.check_type(column, role, is_wide)
         self.source: Any = source
         # Those that are resolved have a bag, features and a delimiter.
         self.roles: Any = roles
@@ -52,15 +104,15 @@ class Scan:
         self.label_codes: list[NDArray[np.int32]] = []
         self.code_of_label: dict[str, int] = {}
         self.instance_ids: list[Any] = []
+        # Numbers of a vector, if features come as vectors and once they are known.
+        self.width: int = 0
         given = [(roles.labels, False), (roles.unknown, True)]
         self.label_columns: list[LabelColumn] = [
             LabelColumn(self, name, unknown) for name, unknown in given if name is not None
         ]
-        self.state_columns: list[Any] = []
-        if roles.label_columns is not None and roles.label_table is None:
-            from .label_columns import StateColumn
-
-            self.state_columns = [StateColumn(self, name) for name in roles.label_columns]
+        # Those of a second table are not here.
+        states = roles.label_columns if roles.label_table is None else None
+        self.state_columns: list[StateColumn] = [StateColumn(self, name) for name in states or ()]
         names = [roles.bag, roles.labels, roles.unknown, roles.instance_labels, roles.instance_id]
         names += [column.name for column in self.state_columns]
         self.columns: list[str] = [name for name in names if name is not None]
@@ -71,7 +123,7 @@ class Scan:
         if self.roles.instance_labels is not None:
             self._add_instance_labels(first, table.column(self.roles.instance_labels))
         if self.roles.instance_id is not None:
-            fault = "the instance has no id: fill it in, or do without this column."
+            fault = "the instance has no id: fill it in, or leave out instance_id=."
             self.instance_ids.append(self._filled(first, table, self.roles.instance_id, fault))
 
     @property
@@ -84,7 +136,7 @@ class Scan:
         fault = "the row names no bag: fill it in, or remove the row."
         codes = self._bag_codes(first, self._filled(first, table, self.roles.bag, fault))
         for labels in [*self.label_columns, *self.state_columns]:
-            labels.add(first, codes, spelt_out(table.column(labels.name)))
+            labels.add(first, codes, spelt_out(table.column(labels.name)), self.n_bags)
         return codes
 
     def _bag_codes(self, first, column):
@@ -110,12 +162,16 @@ class Scan:
         return column
 
     def _check_lengths(self, first, name, values, indices):
-        """Refuse a name that is no name; the text of a whole file may end up in a cell."""
+        """Refuse names that are too long: the text of a whole file may end up in a cell."""
         refuse(
-            (place for place, value in enumerate(values) if is_overlong(value)),
+            (
+                place
+                for place, value in enumerate(values)
+                if isinstance(value, str) and len(value) > LONGEST_NAME
+            ),
             lambda place: (
                 f"{self.at(first + np.argmax(indices == place), name)}: "
-                f"{shortened(values[place])} has {len(values[place]):,} characters, of which "
+                f"{shortened(values[place])} has {len(values[place]):,} characters, but at most "
                 f"{LONGEST_NAME:,} are allowed: shorten it, or name another column."
             ),
         )
@@ -152,33 +208,46 @@ class Scan:
         return self.rows, offsets_of(np.bincount(bag_of_row))
 
     def _check_instance_ids(self):
-        joined = pa.chunked_array([part for ids in self.instance_ids for part in ids.chunks])
+        ids = pa.chunked_array([part for ids in self.instance_ids for part in ids.chunks])
         self.instance_ids = []
-        if pc.count_distinct(joined).as_py() == len(joined):
-            return
-        _, indices = factorized(joined)
-        _, firsts = np.unique(indices, return_index=True)
-        again = np.setdiff1d(np.arange(indices.size), firsts)[0]
-        before = np.flatnonzero(indices == indices[again])[0]
-        raise DataError(
-            f"{self.at(again, self.roles.instance_id)}: {shortened(joined[again].as_py())} is also "
-            f"the id of {self.source.place(int(before))}: every instance needs its own."
-        )
+        if (repeat := first_repeat(ids)) is not None:
+            again, before = repeat
+            raise DataError(
+                f"{self.at(again, self.roles.instance_id)}: {shortened(ids[again].as_py())} is "
+                f"also the id of {self.source.place(before)}: every instance needs its own."
+            )
 
     @property
     def feature_columns(self) -> dict[str, Sequence[str]]:
-        """What the second pass reads, as `Table.chunks` wants to be asked."""
-        return {"numbers": self.roles.features}
+        """What the second pass reads, as arguments of `Table.chunks`."""
+        vectors = [] if self.roles.embedding is None else [self.roles.embedding]
+        return {"texts": vectors, "numbers": self.roles.features}
 
     @property
     def feature_names(self) -> list[str]:
-        """Names of the features, once they have been read."""
-        return list(self.roles.features)
+        """Names of the features, once they have been read; the numbers of a vector are counted."""
+        vector = [f"{self.roles.embedding}[{place}]" for place in range(self.width)]
+        return [*vector, *self.roles.features]
 
     def empty_features(self) -> NDArray[Any]:
-        """Return an array for the features of all instances."""
-        features = self.roles.features
-        return np.empty((self.rows.size, len(features)), self.source.dtype(features))
+        """Return an array for the features of all instances, as wide as the first vector says."""
+        columns = [*self.roles.features]
+        if self.roles.embedding is not None:
+            self.width = self._first_width()
+            columns.append(self.roles.embedding)
+        n_features = self.width + len(self.roles.features)
+        return np.empty((self.rows.size, n_features), self.source.dtype(columns))
+
+    def _first_width(self):
+        name = self.roles.embedding
+        for _, table in self.source.chunks(texts=[name]):
+            if width := first_length(self._vectors(table.column(name))):
+                return width
+        raise DataError(f"{self.source.path}, column {name!r} holds no vector in any row.")
+
+    def _vectors(self, column):
+        """Return the vectors of a chunk as one array of lists."""
+        return as_lists(column)
 
     def put_features(self, X: NDArray[Any], first: int, table: pa.Table) -> None:
         """Put a chunk of features where they belong.
@@ -198,13 +267,32 @@ class Scan:
 
     def _fill(self, chunk, first, table):
         """Read the features of a chunk's rows, and check that they are finite."""
+        numbers = chunk[:, self.width :]
         for position, name in enumerate(self.roles.features):
-            chunk[:, position] = float_array(table.column(name), chunk.dtype)
-        found = self._first_fault(chunk)
+            numbers[:, position] = float_array(table.column(name), chunk.dtype)
+        found = self._first_fault(numbers)
         if found is not None:
             name = self.roles.features[found.column]
             value = table.column(name)[found.row].as_py()
             raise self.source.bad_number(first + found.row, name, value)
+        if self.width:
+            name = self.roles.embedding
+            self._fill_vectors(
+                chunk[:, : self.width], table.column(name), lambda row: self.at(first + row, name)
+            )
+
+    def _fill_vectors(self, chunk, column, place):
+        """Read vectors, and check that they are of one length and finite."""
+        lists, with_gaps = self._vectors(column), self.roles.missing_values is not None
+        if not with_gaps:
+            refuse(
+                np.flatnonzero(lists.is_null().to_numpy(zero_copy_only=False)),
+                lambda row: (
+                    f"{place(row)}: the vector is missing; an instance needs one, unless missing "
+                    "values are dropped or replaced by the mean (missing_values=)."
+                ),
+            )
+        chunk[:] = as_rows(lists, place, self.width, chunk.dtype, with_gaps)
 
     def _first_fault(self, chunk):
         """Find a number that is not finite; a missing one only where none may be missing."""
@@ -234,8 +322,6 @@ class Scan:
             Those of a second table, if there is one.
         """
         if self.state_columns:
-            from .label_columns import joined_columns
-
             return joined_columns(self.source.path, self.state_columns)
         if isinstance(listed_labels, LabelSets):
             return listed_labels
@@ -254,14 +340,195 @@ class Scan:
                 (name for name in members if Unknown(name) in members),
                 lambda name, row=row: (
                     f"{self.at(row, self.roles.unknown)}: the label "
-                    f"{shortened(name)} is also among those that are present: decide for one."
+                    f"{shortened(name)} is also given as present: remove one of the two."
                 ),
             )
         return LabelSets.parse(sets)
 
 
-class LabelColumn:
-    """A column of labels that must say the same in all rows of a bag.
+class WideScan(Scan):
+    """What is known of the rows of a table that has one row per bag, and of their sizes."""
+
+    def __init__(self, source: Any, roles: Roles):
+        super().__init__(source, roles)
+        check(
+            roles.embedding is None or not roles.features,
+            f"{source.path}: lists of vectors cannot be combined with other features, such as "
+            f"{next(iter(roles.features or ()), '')!r}: leave them out.",
+        )
+        self.sizes: list[NDArray[np.intp]] = []
+        # Its lists are as long as the bags.
+        self.sized_by: str = self.roles.embedding or self.roles.features[0]
+        self.columns: list[str] = list(dict.fromkeys([*self.columns, self.sized_by]))
+
+    def add(self, first: int, table: pa.Table) -> None:
+        """Take in a chunk whose first row is at position `first`."""
+        n_known = self.n_bags
+        codes = self._add_bags(first, table)
+        refuse(
+            np.flatnonzero(codes != np.arange(n_known, n_known + codes.size)),
+            lambda row: (
+                f"{self.at(first + row, self.roles.bag)}: the bag has a row already, "
+                f"{self.source.place(self.first_row_of_bag[codes[row]])}: a table with list "
+                "columns has one row per bag, unless embedding= names the column of vectors."
+            ),
+        )
+        sizes = self._list_sizes(first, self.sized_by, table.column(self.sized_by))
+        self.sizes.append(sizes)
+        if self.roles.instance_labels is not None:
+            labels = table.column(self.roles.instance_labels)
+            self._check_sizes(first, self.roles.instance_labels, labels, sizes)
+            self._add_instance_labels(first, pc.list_flatten(labels))
+
+    def finish(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Check what only the whole table can tell, and lay out the instances.
+
+        Returns
+        -------
+        rows : ndarray of int of shape (n_instances,)
+            The row of the bag, once for each instance.
+        offsets : ndarray of int of shape (n_bags + 1,)
+        """
+        super().finish()
+        sizes = np.concatenate(self.sizes)
+        self.offsets: NDArray[np.intp] = offsets_of(sizes)
+        # Labels of instances stand in the order of the bags already.
+        self.rows: NDArray[np.intp] = np.arange(self.offsets[-1])
+        return np.repeat(np.arange(sizes.size), sizes), self.offsets
+
+    def put_features(self, X: NDArray[Any], first: int, table: pa.Table) -> None:
+        """Put a chunk of features where they belong; see `Scan.put_features`."""
+        check_same(self.source.path, first + table.num_rows <= self.n_rows)
+        bounds = self.offsets[first : first + table.num_rows + 1]
+        chunk = X[bounds[0] : bounds[-1]]
+        if self.width:
+            self._put_vectors(chunk, first, table.column(self.roles.embedding), bounds - bounds[0])
+            return
+        flat = {}
+        for position, name in enumerate(self.roles.features):
+            self._check_sizes(first, name, table.column(name), np.diff(bounds))
+            flat[name] = pc.list_flatten(table.column(name))
+            chunk[:, position] = float_array(flat[name], X.dtype)
+        found = self._first_fault(chunk)
+        if found is not None:
+            row = bag_of(bounds - bounds[0], found.row)
+            name = self.roles.features[found.column]
+            error = self.source.bad_number(first + row, name, flat[name][found.row].as_py())
+            entry = found.row - (bounds[row] - bounds[0]) + 1
+            raise DataError(f"{error} It is entry {entry} of the list.")
+
+    def _vectors(self, column):
+        return as_lists(pc.list_flatten(column))
+
+    def _put_vectors(self, chunk, first, column, starts):
+        """Put the vectors of some bags, which begin at `starts`, where they belong."""
+        name = self.roles.embedding
+        self._check_sizes(first, name, column, np.diff(starts))
+
+        def place(instance):
+            row = bag_of(starts, instance)
+            return f"{self.at(first + row, name)}, instance {instance - starts[row] + 1}"
+
+        self._fill_vectors(chunk, column, place)
+
+    def _list_sizes(self, first, name, column):
+        """Return the lengths of the lists of a column, which must all be there."""
+        refuse(
+            np.flatnonzero(column.is_null().to_numpy()),
+            lambda row: (
+                f"{self.at(first + row, name)}: expected a list; an empty bag has an empty one, []."
+            ),
+        )
+        return pc.list_value_length(column).to_numpy().astype(np.intp)
+
+    def _check_sizes(self, first, name, column, sizes):
+        """Check that the lists of a column are as long as those of the first feature."""
+        found = self._list_sizes(first, name, column)
+        refuse(
+            np.flatnonzero(found != sizes),
+            lambda row: (
+                f"{self.at(first + row, name)}: the list has {found[row]} entries, but "
+                f"that of {self.sized_by!r} has {sizes[row]}: every list needs one entry per "
+                "instance of the bag."
+            ),
+        )
+
+
+# Columns of labels.
+
+
+class ColumnOfBags(ABC):
+    """A column that says something of bags, and must say the same in all rows of a bag.
+
+    Parameters
+    ----------
+    scan : Scan
+        For messages.
+    name : str
+
+    Attributes
+    ----------
+    of_bag : ndarray of int of shape (n_bags,)
+        A code of what the column says of each bag.
+    """
+
+    dtype: DTypeLike
+
+    def __init__(self, scan: Any, name: str):
+        self.scan: Any = scan
+        self.name: str = name
+        self.of_bag: NDArray[Any] = np.empty(0, self.dtype)
+
+    @abstractmethod
+    def _code(self, value: Any) -> int:
+        """Return the code of a cell; raise a ValueError that says what is wrong with it."""
+
+    @abstractmethod
+    def _shown(self, code: Any) -> str:
+        """Write what a code stands for, for messages."""
+
+    def add(
+        self, first: int, bags: NDArray[np.int32], column: pa.ChunkedArray, n_bags: int
+    ) -> None:
+        """Take in the cells of a chunk, spelt out.
+
+        Parameters
+        ----------
+        first : int
+            Position of the first row.
+        bags : ndarray of int of shape (n_rows,)
+            The bag of each row.
+        column : pyarrow.ChunkedArray
+        n_bags : int
+            Bags that have appeared so far.
+        """
+        values, indices = factorized(column)
+        codes = np.empty(len(values), self.dtype)
+        for place, value in enumerate(values):
+            try:
+                codes[place] = self._code(value)
+            except ValueError as error:
+                where = self.scan.at(first + np.argmax(indices == place), self.name)
+                raise DataError(f"{where}: {shortened(value)} {error}.") from error
+        of_row = codes[indices]
+        n_known = self.of_bag.size
+        self.of_bag = np.append(self.of_bag, np.zeros(n_bags - n_known, self.dtype))
+        new = np.flatnonzero(bags >= n_known)[::-1]
+        # Backwards, because of several assignments the last one stays: that of the first row.
+        self.of_bag[bags[new]] = of_row[new]
+        differ = np.flatnonzero(self.of_bag[bags] != of_row)
+        if differ.size:
+            row, bag = first + differ[0], bags[differ[0]]
+            earlier = self.scan.source.place(self.scan.first_row_of_bag[bag])
+            raise DataError(
+                f"{self.scan.at(row, self.name)}: bag {shortened(self.scan.ids()[bag])} has "
+                f"{self._shown(of_row[differ[0]])} here but {self._shown(self.of_bag[bag])} in "
+                f"{earlier}: all rows of a bag need the same labels."
+            )
+
+
+class LabelColumn(ColumnOfBags):
+    """A column whose cells hold the labels of a bag.
 
     Parameters
     ----------
@@ -271,55 +538,167 @@ class LabelColumn:
         Whether its labels are not known to be present.
     """
 
-    def __init__(self, scan: Scan, name: str, all_unknown: bool):
-        self.scan: Scan = scan
-        self.name: str = name
+    dtype: DTypeLike = np.int32
+
+    def __init__(self, scan: Any, name: str, all_unknown: bool):
+        super().__init__(scan, name)
         self.all_unknown: bool = all_unknown
+        self.delimiter: str = scan.roles.delimiter
         self.code_of_set: dict[frozenset[str | Unknown], int] = {}
-        self.code_of_bag: NDArray[np.int32] = np.empty(0, np.int32)
 
-    def add(self, first: int, bags: NDArray[np.int32], column: pa.ChunkedArray) -> None:
-        """Take in the cells of a chunk, whose rows belong to `bags`."""
-        values, indices = factorized(column)
-        numbers = [self._code_of_cell(value, first, values, indices) for value in values]
-        codes = np.array(numbers, np.int32)[indices]
-        missing = self.scan.n_bags - self.code_of_bag.size
-        self.code_of_bag = np.append(self.code_of_bag, np.full(missing, -1, np.int32))
-        new = np.flatnonzero(self.code_of_bag[bags] < 0)[::-1]
-        # Backwards, because of several assignments the last one stays: that of the first row.
-        self.code_of_bag[bags[new]] = codes[new]
-        differ = np.flatnonzero(self.code_of_bag[bags] != codes)
-        if differ.size:
-            self._complain(first + differ[0], bags[differ[0]], values[indices[differ[0]]])
-
-    def _code_of_cell(self, value, first, values, indices):
+    def _code(self, value):
         try:
-            members = parse_cell(value, self.scan.roles.delimiter, self.all_unknown)
+            members = parse_cell(value, self.delimiter, self.all_unknown)
         except ValueError as error:
-            where = self.scan.at(first + np.argmax(indices == values.index(value)), self.name)
-            raise DataError(f"{where}: {shortened(value)} has {error}.") from error
+            raise ValueError(f"has {error}") from error
         return self.code_of_set.setdefault(members, len(self.code_of_set))
 
-    def _complain(self, row, bag, value):
-        earlier = self.scan.first_row_of_bag[bag]
-        before = write_cell(self.sets()[bag], self.scan.roles.delimiter)
-        raise DataError(
-            f"{self.scan.at(row, self.name)}: bag {shortened(self.scan.ids()[bag])} has "
-            f"{shortened(value)} here but {shortened(before)} in "
-            f"{self.scan.source.place(earlier)}: all rows of a bag need the same labels."
-        )
+    def _shown(self, code):
+        return shortened(write_cell(list(self.code_of_set)[code], self.delimiter))
 
-    def sets(self) -> list[frozenset[str | Unknown]]:
-        """Return the label set of each bag."""
-        return self.sets_of(slice(None))
-
-    def sets_of(self, bags: NDArray[np.intp] | slice) -> list[frozenset[str | Unknown]]:
-        """Return the label sets of some bags."""
+    def sets(self, bags: NDArray[np.intp] | slice = slice(None)) -> list[frozenset[str | Unknown]]:
+        """Return the label sets of some bags, or of all."""
         known = list(self.code_of_set)
-        return [known[code] for code in self.code_of_bag[bags]]
+        return [known[code] for code in self.of_bag[bags]]
 
 
-# Columns.
+class StateColumn(ColumnOfBags):
+    """A column of one label: whether bags have it."""
+
+    dtype: DTypeLike = np.int8
+
+    def _code(self, value):
+        state = STATES.get(label_text(value).lower())
+        if state is None:
+            raise ValueError(
+                "is not the state of a label: write 1 where the bag has it, 0 where not, and -1 or "
+                "nothing where that is unknown"
+            )
+        return state
+
+    def _shown(self, code):
+        return str(code)
+
+
+def joined_columns(path: PathLike, columns: Sequence[StateColumn]) -> LabelSets:
+    """Put columns of one label each side by side, as the label sets of the bags."""
+    names = [label_text(column.name) for column in columns]
+    refuse(
+        (name for name in names if names.count(name) > 1),
+        lambda name: f"{path} has two columns of the label {name!r}: rename one.",
+    )
+    return LabelSets(np.column_stack([column.of_bag for column in columns]), np.array(names))
+
+
+# Tables that are sorted by bag: a bag costs a few bytes, and a row none, unless labels of instances
+# are read. The rows of a bag lie side by side, which is more than other tables promise; what breaks
+# it is refused.
+
+
+class RunScan(Scan):
+    """What is known of the rows of a table that is sorted by bag, one row per instance.
+
+    Parameters
+    ----------
+    source : ParquetSet
+    roles : Roles
+        Resolved. Ids of instances are not read: checking that they differ takes all of them.
+    """
+
+    def __init__(self, source: Any, roles: Roles) -> None:
+        super().__init__(source, replace(roles, instance_id=None))
+        self.first_row_of_bag: Any = array("q")
+        self.n_rows: int = 0
+        self._ids: list[pa.Array] = []
+        self._last: Any = None
+
+    @property
+    def n_bags(self) -> int:
+        """Bags that have appeared so far."""
+        return len(self.first_row_of_bag)
+
+    def _bag_codes(self, first, column):
+        """Return the numbers of the bags of a chunk; each run of one id is a bag."""
+        values, indices = factorized(column)
+        self._check_lengths(first, self.roles.bag, values, indices)
+        begins = np.append(True, np.diff(indices) != 0)
+        begins[0] = self.n_bags == 0 or values[indices[0]] != self._last
+        codes = (self.n_bags - 1 + np.cumsum(begins)).astype(np.int32)
+        starts = np.flatnonzero(begins)
+        self.first_row_of_bag.frombytes((first + starts).astype(np.int64).tobytes())
+        self._ids.extend(column.take(pa.array(starts)).chunks)
+        self._last = values[indices[-1]]
+        self.n_rows = first + len(indices)
+        return codes
+
+    def laid_out(self) -> NDArray[np.intp]:
+        """Check what only the whole table can tell, and return where bags begin and end.
+
+        Returns
+        -------
+        ndarray of int of shape (n_bags + 1,)
+        """
+        check_rows(self.source.path, self.n_bags)
+        ids = self.id_column()
+        if (repeat := first_repeat(ids)) is not None:
+            again, before = (self.source.place(self.first_row_of_bag[bag]) for bag in repeat)
+            raise DataError(
+                f"{self.source.path}, {again}: bag {shortened(ids[repeat[0]].as_py())} begins "
+                f"again, after other bags; it began in {before}. All rows of a bag must follow "
+                "each other, also from the end of one file to the start of the next: sort by bag."
+            )
+        return np.append(np.array(self.first_row_of_bag, np.intp), self.n_rows)
+
+    def id_column(self) -> pa.ChunkedArray:
+        """Return the ids of the bags, as the file has them or as text."""
+        return pa.chunked_array(self._ids)
+
+    def ids(self) -> list[Any]:
+        """Return the names of the bags, in the order in which they appear."""
+        return self.id_column().to_pylist()
+
+    def instance_label_codes(self) -> tuple[list[str], NDArray[np.int32]] | None:
+        """Return the names of known labels, and for each instance its place there, or -1."""
+        if self.roles.instance_labels is None:
+            return None
+        return list(self.code_of_label), np.concatenate(self.label_codes)
+
+    def label_sets(
+        self, listed_labels: list[frozenset[str | Unknown]] | LabelSets | None
+    ) -> LabelSets | None:
+        """Return the label sets of the bags; None if the table has no labels.
+
+        Label sets are put together once for all bags that have the same cells.
+
+        Parameters
+        ----------
+        listed_labels : list of frozenset, LabelSets or None
+            Those of a second table, if there is one.
+        """
+        if listed_labels is not None or self.roles.labels is None:
+            return super().label_sets(listed_labels)
+        codes = np.stack([column.of_bag for column in self.label_columns], axis=1)
+        _, firsts, which = np.unique(codes, axis=0, return_index=True, return_inverse=True)
+        sets = [column.sets(firsts) for column in self.label_columns]
+        distinct = self._joined_label_sets(sets, [self.first_row_of_bag[bag] for bag in firsts])
+        return LabelSets(distinct.indicator[which.ravel()], distinct.classes)
+
+
+class WideRunScan(WideScan, RunScan):
+    """What is known of the rows of a table that has one row per bag."""
+
+    def laid_out(self) -> NDArray[np.intp]:
+        """Check what only the whole table can tell, and return where bags begin and end.
+
+        Returns
+        -------
+        ndarray of int of shape (n_bags + 1,)
+        """
+        super().laid_out()
+        return offsets_of(np.concatenate(self.sizes))
+
+
+# Values.
 
 
 def inverse_of(order: NDArray[np.integer]) -> NDArray[np.intp]:
@@ -400,9 +779,20 @@ def factorized(column: pa.ChunkedArray) -> tuple[list[Any], NDArray[np.integer]]
     return encoded.dictionary.to_pylist(), encoded.indices.to_numpy(zero_copy_only=False)
 
 
-def is_overlong(value: object) -> bool:
-    """Return whether a value is too long a text to be a name."""
-    return isinstance(value, str) and len(value) > LONGEST_NAME
+def first_repeat(column: pa.ChunkedArray) -> tuple[int, int] | None:
+    """Find the first row that holds a value for the second time, and the row that held it before.
+
+    Examples
+    --------
+    >>> first_repeat(pa.chunked_array([["b", "a", "b"]])), first_repeat(pa.chunked_array([["b"]]))
+    ((2, 0), None)
+    """
+    if pc.count_distinct(column).as_py() == len(column):
+        return None
+    _, indices = factorized(column)
+    _, firsts = np.unique(indices, return_index=True)
+    again = int(np.setdiff1d(np.arange(indices.size), firsts)[0])
+    return again, int(np.flatnonzero(indices == indices[again])[0])
 
 
 def is_missing(column: pa.ChunkedArray) -> NDArray[np.bool_]:

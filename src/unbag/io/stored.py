@@ -1,9 +1,11 @@
 """Bags that stay in their Parquet files: what is small is known, features are read when needed."""
 
+import shutil
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
-from tempfile import TemporaryFile
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -14,21 +16,24 @@ from pyarrow import types
 
 from unbag._checks import first_nonfinite, value_array
 from unbag._files import TABLES, DataError, PathLike, check
+from unbag._platform import temporary_folder
 from unbag.bags import Bags
 from unbag.labels import LabelSets
 
 from .bag_table import Progress
 from .parquet_set import ParquetSet, RowReader
-from .reading import counted, open_source
 from .roles import Roles
-from .runs import RunScan, WideRunScan
-from .scan import float_array
-from .scratch import FeatureScratch, scratch_folder
+from .scan import RunScan, WideRunScan, counted, float_array
+from .table import open_source
 
 #: Bytes of features that are read together, as long as groups of rows allow it.
 BLOCK_BYTES = 16 << 20
 #: Rows whose columns are put side by side at a time, in the cache.
 SIDE_BY_SIDE = 4096
+# Where compression saves more than this, reading the compressed file may be faster.
+LEAST_RATIO = 0.5
+# How much more room there must be than features need.
+ROOM = 1.25
 
 
 class StoredBags:
@@ -108,7 +113,7 @@ class StoredBags:
 
     @property
     def sizes(self) -> NDArray[np.intp]:
-        """Number of instances in each bag, of shape (n_bags,); made anew each time."""
+        """Number of instances in each bag, of shape (n_bags,); computed each time."""
         return np.diff(self.offsets)
 
     @property
@@ -128,7 +133,7 @@ class StoredBags:
 
     @property
     def ids(self) -> NDArray[Any]:
-        """Names of the bags, of shape (n_bags,); as long as nobody asks, they are not there."""
+        """Names of the bags, of shape (n_bags,); made when first asked for."""
         if self._id_values is None:
             whole = types.is_integer(self._ids.type)
             self._id_values = self._ids.to_numpy() if whole else value_array(self._ids.to_pylist())
@@ -173,7 +178,7 @@ class StoredBags:
             yield
             return
         # It has no name, and is gone even when the process is killed.
-        with TemporaryFile(dir=folder, prefix=".unbag-") as file:
+        with tempfile.TemporaryFile(dir=folder, prefix=".unbag-") as file:
             self.scratch = FeatureScratch(file, self.offsets, self.n_features, self.dtype)
             try:
                 yield
@@ -347,8 +352,8 @@ class FeatureReader:
         what = "is missing" if found[row] < 0 else f"has {found[row]} entries"
         return DataError(
             f"{table.path}, {table.place(bag)}, column {name!r}: the list {what}, but that of "
-            f"{self.stored.feature_names[0]!r} has {own[row]}: a bag has as many as it has "
-            "instances."
+            f"{self.stored.feature_names[0]!r} has {own[row]}: every list needs one entry per "
+            "instance of the bag."
         )
 
     def _check_finite(self, X, first):
@@ -380,3 +385,78 @@ def put_side_by_side(X: NDArray[Any], columns: list[NDArray[Any]]) -> None:
         part = X[start : start + SIDE_BY_SIDE]
         for place, column in enumerate(columns):
             part[:, place] = column[start : start + SIDE_BY_SIDE]
+
+
+# Features as they were decoded, in a file without a name: decoded once, and read many times. A fit
+# goes over all features at each iteration. To decode Parquet and to put its columns side by side
+# takes about as long as the mathematics; to read the same bytes again takes a fraction of that.
+
+
+class FeatureScratch:
+    """Features of bags in a temporary file.
+
+    Parameters
+    ----------
+    file : binary file
+        To be read and written, and closed when there is no room for more.
+    offsets : ndarray of int of shape (n_bags + 1,)
+    n_features : int
+    dtype : numpy.dtype
+    """
+
+    def __init__(
+        self, file: Any, offsets: NDArray[np.intp], n_features: int, dtype: np.dtype
+    ) -> None:
+        self._file = file
+        self._offsets = offsets
+        self._row: tuple[int, np.dtype] = n_features, dtype
+        self._is_here: NDArray[np.bool_] = np.zeros(len(offsets) - 1, dtype=bool)
+
+    def has(self, first: int, last: int) -> bool:
+        """Return whether the bags from `first` to before `last` are here."""
+        return bool(self._is_here[first:last].all())
+
+    def read(self, first: int, last: int) -> NDArray[Any]:
+        """Return the features of bags that are here."""
+        n_features, dtype = self._row
+        start, stop = self._offsets[[first, last]].tolist()
+        X = np.empty((stop - start, n_features), dtype)
+        self._file.seek(start * n_features * dtype.itemsize)
+        flat: Any = X.reshape(-1).view(np.uint8)
+        room, done = memoryview(flat), 0
+        while done < len(room):
+            read = self._file.readinto(room[done:])
+            if not read:
+                raise OSError("The file of decoded features has been cut short.")
+            done += read
+        return X
+
+    def write(self, first: int, last: int, X: NDArray[Any]) -> None:
+        """Keep the features of some bags; where there is no room, all are forgotten."""
+        if self._file.closed:
+            return
+        n_features, dtype = self._row
+        try:
+            self._file.seek(int(self._offsets[first]) * n_features * dtype.itemsize)
+            self._file.write(X.reshape(-1).view(np.uint8))
+            self._file.flush()
+        except OSError:
+            self._is_here[:] = False
+            with suppress(OSError):
+                self._file.close()
+        else:
+            self._is_here[first:last] = True
+
+
+def scratch_folder(n_bytes: int, packed_bytes: int) -> Path | None:
+    """Return where decoded features may be kept; None if they had better be decoded each time.
+
+    Parameters
+    ----------
+    n_bytes, packed_bytes : int
+        What the features take, and what they take in their files.
+    """
+    folder = temporary_folder()
+    is_worth_it = packed_bytes > LEAST_RATIO * n_bytes
+    has_room = shutil.disk_usage(folder).free > ROOM * n_bytes
+    return folder if is_worth_it and has_room else None

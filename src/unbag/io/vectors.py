@@ -1,12 +1,11 @@
-"""A column of vectors, all of one length, whose numbers are the features of an instance.
+"""Vectors of numbers in cells, all of one length, whose numbers are the features of an instance.
 
-In typed tables they are lists; in text, and where somebody has put text into a typed table, numbers
-between commas, semicolons or blanks, perhaps in brackets. Where a row is a bag, the column holds
-lists of vectors.
+In typed tables they are lists; in text, and in columns of text of a typed table, they are numbers
+between commas, semicolons or blanks, perhaps in brackets.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,16 +14,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import types
 
-from unbag._checks import bag_of
-from unbag._files import DataError, check, check_same, refuse
+from unbag._checks import first_nonfinite
+from unbag._files import DataError, check, refuse
 from unbag._messages import shortened
 
-from .arrow_types import is_list, is_text
-from .scan import Scan, float_array
-from .wide import WideScan
+from .formats.arrow import is_list, is_list_of_numbers, is_text
 
-# Rows by which vectors are told from other text.
-SAMPLE_ROWS = 20
+# Cells by which vectors are told from other text.
+FEW_CELLS = 20
 # A number; or the dots in place of those that numpy and pandas leave out of long vectors.
 _ENTRY = r"(?:[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|\.{3})"
 # Two numbers between commas may be one with a decimal comma; blanks are common in other text.
@@ -32,6 +29,10 @@ VECTOR = re.compile(
     rf"\s*(?:{_ENTRY}(?:\s*[,;]\s*{_ENTRY}){{2,}}"
     rf"|[\[(]\s*{_ENTRY}(?:(?:\s*[,;]\s*|\s+){_ENTRY})*\s*[\])])\s*"
 )
+# What numpy and pandas write of long arrays.
+CUT = ": the vector was cut when it was written as text, and the rest of it is lost"
+#: Features that come of a vector of another tool have this name, and their place in the vector.
+PREFIX = "embedding_"
 
 
 def are_vectors(texts: Sequence[str | None]) -> bool:
@@ -42,136 +43,9 @@ def are_vectors(texts: Sequence[str | None]) -> bool:
     >>> are_vectors(["0.5,1,2e-3", "[0.5 1]", None]), are_vectors(["1,5", "wren"])
     (True, False)
     """
-    filled = [text for text in texts if text is not None and text.strip()][:SAMPLE_ROWS]
-    return bool(filled) and 2 * sum(map(is_vector, filled)) >= len(filled)
-
-
-def is_vector(text: str) -> bool:
-    """Return whether a text is a vector beyond doubt."""
-    return VECTOR.fullmatch(text) is not None
-
-
-class VectorScan(Scan):
-    """What is known of the rows of a table that has one row per instance, and a vector in each."""
-
-    width: int = 0
-
-    @property
-    def feature_columns(self) -> dict[str, Sequence[str]]:
-        """What the second pass reads, as `Table.chunks` wants to be asked."""
-        return {"texts": [self.roles.embedding], "numbers": self.roles.features}
-
-    @property
-    def feature_names(self) -> list[str]:
-        """Names of the features: the numbers of a vector are counted."""
-        name = self.roles.embedding
-        return [*(f"{name}[{place}]" for place in range(self.width)), *self.roles.features]
-
-    def empty_features(self) -> NDArray[Any]:
-        """Return an array for the features, as wide as the first vector says."""
-        name, features = self.roles.embedding, self.roles.features
-        for _, table in self.source.chunks(texts=[name]):
-            lengths = self._lists(table.column(name)).value_lengths().drop_null()
-            if len(lengths):
-                self.width = lengths[0].as_py()
-                break
-        check(self.width, f"{self.source.path}, column {name!r} holds no vector in any row.")
-        dtype = self.source.dtype([name, *features])
-        return np.empty((self.rows.size, self.width + len(features)), dtype)
-
-    def _lists(self, column):
-        """Return the vectors of a chunk as one array of lists."""
-        return as_lists(column)
-
-    def _fill(self, chunk, first, table):
-        name, width = self.roles.embedding, self.width
-        super()._fill(chunk[:, width:], first, table)
-        self._fill_vectors(
-            chunk[:, :width],
-            self._lists(table.column(name)),
-            lambda row: self.at(first + row, name),
-        )
-
-    def _fill_vectors(self, chunk, lists, place):
-        """Read vectors, and check that they are of one length and finite."""
-        missing = lists.is_null().to_numpy(zero_copy_only=False)
-        if self.roles.missing_values is None:
-            refuse(
-                np.flatnonzero(missing),
-                lambda row: (
-                    f"{place(row)}: the vector is missing; an instance needs one, unless missing "
-                    "values are dropped or replaced by the mean (--missing-values)."
-                ),
-            )
-        flat = pc.list_flatten(lists)
-        if types.is_string(flat.type) or types.is_large_string(flat.type):
-            # Before the lengths, which are wrong where a vector was cut.
-            flat = self._parsed(flat, lists, place)
-        lengths = pc.list_value_length(lists).fill_null(self.width).to_numpy(zero_copy_only=False)
-        refuse(
-            np.flatnonzero(lengths != self.width),
-            lambda row: (
-                f"{place(row)}: the vector has {lengths[row]} numbers, but the first one has "
-                f"{self.width}: all need as many."
-            ),
-        )
-        chunk[missing] = np.nan
-        chunk[~missing] = float_array(flat, chunk.dtype).reshape(-1, self.width)
-        found = self._first_fault(chunk)
-        if found is not None:
-            value = "is missing" if np.isnan(found.value) else "is not a finite number"
-            raise DataError(
-                f"{place(found.row)}: entry {found.column + 1} of the vector {value}: correct it, "
-                "or do not use the column as a feature."
-            )
-
-    def _parsed(self, flat, lists, place):
-        try:
-            return flat.cast(pa.float64())
-        except pa.ArrowInvalid:
-            for row, cells in enumerate(lists.to_pylist()):
-                for entry, cell in enumerate(cells or (), 1):
-                    try:
-                        float(cell)
-                    except ValueError:
-                        raise DataError(
-                            f"{place(row)}: entry {entry} of the vector, {shortened(cell)}, is no "
-                            f"number{CUT if '...' in cell else ''}."
-                        ) from None
-            raise
-
-
-# What numpy and pandas write of long arrays.
-CUT = ": the vector was cut when it was written as text, and the rest of it is lost"
-
-
-class WideVectorScan(VectorScan, WideScan):
-    """What is known of the rows of a table that has one row per bag, and a list of vectors."""
-
-    def __init__(self, source: Any, roles: Any):
-        check(
-            not roles.features,
-            f"{source.path}: beside lists of vectors there are no other features, such as "
-            f"{next(iter(roles.features or ()), '')!r}: leave them out.",
-        )
-        super().__init__(source, roles)
-
-    def _lists(self, column):
-        return as_lists(pc.list_flatten(column))
-
-    def put_features(self, X: NDArray[Any], first: int, table: pa.Table) -> None:
-        """Put a chunk of features where they belong; see `Scan.put_features`."""
-        name = self.roles.embedding
-        check_same(self.source.path, first + table.num_rows <= self.n_rows)
-        bounds = self.offsets[first : first + table.num_rows + 1]
-        self._check_sizes(first, name, table, np.diff(bounds))
-
-        def place(instance):
-            row = bag_of(bounds - bounds[0], instance)
-            entry = instance - (bounds[row] - bounds[0]) + 1
-            return f"{self.at(first + row, name)}, instance {entry}"
-
-        self._fill_vectors(X[bounds[0] : bounds[-1]], self._lists(table.column(name)), place)
+    filled = [text for text in texts if text is not None and text.strip()][:FEW_CELLS]
+    n_vectors = sum(VECTOR.fullmatch(text) is not None for text in filled)
+    return bool(filled) and 2 * n_vectors >= len(filled)
 
 
 def as_lists(column: pa.ChunkedArray | pa.Array) -> Any:
@@ -204,3 +78,125 @@ def as_lists(column: pa.ChunkedArray | pa.Array) -> Any:
     has_semicolons = pc.match_substring(inside, ";")
     inside = pc.if_else(has_semicolons, pc.replace_substring(inside, ",", "."), inside)
     return pc.split_pattern_regex(inside, r"\s*[,;]\s*|\s+")
+
+
+def first_length(lists: pa.ListArray) -> int:
+    """Return the length of the first vector that is not missing; 0 if there is none.
+
+    Parameters
+    ----------
+    lists : pyarrow.ListArray
+        As `as_lists` gives them.
+    """
+    lengths = lists.value_lengths().drop_null()
+    return lengths[0].as_py() if len(lengths) else 0
+
+
+def as_rows(
+    lists: pa.ListArray,
+    where: Callable[[Any], str],
+    length: int,
+    dtype: Any,
+    with_gaps: bool = False,
+) -> NDArray[np.floating]:
+    """Return vectors as rows of an array; they must be of one length, and of finite numbers.
+
+    Parameters
+    ----------
+    lists : pyarrow.ListArray
+        As `as_lists` gives them.
+    where : callable
+        Names the cell of a row, for messages.
+    length : int
+        That all vectors must have.
+    dtype : numpy floating type
+    with_gaps : bool, default=False
+        Whether vectors, and numbers in them, may be missing: they become NaN.
+
+    Examples
+    --------
+    >>> as_rows(as_lists(pa.array(["1,2.5", "[3, 4]"])), "row {}".format, 2, float).tolist()
+    [[1.0, 2.5], [3.0, 4.0]]
+    """
+    missing = lists.is_null().to_numpy(zero_copy_only=False)
+    if not with_gaps:
+        refuse(np.flatnonzero(missing), lambda row: f"{where(row)}: the vector is missing.")
+    # Before the lengths, which are wrong where a vector was cut.
+    numbers = _numbers(lists, where)
+    lengths = pc.list_value_length(lists).fill_null(length).to_numpy(zero_copy_only=False)
+    refuse(
+        np.flatnonzero(lengths != length),
+        lambda row: (
+            f"{where(row)}: the vector has {lengths[row]} numbers, but the first one has "
+            f"{length}: all must have the same length."
+        ),
+    )
+    check(length or not len(lists), f"{where(0)}: the vector is empty.")
+    rows = np.full((len(lists), length), np.nan, dtype)
+    numbers = pc.cast(numbers, pa.from_numpy_dtype(rows.dtype), safe=False)
+    rows[~missing] = numbers.to_numpy(zero_copy_only=False).reshape(-1, max(length, 1))
+    found = first_nonfinite(np.where(np.isnan(rows), 0, rows) if with_gaps else rows)
+    if found is not None:
+        fault = "is missing or NaN" if np.isnan(found.value) else "is not a finite number"
+        raise DataError(
+            f"{where(found.row)}: entry {found.column + 1} of the vector {fault}: correct it, or "
+            "do not use the column as a feature."
+        )
+    return rows
+
+
+def _numbers(lists, where):
+    """Return the numbers of all vectors, one after the other."""
+    flat = pc.list_flatten(lists)
+    if not (types.is_string(flat.type) or types.is_large_string(flat.type)):
+        return flat
+    try:
+        return flat.cast(pa.float64())
+    except pa.ArrowInvalid:
+        for row, cells in enumerate(lists.to_pylist()):
+            for entry, cell in enumerate(cells or (), 1):
+                try:
+                    float(cell)
+                except ValueError:
+                    raise DataError(
+                        f"{where(row)}: entry {entry} of the vector, {shortened(cell)}, is not a "
+                        f"number{CUT if '...' in cell else ''}."
+                    ) from None
+        raise
+
+
+def feature_columns(
+    column: pa.ChunkedArray, where: Callable[[Any], str], dtype: Any = None
+) -> dict[str, pa.Array]:
+    """Make columns of features of a column of lists of numbers, all of one length.
+
+    Parameters
+    ----------
+    column : pyarrow.ChunkedArray
+    where : callable
+        Names the cell of a row, for messages.
+    dtype : numpy floating type, optional
+        Of the features; by default, single precision only if the numbers have no more.
+
+    Examples
+    --------
+    >>> columns = feature_columns(pa.chunked_array([[[1.0, 2.0], [3.0, 4.0]]]), "row {}".format)
+    >>> {name: column.to_pylist() for name, column in columns.items()}
+    {'embedding_0': [1.0, 3.0], 'embedding_1': [2.0, 4.0]}
+    """
+    if not is_list_of_numbers(column.type):
+        raise DataError(
+            f"{where(0)} holds {column.type}, but an embedding is a list of numbers: choose "
+            "another file."
+        )
+    if dtype is None:
+        kind = column.type.value_type
+        is_single = types.is_float32(kind) or types.is_float16(kind)
+        dtype = np.float32 if is_single else np.float64
+    lists = as_lists(column)
+    return named_columns(as_rows(lists, where, first_length(lists), dtype))
+
+
+def named_columns(rows: NDArray[np.floating]) -> dict[str, pa.Array]:
+    """Return the columns of an array, whose rows are vectors, by the names of their features."""
+    return {f"{PREFIX}{place}": pa.array(values) for place, values in enumerate(rows.T)}

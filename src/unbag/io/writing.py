@@ -1,13 +1,13 @@
 """Writing bags in any format, and the rows of a table again, in their order, with more columns."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike
-from pyarrow import csv, ipc, parquet, types
+from pyarrow import types
 
 from unbag._files import (
     DELIMITED,
@@ -25,24 +25,21 @@ from unbag._files import (
 )
 from unbag._messages import listed
 from unbag.bags import Bags
-from unbag.labels import LabelSets
+from unbag.labels import LabelSets, write_cell
 
 from .annotated import marked_metadata
-from .arff import write_arff
 from .arrays import OWN_COLUMNS, feature_names, long_chunks
 from .bag_table import CHUNK_BYTES, BagTable, Progress
-from .categories import with_shared_categories
-from .csv_writing import compressed, in_file_order, write_text
-from .mat import write_mat
-from .npz import write_npz
-from .reading import counted, read
-from .roles import USUAL, Roles, write_cell
+from .formats.arff import write_arff
+from .formats.arrow import row_groups, table_writer, with_shared_categories
+from .formats.csv import compressed, text_writer, write_records
+from .formats.mat import write_mat
+from .formats.npz import write_npz
+from .roles import USUAL, Roles
+from .scan import counted
+from .table import read
 
 WRITERS = {".arff": write_arff, ".mat": write_mat, ".npz": write_npz}
-
-# A row group has so many rows, or so many bytes; small ones make Parquet files slow to read.
-GROUP_ROWS = 1 << 17
-GROUP_BYTES = 32 << 20
 
 
 def convert(
@@ -107,8 +104,8 @@ def write_bags(path: PathLike, bags: Bags, labels: LabelSets | None, delimiter: 
     refuse(
         bags.ids[bags.sizes == 0],
         lambda bag: (
-            f"Bag {bag} has no instances, and {path} cannot hold it, since a row is an "
-            "instance: choose .arff, .mat or .npz."
+            f"Bag {bag} has no instances, so {path} cannot hold it: a row is an instance. Choose "
+            ".arff, .mat or .npz."
         ),
     )
     chunks = long_chunks(bags, labels, delimiter, numbered=False)
@@ -144,7 +141,8 @@ def write_rows(
     columns = _checked(table, columns)
     delimited = suffix_of(path) in DELIMITED
     if is_text(table) and delimited:
-        write_text(table, path, columns, progress, chunk_bytes)
+        columns = _in_rows(table, columns)
+        write_records(table.source, path, columns, table.n_rows, progress, chunk_bytes)
         return
     check(
         not (table.is_wide and delimited),
@@ -174,18 +172,25 @@ def write_tables(path: PathLike, chunks: Iterable[pa.Table], compression: str = 
     chunks = iter(chunks)
     first = next(chunks)
     schema = storable(path, first.schema)
+    chunks = chain([first], chunks)
     try:
         with (
             writing(path) as file,
             compressed(path, file) as out,
             _writer(path, out, schema, compression) as writer,
         ):
-            for chunk in row_groups(path, chain([first], chunks)):
+            for chunk in row_groups(chunks) if suffix_of(path) in PARQUET else chunks:
                 writer.write_table(chunk if chunk.schema == schema else chunk.cast(schema))
                 # Not held while the next row group is collected.
                 del chunk
     except pa.ArrowException as error:
         raise DataError(f"{path} cannot be written: {error}.") from error
+
+
+def _writer(path, file, schema, compression):
+    if suffix_of(path) in DELIMITED:
+        return text_writer(path, file, schema)
+    return table_writer(path, file, schema, compression)
 
 
 def storable(path: PathLike, schema: pa.Schema) -> pa.Schema:
@@ -208,31 +213,6 @@ def storable(path: PathLike, schema: pa.Schema) -> pa.Schema:
         f"{path}: lists cannot be written as text, and {listed(nested)} has them: choose .parquet.",
     )
     return schema
-
-
-def _writer(path, file, schema, compression):
-    """Open a writer of tables for the format that the name tells."""
-    suffix = suffix_of(path)
-    if suffix in PARQUET:
-        return parquet.ParquetWriter(file, schema, compression=compression)
-    if suffix in FEATHER:
-        return ipc.new_file(file, schema, options=ipc.IpcWriteOptions(compression="lz4"))
-    delimiter = "\t" if suffix == ".tsv" else ","
-    options = csv.WriteOptions(delimiter=delimiter, quoting_style="needed")
-    return csv.CSVWriter(file, schema, write_options=options)
-
-
-def row_groups(path: PathLike, chunks: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Join tables until they are enough for a row group, where the format has such."""
-    tables, enough = [], 1 if suffix_of(path) not in PARQUET else GROUP_ROWS
-    for table in chunks:
-        tables.append(table)
-        n_bytes = sum(each.nbytes for each in tables)
-        if sum(each.num_rows for each in tables) >= enough or n_bytes >= GROUP_BYTES:
-            yield pa.concat_tables(tables)
-            tables = []
-    if tables:
-        yield pa.concat_tables(tables)
 
 
 # New columns.
@@ -307,7 +287,7 @@ def id_array(table: BagTable) -> pa.Array:
         return ids
     kind = schema.field(table.roles.bag).type
     kind = kind.value_type if types.is_dictionary(kind) else kind
-    # There is no way back from text to a time of day.
+    # Text cannot be cast to a time of day.
     return ids if types.is_time(kind) else ids.cast(kind)
 
 
@@ -363,7 +343,12 @@ def columns_of_rows(
 
 
 def _in_rows(table, columns):
+    """Put pyarrow arrays from the order of the bags into that of the rows."""
     if not table.is_wide:
-        return {name: in_file_order(table, column) for name, column in columns.items()}
+        # A row that was dropped has no answer.
+        place = np.full(table.n_rows, -1, np.intp)
+        place[table.rows] = np.arange(len(table.rows))
+        places = pa.array(place, mask=place < 0)
+        return {name: column.take(places) for name, column in columns.items()}
     offsets = pa.array(table.bags.offsets, pa.int32())
     return {name: pa.ListArray.from_arrays(offsets, column) for name, column in columns.items()}

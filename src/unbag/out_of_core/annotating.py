@@ -31,7 +31,7 @@ from unbag.io.annotated import (
     marked_metadata,
     written_columns,
 )
-from unbag.io.categories import with_shared_categories
+from unbag.io.formats.arrow import with_shared_categories
 from unbag.io.parquet_set import ParquetSet
 from unbag.io.stored import StoredBags
 from unbag.io.writing import write_tables

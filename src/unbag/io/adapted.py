@@ -1,0 +1,293 @@
+"""What adapters of other tools' files are given, what they make, and what they share.
+
+An adapter gets the beginning of a file or folder (`Head`), by which it recognises its format, and
+`Choices`; it makes instances and tags of it (`Adapted`).
+"""
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypedDict
+
+import pyarrow as pa
+from pyarrow import ArrowException, parquet
+
+from unbag._files import (
+    DELIMITED,
+    PARQUET,
+    DataError,
+    PathLike,
+    check,
+    existing_file,
+    refuse,
+    suffix_of,
+    unreadable,
+)
+from unbag._messages import listed, shortened
+
+from .table import Table
+from .tags import ABSENT, UNTAGGED, States, matched
+
+# Longer first lines are those of no format that is known here.
+LONGEST_HEADER = 1 << 20
+
+
+class Choices(TypedDict, total=False):
+    """What a person decides about the reading of another tool's file; see `read_from`."""
+
+    tags: PathLike | None
+    absent: str | None
+    untagged: str | None
+    confidence: float | None
+    annotation_column: str | None
+
+
+def check_choices(choices: Choices) -> None:
+    """Raise an error if there is no such choice, or no such value of it."""
+    for name in choices:
+        if name not in Choices.__annotations__:
+            known = listed(Choices.__annotations__)
+            raise TypeError(f"got an unexpected keyword argument {name!r}; there are {known}")
+    for name, words in (("absent", ABSENT), ("untagged", UNTAGGED)):
+        given = choices.get(name)
+        check(
+            given is None or given in words,
+            f"{name} must be one of {', '.join(words)}, not {given!r}.",
+        )
+    confidence = choices.get("confidence") or 0.0
+    check(0 <= confidence <= 1, f"confidence must lie between 0 and 1, not {confidence}.")
+
+
+class Head:
+    """What can be told of a file or folder without reading all of it, except where it is JSON.
+
+    Parameters
+    ----------
+    path : str or path
+        It must exist.
+    """
+
+    def __init__(self, path: PathLike):
+        self.path: Path = Path(path)
+        self.is_folder: bool = self.path.is_dir()
+        if not self.is_folder:
+            existing_file(self.path)
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The names in a folder; of a file, none."""
+        if not self.is_folder:
+            return frozenset()
+        return frozenset(each.name for each in self.path.iterdir())
+
+    @cached_property
+    def first_line(self) -> str:
+        """The first line of a text that is not blank; of anything else, nothing."""
+        if self.is_folder or self.path.suffix.lower() not in DELIMITED:
+            return ""
+        with self.path.open("rb") as file:
+            for line in file.read(LONGEST_HEADER).splitlines():
+                if line.strip():
+                    return line.decode("utf-8-sig", "replace").rstrip("\r")
+        return ""
+
+    @cached_property
+    def columns(self) -> list[str]:
+        """The names of columns that a text or a Parquet file begins with, if it does."""
+        if not self.is_folder and suffix_of(self.path) in PARQUET:
+            try:
+                return parquet.read_schema(self.path).names
+            except (OSError, ArrowException, UnicodeDecodeError):
+                return []
+        separator = max("\t,;", key=self.first_line.count)
+        return [cell.strip().strip('"') for cell in self.first_line.split(separator)]
+
+    @cached_property
+    def document(self) -> Any:
+        """What a JSON file holds; None for anything else."""
+        if self.is_folder or self.path.suffix.lower() != ".json":
+            return None
+        try:
+            return json.loads(self.path.read_bytes())
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"{self.path} is not a JSON file, or is damaged: {error}.") from error
+
+    def first_of_folder(self) -> "Head | None":
+        """Return the first text file of a folder, by name; None if there is none."""
+        names = sorted(name for name in self.names if name.lower().endswith(DELIMITED))
+        return Head(self.path / names[0]) if names else None
+
+    def files(self, what: str) -> list[Path]:
+        """Return the file, or the text files of a folder, by name.
+
+        Parameters
+        ----------
+        what : str
+            What they should be, for the error if there is none.
+        """
+        if not self.is_folder:
+            return [self.path]
+        names = sorted(name for name in self.names if name.lower().endswith(DELIMITED))
+        check(names, f"{self.path} is a folder without {what}: choose another.")
+        return [self.path / name for name in names]
+
+
+def nth_row(row: int) -> str:
+    """Name a row, counted from 1."""
+    return f"row {row + 1}"
+
+
+@dataclass(frozen=True)
+class Adapted:
+    """What a file of another tool holds.
+
+    Parameters
+    ----------
+    instances : pyarrow.Table or None
+        One row per instance, with a column ``bag``; perhaps ``start``, ``end`` and
+        ``instance_label``; other columns of numbers are features. None if the file is about whole
+        recordings only.
+    tags : dict of str to dict of str to int, or None
+        For bags by name: 1 for labels that are present, 0 for absent, -1 for unknown ones. None
+        if the file has no labels.
+    place : callable
+        Names a row of the instances, as the file has it.
+    notes : tuple of str
+        What people should know about what was left out.
+    """
+
+    instances: pa.Table | None
+    tags: States | None
+    place: Callable[[int], str] = nth_row
+    notes: tuple[str, ...] = field(default=())
+
+    def with_tags(self, other: "Adapted", path: PathLike, untagged: str) -> "Adapted":
+        """Return the instances of this file with the tags of another.
+
+        Parameters
+        ----------
+        other : Adapted
+        path : str or path
+            Of the other file, for messages.
+        untagged : {"refuse", "absent", "unknown"}
+            What is done about bags that are not in the other file.
+        """
+        if self.instances is None:
+            return self
+        bags = self.instances.column("bag").unique().to_pylist()
+        tags, notes = matched(bags, other.tags or {}, path, untagged)
+        return replace(self, tags=tags, notes=(*self.notes, *other.notes, *notes))
+
+
+# What text files and tables of several tools have in common.
+
+
+def finite_number(value: object, where: str) -> float:
+    """Read a number.
+
+    Parameters
+    ----------
+    value : object
+        Text or a number.
+    where : str
+        Names the cell, for messages.
+
+    Examples
+    --------
+    >>> finite_number(" 2.5", "row 1")
+    2.5
+    """
+    try:
+        number = math.nan if isinstance(value, bool) else float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise DataError(f"{where}: {shortened(value)} is not a finite number: correct it.")
+    return number
+
+
+def span(start: object, end: object, where: str) -> tuple[float, float]:
+    """Read where a segment begins and ends, in seconds.
+
+    Parameters
+    ----------
+    start, end : object
+        Text or numbers.
+    where : str
+        Names the row, for messages.
+    """
+    first, last = finite_number(start, where), finite_number(end, where)
+    check(first <= last, f"{where}: the segment ends at {last}, before it begins at {first}.")
+    return first, last
+
+
+def numbered_lines(path: Path) -> list[tuple[int, list[str]]]:
+    """Read the cells between tabs of each line that is not blank, with the line's number.
+
+    Parameters
+    ----------
+    path : Path
+        A text in UTF-8, without quotes.
+    """
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise unreadable(path, error) from error
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} is not encoded in UTF-8: save it as UTF-8.") from error
+    # By line feeds alone: other marks, such as form feeds, may stand within a cell.
+    lines = enumerate(text.split("\n"), 1)
+    return [(number, line.rstrip("\r").split("\t")) for number, line in lines if line.strip()]
+
+
+def within(where: str, path: Path) -> str:
+    """Return the rest of the name of a row that begins with its file or folder.
+
+    Examples
+    --------
+    >>> within("in/dawn.txt, row 3", Path("in")), within("in/dawn.txt, row 3", Path("in/dawn.txt"))
+    ('dawn.txt, row 3', 'row 3')
+    """
+    return where.removeprefix(str(path)).lstrip("/\\, ")
+
+
+def need_columns(source: Table, columns: Sequence[str], format: str) -> None:
+    """Raise an error that names the first of some columns that a table lacks.
+
+    Parameters
+    ----------
+    source : Table
+    columns : sequence of str
+    format : str
+        Which tool's files need them.
+    """
+    refuse(
+        (name for name in columns if name not in source.columns),
+        lambda name: (
+            f"{source.path} has no column {name!r}, which {format} need; its columns are "
+            f"{listed(source.columns)}."
+        ),
+    )
+
+
+def read_columns(source: Table, columns: Sequence[str], format: str) -> pa.Table:
+    """Read some columns of a table, as they are; those that are missing are named.
+
+    Parameters
+    ----------
+    source, columns, format
+        As in `need_columns`.
+
+    Returns
+    -------
+    pyarrow.Table
+        Perhaps of no rows.
+    """
+    need_columns(source, columns, format)
+    chunks = [table for _, table in source.chunks(columns)]
+    if not chunks:
+        return pa.table({name: pa.array([], pa.string()) for name in columns})
+    return pa.concat_tables(chunks)

@@ -1,0 +1,346 @@
+"""Files of other tools, read as tables of bags.
+
+An *adapter* knows one format: how to recognise it, and how to make of it what the rest of the
+package reads: a table of instances under the usual names of columns, and tags, which say what
+labels whole recordings or pictures have. `ADAPTERS` is the table of them; a new one is a function
+in `io/formats`, and a line here.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Unpack
+
+import pyarrow as pa
+
+from unbag._files import TABLES, DataError, PathLike, check, check_format, check_rows, suffix_of
+from unbag._messages import suggestion
+from unbag.labels import DELIMITER
+
+from .adapted import Adapted, Choices, Head, check_choices
+from .bag_table import CHUNK_BYTES, BagTable
+from .formats import (
+    audacity,
+    birdnet,
+    birdset,
+    coco,
+    hoplite,
+    label_studio,
+    opensoundscape,
+    raven,
+    xeno_canto,
+)
+from .formats.arrow import TypedTable
+from .roles import Roles
+from .tags import label_rows, labelled
+from .writing import write_bags, write_tables
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """How one format is recognised and read.
+
+    Parameters
+    ----------
+    name : str
+        What people type.
+    summary : str
+        One line for them.
+    is_format : callable
+        Takes a `Head`; returns whether it is of this format.
+    read : callable
+        Takes a `Head` and `Choices`; returns `Adapted`.
+    absent : {"absent", "unknown"}, default="absent"
+        What a label is, by default, that the tags of a bag do not name.
+    """
+
+    name: str
+    summary: str
+    is_format: Callable[[Head], bool]
+    read: Callable[[Head, Choices], Adapted]
+    absent: str = "absent"
+
+
+#: By name; the more particular ones first, since the first that fits is recognised.
+ADAPTERS: dict[str, Adapter] = {
+    adapter.name: adapter
+    for adapter in (
+        Adapter(
+            "birdnet-embeddings",
+            "BirdNET-Analyzer embeddings: CSV of file_path,start,end,embedding",
+            birdnet.are_embeddings, birdnet.read_embeddings,
+        ),
+        Adapter(
+            "birdnet-detections",
+            "BirdNET-Analyzer results, CSV or Raven table, or a folder of them: tags",
+            birdnet.are_detections, birdnet.read_detections,
+        ),
+        Adapter(
+            "hoplite",
+            "perch-hoplite's Parquet database, a folder: windows, embeddings, annotations",
+            hoplite.is_database, hoplite.read_database, "unknown",
+        ),
+        Adapter(
+            "birdset",
+            "BirdSet-like Parquet: filepath, start_time, end_time, ebird_code_multilabel",
+            birdset.is_birdset, birdset.read_birdset,
+        ),
+        Adapter(
+            "opensoundscape",
+            "opensoundscape frames as CSV: file,start_time,end_time, then classes or embeddings",
+            opensoundscape.is_frame, opensoundscape.read_frame,
+        ),
+        Adapter(
+            "raven",
+            "Raven selection table, or a folder of them: segments, with or without labels",
+            raven.is_selection_table, raven.read_selection_tables,
+        ),
+        Adapter(
+            "xeno-canto",
+            "xeno-canto metadata, JSON of its API or CSV of gen,sp,also: tags",
+            xeno_canto.is_metadata, xeno_canto.read_metadata,
+        ),
+        Adapter(
+            "coco",
+            "COCO annotations, JSON: boxes in pictures",
+            coco.is_coco, coco.read_coco,
+        ),
+        Adapter(
+            "label-studio",
+            "Label Studio export, JSON: segments of recordings, or boxes in pictures",
+            label_studio.is_export, label_studio.read_export,
+        ),
+        Adapter(
+            "audacity",
+            "Audacity label track, or a folder of them: segments, with or without labels",
+            audacity.is_label_track, audacity.read_label_tracks,
+        ),
+    )
+}  # fmt: skip
+
+
+def adapted(path: PathLike, format: str, choices: Choices) -> Adapted:
+    """Read a file of another tool.
+
+    Parameters
+    ----------
+    path : str or path
+        A file or a folder, as the format has it.
+    format : str
+        Of `ADAPTERS`.
+    choices : Choices
+
+    Returns
+    -------
+    Adapted
+    """
+    check(
+        format in ADAPTERS,
+        f"There is no format {format!r}; there are {', '.join(ADAPTERS)}."
+        f"{suggestion(format, ADAPTERS)}",
+    )
+    head = Head(path)
+    adapter = ADAPTERS[format]
+    if not adapter.is_format(head) and (other := recognised(head)) is not None:
+        raise DataError(
+            f"{head.path} looks like {other}, not like {format}: pass format={other!r}."
+        )
+    return adapter.read(head, choices)
+
+
+def recognised(head: Head) -> str | None:
+    """Return the name of the first format that a file or folder looks like; None if there is none.
+
+    Parameters
+    ----------
+    head : Head
+    """
+    return next((name for name, adapter in ADAPTERS.items() if adapter.is_format(head)), None)
+
+
+class AdaptedTable(TypedTable):
+    """A table in memory, made of another tool's file.
+
+    Parameters
+    ----------
+    path : str or path
+        What it was made of.
+    format : str
+        Of which tool.
+    table : pyarrow.Table
+    origin : Adapted
+        Tells where rows come from.
+
+    Attributes
+    ----------
+    table : pyarrow.Table
+    notes : tuple of str
+    """
+
+    def __init__(self, path: PathLike, format: str, table: pa.Table, origin: Adapted):
+        check_rows(path, table.num_rows)
+        self.path: Path = Path(path)
+        self.format: str = format
+        self.table: pa.Table = table
+        self.notes: tuple[str, ...] = origin.notes
+        self._origin = origin
+        self.schema: Any = table.schema
+        self.columns: list[str] = table.column_names
+        self.n_rows: int | None = table.num_rows
+
+    def chunks(
+        self,
+        texts: Sequence[str] = (),
+        numbers: Sequence[str] = (),
+        chunk_bytes: int = CHUNK_BYTES,
+        *,
+        with_gaps: bool = False,
+    ) -> Iterator[tuple[int, pa.Table]]:
+        """Yield pairs of the first row's position and a pyarrow table; see `Table.chunks`."""
+        columns = self.table.select(list(dict.fromkeys([*texts, *numbers])))
+        n_rows = max(1, chunk_bytes * columns.num_rows // max(1, columns.nbytes))
+        for first in range(0, columns.num_rows, n_rows):
+            yield first, columns.slice(first, n_rows)
+
+    def place(self, row: int) -> str:
+        """Name a row, as the file has it."""
+        return self._origin.place(row)
+
+
+def open_from(
+    path: PathLike, format: str, *, delimiter: str | None = None, **choices: Unpack[Choices]
+) -> AdaptedTable:
+    """Open a file of another tool as a table of instances.
+
+    Parameters
+    ----------
+    path, format, **choices
+        As in `read_from`.
+    delimiter : str, optional
+        What separates labels in a cell; by default ``|``.
+
+    Returns
+    -------
+    AdaptedTable
+    """
+    found, absent = _with_tags(path, format, choices)
+    if found.instances is None:
+        raise DataError(
+            f"{path} has labels of recordings, but no instances: pass it as tags=, beside a table "
+            "of instances, or convert it to a table for label_table=."
+        )
+    table = labelled(found, absent, delimiter or DELIMITER, path)
+    return AdaptedTable(path, format, table, found)
+
+
+def read_from(
+    path: PathLike,
+    format: str,
+    roles: Roles | None = None,
+    *,
+    need_labels: bool = True,
+    **choices: Unpack[Choices],
+) -> BagTable:
+    """Read bags from a file of another tool.
+
+    Parameters
+    ----------
+    path : str or path
+        A file, or a folder where the format has such.
+    format : str
+        Such as ``"birdnet-embeddings"``; ``unbag data formats`` names them all.
+    roles : Roles, optional
+        The usual names of columns have their roles without.
+    need_labels : bool, default=True
+        As in `read_table`.
+    **choices
+        ``tags``: path of a file of any of the formats, which is recognised. It has the labels of
+        the bags, in place of `path`. Bags are found in it by their names; else by these without
+        folders, then without suffixes, then by xeno-canto's catalogue number.
+
+        ``absent``: what a label is that the tags of a bag do not name, ``"absent"`` or
+        ``"unknown"``; by default absent, except in hoplite.
+
+        ``untagged``: what is done about bags that are not in the tags. ``"refuse"``, the default,
+        makes it an error; ``"absent"`` gives them no label; ``"unknown"`` makes every label
+        unknown.
+
+        ``confidence``: detections below it leave their label unknown.
+
+        ``annotation_column``: the column of labels in Raven's tables and BirdNET's results, if it
+        is not the usual one.
+
+    Returns
+    -------
+    BagTable
+    """
+    delimiter = None if roles is None else roles.delimiter
+    source = open_from(path, format, delimiter=delimiter, **choices)
+    return source.read(roles, need_labels=need_labels)
+
+
+def convert_from(
+    path: PathLike,
+    format: str,
+    target: PathLike,
+    roles: Roles | None = None,
+    **choices: Unpack[Choices],
+) -> AdaptedTable:
+    """Write what a file of another tool holds as a table with the usual names of columns.
+
+    Parameters
+    ----------
+    path, format, **choices
+        As in `read_from`.
+    target : str or path
+        Its suffix tells the format. A file about whole recordings alone is written as a table of
+        labels, with columns ``bag``, ``label`` and ``state``.
+    roles : Roles, optional
+        Used if `target` is not a table.
+
+    Returns
+    -------
+    AdaptedTable
+        What was written.
+    """
+    check_format(target)
+    found, absent = _with_tags(path, format, choices)
+    delimiter = (roles and roles.delimiter) or DELIMITER
+    if found.instances is None:
+        check(
+            choices.get("tags") is None,
+            f"{path} holds no instances to be tagged: leave out tags=.",
+        )
+        check_format(target, TABLES)
+        table = label_rows(found.tags or {}, absent)
+    else:
+        table = labelled(found, absent, delimiter, path)
+    source = AdaptedTable(path, format, table, found)
+    if suffix_of(target) in TABLES:
+        write_tables(target, [source.table])
+    else:
+        bags = source.read(roles)
+        write_bags(target, bags.bags, bags.labels, delimiter)
+    return source
+
+
+def _with_tags(path: PathLike, format: str, choices: Choices) -> tuple[Adapted, str]:
+    """Read a file and its tags; return also what labels are that these do not name."""
+    check_choices(choices)
+    found = adapted(path, format, choices)
+    tags = choices.get("tags")
+    if tags is not None:
+        format = _tags_format(tags)
+        untagged = choices.get("untagged") or "refuse"
+        found = found.with_tags(adapted(tags, format, choices), tags, untagged)
+    return found, choices.get("absent") or ADAPTERS[format].absent
+
+
+def _tags_format(tags: PathLike) -> str:
+    format = recognised(Head(tags))
+    if format is None:
+        raise DataError(
+            f"{tags} is in no format that tags= takes: {', '.join(ADAPTERS)}. Pass a table with "
+            "columns bag and label as label_table=."
+        )
+    return format

@@ -1,0 +1,1 @@
+"""File formats: one file each, with its reader and its writer."""

@@ -1,0 +1,133 @@
+r"""Audacity label tracks: segments of recordings, perhaps labelled.
+
+Checked against ``audacity/audacity-manual``
+(``manual/man/importing_and_exporting_labels.html``): no header; start, end and label between tabs,
+start and end the same for a point; a line that begins with a backslash gives the frequencies of
+the label above it. BirdNET-Analyzer writes a fourth cell, its confidence, which is ignored.
+"""
+
+from pathlib import Path
+
+import pyarrow as pa
+from numpy.typing import ArrayLike
+
+from unbag._files import PathLike, check
+from unbag.io.adapted import Adapted, Choices, Head, finite_number, numbered_lines, span, within
+from unbag.io.bag_table import BagTable
+from unbag.io.spans import Spans, seconds, write_recordings
+from unbag.io.tags import union_of
+from unbag.labels import label_text
+
+from .raven import recording_of
+
+# A name that no other program gives its files: those of people lie beside their recordings.
+SUFFIX = ".unbag.txt"
+FREQUENCIES = ("low_frequency", "high_frequency")
+
+
+def is_label_track(head: Head) -> bool:
+    """Return whether a file, or the first of a folder, is a label track."""
+    if head.is_folder:
+        first = head.first_of_folder()
+        return first is not None and is_label_track(first)
+    cells = head.first_line.split("\t")
+    try:
+        return len(cells) >= 2 and float(cells[0]) <= float(cells[1])
+    except ValueError:
+        return False
+
+
+def read_label_tracks(head: Head, _: Choices) -> Adapted:
+    """Read segments: a bag is a label track, an instance a label in it.
+
+    Parameters
+    ----------
+    head : Head
+        A file, or a folder of files: one recording each, named after its file.
+    _ : Choices
+
+    Returns
+    -------
+    Adapted
+        With tags, the union of the labels, if there are labels. The frequencies are features if
+        all labels have them.
+    """
+    bags, spans, labels, bands, places = [], [], [], [], []
+    for path in head.files("label tracks"):
+        lines = numbered_lines(path)
+        check(lines, f"{path} is empty: it needs a line per label.")
+        for number, cells in lines:
+            where = f"{path}, line {number}"
+            check(
+                len(cells) >= 2,
+                f"{where}: a label has a start and an end, separated by a tab.",
+            )
+            if cells[0].strip() == "\\":
+                check(len(cells) == 3 and spans, f"{where}: no label for these frequencies.")
+                bands[-1] = tuple(finite_number(cell, where) for cell in cells[1:])
+                continue
+            bags.append(recording_of(path))
+            spans.append(span(cells[0], cells[1], where))
+            labels.append(label_text(cells[2]) if len(cells) > 2 else "")
+            bands.append(None)
+            places.append(within(where, head.path))
+    check(spans, f"{head.path} has no labels.")
+    columns = {
+        "bag": bags,
+        "start": [start for start, _ in spans],
+        "end": [end for _, end in spans],
+    }
+    has_labels = any(labels)
+    if has_labels:
+        columns["instance_label"] = [label or None for label in labels]
+    columns["duration"] = [end - start for start, end in spans]
+    if all(band is not None for band in bands):
+        columns |= dict(zip(FREQUENCIES, map(list, zip(*bands, strict=True)), strict=True))
+    tags = union_of(bags, [[label] for label in labels]) if has_labels else None
+    return Adapted(pa.table(columns), tags, places.__getitem__)
+
+
+def write_audacity(
+    path: PathLike,
+    table: BagTable,
+    labels: ArrayLike,
+    *,
+    start: str | None = None,
+    end: str | None = None,
+    low: str | None = None,
+    high: str | None = None,
+    media: str | None = None,
+) -> list[Path]:
+    """Write annotated instances as label tracks that Audacity imports.
+
+    Parameters
+    ----------
+    path : str or path
+        The file; or, if there are several recordings, a folder for one file each, such as
+        ``dawn.unbag.txt``.
+    table : BagTable
+        Read from a table that has the columns below.
+    labels : array-like of shape (n_instances,)
+        The label of each instance, in the order of ``bags.X``; an instance without one (None or
+        empty) is left out.
+    start, end : str, optional
+        Columns of seconds; by default those with these roles.
+    low, high : str, optional
+        Columns of frequencies in hertz.
+    media : str, optional
+        The column of the recording; by default the one with this role, or else the bag.
+
+    Returns
+    -------
+    list of Path
+        What was written.
+    """
+    spans = Spans(table, labels, start, end, low, high, media)
+
+    def lines(_, instances):
+        for i in instances:
+            yield [seconds(spans.start[i]), seconds(spans.end[i]), spans.labels[i]]
+            if spans.band:
+                yield ["\\", *(seconds(values[i]) for values in spans.band)]
+
+    return write_recordings(path, spans, lines, SUFFIX)

@@ -1,0 +1,242 @@
+"""Raven selection tables: segments of recordings, measured and perhaps labelled.
+
+Checked against ``kitzeslab/opensoundscape`` (``opensoundscape/annotations.py``, `from_raven_files`
+and `to_raven_files`), against ``birdnet-team/BirdNET-Analyzer``
+(``birdnet_analyzer/analyze/utils.py``), and against tables that Raven Pro itself has saved: text
+between tabs, a line per selection *and view*, ``File Offset (s)`` within ``Begin File`` where
+several sounds were opened as one.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike
+
+from unbag._files import PathLike, check, check_distinct, refuse
+from unbag._messages import listed
+from unbag.io.adapted import Adapted, Choices, Head, finite_number, numbered_lines, span, within
+from unbag.io.bag_table import BagTable
+from unbag.io.spans import Spans, one_line, seconds, write_recordings
+from unbag.io.tags import union_of
+from unbag.labels import label_text
+
+from .csv import is_number
+
+# A name that no other program gives its files: those of people lie beside their recordings.
+SUFFIX = ".unbag.selections.txt"
+BEGIN, END, OFFSET = "Begin Time (s)", "End Time (s)", "File Offset (s)"
+HEADER = ("Selection", "View", "Channel", BEGIN, END)
+#: Columns that people and programs keep labels in, the first of which is taken.
+LABELS = ("Annotation", "Species", "Common Name", "Label", "Tag", "Call Type")
+# Columns that do not describe the sound: where it lies, and what another program found.
+STRUCTURE = {
+    "Selection", "View", "Channel", BEGIN, END, OFFSET, "Begin File", "End File", "Begin Path",
+    "End Path", "Begin Date", "Begin Clock Time", "End Clock Time", "Confidence", "Rank",
+}  # fmt: skip
+
+
+def is_selection_table(head: Head) -> bool:
+    """Return whether a file, or the first of a folder, is a selection table."""
+    if head.is_folder:
+        first = head.first_of_folder()
+        return first is not None and is_selection_table(first)
+    return BEGIN in head.columns and END in head.columns
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A selection, once for all views of it.
+
+    Parameters
+    ----------
+    recording : str
+    start, end : float
+        Seconds in the recording.
+    cells : dict of str to str
+        By column.
+    where : str
+        Its row, for messages.
+    """
+
+    recording: str
+    start: float
+    end: float
+    cells: dict[str, str]
+    where: str
+
+
+def selection_rows(path: Path) -> Iterator[Selection]:
+    """Yield the selections of a table; of the rows of one selection, that of the spectrogram.
+
+    Parameters
+    ----------
+    path : Path
+    """
+    lines = numbered_lines(path)
+    check(lines, f"{path} is empty: it needs a header and a row per selection.")
+    header = [name.strip() for name in lines[0][1]]
+    check_distinct(path, header)
+    for name in (BEGIN, END):
+        check(
+            name in header,
+            f"{path} has no column {name!r}, which selection tables need: it has {listed(header)}.",
+        )
+    selections: dict[tuple[str, ...], Selection] = {}
+    for number, texts in lines[1:]:
+        where = f"{path}, row {number}"
+        check(
+            len(texts) <= len(header),
+            f"{where} has {len(texts)} cells, and the header has {len(header)}.",
+        )
+        cells = dict.fromkeys(header, "") | dict(zip(header, map(str.strip, texts), strict=False))
+        recording = cells.get("Begin File") or cells.get("Begin Path") or recording_of(path)
+        start, end = span(cells[BEGIN], cells[END], where)
+        if cells.get(OFFSET):
+            offset = finite_number(cells[OFFSET], where)
+            start, end = offset, offset + end - start
+        identity = tuple(cells.get(name, "") for name in ("Selection", BEGIN, END))
+        key = (recording, *identity) if cells.get("Selection") else (where,)
+        if key not in selections or cells.get("View", "").startswith("Spectrogram"):
+            selections[key] = Selection(recording, start, end, cells, where)
+    yield from selections.values()
+
+
+def recording_of(path: Path) -> str:
+    """Return the recording that a file of selections is named after.
+
+    Examples
+    --------
+    >>> recording_of(Path("dawn.Table.1.selections.txt"))
+    'dawn'
+    >>> recording_of(Path("in/dawn.BirdNET.results.csv")), recording_of(Path("dawn.txt"))
+    ('dawn', 'dawn')
+    """
+    endings = r"(\.Table\.\d+)?(\.BirdNET|\.unbag)?(\.selections|\.results)?\.(txt|csv|tsv)$"
+    return re.sub(endings, "", path.name, flags=re.IGNORECASE)
+
+
+def read_selection_tables(head: Head, choices: Choices) -> Adapted:
+    """Read segments: a bag is a recording, an instance a selection, its measurements are features.
+
+    Parameters
+    ----------
+    head : Head
+        A table, or a folder of tables.
+    choices : Choices
+        `annotation_column` is the column of labels; by default the first of `LABELS` there is.
+
+    Returns
+    -------
+    Adapted
+        With tags, the union of the labels, if there are labels.
+    """
+    found = [
+        selection for path in head.files("selection tables") for selection in selection_rows(path)
+    ]
+    check(found, f"{head.path} has no selections.")
+    names = list(found[0].cells)
+    for selection in found:
+        strange = set(names) ^ selection.cells.keys()
+        check(
+            not strange,
+            f"{selection.where}: the tables have different columns, such as "
+            f"{min(strange, default='')!r}: give them the same.",
+        )
+    named = choices.get("annotation_column")
+    label_column = next((name for name in ([named] if named else LABELS) if name in names), None)
+    check(
+        label_column is not None or named is None,
+        f"{head.path} has no column {named!r} of labels: it has {listed(names)}.",
+    )
+    columns = {
+        "bag": [each.recording for each in found],
+        "start": [each.start for each in found],
+        "end": [each.end for each in found],
+    }
+    labels = [label_text(each.cells[label_column]) if label_column else "" for each in found]
+    has_labels = any(labels)
+    if has_labels:
+        columns["instance_label"] = [label or None for label in labels]
+    columns["duration"] = [each.end - each.start for each in found]
+    for name in names:
+        if name not in STRUCTURE and name != label_column and name not in columns:
+            columns[name] = _typed([each.cells[name] for each in found])
+    tags = union_of(columns["bag"], [[label] for label in labels]) if has_labels else None
+    places = [within(each.where, head.path) for each in found]
+    return Adapted(pa.table(columns), tags, places.__getitem__)
+
+
+def _typed(texts: list[str]) -> pa.Array:
+    """Return a column as numbers if all cells are such; else as text, null where it is empty."""
+    if all(map(is_number, texts)):
+        return pa.array([float(text) for text in texts])
+    return pa.array([text or None for text in texts], pa.string())
+
+
+def write_raven(
+    path: PathLike,
+    table: BagTable,
+    labels: ArrayLike,
+    *,
+    start: str | None = None,
+    end: str | None = None,
+    low: str | None = None,
+    high: str | None = None,
+    media: str | None = None,
+    more: Mapping[str, ArrayLike] | None = None,
+) -> list[Path]:
+    """Write annotated instances as selection tables that Raven opens.
+
+    Parameters
+    ----------
+    path : str or path
+        The file; or, if there are several recordings, a folder for one file each, such as
+        ``dawn.unbag.selections.txt``.
+    table : BagTable
+        Read from a table that has the columns below.
+    labels : array-like of shape (n_instances,)
+        The label of each instance, in the order of ``bags.X``; an instance without one (None or
+        empty) is left out.
+    start, end : str, optional
+        Columns of seconds; by default those with these roles.
+    low, high : str, optional
+        Columns of frequencies in hertz.
+    media : str, optional
+        The column of the recording; by default the one with this role, or else the bag.
+    more : dict of str to array-like of shape (n_instances,), optional
+        Further columns, such as the probability.
+
+    Returns
+    -------
+    list of Path
+        What was written.
+    """
+    spans = Spans(table, labels, start, end, low, high, media)
+    more = {name: np.asarray(values) for name, values in (more or {}).items()}
+    for name, values in more.items():
+        check(
+            values.shape == spans.shape,
+            f"The column {name!r} has shape {values.shape}, not {spans.shape}.",
+        )
+    frequencies = ["Low Freq (Hz)", "High Freq (Hz)"][: len(spans.band)]
+    header = [*HEADER, *frequencies, "Begin File", *map(one_line, more), "Annotation"]
+    refuse(
+        (name for name in more if header.count(one_line(name)) > 1),
+        lambda name: f"Selection tables have a column {name!r} already: choose another name.",
+    )
+
+    def lines(group, instances):
+        yield header
+        for selection, i in enumerate(instances, 1):
+            yield [
+                str(selection), "Spectrogram 1", "1",
+                *(seconds(values[i]) for values in (spans.start, spans.end, *spans.band)),
+                one_line(Path(str(group)).name),
+                *(one_line(values[i]) for values in more.values()), spans.labels[i],
+            ]  # fmt: skip
+
+    return write_recordings(path, spans, lines, SUFFIX)

@@ -1,0 +1,214 @@
+"""Tags: the labels of whole recordings, and how they are matched to bags."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any
+
+import pyarrow as pa
+
+from unbag._files import DataError, PathLike, check
+from unbag._messages import shortened
+from unbag.labels import Unknown, label_text, write_cell
+
+#: For bags by name: 1 for labels that are present, 0 for absent, -1 for unknown ones.
+States = dict[str, dict[str, int]]
+
+ABSENT = ("absent", "unknown")
+UNTAGGED = ("refuse", *ABSENT)
+STATES = {1: "present", 0: "absent", -1: "unknown"}
+
+
+def union_of(bags: Iterable[str], labels: Iterable[Iterable[Any]]) -> States:
+    """Say of each bag that the labels of its instances are present.
+
+    Parameters
+    ----------
+    bags : iterable of str
+        Of each instance.
+    labels : iterable of iterable of str
+        Those of each instance; empty ones are none.
+
+    Examples
+    --------
+    >>> union_of(["a", "a", "b"], [["wren"], ["owl", "wren"], [""]])
+    {'a': {'wren': 1, 'owl': 1}, 'b': {}}
+    """
+    states: States = {}
+    for bag, names in zip(bags, labels, strict=True):
+        of_bag = states.setdefault(bag, {})
+        for name in map(label_text, names):
+            if name:
+                of_bag[name] = 1
+    return states
+
+
+def only_label(names: Sequence[Any]) -> str | None:
+    """Return the label of an instance that has exactly one; else None."""
+    found = {text for text in map(label_text, names) if text}
+    return found.pop() if len(found) == 1 else None
+
+
+def label_sets(tags: States, absent: str) -> dict[str, frozenset[str | Unknown]]:
+    """Make label sets of tags.
+
+    Parameters
+    ----------
+    tags : dict
+    absent : {"absent", "unknown"}
+        What a label is that the tags of a bag do not name.
+
+    Examples
+    --------
+    >>> tags = {"a": {"wren": 1}, "b": {"owl": -1, "wren": 0}}
+    >>> label_sets(tags, "absent")
+    {'a': frozenset({'wren'}), 'b': frozenset({Unknown('owl')})}
+    >>> label_sets(tags, "unknown")["a"] == {"wren", Unknown("owl")}
+    True
+    """
+    classes = {name for states in tags.values() for name in states}
+    found = {}
+    for bag, states in tags.items():
+        unknown = {name for name, state in states.items() if state == -1}
+        if absent == "unknown":
+            unknown |= classes - states.keys()
+        present = {name for name, state in states.items() if state == 1}
+        found[bag] = frozenset(present | {Unknown(name) for name in unknown})
+    return found
+
+
+def labelled(found: Any, absent: str, delimiter: str, path: PathLike) -> pa.Table:
+    """Return the instances of a file with a column of the labels of their bags, if it has any.
+
+    Parameters
+    ----------
+    found : Adapted
+    absent : {"absent", "unknown"}
+    delimiter : str
+    path : str or path
+        For messages.
+    """
+    instances = found.instances
+    if found.tags is None:
+        return instances
+    sets = label_sets(found.tags, absent)
+    bags = instances.column("bag").combine_chunks().dictionary_encode()
+    try:
+        cells = [write_cell(sets[bag], delimiter) for bag in bags.dictionary.to_pylist()]
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from error
+    # As categories, since cells that name every unknown label are long.
+    column = pa.DictionaryArray.from_arrays(bags.indices, pa.array(cells, pa.string()))
+    return instances.add_column(1, "labels", column)
+
+
+def label_rows(tags: States, absent: str) -> pa.Table:
+    """Make a table with one row per label of a bag: ``bag``, ``label``, ``state``.
+
+    Parameters
+    ----------
+    tags : dict
+    absent : {"absent", "unknown"}
+    """
+    rows = []
+    for bag, members in label_sets(tags, absent).items():
+        states = [(each.label, -1) if isinstance(each, Unknown) else (each, 1) for each in members]
+        rows += [(bag, str(name), STATES[state]) for name, state in sorted(states)]
+        if not states:
+            rows.append((bag, "", STATES[1]))
+    columns = list(zip(*rows, strict=True)) or [(), (), ()]
+    return pa.table(
+        {
+            name: pa.array(column, pa.string())
+            for name, column in zip(("bag", "label", "state"), columns, strict=True)
+        }
+    )
+
+
+# Which tags are those of a bag: the same name, or the same file under another folder or suffix, or
+# the same number in xeno-canto's catalogue.
+
+
+def file_name(name: str) -> str:
+    """Return a name without its folders."""
+    return PurePosixPath(name.replace("\\", "/")).name
+
+
+def stem(name: str) -> str:
+    """Return a name without folders and suffix.
+
+    Examples
+    --------
+    >>> stem("site/dawn.wav"), stem("XC12 - Wren")
+    ('dawn', 'XC12 - Wren')
+    """
+    return re.sub(r"\.[A-Za-z0-9]{1,4}$", "", file_name(name))
+
+
+def catalogue_number(name: str) -> str | None:
+    """Return the number that xeno-canto gave a recording, if its name begins with it.
+
+    Examples
+    --------
+    >>> catalogue_number("in/XC1234 - Wren.mp3"), catalogue_number("XC1234"), catalogue_number("a")
+    ('XC1234', 'XC1234', None)
+    """
+    found = re.match(r"XC\d+(?!\d)", file_name(name), re.IGNORECASE)
+    return found[0].upper() if found else None
+
+
+KEYS: tuple[Callable[[str], str | None], ...] = (str, file_name, stem, catalogue_number)
+
+
+def matched(
+    bags: Sequence[str], tags: Mapping[str, dict[str, int]], path: PathLike, untagged: str
+) -> tuple[States, list[str]]:
+    """Find the tags of bags that another file names.
+
+    Names match if they are the same; if not, without their folders; then without their suffixes;
+    then by xeno-canto's catalogue number: but only where neither file has two of them.
+
+    Parameters
+    ----------
+    bags : sequence of str
+    tags : dict
+    path : str or path
+        Of the tags, for messages.
+    untagged : {"refuse", "absent", "unknown"}
+
+    Returns
+    -------
+    tags : dict
+        Of all bags.
+    notes : list of str
+        About tags that were left out.
+    """
+    name_of: dict[str, str] = {}
+    for key in KEYS:
+        # Counted over all bags, so that none takes the tags of another that matches better.
+        of_tags, of_bags = (Counter(map(key, names)) for names in (tags, bags))
+        tagged = {key(name): name for name in tags}
+        for bag in bags:
+            found = key(bag)
+            is_unique = of_tags[found] == of_bags[found] == 1
+            if bag not in name_of and found is not None and is_unique:
+                name_of[bag] = tagged[found]
+    left = [bag for bag in bags if bag not in name_of]
+    check(tags, f"{path} has no tags: choose another file.")
+    check(
+        len(left) < len(bags),
+        f"{path} has no tags for any of the {len(bags)} bags: its names are like "
+        f"{shortened(next(iter(tags), ''))}, and those of the bags like {shortened(bags[0])}.",
+    )
+    check(
+        not left or untagged != "refuse",
+        f"{path} has no tags for {len(left)} of {len(bags)} bags, such as "
+        f'{shortened(left[0] if left else "")}: add them, or pass untagged="absent" '
+        'or untagged="unknown".',
+    )
+    unused = len(set(tags) - set(name_of.values()))
+    notes = [f"Recordings with tags in {path}, but without instances: {unused}."] if unused else []
+    classes = {name for states in tags.values() for name in states}
+    without = dict.fromkeys(classes, -1 if untagged == "unknown" else 0)
+    return {bag: tags[name_of[bag]] if bag in name_of else without for bag in bags}, notes

@@ -1,0 +1,109 @@
+"""Selection tables for Raven and label tracks for Audacity."""
+
+import numpy as np
+import pytest
+
+from unbag.io import DataError, Roles, read, write_audacity, write_raven
+
+CALLS = """night,file,start,end,low,high,x
+a,/data/one.wav,1.5,2,900,2000,1
+b,/data/two.wav,0,1,800,1000,2
+a,/data/one.wav,0.25,0.5,700,1500,3
+a,/data/one.wav,3,4,1,2,4
+"""
+
+
+@pytest.fixture
+def table(tmp_path):
+    (tmp_path / "t.csv").write_text(CALLS)
+    roles = Roles(bag="night", media="file", features=["x"])
+    return read(tmp_path / "t.csv", roles, need_labels=False)
+
+
+def test_raven(tmp_path, table):
+    # In the order of the bags: rows 0, 2, 3 of a, then row 1 of b.
+    labels = np.array(["wren", "tit\tbig", None, "owl"], dtype=object)
+    files = write_raven(
+        tmp_path / "out", table, labels, low="low", high="high", more={"p": [0.5, 0.25, 1, 0.75]}
+    )
+    names = ["one.unbag.selections.txt", "two.unbag.selections.txt"]
+    assert [path.name for path in files] == names
+    assert files[0].read_text().splitlines() == [
+        "Selection\tView\tChannel\tBegin Time (s)\tEnd Time (s)\tLow Freq (Hz)\tHigh Freq (Hz)"
+        "\tBegin File\tp\tAnnotation",
+        "1\tSpectrogram 1\t1\t0.250000\t0.500000\t700.000000\t1500.000000\tone.wav\t0.25\ttit big",
+        "2\tSpectrogram 1\t1\t1.500000\t2.000000\t900.000000\t2000.000000\tone.wav\t0.5\twren",
+    ]
+
+
+def test_audacity(tmp_path, table):
+    files = write_audacity(tmp_path / "out", table, ["wren", "tit", "", "owl"])
+    assert files[0].read_text() == "0.250000\t0.500000\ttit\n1.500000\t2.000000\twren\n"
+    assert files[1].read_text() == "0.000000\t1.000000\towl\n"
+    files = write_audacity(tmp_path / "out", table, ["w", "", "", ""], low="low", high="high")
+    assert files[0].read_text() == "1.500000\t2.000000\tw\n\\\t900.000000\t2000.000000\n"
+    assert files[1].read_text() == ""
+
+
+def test_one_recording_is_one_file(tmp_path):
+    (tmp_path / "t.csv").write_text("bag,start,end,x\na,1,2,0\n")
+    table = read(tmp_path / "t.csv", need_labels=False)
+    assert write_audacity(tmp_path / "o.txt", table, ["owl"]) == [tmp_path / "o.txt"]
+    assert (tmp_path / "o.txt").read_text() == "1.000000\t2.000000\towl\n"
+
+
+def test_names_of_files_are_safe_and_differ(tmp_path):
+    rows = ["../a.wav", "b/a.wav", "A.wav", "..", "a?b", "C:\\x\\y.mp3"]
+    text = "bag,media,start,end,x\n" + "".join(f"n,{name},0,1,1\n" for name in rows)
+    (tmp_path / "t.csv").write_text(text)
+    table = read(tmp_path / "t.csv", need_labels=False)
+    files = write_audacity(tmp_path / "out", table, ["owl"] * 6)
+    assert [path.name for path in files] == [
+        "a.unbag.txt", "a-2.unbag.txt", "A-3.unbag.txt", "recording.unbag.txt", "a_b.unbag.txt",
+        "y.unbag.txt",
+    ]  # fmt: skip
+    assert all(path.parent == tmp_path / "out" for path in files)
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "message"),
+    [
+        (("1.5,2", "2,1.5"), {}, "row 2: the instance ends at 1.5, before it starts at 2.0"),
+        (("1.5,2", "early,2"), {}, "row 2, column 'start': 'early' is not a number"),
+        (("0,1,800", ",1,800"), {}, "row 3, column 'start': '' is not a finite number"),
+        (("", ""), {"start": "begin"}, "no column 'begin'"),
+        (("", ""), {"low": "low"}, "both low= and high="),
+        (("start,end", "from,to"), {}, "pass start=, the column of start times"),
+    ],
+)
+def test_bad_columns(tmp_path, change, options, message):
+    (tmp_path / "t.csv").write_text(CALLS.replace(*change) if change[0] else CALLS)
+    roles = Roles(bag="night", media="file", features=["x"])
+    table = read(tmp_path / "t.csv", roles, need_labels=False)
+    with pytest.raises(DataError, match=message):
+        write_raven(tmp_path / "out", table, ["a"] * 4, **options)
+    assert not (tmp_path / "out").exists()
+
+
+def test_bad_shapes_and_places(tmp_path, table):
+    with pytest.raises(DataError, match=r"labels have shape \(3,\), not \(4,\)"):
+        write_audacity(tmp_path / "out", table, ["a"] * 3)
+    with pytest.raises(DataError, match=r"2 recordings.*name a folder"):
+        write_audacity(tmp_path / "out.txt", table, ["a"] * 4)
+    with pytest.raises(DataError, match="name a folder"):
+        write_raven(tmp_path / "t.csv", table, ["a"] * 4)
+    with pytest.raises(DataError, match="'p' has shape"):
+        write_raven(tmp_path / "out", table, ["a"] * 4, more={"p": [1]})
+
+
+def test_files_and_columns_of_people_are_not_replaced(tmp_path, table):
+    """Raven and Audacity call theirs after the recording, too."""
+    own = [tmp_path / name for name in ("one.Table.1.selections.txt", "one.txt")]
+    for path in own:
+        path.write_text("mine")
+    labels = ["wren"] * table.bags.n_instances
+    write_raven(tmp_path, table, labels)
+    write_audacity(tmp_path, table, labels)
+    assert [path.read_text() for path in own] == ["mine", "mine"]
+    with pytest.raises(DataError, match="have a column 'Annotation' already"):
+        write_raven(tmp_path, table, labels, more={"Annotation": np.array(labels)})
