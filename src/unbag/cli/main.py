@@ -452,12 +452,14 @@ def main(arguments: list[str] | None = None) -> None:
         answers them until it has ended.
     """
     undo = stop_signals.answer()
+    from .logs import log_shown
+
     if arguments is None:
         print_all_characters(sys.stdout)
     given = sys.argv[1:] if arguments is None else arguments
     messages.debug = "--debug" in given
     try:
-        with warnings.catch_warnings():
+        with log_shown(), warnings.catch_warnings():
             warnings.simplefilter("default", UserWarning)
             warnings.showwarning = lambda message, *_, **__: messages.warn(message)
             try:
