@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
-from unbag._messages import listed, suggestion
+from unbag._messages import argument, listed, suggestion
 
 try:
     import fcntl
@@ -26,11 +26,6 @@ TABLES = (*DELIMITED, *PARQUET, *FEATHER)
 BAG_FILES = (".arff", ".mat", ".npz")
 ALL = (*TABLES, *BAG_FILES)
 
-# What is to be done where a file was named as the column of a role.
-IN_A_FILE = {
-    "labels": " A second table of labels is given by --label-table (label_table in Python).",
-    "instance_labels": " A corrected table is for fit alone.",
-}
 # What unpacks to more than this, and to more than so many times what it takes in its file, is
 # refused: honest numbers do so only where hardly any differs from its neighbours.
 LARGEST_UNPACKED = 128 << 20
@@ -387,9 +382,13 @@ def check_column(path: PathLike, name: str, columns: Collection[str], role: str)
     if name in columns:
         return
     if looks_like_file(name):
+        where = {
+            "labels": f" A second table of labels is given by {argument('label_table')}.",
+            "instance_labels": " A corrected table is for fit alone.",
+        }
         raise DataError(
             f"{name} looks like a file, and {role} is a column of {path}: name one of "
-            f"{listed(columns)}.{IN_A_FILE.get(role, '')}"
+            f"{listed(columns)}.{where.get(role, '')}"
         )
     found = f"{listed(columns)}.{suggestion(name, columns)}"
     raise DataError(f"{path} has no column {name!r} for {role}; it has {found}")

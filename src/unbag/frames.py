@@ -5,19 +5,41 @@ The command line reads files in the same way. Nothing here knows a model but by 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 
 from unbag._files import DataError, PathLike, check_column
-from unbag._messages import listed
+from unbag._messages import argument, listed
 from unbag.annotations import REVIEW_SHARE, annotate, predictions
 from unbag.io.annotated import annotated_frame, written_columns, written_predictions
 from unbag.io.bag_table import BagTable, Progress
 from unbag.io.reading import Source
 from unbag.io.roles import REMEMBERED, Roles
 from unbag.labels import DELIMITER, ColumnOfLabel, LabelSets
+
+
+class ColumnRoles(TypedDict, total=False):
+    """The roles of columns that a call may name, as in :class:`unbag.io.Roles`."""
+
+    bag: str | None
+    labels: str | None
+    label_columns: str | Sequence[str] | None
+    unknown: str | None
+    label_table: PathLike | None
+    features: Sequence[str] | None
+    embedding: str | None
+    instance_labels: str | ArrayLike | None
+    instance_id: str | None
+    carry: Sequence[str]
+    delimiter: str | None
+    media: str | None
+    start: str | None
+    end: str | None
+    missing_values: str | None
+    roles: Roles | None
 
 
 class FrameAnswers:
@@ -55,7 +77,7 @@ class FrameAnswers:
             Roles of its columns, as in :class:`unbag.io.Roles`; by default those of the frame
             that the model was fitted to.
         roles : Roles, optional
-            More of them.
+            Roles of columns; what is named beside it wins.
         ignore_labels : bool, default=False
             Whether to do without bag labels, even if there are any.
         review_share : float
@@ -73,11 +95,13 @@ class FrameAnswers:
         """
         from unbag.io.frame import open_frame
 
-        given = {"bag": bag, "labels": labels, "label_columns": label_columns,
-                 "label_table": label_table, "delimiter": delimiter}  # fmt: skip
+        given = Roles.given(
+            roles, bag=bag, labels=labels, label_columns=label_columns, label_table=label_table,
+            delimiter=delimiter,
+        )  # fmt: skip
         use_labels = not ignore_labels
         source = open_frame(frame)
-        wanted = roles_for_model(self, source, Roles(**given).merged(roles), use_labels=use_labels)
+        wanted = roles_for_model(self, source, given, use_labels=use_labels)
         written = written_columns(source, wanted)
         data, known = read_for_model(self, source, wanted, use_labels=use_labels)
         answers = annotate(
@@ -105,7 +129,7 @@ class FrameAnswers:
             Roles of its columns, as in :class:`unbag.io.Roles`; by default those of the frame
             that the model was fitted to.
         roles : Roles, optional
-            More of them.
+            Roles of columns; what is named beside it wins.
 
         Returns
         -------
@@ -116,7 +140,7 @@ class FrameAnswers:
         """
         from unbag.io.frame import open_frame
 
-        given = Roles(bag=bag, delimiter=delimiter).merged(roles)
+        given = Roles.given(roles, bag=bag, delimiter=delimiter)
         source = open_frame(frame)
         wanted = roles_for_model(self, source, given, use_labels=False)
         data, _ = read_for_model(self, source, wanted, use_labels=False)
@@ -159,7 +183,7 @@ def roles_for_model(model: Any, source: Source, given: Roles, *, use_labels: boo
     given = replace(given, carry=tuple(name for name in given.carry if name not in seconds))
     taken = {column for _, column in given.columns()}
     carried = tuple(name for name in remembered.carry if name in present and name not in taken)
-    roles = replace(remembered, carry=carried).merged(given)
+    roles = replace(remembered, carry=carried).overridden_by(given)
     if not use_labels:
         unread = {roles.labels, roles.unknown, "labels", *(roles.label_columns or ())} - {None}
         roles = replace(roles, labels=None, unknown=None, label_table=None, label_columns=None)
@@ -217,7 +241,7 @@ def read_for_model(
         raise DataError(f"{table.path} has not the features that the model was fitted on: {what}.")
     if table.labels is None or not use_labels:
         return table, None
-    return table, aligned(table, table.labels, model.classes_)
+    return table, in_classes(table.labels, model.classes_, table.bags, table.path)
 
 
 def without_features(table: BagTable) -> BagTable:
@@ -225,20 +249,42 @@ def without_features(table: BagTable) -> BagTable:
     return replace(table, bags=table.bags.with_features(np.empty((table.bags.n_instances, 0))))
 
 
-def aligned(table: BagTable, labels: LabelSets, classes: np.ndarray) -> LabelSets:
-    """Return the label sets of a table in the classes of a model; a strange label is named."""
+def in_classes(
+    labels: LabelSets,
+    classes: np.ndarray,
+    bags: Any,
+    path: PathLike,
+    remedy: tuple[str, bool] = ("ignore_labels", True),
+) -> LabelSets:
+    """Return the label sets of a table in the classes of a model; a strange label is named.
+
+    Parameters
+    ----------
+    labels : LabelSets
+    classes : ndarray of shape (n_classes,)
+    bags : Bags
+        Or bags that are not in memory.
+    path : path
+        What messages call the table.
+    remedy : (str, bool)
+        The argument by which a caller would do without labels of bags.
+
+    Returns
+    -------
+    LabelSets
+    """
     # By their text, as files have it; the classes of a model may be numbers.
     column_of = ColumnOfLabel(map(str, classes))
-    indicator = np.zeros((len(table.bags), len(classes)), labels.indicator.dtype)
+    indicator = np.zeros((len(bags), len(classes)), labels.indicator.dtype)
     for states, label in zip(labels.indicator.T, labels.classes, strict=True):
         if (column := column_of[str(label)]) >= 0:
             indicator[:, column] = states
         elif (states == 1).any():
-            bag = table.bags.ids[(states == 1).argmax()]
+            bag = bags.ids[(states == 1).argmax()]
             known = ", ".join(sorted(map(str, classes)))
             raise DataError(
-                f"{table.path}: bag {bag} has the label {str(label)!r}, which the model was never "
-                f"shown; it knows {known}. Correct the label, fit again with it, or use "
-                "--ignore-labels."
+                f"{path}: bag {bag} has the label {str(label)!r}, which the model was never shown; "
+                f"it knows {known}. Correct the label, fit again with it, or use "
+                f"{argument(*remedy)}."
             )
     return LabelSets(indicator, classes)

@@ -6,8 +6,6 @@ estimators share all of it.
 """
 
 import math
-import sys
-import warnings
 from collections.abc import Callable, Collection
 from functools import wraps
 from numbers import Integral, Real
@@ -131,14 +129,6 @@ class AmbiguousInputWarning(UserWarning):
     """What was given can be read in two ways; the message says how it was, and how to decide."""
 
 
-def _warn_of_guess(message):
-    """Warn on the line that called the package, however deep in it this is."""
-    depth, frame = 1, sys._getframe()
-    while frame is not None and frame.f_globals.get("__name__", "").startswith("unbag."):
-        depth, frame = depth + 1, frame.f_back
-    warnings.warn(message, AmbiguousInputWarning, stacklevel=depth)
-
-
 def in_bag_order(values: Any, X: BagsLike, name: str) -> Any:
     """Return what a pandas object says of bags in their order, found by its index.
 
@@ -183,10 +173,11 @@ def in_bag_order(values: Any, X: BagsLike, name: str) -> Any:
                 f"{name}.groupby(level=0, sort=False).first()."
             )
         if counts_rows:
-            _warn_of_guess(
+            warn_caller(
                 f"The index of {name} just counts, and these numbers are ids of the bags in "
                 f"another order: {name} was aligned with the bags by id. Give "
-                f"{name}.to_numpy() if it is in the order of the bags already."
+                f"{name}.to_numpy() if it is in the order of the bags already.",
+                AmbiguousInputWarning,
             )
         return values.iloc[[row_of[bag] for bag in ids]]
     # As text, so that 1 and "1" are not taken for strangers.
@@ -286,9 +277,10 @@ def split_labels(y: Any, X: BagsLike, are_sets: bool = False) -> Any:
     if _has_one_instance_per_bag(X):
         if have_separator:
             text = next(text for text in texts if DELIMITER in text)
-            _warn_of_guess(
+            warn_caller(
                 f"X has one row per bag, so {text!r} was taken for one label. If rows are "
-                "instances of bags that have several labels, use Bags.from_table(table, bag=...)."
+                "instances of bags that have several labels, use Bags.from_table(table, bag=...).",
+                AmbiguousInputWarning,
             )
         return y
     ids = X.ids if isinstance(X, Bags) else range(len(cells))

@@ -12,7 +12,7 @@ from pyarrow import ipc, parquet, types
 
 from unbag._checks import is_counter
 from unbag._files import PARQUET, DataError, check, check_distinct, suffix_of
-from unbag._messages import shortened
+from unbag._messages import argument, shortened
 
 from .arrow_types import (
     is_list,
@@ -157,7 +157,7 @@ class TypedTable(Table):
         if value is None:
             return DataError(
                 f"{where}: the value is missing; a feature needs one in every row, unless missing "
-                "values are dropped or replaced by the mean (--missing-values)."
+                f"values are dropped or replaced by the mean ({argument('missing_values')})."
             )
         return DataError(
             f"{where}: {shortened(value)} is not a finite number: correct it, or do not use the "

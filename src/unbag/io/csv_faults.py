@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from unbag._files import DataError, PathLike, refuse
-from unbag._messages import listed, shortened
+from unbag._messages import argument, listed, shortened
 
 from .csv import (
     DELIMITER_NAMES,
@@ -84,7 +84,7 @@ def bad_number(source: DelimitedFile, row: int, column: str, text: str) -> DataE
     if not text.strip():
         return DataError(
             f"{where}: the cell is empty; a feature needs a number in every row, unless missing "
-            "values are dropped or replaced by the mean (--missing-values)."
+            f"values are dropped or replaced by the mean ({argument('missing_values')})."
         )
     if source.decimal == "." and re.fullmatch(r"\s*[+-]?\d+,\d+\s*", text):
         return DataError(f"{where}: {shortened(text)} has a decimal comma: write a point instead.")
@@ -96,7 +96,8 @@ def bad_number(source: DelimitedFile, row: int, column: str, text: str) -> DataE
     if text.strip() in SPELT_MISSING:
         return DataError(
             f"{where}: {shortened(text)} is not a finite number; a feature needs one in every row, "
-            "unless missing values are dropped or replaced by the mean (--missing-values)."
+            "unless missing values are dropped or replaced by the mean "
+            f"({argument('missing_values')})."
         )
     is_spelt = is_number(text, source.decimal)
     what = "finite number" if text.strip().lower() in MISSING or is_spelt else "number"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from unbag._files import DataError, PathLike, check, check_column, existing_file, refuse, unreadable
-from unbag._messages import listed, suggestion
+from unbag._messages import argument, listed, suggestion
 from unbag.labels import DELIMITER, Unknown, normal_spelling
 
 # Columns of these names have these roles unless others are named for them.
@@ -96,9 +96,9 @@ class Roles:
 
     Examples
     --------
-    >>> given = Roles(labels="species").merged(Roles(bag="night", features=["pitch"]))
-    >>> given.bag, given.labels, given.features
-    ('night', 'species', ('pitch',))
+    >>> roles = Roles(bag="night", labels="species")
+    >>> Roles.given(roles, bag="file", features=["pitch"]).columns()
+    [('bag', 'file'), ('labels', 'species'), ('features', 'pitch')]
     """
 
     bag: str | None = None
@@ -229,33 +229,32 @@ class Roles:
         for role in MANY_COLUMNS:
             if role in typed:
                 names = tuple(filter(None, map(str.strip, typed[role].split(","))))
-                option = role.replace("_", "-")
-                check(names, f"--{option} names no column: name one, or leave out the option.")
+                check(names, f"{argument(role)} names no column: name one, or leave it out.")
                 typed[role] = names
-        return (cls() if roles is None else cls.from_toml(roles)).merged(cls(**typed))
+        return cls.given(None if roles is None else cls.from_toml(roles), **typed)
 
-    def merged(self, other: "Roles | None") -> Self:
-        """Return these roles, but those of `other` where it has any.
+    @classmethod
+    def given(cls, roles: "Roles | None", /, **named: Any) -> "Roles":
+        """Return the roles of a call: what is named in it wins over its argument `roles`."""
+        if strange := [name for name in named if name not in cls.__dataclass_fields__]:
+            raise TypeError(f"got an unexpected keyword argument {strange[0]!r}.")
+        check(
+            roles is None or isinstance(roles, Roles),
+            f"roles must be unbag.io.Roles, not a {type(roles).__name__}.",
+        )
+        return cls(**named) if roles is None else roles.overridden_by(cls(**named))
 
-        Parameters
-        ----------
-        other : Roles or None
-
-        Returns
-        -------
-        Roles
-        """
-        if other is None:
-            return self
+    def overridden_by(self, named: "Roles") -> "Roles":
+        """Return these roles, with those of `named` in their place where it has any."""
         given = {
-            field.name: getattr(other, field.name)
+            field.name: getattr(named, field.name)
             for field in fields(self)
-            if getattr(other, field.name) not in (None, ())
+            if getattr(named, field.name) not in (None, ())
         }
         # A source of labels, newly given, takes the place of the others.
-        if named := given.keys() & LABEL_SOURCES.keys():
+        if sources := given.keys() & LABEL_SOURCES.keys():
             for source, beside in LABEL_SOURCES.items():
-                if not named & {source, *beside}:
+                if not sources & {source, *beside}:
                     given[source] = None
             if "label_columns" in given:
                 given.setdefault("unknown", None)
@@ -348,8 +347,8 @@ class Roles:
         if need_labels and not any(getattr(given, source) for source in LABEL_SOURCES):
             raise DataError(
                 f"{path} has no labels: name the column that holds those of the bag, one column "
-                "per label, a second table with columns bag and label, or --tags. Its columns are "
-                f"{listed(columns)}."
+                f"per label, a second table with columns bag and label, or another tool's file of "
+                f"tags ({argument('tags')}). Its columns are {listed(columns)}."
             )
         if given.embedding is not None:
             given = replace(given, features=given.features or ())

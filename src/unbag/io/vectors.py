@@ -17,7 +17,7 @@ from pyarrow import types
 
 from unbag._checks import bag_of
 from unbag._files import DataError, check, check_same, refuse
-from unbag._messages import shortened
+from unbag._messages import argument, shortened
 
 from .arrow_types import is_list, is_text
 from .scan import Scan, float_array
@@ -100,7 +100,7 @@ class VectorScan(Scan):
                 np.flatnonzero(missing),
                 lambda row: (
                     f"{place(row)}: the vector is missing; an instance needs one, unless missing "
-                    "values are dropped or replaced by the mean (--missing-values)."
+                    f"values are dropped or replaced by the mean ({argument('missing_values')})."
                 ),
             )
         flat = pc.list_flatten(lists)

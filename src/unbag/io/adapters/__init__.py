@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from unbag._files import TABLES, DataError, PathLike, check, check_format, suffix_of
-from unbag._messages import suggestion
+from unbag._messages import argument, suggestion
 from unbag.io.bag_table import BagTable
 from unbag.io.roles import Roles
 from unbag.io.writing import write_bags, write_tables
@@ -137,7 +137,9 @@ def adapted(path: PathLike, format: str, choices: Choices | None = None) -> Adap
     head = Head(path)
     adapter = ADAPTERS[format]
     if not adapter.is_format(head) and (other := recognised(head)) is not None:
-        raise DataError(f"{head.path} looks like {other}, not like {format}: use --from {other}.")
+        raise DataError(
+            f"{head.path} looks like {other}, not like {format}: use {argument('format', other)}."
+        )
     return adapter.read(head, choices or Choices())
 
 
@@ -180,8 +182,9 @@ def open_from(
     found, absent = _with_tags(path, format, tags, absent, untagged, choices)
     if found.instances is None:
         raise DataError(
-            f"{path} tells the labels of recordings, and holds no instances: give it by --tags, "
-            "beside a table of instances, or convert it to a table for --label-table."
+            f"{path} tells the labels of recordings, and holds no instances: give it by "
+            f"{argument('tags')}, beside a table of instances, or convert it to a table for "
+            f"{argument('label_table')}."
         )
     return AdaptedTable(path, format, labelled(found, absent, delimiter or "|", path), found)
 
@@ -275,7 +278,9 @@ def convert_from(
     found, absent = _with_tags(path, format, tags, absent, untagged, choices)
     delimiter = (roles and roles.delimiter) or "|"
     if found.instances is None:
-        check(tags is None, f"{path} holds no instances to be tagged: leave out --tags.")
+        check(
+            tags is None, f"{path} holds no instances to be tagged: leave out {argument('tags')}."
+        )
         check_format(target, TABLES)
         source = AdaptedTable(path, format, label_rows(found.tags or {}, absent), found)
     else:
@@ -300,7 +305,7 @@ def _with_tags(
     for option, given, words in (("absent", absent, ABSENT), ("untagged", untagged, UNTAGGED)):
         check(
             given is None or given in words,
-            f"--{option} must be one of {', '.join(words)}, not {given!r}.",
+            f"{argument(option)} must be one of {', '.join(words)}, not {given!r}.",
         )
     found = adapted(path, format, choices)
     if tags is not None:
@@ -314,6 +319,6 @@ def _tags_format(tags: PathLike) -> str:
     if format is None:
         raise DataError(
             f"{tags} is of no format that tags may have: {', '.join(ADAPTERS)}. A table with "
-            "columns bag and label is given by --label-table."
+            f"columns bag and label is given by {argument('label_table')}."
         )
     return format

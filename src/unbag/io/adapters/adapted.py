@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from unbag._files import PathLike, check, check_rows
+from unbag._messages import argument
 from unbag.io.arrow import ArrowFile
 from unbag.io.reading import Source
 
@@ -31,7 +32,7 @@ class Choices:
     def __post_init__(self) -> None:
         check(
             0 <= self.confidence <= 1,
-            f"--confidence must lie between 0 and 1, not {self.confidence}.",
+            f"{argument('confidence')} must lie between 0 and 1, not {self.confidence}.",
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from unbag._files import DataError, PathLike, check
-from unbag._messages import shortened
+from unbag._messages import argument, shortened
 from unbag.io.roles import label_text, write_cell
 from unbag.labels import Unknown
 
@@ -205,8 +205,8 @@ def matched(
     check(
         not left or untagged != "refuse",
         f"{path} has no tags for {len(left)} of {len(bags)} bags, such as "
-        f"{shortened(left[0] if left else '')}: add them, or use --untagged absent or "
-        "--untagged unknown.",
+        f"{shortened(left[0] if left else '')}: add them, or use {argument('untagged', 'absent')} "
+        f"or {argument('untagged', 'unknown')}.",
     )
     unused = len(set(tags) - set(name_of.values()))
     notes = [f"Recordings that {path} tags, but without instances: {unused}."] if unused else []

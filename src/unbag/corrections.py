@@ -5,11 +5,30 @@ from pathlib import Path
 
 import numpy as np
 
-from unbag._files import check, refuse
+from unbag._files import check, existing_file, looks_like_file, refuse
+from unbag._messages import argument
 from unbag.io import BagTable, DataError, Roles
 from unbag.io.annotated import KNOWN_LABEL, known_label_column
 from unbag.io.reading import open_source
 from unbag.io.roles import label_text
+
+
+def corrected_table(named: str, columns: Sequence[str]) -> Path | None:
+    """Return the table that `instance_labels` names; None if it names a column.
+
+    Parameters
+    ----------
+    named : str
+    columns : sequence of str
+        Of the table that is fitted to.
+
+    Returns
+    -------
+    Path or None
+    """
+    if named in columns or not looks_like_file(named):
+        return None
+    return existing_file(named)
 
 
 def corrected_labels(path: Path, data: BagTable) -> np.ndarray:
@@ -41,8 +60,8 @@ def corrected_labels(path: Path, data: BagTable) -> np.ndarray:
     known = [label_text(value) or None for value in corrected.texts(column, "known_label")]
     check(
         any(known),
-        f"{path}: no label is filled in in the column {column!r}: do so, or leave "
-        "out --instance-labels.",
+        f"{path}: no label is filled in in the column {column!r}: do so, or leave out "
+        f"{argument('instance_labels')}.",
     )
     if data.roles.instance_id is not None:
         known = by_id(known, path, corrected, data, data.roles.instance_id)
@@ -50,7 +69,7 @@ def corrected_labels(path: Path, data: BagTable) -> np.ndarray:
         check(
             are_same(corrected, data),
             f"{path} has other rows than {data.path}, or in another order: keep the order of the "
-            "rows, or name a column of ids by --instance-id.",
+            f"rows, or name a column of ids by {argument('instance_id')}.",
         )
     return np.array(known, dtype=object)
 
