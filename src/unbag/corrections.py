@@ -1,6 +1,7 @@
 """Tables that annotate wrote and people corrected: labels of instances for another fit."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,22 +14,26 @@ from unbag.io.reading import open_source
 from unbag.io.roles import label_text
 
 
-def corrected_table(named: str, columns: Sequence[str]) -> Path | None:
-    """Return the table that `instance_labels` names; None if it names a column.
+def without_corrected_table(roles: Roles, columns: Sequence[str]) -> tuple[Roles, Path | None]:
+    """Tell a corrected table that `instance_labels` names from a column.
 
     Parameters
     ----------
-    named : str
+    roles : Roles
     columns : sequence of str
         Of the table that is fitted to.
 
     Returns
     -------
-    Path or None
+    roles : Roles
+        Without the table.
+    path : Path or None
+        None if a column is named, or nothing.
     """
-    if named in columns or not looks_like_file(named):
-        return None
-    return existing_file(named)
+    named = roles.instance_labels
+    if named is None or named in columns or not looks_like_file(named):
+        return roles, None
+    return replace(roles, instance_labels=None), existing_file(named)
 
 
 def corrected_labels(path: Path, data: BagTable) -> np.ndarray:

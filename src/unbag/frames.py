@@ -213,6 +213,7 @@ def read_for_model(
     roles: Roles,
     *,
     use_labels: bool = True,
+    remedy: tuple[str, bool] = ("ignore_labels", True),
     progress: Progress | None = None,
 ) -> tuple[BagTable, LabelSets | None]:
     """Read a table and align its labels with the classes of a model.
@@ -224,6 +225,8 @@ def read_for_model(
     roles : Roles
     use_labels : bool
         Whether to look for bag labels at all.
+    remedy : (str, bool)
+        As in `in_classes`.
     progress : callable, optional
 
     Returns
@@ -241,7 +244,7 @@ def read_for_model(
         raise DataError(f"{table.path} has not the features that the model was fitted on: {what}.")
     if table.labels is None or not use_labels:
         return table, None
-    return table, in_classes(table.labels, model.classes_, table.bags, table.path)
+    return table, in_classes(table.labels, model.classes_, table.bags, table.path, remedy)
 
 
 def without_features(table: BagTable) -> BagTable:

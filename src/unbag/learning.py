@@ -7,7 +7,7 @@ without the truth that a table may carry, their labels, and labels of instances 
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, overload
 
@@ -158,6 +158,8 @@ class TrainingSet:
     @property
     def label_sets(self) -> LabelSets:
         """The labels as `LabelSets`."""
+        if isinstance(self.labels, LabelSets):
+            return self.labels
         return read_label_sets(self.labels, self.bags)
 
     def check_learnable(self) -> "TrainingSet":
@@ -289,17 +291,16 @@ def read_source(source: Source, roles: Roles, *, progress: Progress | None = Non
     -------
     TrainingSet
     """
-    known = corrected = None
-    if roles.instance_labels is not None:
-        from unbag.corrections import corrected_labels, corrected_table
-
-        corrected = corrected_table(roles.instance_labels, source.columns)
-    if corrected is not None:
-        data = source.read(replace(roles, instance_labels=None), progress=progress)
-        known = corrected_labels(corrected, data)
+    if roles.instance_labels is None:
+        data, known = source.read(roles, progress=progress), None
     else:
+        from unbag.corrections import corrected_labels, without_corrected_table
+
+        roles, corrected = without_corrected_table(roles, source.columns)
         data = source.read(roles, progress=progress)
-        known = None if roles.instance_labels is None else data.bags.instance_labels
+        known = data.bags.instance_labels
+        if corrected is not None:
+            known = corrected_labels(corrected, data)
     return TrainingSet(without_truth(data.bags), data.labels, known, data.roles, data.path)
 
 

@@ -6,7 +6,8 @@ estimators share all of it.
 """
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from numbers import Integral, Real
 from typing import Any, TypeVar, cast
@@ -17,10 +18,8 @@ from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
 
 from unbag._checks import bag_of, first_nonfinite, is_missing
-from unbag._files import check, refuse
 from unbag._warnings import warn_caller
 from unbag.bags import Bags, BagsLike, listed_bags
-from unbag.io.bag_table import BagTable
 from unbag.io.roles import parse_cell
 from unbag.labels import DELIMITER, LabelSets, LabelSetsLike
 
@@ -363,7 +362,7 @@ def check_choices(model: object, **choices: Collection[Any]) -> None:
             raise ValueError(f"{name} must be one of {allowed}; got {value!r}.")
 
 
-def is_whitened(bags: Bags) -> bool:
+def is_whitened(bags: Any) -> bool:
     """Return whether features come from a whitened dictionary, and must not be standardised.
 
     Parameters
@@ -381,61 +380,44 @@ def is_whitened(bags: Bags) -> bool:
     return names is not None and any(str(name).startswith(WHITENED) for name in names)
 
 
-def check_scaling(bags: Bags, scaling: str | None) -> None:
-    """Warn of, or refuse, scaling that features cannot bear."""
+def check_scaling(bags: Any, scaling: str | None) -> None:
+    """Warn of, or refuse, scaling that features cannot bear, also where they lie elsewhere."""
     if scaling is not None and is_whitened(bags):
         warn_caller(
             "The features are a whitened dictionary: scaling them again undoes the whitening and "
             "ruins the model. Use scaling=None."
         )
-    if scaling == "minmax" and sparse.issparse(bags.X):
+    is_sparse = getattr(bags, "is_sparse", False) or sparse.issparse(getattr(bags, "X", None))
+    if scaling == "minmax" and is_sparse:
         raise ValueError(
             "scaling='minmax' would make sparse features dense: use 'standard' or None."
         )
 
 
-def all_or_nothing(method: Method) -> Method:
-    """Make a method that learns restore the attributes of its estimator when it fails.
+@contextmanager
+def unchanged_on_error(estimator: Any) -> Iterator[None]:
+    """Restore the attributes of an estimator when learning fails.
 
     A model half of whose attributes are new would go on answering. Those of the steps of a
     pipeline are restored too, since it fits them one after the other.
     """
+    steps = [step for _, step in vars(estimator).get("steps", ()) if hasattr(step, "__dict__")]
+    before = [(part, dict(vars(part))) for part in (estimator, *steps)]
+    try:
+        yield
+    except BaseException:
+        for part, attributes in before:
+            vars(part).clear()
+            vars(part).update(attributes)
+        raise
+
+
+def all_or_nothing(method: Method) -> Method:
+    """Make a method that learns leave its estimator as it was when it fails."""
 
     @wraps(method)
     def learn(self: Any, *arguments: Any, **options: Any) -> Any:
-        steps = [step for _, step in getattr(self, "steps", ()) if hasattr(step, "__dict__")]
-        before = [(part, dict(vars(part))) for part in (self, *steps)]
-        try:
+        with unchanged_on_error(self):
             return method(self, *arguments, **options)
-        except BaseException:
-            for part, attributes in before:
-                vars(part).clear()
-                vars(part).update(attributes)
-            raise
 
     return cast(Method, learn)
-
-
-def refuse_unlearnable(data: BagTable, known: np.ndarray | None = None) -> None:
-    """Refuse a table without labels of bags or `known` ones of instances, or several as one."""
-    if data.labels is None:
-        return
-    check(
-        known is not None or (data.labels.indicator == 1).any(),
-        f"{data.path}: no bag has a label, and nothing can be learnt without: tag some bags.",
-    )
-    # Labels in columns of their own are separated by nothing.
-    names = set() if data.roles.label_columns else {str(name) for name in data.labels.classes}
-    delimiter = data.roles.delimiter or ""
-    for mark in ";,/+".replace(delimiter, ""):
-        refuse(
-            (
-                name
-                for name in names
-                if mark in name and names.issuperset(map(str.strip, name.split(mark)))
-            ),
-            lambda name, mark=mark: (
-                f"{data.path}: the label {name!r} looks like several, "
-                f"separated by {mark!r} rather than {delimiter!r}: use --delimiter {mark!r}."
-            ),
-        )

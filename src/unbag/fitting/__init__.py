@@ -26,7 +26,7 @@ from .solvers import (
     two_halves,
 )
 from .statistics import Moments, Statistics
-from .streaming import BagSource, StreamedTraining
+from .streaming import BagSource, StreamedTraining, sampled
 
 __all__ = [
     "LEARNT",
@@ -54,6 +54,7 @@ __all__ = [
     "log_softmax",
     "make_parts",
     "one_blas_thread",
+    "sampled",
     "thread_map",
     "two_halves",
 ]

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from unbag.bags import Bags, offsets_of
+from unbag.labels import LabelSets
 from unbag.union import UnionProblem
 
 from .objective import Objective, Training
@@ -23,6 +24,8 @@ from .statistics import Moments
 
 #: Steps of a search that are asked for together: on the way down from four times the last good one.
 STEPS_AT_ONCE = 4
+#: Bytes of features of the bags by which `background="auto"` is decided.
+SAMPLE_BYTES = 64 << 20
 
 
 class Reader(Protocol):
@@ -85,6 +88,32 @@ class BagSource(Protocol):
         ...
 
 
+def sampled(
+    bags: BagSource, labels: LabelSets, pinned: np.ndarray | None, weight: np.ndarray | None
+) -> tuple[Bags, LabelSets, np.ndarray | None, np.ndarray | None]:
+    """Read some bags into memory, `SAMPLE_BYTES` of them, with what is known of these.
+
+    Parameters
+    ----------
+    bags : BagSource
+    labels : LabelSets
+        Of all bags.
+    pinned : ndarray of int of shape (n_instances,) or None
+    weight : ndarray of shape (n_bags,) or None
+
+    Returns
+    -------
+    bags, labels, pinned, weight
+        Of the sample.
+    """
+    found, places = bags.sample(SAMPLE_BYTES)
+    if pinned is not None:
+        within = np.zeros(len(bags), dtype=bool)
+        within[places] = True
+        pinned = pinned[np.repeat(within, bags.sizes)]
+    return found, labels[places], pinned, None if weight is None else weight[places]
+
+
 class StreamedTraining(Training):
     """Bags that are read block by block, and their label sets, as a solver needs them.
 
@@ -95,7 +124,7 @@ class StreamedTraining(Training):
         As in `Training`.
     map : callable
         Runs the parts of a block: Python's own, or one on several threads.
-    heard : callable, optional
+    on_bags_done : callable, optional
         Called with a number of bags each time that so many more have answered.
 
     Notes
@@ -111,12 +140,12 @@ class StreamedTraining(Training):
         bags: Any,
         *arguments: Any,
         map: Callable[..., Any] = map,
-        heard: Callable[[int], object] | None = None,
+        on_bags_done: Callable[[int], object] | None = None,
         **options: Any,
     ) -> None:
         self._source: BagSource = bags
         self._run = map
-        self._heard = heard
+        self._on_bags_done = on_bags_done
         self._sizes: np.ndarray = bags.sizes
         self._unseen: list[int] = []
         super().__init__(bags, *arguments, map=self._stream, **options)
@@ -164,8 +193,8 @@ class StreamedTraining(Training):
 
     def _counted(self, answers, own):
         yield from answers
-        if self._heard is not None:
-            self._heard(sum(map(len, own)))
+        if self._on_bags_done is not None:
+            self._on_bags_done(sum(map(len, own)))
 
     def _blocks(self, parts) -> list[list[np.ndarray]]:
         filled = [bags for bags in parts if len(bags)]

@@ -16,12 +16,11 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from unbag.bags import Bags, offsets_of
-from unbag.estimators.stored import SAMPLE_BYTES, sampled
 from unbag.fitting import BagSource, StreamedTraining
 from unbag.fitting.parts import rows_of
 from unbag.labels import LabelSets
 from unbag.union import IntractableBagError, UnionProblem
-from unbag.validation import all_or_nothing, bag_weights, check_columns, check_scaling
+from unbag.validation import all_or_nothing
 
 from .batches import (
     Batch,
@@ -32,7 +31,6 @@ from .batches import (
     permuted,
 )
 from .network import MemberNetworks
-from .parameters import check_parameters
 
 #: Blocks that are shuffled together.
 N_SHUFFLED = 4
@@ -55,7 +53,7 @@ class StoredLearningBags:
     inputs : callable
         Makes inputs of features, in float32.
     device : torch.device
-    heard : callable, optional
+    on_bags_done : callable, optional
         Called with a number of bags each time that so many more are learnt from.
 
     Attributes
@@ -75,7 +73,7 @@ class StoredLearningBags:
         background: bool,
         inputs: Callable[[np.ndarray], np.ndarray],
         device: torch.device,
-        heard: Callable[[int], object] | None = None,
+        on_bags_done: Callable[[int], object] | None = None,
     ) -> None:
         self.source = source
         self.problem = problem
@@ -86,7 +84,7 @@ class StoredLearningBags:
         self.n_bags: int = len(chosen)
         self.n_instances: int = int(source.sizes[chosen].sum())
         self._inputs = inputs
-        self._heard = heard
+        self._on_bags_done = on_bags_done
         cuts = np.flatnonzero(np.diff(source.block_of(chosen))) + 1
         #: The bags of each block.
         self.blocks: list[np.ndarray] = np.split(chosen, cuts)
@@ -156,8 +154,8 @@ class StoredLearningBags:
             waiting = [pool.chosen(np.sort(order[n_waiting - rest :]))] if rest else []
 
     def _counted(self, batch):
-        if self._heard is not None:
-            self._heard(batch.bags.n_bags)
+        if self._on_bags_done is not None:
+            self._on_bags_done(batch.bags.n_bags)
         return batch
 
     def _blocks_in_turn(self, generator) -> Iterator[LearningBags]:
@@ -204,7 +202,7 @@ def fit_stored_network(
     instance_labels: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     watch: Callable[[int, float], object] | None = None,
-    heard: Callable[[int], object] | None = None,
+    on_bags_done: Callable[[int], object] | None = None,
 ) -> Any:
     """Do what `ORNetwork.fit` does, to bags whose features are read.
 
@@ -219,7 +217,7 @@ def fit_stored_network(
     watch : callable, optional
         Called as ``watch(iteration, log_likelihood)`` after each step, in place of the callback of
         the model.
-    heard : callable, optional
+    on_bags_done : callable, optional
         Called with a number of bags each time that so many more are learnt from.
 
     Returns
@@ -232,30 +230,13 @@ def fit_stored_network(
     Where one batch holds all bags, the model is that of a fit in memory. ``background="auto"`` and
     the quantiles of an `encoding` are learnt from a sample of the bags.
     """
-    check_parameters(model)
     if model.distill:
         raise ValueError(
             f"distill={model.distill} needs what networks say of all instances at once, which is "
             "not kept out of core: fit with distill=0, or to bags in memory."
         )
-    start, last = model._start(), getattr(model, "n_features_in_", None)
-    check_columns(model, bags, reset=True)
-    model._check_same_features(start, last)
-    labels = model._read_labels(labels, bags, reset=True)
-    pinned = model._read_instance_labels(instance_labels, bags, labels)
-    known: Any = bags
-    weight = bag_weights(sample_weight, known, known)
-    sample: Any = (None, None, None, None)
-    if model.background == "auto" and start is None:
-        sample = sampled(bags, labels, pinned, weight)
-        check_scaling(sample[0], model.scaling)
-    model._decide_background(*sample, start)
-    problem, used = model._possible_label_sets(bags, labels, pinned)
-    if not used.any():
-        raise ValueError("No bag is left to fit to: all were dropped.")
-    if start is None:
-        scale = StreamedTraining(bags, problem, used, weight, scaling=model.scaling).scale
-        model._learn_inputs(scale, lambda: bags.sample(SAMPLE_BYTES)[0].X)
+    given = model._begin(bags, labels, instance_labels, sample_weight, make=StreamedTraining)
+    start, bags, problem, used, weight, noise = given
     learning = StoredLearningBags(
         bags,
         problem,
@@ -264,9 +245,8 @@ def fit_stored_network(
         model.has_background_,
         lambda X: model._inputs(X, np.float32),
         model._device(),
-        heard,
+        on_bags_done,
     )
-    noise = model._noise_of_fit(problem, None if start is None else model._rates())
     try:
         model._learn(learning, start, noise, watch)
         model.log_likelihood_ = log_likelihood_of_blocks(model, learning)
