@@ -27,12 +27,11 @@ LAYERS = (
     {"io"},
     {"union", "metrics", "datasets"},
     {"validation", "preprocessing", "model_selection", "fitting", "annotations", "frames"},
-    {"costs"},
     {"models"},
     {"pipeline"},
     {"estimators"},
     {"torch"},
-    {"checking", "learning", "tuning", "export", "out_of_core", "dask"},
+    {"checking", "corrections", "costs", "learning", "tuning", "export", "out_of_core", "dask"},
     {"report", "experiments", "demo"},
     {"cli"},
 )  # fmt: skip

@@ -319,7 +319,7 @@ FIXED = ["--context", "0.5", "--kernel", "2", "--background", "no", "--missed", 
 def run(arguments):
     with pytest.raises(SystemExit) as left:
         main(arguments)
-    return left.value.code
+    return left.value.code or 0
 
 
 def test_the_command_searches_what_is_not_fixed(table, capsys):

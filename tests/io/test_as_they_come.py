@@ -86,8 +86,8 @@ def test_a_label_column_may_be_called_as_two_others(tmp_path):
 
 def test_a_source_of_labels_takes_the_place_of_another():
     remembered = Roles(labels="tags", unknown="may")
-    assert remembered.merged(Roles(label_columns=["is_*"])).labels is None
-    assert Roles(label_columns=["is_*"]).merged(Roles(labels="tags")).label_columns is None
+    assert remembered.overridden_by(Roles(label_columns=["is_*"])).labels is None
+    assert Roles(label_columns=["is_*"]).overridden_by(Roles(labels="tags")).label_columns is None
 
 
 # A column of vectors

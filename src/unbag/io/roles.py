@@ -96,9 +96,8 @@ class Roles:
 
     Examples
     --------
-    >>> roles = Roles(bag="night", labels="species")
-    >>> Roles.given(roles, bag="file", features=["pitch"]).columns()
-    [('bag', 'file'), ('labels', 'species'), ('features', 'pitch')]
+    >>> Roles.given(Roles(bag="night", labels="species"), bag="file").columns()
+    [('bag', 'file'), ('labels', 'species')]
     """
 
     bag: str | None = None
@@ -177,10 +176,6 @@ class Roles:
         path : str or path
             With lines such as ``bag = "night"`` and ``features = ["pitch", "length"]``. The path
             `label_table` is relative to the folder of the file.
-
-        Returns
-        -------
-        Roles
         """
         path = existing_file(path)
         try:
@@ -216,10 +211,6 @@ class Roles:
         **given
             Roles by name, None where nothing was typed; several columns are separated by commas.
 
-        Returns
-        -------
-        Roles
-
         Examples
         --------
         >>> Roles.from_options(bag="night", features="pitch, length", labels=None).features
@@ -235,17 +226,27 @@ class Roles:
 
     @classmethod
     def given(cls, roles: "Roles | None", /, **named: Any) -> "Roles":
-        """Return the roles of a call: what is named in it wins over its argument `roles`."""
+        """Return the roles of a call: what is named in it wins over its argument `roles`.
+
+        Parameters
+        ----------
+        roles : Roles or None
+        **named
+            Roles by name, None where nothing was named.
+        """
         if strange := [name for name in named if name not in cls.__dataclass_fields__]:
             raise TypeError(f"got an unexpected keyword argument {strange[0]!r}.")
-        check(
-            roles is None or isinstance(roles, Roles),
-            f"roles must be unbag.io.Roles, not a {type(roles).__name__}.",
-        )
+        is_right = roles is None or isinstance(roles, Roles)
+        check(is_right, f"roles must be unbag.io.Roles, not a {type(roles).__name__}.")
         return cls(**named) if roles is None else roles.overridden_by(cls(**named))
 
     def overridden_by(self, named: "Roles") -> "Roles":
-        """Return these roles, with those of `named` in their place where it has any."""
+        """Return these roles, with those of `named` in their place where it has any.
+
+        Parameters
+        ----------
+        named : Roles
+        """
         given = {
             field.name: getattr(named, field.name)
             for field in fields(self)

@@ -58,14 +58,25 @@ class Pace:
     report: "Callable[[Pace], object] | None" = field(default=None, repr=False)
 
     def on_bags_done(self, n_bags: int) -> None:
-        """Count bags that have answered, and report that."""
+        """Count bags that have answered, and report that.
+
+        Parameters
+        ----------
+        n_bags : int
+        """
         self.bags_done += n_bags
         self.bags_since += n_bags
         if self.report is not None:
             self.report(self)
 
     def on_iteration(self, iteration: int, log_likelihood: float) -> None:
-        """Note a completed iteration."""
+        """Note a completed iteration.
+
+        Parameters
+        ----------
+        iteration : int
+        log_likelihood : float
+        """
         self.iteration, self.log_likelihood, self.bags_since = iteration, log_likelihood, 0
 
     @property

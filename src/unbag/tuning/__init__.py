@@ -8,9 +8,9 @@ is no judge.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
+from unbag.bags import as_bags
 from unbag.estimators import ORLogisticRegression
 from unbag.frames import ColumnRoles
 from unbag.labels import LabelSetsLike
@@ -159,7 +159,7 @@ def tuned(
         raise ValueError(f"minutes must be at least 0; got {minutes!r}.")
     labels = data.label_sets
     search = Search(
-        data.bags, labels, settings, cv=cv, seed=seed, progress=progress,
+        as_bags(data.bags), labels, settings, cv=cv, seed=seed, progress=progress,
         seconds=None if minutes is None else 60.0 * minutes, instance_labels=data.instance_labels,
     )  # fmt: skip
     search.run(rounds_of(cv))
@@ -167,7 +167,7 @@ def tuned(
     threshold = search.threshold(best)
     model = unfitted(best.setting, labels.classes, seed)
     model.model.set_params(threshold=threshold)
-    replace(data, labels=labels).fit(model)
+    data.fit(model)
     model.tuning_ = {
         "chosen": best.setting,
         "tried": search.table(),
