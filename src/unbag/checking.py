@@ -13,7 +13,7 @@ have their say: an instance that has to account for one of them cannot bear out 
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Protocol, Self, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,8 +29,23 @@ from unbag.model_selection.folds import bag_folds
 from unbag.model_selection.scorers import innermost_model
 from unbag.union import ImpossibleBagWarning, infer
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+
+class ArrowTable(Protocol):
+    """What type checkers know of a ``pyarrow.Table``, which has no types itself."""
+
+    num_rows: int
+    column_names: list[str]
+
+    def slice(self, offset: int = 0, length: int | None = None) -> Self:
+        """Return some of the rows."""
+        ...
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """Return the rows as dicts."""
+        ...
+
+    def __getattr__(self, name: str) -> Any: ...
+
 
 #: How often instances go unnoticed and classes are named by mistake, where a model has no rates.
 DEFAULT_RATES: dict[str, float] = {"missed": 0.05, "false": 0.01}
@@ -49,7 +64,7 @@ def check_labels(
     random_state: int | np.random.RandomState | None = None,
     progress: Callable[[int, int], object] | None = None,
     **named: Unpack[ColumnRoles],
-) -> "pa.Table":
+) -> ArrowTable:
     """Compute how probable it is that each label of each bag, or its absence, is wrong.
 
     Parameters

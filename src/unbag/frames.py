@@ -5,20 +5,24 @@ The command line reads files in the same way. Nothing here knows a model but by 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypedDict
+from typing import Any, Protocol, Self, TypedDict, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.utils.metaestimators import available_if
+from numpy.typing import ArrayLike, NDArray
 
 from unbag._files import DataError, PathLike, check_column
 from unbag._messages import argument, listed
+from unbag._scikit_learn import available_if
 from unbag.annotations import REVIEW_SHARE, annotate, predictions
+from unbag.bags import BagsLike
 from unbag.io.annotated import annotated_frame, written_columns, written_predictions
 from unbag.io.bag_table import BagTable, Progress
 from unbag.io.reading import Source
 from unbag.io.roles import REMEMBERED, Roles
-from unbag.labels import DELIMITER, ColumnOfLabel, LabelSets
+from unbag.labels import DELIMITER, ColumnOfLabel, LabelSets, LabelSetsLike
+
+#: A frame of any kind; what comes back is of the same.
+Frame = TypeVar("Frame")
 
 
 class ColumnRoles(TypedDict, total=False):
@@ -42,20 +46,65 @@ class ColumnRoles(TypedDict, total=False):
     roles: Roles | None
 
 
-class FrameAnswers:
-    """The methods of models that answer for frames.
+class BagModel(Protocol):
+    """The methods of a fitted model; a model has those whose promise it can keep."""
 
-    Attributes
-    ----------
-    roles_ : dict
-        The roles of the columns of the table that the model was fitted to, where it was fitted to
-        one; they hold for tables to come.
-    """
+    roles_: dict[str, Any]
+    tuning_: dict[str, Any]
 
-    @available_if(lambda model: hasattr(model, "predict_instances_proba"))
+    @property
+    def classes_(self) -> np.ndarray:
+        """The classes, of shape (n_classes,)."""
+        ...
+
+    @property
+    def model(self) -> Any:
+        """The model at the end of a pipeline, or the model itself."""
+        ...
+
+    def fit(self, X: BagsLike, y: LabelSetsLike) -> Self:
+        """Fit the model to bags and their label sets."""
+        ...
+
+    def predict(self, X: BagsLike) -> np.ndarray:
+        """Predict which classes occur in each bag."""
+        ...
+
+    def predict_proba(self, X: BagsLike) -> NDArray[np.float64]:
+        """Predict the probability that each class occurs in each bag."""
+        ...
+
+    def decision_function(self, X: BagsLike) -> np.ndarray:
+        """Score how confident the model is that each class occurs in each bag."""
+        ...
+
+    def score(self, X: BagsLike, y: LabelSetsLike) -> float:
+        """Compute how well the model knows the label sets of bags."""
+        ...
+
+    def predict_instances(self, X: BagsLike) -> np.ndarray:
+        """Label each instance; the label sets of the bags are unknown."""
+        ...
+
+    def predict_instances_proba(self, X: BagsLike) -> NDArray[np.float64]:
+        """Predict class probabilities of each instance; label sets are unknown."""
+        ...
+
+    def annotate(self, X: BagsLike, y: LabelSetsLike) -> np.ndarray:
+        """Label each instance, given the label sets of the bags."""
+        ...
+
+    def annotate_proba(self, X: BagsLike, y: LabelSetsLike) -> NDArray[np.float64]:
+        """Predict class probabilities of each instance, given the label sets."""
+        ...
+
+    def log_likelihood(self, X: BagsLike, y: LabelSetsLike) -> NDArray[np.float64]:
+        """Compute the log-probability of each bag's label set."""
+        ...
+
     def annotate_frame(
         self,
-        frame: Any,
+        frame: Frame,
         *,
         bag: str | None = None,
         labels: str | None = None,
@@ -66,7 +115,64 @@ class FrameAnswers:
         ignore_labels: bool = False,
         review_share: float = REVIEW_SHARE,
         unknown_below: float | None = None,
-    ) -> Any:
+    ) -> Frame:
+        """Label every instance of a frame; see `FrameAnswers.annotate_frame`."""
+        ...
+
+    def predict_frame(
+        self,
+        frame: Frame,
+        *,
+        bag: str | None = None,
+        delimiter: str | None = None,
+        roles: Roles | None = None,
+    ) -> Frame:
+        """Predict the classes of the bags of a frame; see `FrameAnswers.predict_frame`."""
+        ...
+
+    def save(self, path: PathLike, *, info: dict[str, Any] | None = None) -> None:
+        """Write the model to a file that `unbag.load` reads."""
+        ...
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters of the model by name."""
+        ...
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters of the model."""
+        ...
+
+
+class FrameAnswers:
+    """The methods of models that answer for frames.
+
+    Attributes
+    ----------
+    roles_ : dict
+        The roles of the columns of the table that the model was fitted to, where it was fitted to
+        one; they hold for tables to come.
+    tuning_ : dict
+        How `unbag.tune` has chosen the settings, where it has.
+    """
+
+    roles_: dict[str, Any]
+    tuning_: dict[str, Any]
+
+    @available_if(lambda model: hasattr(model, "predict_instances_proba"))
+    def annotate_frame(
+        self,
+        frame: Frame,
+        *,
+        bag: str | None = None,
+        labels: str | None = None,
+        label_columns: str | Sequence[str] | None = None,
+        label_table: PathLike | None = None,
+        delimiter: str | None = None,
+        roles: Roles | None = None,
+        ignore_labels: bool = False,
+        review_share: float = REVIEW_SHARE,
+        unknown_below: float | None = None,
+    ) -> Frame:
         """Label every instance of a frame; bag labels are used if there are any.
 
         Parameters
@@ -113,12 +219,12 @@ class FrameAnswers:
 
     def predict_frame(
         self,
-        frame: Any,
+        frame: Frame,
         *,
         bag: str | None = None,
         delimiter: str | None = None,
         roles: Roles | None = None,
-    ) -> Any:
+    ) -> Frame:
         """Predict which classes occur in the bags of a frame; bag labels are not looked at.
 
         Parameters

@@ -40,7 +40,7 @@ NAMES = ("linear", "network")
 OF_NAMED_MODELS = ("alpha", "background", "missed", "false", "max_iter")
 OF_LINEAR_MODELS = ("alpha", "context", "kernel", "dictionary")
 
-Estimator = TypeVar("Estimator", bound=BagClassifier)
+Estimator = TypeVar("Estimator", bound=BagClassifier | BagPipeline)
 
 
 # Settings.

@@ -65,7 +65,8 @@ def doubting_settings() -> "Settings":
     from unbag.checking import DEFAULT_RATES
     from unbag.learning import Settings
 
-    return Settings(alpha=5.0, background=True, context=0.5, **DEFAULT_RATES)
+    rates: dict[str, Any] = DEFAULT_RATES
+    return Settings(alpha=5.0, background=True, context=0.5, **rates)
 
 
 def find_suspicious(

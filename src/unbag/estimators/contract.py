@@ -102,14 +102,16 @@ class BagClassifier(FrameAnswers, ClassifierMixin, BaseEstimator):
             check_is_fitted(self)
         return validate_bags(self, X, reset=reset, accept_sparse=self._accepts_sparse)
 
-    def _read_training(self, X, y, are_elsewhere=False):
+    def _read_training(self, X, y, are_elsewhere=False) -> tuple[Bags, LabelSets]:
         """Return the bags and label sets of a fit, and learn their features and classes.
 
         Where the features are not in memory, they are checked when they are read.
         """
+        bags: Any = X
         if are_elsewhere:
             check_columns(self, X, reset=True)
-        bags = X if are_elsewhere else self._read_bags(X, reset=True)
+        else:
+            bags = self._read_bags(X, reset=True)
         return bags, self._read_labels(y, X, reset=True)
 
     def _read_fit(self: Any, X, y, instance_labels, sample_weight, are_elsewhere=False):

@@ -201,7 +201,7 @@ class Roles:
             raise DataError(f"{path}: {error}") from error
 
     @classmethod
-    def from_options(cls, roles: PathLike | None = None, **given: Any) -> Self:
+    def from_options(cls, roles: PathLike | None = None, **given: Any) -> "Roles":
         """Make roles of what a person has typed, and of a TOML file; what is typed wins.
 
         Parameters

@@ -112,7 +112,7 @@ class Scan:
     def _check_lengths(self, first, name, values, indices):
         """Refuse a name that is no name; the text of a whole file may end up in a cell."""
         refuse(
-            (place for place, value in enumerate(values) if is_overlong(value)),
+            [place for place, value in enumerate(values) if is_overlong(value)],
             lambda place: (
                 f"{self.at(first + np.argmax(indices == place), name)}: "
                 f"{shortened(values[place])} has {len(values[place]):,} characters, of which "

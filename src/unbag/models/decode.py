@@ -7,7 +7,7 @@ listed there.
 import math
 import os
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from unbag.labels import LabelSets
 from . import container
 from .container import IN_HEADER, first_learnt, one_line
 from .kinds import KINDS, ModelFileError, Range
+
+if TYPE_CHECKING:
+    from unbag.frames import BagModel
 
 # Beyond this many features a model is not tried out, as the one instance would be too large.
 MOST_FEATURES = 10**7
@@ -33,7 +36,7 @@ ERRORS_OF_WRONG_VALUES = (
 )  # fmt: skip
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str]) -> "BagModel":
     """Read a model that ``model.save(path)`` wrote.
 
     Parameters
@@ -67,7 +70,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     return load_with_header(path)[0]
 
 
-def load_with_header(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
+def load_with_header(path: str | os.PathLike[str]) -> tuple["BagModel", dict[str, Any]]:
     """Read a model as `load` does, and what is said of it in its file.
 
     Parameters
@@ -98,7 +101,7 @@ def load_with_header(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]
     for name, said in IN_HEADER.items():
         if isinstance(found := header["info"].get(said), dict):
             setattr(model, name, found)
-    return model, header
+    return cast("BagModel", model), header
 
 
 def _unsound(path, header, why):
