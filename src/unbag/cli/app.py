@@ -20,7 +20,7 @@ from unbag._extras import MissingExtraError
 from unbag._platform import is_broken_pipe, print_all_characters
 from unbag._version import __version__
 
-from .console import messages
+from .console import log_shown, messages
 from .signals import stop_signals
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ def main(arguments: list[str] | None = None) -> None:
     given = sys.argv[1:] if arguments is None else arguments
     messages.debug = "--debug" in given
     try:
-        with warnings.catch_warnings():
+        with log_shown(), warnings.catch_warnings():
             warnings.simplefilter("default", UserWarning)
             warnings.showwarning = lambda message, *_, **__: messages.warn(message)
             try:

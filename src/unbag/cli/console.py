@@ -3,6 +3,7 @@
 Nothing is imported at the top that takes time, since a command has to answer Ctrl-C before.
 """
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -69,6 +70,28 @@ class Messages:
 
 
 messages: Messages = Messages()
+
+
+class NoteHandler(logging.Handler):
+    """Print what the library logs as a line on stderr, unless only results are wanted."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a record."""
+        messages.note(self.format(record))
+
+
+@contextmanager
+def log_shown() -> Iterator[None]:
+    """Show what is logged at level INFO, such as that kernels are being compiled."""
+    logger, handler = logging.getLogger("unbag"), NoteHandler()
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+        logger.removeHandler(handler)
 
 
 def _json_value(value):
