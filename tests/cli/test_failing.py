@@ -2,6 +2,7 @@
 
 import errno
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -58,6 +59,19 @@ def test_debug_shows_the_trace_wherever_it_stands(place, run, monkeypatch):
     assert "in fail" in errors
     code, _, errors = run("data", "list")
     assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_what_is_logged_is_a_line_on_stderr(as_json, run, monkeypatch):
+    """Such as that kernels are being compiled; but nothing where only results are wanted."""
+    logger = logging.getLogger("unbag")
+    monkeypatch.setattr(logger, "disabled", False)
+    monkeypatch.setattr("unbag.datasets.names", lambda: logger.info("Compiling ...") or [])
+    code, out, errors = run("data", "list", *(["--json"] if as_json else []))
+    assert code == 0
+    assert "Compiling" not in out
+    assert errors == ("" if as_json else "Compiling ...\n")
+    assert not logger.handlers
 
 
 def test_errors_of_the_system_come_without_their_number(run, monkeypatch):
