@@ -25,6 +25,7 @@ help:
 	@echo "make test-elsewhere  run the tests of commands with other folders, widths and languages"
 	@echo "make test-all   run the tests on Python 3.11, 3.12 and 3.13, where this machine has them,"
 	@echo "                and on 3.11 with the oldest libraries allowed; with a new seed, or UNBAG_SEED"
+	@echo "make test-wheel install the package as people do on each of these Pythons, and try it"
 	@echo "make fuzz       try hostile input at random for MINUTES=10, with a new seed or SEED=..."
 	@echo "make test-fuzz  try the same hostile input as ever (about two minutes)"
 	@echo "make golden     compare what the package answers with what was recorded"
@@ -93,6 +94,10 @@ test-elsewhere: $(INSTALLED)
 	@mkdir -p build/$(ELSEWHERE)
 	@TMPDIR=$(CURDIR)/build/$(ELSEWHERE) COLUMNS=60 LANG=C $(PYTEST) tests/cli tests/report
 	@rm -r build/$(ELSEWHERE)
+
+# Some five minutes for each Python, most of them for downloads and compiling.
+test-wheel: $(INSTALLED)
+	@$(BIN)/python .ci/test_wheel.py
 
 test-all:
 	@.ci/test-all
