@@ -95,6 +95,9 @@ def test_classifiers_exist():
 def test_the_citation_is_of_this_version():
     citation = (REPOSITORY / "CITATION.cff").read_text(encoding="utf-8")
     assert f"\nversion: {unbag.__version__}\n" in citation
+    changelog = (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
+    released = re.findall(rf"^## \[{unbag.__version__}\] - (\d{{4}}-\d\d-\d\d)$", changelog, re.M)
+    assert re.findall(r"^date-released: (.+)$", citation, re.M) == released
 
 
 def test_the_readme_cites_what_the_citation_file_does():
