@@ -199,7 +199,7 @@ def test_any_model_can_be_fitted(frame):
     pipeline = unbag.fit(frame, context=0.5, kernel=1.0, dictionary=20, **options)
     assert list(pipeline.named_steps) == ["scale", "context", "kernel", "model"]
     assert list(pipeline.annotate_frame(frame).columns[-7:]) == ANNOTATED
-    with pytest.raises(ValueError, match="alpha is a setting of the model that fit builds"):
+    with pytest.raises(ValueError, match="alpha= is a setting of the model that fit builds"):
         unbag.fit(frame, model=unbag.SIM(), alpha=2.0, **options)
 
 
@@ -211,7 +211,7 @@ def test_models_have_names(frame):
     with pytest.raises(ValueError, match="model is 'forest': give 'linear' or 'network', or"):
         unbag.fit(frame, model="forest", **options)
     for name, value in {"alpha": 2.0, "context": 0.5, "kernel": 1.0}.items():
-        with pytest.raises(ValueError, match=f"{name} is a setting of linear models"):
+        with pytest.raises(ValueError, match=f"{name}= is a setting of linear models"):
             unbag.fit(frame, model="network", **{name: value}, **options)
 
 

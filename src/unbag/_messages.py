@@ -8,8 +8,8 @@ LONGEST_VALUE = 60
 
 
 def as_code(name: str, *value: object) -> str:
-    """Write an argument as Python code does: its name, or its name and a value."""
-    return f"{name}={value[0]!r}" if value else name
+    """Write an argument as Python code does: ``name=``, and its value if there is one."""
+    return f"{name}={value[0]!r}" if value else f"{name}="
 
 
 #: How `argument` writes. While a command runs, that is as an option: see `unbag.cli.app`.
@@ -28,7 +28,7 @@ def argument(name: str, *value: object) -> str:
     Examples
     --------
     >>> argument("delimiter", ";"), argument("label_table")
-    ("delimiter=';'", 'label_table')
+    ("delimiter=';'", 'label_table=')
     """
     return write_argument(name, *value)
 

@@ -61,7 +61,7 @@ def test_roles_that_are_none_are_refused():
 @pytest.mark.parametrize("role", ["features", "carry"])
 @pytest.mark.parametrize("typed", ["", " , "])
 def test_options_that_name_no_column_are_refused(role, typed):
-    with pytest.raises(DataError, match=f"^{role} names no column"):
+    with pytest.raises(DataError, match=f"^{role}= names no column"):
         Roles.from_options(**{role: typed})
 
 
