@@ -2,16 +2,21 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# What `make demo` needs, what development needs, and every extra: each has the ones before it.
+DEMO_INSTALLED := $(VENV)/.demo-installed
 INSTALLED := $(VENV)/.installed
 EXTRAS_INSTALLED := $(VENV)/.extras-installed
 CONSTRAINTS := constraints.txt
 # Each file of tests goes to one of as many processes as there are cores.
 PYTEST = $(BIN)/python -m pytest -n logical --dist loadfile
 ELSEWHERE := a_folder_for_temporary_files_whose_name_is_longer_than_that_of_most
-PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS)
+# pip compiles every module that it installs, one after the other. The demo imports a fraction of
+# them, and the tests' are compiled on all cores.
+PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c $(CONSTRAINTS)
+COMPILE_ALL = $(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-extras demo test test-slow test-elsewhere test-all fuzz test-fuzz golden golden-write bench docs lint format clean
+.PHONY: help install install-dev install-extras demo test test-slow test-elsewhere test-wheel test-all fuzz test-fuzz golden golden-write bench docs lint format clean
 
 help:
 	@echo "make demo       learn to read digits from bags of digits"
@@ -20,6 +25,7 @@ help:
 	@echo "make test-elsewhere  run the tests of commands with other folders, widths and languages"
 	@echo "make test-all   run the tests on Python 3.11, 3.12 and 3.13, where this machine has them,"
 	@echo "                and on 3.11 with the oldest libraries allowed; with a new seed, or UNBAG_SEED"
+	@echo "make test-wheel install the package as people do on each of these Pythons, and try it"
 	@echo "make fuzz       try hostile input at random for MINUTES=10, with a new seed or SEED=..."
 	@echo "make test-fuzz  try the same hostile input as ever (about two minutes)"
 	@echo "make golden     compare what the package answers with what was recorded"
@@ -29,23 +35,35 @@ help:
 	@echo "make format     format the code"
 	@echo "make clean      remove the virtual environments and everything generated"
 
-# Reinstalls only when what is to be installed has changed.
-$(INSTALLED): pyproject.toml $(CONSTRAINTS)
-	@echo "Setting up $(VENV) (once; about a minute) ..."
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(PIP_INSTALL) -e ".[dev]"
+$(BIN)/python:
+	@echo "Creating $(VENV) ..."
+	@$(PYTHON) -m venv $(VENV)
+
+# Each reinstalls only when what is to be installed has changed.
+$(DEMO_INSTALLED): pyproject.toml $(CONSTRAINTS) | $(BIN)/python
+	@echo "Installing unbag into $(VENV) (once; about half a minute) ..."
+	@$(PIP_INSTALL) -e ".[figures]"
 	@touch $@
+
+$(INSTALLED): pyproject.toml reproduction/pyproject.toml $(CONSTRAINTS) | $(BIN)/python
+	@echo "Installing unbag and the tools of development into $(VENV) (once; a minute or two) ..."
+	@$(PIP_INSTALL) -e ".[dev]" -e ./reproduction
+	@$(COMPILE_ALL)
+	@touch $(DEMO_INSTALLED) $@
 
 $(EXTRAS_INSTALLED): $(INSTALLED)
 	@echo "Adding every extra to $(VENV) (once; a few minutes) ..."
 	@$(PIP_INSTALL) -e ".[dev,torch]"
+	@$(COMPILE_ALL)
 	@touch $@
 
-install: $(INSTALLED)
+install: $(DEMO_INSTALLED)
+
+install-dev: $(INSTALLED)
 
 install-extras: $(EXTRAS_INSTALLED)
 
-demo: $(INSTALLED)
+demo: $(DEMO_INSTALLED)
 	@echo "Reading digits from bags of digits ..."
 	@$(BIN)/unbag demo
 
@@ -59,7 +77,7 @@ lint: $(INSTALLED)
 	else \
 		echo "Checking types, but of what imports torch, which is not installed ..."; \
 		$(BIN)/basedpyright --pythonpath $(BIN)/python \
-			$$(grep -rLE "^(import|from) (torch|triton)\b" src/unbag --include="*.py"); \
+			$$(grep -rLE "^(import|from) (torch|triton)\b" src/unbag reproduction/src --include="*.py"); \
 	fi
 
 test: lint
@@ -77,6 +95,10 @@ test-elsewhere: $(INSTALLED)
 	@TMPDIR=$(CURDIR)/build/$(ELSEWHERE) COLUMNS=60 LANG=C $(PYTEST) tests/cli tests/report
 	@rm -r build/$(ELSEWHERE)
 
+# Some five minutes for each Python, most of them for downloads and compiling.
+test-wheel: $(INSTALLED)
+	@$(BIN)/python .ci/test_wheel.py
+
 test-all:
 	@.ci/test-all
 
@@ -87,6 +109,14 @@ fuzz: $(INSTALLED)
 test-fuzz: $(INSTALLED)
 	@echo "Trying hostile input ..."
 	@cd tests && ../$(BIN)/python -m fuzz
+
+golden: $(INSTALLED)
+	@echo "Comparing with what was recorded ..."
+	@$(BIN)/python tests/golden/record.py compare
+
+golden-write: $(INSTALLED)
+	@echo "Recording what the package answers ..."
+	@$(BIN)/python tests/golden/record.py write
 
 bench: $(INSTALLED)
 	@echo "Timing kernels and fits (a few minutes) ..."

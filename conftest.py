@@ -11,6 +11,9 @@ collect_ignore_glob = []
 if find_spec("distributed") is None:
     collect_ignore_glob.append("src/unbag/dask/*")
 if find_spec("torch") is None:
-    collect_ignore_glob += ["src/unbag/torch/*", "src/unbag/experiments/networks.py"]
+    experiments = "reproduction/src/unbag_reproduce"
+    collect_ignore_glob += [
+        "src/unbag/torch/*", f"{experiments}/networks.py", f"{experiments}/approximations.py"
+    ]  # fmt: skip
 elif find_spec("triton") is None:
     collect_ignore_glob += ["src/unbag/torch/cuda.py", "src/unbag/torch/triton_*.py"]

@@ -7,7 +7,8 @@ Bags of about 5, 10 and 20 images (deviations 1, 2 and 5), 2,000, 1,000 and 500 
 the training images; the same network learns by the exact loss, by the approximations of it, and,
 as a bound, from the labels of the images. Balanced accuracy on the test images, each by itself.
 The images are scikit-learn's, of 8 x 8 pixels, of which a fourth is for testing; or those of MNIST,
-from a folder that holds its four files, compressed or not. Needs ``unbag[torch]``.
+from a folder that holds its four files, compressed or not. Needs ``unbag[torch]`` and
+``./reproduction``.
 """
 
 import argparse
@@ -27,12 +28,12 @@ from sklearn.model_selection import train_test_split
 from torch import nn
 
 from measure import machine, save
-from unbag.torch import (
+from unbag.torch import union_loss
+from unbag_reproduce.approximations import (
     AttentionPooling,
     linear_softmax_loss,
     max_pooling_loss,
     noisy_or_loss,
-    union_loss,
 )
 
 #: Mean size of bags, its deviation, and how many there are.

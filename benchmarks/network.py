@@ -33,7 +33,7 @@ RESULTS = Path(__file__).parent / "results" / "network.json"
 
 
 def export(name, draw, path):
-    from unbag.experiments.data import load, split
+    from unbag_reproduce.data import load, split
 
     bags, y = load(name, draw)
     fold = np.empty(len(bags), dtype=int)

@@ -22,7 +22,8 @@ from torch.nn.functional import cross_entropy
 
 import unbag
 from measure import RESULTS, machine, save
-from unbag.torch import linear_softmax_loss, max_pooling_loss, noisy_or_loss, union_loss
+from unbag.torch import union_loss
+from unbag_reproduce.approximations import linear_softmax_loss, max_pooling_loss, noisy_or_loss
 
 N_CLASSES = 1000
 BAG_SIZE = 16

@@ -8,11 +8,13 @@ Hypothesis draws its examples with are chosen by the environment variable `UNBAG
 import os
 import secrets
 
-import numpy as np
 import pytest
 from hypothesis import settings
 
-SEED = 20240615
+from shared_fixtures import SEED, rng
+
+__all__ = ["rng"]
+
 CHOSEN = os.environ.get("UNBAG_SEED", "") or str(SEED)
 SEED_OF_EXAMPLES = secrets.randbelow(2**32) if CHOSEN == "new" else int(CHOSEN)
 
@@ -30,8 +32,3 @@ def pytest_configure(config):
 def pytest_report_header(config):
     seed = config.option.hypothesis_seed
     return f"seed of the examples: {seed}; UNBAG_SEED={seed} repeats them"
-
-
-@pytest.fixture
-def rng():
-    return np.random.default_rng(SEED)

@@ -4,6 +4,7 @@ Width and colours of the terminal, time zone, language and the settings of other
 commands print. Nothing of them may decide whether a test passes.
 """
 
+import logging
 import os
 import time
 
@@ -28,3 +29,5 @@ def same_everywhere() -> None:
         os.environ.pop(name, None)
     if hasattr(time, "tzset"):
         time.tzset()
+    # Whether kernels have to be compiled depends on what ran before.
+    logging.getLogger("unbag").disabled = True

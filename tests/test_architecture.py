@@ -22,18 +22,18 @@ REPOSITORY = Path(__file__).parents[1]
 # its own layer where no circle comes of it.
 LAYERS = (
     {"_version", "_messages", "_files", "_random", "_compile", "_threads", "_checks", "_extras",
-     "_scikit_learn", "_warnings", "_notebook", "_platform"},
+     "_scikit_learn", "_warnings", "_notebook", "_platform", "_machine"},
     {"bags", "labels"},
     {"io"},
     {"union", "metrics", "datasets"},
-    {"validation", "preprocessing", "model_selection", "fitting", "annotations", "frames"},
+    {"validation", "preprocessing", "fitting", "annotations", "frames"},
     {"costs"},
     {"models"},
     {"pipeline"},
     {"estimators"},
     {"torch"},
-    {"checking", "learning", "tuning", "export", "out_of_core", "dask"},
-    {"report", "experiments", "demo"},
+    {"model_selection", "checking", "learning", "tuning", "export", "out_of_core", "dask"},
+    {"report", "demo"},
     {"cli"},
 )  # fmt: skip
 LAYER_OF = {part: level for level, parts in enumerate(LAYERS) for part in parts}
@@ -125,13 +125,13 @@ def test_no_part_imports_itself_through_others():
 @pytest.mark.parametrize(
     "line",
     [
-        "from unbag.cli.main import app",
+        "from unbag.cli.app import main",
         "from unbag.cli import main",
         "from unbag import bags, cli",
-        "import unbag.cli.main",
+        "import unbag.cli.app",
         "import numpy, unbag.cli as program",
         "from ..cli import main",
-        "from ..cli.main import app",
+        "from ..cli.app import main",
         "from .. import cli",
         "def later():\n    from unbag.cli import main",
     ],
@@ -171,6 +171,12 @@ def test_circles_are_caught():
 @pytest.mark.parametrize("file", modules())
 def test_files_are_named_after_a_concept(file):
     assert not {"utils", "helpers", "common"} & set(Path(file).with_suffix("").parts)
+
+
+def test_only_the_command_that_calls_them_knows_of_the_experiments():
+    """They are a package of their own, which need not be installed."""
+    naming = [file for file, text in modules().items() if "unbag_reproduce" in text]
+    assert naming == ["_extras.py", "cli/reproduce.py"]
 
 
 def test_import_loads_nothing_heavy():

@@ -1,6 +1,8 @@
 """Compiled code on disk belongs to the sources that it was compiled from."""
 
 import ast
+import gc
+import logging
 import os
 import shutil
 import subprocess
@@ -8,11 +10,14 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+import numba
 import pytest
+from numba.core import event
 from numba.core.dispatcher import Dispatcher
 
 import unbag
-from unbag._compile import FOLDERS_OF_KERNELS
+from unbag import _compile
+from unbag._compile import FOLDERS_OF_KERNELS, compiled
 
 SOURCES = Path(unbag.__file__).parent
 KERNEL_FILES = sorted(
@@ -107,3 +112,101 @@ def test_a_cache_never_decides_whether_import_works(tmp_path, writable):
     )
     assert (done.stdout, done.stderr) == ("[0]\n", "")
     assert writable == (home / "unbag" / "kernels").exists()
+
+
+@pytest.fixture
+def listener(monkeypatch, caplog):
+    """What hears of compiling, as in a new process, and without patience."""
+    monkeypatch.setattr(_compile, "PATIENCE", 0.0)
+    monkeypatch.setattr(_compile.logger, "disabled", False)
+    caplog.set_level(logging.INFO, "unbag")
+    event.unregister("numba:compile", _compile.listener)
+    with event.install_listener("numba:compile", _compile.CompilationListener()) as listener:
+        yield listener
+    event.register("numba:compile", _compile.listener)
+
+
+class GarbageListener(event.Listener):
+    """Notes whether garbage is collected when compiling begins."""
+
+    def __init__(self):
+        self.is_collected = []
+
+    def on_start(self, event):
+        self.is_collected.append(gc.isenabled())
+
+    def on_end(self, event):
+        pass
+
+
+def doubling(module):
+    """A function to compile, as if it were of some module."""
+
+    def double(x):
+        return 2 * x
+
+    double.__module__ = module
+    return numba.njit(double)
+
+
+@pytest.mark.parametrize("module", ["unbag.union.made_up", "somebody.elses"])
+def test_compiling_is_logged_once_and_collects_no_garbage(module, listener, caplog):
+    with event.install_listener("numba:compile", GarbageListener()) as garbage:
+        double = doubling(module)
+        assert (double(2), double(2.5)) == (4, 5.0)
+    is_ours = module.startswith("unbag.")
+    assert garbage.is_collected == [not is_ours] * 2
+    assert gc.isenabled()
+    message = "Compiling inference kernels (once; up to half a minute) ..."
+    assert caplog.messages == ([message] if is_ours else [])
+    assert (listener.seconds > 0) == is_ours
+
+
+@pytest.mark.usefixtures("listener")
+def test_whoever_collects_no_garbage_is_left_alone():
+    gc.disable()
+    try:
+        doubling("unbag.union.made_up")(1)
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+@pytest.mark.usefixtures("listener")
+def test_garbage_is_collected_after_an_error_of_the_compiler():
+    def fail(x):
+        return x.no_such_thing
+
+    fail.__module__ = "unbag.union.made_up"
+    with pytest.raises(numba.TypingError):
+        numba.njit(fail)(1)
+    assert gc.isenabled()
+    assert doubling("unbag.union.made_up")(1) == 2
+    assert gc.isenabled()
+
+
+def test_a_short_wait_is_not_worth_a_message(listener, monkeypatch, caplog):
+    monkeypatch.setattr(_compile, "PATIENCE", 1e9)
+    doubling("unbag.union.made_up")(1)
+    assert listener.seconds > 0
+    assert not caplog.messages
+
+
+def test_kernels_on_disk_are_not_announced(listener, tmp_path, monkeypatch, caplog):
+    (tmp_path / "made_up.py").write_text("def double(x):\n    return 2 * x\n")
+    monkeypatch.setattr(_compile.settings, "CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(unbag, "__path__", [*unbag.__path__, str(tmp_path)])
+    made_up = import_module("unbag.made_up")
+    for messages in (["Compiling inference kernels (once; up to half a minute) ..."], []):
+        caplog.clear()
+        # As in another process.
+        listener.has_logged = False
+        assert compiled()(made_up.double)(3) == 6
+        assert caplog.messages == messages
+    del sys.modules["unbag.made_up"], unbag.made_up
+
+
+def test_where_nothing_can_be_kept_the_message_says_so(monkeypatch):
+    monkeypatch.setattr(_compile, "cache_folder", lambda _: None)
+    assert "in every run" in _compile.compilation_message()
+    assert "NUMBA_CACHE_DIR" in _compile.compilation_message()

@@ -79,7 +79,8 @@ def test_bags_of_many_labels_are_timed_by_themselves(rng, monkeypatch):
 
 def test_an_iteration_takes_time_however_few_bags_there_are(rng):
     bags, y = make(rng, n_bags=1, size=2)
-    assert cost(bags, y).seconds > measured_pace(8, 6, "float64", 1).fixed > 0
+    _, fixed = measured_pace(8, 6, "float64", 1)
+    assert cost(bags, y).seconds > fixed > 0
 
 
 def test_inference_is_counted_by_kinds_of_bags():
@@ -104,8 +105,7 @@ def test_the_pace_is_measured_once_for_a_shape():
     measured_pace.cache_clear()
     first = measured_pace(5, 4, "float64", 1)
     assert first is measured_pace(5, 4, "float64", 1)
-    assert 0 < first.linear < 1e-3
-    assert 0 < first.inference < 1e-3
+    assert 0 < first[0] < 1e-3
 
 
 def test_bytes_are_told_in_words():

@@ -32,14 +32,15 @@ DOCS = Path(__file__).parents[1] / "docs"
 
 PAGES = ["README.md", "docs/faq.md", "docs/guide.md", "docs/tutorial.md", *sorted(
     str(path.relative_to(DOCS.parent)) for path in (DOCS / "howto").glob("*.md")
-)]  # fmt: skip
+), "reproduction/README.md"]  # fmt: skip
 # What pages say that is there: a checkout of the repository.
-THERE = {"docs/howto/compare.md": ["docs/results"]}
+THERE = {"reproduction/README.md": ["docs/results"]}
 # Pages that compare or search for longer than the others together.
-LONG = ("docs/howto/compare.md", "docs/howto/tuning.md")
-# What pages need that only an extra of the package brings.
+LONG = ("docs/howto/compare.md", "docs/howto/tuning.md", "reproduction/README.md")
+# What pages need that not everybody has.
 NEEDED = {f"docs/howto/{page}.md": "torch" for page in ("networks", "digits", "embeddings")}
 NEEDED["docs/howto/clusters.md"] = "distributed"
+NEEDED["reproduction/README.md"] = "unbag_reproduce"
 # Its commands run as programs of their own, as a reader's do; those of the other pages run in this
 # process, which spares each of them the three seconds of starting.
 AS_PROGRAMS = "docs/tutorial.md"
@@ -117,6 +118,9 @@ def run_snippets(page, folder):
             printed = run_lines(text, names, page)
         elif language == "python":
             run_examples(text, names, page)
+        elif language in ("shell", "bibtex"):
+            # What installs the package is run by .ci/test_wheel.py, in an empty environment.
+            assert page == "README.md"
         else:
             raise AssertionError(f"{page}: nobody can run {language} that is not saved: {text}")
 

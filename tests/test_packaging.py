@@ -21,11 +21,17 @@ PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
 ADDRESS = "https://example.org/birds/unbag"
 
 
-def metadata(address):
-    """README and addresses of a build, in which the repository has an address or none ("")."""
-    spec = importlib.util.spec_from_file_location("hatch_build", REPOSITORY / "hatch_build.py")
+def module_of(path):
+    """Load a file of the repository that is in no package."""
+    spec = importlib.util.spec_from_file_location(Path(path).stem, REPOSITORY / path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    return module
+
+
+def metadata(address):
+    """README and addresses of a build, in which the repository has an address or none ("")."""
+    module = module_of("hatch_build.py")
     built = {"version": unbag.__version__}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("UNBAG_REPOSITORY_URL", address)
@@ -72,7 +78,8 @@ def test_readme_classifiers_and_workflows_name_the_same_pythons():
     first, last = named[0], named[-1]
     after = f"3.{int(last.removeprefix('3.')) + 1}"
     assert PROJECT["requires-python"] == f">={first},<{after}"
-    assert f"You need Linux, Python {first} to {last}" in README
+    assert f"You need Python {first} to {last}." in README
+    assert "tested on Linux; written for macOS and Windows, not yet run there" in README
     assert [name for name in PROJECT["classifiers"] if name.startswith("Operating System")] == [
         "Operating System :: OS Independent"
     ]
@@ -90,8 +97,49 @@ def test_the_citation_is_of_this_version():
     assert f"\nversion: {unbag.__version__}\n" in citation
 
 
+def test_the_readme_cites_what_the_citation_file_does():
+    citation = (REPOSITORY / "CITATION.cff").read_text(encoding="utf-8")
+    (entries,) = re.findall(r"^```bibtex\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+    cited = dict(
+        re.findall(r"^  (\w+) += \{+(.+?)\}+,$", entries.partition("@misc")[0], re.MULTILINE)
+    )
+    assert cited.keys() == {"author", "title", "version"}
+    for name, field in {"author": "- name: ", "title": "title: ", "version": "version: "}.items():
+        assert re.search(rf"^ *{field}\"?{re.escape(cited[name])}\"?$", citation, re.MULTILINE)
+    assert cited["author"] == PROJECT["authors"][0]["name"]
+    (paper,) = re.findall(r"^    title: (.+)$", citation, re.MULTILINE)
+    assert f"title  = {{{paper}}}" in entries
+    for author in re.findall(r"family-names: (.+)\n +given-names: (.+)", citation):
+        assert ", ".join(author) in entries
+
+
+def test_what_tries_an_installation_knows_the_pythons_and_the_readme(tmp_path):
+    """`make test-wheel` runs these lines, on these Pythons."""
+    module = module_of(".ci/test_wheel.py")
+    named = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
+    assert list(module.VERSIONS) == named
+    assert module.find_python(f"{sys.version_info[0]}.{sys.version_info[1]}") == sys.executable
+    assert module.find_python("2.0") is None
+    assert "unbag demo" in module.blocks(README, "shell")[-1]
+    assert all(line.startswith("unbag ") for line in module.blocks(README, "console"))
+    failing = [sys.executable, "-c", "import sys; sys.exit('no such table')"]
+    with pytest.raises(SystemExit, match="no such table"):
+        module.run(failing, tmp_path, dict(os.environ))
+
+
+@pytest.mark.slow  # Installs all that the package requires, and compiles kernels: a minute.
+def test_the_wheel_runs_where_nothing_else_is_installed():
+    version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    done = subprocess.run(
+        [sys.executable, REPOSITORY / ".ci/test_wheel.py", "--quick", version],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    assert "unbag demo" in done.stdout
+
+
 def test_extras_that_errors_name_exist():
-    named = {re.search(r"unbag\[(\w+)\]", message)[1] for message in MISSING.values()}
+    named = {extra for text in MISSING.values() for extra in re.findall(r"unbag\[(\w+)\]", text)}
     assert named <= PROJECT["optional-dependencies"].keys()
     # torch is too large to be asked of whoever only runs the tests, which can do without it.
     light = ",".join(sorted(named - {"torch"}))
@@ -132,7 +180,7 @@ def test_the_sdist_holds_what_its_tests_need(tmp_path):
         held = {name.partition("/")[2] for name in tar.getnames()}
         folder = tar.getnames()[0].partition("/")[0]
         assert README.split("![")[0] in tar.extractfile(f"{folder}/PKG-INFO").read().decode()
-    folders = ("src", "tests", "docs", "benchmarks", ".ci", ".github")
+    folders = ("src", "tests", "docs", "benchmarks", "reproduction", ".ci", ".github")
     there = {
         path.relative_to(REPOSITORY).as_posix()
         for folder in folders

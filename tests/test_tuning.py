@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import unbag
 from unbag import tuning
-from unbag.cli.main import main
+from unbag.cli import main
 from unbag.datasets import load_digit_bags, make_bags
 from unbag.tuning.search import Round, Search, rounds_of
 from unbag.tuning.settings import FALLBACK, GRID, fallback_of

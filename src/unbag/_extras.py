@@ -1,35 +1,39 @@
-"""Modules that only an extra of the package brings: what to say where they are missing."""
+"""Modules that only an extra of the package brings, or another project of its repository.
+
+What to say where they are missing.
+"""
 
 from importlib import import_module
 from types import ModuleType
 
-#: What to say where a module is missing: what needs it, and which extra brings it.
+#: What to say where a module is missing: what needs it, and what brings it.
 MISSING = {
     "distributed": "Clusters need Dask: pip install 'unbag[dask]'",
     "matplotlib": "Drawing figures needs matplotlib: pip install 'unbag[figures]'",
     "onnx": "Exporting models needs onnx and a runtime: pip install 'unbag[onnx]'",
     "onnxruntime": "Exporting models needs onnx and a runtime: pip install 'unbag[onnx]'",
     "torch": "Networks and their losses need PyTorch: pip install 'unbag[torch]'",
-    "PIL": "Reading photographs needs Pillow: pip install 'unbag[images]'",
+    "unbag_reproduce": "The paper's experiments are a package of their own: pip install "
+    "./reproduction, from a checkout of the repository of unbag",
 }
 
 
 class MissingExtraError(ImportError):
-    """Something needs a module that an extra of the package brings, and it is not installed."""
+    """Something needs a module that only an extra brings, and it is not installed."""
 
 
 def require(module: str) -> ModuleType:
-    """Import a module that an extra of the package brings.
+    """Import a module that not everybody has.
 
     Parameters
     ----------
     module : str
-        One of `MISSING`, or a part of one, such as ``"PIL.Image"``.
+        One of `MISSING`, or a part of one, such as ``"matplotlib.figure"``.
 
     Raises
     ------
     MissingExtraError
-        If it is not installed; the message names the extra.
+        If it is not installed; the message says how to install it.
     """
     package = module.partition(".")[0]
     try:

@@ -1,11 +1,11 @@
-"""What a fit will cost, before it begins: operations, bytes, seconds, memory; and which bags cost.
+"""What a fit will cost, before it begins: operations, seconds, memory; and which bags cost most.
 
-An iteration is one evaluation of the objective, as L-BFGS makes about one for each. Its work is
-linear in bags, instances, features and classes, but for the inference of a bag, which grows with
-the sets of its labels. Both are counted; some of the same work, timed on this machine, tells how
-long they take.
+An iteration is one evaluation of the objective; L-BFGS needs about one for each. Its operations are
+counted: they are linear in bags, instances, features and classes, but for the inference of a bag,
+which grows with the subsets of its labels. How long an operation takes is measured on this machine.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import methodcaller
@@ -14,32 +14,22 @@ from typing import Any
 
 import numpy as np
 
-from unbag._threads import FIT_WORTHWHILE, job_count, one_blas_thread, thread_map
+from unbag._threads import FIT_WORTHWHILE, job_count, thread_map
 from unbag.bags import Bags, BagsLike, offsets_of
-from unbag.fitting import Part
-from unbag.fitting.parts import runs_of_bags
+from unbag.fitting import make_parts
 from unbag.labels import LabelSets, LabelSetsLike
 from unbag.union import UnionProblem
 from unbag.union.dispatch import MANY_LABELS, MOST_LABELS, READING_COST, estimated_costs
 from unbag.validation import as_labels
 
-#: Shares of the bags for which `Cost.pruning` says what it would save to leave them out.
+#: Shares of the bags for which `Cost.pruning` says what is saved by leaving them out.
 PRUNED = (0.01, 0.05, 0.1)
-# Kinds of bags (instances, labels, classes allowed) up to which each is looked at by itself.
-MOST_KINDS = 2000
-# What is measured: calls, and threads' shares of parts.
-ROUNDS = 5
-# Bags of many labels are timed by themselves, for so many seconds; so many of a kind at a time, or
-# instances.
+# Seconds that may be spent on timing bags of many labels.
 PATIENCE = 0.5
-MOST_OF_A_KIND = 20
-MOST_INSTANCES_OF_A_KIND = 20_000
-# Of what a part makes of its instances, so many numbers for each class are alive at a time.
-ALIVE = 6
-# Blocks of features that a fit out of core holds: read, waiting, and asked.
-BLOCKS_BYTES = 100 << 20
-# What Python and the libraries of a fit take themselves.
-BASE_BYTES = 300 << 20
+# Arrays of shape (n_classes, n_instances) that a part needs at a time.
+ARRAYS_OF_PART = 6
+# Blocks of features that a fit out of core holds, and what Python and libraries take.
+BLOCKS_BYTES, BASE_BYTES = 100 << 20, 300 << 20
 
 
 @dataclass(frozen=True)
@@ -74,12 +64,9 @@ class Cost:
     seconds : float
         On this machine, as measured on a sample.
     n_threads : int
-    memory : int
-        Bytes that a fit takes at most, features included.
-    memory_em : int
-        The same for ``solver="em"``, which keeps logits and posteriors.
-    memory_out_of_core : int
-        The same when features stay on disk.
+    memory, memory_em, memory_out_of_core : int
+        Bytes that a fit takes at most, features included; that of ``solver="em"``, which keeps
+        logits and posteriors; that of a fit whose features stay on disk.
     expensive : list of ExpensiveBag
         The ten that cost most.
     pruning : dict of float to float
@@ -163,29 +150,28 @@ def cost(
     bags: Any = X
     if not hasattr(bags, "offsets"):
         bags = Bags.from_list(list(bags))
-    labels = LabelSets.parse(as_labels(y, X, are_sets=True))
-    indicator = labels.indicator
-    n_columns = indicator.shape[1] + background
-    n_required = (indicator == 1).sum(axis=1)
-    n_allowed = (indicator != 0).sum(axis=1) + background
-    sizes = bags.sizes
+    indicator = LabelSets.parse(as_labels(y, X, are_sets=True)).indicator
+    n_bags, n_columns = len(bags), indicator.shape[1] + background
+    kinds = np.stack(
+        [bags.sizes, (indicator == 1).sum(axis=1), (indicator != 0).sum(axis=1) + background]
+    )
+    n_logits = bags.n_instances * n_columns
+    n_threads = job_count(n_jobs) if n_logits * (bags.n_features + 1) >= FIT_WORTHWHILE else 1
+    pace, fixed = measured_pace(n_columns, bags.n_features, str(bags.dtype), n_threads)
     linear = linear_operations(n_columns, bags.n_features)
-    inference = inference_operations(sizes, n_required, n_allowed)
-    n_multiplications = bags.n_instances * n_columns * (bags.n_features + 1)
-    n_threads = job_count(n_jobs) if n_multiplications >= FIT_WORTHWHILE else 1
-    pace = measured_pace(n_columns, bags.n_features, str(bags.dtype), n_threads)
-    # An operation of the one kind takes longer than one of the other.
-    few = inference_operations(sizes, np.minimum(n_required, MANY_LABELS), n_allowed)
-    inferring = inference * pace.inference
-    inferring *= measured_to_counted(sizes, n_required, n_allowed, inferring, n_threads)
-    seconds = sizes * linear * pace.linear + inferring
-    total = float(seconds.sum() + pace.fixed)
+    inference = inference_operations(*kinds)
+    inferring = timed(kinds, pace * inference, n_threads)
+    fewer = inference_operations(kinds[0], np.minimum(kinds[1], MANY_LABELS), kinds[2])
+    seconds = pace * linear * bags.sizes + inferring
+    total = float(seconds.sum() + fixed)
     most = np.argsort(-seconds, kind="stable")
-    ids = bags.ids[most[:10]]
     feature_bytes = bags.n_instances * bags.n_features * bags.dtype.itemsize
-    small = memory_of_bags(len(bags), bags.n_instances, indicator, n_threads, n_columns)
+    # Label sets as they came and as they are used, twice packed; sizes and places of bags.
+    label_bytes = 4 * indicator.nbytes + 16 * np.count_nonzero(indicator) + 160 * n_bags
+    part_bytes = ARRAYS_OF_PART * 8 * min(bags.n_instances, 4096) * n_columns
+    memory = int(BASE_BYTES + label_bytes + n_threads * part_bytes)
     return Cost(
-        n_bags=len(bags),
+        n_bags=n_bags,
         n_instances=bags.n_instances,
         n_features=bags.n_features,
         n_classes=n_columns,
@@ -193,191 +179,115 @@ def cost(
         bytes=feature_bytes,
         seconds=total,
         n_threads=n_threads,
-        memory=small + feature_bytes,
-        memory_em=small + feature_bytes + 3 * 8 * bags.n_instances * n_columns,
-        memory_out_of_core=small + min(feature_bytes, BLOCKS_BYTES),
+        memory=memory + feature_bytes,
+        memory_em=memory + feature_bytes + 3 * 8 * n_logits,
+        memory_out_of_core=memory + min(feature_bytes, BLOCKS_BYTES),
         expensive=[
-            ExpensiveBag(id, int(sizes[b]), int(n_required[b]), float(seconds[b] / total))
-            for id, b in zip(ids.tolist(), most, strict=False)
+            ExpensiveBag(id, int(kinds[0, b]), int(kinds[1, b]), float(seconds[b] / total))
+            for id, b in zip(bags.ids[most[:10]].tolist(), most, strict=False)
         ],
         pruning={
-            share: float(seconds[most[: int(share * len(bags))]].sum() / total) for share in PRUNED
+            share: float(seconds[most[: int(share * n_bags)]].sum() / total) for share in PRUNED
         },
-        unknown=float((inferring - np.minimum(few * pace.inference, inferring)).sum() / total),
+        unknown=float(np.maximum(inferring - pace * fewer, 0.0).sum() / total),
     )
 
 
 def linear_operations(n_classes: int, n_features: int) -> float:
-    """Count those of one instance: two products with the weights, and a softmax."""
+    """Count the operations of one instance: two products with the weights, and a softmax."""
     return 4.0 * n_classes * (n_features + 1) + 10.0 * n_classes
 
 
 def inference_operations(
     sizes: np.ndarray, n_required: np.ndarray, n_allowed: np.ndarray
 ) -> np.ndarray:
-    """Count those of the inference of each bag, in units of dense's per instance and label set.
+    """Count the operations of the inference of each bag.
 
-    Where there are many labels, that depends on what is believed of the instances; counted is a
-    model that knows nothing yet.
+    Where there are many labels, they depend on what is known of the instances; counted is a model
+    that knows nothing yet.
     """
     n_sets = 2.0 ** np.minimum(n_required, MOST_LABELS)
-    found = sizes * (n_sets + READING_COST * (1.0 + n_allowed))
-    many, kinds, which = kinds_of_many_labels(sizes, n_required, n_allowed)
-    if len(kinds) <= MOST_KINDS:
-        costs = np.array([operations_of_kind(*kind) for kind in kinds])
-        found[many] = costs[which] if len(many) else 0.0
-    return found
+    operations = sizes * (n_sets + READING_COST * (1.0 + n_allowed))
+    for kind, own in kinds_of_many_labels(np.stack([sizes, n_required, n_allowed])):
+        operations[own] = operations_of_kind(*kind)
+    return operations
 
 
-def kinds_of_many_labels(
-    sizes: np.ndarray, n_required: np.ndarray, n_allowed: np.ndarray
-) -> tuple[np.ndarray, list[tuple[int, int, int]], np.ndarray]:
-    """Return the bags of many labels, their kinds (size, labels, classes), and which has which."""
-    many = np.flatnonzero((n_required > MANY_LABELS) & (n_required <= sizes))
-    kinds, which = np.unique(
-        np.stack([sizes, n_required, n_allowed])[:, many], axis=1, return_inverse=True
-    )
-    return many, [tuple(kind) for kind in kinds.T.tolist()], which.ravel()
+def kinds_of_many_labels(kinds: np.ndarray) -> list[tuple[tuple[int, ...], np.ndarray]]:
+    """List each kind of bag (instances, labels, classes) with many labels, and its bags."""
+    many = np.flatnonzero((kinds[1] > MANY_LABELS) & (kinds[1] <= kinds[0]))
+    found, which = np.unique(kinds[:, many], axis=1, return_inverse=True)
+    in_order = many[np.argsort(which.ravel(), kind="stable")]
+    ends = np.cumsum(np.bincount(which.ravel(), minlength=found.shape[1]))
+    return list(zip(map(tuple, found.T.tolist()), np.split(in_order, ends[:-1]), strict=False))
 
 
-@lru_cache(maxsize=MOST_KINDS)
+@lru_cache(maxsize=2000)
 def operations_of_kind(size: int, n_required: int, n_allowed: int) -> float:
-    """Count those of one bag whose instances may be anything."""
-    problem, log_prior = bags_of_kind(1, size, n_required, n_allowed)
+    """Count the operations of the inference of one bag."""
+    problem, log_prior = bag_of_kind(size, n_required, n_allowed)
     return float(estimated_costs(problem.layout, log_prior, "auto", 1e-9)[0])
 
 
-def bags_of_kind(
-    n_bags: int, size: int, n_required: int, n_allowed: int
-) -> tuple[UnionProblem, np.ndarray]:
-    """Make bags that are all alike, whose instances may be anything."""
-    y = np.tile(np.where(np.arange(n_allowed) < n_required, 1, -1), (n_bags, 1))
-    log_prior = np.full((n_bags * size, n_allowed), -np.log(n_allowed))
-    return UnionProblem(np.arange(n_bags + 1) * size, y), log_prior
+def bag_of_kind(size: int, n_required: int, n_allowed: int) -> tuple[UnionProblem, np.ndarray]:
+    """Make a bag whose instances may be anything."""
+    y = np.where(np.arange(n_allowed) < n_required, 1, -1)[None]
+    return UnionProblem([0, size], y), np.full((size, n_allowed), -np.log(n_allowed))
 
 
-def measured_to_counted(
-    sizes: np.ndarray,
-    n_required: np.ndarray,
-    n_allowed: np.ndarray,
-    seconds: np.ndarray,
-    n_threads: int,
-) -> np.ndarray:
-    """Time bags of many labels, whose kernels have each their own pace.
+def timed(kinds: np.ndarray, counted: np.ndarray, n_threads: int) -> np.ndarray:
+    """Return the seconds of the inference of each bag, those of many labels as measured.
 
-    Parameters
-    ----------
-    sizes, n_required, n_allowed : ndarray of shape (n_bags,)
-    seconds : ndarray of shape (n_bags,)
-        Of the inference of each bag, as they are counted.
-    n_threads : int
-        By which these seconds are shared.
-
-    Returns
-    -------
-    ndarray of shape (n_bags,)
-        What the seconds are to be multiplied by; 1 for bags of few labels. The kinds that take
-        most are timed, as far as that is quick; others are taken to be like these.
+    Their kernels have a pace of their own, so the most expensive kinds are timed, as far as that is
+    quick; the others are taken to be like these. `counted` are seconds by the number of operations.
     """
-    ratios = np.ones(len(sizes))
-    many, kinds, which = kinds_of_many_labels(sizes, n_required, n_allowed)
-    of_kind = np.bincount(which, seconds[many], len(kinds))
-    found = np.full(len(kinds), np.nan)
-    until = perf_counter() + PATIENCE
-    for kind in np.argsort(-of_kind):
-        counted = of_kind[kind] / np.count_nonzero(which == kind)
-        if perf_counter() > until:
-            break
-        if counted < PATIENCE / ROUNDS:
-            found[kind] = seconds_of_kind(*kinds[kind]) / n_threads / counted
-    if np.isfinite(found).any():
-        found[np.isnan(found)] = np.nanmedian(found)
-        ratios[many] = found[which]
-    return ratios
+    seconds = counted.copy()
+    until, ratios, rest = perf_counter() + PATIENCE, [], []
+    many = kinds_of_many_labels(kinds)
+    for kind, own in sorted(many, key=lambda each: -counted[each[1]].sum()):
+        if perf_counter() < until and counted[own[0]] * n_threads < PATIENCE / 2:
+            seconds[own] = seconds_of_kind(*kind) / n_threads
+            ratios.append(seconds[own[0]] / counted[own[0]])
+        else:
+            rest.append(own)
+    for own in rest if ratios else ():
+        seconds[own] *= np.median(ratios)
+    return seconds
 
 
-@lru_cache(maxsize=MOST_KINDS)
+@lru_cache(maxsize=2000)
 def seconds_of_kind(size: int, n_required: int, n_allowed: int) -> float:
-    """Time the inference of one bag, on one thread, among others of its kind."""
-    few = min(MOST_OF_A_KIND * 1024 / 2**n_required, MOST_INSTANCES_OF_A_KIND / size)
-    n_bags = int(np.clip(few, 1, MOST_OF_A_KIND))
-    problem, log_prior = bags_of_kind(n_bags, size, n_required, n_allowed)
-    return shortest(lambda: problem.answer(log_prior, n_jobs=1), rounds=2) / n_bags
-
-
-def memory_of_bags(
-    n_bags: int, n_instances: int, indicator: np.ndarray, n_threads: int, n_columns: int
-) -> int:
-    """Count the bytes that a fit takes beside the features."""
-    # Label sets as they came and as they are used, twice packed; sizes and places of bags.
-    per_bag = 4 * indicator.nbytes + 8 * np.count_nonzero(indicator) * 2 + 20 * 8 * n_bags
-    rows = min(n_instances, 4096)
-    return int(BASE_BYTES + per_bag + n_threads * ALIVE * 8 * rows * n_columns)
-
-
-@dataclass(frozen=True)
-class MeasuredPace:
-    """Seconds of an operation on this machine, threads helping.
-
-    Attributes
-    ----------
-    linear, inference : float
-    fixed : float
-        Seconds of an iteration, however few bags there are.
-    """
-
-    linear: float
-    inference: float
-    fixed: float
+    """Time the inference of one bag on one thread."""
+    problem, log_prior = bag_of_kind(size, n_required, n_allowed)
+    return shortest(lambda: problem.answer(log_prior, n_jobs=1), rounds=2)
 
 
 @lru_cache(maxsize=16)
-def measured_pace(n_classes: int, n_features: int, dtype: str, n_threads: int) -> MeasuredPace:
-    """Time the work of an iteration on some bags that are like others: ten instances, two labels.
+def measured_pace(
+    n_classes: int, n_features: int, dtype: str, n_threads: int
+) -> tuple[float, float]:
+    """Time iterations over sample bags, of ten instances and two labels each.
 
-    Parameters
-    ----------
-    n_classes, n_features : int
-    dtype : str
-        Of the features.
-    n_threads : int
-
-    Returns
-    -------
-    MeasuredPace
+    Returns the seconds of an operation, and those of an iteration however few bags there are.
     """
     rng = np.random.default_rng(0)
     # As many as make some parts for each thread, but no more than a few million numbers.
     n_bags = 2 * n_threads * int(np.clip((1 << 18) / n_features, 20, 400))
     y = np.zeros((n_bags, n_classes), dtype=np.int8)
     y[np.arange(n_bags)[:, None], rng.integers(0, n_classes, (n_bags, 2))] = 1
-    sizes = np.full(n_bags, 10)
-    X = rng.normal(size=(sizes.sum(), n_features)).astype(dtype)
-    W = 0.1 * rng.normal(size=(n_classes, n_features + 1))
-    offsets = offsets_of(sizes)
-    parts = []
-    for own in runs_of_bags(np.arange(n_bags), sizes, W.size):
-        rows = slice(int(offsets[own[0]]), int(offsets[own[-1] + 1]))
-        parts.append(Part(X, rows, own, UnionProblem(offsets_of(sizes[own]), y[own])))
-    whole = UnionProblem(offsets, y)
-    log_prior = np.full((len(X), n_classes), -np.log(n_classes))
-    single = Part(X, slice(0, 10), np.arange(1), UnionProblem([0, 10], y[:1]))
+    X = rng.normal(size=(10 * n_bags, n_features)).astype(dtype)
+    bags = Bags(X, offsets_of(np.full(n_bags, 10)))
+    ask = methodcaller("statistics", 0.1 * rng.normal(size=(n_classes, n_features + 1)))
+    parts = make_parts(bags, UnionProblem(bags.offsets, y))
+    single = make_parts(bags[:1], UnionProblem([0, 10], y[:1]))
     with thread_map(n_threads, np.inf) as run:
-        fixed = shortest(lambda: list(run(methodcaller("statistics", W), [single])))
-        all_seconds = shortest(lambda: list(run(methodcaller("statistics", W), parts)))
-    with one_blas_thread():
-        inferring = shortest(lambda: whole.answer(log_prior, n_jobs=1)) / n_threads
-    n_inference = inference_operations(sizes, (y == 1).sum(axis=1), (y != 0).sum(axis=1)).sum()
-    # Some of the work is shared, so that it would be counted twice.
-    rest = max(all_seconds - inferring, 0.3 * all_seconds)
-    return MeasuredPace(
-        rest / (len(X) * linear_operations(n_classes, n_features)),
-        min(inferring, 0.7 * all_seconds) / n_inference,
-        fixed,
-    )
+        fixed = shortest(lambda: list(run(ask, single)))
+        seconds = shortest(lambda: list(run(ask, parts)))
+    inference = inference_operations(bags.sizes, (y == 1).sum(axis=1), (y != 0).sum(axis=1))
+    return seconds / (inference.sum() + len(X) * linear_operations(n_classes, n_features)), fixed
 
 
-def shortest(call: Any, rounds: int = ROUNDS) -> float:
+def shortest(call: Callable[[], object], rounds: int = 5) -> float:
     """Return the shortest time of some calls; the first one compiles, and does not count."""
     call()
     times = []

@@ -6,7 +6,8 @@ estimators share all of it.
 """
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from numbers import Integral, Real
 from typing import Any, TypeVar, cast
@@ -36,7 +37,7 @@ def validate_bags(
     accept_sparse: bool = True,
     ensure_all_finite: bool = True,
 ) -> Bags:
-    """Return X as Bags whose features the estimator can take; raise the error that says why not.
+    """Return X as Bags, checked for an estimator.
 
     Parameters
     ----------
@@ -98,7 +99,7 @@ def check_columns(estimator: Any, bags: Any, reset: bool) -> None:
     if bags.n_features != estimator.n_features_in_:
         expected = f"{type(estimator).__name__} is expecting {estimator.n_features_in_}"
         raise ValueError(f"X has {bags.n_features} features, but {expected} features as input.")
-    seen: Any = getattr(estimator, "feature_names_in_", names)
+    seen: Any = vars(estimator).get("feature_names_in_", names)
     if names is not None and (differ := np.flatnonzero(names != seen)).size:
         column = differ[0]
         raise ValueError(f"Column {column} is {names[column]}, but in fit it was {seen[column]}.")
@@ -125,7 +126,7 @@ def as_labels(y: LabelSetsLike, X: BagsLike, are_sets: bool = False) -> Any:
 
 
 class AmbiguousInputWarning(UserWarning):
-    """What was given can be read in two ways; the message says how it was, and how to decide."""
+    """Input is ambiguous; the message says how it was read, and how to choose."""
 
 
 def in_bag_order(values: Any, X: BagsLike, name: str) -> Any:
@@ -174,7 +175,7 @@ def in_bag_order(values: Any, X: BagsLike, name: str) -> Any:
         if counts_rows:
             warn_caller(
                 f"The index of {name} just counts, and these numbers are ids of the bags in "
-                f"another order: {name} was aligned with the bags by id. Give "
+                f"another order: {name} was aligned with the bags by id. Pass "
                 f"{name}.to_numpy() if it is in the order of the bags already.",
                 AmbiguousInputWarning,
             )
@@ -194,10 +195,10 @@ def in_bag_order(values: Any, X: BagsLike, name: str) -> Any:
 
 
 def in_instance_order(values: Any, bags: Bags) -> Any:
-    """Return instance labels as they are, but refuse a Series whose order nobody can tell.
+    """Return instance labels as they are, but refuse a Series whose order is ambiguous.
 
     A column of the table that bags were made from has its rows in another order than the bags
-    have their instances, where the rows of a bag are no neighbours.
+    have their instances, where the rows of a bag are not adjacent.
     """
     rows = bags.rows
     is_regrouped = bool((rows[1:] < rows[:-1]).any())
@@ -228,7 +229,7 @@ def check_known_labels(columns: np.ndarray, bags: Bags, labels: LabelSets) -> No
     i, b = known[wrong[0]], int(bag_of_known[wrong[0]])
     raise ValueError(
         f"Instance {i - bags.offsets[b]} of bag {bags.ids[b]} has the label "
-        f"{labels.classes[columns[i]].item()!r}, which is none of its bag's: "
+        f"{labels.classes[columns[i]].item()!r}, which is not among its bag's labels: "
         f"{sorted(map(str, labels[b]))}. Correct the label of the instance, or add it to those of "
         "the bag."
     )
@@ -393,24 +394,31 @@ def check_scaling(bags: Bags, scaling: str | None) -> None:
         )
 
 
-def all_or_nothing(method: Method) -> Method:
-    """Make a method that learns restore the attributes of its estimator when it fails.
+@contextmanager
+def unchanged_on_error(estimator: Any) -> Iterator[None]:
+    """Restore the attributes of an estimator when learning fails.
 
     A model half of whose attributes are new would go on answering. Those of the steps of a
     pipeline are restored too, since it fits them one after the other.
     """
+    steps = [step for _, step in vars(estimator).get("steps", ()) if hasattr(step, "__dict__")]
+    before = [(part, dict(vars(part))) for part in (estimator, *steps)]
+    try:
+        yield
+    except BaseException:
+        for part, attributes in before:
+            vars(part).clear()
+            vars(part).update(attributes)
+        raise
+
+
+def all_or_nothing(method: Method) -> Method:
+    """Make a method that learns leave its estimator as it was when it fails."""
 
     @wraps(method)
     def learn(self: Any, *arguments: Any, **options: Any) -> Any:
-        steps = [step for _, step in getattr(self, "steps", ()) if hasattr(step, "__dict__")]
-        before = [(part, dict(vars(part))) for part in (self, *steps)]
-        try:
+        with unchanged_on_error(self):
             return method(self, *arguments, **options)
-        except BaseException:
-            for part, attributes in before:
-                vars(part).clear()
-                vars(part).update(attributes)
-            raise
 
     return cast(Method, learn)
 

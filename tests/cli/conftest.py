@@ -5,21 +5,11 @@ import shutil
 import numpy as np
 import pytest
 
+from shared_fixtures import run
 from toys import ROLES, word_lines
 from unbag.cli import main
 
-
-@pytest.fixture
-def run(capsys):
-    """Run a command in this process; return its exit code, stdout and stderr."""
-
-    def call(*arguments):
-        with pytest.raises(SystemExit) as left:
-            main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return left.value.code or 0, captured.out, captured.err
-
-    return call
+__all__ = ["model", "run", "words"]
 
 
 def write_words(path):

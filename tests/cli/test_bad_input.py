@@ -148,8 +148,7 @@ CASES = {
     "no output": (good, ("fit", "words.csv", *ROLES), 2, "output"),
     "an unknown command": (good, ("fitt", "words.csv"), 2, "fitt"),
     "an unknown option": (good, (*FIT, "--colour", "red"), 2, "colour"),
-    "an unknown experiment": (nothing, ("reproduce", "tabel"), 2, "tabel"),
-    "quick and full": (nothing, ("reproduce", "datasets", "--quick", "--full"), 2, "--quick"),
+    "quick and full": (good, ("compare", "words.csv", *ROLES, "--quick", "--full"), 2, "--quick"),
     "no such model": (good, ANNOTATE, 1, "m.unbag"),
     "an unknown method": (good, ("compare", "words.csv", *ROLES, "--methods", "magic"), 1, "magic"),
 }  # fmt: skip

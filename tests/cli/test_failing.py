@@ -2,20 +2,18 @@
 
 import errno
 import json
+import logging
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
-import warnings
 
 import pytest
 
 from toys import ROLES
 from unbag import _files
-from unbag.experiments import Ledger, Unit, runner
-from unbag.fitting.solvers import InterruptedFitWarning
 
 PROGRAM = (sys.executable, "-m", "unbag.cli")
 
@@ -39,17 +37,15 @@ def test_a_fault_of_ours_is_one_kind_line(error, run, monkeypatch):
     assert (code, out) == (3, "")
     assert len(errors.splitlines()) == 1
     name = type(error).__name__
-    assert errors.startswith(f"unbag: error: data came upon a fault of unbag itself ({name}: ")
+    assert errors.startswith(f"unbag: error: internal error in data ({name}: ")
     assert "--debug" in errors
 
 
 def test_a_module_that_does_not_load_is_one_kind_line(run, monkeypatch):
-    # The package's `main` is the function, which hides the module.
-    module = sys.modules["unbag.cli.main"]
-    monkeypatch.setattr(module, "command_line", fail_with(ImportError("no library")))
+    monkeypatch.setattr("unbag.cli.app.command_line", fail_with(ImportError("no library")))
     code, _, errors = run("data", "list")
     assert code == 3
-    assert errors.startswith("unbag: error: starting came upon a fault of unbag itself (ImportErr")
+    assert errors.startswith("unbag: error: internal error in starting (ImportErr")
 
 
 @pytest.mark.parametrize("place", [0, 2])
@@ -63,6 +59,19 @@ def test_debug_shows_the_trace_wherever_it_stands(place, run, monkeypatch):
     assert "in fail" in errors
     code, _, errors = run("data", "list")
     assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_what_is_logged_is_a_line_on_stderr(as_json, run, monkeypatch):
+    """Such as that kernels are being compiled; but nothing where only results are wanted."""
+    logger = logging.getLogger("unbag")
+    monkeypatch.setattr(logger, "disabled", False)
+    monkeypatch.setattr("unbag.datasets.names", lambda: logger.info("Compiling ...") or [])
+    code, out, errors = run("data", "list", *(["--json"] if as_json else []))
+    assert code == 0
+    assert "Compiling" not in out
+    assert errors == ("" if as_json else "Compiling ...\n")
+    assert not logger.handlers
 
 
 def test_errors_of_the_system_come_without_their_number(run, monkeypatch):
@@ -189,20 +198,6 @@ def test_output_that_cannot_be_printed_is_an_error():
     assert (done.returncode, done.stderr) == (1, "unbag: error: No space left on device.\n")
 
 
-def interrupted_unit(unit):
-    warnings.warn("half a fit", InterruptedFitWarning, stacklevel=1)
-    return {"accuracy": 0.5}
-
-
-def test_half_a_fit_is_no_result(tmp_path):
-    with pytest.raises(KeyboardInterrupt):
-        runner.do(Unit(interrupted_unit))
-    ledger = Ledger(tmp_path, "inductive")
-    with pytest.raises(KeyboardInterrupt), ledger.writing():
-        runner.run([Unit(interrupted_unit)], ledger)
-    assert not list(ledger.folder.iterdir()), "an empty ledger is left behind"
-
-
 def test_results_for_machines_stand_alone(words, tmp_path):
     done = subprocess.run(
         [*PROGRAM, "compare", words, *ROLES, "--quick", "--jobs", "1", "--methods", "dummy-bags",
@@ -214,20 +209,16 @@ def test_results_for_machines_stand_alone(words, tmp_path):
 
 
 @pytest.mark.parametrize("jobs", ["-7", "-1"])
-@pytest.mark.parametrize("command", ["compare", "reproduce"])
-def test_a_number_of_processes_below_zero(command, jobs, run, words, tmp_path, monkeypatch):
+def test_a_number_of_processes_below_zero(jobs, run, words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    what = [words, *ROLES] if command == "compare" else ["datasets"]
-    code, _, errors = run(command, *what, "--jobs", jobs)
+    code, _, errors = run("compare", words, *ROLES, "--jobs", jobs)
     assert code == 2
     assert "--jobs" in errors
     assert not (tmp_path / "results").exists()
 
 
 @pytest.mark.parametrize("output", ["taken", "taken/below"])
-@pytest.mark.parametrize(
-    "command", [("compare", "words.csv", *ROLES, "--quick"), ("reproduce", "datasets"), ("demo",)]
-)
+@pytest.mark.parametrize("command", [("compare", "words.csv", *ROLES, "--quick"), ("demo",)])
 def test_a_file_where_a_folder_is_needed(command, output, run, words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "taken").write_text("a file")

@@ -25,7 +25,7 @@ PUBLISHED = {
 
 
 def test_names():
-    assert {"digits", "voc12", "50salads", *PUBLISHED} == set(names())
+    assert {"digits", *PUBLISHED} == set(names())
     for function in (load, is_available):
         with pytest.raises(ValueError, match=r"no data set 'birds'; there are letter-carroll, "):
             function("birds")

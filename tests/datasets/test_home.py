@@ -15,7 +15,6 @@ import pytest
 from unbag.datasets import DatasetNotFoundError, data_homes, fetch_hja, home, load
 from unbag.datasets.hja import HJA, HJA_UNION, PAGE, convert_hja
 from unbag.datasets.home import fetch, read_dataset
-from unbag.datasets.voc12 import VOC12
 from unbag.io import DataError
 from unbag.io.formats.npz import write_arrays
 
@@ -119,7 +118,7 @@ def test_homes(tmp_path, monkeypatch):
 
 
 def test_what_is_missing_says_where_it_is_and_what_to_put_where(tmp_path):
-    for name in ("hja", "hja-union", "msrcv2", "voc12", "50salads"):
+    for name in ("hja", "hja-union", "msrcv2"):
         with pytest.raises(DatasetNotFoundError) as error:
             load(name, data_home=tmp_path)
         text = str(error.value)
@@ -261,7 +260,7 @@ def test_a_known_checksum_is_enough(tmp_path, server):
     assert dataset.bags.n_instances == 3
 
 
-@pytest.mark.parametrize("source", [HJA, HJA_UNION, VOC12])
+@pytest.mark.parametrize("source", [HJA, HJA_UNION])
 def test_what_can_be_downloaded_can_be_verified(source):
     assert source.urls
     assert not source.unverifiable

@@ -19,7 +19,8 @@ import time
 from importlib import import_module
 from pathlib import Path
 
-SOURCES = Path(__file__).resolve().parents[2] / "src"
+REPOSITORY = Path(__file__).resolve().parents[2]
+SOURCES = (REPOSITORY / "src", REPOSITORY / "reproduction" / "src")
 
 # The modules that register recordings; each writes to a file of its own name.
 GROUPS = (
@@ -40,7 +41,7 @@ def isolate(folder: str) -> None:
     os.environ.setdefault("NUMBA_CACHE_DIR", user_cache_dir("unbag", appauthor=False))
     os.environ.update(UNBAG_DATA=folder, XDG_CACHE_HOME=folder)
     # What is installed may be another version.
-    sys.path.insert(0, str(SOURCES))
+    sys.path[:0] = map(str, SOURCES)
 
 
 def made(recorded, *, strict: bool) -> dict:

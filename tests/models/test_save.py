@@ -21,8 +21,7 @@ from toys import BAGS, MODELS, SCALERS, Y, answers, assert_equal
 from unbag import BagPipeline, Bags, OnInstances, ORLogisticRegression, kernel_pipeline
 from unbag.models import ModelFileError, read_header
 from unbag.models.container import FORMAT
-from unbag.models.decode import Decoder
-from unbag.models.kinds import KINDS, Encoder
+from unbag.models.kinds import KINDS, Decoder, Encoder
 
 every_model = pytest.mark.parametrize("kind", MODELS.values(), ids=MODELS)
 

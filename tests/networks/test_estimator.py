@@ -198,7 +198,7 @@ def test_an_encoder_learns_with_the_networks():
 def test_answers_do_not_depend_on_how_many_bags_are_asked_about(monkeypatch):
     model = network().fit(BAGS, Y)
     whole = model.predict_instances_proba(BAGS)
-    monkeypatch.setattr(sys.modules["unbag.torch.answers"], "SCORED_AT_ONCE", 100)
+    monkeypatch.setattr(sys.modules["unbag.torch.estimator"], "SCORED_AT_ONCE", 100)
     np.testing.assert_allclose(model.predict_instances_proba(BAGS), whole, rtol=1e-12)
 
 

@@ -15,7 +15,7 @@ from unbag.io.stored import FeatureReader, StoredBags  # noqa: E402
 from unbag.torch import ORNetwork  # noqa: E402
 from unbag.torch.batches import Settings  # noqa: E402
 from unbag.torch.network import MemberNetworks  # noqa: E402
-from unbag.torch.stored import StoredLearningBags  # noqa: E402
+from unbag.torch.stored_learning import StoredLearningBags  # noqa: E402
 from unbag.union import IntractableBagError, UnionProblem  # noqa: E402
 
 
@@ -163,7 +163,7 @@ def test_progress_hears_of_each_step(coloured, write):
 
 def test_what_networks_cannot_do_out_of_core_is_refused_by_name(coloured, write, tmp_path):
     folder = write(coloured(n_bags=20).table)
-    with pytest.raises(ValueError, match="distill=1 needs what networks say of all instances"):
+    with pytest.raises(ValueError, match="distill=1 needs the networks' answers for all instances"):
         out_of_core.fit(network(distill=1), folder)
     for options in ({"checkpoint": tmp_path / "kept"}, {"resume": True}):
         with pytest.raises(DataError, match="a fit of ORNetwork has no checkpoints"):

@@ -30,7 +30,8 @@ def random_problem(rng, n_bags=60, n_classes=9, unknown=0.0, pinned=0.0):
 def residual(problem, logits, intercepts=None, **options):
     """Residuals as a fit gets them."""
     softmax = Softmax(logits, intercepts)
-    answer = problem.residual(logits, softmax.flat, softmax.log_total, **options)
+    given = softmax.flat, softmax.largest, softmax.total
+    answer = problem.residual(logits, *given, **options)
     return softmax.probability, answer
 
 

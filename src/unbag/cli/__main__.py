@@ -1,5 +1,5 @@
 """``python -m unbag.cli`` is the same as ``unbag``."""
 
-from .main import main
+from .app import main
 
 main()

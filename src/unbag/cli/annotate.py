@@ -19,7 +19,7 @@ from unbag.io.annotated import (
 )
 
 from . import options as o
-from .main import messages, open_table, progress, show_plan
+from .console import messages, progress, show_plan
 from .model_table import load_and_read
 
 
@@ -70,7 +70,7 @@ def annotate(
     fitted, _ = load_with_header(model)
     times = [perf_counter()]
     is_foreign = any(given[name] is not None for name in o.OF_TOOLS)
-    with open_table(table, given) as source:
+    with o.open_table(table, given) as source:
         given_roles = Roles.from_options(**given)
         wanted = roles_for_model(fitted, source, given_roles, use_labels=use_labels)
         if dry_run:

@@ -10,8 +10,8 @@ from unbag.io import BagTable, DataError, Roles
 from unbag.labels import LabelSets
 
 from . import options as o
+from .console import messages, progress
 from .fit import build
-from .main import messages, open_table, progress
 from .printing import print_table
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def check(
     """
     if output is not None:
         check_format(output, TABLES)
-    with open_table(table, given) as source, progress("reading") as report:
+    with o.open_table(table, given) as source, progress("reading") as report:
         if output is not None:
             check_output(output, *source.files)
         data = source.read(Roles.from_options(**given), progress=report)

@@ -13,7 +13,7 @@ from unbag.bags import Bags
 from unbag.labels import LabelSets
 
 from . import options as o
-from .main import messages, progress, taken_tool_options
+from .console import messages, progress
 from .printing import print_table
 
 app: typer.Typer = typer.Typer(no_args_is_help=True)
@@ -116,7 +116,7 @@ def convert(
 
     Example: unbag data convert letter-frost words.csv
     """
-    chosen = taken_tool_options(given)
+    chosen = o.taken_tool_options(given)
     roles = io.Roles.from_options(**given)
     if chosen:
         convert_foreign(source, target, roles, chosen)

@@ -13,7 +13,7 @@ from unbag.labels import LabelSets
 
 from . import options as o
 from .check import find_suspicious
-from .main import messages
+from .console import messages
 from .model_table import load_and_read
 from .printing import print_table
 from .tune import described

@@ -9,7 +9,7 @@ from unbag._extras import require
 from unbag._files import check, check_output, suffix_of
 
 from . import options as o
-from .main import messages
+from .console import messages
 
 
 def export(

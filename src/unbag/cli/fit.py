@@ -22,7 +22,7 @@ from unbag.io import BagTable, DataError, Roles
 from unbag.labels import LabelSets
 
 from . import options as o
-from .main import messages, open_table, progress, show_plan
+from .console import messages, progress, show_plan
 
 MODEL = "The model"
 
@@ -166,7 +166,7 @@ def fit(
             unfitted.model.set_params(**rates)
             large.fit_on_disk(table[0], Roles.from_options(**roles), unfitted, output, resume)
             return
-    with open_table(table, given) as source:
+    with o.open_table(table, given) as source:
         corrections = corrections_in(given["instance_labels"], source.columns)
         if corrections is not None:
             given["instance_labels"] = None

@@ -14,7 +14,7 @@ import typer
 from unbag import _platform, costs, out_of_core
 from unbag._files import DataError, check, check_output, looks_like_file, looks_like_parquet, refuse
 from unbag.costs import in_bytes
-from unbag.estimators.stored import SAMPLE_BYTES
+from unbag.estimators.stored_fit import SAMPLE_BYTES
 from unbag.fitting.solvers import interruptions_raised
 from unbag.io import BagTable, Roles
 from unbag.io.parquet_set import ParquetSet
@@ -24,8 +24,8 @@ from unbag.out_of_core.checkpoints import checkpoint_beside
 from unbag.out_of_core.fits import check_fit, is_network
 from unbag.validation import refuse_unlearnable
 
+from .console import messages, progress
 from .fit import background_facts, describe_noise, facts, summarise
-from .main import messages, progress
 
 # Features that take more than this part of the memory are left on disk: a fit needs room as well.
 SHARE_OF_MEMORY = 0.5

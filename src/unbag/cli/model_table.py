@@ -8,7 +8,8 @@ from unbag.io import BagTable, Roles
 from unbag.io.table import Paths
 from unbag.labels import LabelSets
 
-from .main import open_table, progress
+from .console import progress
+from .options import open_table
 
 
 def load_and_read(

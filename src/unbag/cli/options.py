@@ -1,13 +1,17 @@
-"""Options that several commands share: each is declared here, and nowhere else."""
+"""Options that several commands share, each declared once, and the table that they describe."""
 
+import os
 from collections.abc import Callable
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .main import messages
+from .console import messages
+
+if TYPE_CHECKING:
+    from unbag.io.table import Paths, Source
 
 ROLES = "Roles of columns"
 
@@ -101,7 +105,7 @@ def _tool(kind, what, *names, **more):
     ]
 
 
-#: The options on files of other tools, as `unbag.cli.main.open_table` takes them.
+#: The options on files of other tools, as `open_table` takes them.
 TOOL_OPTIONS = {
     "from_": _tool(
         str,
@@ -129,7 +133,7 @@ def with_roles(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
     ----------
     *names : str
         Of `ROLE_OPTIONS` and `TOOL_OPTIONS`. The command gets them as keywords, None where an
-        option was not used, for `Roles.from_options` and `unbag.cli.main.open_table`.
+        option was not used, for `Roles.from_options` and `open_table`.
     """
     known = ROLE_OPTIONS | TOOL_OPTIONS
     roles = [
@@ -148,3 +152,49 @@ def with_roles(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
         return command
 
     return declare
+
+
+def taken_tool_options(given: dict[str, Any]) -> dict[str, Any]:
+    """Remove the options on files of other tools from those of a command, and return them.
+
+    Returns
+    -------
+    dict
+        By the names that `unbag.io.adapters.open_from` has for them; empty without ``--from``.
+    """
+    format = given.pop("from_", None)
+    names = ("tags", "absent", "untagged", "confidence", "annotation_column")
+    chosen = {name: value for name in names if (value := given.pop(name, None)) is not None}
+    if format is not None:
+        return {"format": format, **chosen}
+    for name in chosen:
+        option = name.replace("_", "-")
+        raise ValueError(f"--{option} is for files of other tools: use --from, too.")
+    return {}
+
+
+def open_table(table: "Paths", given: dict[str, Any]) -> "Source":
+    """Open the table that a command is given; what another tool wrote, by its adapter.
+
+    Parameters
+    ----------
+    table : Path, or list of them
+    given : dict
+        Options by name; those on files of other tools are taken out.
+    """
+    from unbag.io.table import open_source
+
+    chosen = taken_tool_options(given)
+    if not chosen:
+        return open_source(table)
+    from unbag.io.adapters import open_from
+
+    several = [table] if isinstance(table, str | os.PathLike) else table
+    if len(several) != 1:
+        raise ValueError(
+            f"--from {chosen['format']} takes one file, or a folder of them; got {len(several)}."
+        )
+    source = open_from(several[0], delimiter=given.get("delimiter"), **chosen)
+    for note in source.notes:
+        messages.note(note)
+    return source

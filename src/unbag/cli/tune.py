@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from unbag.bags import Bags
 
-from .main import messages, progress
+from .console import messages, progress
 from .printing import print_table
 
 #: Settings that are shown, the best first.

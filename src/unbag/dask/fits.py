@@ -8,7 +8,7 @@ import numpy as np
 
 from unbag._files import check
 from unbag.estimators import ORLogisticRegression
-from unbag.estimators.stored import fit_stored
+from unbag.estimators.stored_fit import fit_stored
 from unbag.fitting import Progress, Training
 from unbag.io import Roles
 from unbag.io.stored import StoredBags

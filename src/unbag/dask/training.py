@@ -8,7 +8,7 @@ import numpy as np
 from distributed import Future
 
 from unbag.fitting import Moments, Part, Training
-from unbag.fitting.streaming import STEPS_AT_ONCE
+from unbag.fitting.objective import STEPS_AT_ONCE
 
 from .bags import ClusterBags
 from .partitions import PartitionProblem, answer, beside, itself

@@ -11,20 +11,16 @@ from .hja import fetch_hja, fetch_hja_union
 from .home import DatasetNotFoundError, data_homes
 from .letters import load_letter_carroll, load_letter_frost
 from .msrcv2 import fetch_msrcv2
-from .salads import fetch_50salads
 from .synthetic import make_bags
-from .voc12 import fetch_voc12
 
 __all__ = [
     "Dataset",
     "DatasetNotFoundError",
     "data_homes",
     "describe",
-    "fetch_50salads",
     "fetch_hja",
     "fetch_hja_union",
     "fetch_msrcv2",
-    "fetch_voc12",
     "is_available",
     "load",
     "load_digit_bags",

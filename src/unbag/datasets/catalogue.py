@@ -13,8 +13,6 @@ from .hja import HJA, HJA_UNION, fetch_hja, fetch_hja_union
 from .home import DataHome, Source, find_local
 from .letters import load_letter_carroll, load_letter_frost
 from .msrcv2 import MSRCV2, fetch_msrcv2
-from .salads import SALADS, fetch_50salads
-from .voc12 import VOC12, fetch_voc12
 
 _LOADERS: dict[str, Callable[..., Dataset]] = {
     "letter-carroll": load_letter_carroll,
@@ -25,8 +23,6 @@ _FETCHERS: dict[str, tuple[Source, Callable[..., Dataset]]] = {
     "hja-union": (HJA_UNION, fetch_hja_union),
     "hja": (HJA, fetch_hja),
     "msrcv2": (MSRCV2, fetch_msrcv2),
-    "voc12": (VOC12, fetch_voc12),
-    "50salads": (SALADS, fetch_50salads),
 }
 
 
@@ -46,7 +42,7 @@ def names() -> list[str]:
     Examples
     --------
     >>> names()
-    ['letter-carroll', 'letter-frost', 'digits', 'hja-union', 'hja', 'msrcv2', 'voc12', '50salads']
+    ['letter-carroll', 'letter-frost', 'digits', 'hja-union', 'hja', 'msrcv2']
     """
     return [*_LOADERS, *_FETCHERS]
 

@@ -1,6 +1,6 @@
 """What all estimators share: how bags and labels come in, and how bags are answered for.
 
-The sample is the bag. How much more a model can tell depends on what it knows, so there are
+The sample is the bag. How much more a model can answer depends on what it knows, so there are
 four bases, each built on the one before:
 
 - `BagClassifier` (here) scores whole bags,
@@ -131,9 +131,9 @@ class BagClassifier(FrameAnswers, ClassifierMixin, BaseEstimator):
         return labels
 
     def _read_scored_labels(self, y, X):
-        """Return y as LabelSets over `classes_`, and which bags have a label that is none of them.
+        """Return y as LabelSets over `classes_`, and which bags have labels besides these.
 
-        Held-out bags may have a class that no training bag has; that is no mistake of theirs.
+        Held-out bags may have a class that no training bag has, which is not an error.
         """
         y = as_labels(y, X, are_sets=not self.single_label_)
         if self.single_label_ and is_one_label_each(y):
@@ -216,7 +216,7 @@ class BagClassifier(FrameAnswers, ClassifierMixin, BaseEstimator):
     def _label_set_scores(self, bags, labels, is_strange):
         """Score how well the model knows each label set: by default, minus its ranking loss."""
         ranked = zip(labels.indicator[:, None], self._bag_scores(bags)[:, None], strict=True)
-        # A bag of which nothing is known has no loss, rather than none that could be told.
+        # A bag of which nothing is known has no loss, rather than an undefined one.
         return -np.nan_to_num([ranking_loss(truth, scores) for truth, scores in ranked])
 
     def save(self, path: str | os.PathLike[str], *, info: dict[str, Any] | None = None) -> None:
@@ -248,7 +248,7 @@ def as_classes(classes: ArrayLike) -> np.ndarray:
 
 
 def one_label_each(y: np.ndarray, classes: np.ndarray) -> tuple[LabelSets, np.ndarray]:
-    """Return one label per bag as LabelSets, and which bags have one that is no class."""
+    """Return one label per bag as LabelSets, and which bags have one that is not a class."""
     column_of = {label: c for c, label in enumerate(classes.tolist())}
     columns = np.array([column_of.get(label, -1) for label in y.tolist()], dtype=np.intp)
     labels = LabelSets(columns[:, None] == np.arange(len(classes)), classes)
@@ -256,7 +256,7 @@ def one_label_each(y: np.ndarray, classes: np.ndarray) -> tuple[LabelSets, np.nd
 
 
 def known_labels(y: LabelSetsLike, classes: np.ndarray) -> tuple[LabelSets, np.ndarray]:
-    """Return label sets without what is no class, and which bags have lost a label by that."""
+    """Return label sets without unknown labels, and which bags have lost a label by that."""
     has_columns_alone = sparse.issparse(y) or (isinstance(y, np.ndarray) and y.ndim == 2)
     labels = LabelSets.parse(y, classes if has_columns_alone else None)
     column_of = ColumnOfLabel(classes.tolist())

@@ -11,21 +11,33 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
+from sklearn.utils.validation import check_is_fitted
 
 from unbag._checks import bag_of, is_missing
 from unbag._warnings import warn_caller
-from unbag.bags import Features
+from unbag.bags import Bags, Features
 from unbag.fitting import LEARNT, LabelNoise, Rate, log_softmax
-from unbag.labels import ColumnOfLabel
-from unbag.union import IntractableBagWarning, UnionProblem, most_likely_labels
+from unbag.labels import ColumnOfLabel, LabelSets
+from unbag.union import (
+    ImpossibleBagError,
+    ImpossibleBagWarning,
+    IntractableBagWarning,
+    UnionProblem,
+    most_likely_labels,
+)
 from unbag.union.noise import impossible_bags
-from unbag.union.policy import OnIntractable, allow_every_bag_an_answer
+from unbag.union.policy import (
+    OnIntractable,
+    Settled,
+    allow_every_bag_an_answer,
+    describe_impossible,
+    settle_impossible,
+)
 from unbag.union.rates import checked_rate
 from unbag.validation import check_known_labels, in_instance_order
 
 from .background import BACKGROUND
 from .contract import BagClassifier, BagsLike, LabelSetsLike, log_of_rest, per_bag
-from .settling import settled_label_sets
 
 # From which probability on a class is taken to occur in a bag.
 Threshold: TypeAlias = float | Literal["union"]
@@ -114,7 +126,7 @@ class InstanceClassifier(BagClassifier):
         y : label sets, as in ``fit``
         instance_labels : array-like of shape (n_instances,), optional
             Labels of single instances, where they are known; elsewhere None, or -1 if that
-            is no class.
+            is not a class.
         joint : bool
             False for the likeliest class of each instance; True for the labelling of the
             whole bag that is likeliest (whose scores have the largest sum) among those that
@@ -140,7 +152,7 @@ class InstanceClassifier(BagClassifier):
         return self._label_values(columns)
 
     def _annotation_problem(self, X, y, instance_labels):
-        """Read what `annotate` is given; label sets that cannot be are relaxed."""
+        """Read the arguments of `annotate`; impossible label sets are relaxed."""
         bags = self._read_bags(X)
         labels = self._read_labels(y, X)
         pinned = self._read_instance_labels(instance_labels, bags, labels)
@@ -157,7 +169,7 @@ class InstanceClassifier(BagClassifier):
         return problem.impossible
 
     def _conditioned(self, scores, problem):
-        """Put aside (at ``-inf``) the classes that an instance cannot have in its bag."""
+        """Set the scores of classes that an instance cannot have in its bag to ``-inf``."""
         return np.where(problem.allowed_labels(), scores, -np.inf)
 
     def _union_y(self, labels):
@@ -219,7 +231,7 @@ class ProbabilisticClassifier(InstanceClassifier):
         y : label sets, as in ``fit``
         instance_labels : array-like of shape (n_instances,), optional
             Labels of single instances, where they are known; elsewhere None, or -1 if that
-            is no class.
+            is not a class.
 
         Returns
         -------
@@ -230,7 +242,7 @@ class ProbabilisticClassifier(InstanceClassifier):
         return self._conditioned(*self._annotation_problem(X, y, instance_labels))
 
     def _conditioned(self, scores, problem):
-        """Share the probability of each instance out among the labels of its bag."""
+        """Normalise the probabilities of each instance over the labels of its bag."""
         return softmax(super()._conditioned(scores, problem), axis=1)
 
     def predict_proba(self, X: BagsLike) -> NDArray[np.float64]:
@@ -257,9 +269,9 @@ class ProbabilisticClassifier(InstanceClassifier):
     def _bag_scores(self, bags):
         """Return probabilities of bags; when fitted on one label per bag, unbounded scores.
 
-        These are log(-log(1 - p)) of the probabilities p, which tells classes apart that are all
-        but certain; those of the instances, if each bag has one. By the rule of the union, a class
-        is as probable as in its best instance.
+        These are log(-log(1 - p)) of the probabilities p, which separates classes that are
+        nearly certain; those of the instances, if each bag has one. By the rule of the union, a
+        class is as probable as in its best instance.
         """
         if self.single_label_ and (bags.sizes == 1).all():
             return self._instance_scores(bags.X)[:, : len(self.classes_)]
@@ -302,7 +314,7 @@ class UnionClassifier(ProbabilisticClassifier):
     """Base of the estimators that condition instances on the whole label set of their bag.
 
     Each label of a bag must be that of some instance, and no instance has another; unless the model
-    has learnt or was told how often label sets are wrong, in `missed_` and `false_`.
+    has rates of wrong label sets, `missed_` and `false_`.
     """
 
     def _rates(self) -> dict[str, Any]:
@@ -400,7 +412,7 @@ class LabelSetLearner(UnionClassifier):
         return problem.impossible if noise is None else noise.noisy(problem).impossible
 
     def _possible_label_sets(self, bags, labels, pinned):
-        """Return label sets that can be, as a UnionProblem, and which bags to use."""
+        """Return possible label sets, as a UnionProblem, and which bags to use."""
         problem = UnionProblem(bags.offsets, self._union_y(labels), pinned)
         impossible = self._impossible_in_fit(problem)
         if not impossible.any():
@@ -414,15 +426,70 @@ class LabelSetLearner(UnionClassifier):
         return settled.problem, ~settled.dropped
 
 
+def settled_label_sets(
+    bags: Bags,
+    labels: LabelSets,
+    problem: UnionProblem,
+    on_impossible: Literal["relax", "drop", "raise"],
+    impossible: np.ndarray,
+) -> Settled:
+    """Relax or drop impossible label sets of a fit, and warn of their bags by id.
+
+    Parameters
+    ----------
+    bags : Bags
+    labels : LabelSets
+        As they were given.
+    problem : UnionProblem
+        The same, with a background where the model has one.
+    on_impossible : {"relax", "drop", "raise"}
+    impossible : ndarray of bool of shape (n_bags,)
+        The bags to decide on.
+
+    Returns
+    -------
+    Settled
+    """
+    unfilled = np.flatnonzero((bags.sizes == 0) & (labels.cardinality > 0) & impossible)
+    if len(unfilled):
+        b = unfilled[0]
+        raise ValueError(
+            f"Bag {bags.ids[b]} has the labels {sorted(map(str, labels[int(b)]))} but no "
+            "instances: give it instances, or take away its labels."
+        )
+    try:
+        settled = settle_impossible(problem, on_impossible, impossible)
+    except ImpossibleBagError as error:
+        raise error.with_ids(bags.ids) from None
+    if settled.impossible.any():
+        found = describe_impossible(bags.ids[settled.impossible], len(bags))
+        relax = on_impossible == "relax"
+        action = "were taken as optional, empty ones left out" if relax else "were left out"
+        warn_caller(f"{found} They {action}.", ImpossibleBagWarning)
+    return settled
+
+
 # Instances whose features are converted to float64 together.
 SCORED_AT_ONCE = 8192
 
 
 class LinearUnionClassifier(UnionClassifier):
-    """Base of the estimators whose instances are scored by `coef_` and `intercept_`."""
+    """Base of the estimators whose instances are scored by `coef_` and `intercept_`.
+
+    These have one row more than there are classes where the model has a background.
+    """
 
     coef_: np.ndarray
     intercept_: np.ndarray
+    # While a model is fitted again, this counts, not its last coefficients.
+    _background_of_fit: bool | None = None
+
+    @property
+    def _has_background(self):
+        if self._background_of_fit is not None:
+            return self._background_of_fit
+        check_is_fitted(self)
+        return len(self.coef_) > len(self.classes_)
 
     def _instance_scores(self, X):
         return linear_scores(X, self.coef_, self.intercept_)

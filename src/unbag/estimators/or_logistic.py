@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from unbag._messages import listed
 from unbag._warnings import warn_caller
 from unbag.fitting import (
     SCALINGS,
@@ -25,38 +26,39 @@ from unbag.fitting import (
     Scaling,
     Stream,
     Training,
+    UncertifiedWarning,
     cheapest_bags,
     fit_em,
     fit_lbfgs,
     fit_stochastic,
     held_out_evidence,
+    is_background_better,
     log_softmax,
     thread_map,
     two_halves,
+    watched,
 )
 from unbag.fitting.devices import check_device_fit, training_on
 from unbag.fitting.solvers import InterruptedFitWarning
-from unbag.union import IntractableBagError, UnionProblem
+from unbag.union import IntractableBagError, IntractableBagWarning, UnionProblem
 from unbag.union.dispatch import METHODS, Method
-from unbag.union.policy import OnIntractable
+from unbag.union.policy import OnIntractable, name_bags
 from unbag.validation import (
     all_or_nothing,
+    as_labels,
     bag_weights,
     check_choices,
     check_numbers,
     check_positive_integers,
     check_scaling,
+    unchanged_on_error,
 )
 
-from .contract import BagsLike, LabelSetsLike, RandomState
-from .instances import UNLIKELY, Threshold, linear_scores
-from .resuming import ResumableClassifier
-
-# By how much a background must be better, in nats per bag, to be taken: of equals, the simpler.
-CLEARLY = 0.1
+from .contract import BagsLike, LabelSetsLike, RandomState, as_classes, is_one_label_each
+from .instances import UNLIKELY, LabelSetLearner, LinearUnionClassifier, Threshold, linear_scores
 
 
-class ORLogisticRegression(ResumableClassifier):
+class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
     """Learn to label instances from the label sets of their bags.
 
     Parameters
@@ -79,11 +81,11 @@ class ORLogisticRegression(ResumableClassifier):
     background : bool or "auto", default=False
         Whether there is one more class, optional in every bag and never named in a label
         set: noise, silence, clutter, unseen species. "auto" fits one half of the bags at a time
-        and asks the other whether their label sets agree better with a model that has one (see
-        `background_scores_`), which takes about as long as two fits more.
+        and checks on the other whether label sets agree better with a model that has one (see
+        `background_scores_`), which takes about as long as two more fits.
     missed : float, array-like of shape (n_classes,), "learn" or "learn-per-class", default=0.0
         The probability that an instance of a class goes unnoticed when its bag is labelled, or how
-        to learn it. A learnt one takes up misfit, too: it is no share of missing labels.
+        to learn it. A learnt rate includes misfit: it is not the share of missing labels.
     false : float, array-like of shape (n_classes,), "learn" or "learn-per-class", default=0.0
         The probability that a class is named by mistake in the label set of a bag.
     prune : float, default=0.0
@@ -98,7 +100,7 @@ class ORLogisticRegression(ResumableClassifier):
         that are the most certain to occur anyway, or raise an error.
     inference : str, default="auto"
         Method of `unbag.union.infer`. Those other than "auto", such as the published "fast", are
-        there to be compared with: what they cannot certify is warned of, and used all the same.
+        for comparisons: bags that they cannot certify are used, with a warning.
     classes : array-like of shape (n_classes,), optional
         The vocabulary, in the order of `classes_`: a label that is not in it is refused, and one
         that no bag has is a class all the same. By default the sorted labels of the training
@@ -220,14 +222,8 @@ class ORLogisticRegression(ResumableClassifier):
     converged_: bool
 
     _accepts_sparse = True
-    # While a model is fitted again, this counts, not its last coefficients.
-    _background_of_fit: bool | None = None
-
-    @property
-    def _has_background(self):
-        if self._background_of_fit is not None:
-            return self._background_of_fit
-        return self.has_background_
+    # What `partial_fit` has learnt so far; None before the first batch.
+    _stream: Stream | None = None
 
     @property
     def has_background_(self) -> bool:
@@ -235,7 +231,6 @@ class ORLogisticRegression(ResumableClassifier):
         check_is_fitted(self)
         return len(self.coef_) > len(self.classes_)
 
-    @all_or_nothing
     def fit(
         self,
         X: BagsLike,
@@ -261,6 +256,11 @@ class ORLogisticRegression(ResumableClassifier):
         -------
         self
         """
+        with unchanged_on_error(self):
+            self._fit(X, y, instance_labels, sample_weight)
+        return self
+
+    def _fit(self, X, y, instance_labels, sample_weight):
         self._check_parameters()
         start = None
         if self.warm_start and hasattr(self, "coef_"):
@@ -278,11 +278,83 @@ class ORLogisticRegression(ResumableClassifier):
                 if start is not None:
                     W = self._warm_weights(training, *start)
                 self._climb(training, Progress(W, self._watch))
+
+    @all_or_nothing
+    def partial_fit(
+        self,
+        X: BagsLike,
+        y: LabelSetsLike,
+        classes: ArrayLike | None = None,
+        instance_labels: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Take one step towards bags that come in a stream.
+
+        Parameters
+        ----------
+        X, y, instance_labels, sample_weight
+            As in `fit`, of this batch.
+        classes : array-like of shape (n_classes,)
+            All classes that will occur; needed in the first call only, and not if the parameter
+            `classes` is set.
+
+        Returns
+        -------
+        self
+
+        Notes
+        -----
+        An AdaGrad step along the gradient of the batch. Features are standardised by the
+        first batch (or the last call of `fit`), so that should be a fair sample; it also decides
+        on ``background="auto"``. `solver`, `max_iter`, `prune` and `tol` have no effect here.
+        """
+        self._check_parameters()
+        stream = self._stream
+        bags = self._read_bags(X, reset=stream is None)
+        # After one batch of label sets all are label sets, even if each bag before had one label.
+        one_label_each = is_one_label_each(as_labels(y, X))
+        self.single_label_ = one_label_each and (stream is None or self.single_label_)
+        if stream is None:
+            self._read_classes(self.classes if classes is None else classes)
+        elif classes is not None and not np.array_equal(np.sort(classes), np.sort(self.classes_)):
+            raise ValueError(
+                f"`classes={classes}` is not the same as on last call to partial_fit, was: "
+                f"{self.classes_}."
+            )
+        labels = self._read_labels(y, X)
+        pinned = self._read_instance_labels(instance_labels, bags, labels)
+        weight = bag_weights(sample_weight, bags, X)
+        if stream is None:
+            check_scaling(bags, self.scaling)
+            with self._decided_background(bags, labels, pinned, weight):
+                return self._take_batch(bags, labels, pinned, weight)
+        return self._take_batch(bags, labels, pinned, weight)
+
+    def _read_classes(self, classes):
+        if classes is None:
+            raise ValueError("classes must be passed on the first call to partial_fit.")
+        # The columns of an indicator are in the order of the classes as they are given.
+        sort = self.single_label_ and self.classes is None
+        self.classes_ = as_classes(np.unique(classes) if sort else classes)
+
+    def _take_batch(self, bags, labels, pinned, weight):
+        problem, used = self._possible_label_sets(bags, labels, pinned)
+        stream = self._stream
+        if stream is None:
+            # The scale is learnt from all bags of the first batch, even those that are not used.
+            with self._training(bags, problem, np.ones(len(bags), dtype=bool), weight) as whole:
+                stream = Stream(whole.scale)
+        rates = None if self._stream is None else self._rates()
+        with self._training(bags, problem, used, weight, stream.scale, rates) as training:
+            progress = stream.advance(training)
+        self.converged_ = False
+        self._finish(training, progress)
+        self._stream = stream
         return self
 
     @contextmanager
     def _decided_background(self, bags, labels, pinned, weight, start=None):
-        """Decide whether a fit has a background, and let it be so until it has its coefficients."""
+        """Decide whether a fit has a background, and set that until it has its coefficients."""
         self.__dict__.pop("background_scores_", None)
         try:
             if self.background != "auto":
@@ -297,7 +369,7 @@ class ORLogisticRegression(ResumableClassifier):
             self.__dict__.pop("_background_of_fit", None)
 
     def _needs_background(self, bags, labels, pinned, weight, watch=None):
-        """Decide by held-out bags; as long as these do not say otherwise, there is none.
+        """Decide by held-out bags whether to use a background; with less than two, do not.
 
         `watch` is that of the fits to halves of the bags, see `Progress`.
         """
@@ -309,10 +381,8 @@ class ORLogisticRegression(ResumableClassifier):
         self.background_scores_: np.ndarray = np.array(
             [self._held_out_scores(*given, background) for background in (False, True)]
         )
-        (information, n_wrong), (information_with, n_wrong_with) = self.background_scores_
         n_wrong_if_empty = np.average(labels.cardinality[counted], weights=weight[counted])
-        is_useless = n_wrong > max(n_wrong_if_empty, n_wrong_with)
-        return bool(information_with > information + CLEARLY or is_useless)
+        return is_background_better(self.background_scores_, n_wrong_if_empty)
 
     def _held_out_scores(self, bags, labels, pinned, weight, half, watch, background):
         """Fit to each half of the bags; return the mean evidence of the bags of the other."""
@@ -354,6 +424,21 @@ class ORLogisticRegression(ResumableClassifier):
                 on_intractable=self.on_intractable,
             )  # fmt: skip
 
+    def _warm_weights(self, training, coef, intercept, classes):
+        """Return the coefficients of the last fit as weights of this one."""
+        n_columns, n_features = training.shape[0], training.shape[1] - 1
+        if len(coef) != n_columns or not np.array_equal(classes, self.classes_):
+            raise ValueError(
+                f"warm_start needs the classes of the last fit, {listed(classes)}, and its "
+                f"background, if it had one; these are {listed(self.classes_)}."
+            )
+        if coef.shape[1] != n_features:
+            raise ValueError(
+                f"warm_start needs the classes and features of the last fit: its coefficients "
+                f"have shape {coef.shape}, these need {(n_columns, n_features)}."
+            )
+        return training.scale.weights(coef, intercept)
+
     def _check_parameters(self):
         check_numbers(
             self, alpha=(0, np.inf), tol=(0, np.inf), prune=(0, 1), sample_fraction=(0, 1)
@@ -387,8 +472,8 @@ class ORLogisticRegression(ResumableClassifier):
             # Without a tolerance, as many iterations are wanted as were made.
             if not self.converged_ and self.tol > 0 and self.solver != "stochastic":
                 warn_caller(
-                    f"The fit has not converged within {self.max_iter} iterations: allow more by "
-                    "max_iter, or be content with less by tol.",
+                    f"The fit has not converged within {self.max_iter} iterations: increase "
+                    "max_iter or tol.",
                     ConvergenceWarning,
                 )
         finally:
@@ -425,8 +510,28 @@ class ORLogisticRegression(ResumableClassifier):
         self.n_iter_: int = max(len(progress.history), 1)
         self.log_likelihood_: float = progress.history[-1] if progress.history else -np.inf
 
-    def _watch(self, iteration, log_likelihood):
-        if self.verbose:
-            line = f"\riteration {iteration}/{self.max_iter}  log-likelihood {log_likelihood:.6g} "
-            print(line, end="", file=sys.stderr, flush=True)
-        return self.callback is not None and self.callback(iteration, log_likelihood)
+    def _warn_of_uncertified(self, training):
+        places = sorted(set().union(*training.uncertified))
+        ids = [training.bags.ids[b].item() for b in places]
+        message = (
+            f"The inference method could not certify {len(ids)} bags: {name_bags(ids)}. The "
+            "fit may be wrong. Use inference='auto'."
+        )
+        warn_caller(UncertifiedWarning(message, n_times=len(training.uncertified)))
+
+    def _warn_of_relaxed(self, training):
+        """Warn of bags that were too much for exact inference, and note them in `relaxed_`."""
+        ids = [training.bags.ids[b].item() for b in training.relaxed]
+        for bag, columns in zip(ids, training.relaxed.values(), strict=True):
+            self.relaxed_[bag] = self._label_values(columns)
+        warn_caller(
+            f"{len(ids)} bags have too many labels for exact inference: {name_bags(ids)}. "
+            "Those of their labels that are the most certain to occur were taken as optional; "
+            "see relaxed_.",
+            IntractableBagWarning,
+        )
+
+    @property
+    def _watch(self):
+        """What is called after each iteration of a fit."""
+        return watched(self.callback, self.max_iter, self.verbose)

@@ -1,4 +1,4 @@
-"""Logistic regression that is told the label of every instance: the upper bound."""
+"""Logistic regression that is given the label of every instance: the upper bound."""
 
 from typing import Any, Literal, Self
 
@@ -101,7 +101,7 @@ class SupervisedLogisticRegression(LinearUnionClassifier):
         ----------
         X : Bags, list of 2-D arrays, or array-like of shape (n_bags, n_features)
         y : label sets, as in `ORLogisticRegression.fit`
-            They say which classes there are. With one label per bag, that of its instances.
+            They define the classes. With one label per bag, that of its instances.
         instance_labels : array-like of shape (n_instances,), optional
             Label of each instance; None or -1 where it is not known, and the instance is left
             out. By default those that the bags carry, which no other estimator looks at: this
@@ -149,6 +149,6 @@ class SupervisedLogisticRegression(LinearUnionClassifier):
         if (labels.cardinality == 1).all() and not labels.optional.any():
             return np.repeat(labels.required.argmax(axis=1), bags.sizes)
         raise ValueError(
-            "SupervisedLogisticRegression learns from the labels of instances: give "
+            "SupervisedLogisticRegression learns from the labels of instances: pass "
             "instance_labels to fit, or to Bags."
         )

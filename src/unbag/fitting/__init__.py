@@ -6,13 +6,17 @@ fit: threads, a loop over files, a cluster.
 
 from unbag._threads import one_blas_thread, thread_map
 
+from .background import held_out_evidence, is_background_better, two_halves
 from .noise import LEARNT, LabelNoise, Rate
 from .objective import (
+    BagSource,
     NonFiniteObjectiveError,
     Objective,
     Progress,
+    StreamedTraining,
     Training,
     UncertifiedWarning,
+    watched,
 )
 from .parts import Part, log_softmax, make_parts
 from .scaling import SCALINGS, Scale, Scaling
@@ -22,11 +26,8 @@ from .solvers import (
     fit_em,
     fit_lbfgs,
     fit_stochastic,
-    held_out_evidence,
-    two_halves,
 )
 from .statistics import Moments, Statistics
-from .streaming import BagSource, StreamedTraining
 
 __all__ = [
     "LEARNT",
@@ -51,9 +52,11 @@ __all__ = [
     "fit_lbfgs",
     "fit_stochastic",
     "held_out_evidence",
+    "is_background_better",
     "log_softmax",
     "make_parts",
     "one_blas_thread",
     "thread_map",
     "two_halves",
+    "watched",
 ]

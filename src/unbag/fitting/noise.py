@@ -66,7 +66,7 @@ class LabelNoise:
         return any(map(is_learnt, self.given))
 
     def start_from(self, rates: dict[str, np.ndarray | None] | None) -> None:
-        """Begin to learn at the rates of an earlier fit, if there are any."""
+        """Start from the rates of an earlier fit, if there are any."""
         for kind, rate, given in zip(KINDS, self.rates, self.given, strict=True):
             earlier = None if rates is None else rates[kind]
             if is_learnt(given) and earlier is not None:
@@ -96,7 +96,7 @@ class LabelNoise:
         return np.concatenate(found)
 
     def set_log_odds(self, log_odds: np.ndarray) -> None:
-        """Take over parameters."""
+        """Set the rates that are learnt, by their log-odds."""
         rates = [rate.copy() for rate in self.rates]
         start = 0
         for rate, given in zip(rates, self.given, strict=True):
@@ -134,7 +134,7 @@ class LabelNoise:
         self.rates = Rates(*rates)
 
     def penalty(self) -> float:
-        """Return what is taken off the likelihood for rates far from their prior's."""
+        """Return the penalty of rates far from their prior's."""
         total = 0.0
         for rate, given in zip(self.rates, self.given, strict=True):
             if is_learnt(given):
@@ -218,7 +218,7 @@ class NoisyPart(Part):
         return sums
 
     def relax(self, W: np.ndarray, bags: Any) -> dict[int, np.ndarray]:
-        """Take labels as optional that most surely occur at W, in bags that are intractable."""
+        """Relax labels that most surely occur at W, in bags that are intractable."""
         relaxed = super().relax(W, bags)
         if relaxed:
             self._noisy = self._noise.noisy(self.problem)
@@ -242,9 +242,9 @@ class NoisyObjective(Objective):
         self.noise: LabelNoise = noise
         self._prior = 1.0
 
-    def bear(self, share: float) -> None:
-        """Take a share of the penalty, and of the prior of the rates."""
-        super().bear(share)
+    def scale_penalty(self, share: float) -> None:
+        """Multiply the penalty, and the weight of the rates' prior, by a share."""
+        super().scale_penalty(share)
         self._prior *= share
 
     @property
@@ -258,7 +258,7 @@ class NoisyObjective(Objective):
         return super()._ask(question, *arguments, **options)
 
     def penalty(self, W: np.ndarray) -> float:
-        """Compute what is taken off the likelihood for large weights, and for the rates."""
+        """Compute the penalty of large weights, and of the rates."""
         return super().penalty(W) + self.noise.penalty()
 
     def flat(self, W: np.ndarray) -> NDArray[np.float64]:
@@ -266,7 +266,7 @@ class NoisyObjective(Objective):
         return np.append(W, self.noise.log_odds())
 
     def unflattened(self, flat: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-        """Take over the rates in a vector of all parameters, and return the weights."""
+        """Set the rates from a vector of all parameters, and return the weights."""
         n_weights = int(np.prod(shape))
         self.noise.set_log_odds(flat[n_weights:])
         return flat[:n_weights].reshape(shape)
@@ -379,5 +379,5 @@ def expected_counts(answer: NoisyAnswer, offsets: np.ndarray, known: np.ndarray)
 
 
 def is_learnt(given: Rate) -> bool:
-    """Whether a rate is to be learnt."""
+    """Return whether a rate is to be learnt."""
     return isinstance(given, str)

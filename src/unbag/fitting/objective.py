@@ -7,25 +7,30 @@ L(W)       sum over bags of weight * log P(label set | X, W)
 objective  L(W) - alpha / 2 * (sum of squared weights, intercepts left free)
 ========== ================================================================
 
-Value and gradient are sums over parts of the bags. Whoever can map and add can fit.
+Value and gradient are sums over parts of the bags: `Objective` maps a question over the parts, and
+adds the answers. Whoever can map and add can fit. `Training` makes the objective of bags in memory,
+and `StreamedTraining` that of bags whose features are read block by block.
 """
 
 import operator
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from itertools import groupby
 from operator import methodcaller
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from scipy import sparse
 
-from unbag.bags import Bags
+from unbag.bags import Bags, offsets_of
 from unbag.union import UnionProblem
 from unbag.union.dispatch import Method
 from unbag.union.policy import IntractableBagError, OnIntractable
 
-from .parts import Part, make_parts
+from .parts import Part, make_parts, rows_of, runs_of_bags
 from .scaling import Scale, Scaling
 from .statistics import Moments, Ray, Statistics
 
@@ -33,6 +38,9 @@ if TYPE_CHECKING:
     from unbag.union.rates import Rates
 
     from .noise import LabelNoise
+
+#: Steps of a search that are asked for together: on the way down from four times the last good one.
+STEPS_AT_ONCE = 4
 
 
 class NonFiniteObjectiveError(ValueError):
@@ -56,7 +64,7 @@ class UncertifiedWarning(UserWarning):
 
 @dataclass
 class Progress:
-    """Where a fit has got to: kept up to date, so that nothing is lost when it is interrupted.
+    """The state of a fit, updated after each iteration, so that an interrupted fit keeps it.
 
     Attributes
     ----------
@@ -79,7 +87,7 @@ class Progress:
     def completed(
         self, weights: np.ndarray, log_likelihood: float, rates: "Rates | None" = None
     ) -> bool:
-        """Note a completed iteration.
+        """Record a completed iteration.
 
         Parameters
         ----------
@@ -95,6 +103,33 @@ class Progress:
         self.weights, self.rates = weights, rates
         self.history.append(float(log_likelihood))
         return self.watch is not None and bool(self.watch(len(self.history), self.history[-1]))
+
+
+def watched(
+    callback: Callable[[int, float], object] | None, max_iter: int, verbose: int
+) -> Callable[[int, float], object]:
+    """Return a `Progress.watch` that prints a line of progress, and calls the callback.
+
+    Parameters
+    ----------
+    callback : callable or None
+        Called as ``callback(iteration, log_likelihood)``; a true answer stops the fit.
+    max_iter : int
+    verbose : int
+        0 prints nothing.
+
+    Returns
+    -------
+    callable
+    """
+
+    def watch(iteration: int, log_likelihood: float) -> object:
+        if verbose:
+            line = f"\riteration {iteration}/{max_iter}  log-likelihood {log_likelihood:.6g} "
+            print(line, end="", file=sys.stderr, flush=True)
+        return callback is not None and callback(iteration, log_likelihood)
+
+    return watch
 
 
 class Objective:
@@ -151,7 +186,7 @@ class Objective:
         self._search: Any = None
 
     def _ask(self, question, *arguments, **options):
-        """Put a question to every part, and give the answers in their order."""
+        """Call a method of every part, and return the results in their order."""
         return self._map(methodcaller(question, *arguments, **options), self.parts)
 
     def _part_weights(self, W):
@@ -176,7 +211,7 @@ class Objective:
         return self._penalised(W, self._ask("statistics", self._part_weights(W)))
 
     def expectation(self, W: np.ndarray, ray: Ray | None = None, step: float = 0.0) -> Statistics:
-        """Do what `statistics` does, and let the parts keep what a search from W needs.
+        """Compute `statistics`, and keep in the parts what a search from W needs.
 
         Parameters
         ----------
@@ -216,12 +251,12 @@ class Objective:
             raise NonFiniteObjectiveError(f"The objective or its gradient is not finite: {value}.")
         return replace(total, value=value, gradient=gradient)
 
-    def bear(self, share: float) -> None:
-        """Take a share of the penalty: that of a sample of the bags."""
+    def scale_penalty(self, share: float) -> None:
+        """Multiply the penalty by a share, such as that of a sample in all bags."""
         self.alpha *= share
 
     def penalty(self, W: np.ndarray) -> float:
-        """Compute what is taken off the likelihood for large weights.
+        """Compute the penalty of large weights.
 
         Parameters
         ----------
@@ -416,8 +451,8 @@ class Training:
         size = max(1, round(fraction * len(self.chosen)))
         places = np.sort(rng.choice(len(self.chosen), size, replace=False))
         objective = self._objective(self._parts(self.chosen[places], gather=True))
-        # The penalty is one for all bags: a sample bears its share of it.
-        objective.bear(size / len(self.chosen))
+        # The penalty is one for all bags: a sample has its share of it.
+        objective.scale_penalty(size / len(self.chosen))
         return objective
 
     def _parts(self, chosen, gather=False) -> list[Any]:
@@ -435,4 +470,220 @@ class Training:
         make = Objective if self.noise is None else self.noise.objective
         objective = make(parts, scale=self.scale, map=self.map, **self.options)
         objective.relaxed, objective.uncertified = self.relaxed, self.uncertified
+        return objective
+
+
+class Reader(Protocol):
+    """Reads features of bags."""
+
+    def read(self, first: int, last: int) -> np.ndarray:
+        """Return the features of the bags from `first` to before `last`."""
+        ...
+
+
+class BagSource(Protocol):
+    """Bags whose features are not in memory, but all else is; `unbag.io.stored` has one in files.
+
+    Attributes
+    ----------
+    offsets : ndarray of int of shape (n_bags + 1,)
+    ids : ndarray of shape (n_bags,)
+    feature_names : ndarray of shape (n_features,) or None
+    dtype : numpy.dtype
+        Of the features, which are dense.
+    n_features, n_instances : int
+    """
+
+    offsets: np.ndarray
+    feature_names: Any
+    dtype: np.dtype
+
+    @property
+    def ids(self) -> np.ndarray:
+        """Names of the bags."""
+        ...
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Number of instances in each bag."""
+        ...
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of an instance."""
+        ...
+
+    @property
+    def n_instances(self) -> int:
+        """Number of instances in all bags together."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def block_of(self, bags: np.ndarray) -> np.ndarray:
+        """Return which block each of some bags begins in; those of one are read together."""
+        ...
+
+    def reader(self) -> Reader:
+        """Return a reader for one pass."""
+        ...
+
+    def sample(self, n_bytes: int) -> tuple[Bags, np.ndarray]:
+        """Read some bags, spread over all, into memory; and their places, ascending."""
+        ...
+
+
+class StreamedTraining(Training):
+    """Bags whose features are read again for each question, block by block.
+
+    The parts, and with them the order of all sums, are those of a fit in memory. They are made when
+    their features have been read, and dropped when they have answered; meanwhile the next block is
+    read. So memory holds a few blocks, however much there is on disk.
+
+    Parameters
+    ----------
+    bags : BagSource
+    problem, used, weight, scale, scaling, method, noise, **options
+        As in `Training`.
+    map : callable
+        Runs the parts of a block: Python's own, or one on several threads.
+    on_bags_done : callable, optional
+        Called with a number of bags each time that so many more are done.
+
+    Notes
+    -----
+    An iteration of L-BFGS reads the features once for each evaluation, about once. One of EM does
+    so twice, and infers twice: posteriors of all bags would take more room than their features.
+    A sample of the "stochastic" solver is one of blocks, in an order that is shuffled each time
+    that all have had their turn.
+    """
+
+    def __init__(
+        self,
+        bags: Any,
+        *arguments: Any,
+        map: Callable[..., Any] = map,
+        on_bags_done: Callable[[int], object] | None = None,
+        **options: Any,
+    ) -> None:
+        self._source: BagSource = bags
+        self._run = map
+        self._on_bags_done = on_bags_done
+        self._sizes: np.ndarray = bags.sizes
+        self._unseen: list[int] = []
+        super().__init__(bags, *arguments, map=self._stream, **options)
+
+    def moments(self, weighted: bool) -> Moments:
+        """Compute mean and spread of the features of all bags, in one pass."""
+        ask = methodcaller("moments", weighted)
+        return reduce(operator.add, self._stream(ask, self._parts(self.chosen), make=Part))
+
+    def _has_sparse_features(self):
+        return False
+
+    def _largest_feature(self):
+        moments = self.moments(weighted=False)
+        largest = np.maximum(-moments.low, moments.high)
+        return int(largest.argmax()), largest.max()
+
+    # A part is just the places of its bags, until its features have been read.
+
+    def _parts(self, chosen, gather=False) -> list[Any]:
+        n_weights = int(np.prod(self.shape))
+        return runs_of_bags(chosen, self._sizes, n_weights)
+
+    def _objective(self, parts):
+        objective = super()._objective(parts)
+        objective.steps_at_once = STEPS_AT_ONCE
+        return objective
+
+    def _stream(self, question, parts, make=None):
+        """Call a function with every part, block by block, and yield the results in order."""
+        if make is None:
+            make = Part if self.noise is None else self.noise.part
+        blocks = self._blocks(parts)
+        waiting: Iterable[Any] = ()
+        for own, (first, X) in zip(blocks, self._features(blocks), strict=True):
+
+            def answer(bags, first=first, X=X):
+                return question(self._part(bags, first, X, make))
+
+            # Threads begin with this block before the answers of the last one are taken.
+            answers = self._run(answer, own)
+            yield from waiting
+            waiting = self._counted(answers, own)
+        yield from waiting
+
+    def _counted(self, answers, own):
+        yield from answers
+        if self._on_bags_done is not None:
+            self._on_bags_done(sum(map(len, own)))
+
+    def _blocks(self, parts) -> list[list[np.ndarray]]:
+        filled = [bags for bags in parts if len(bags)]
+        block = self._source.block_of(np.array([bags[0] for bags in filled], dtype=np.intp))
+        pairs = zip(block.tolist(), filled, strict=True)
+        return [[bags for _, bags in group] for _, group in groupby(pairs, lambda pair: pair[0])]
+
+    def _features(self, blocks) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield the first bag and the features of each block, while the next one is read."""
+        reader = self._source.reader()
+
+        def read(block):
+            first = int(block[0][0])
+            return first, reader.read(first, int(block[-1][-1]) + 1)
+
+        with ThreadPoolExecutor(1, thread_name_prefix="unbag-reading") as thread:
+            coming = [thread.submit(read, block) for block in blocks[:1]]
+            for block in [*blocks[1:], None]:
+                if coming:
+                    found = coming.pop().result()
+                    if block is not None:
+                        coming.append(thread.submit(read, block))
+                    yield found
+
+    def _part(self, own, first, X, make):
+        y = self.problem.y[own]
+        for b in self.relaxed.keys() & set(own.tolist()) if self.relaxed else ():
+            y[np.searchsorted(own, b), self.relaxed[b]] = -1
+        offsets, pinned = self.bags.offsets, self.problem.instance_labels
+        rows = rows_of(own, offsets)
+        pinned = None if pinned is None else pinned[rows]
+        start = int(offsets[first])
+        if isinstance(rows, slice):
+            rows = slice(rows.start - start, rows.stop - start)
+        else:
+            rows -= start
+        problem = UnionProblem(offsets_of(self._sizes[own]), y, pinned)
+        weight = None if self.weight is None else self.weight[own]
+        return make(X, rows, own, problem, weight, self.scale.centre, self.method)
+
+    def sample(self, fraction: float, rng: np.random.RandomState) -> Objective:
+        """Return the objective over some blocks of the bags, the next ones in a shuffled order.
+
+        Parameters
+        ----------
+        fraction : float
+            Share of the bags to take; of the last block, only so many parts are.
+        rng : RandomState
+
+        Returns
+        -------
+        Objective
+        """
+        blocks = self._blocks(self._parts(self.chosen))
+        wanted = max(1, round(fraction * len(self.chosen)))
+        taken: dict[int, list[np.ndarray]] = {}
+        n_taken = 0
+        while n_taken < wanted:
+            if not self._unseen:
+                self._unseen = rng.permutation(len(blocks)).tolist()
+            block = self._unseen.pop()
+            for part in rng.permutation(len(blocks[block])) if block not in taken else ():
+                if n_taken < wanted:
+                    taken.setdefault(block, []).append(blocks[block][part])
+                    n_taken += len(blocks[block][part])
+        parts = [bags for each in taken.values() for bags in each]
+        objective = self._objective(sorted(parts, key=lambda bags: bags[0]))
+        objective.scale_penalty(n_taken / len(self.chosen))
         return objective

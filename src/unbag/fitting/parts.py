@@ -2,7 +2,7 @@
 
 A part answers purely: the same weights give the same statistics. What it keeps between two
 questions (logits and posteriors of the last E-step, labels that were relaxed) stays where the
-part lives, and is made anew where it is not there.
+part lives, and is computed again where it is missing.
 
 ========== ================================================================
 ``X``      (n_instances, n_features) features as they are, less `centre`
@@ -37,7 +37,7 @@ PART_INSTANCES = 4096
 # Instances of a softmax that are worked on together, so that all their classes stay in the cache.
 RUN = 512
 # What overflows is found in the sum of all parts, and is an error there.
-UNHEARD: Any = {"over": "ignore", "invalid": "ignore"}
+IGNORE_OVERFLOW: Any = {"over": "ignore", "invalid": "ignore"}
 
 
 class Part:
@@ -56,7 +56,7 @@ class Part:
     bag_weight : ndarray of shape (n_bags,), optional
         What each bag counts.
     centre : ndarray of shape (n_features,), optional
-        What to take off the features; see `unbag.fitting.scaling`.
+        What to subtract from the features; see `unbag.fitting.scaling`.
     method : str
         As in `unbag.union.infer`.
     """
@@ -124,7 +124,7 @@ class Part:
         Statistics
         """
         X = self.features()
-        with np.errstate(**UNHEARD):
+        with np.errstate(**IGNORE_OVERFLOW):
             return self._infer(X, scores(W, X), W[:, -1].copy())[0]
 
     def _infer(self, X, logits, intercepts, packed=False):
@@ -159,7 +159,8 @@ class Part:
         """Return prior minus posterior, what inference says, the packed posteriors; no counts."""
         softmax = Softmax(logits, intercepts)
         options = {"method": self.method, "packed": packed}
-        answer = self.problem.residual(logits, softmax.flat, softmax.log_total, **options)
+        normalised = softmax.flat, softmax.largest, softmax.total
+        answer = self.problem.residual(logits, *normalised, **options)
         return softmax.probability, answer, answer.values, None
 
     def _expected(self, posterior, logits):
@@ -193,7 +194,7 @@ class Part:
             intercepts = np.zeros(len(W))
         else:
             logits, intercepts = scores(W, X), W[:, -1].copy()
-        with np.errstate(**UNHEARD):
+        with np.errstate(**IGNORE_OVERFLOW):
             statistics, posterior = self._infer(X, logits, intercepts, packed=True)
         self._e_step, self._ray = (W, logits, posterior), None
         return statistics
@@ -224,16 +225,16 @@ class Part:
         return bounds
 
     def _knows(self, ray):
-        """Whether the last E-step and the last search were made along this ray."""
+        """Return whether the last E-step and the last search were made along this ray."""
         searched = self._ray is not None and is_same(self._ray[0], ray.direction)
         return searched and self._is_at(ray.origin)
 
     def _is_at(self, W):
-        """Whether the last E-step was made at W."""
+        """Return whether the last E-step was made at W."""
         return self._e_step is not None and is_same(self._e_step[0], W)
 
     def relax(self, W: np.ndarray, bags: Collection[int]) -> dict[int, np.ndarray]:
-        """Take labels as optional that most surely occur at W, in bags that are intractable.
+        """Relax labels that most surely occur at W, in bags that are intractable.
 
         Parameters
         ----------
@@ -257,7 +258,7 @@ class Part:
 
 
 def is_same(one: np.ndarray, other: np.ndarray) -> bool:
-    """Whether two arrays are one and the same, or a copy from another process."""
+    """Return whether two arrays are the same object, or equal copies."""
     return one is other or np.array_equal(one, other)
 
 
@@ -292,6 +293,8 @@ class Softmax:
         The probabilities, and room behind them for the lanes of a bag that ends there.
     probability : ndarray of shape (n_classes, n_instances)
         A view of them.
+    largest, total : ndarrays of shape (n_instances,)
+        The largest logit of each instance, and the sum of the exponentials of all less that.
     """
 
     def __init__(self, logits: np.ndarray, intercepts: np.ndarray | None = None) -> None:
@@ -299,17 +302,18 @@ class Softmax:
         self.flat: np.ndarray = np.empty(logits.size + LANES)
         self.flat[logits.size :] = 0.0
         self.probability: np.ndarray = self.flat[: logits.size].reshape(logits.shape)
-        self._top, self._total = np.empty((2, logits.shape[1]))
+        self.largest: np.ndarray = np.empty(logits.shape[1])
+        self.total: np.ndarray = np.empty(logits.shape[1])
         if intercepts is None:
             intercepts = np.zeros(len(logits))
-        subtract_largest(logits, intercepts, self.probability, self._top)
+        subtract_largest(logits, intercepts, self.probability, self.largest)
         # numpy's exponentials are vectorised, and several times faster.
         np.exp(self.probability, out=self.probability)
-        normalise(self.probability, self._total)
+        normalise(self.probability, self.total)
 
     def log_total(self) -> np.ndarray:
-        """Return what to take off the logits of each instance for log-probabilities."""
-        return self._top + np.log(self._total)
+        """Return what to subtract from the logits of each instance for log-probabilities."""
+        return self.largest + np.log(self.total)
 
     def rows(self) -> tuple[np.ndarray, np.ndarray]:
         """Return log-probabilities and probabilities of shape (n_instances, n_classes)."""

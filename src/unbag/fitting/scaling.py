@@ -4,7 +4,7 @@ Scaling is linear, so it goes into the weights: those of a fit, ``W``, belong to
 features, and are turned into weights of the features as they are, and gradients back.
 
 ============= ===================================================================
-``shift``     what is taken off each feature (its mean, or its smallest value)
+``shift``     what is subtracted from each feature (its mean, or its minimum)
 ``scale``     what it is then divided by (its deviation, or its range)
 ``centre``    what parts take off their features themselves, where the intercept
               could not take up so large a shift without losing digits; else None
@@ -191,7 +191,7 @@ def dense_moments(
 def sparse_moments(
     X: Any, weight: np.ndarray | None, total: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Do what `dense_moments` does for a CSR matrix, which is never made dense."""
+    """Compute `dense_moments` of a CSR matrix, without making it dense."""
     n_rows, n_columns = X.shape
     per_entry = np.repeat(np.ones(n_rows) if weight is None else weight, np.diff(X.indptr))
     data = X.data.astype(np.float64, copy=False)

@@ -3,9 +3,8 @@
 `fit_em` is generalised expectation maximisation, as published: the E-step is inference; the
 M-step moves the weights along the gradient of the lower bound that the inference gives, by a step
 that backtracking finds. The likelihood never falls. `fit_lbfgs` climbs the same likelihood
-directly, `fit_stochastic` by steps of EM on samples of the bags.
-
-Two models are told apart by bags that neither was fitted to: `two_halves`, `held_out_evidence`.
+directly, `fit_stochastic` by steps of EM on samples of the bags. `Stream` takes one step for each
+batch of a stream.
 """
 
 import warnings
@@ -26,7 +25,7 @@ from .statistics import Ray, Statistics
 SUFFICIENT = 0.3
 SHORTER = 0.5
 # How far a sample of the bags, or a batch of a stream, moves the rates of wrong labels.
-SAMPLES_SAY = 0.1
+SAMPLE_SHARE = 0.1
 
 
 class InterruptedFitWarning(ConvergenceWarning):
@@ -35,7 +34,7 @@ class InterruptedFitWarning(ConvergenceWarning):
 
 @contextmanager
 def interruptions_raised() -> Iterator[None]:
-    """Let an interrupted fit raise KeyboardInterrupt, rather than warn and keep what it has."""
+    """Raise KeyboardInterrupt where a fit is interrupted, rather than warn and keep what it has."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", InterruptedFitWarning)
         try:
@@ -58,7 +57,7 @@ def fit_em(
     tol : float
         Stop when an iteration gains less than that part of the objective.
     progress : Progress
-        Hears of each iteration; may stop the fit.
+        Updated after each iteration; may stop the fit.
 
     Returns
     -------
@@ -85,7 +84,7 @@ def fit_stochastic(
     Parameters
     ----------
     sample : callable
-        Returns the `Objective` of a new sample; its likelihood is what `progress` hears of.
+        Returns the `Objective` of a new sample; its likelihood is what `progress` records.
     W, max_iter, progress
         As in `fit_em`.
 
@@ -102,7 +101,7 @@ def fit_stochastic(
             step = 1.0 / max(here.weight, 1.0)
         log_likelihood = here.value + objective.penalty(W)
         W, step, _ = gradient_step(objective, W, here, step, look_back=False)
-        objective.learn_rates(here, share=SAMPLES_SAY)
+        objective.learn_rates(here, share=SAMPLE_SHARE)
         if progress.completed(W, log_likelihood, objective.rates):
             return True
     return False
@@ -134,7 +133,7 @@ def gradient_step(
     step : float
         The last length that was good, in multiples of the gradient.
     look_back : bool
-        Whether to infer anew at the new weights.
+        Whether to infer again at the new weights.
 
     Returns
     -------
@@ -266,86 +265,6 @@ def cheapest_bags(problem: UnionProblem, used: np.ndarray, prune: float) -> np.n
     return kept
 
 
-def two_halves(y: np.ndarray, counted: np.ndarray) -> np.ndarray:
-    """Deal bags out to be fitted and held out in turn: equal label sets alike, nothing at random.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n_bags, n_classes)
-    counted : ndarray of bool of shape (n_bags,)
-
-    Returns
-    -------
-    ndarray of int of shape (n_bags,)
-        0 or 1, and -1 for the bags that are not counted.
-
-    Examples
-    --------
-    >>> y = np.array([[1, 0], [1, 0], [0, 1], [0, 1], [0, 0]])
-    >>> two_halves(y, np.array([True, True, True, True, False]))
-    array([ 0,  1,  0,  1, -1])
-    """
-    half = np.full(len(y), -1)
-    # Without any class there is nothing to sort by.
-    in_order = np.lexsort(y.T) if y.shape[1] else np.arange(len(y))
-    in_order = in_order[counted[in_order]]
-    half[in_order] = np.arange(len(in_order)) % 2
-    return half
-
-
-def held_out_evidence(
-    proba: np.ndarray, shares: np.ndarray, offsets: np.ndarray, y: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Compute how well a model agrees with the label sets of bags that it has not seen.
-
-    The likelihood of label sets would always rather have a background: instances draw their labels
-    each by itself, in the model, so that many slightly doubtful ones make a label set all but
-    impossible, and a class for whatever is in doubt mends that at the cost of all instances. What
-    a label set says of the instances counts both ways: doubts make it little, and background none.
-
-    Parameters
-    ----------
-    proba : ndarray of shape (n_instances, n_columns)
-        Of each class, bag labels not known; a background, if there is one, comes last.
-    shares : ndarray of shape (n_columns,)
-        What each class has of all instances, by the same model.
-    offsets : ndarray of int of shape (n_bags + 1,)
-    y : ndarray of shape (n_bags, n_classes)
-
-    Returns
-    -------
-    information : ndarray of shape (n_bags,)
-        Log-probability of the instances given the label set, less that without: background has
-        its share in every bag, and the classes of the label set the rest. ``-inf`` where an
-        instance cannot be.
-    n_wrong : ndarray of int of shape (n_bags,)
-        Labels that are wrong if those are predicted that occur with a probability of one half.
-
-    Examples
-    --------
-    Two classes as frequent, and an instance that surely is of the first: log 2, or not at all.
-
-    >>> proba, shares = np.array([[1.0, 0.0]] * 2), np.array([0.5, 0.5])
-    >>> held_out_evidence(proba, shares, np.arange(3), np.array([[1, 0], [0, 1]]))
-    (array([0.69314718,       -inf]), array([0, 2]))
-    """
-    n_bags, n_classes = y.shape
-    bag = np.repeat(np.arange(n_bags), np.diff(offsets))
-    allowed = (y != 0)[bag]
-    # Not zero, for label sets of classes that no instance has.
-    expected = np.maximum(allowed @ shares[:n_classes], 1e-12)
-    rest = np.where(allowed.any(axis=1), 1.0 - shares[n_classes:].sum(), 0.0)
-    named = rest * (proba[:, :n_classes] * allowed).sum(axis=1) / expected
-    background = proba[:, n_classes:] / np.maximum(shares[n_classes:], 1e-12)
-    ratio = named + (1.0 - rest) * background.sum(axis=1)
-    with np.errstate(divide="ignore"):
-        information = np.bincount(bag, np.log(ratio), n_bags)
-        log_absence = np.log1p(-np.minimum(proba[:, :n_classes], 1.0))
-    absent = np.stack([np.bincount(bag, each, n_bags) for each in log_absence.T], axis=1)
-    predicted = np.exp(absent) <= 0.5
-    return information, ((predicted != (y == 1)) & (y != -1)).sum(axis=1)
-
-
 class Stream:
     """What a fit to a stream of batches remembers from one to the next.
 
@@ -387,11 +306,11 @@ class Stream:
                 f"{training.shape}: classes or features have changed."
             )
         n_bags = self.n_bags + len(training.chosen)
-        # The penalty is one for the whole stream: a batch bears its share of it.
-        objective.bear(len(training.chosen) / max(n_bags, 1))
+        # The penalty is one for the whole stream: a batch has its share of it.
+        objective.scale_penalty(len(training.chosen) / max(n_bags, 1))
         here = e_step(objective, self.weights)
         # From here on nothing fails, so that a batch counts wholly or not at all.
-        objective.learn_rates(here, share=SAMPLES_SAY)
+        objective.learn_rates(here, share=SAMPLE_SHARE)
         self.n_bags = n_bags
         self.history.append(here.value + objective.penalty(self.weights))
         gradient = here.gradient / max(here.weight, 1.0)

@@ -6,7 +6,7 @@ hold what is listed in one table (`unbag.models.kinds`).
 """
 
 from .container import read_header, save
-from .decode import load, load_with_header
 from .kinds import ModelFileError
+from .loading import load, load_with_header
 
 __all__ = ["ModelFileError", "load", "load_with_header", "read_header", "save"]

@@ -65,7 +65,7 @@ BEGINNINGS = {
     b"\xfd7zXZ": "an xz archive",
 }  # fmt: skip
 GIVE_A_MODEL = "Give a file that model.save(path) wrote."
-SAVE_AGAIN = "Save the model again, or get the file afresh."
+SAVE_AGAIN = "Save the model again, or get a new copy of the file."
 
 
 def save(model: Any, path: str | os.PathLike[str], info: dict[str, Any] | None = None) -> None:
@@ -175,7 +175,7 @@ def write(
 
 
 def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return what a model file says of its model, without reading its arrays.
+    """Return the header of a model file, without reading its arrays.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
     Raises
     ------
     ModelFileError
-        When it is no model file, or is damaged, or of a format that this release cannot read.
+        When it is not a model file, or is damaged, or of a format that this release cannot read.
 
     Examples
     --------
@@ -229,7 +229,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.nda
     Raises
     ------
     ModelFileError
-        When it is no model file, or is damaged, or of a format that this release cannot read.
+        When it is not a model file, or is damaged, or of a format that this release cannot read.
     """
     # Only now, so that models can be fitted where it is not installed.
     from safetensors import SafetensorError, safe_open
@@ -253,7 +253,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.nda
 def _checked_table(path):
     """Return the header, the table of arrays and the metadata of a file, all of the right form."""
     if not stat.S_ISREG(os.stat(path).st_mode):
-        what = "a directory" if os.path.isdir(path) else "no regular file"
+        what = "a directory" if os.path.isdir(path) else "not a regular file"
         raise ModelFileError(f"{path} is not a model file: it is {what}. {GIVE_A_MODEL}")
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
@@ -276,7 +276,7 @@ def _checked_table(path):
         except (TypeError, KeyError, ValueError):
             sound = False
         if not sound:
-            raise _damaged(path, f"the entry of the array {name!r} makes no sense")
+            raise _damaged(path, f"the entry of the array {name!r} is invalid")
         end = max(end, stop)
     if size != 8 + length + end:
         raise _damaged(path, f"it should have {8 + length + end:,} bytes, and has {size:,}")
@@ -357,14 +357,15 @@ def _checksum(text, arrays):
 
 def steps_of(model: Any) -> list[tuple[str, Any]]:
     """Return the named steps of a pipeline, or a model as its only one."""
-    return getattr(model, "steps", [("model", model)])
+    return _attributes(model).get("steps", [("model", model)])
 
 
 def first_learnt(model: Any, name: str) -> Any:
     """Return an attribute of the first step that has learnt it; those that pass on have not."""
     for _, part in steps_of(model):
         # A pipeline within a pipeline has what its own steps have learnt.
-        found = first_learnt(part, name) if hasattr(part, "steps") else _attributes(part).get(name)
+        learnt = _attributes(part)
+        found = first_learnt(part, name) if "steps" in learnt else learnt.get(name)
         if found is not None:
             return found
     return None
@@ -388,7 +389,7 @@ def _parameters(part):
 
 
 def _readable(value):
-    """Return a value as JSON to read: what is no number, name or list of these is described."""
+    """Return a value as JSON to read: other than numbers, names and lists, by its repr."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, list | tuple):

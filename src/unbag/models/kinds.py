@@ -19,10 +19,13 @@ Classes are those listed here, imported when a file needs them. The names of wha
 the same in files of one format: public attributes have their own, and private ones have another
 here, so that they can be renamed. A new estimator is one more row, and needs nothing else as long
 as what it learns is public, finite and of these kinds.
+
+`Encoder` writes values, `Decoder` reads them. Whatever a file says, nothing is imported by a name
+from it, and no class is made that is not listed here.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from inspect import getattr_static, signature
 from typing import Any, NamedTuple
@@ -32,8 +35,6 @@ from scipy import sparse
 
 from unbag._scikit_learn import BaseEstimator
 from unbag.bags import Bags
-
-from . import shapes
 
 # Parameters that say nothing about a fitted model, and are not to come from a file: who watches a
 # fit, and a folder of pickles.
@@ -52,7 +53,7 @@ DTYPES = {
 
 
 class ModelFileError(ValueError):
-    """A model that cannot be written to a file, or a file that is no model, or not a sound one."""
+    """A model cannot be written to a file, or a file is not a valid model."""
 
 
 class OutOfRangeError(ModelFileError):
@@ -94,6 +95,8 @@ SHARE = Range(0, 1 + 1e-9, "from 0 to 1")
 DISTRIBUTION = SHARE._replace(rows_sum_to_one=True)
 # Squares of distances must be finite.
 COORDINATE = Range(-1e150, 1e150, "from -1e150 to 1e150")
+# A parameter may be infinite, as a limit is.
+NO_NAN = Range(-math.inf, math.inf, "a number")
 # The course of a fit may be infinite or NaN; a class and an id may be any value.
 UNCHECKED = None
 
@@ -181,9 +184,7 @@ class _Strings(Kind):
             raise ModelFileError("an array of names holds something else")
         if not max(map(len, items), default=0) <= width or 4 * width * len(items) > LARGEST_STRINGS:
             raise ModelFileError(f"{len(items)} names cannot have a width of {width}")
-        return np.array(items, dtype=f"<U{int(width)}").reshape(
-            shapes.checked_shape(shape, len(items))
-        )
+        return np.array(items, dtype=f"<U{int(width)}").reshape(checked_shape(shape, len(items)))
 
 
 class _Objects(Kind):
@@ -192,7 +193,7 @@ class _Objects(Kind):
 
     def decode(self, decoder, shape, items):
         array = np.fromiter(map(decoder.decode, items), dtype=object, count=len(items))
-        return array.reshape(shapes.checked_shape(shape, len(items)))
+        return array.reshape(checked_shape(shape, len(items)))
 
 
 class _Array(Kind):
@@ -213,7 +214,7 @@ class _Sparse(Kind):
         return {"shape": [int(n) for n in value.shape], **encoder.encode_fields(parts, place)}
 
     def decode(self, decoder, shape, data, indices, indptr):
-        parts = shapes.checked_csr(shape, *decoder.decode([data, indices, indptr]))
+        parts = checked_csr(shape, *decoder.decode([data, indices, indptr]))
         return getattr(sparse, self.name)(parts, shape=shape)
 
 
@@ -414,6 +415,69 @@ class Encoder:
         return self._names[id(array)][0]
 
 
+class Decoder:
+    """Turns JSON back into the values that `Encoder` made it from.
+
+    Parameters
+    ----------
+    arrays : dict from str to ndarray
+        Those of the file.
+
+    Attributes
+    ----------
+    used : dict from (str, str) to ndarray
+        The arrays that were asked for, by name and order.
+    """
+
+    def __init__(self, arrays: dict[str, np.ndarray]) -> None:
+        self.used: dict[tuple[str, str], np.ndarray] = {}
+        self._arrays = arrays
+
+    def decode(self, node: Any) -> Any:
+        """Return what a piece of a header stands for."""
+        if isinstance(node, list):
+            return [self.decode(item) for item in node]
+        if not isinstance(node, dict):
+            return node
+        fields = dict(node)
+        kind = fields.pop("is", None)
+        if kind not in KINDS:
+            raise ModelFileError(f"there are no values of the kind {kind!r}")
+        value = KINDS[kind].decode(self, **fields)
+        if isinstance(value, BaseEstimator):
+            _check_features(value)
+            for name, given in value.get_params(deep=False).items():
+                NO_NAN.check(given, f"the parameter {name} of {kind}")
+        return value
+
+    def array(self, name: str, order: str) -> np.ndarray:
+        """Return an array of the file; one that two attributes shared is shared again."""
+        if name not in self._arrays:
+            raise ModelFileError(f"the array {name!r} is missing")
+        array = self._arrays[name].T if order == "F" else self._arrays[name]
+        return self.used.setdefault((name, order), array)
+
+
+def _check_features(part):
+    """Raise an error unless a part that counts and names its features does so rightly."""
+    learnt = vars(part)
+    if "n_features_in_" not in learnt:
+        return
+    n_features = learnt["n_features_in_"]
+    is_whole = isinstance(n_features, int | np.integer) and not isinstance(n_features, bool)
+    if not is_whole or n_features < 1:
+        raise ModelFileError(f"n_features_in_ of {type(part).__name__} is {n_features!r}")
+    names = learnt.get("feature_names_in_")
+    if "feature_names_in_" in learnt and not (
+        isinstance(names, np.ndarray)
+        and names.shape == (n_features,)
+        and all(isinstance(name, str) for name in names.tolist())
+    ):
+        raise ModelFileError(
+            f"feature_names_in_ of {type(part).__name__} is no list of {n_features} names"
+        )
+
+
 def is_public_learnt(listed_class: type, name: str) -> bool:
     """Return whether a name can be that of a public attribute which a class learns.
 
@@ -448,3 +512,48 @@ def described_type(value: object) -> str:
     """Return the words that name the type of a value."""
     name = f"{type(value).__module__}.{type(value).__qualname__}"
     return f"of the type {name.removeprefix('builtins.')}"
+
+
+# Compiled code trusts shapes and indices, so those of a file are checked.
+
+
+def is_sound_csr(shape: Sequence[int], data: Any, indices: Any, indptr: Any) -> bool:
+    """Return whether the arrays of a CSR matrix fit its shape, and no index leads outside.
+
+    Examples
+    --------
+    >>> indptr = np.array([0, 1])
+    >>> is_sound_csr([1, 2], np.ones(1), np.array([1]), indptr)
+    True
+    >>> is_sound_csr([1, 2], np.ones(1), np.array([2]), indptr)
+    False
+    """
+    parts = (data, indices, indptr)
+    return bool(
+        len(shape) == 2
+        and all(type(n) is int and n >= 0 for n in shape)
+        and all(isinstance(part, np.ndarray) and part.ndim == 1 for part in parts)
+        and data.dtype.name in ("float32", "float64")
+        and indices.dtype == indptr.dtype
+        and indices.dtype.name in ("int32", "int64")
+        and indptr.size == shape[0] + 1
+        and indptr[0] == 0
+        # Not by differences, which may overflow.
+        and (indptr[1:] >= indptr[:-1]).all()
+        and indptr[-1] == indices.size == data.size
+        and (not indices.size or 0 <= indices.min() <= indices.max() < shape[1])
+    )
+
+
+def checked_csr(shape: Sequence[int], data: Any, indices: Any, indptr: Any) -> tuple[Any, ...]:
+    """Return the arrays of a CSR matrix if they are sound (see `is_sound_csr`); else raise."""
+    if not is_sound_csr(shape, data, indices, indptr):
+        raise ValueError(f"a sparse matrix of the shape {shape} has indices outside of it")
+    return data, indices, indptr
+
+
+def checked_shape(shape: Sequence[int], size: int) -> Sequence[int]:
+    """Return a shape that so many values can have; else raise an error."""
+    if not all(type(n) is int and n >= 0 for n in shape) or math.prod(shape) != size:
+        raise ValueError(f"{size} values cannot have the shape {shape}")
+    return shape

@@ -1,7 +1,7 @@
 """Fits and annotations of Parquet sets that do not fit in memory.
 
 The mathematics is that of a fit in memory, to the last part; only where features come from is
-different. `unbag.fitting.streaming` has the passes over blocks, `unbag.io.stored` the files.
+different. `unbag.fitting.objective` has the passes over blocks, `unbag.io.stored` the files.
 """
 
 from unbag.io.stored import StoredBags

@@ -12,7 +12,7 @@ import numpy as np
 
 from unbag._files import DataError, PathLike, check_output
 from unbag.estimators import ORLogisticRegression
-from unbag.estimators.stored import fit_stored
+from unbag.estimators.stored_fit import fit_stored
 from unbag.fitting import Progress, StreamedTraining, Training
 from unbag.io import Roles
 from unbag.io.stored import StoredBags
@@ -203,7 +203,7 @@ def fit(
         history = [] if reached is None else list(reached.history)
         return KeptProgress(W, watch, history, keep=keep)
 
-    make: Any = partial(StreamedTraining, heard=heard)
+    make: Any = partial(StreamedTraining, on_bags_done=heard)
     with stored.decoded_once(scratch):
         fit_stored(
             model,
@@ -253,7 +253,7 @@ def fit_network(model: Any, stored: StoredBags, progress: Callable[[Pace], objec
         stored.labels,
         instance_labels=stored.instance_labels,
         watch=None if progress is None else watch,
-        heard=heard,
+        on_bags_done=heard,
     )
 
 

@@ -22,7 +22,7 @@ def quantile_edges(X: np.ndarray) -> NDArray[np.float64]:
 
 
 def piecewise_linear(X: np.ndarray, edges: np.ndarray) -> NDArray[np.float64]:
-    """Say of each piece of a feature's range how far into it a value reaches, from -1 to 1.
+    """Compute how far values reach into each piece of a feature's range, from -1 to 1.
 
     Parameters
     ----------

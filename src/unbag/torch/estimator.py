@@ -1,10 +1,13 @@
-"""The network that is ready to fit."""
+"""The network that is ready to fit: its parameters, how it learns, and what it answers."""
 
 import copy
+import math
+import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Literal, Self
+from numbers import Integral
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
@@ -16,20 +19,31 @@ from unbag._warnings import warn_caller
 from unbag.estimators import ORLogisticRegression
 from unbag.estimators.contract import BagsLike, LabelSetsLike, RandomState
 from unbag.estimators.instances import LabelSetLearner, Threshold
-from unbag.fitting import Rate, Scaling, Training
+from unbag.fitting import SCALINGS, Rate, Scale, Scaling, Training, watched
 from unbag.fitting.solvers import InterruptedFitWarning
+from unbag.models import ModelFileError
 from unbag.union.policy import OnIntractable
-from unbag.validation import all_or_nothing, bag_weights, check_scaling
+from unbag.validation import (
+    all_or_nothing,
+    bag_weights,
+    check_choices,
+    check_numbers,
+    check_positive_integers,
+    check_scaling,
+)
 
-from .answers import NetworkClassifier
+from .activation import BagRows
 from .batches import DivergedError, LearningBags, Settings, bounded_scores
-from .encoding import quantile_edges
+from .encoding import piecewise_linear, quantile_edges
 from .network import MemberNetworks
-from .parameters import check_parameters
+from .threads import threads_that_pay
 from .training import Course, Trainer
 
+# Hidden units, of all members together, that are computed at once.
+SCORED_AT_ONCE = 2**24
 
-class ORNetwork(LabelSetLearner, NetworkClassifier):
+
+class ORNetwork(LabelSetLearner):
     """Learn to label instances from the label sets of their bags, by neural networks.
 
     The model of `ORLogisticRegression` with small networks in the place of linear scores, and
@@ -72,7 +86,7 @@ class ORNetwork(LabelSetLearner, NetworkClassifier):
         How often an instance goes unnoticed when its bag is labelled: as in
         `ORLogisticRegression`.
     false : float, array-like of shape (n_classes,), "learn" or "learn-per-class", default=0.0
-        How often a class is named in a bag by mistake; likewise.
+        How often a class is named in a bag by mistake: as in `ORLogisticRegression`.
     on_impossible : {"relax", "drop", "raise"}, default="relax"
         What to do with a bag whose label set no labelling can produce: take its labels as
         optional (if it has none, leave it out), leave it out, or raise an error.
@@ -201,9 +215,16 @@ class ORNetwork(LabelSetLearner, NetworkClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
+    weights_: list[np.ndarray]
+    biases_: list[np.ndarray]
+    context_: list[np.ndarray]
+    scale_: Scale
+    edges_: np.ndarray
+    encoder_: nn.Module
+    has_background_: bool
     converged_: bool
 
-    #: A loss with the arguments of `noisy_or_loss`, in place of the exact one: for comparisons.
+    #: A loss with the arguments of `union_loss`, in place of the exact one: for comparisons.
     approximation: Callable[..., Tensor] | None = None
 
     # Learning needs gradients, also where a caller has turned them off.
@@ -264,8 +285,8 @@ class ORNetwork(LabelSetLearner, NetworkClassifier):
         return self
 
     def _fit_stored(self, bags, labels, **options):
-        """Fit to bags whose features are read; see `unbag.torch.stored`."""
-        from .stored import fit_stored_network
+        """Fit to bags whose features are read; see `unbag.torch.stored_learning`."""
+        from .stored_learning import fit_stored_network
 
         return fit_stored_network(self, bags, labels, **options)
 
@@ -285,7 +306,7 @@ class ORNetwork(LabelSetLearner, NetworkClassifier):
             if wanted != value:
                 raise ValueError(
                     f"warm_start goes on with the networks of the last fit, whose {name} is "
-                    f"{value!r}; got {wanted!r}: fit anew, by warm_start=False."
+                    f"{value!r}; got {wanted!r}: use warm_start=False to start over."
                 )
         return networks, self.classes_, self.has_background_
 
@@ -412,9 +433,141 @@ class ORNetwork(LabelSetLearner, NetworkClassifier):
         weight = used if weight is None else weight * used
         self.log_likelihood_: float = float(inferred.log_likelihood[used] @ weight[used])
 
-    def _watch(self, iteration, log_likelihood):
-        if self.verbose:
-            n_steps = self.max_iter * (self.distill + 1)
-            line = f"\riteration {iteration}/{n_steps}  log-likelihood {log_likelihood:.6g} "
-            print(line, end="", file=sys.stderr, flush=True)
-        return self.callback is not None and self.callback(iteration, log_likelihood)
+    @property
+    def _watch(self):
+        """What is called after each step of a fit."""
+        return watched(self.callback, self.max_iter * (self.distill + 1), self.verbose)
+
+    # What fitted networks answer.
+
+    @property
+    def _has_background(self):
+        return self.has_background_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "weights_")
+
+    def _scaled(self, X):
+        return (X.astype(np.float64, copy=False) - self.scale_.shift) / self.scale_.scale
+
+    def _inputs(self, X, dtype):
+        """Return the inputs of the networks."""
+        inputs = self._scaled(X)
+        if hasattr(self, "edges_"):
+            inputs = np.hstack([inputs, piecewise_linear(inputs, self.edges_)])
+        return inputs.astype(dtype, copy=False)
+
+    def _networks(self):
+        """Return the fitted networks, on the CPU."""
+        parts = (self.weights_, self.biases_, self.context_)
+        return MemberNetworks(*([torch.from_numpy(each) for each in part] for part in parts))
+
+    def _device(self):
+        if self.device == "auto":
+            return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        return torch.device(self.device)
+
+    def _label_scores(self, bags):
+        return self._scored(self._tensor(bags.X), bags.offsets)
+
+    def _instance_log_proba(self, X):
+        """Score instances that are each alone in its bag."""
+        return self._scored(self._tensor(X), np.arange(len(X) + 1))
+
+    def _tensor(self, X):
+        return torch.from_numpy(self._inputs(X, np.float64))
+
+    @torch.no_grad()
+    def _scored(self, X, offsets):
+        """Compute log-probabilities, the mean over members of probabilities, in float64.
+
+        Whole bags at a time, so that what is said of a bag does not depend on the others.
+        """
+        device = self._device()
+        # A model file may come from a machine with other devices.
+        if device.type == "cuda" and not torch.cuda.is_available():
+            device = torch.device("cpu")
+        networks = self._networks().double().to(device)
+        encoder = getattr(self, "encoder_", None)
+        if encoder is not None:
+            encoder = copy.deepcopy(encoder).double().to(device)
+        answers = [np.empty((0, self.biases_[-1].shape[2]))]
+        for first, last in networks.affordable(offsets, SCORED_AT_ONCE):
+            inputs = X[offsets[first] : offsets[last]].to(device)
+            features = inputs if encoder is None else encoder(inputs)
+            rows = BagRows.of(offsets[first : last + 1] - offsets[first], device)
+            with threads_that_pay(networks.n_multiplications(len(inputs))):
+                logits = networks(features.expand(networks.n_members, *features.shape), rows)
+            log_proba = torch.logsumexp(torch.log_softmax(logits, 2), 0)
+            answers.append((log_proba - math.log(networks.n_members)).cpu().numpy())
+        return np.concatenate(answers)
+
+    def save(self, path: str | os.PathLike[str], *, info: dict[str, Any] | None = None) -> None:
+        """Write the fitted model to a file that `unbag.load` reads; it holds no code.
+
+        Parameters
+        ----------
+        path : str or path-like
+            An old file there is replaced when the new one is complete, and else stays.
+        info : dict, optional
+            Facts to keep with the model, of what JSON can hold, for
+            `unbag.models.read_header`.
+        """
+        if self.encoder is not None:
+            raise ModelFileError(
+                "A model file holds no code, and so no encoder: save encoder_.state_dict() by "
+                "torch.save, or give the encoder's features to a network without one."
+            )
+        super().save(path, info=info)
+
+
+def check_parameters(model: Any) -> None:
+    """Raise an error that names the first invalid parameter of an `ORNetwork`."""
+    check_numbers(
+        model, dropout=(0, 0.99), noise=(0, np.inf), weight_decay=(0, np.inf),
+        learning_rate=(0, np.inf),
+    )  # fmt: skip
+    check_positive_integers(model, "n_members", "max_iter")
+    for name in ("context_units", "distill"):
+        if not is_count(getattr(model, name)):
+            raise ValueError(f"{name} must be 0 or more; got {getattr(model, name)!r}.")
+    if model.batch_size is not None:
+        check_positive_integers(model, "batch_size")
+    layers = model.hidden if isinstance(model.hidden, tuple | list) else ()
+    if not layers or not all(is_count(units) and units for units in layers):
+        raise ValueError(
+            f"hidden must be a tuple of units, one number for each layer; got {model.hidden!r}."
+        )
+    check_choices(
+        model,
+        encoding=(None, "quantile"),
+        on_impossible=("relax", "drop", "raise"),
+        on_intractable=("relax", "raise"),
+        scaling=SCALINGS,
+        background=(False, True, "auto"),
+    )
+    if model.encoder is not None and not isinstance(model.encoder, nn.Module):
+        raise ValueError(f"encoder must be a torch.nn.Module; got {model.encoder!r}.")
+    check_device(model.device)
+    model._check_threshold()
+
+
+def is_count(value: Any) -> bool:
+    """Return whether a value is a whole number, not below zero."""
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 0
+
+
+def check_device(name: Any) -> None:
+    """Raise an error unless a fit can run on a device."""
+    try:
+        device = None if name == "auto" else torch.device(name)
+    except (RuntimeError, TypeError):
+        raise ValueError(
+            f'device must be "auto", or a device of torch\'s, such as "cpu"; got {name!r}.'
+        ) from None
+    if device is None or device.type == "cpu":
+        return
+    if device.type != "cuda":
+        raise ValueError(f"device must be a CPU or a CUDA device; got {name!r}.")
+    if not torch.cuda.is_available():
+        raise ValueError(f"device must be one that is there: torch finds no CUDA; got {name!r}.")

@@ -66,7 +66,7 @@ class Block:
         self.take_label_sets(self.problem)
 
     def take_label_sets(self, problem: UnionProblem) -> None:
-        """Go on with other label sets of the same bags."""
+        """Replace the label sets of the bags."""
         self.problem = problem
         self.targets = torch.as_tensor(problem.y, dtype=torch.int8, device=self.X.device)
         self.on_intractable = "raise"
@@ -135,7 +135,7 @@ class DevicePart:
         return torch.tensor(array, dtype=dtype, device=self.device)
 
     def subtract(self, centre: np.ndarray) -> None:
-        """Take the centre of a scale off the features."""
+        """Subtract the centre of a scale from the features."""
         for block in self.blocks:
             block.X -= self._tensor(centre)
 
@@ -195,7 +195,7 @@ class DevicePart:
         return self.statistics(W)
 
     def relax(self, W: np.ndarray, bags: Collection[int]) -> dict[int, np.ndarray]:
-        """Take labels as optional that most surely occur at W, in bags that are intractable.
+        """Relax labels that most surely occur at W, in bags that are intractable.
 
         Parameters
         ----------
@@ -286,7 +286,7 @@ def product_in_runs(left: Tensor, right: Tensor) -> Tensor:
 
 
 def feature_moments(X: Tensor, weight: Tensor) -> Moments:
-    """Do what `unbag.fitting.scaling.feature_moments` does, for features in float64."""
+    """Compute `unbag.fitting.scaling.feature_moments` of features in float64."""
     counted = weight > 0
     X, weight = X[counted], weight[counted]
     if not len(X):

@@ -19,7 +19,7 @@ MULTIPLICATIONS = 2**24
 
 @contextmanager
 def threads_that_pay(n_multiplications: int) -> Iterator[None]:
-    """Let torch use one thread meanwhile, unless there is work enough for more."""
+    """Limit torch to one thread within a block, unless there is enough work for more."""
     n_threads = torch.get_num_threads()
     if n_multiplications >= MULTIPLICATIONS or n_threads == 1:
         yield

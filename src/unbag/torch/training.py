@@ -40,7 +40,7 @@ class Course:
     _values: list[Tensor] = field(default_factory=list)
 
     def completed(self, log_likelihood: Tensor) -> bool:
-        """Note a step; return whether to stop. Only who is watched waits for the device."""
+        """Record a step; return whether to stop. Only with `watch` does it wait for the device."""
         self._values.append(log_likelihood)
         if self.watch is None:
             return False
@@ -108,7 +108,7 @@ class Trainer:
         Parameters
         ----------
         course : Course
-            Hears of each.
+            Records each.
 
         Returns
         -------
@@ -153,7 +153,7 @@ class Trainer:
             total += loss.detach()
             if rates is not None and learns_rates:
                 counts.append(batch.noise_counts(logits, rates))
-        # Whoever has nothing to learn, or is frozen, has no gradient.
+        # An encoder without parameters, or a frozen one, has no gradient.
         if features.requires_grad:
             features.backward(given.grad)
         self.optimizer.step()
@@ -167,7 +167,7 @@ class Trainer:
 def grouped(
     network: MemberNetworks, bags: LearningSource, device: torch.device
 ) -> list[MemberNetworks]:
-    """Share the members out: all together on a GPU, as many as the cache holds on a CPU."""
+    """Split the members into groups: one on a GPU, as many as the cache holds on a CPU."""
     n_members = network.n_members
     if device.type == "cpu":
         n_units = max(weight.shape[2] for weight in network.weights) * max(bags.n_instances, 1)

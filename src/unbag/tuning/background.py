@@ -1,7 +1,7 @@
 """Whether the settings of a search have a background.
 
 By the likelihood of held-out label sets nearly all would have one, at the cost of the instances:
-see `unbag.fitting.solvers.held_out_evidence`. So that is decided before the search, once for all
+see `unbag.fitting.held_out_evidence`. So that is decided before the search, once for all
 settings, as ``ORLogisticRegression(background="auto")`` does.
 """
 

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from unbag._compile import kernel
+from unbag._compile import inlined, kernel
 
 from .arithmetic import TINY
 from .inclusion import bound, normalise_rows
@@ -218,7 +218,7 @@ def walk(share, slack, weights, threshold, most, after, skipped):
     return z, others, pruned, visited
 
 
-@kernel
+@inlined
 def adaptive(share, slack, tolerance, most, posterior, slack_posterior):
     """Infer by a walk over only those sets of missing labels that matter.
 

@@ -30,8 +30,9 @@ class FewBags(NamedTuple):
     Attributes
     ----------
     bags : ndarray of int of shape (m,)
-    starts : ndarray of int of shape (2, m + 1)
-        Where the rows of lanes of each bag start, and its slacks.
+    starts : ndarray of int of shape (m + 1, 2)
+        Where the rows of lanes of each bag start, and its slacks. Runs of bags are contiguous in
+        it, so that no kernel is compiled for strides as well.
     groups : list of (labels, slice)
         Which of them have as many required labels as the tuple `labels` is long.
     """
@@ -56,7 +57,7 @@ def sort_out(layout: Layout, bags: np.ndarray) -> tuple[FewBags, np.ndarray]:
         All other bags.
     """
     ordered = np.empty(len(bags), np.int64)
-    starts = np.empty((2, len(bags) + 1), np.int64)
+    starts = np.empty((len(bags) + 1, 2), np.int64)
     ends = np.zeros(MOST_FEW + 2, np.int64)
     order(layout, bags, ordered, starts, ends)
     groups, first = [], 0
@@ -64,7 +65,7 @@ def sort_out(layout: Layout, bags: np.ndarray) -> tuple[FewBags, np.ndarray]:
         if end > first:
             groups.append((LABELS[n_labels], slice(first, end)))
         first = end
-    return FewBags(ordered[:first], starts[:, : first + 1], groups), ordered[first:]
+    return FewBags(ordered[:first], starts[: first + 1], groups), ordered[first:]
 
 
 @kernel
@@ -79,17 +80,24 @@ def order(layout, bags, ordered, starts, ends):
         n_labels = layout.n_required[bags[m]]
         kinds[m] = n_labels if n_labels < many and n_labels <= layout.n_free[bags[m]] else many
         ends[kinds[m]] += 1
-    places = np.cumsum(ends) - ends
+    # Loops, because numba's own sums and slice assignments take seconds to compile.
+    places = np.empty(many + 1, np.int64)
+    n_before = 0
+    for n_labels in range(many + 1):
+        places[n_labels] = n_before
+        n_before += ends[n_labels]
     for m in range(bags.shape[0]):
         ordered[places[kinds[m]]] = bags[m]
         places[kinds[m]] += 1
-    ends[:] = places
-    starts[:, 0] = 0
+    for n_labels in range(many + 1):
+        ends[n_labels] = places[n_labels]
+    starts[0, 0] = 0
+    starts[0, 1] = 0
     for m in range(ends[many - 1]):
         b = ordered[m]
         n_lanes = (layout.offsets[b + 1] - layout.offsets[b] + LANES - 1) // LANES * LANES
-        starts[0, m + 1] = starts[0, m] + n_lanes * layout.n_allowed[b]
-        starts[1, m + 1] = starts[1, m] + n_lanes
+        starts[m + 1, 0] = starts[m, 0] + n_lanes * layout.n_allowed[b]
+        starts[m + 1, 1] = starts[m, 1] + n_lanes
 
 
 class Blocks(NamedTuple):
@@ -113,7 +121,7 @@ class Blocks(NamedTuple):
 
 def new_blocks(few: FewBags) -> Blocks:
     """Make room for the blocks of bags."""
-    n_rows, n_slacks = few.starts[:, -1]
+    n_rows, n_slacks = few.starts[-1]
     return Blocks(np.empty(n_rows), np.empty(n_slacks), np.zeros((len(few.bags), 2)))
 
 
@@ -181,7 +189,7 @@ def answer_blocks(
     """
     sums = np.empty((len(few.bags), 3))
     for labels, own in few.groups:
-        starts = few.starts[:, own.start : own.stop + 1]
+        starts = few.starts[own.start : own.stop + 1]
         infer_group(starts, blocks.rows, blocks.slack, labels, sums[own])
     numbers = answer.log_likelihood, answer.error_bound, answer.served
     n_lost = settle(layout, few.bags, sums, blocks.log_tops, tolerance, code, *numbers)
@@ -197,7 +205,7 @@ def subtract_largest(layout, log_prior, bags, starts, rows, slack, log_tops):
         b = bags[m]
         first, behind = layout.column_offsets[b], layout.column_offsets[b + 1]
         start, stop = layout.offsets[b], layout.offsets[b + 1]
-        place = starts[0, m]
+        place = starts[m, 0]
         total, correction = 0.0, 0.0
         for i in range(start, stop, LANES):
             top = same_lanes(-math.inf)
@@ -223,7 +231,7 @@ def subtract_largest(layout, log_prior, bags, starts, rows, slack, log_tops):
                 total, correction = add_exactly(total, correction, term)
         log_tops[m, 0] = total
         log_tops[m, 1] = correction
-        leave_slack(layout, b, starts[0, m], starts[1, m], -math.inf, rows, slack)
+        leave_slack(layout, b, starts[m, 0], starts[m, 1], -math.inf, rows, slack)
 
 
 @kernel
@@ -233,7 +241,7 @@ def copy_priors(layout, prior, bags, starts, rows, slack, log_tops):
     for m in range(bags.shape[0]):
         b = bags[m]
         start, stop = layout.offsets[b], layout.offsets[b + 1]
-        place = starts[0, m]
+        place = starts[m, 0]
         for i in range(start, stop, LANES):
             for j in range(layout.column_offsets[b], layout.column_offsets[b + 1]):
                 store_lanes(rows, place, load_lanes(prior, layout.columns[j] * n_instances + i))
@@ -242,7 +250,7 @@ def copy_priors(layout, prior, bags, starts, rows, slack, log_tops):
             for i in range(start, stop):
                 if layout.pinned[i] >= 0:
                     log_tops[m, 0] += math.log(prior[layout.pinned[i] * n_instances + i])
-        leave_slack(layout, b, starts[0, m], starts[1, m], 0.0, rows, slack)
+        leave_slack(layout, b, starts[m, 0], starts[m, 1], 0.0, rows, slack)
 
 
 @inlined
@@ -266,9 +274,9 @@ def leave_slack(layout, b, first, first_slack, nothing, rows, slack):
 def infer_group(starts, rows, slack, labels, sums):
     """Infer bags of as many required labels as `labels` is long, each by `infer_bag`."""
     for m in range(sums.shape[0]):
-        first, first_slack = starts[0, m], starts[1, m]
-        n_blocks = (starts[1, m + 1] - first_slack) // LANES
-        n_allowed = (starts[0, m + 1] - first) // max(n_blocks * LANES, 1)
+        first, first_slack = starts[m, 0], starts[m, 1]
+        n_blocks = (starts[m + 1, 1] - first_slack) // LANES
+        n_allowed = (starts[m + 1, 0] - first) // max(n_blocks * LANES, 1)
         sums[m, 0], sums[m, 1], sums[m, 2] = infer_bag(
             rows, first, n_allowed, slack, first_slack, n_blocks, labels
         )
@@ -324,7 +332,7 @@ def write_posteriors(layout, bags, starts, rows, posterior):
         stride = (behind - first) * LANES
         for j in range(first, behind):
             place = start * n_classes + layout.columns[j]
-            block = starts[0, m] + (j - first) * LANES
+            block = starts[m, 0] + (j - first) * LANES
             for i in range(start, stop, LANES):
                 for at in range(block, block + min(LANES, stop - i)):
                     posterior[place] = rows[at]
@@ -344,7 +352,7 @@ def write_values(layout, bags, starts, rows, values):
         first = layout.column_offsets[b]
         n_allowed = layout.column_offsets[b + 1] - first
         start, stop = layout.offsets[b], layout.offsets[b + 1]
-        at = starts[0, m]
+        at = starts[m, 0]
         value = layout.value_offsets[b]
         for row in range(start, stop):
             pin = layout.pinned[row] if layout.pinned.shape[0] > 0 else -1
@@ -370,7 +378,7 @@ def subtract_posteriors(layout, bags, starts, rows, served, prior):
                 pin = layout.pinned[row]
                 if pin >= 0:
                     prior[pin * n_instances + row] -= 1.0
-        place = starts[0, m]
+        place = starts[m, 0]
         for i in range(start, stop, LANES):
             for j in range(first, behind):
                 # Lanes behind the bag hold zeros, so that others' priors stay as they are.

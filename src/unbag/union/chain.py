@@ -35,7 +35,7 @@ import math
 
 import numpy as np
 
-from unbag._compile import kernel
+from unbag._compile import inlined, kernel
 
 from .arithmetic import EPS, add_exactly, trailing_zeros
 from .inclusion import normalise_rows
@@ -277,7 +277,7 @@ def alpha_segment(lattice, starts, segment, j, alpha):
     return size
 
 
-@kernel
+@inlined
 def chain(log_prior, rows, required, top, sums, slack, posterior, slack_posterior):
     """Infer by forward-backward over the union states.
 

@@ -4,13 +4,13 @@ Symbols as in `unbag.union.inclusion`. For any number of labels; `unbag.union.fe
 sum over few of them.
 """
 
-from unbag._compile import any_order, kernel
+from unbag._compile import any_order, inlined, kernel
 
 from .arithmetic import TINY
 from .inclusion import bound, normalise_rows
 
 
-@kernel
+@inlined
 def dense(share, slack, posterior, slack_posterior, room):
     """Infer by summing over every subset of the required labels.
 

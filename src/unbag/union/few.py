@@ -11,7 +11,7 @@ for each number of labels that is asked for, and all its loops over subsets are 
 
 import math
 
-from unbag._compile import inlined, kernel
+from unbag._compile import inlined
 
 from .arithmetic import TINY
 from .lanes import (
@@ -31,7 +31,7 @@ MOST_FEW = 6
 SMALL = 1e-150
 
 
-@kernel
+@inlined
 def infer_bag(blocks, first, n_allowed, slack, first_slack, n_blocks, labels):
     """Infer the labels of one bag from its priors, which need not be normalised.
 

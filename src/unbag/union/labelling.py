@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unbag._checks import checked_log_prior
-from unbag._compile import kernel
+from unbag._compile import inlined, kernel
 
 from .assignment import cheapest_cover, is_possible
 from .layout import part
@@ -137,7 +137,7 @@ def label_bags(layout, log_prior, labels):
                 labels[row] = -1
 
 
-@kernel
+@inlined
 def cover(log_prior, rows, required, labels):
     """Give instances to the required labels at the least loss; False when that cannot be."""
     if not is_possible(log_prior, rows, required):

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unbag._compile import kernel
+from unbag._compile import inlined, kernel
 
 from .arithmetic import EPS, TINY, add_exactly
 from .assignment import is_possible
@@ -251,13 +251,13 @@ class Batch(NamedTuple):
     served: np.ndarray
 
 
-@kernel
+@inlined
 def part(flat, offsets, m):
     """View the entries of bag m in an array that all bags have in common."""
     return flat[offsets[m] : offsets[m + 1]]
 
 
-@kernel
+@inlined
 def labels_part(flat, batch, m):
     """View the entries of bag m in `share` or `posterior` as (n_labels, n_instances)."""
     n_instances = batch.row_offsets[m + 1] - batch.row_offsets[m]
@@ -320,7 +320,7 @@ def difference(a, b):
     return a - b if a - b > -700.0 else -math.inf
 
 
-@kernel
+@inlined
 def normalise(batch):
     """Turn priors relative to the largest into shares, which with the slack sum to one."""
     for m in range(batch.bags.shape[0]):
@@ -389,7 +389,7 @@ def write_answers(layout, log_prior, batch, values, log_likelihood, error_bound)
         error_bound[b] = final_bound(n_instances, n_labels, batch.error_bound[m], log_likelihood[b])
 
 
-@kernel
+@inlined
 def bag_log_likelihood(layout, log_prior, batch, m):
     """Compute the log-likelihood of bag m from what its kernel has answered."""
     b = batch.bags[m]

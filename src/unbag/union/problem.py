@@ -5,7 +5,6 @@ instance classifier, it says what these label sets tell about each instance. Fit
 every iteration.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -311,7 +310,8 @@ class UnionProblem:
         self,
         logits: np.ndarray,
         prior: np.ndarray,
-        log_total: Callable[[], np.ndarray],
+        largest: np.ndarray,
+        total: np.ndarray,
         *,
         method: Method = "auto",
         tolerance: float = 1e-9,
@@ -327,9 +327,9 @@ class UnionProblem:
         logits : ndarray of float64 of shape (n_classes, n_instances)
         prior : ndarray of float64 of shape (n_classes * n_instances + LANES,)
             Their softmax, flat, and room for the lanes of the last bag.
-        log_total : callable
-            Returns what to take off the logits of each instance for log-priors. Bags of few labels
-            do not need it.
+        largest, total : ndarrays of float64 of shape (n_instances,)
+            The largest logit of each instance, and the sum of the exponentials of its logits less
+            that: what turns logits into log-priors.
         method, tolerance
             As in `unbag.union.infer`.
         packed : bool
@@ -353,10 +353,11 @@ class UnionProblem:
             subtract_posteriors(*posteriors, answer.served, prior)
         if len(others) or len(lost):
             log_prior = np.empty((self.n_instances, layout.n_classes))
+            log_total = largest + np.log(total)
             by_class = prior[: logits.size].reshape(logits.shape)
             for bags, tried in ((others, UNDECIDED), (lost, DENSE)):
                 if len(bags):
-                    write_log_priors(layout, bags, logits, log_total(), log_prior)
+                    write_log_priors(layout, bags, logits, log_total, log_prior)
                     self._solve(bags, log_prior, answer, method, tolerance, tried)
                     subtract_packed(layout, bags, answer.values, by_class)
         return answer

@@ -1,0 +1,141 @@
+"""What we add to the published model, row by row: candidates, and the fits that a row shows.
+
+Settings are chosen within the training bags (`unbag_reproduce.nested`). The candidates of linear
+and kernel models are wide and were fixed before any was tried, but for those that they share with
+a first look. Those of networks, and the networks' defaults, come from prototypes that were tried by
+ten folds on the same four data sets.
+"""
+
+from importlib.util import find_spec
+
+import numpy as np
+
+from unbag.model_selection.methods import grid
+
+from .comparison import Comparison, fold, measured, some_methods
+from .ledger import Results
+from .nested import Case, Variant, is_network, told_setting
+from .plan import Plan
+from .rivals import RIVALS
+from .unit import Unit
+
+#: What each part of a setting is chosen from, of a linear model and of a kernel.
+LINEAR = {
+    "context": [0.0], "width": [None], "background": [False],
+    "alpha": [0.01, 0.1, 1.0, 10.0, 100.0],
+}  # fmt: skip
+KERNEL = {
+    "context": [0.0], "width": [0.25, 0.5, 1.0, 2.0], "background": [False],
+    "alpha": [0.01, 0.1, 1.0, 10.0],
+}  # fmt: skip
+#: What a network is chosen from: the default, and what helps on some data.
+ENCODINGS = grid(encoding=[None, "quantile"], distill=[0])
+NETWORKS = grid(encoding=[None, "quantile"], distill=[0, 1])
+QUICK = {"n_members": 2, "max_iter": 100}
+
+#: Row of the table to the settings to choose from.
+VARIANTS = {
+    "penalty": Variant("pipeline", grid(**LINEAR)),
+    "penalty, background": Variant("pipeline", grid(**LINEAR | {"background": [True]})),
+    "penalty, context": Variant("pipeline", grid(**LINEAR | {"context": [0.0, 0.5, 1.0, 2.0]})),
+    "penalty, kernel": Variant("pipeline", grid(**KERNEL)),
+    "penalty, context, kernel": Variant("pipeline", grid(**KERNEL | {"context": [0.0, 0.5, 1.0]})),
+    "network at its defaults": Variant("network", NETWORKS[:1], QUICK),
+    "network, encoding chosen": Variant("network", ENCODINGS, QUICK),
+    "network, encoding and distillation chosen": Variant("network", NETWORKS, QUICK),
+}
+OURS, NETWORK = "penalty, context, kernel", "network, encoding and distillation chosen"
+#: Rows of models that are told instance labels, with the settings of another row.
+TOLD = {
+    "the same, told instance labels": (OURS, "pipeline told instance labels"),
+    "that network, told instance labels": (NETWORK, "network told instance labels"),
+}
+#: Rows of the table of losses. There is nothing to distil but for who infers labels exactly.
+LOSSES = {
+    "exact": VARIANTS["network, encoding chosen"],
+    "noisy-or of the softmax": Variant("network by noisy-or", ENCODINGS, QUICK),
+    "max pooling": Variant("network by max pooling", ENCODINGS, QUICK),
+    "linear softmax pooling": Variant("network by linear softmax", ENCODINGS, QUICK),
+    "attention pooling": Variant("network by attention", ENCODINGS, QUICK),
+}
+#: Rows of the table that are made as published.
+AS_PUBLISHED = {"published model": "mlr", "published bound, told instance labels": "slr"}
+PUBLISHED = Comparison(fold, some_methods(*AS_PUBLISHED.values()), tuned_by=("inductive_accuracy",))
+#: Rows of the table of accuracies, a bound below what it bounds.
+ROWS = [
+    "published model",
+    *(row for each in VARIANTS for row in (each, *(b for b in TOLD if TOLD[b][0] == each))),
+    "published bound, told instance labels",
+]
+
+
+def cases(plan: Plan, name: str) -> list[list[Case]]:
+    """Return the cases of a data set: for each fold, a list over draws."""
+    return [
+        [Case(plan, name, draw, fold) for draw in plan.draws(name)] for fold in range(plan.n_folds)
+    ]
+
+
+def units(plan: Plan, ledger: Results) -> list[Unit]:
+    """List the inner fits, then those of the settings that they choose; the rivals' last.
+
+    Without torch, networks are left out that nobody has fitted yet.
+    """
+    told = dict(TOLD.values())
+    found = [
+        unit
+        for folds in zip(*(cases(plan, name) for name in plan.data), strict=True)
+        for draws in folds
+        for case in draws
+        for row, variant in (VARIANTS | LOSSES).items()
+        for unit in case.units(variant, ledger, told.get(row))
+    ]
+    if find_spec("torch") is None:
+        found = [unit for unit in found if not is_network(unit.method) or unit in ledger]
+    # Variants share settings, and each is fitted once.
+    shared = [*found, *PUBLISHED.units(plan, ledger), *RIVALS.units(plan, ledger)]
+    return list(dict.fromkeys(shared))
+
+
+def row_units(plan: Plan, ledger: Results, name: str, row: str) -> list[list[Unit]]:
+    """Return the fits that a row of a table shows: for each fold, a list over draws.
+
+    What is not chosen yet is not in the list.
+    """
+    if row in AS_PUBLISHED:
+        return PUBLISHED.units_of(plan, name, AS_PUBLISHED[row], {})
+    chosen_as, model = TOLD.get(row, (row, None))
+    variant = (VARIANTS | LOSSES)[chosen_as]
+
+    def fits(case):
+        setting = case.choice(variant, ledger)
+        if setting is None:
+            return []
+        return [case.unit(model, told_setting(setting)) if model else
+                case.unit(variant.model, setting)]  # fmt: skip
+
+    return [[unit for case in draws for unit in fits(case)] for draws in cases(plan, name)]
+
+
+def shows_network(row: str) -> bool:
+    """Return whether a row of a table is of a network."""
+    chosen_as, _ = TOLD.get(row, (row, None))
+    return row not in AS_PUBLISHED and is_network((VARIANTS | LOSSES)[chosen_as].model)
+
+
+def is_made(plan: Plan, ledger: Results, name: str, row: str) -> bool:
+    """Return whether all fits of a row are done on a data set."""
+    return all(
+        len(units) == len(plan.draws(name)) and all(unit in ledger for unit in units)
+        for units in row_units(plan, ledger, name, row)
+    )
+
+
+def made(plan: Plan, ledger: Results, row: str) -> list[str]:
+    """Return the data sets on which all fits of a row are done."""
+    return [name for name in plan.data if is_made(plan, ledger, name, row)]
+
+
+def scores(plan: Plan, ledger: Results, name: str, row: str, measure: str) -> np.ndarray:
+    """Return a measure of a row of a table; shape (n_folds, n_draws)."""
+    return measured(ledger, row_units(plan, ledger, name, row), measure)

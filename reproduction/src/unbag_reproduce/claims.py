@@ -1,0 +1,389 @@
+"""What the paper's text says of its results, with a number or a direction; and whether it holds.
+
+``claims.toml`` has the claims, and says how each is looked up in the tables of finished
+experiments. No result is written there or here.
+"""
+
+import math
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from .quantities import QUANTITIES, Reading
+from .recorded import Recorded
+from .unit import Values
+
+#: The data sets of the paper that cannot be had.
+MISSING_DATA = {"hja": "HJA bird", "voc12": "Voc12", "50salads": "50 Salads"}
+#: How far a figure may be from what the text says: points, or all else as a share.
+SLACK, SLACK_SHARE = 2.0, 0.25
+#: So many figures that are not as said are named.
+FEW = 2
+#: The share of the figures from which on a claim mostly holds.
+MOST = 0.75
+HOLDS, MOSTLY, IN_PART = "holds", "mostly holds", "holds in part"
+DIRECTION_ONLY, FAILS = "direction only", "does not hold"
+UNKNOWN, NOT_MADE = "cannot be checked", "not made yet"
+VERDICTS = (HOLDS, MOSTLY, IN_PART, DIRECTION_ONLY, FAILS, UNKNOWN, NOT_MADE)
+#: What is left of a number, or of "clearly", where only its direction is as the text says.
+DIRECTIONS: dict[str, Values] = {
+    "difference": {"above": 0}, "excess": {"above": 0}, "ratio": {"above": 1},
+}  # fmt: skip
+#: Decimals of the figures, where one does not tell them apart.
+DECIMALS = {"exponent": 2, "factor": 2}
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What became of a claim.
+
+    Parameters
+    ----------
+    claim : dict
+        As in ``claims.toml``.
+    verdict : str
+    ours : str
+        Our figures.
+    why : str
+    """
+
+    claim: Values
+    verdict: str
+    ours: str = ""
+    why: str = ""
+
+
+@cache
+def read_claims() -> Values:
+    """Read ``claims.toml``."""
+    text = (files("unbag_reproduce") / "claims.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+def claims() -> list[Values]:
+    """Return the claims of the paper's text.
+
+    Returns
+    -------
+    list of dict
+        In the paper's order. ``says``, in our words, with ``section`` and what it speaks ``on``;
+        ``data``; and how to check it: a ``quantity`` ``of`` some records, maybe ``against`` others,
+        and what to ``expect`` of it. Without ``of``, it cannot be checked.
+
+    Examples
+    --------
+    >>> claims()[0]["section"]
+    '6.1'
+    """
+    return read_claims()["claim"]
+
+
+def words_of_degree() -> dict[str, Values]:
+    """Return what words of the paper that have no number are taken to mean.
+
+    Examples
+    --------
+    >>> words_of_degree()["comparable"]
+    {'at_most': 3.0}
+    """
+    return read_claims()["words"]
+
+
+def expected_of(claim: Values) -> Values:
+    """Return what to expect of the figures of a claim, also where it is said by a word."""
+    expected = claim["expect"]
+    return words_of_degree()[expected] if isinstance(expected, str) else expected
+
+
+def direction_of(claim: Values) -> Values | None:
+    """Return what is left of a claim where only its direction is right; None if it has none."""
+    quantity = claim.get("quantity", "difference")
+    has_side = not expected_of(claim).keys() & {"at_most", "below"}
+    return claim.get("direction", DIRECTIONS.get(quantity) if has_side else None)
+
+
+def is_in_points(unit: str) -> bool:
+    """Return whether figures are points of a percentage."""
+    return unit.startswith("points")
+
+
+def is_met(expected: Values, reading: Reading, unit: str) -> bool:
+    """Return whether a figure is as expected.
+
+    Parameters
+    ----------
+    expected : dict
+        One of ``near`` (a number, or one for each data set), ``between``, ``above``, ``below``,
+        ``at_most`` (of the absolute value) and ``as_published`` (at least as much as in the
+        paper's own table).
+    reading : Reading
+    unit : str
+        Of the figure: how far it may be from a number depends on whether these are points.
+
+    Examples
+    --------
+    >>> is_met({"between": [7, 12]}, Reading("msrcv2", 6.4), "points")
+    True
+    >>> is_met({"near": {"hja-union": 2.0}}, Reading("hja-union", 1.2), "times")
+    False
+    """
+    ((how, value),) = expected.items()
+    if isinstance(value, dict):
+        value = value[reading.data]
+    if how in ("near", "between"):
+        low, high = value if how == "between" else (value, value)
+        below, above = (
+            (SLACK, SLACK) if is_in_points(unit) else (SLACK_SHARE * low, SLACK_SHARE * high)
+        )
+        return low - below <= reading.ours <= high + above
+    if how == "as_published":
+        return reading.paper is None or reading.ours >= reading.paper
+    return {
+        "above": reading.ours > value,
+        "below": reading.ours < value,
+        "at_most": abs(reading.ours) <= value,
+    }[how]
+
+
+def asked(expected: Values, claim: Values) -> str:
+    """Write what is asked of the figures of a claim.
+
+    Examples
+    --------
+    >>> asked({"near": {"msrcv2": 5, "letter-frost": 3}}, {"unit": "points"})
+    'within 2 points of 5, 3'
+    >>> asked({"at_most": 3.0}, {"unit": "points"})
+    'at most 3 either way'
+    """
+    ((how, value),) = expected.items()
+    if how in ("near", "between"):
+        in_points = is_in_points(claim.get("unit", ""))
+        slack = f"{SLACK:g} points" if in_points else f"{100 * SLACK_SHARE:g} %"
+        numbers = value.values() if isinstance(value, dict) else value
+        numbers = [numbers] if isinstance(numbers, int | float) else numbers
+        between = " to " if how == "between" else ", "
+        return f"within {slack} of {between.join(f'{each:g}' for each in numbers)}"
+    if how == "as_published":
+        return "at least as much as in the paper"
+    may_be_negative = claim.get("quantity", "difference") == "difference"
+    either_way = " either way" * (how == "at_most" and may_be_negative)
+    return f"{how.replace('_', ' ')} {value:g}{either_way}"
+
+
+def verdict_of(met: Sequence[bool], has_direction: bool) -> str:
+    """Return the verdict on a claim, by which of its figures are as it says.
+
+    Examples
+    --------
+    >>> verdict_of([True, True, True, False], True)
+    'mostly holds'
+    >>> verdict_of([False, False], True)
+    'direction only'
+    """
+    if all(met):
+        return HOLDS
+    if sum(met) >= MOST * len(met):
+        return MOSTLY
+    if any(met):
+        return IN_PART
+    return DIRECTION_ONLY if has_direction else FAILS
+
+
+def judge(claim: Values, recorded: Recorded) -> Judgement:
+    """Look a claim up in the tables, and judge it by how many of its figures are as it says."""
+    note = claim.get("note", "")
+    data = claim.get("data", [""])
+    absent = [name for name in data if name in MISSING_DATA]
+    if "of" not in claim or len(absent) == len(data):
+        names = ", ".join(MISSING_DATA[name] for name in absent)
+        return Judgement(claim, UNKNOWN, why=joined(names and f"{names}: data not here.", note))
+    found = readings_of(claim, recorded)
+    if not found:
+        return Judgement(claim, NOT_MADE, why=f"`unbag reproduce {claim['of']['study']}` makes it.")
+    met = are_met(claim, found)
+    verdict = verdict_of(met, has_direction(claim, found))
+    if claim.get("cannot_refute") and not all(met):
+        verdict = UNKNOWN
+    left_out = [name for name in data if name not in {each.data for each in found}]
+    named = ", ".join(str(MISSING_DATA.get(name, name)) for name in left_out)
+    return Judgement(
+        claim, verdict, in_words(found, claim.get("unit", ""), decimals_of(claim)),
+        joined(tally(claim, found), named and f"Without {named}.", beside(claim, recorded), note),
+    )  # fmt: skip
+
+
+def are_met(claim: Values, readings: Sequence[Reading]) -> list[bool]:
+    """Return which figures are as a claim says."""
+    return [is_met(expected_of(claim), each, claim.get("unit", "")) for each in readings]
+
+
+def has_direction(claim: Values, found: Sequence[Reading]) -> bool:
+    """Return whether all figures have at least the direction of what a claim says."""
+    direction = direction_of(claim)
+    return direction is not None and all(
+        is_met(direction, each, claim.get("unit", "")) for each in found
+    )
+
+
+def tally(claim: Values, found: Sequence[Reading]) -> str:
+    """Write what is asked of figures, how many are so, and the same of the paper's own tables."""
+    expected, direction, met = expected_of(claim), direction_of(claim), are_met(claim, found)
+    missed = [each for each, is_so in zip(found, met, strict=True) if not is_so]
+    words = f"{count_met(claim, found)} {asked(expected, claim)}"
+    if len(missed) <= FEW < sum(met):
+        words += "".join(
+            f", not {each.compared} on {each.data}" for each in missed if each.compared
+        )
+    if direction and missed and has_direction(claim, found):
+        words += f"; {'all ' * (len(found) > 1)}{asked(direction, claim)}"
+    own = own_readings(claim, found)
+    if own and "as_published" in expected:
+        words += f": there {in_words(own, '')}"
+    elif own:
+        words += f"; in the paper's own tables {count_met(claim, own)} ({in_words(own, '')})"
+    return f"{words}."
+
+
+def count_met(claim: Values, readings: Sequence[Reading]) -> str:
+    """Write how many figures are as a claim says."""
+    return f"{sum(are_met(claim, readings))} of {len(readings)}"
+
+
+def own_readings(claim: Values, found: Sequence[Reading]) -> list[Reading]:
+    """Return the same figures by the paper's own tables, as far as these have them.
+
+    Where several tables of ours stand beside one of the paper, its figures count once.
+    """
+    own = [
+        Reading(each.data, each.paper, None, each.compared)
+        for each in found
+        if each.paper is not None
+    ]
+    return list(dict.fromkeys(own)) if claim.get("one_published_table") else own
+
+
+def readings_of(claim: Values, recorded: Recorded) -> list[Reading]:
+    """Read the figures that a claim speaks of, on all of its data sets."""
+    quantity = QUANTITIES[claim.get("quantity", "difference")]
+    return [each for name in claim.get("data", [""]) for each in quantity(recorded, claim, name)]
+
+
+def beside(claim: Values, recorded: Recorded) -> str:
+    """Write the figures that a claim should be read with; empty if there are none.
+
+    Where something else is to be expected of them, how many are so is written in their place.
+    """
+    if "beside" not in claim:
+        return ""
+    other = {**claim, **claim["beside"], "of": {**claim["of"], **claim["beside"].get("of", {})}}
+    found = readings_of(other, recorded)
+    if not found:
+        return ""
+    if "expect" not in claim["beside"]:
+        words = in_words(found, other.get("unit", ""), decimals_of(other))
+    else:
+        words, own = count_met(other, found), own_readings(other, found)
+        words += f", in the paper's own tables {count_met(other, own)}" * bool(own)
+    return f"{other['label']}: {words}."
+
+
+def joined(*sentences: str) -> str:
+    """Join those sentences that there are."""
+    return " ".join(filter(None, sentences))
+
+
+def decimals_of(claim: Values) -> int:
+    """Return with how many decimals the figures of a claim are written."""
+    return DECIMALS.get(claim.get("quantity", "difference"), 1)
+
+
+def in_words(readings: Sequence[Reading], unit: str, decimals: int = 1) -> str:
+    """Write figures by data set, several as the range that they span.
+
+    Examples
+    --------
+    >>> in_words([Reading("msrcv2", 6.4), Reading("msrcv2", 8.44), Reading("hja", 1)], "points")
+    'msrcv2 6.4 to 8.4, hja 1.0 points'
+    """
+    by_data: dict[str, list[float]] = {}
+    for each in readings:
+        by_data.setdefault(each.data, []).append(each.ours)
+    spans = []
+    for name, values in by_data.items():
+        ends = dict.fromkeys(written(each, decimals) for each in (min(values), max(values)))
+        spans.append(f"{name} {' to '.join(ends)}".strip())
+    return f"{', '.join(spans)} {unit}".strip()
+
+
+def written(value: float, decimals: int = 1) -> str:
+    """Write a figure.
+
+    Examples
+    --------
+    >>> [written(value) for value in (12.345, float("inf"))]
+    ['12.3', 'never']
+    """
+    # A zero has no sign.
+    return "never" if math.isinf(value) else f"{round(value, decimals) + 0.0:.{decimals}f}"
+
+
+def judge_all(recorded: Recorded) -> list[Judgement]:
+    """Judge every claim of the paper's text."""
+    return [judge(claim, recorded) for claim in claims()]
+
+
+def claims_section(judgements: Sequence[Judgement]) -> str:
+    """Write the table of claims, in Markdown."""
+    rows = [
+        f"| {each.claim['section']}, {each.claim['on']} | {each.claim['says']} | {each.ours} | "
+        f"{link(each)} | {each.why} |"
+        for each in judgements
+    ]
+    return "\n".join(
+        [
+            "## What the paper's text claims",
+            "",
+            f"{len(judgements)} claims that have a number or a direction: {counted(judgements)}.",
+            "",
+            rule_of_verdicts(),
+            "",
+            "| where | the paper says | ours | | asked of ours, how many are so, and why |",
+            "|---|---|---|---|---|",
+            *rows,
+            "",
+        ]
+    )
+
+
+def counted(judgements: Sequence[Judgement]) -> str:
+    """Write how many claims have each verdict."""
+    found = [each.verdict for each in judgements]
+    return ", ".join(f"{kind} {found.count(kind)}" for kind in VERDICTS if kind in found)
+
+
+def rule_of_verdicts() -> str:
+    """Write how claims are judged."""
+    by_meaning: dict[str, list[str]] = {}
+    for word, expected in words_of_degree().items():
+        by_meaning.setdefault(asked(expected, {"quantity": "figure"}), []).append(f'"{word}"')
+    meanings = "; ".join(f"{', '.join(of)}: {meaning}" for meaning, of in by_meaning.items())
+    return (
+        f"*{HOLDS.capitalize()}*: all of our figures are as asked in the last column. "
+        f"*{MOSTLY.capitalize()}*: at least {100 * MOST:g} % are. *{IN_PART.capitalize()}*: some "
+        f"are. *{DIRECTION_ONLY.capitalize()}*: none is, but all are on the side that the text "
+        f"says. *{FAILS.capitalize()}*: not even that. A number is met within {SLACK:g} points or, "
+        f"where it is not in points, within {100 * SLACK_SHARE:g} %. The paper's words have no "
+        f"numbers; what is asked for them is our choice. In points, {meanings}. What the paper's "
+        "own tables say of the same claim stands beside it, as the text does not always read them "
+        "as they are."
+    )
+
+
+def link(judgement: Judgement) -> str:
+    """Write a verdict, linked to the section that has its evidence."""
+    study = judgement.claim.get("of", {}).get("study")
+    if judgement.verdict in (UNKNOWN, NOT_MADE) or not study:
+        return judgement.verdict
+    return f"[{judgement.verdict}](#{study})"

@@ -1,0 +1,144 @@
+"""What ``unbag reproduce`` does; its options are declared in `unbag.cli.reproduce`."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+import typer
+from joblib import cpu_count
+from unbag.cli.main import messages
+
+from unbag.cli.compare import as_records, how_to_continue, show_tables
+from unbag.cli.printing import print_table
+from unbag.model_selection.ledger import COMPRESSED
+
+from .confirm import confirm
+from .page import write_page
+from .readme import write_readme
+from .reproduce import COMMITTED, PAGE, ROUNDING, remake_cells
+from .reproduce import reproduce as make_experiment
+from .studies import STUDIES, find_study
+
+
+def reproduce(
+    name: str,
+    cell: list[str],
+    *,
+    data: list[str] | None = None,
+    level: str = "standard",
+    n_jobs: int = 0,
+    seed: int = 0,
+    output: Path | None = None,
+    page: Path | None = None,
+    redo_stale: bool = False,
+    work: bool = True,
+    n_confirmed: int | None = None,
+) -> None:
+    """Do what the command is asked for, and print it.
+
+    Parameters
+    ----------
+    name : str
+        An experiment, or "list", "all", "page" or "cell".
+    cell : list of str
+        For "cell": an experiment, a data set, a method and, perhaps, a fold.
+    data, level, seed, redo_stale, work
+        As in `unbag_reproduce.reproduce`.
+    n_jobs : int
+        Number of processes; 0 for one per core.
+    output : Path, optional
+        Folder of results; by default ``results``, or where the repository keeps them.
+    page : Path, optional
+        Of all that the folder holds.
+    n_confirmed : int, optional
+        Number of finished units to be done anew; nothing else is done then.
+    """
+    if cell and name != "cell":
+        raise typer.BadParameter(f"{name!r} stands alone; got {' '.join(cell)} as well")
+    if name == "list":
+        titles = {each: find_study(each).title for each in STUDIES}
+        messages.result(titles)
+        for each, title in () if messages.as_json else titles.items():
+            print(f"{each:15} {title}")
+        return
+    if name == "page":
+        write_results_page(output, page)
+        return
+    if name == "cell":
+        remake_cell(cell, output)
+        return
+    if name not in (*STUDIES, "all"):
+        raise typer.BadParameter(f"there is no experiment {name!r}; there are {', '.join(STUDIES)}")
+    if n_confirmed is not None:
+        confirm_results(name, n_confirmed, output, seed)
+        return
+    folder, made = output or Path("results"), {}
+    for each in STUDIES if name == "all" else [name]:
+        with how_to_continue(folder):
+            made[each] = make_experiment(
+                each, data, level=level, seed=seed, n_jobs=n_jobs or cpu_count(), out=folder,
+                redo_stale=redo_stale, work=work,
+                console=None if messages.as_json else messages.console,
+            )  # fmt: skip
+        show_tables(made[each])
+        messages.note(f"Tables and figures are in {folder / each}.")
+    if page is not None:
+        write_page(folder, page)
+        messages.note(f"Written to {page}.")
+    messages.result({each: as_records(things) for each, things in made.items()})
+
+
+def write_results_page(folder: Path | None, page: Path | None) -> None:
+    """Write a page of results; of the committed ones, the README's table in this folder too."""
+    names = write_page(folder or COMMITTED, page or PAGE)
+    messages.result({"output": str(page or PAGE), "experiments": names})
+    messages.note(f"Written to {page or PAGE}.")
+    if folder is None and write_readme():
+        messages.note("Written to README.md.")
+
+
+def remake_cell(cell: list[str], folder: Path | None) -> None:
+    """Make a cell anew, print it beside what is recorded, and fail where they differ."""
+    if len(cell) not in (3, 4) or not all(fold.isdecimal() for fold in cell[3:]):
+        raise typer.BadParameter(
+            "'cell' needs an experiment, a data set, a method, and maybe a fold"
+        )
+    experiment, data, method, *fold = cell
+    made = remake_cells(experiment, data, method, *map(int, fold), out=folder or COMMITTED)
+    messages.result([asdict(each) for each in made])
+    rows = [
+        [f"{each.table}: {each.measure}", f"{each.recorded:.6f}", f"{each.now:.6f}",
+         f"{each.now - each.recorded:+.1e}"]
+        for each in made
+    ]  # fmt: skip
+    if not messages.as_json:
+        print_table(" ".join(cell), ["", "recorded", "now", "difference"], rows)
+    if not all(each.agrees for each in made):
+        messages.say(f"They differ by more than the rounding of the tables, {ROUNDING:g}.")
+        raise typer.Exit(1)
+
+
+def confirm_results(name: str, n_units: int, folder: Path | None, seed: int) -> None:
+    """Do some finished work of an experiment, or of all, anew; fail where results differ."""
+    out, found = folder or COMMITTED, {}
+    for each in STUDIES if name == "all" else [name]:
+        # One of them does no work, and others may not have been made.
+        if name == "all" and not (out / each / COMPRESSED).exists():
+            continue
+        found[each] = confirm(
+            each,
+            n_units,
+            out=out,
+            seed=seed,
+            console=None if messages.as_json else messages.console,
+        )
+        counts = found[each].describe()
+        messages.say(
+            f"{each}: of {counts['units']} units of work done anew, {counts['same_digits']} gave "
+            f"the same digits, {counts['same_as_printed']} the same as printed."
+        )
+    messages.result({each: made.describe() for each, made in found.items()})
+    visible = [change for made in found.values() for change in made.changes if change.is_visible]
+    for change in visible:
+        messages.say(f"{change.unit}: {change.entry} was {change.recorded}, and is {change.now}.")
+    if visible:
+        raise typer.Exit(1)

@@ -1,0 +1,325 @@
+"""Methods that do the same units of work, and the choice among their settings after the fact."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import takewhile, zip_longest
+from time import perf_counter
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from unbag.bags import Bags
+from unbag.model_selection import all_measures
+from unbag.model_selection.methods import BOUNDS, METHODS, Method
+from unbag.model_selection.statistics import HIGHER_IS_BETTER, best_methods, best_setting, spread
+
+from .data import load, load_fold
+from .ledger import Results
+from .plan import Plan
+from .race import LAG, folds_to_try
+from .tables import difference
+from .unit import NONE, Unit, Values
+
+#: Outside the paper's comparison: the bounds, and what the paper does not have.
+OUTSIDE = (*BOUNDS, "mlr-200", "mlr-end", "unbag", "network")
+
+
+def fit_and_measure(
+    model: Any,
+    train: Bags,
+    y_train: Any,
+    test: Bags,
+    y_test: Any,
+    measure: Callable[..., dict[str, float]] = all_measures,
+) -> dict[str, float]:
+    """Fit a model to some bags, and measure it on others.
+
+    Returns
+    -------
+    dict of str to float
+        What `measure` finds, in percent, and ``seconds`` of the fit.
+    """
+    start = perf_counter()
+    model.fit(train, y_train)
+    seconds = perf_counter() - start
+    found = measure(model, test, y_test).items()
+    return {**{name: 100.0 * float(each) for name, each in found}, "seconds": seconds}
+
+
+def fold(unit: Unit) -> dict[str, float]:
+    """Fit to the training bags of a fold, and measure on its test bags."""
+    return fit_and_measure(METHODS[unit.method].model(unit.setting, unit.seed), *load_fold(unit))
+
+
+def whole(unit: Unit) -> dict[str, float]:
+    """Fit to all bags, and measure on the same ones: their labels are known, not their instances'.
+
+    Returns
+    -------
+    dict of str to float
+        As `fold`.
+    """
+    bags, y = load(unit.data, unit.draw)
+    return fit_and_measure(METHODS[unit.method].model(unit.setting, unit.seed), bags, y, bags, y)
+
+
+def measured(results: Results, units: Sequence[Sequence[Unit]], measure: str) -> np.ndarray:
+    """Return a measure of units of work; `units` has a list over draws for each fold.
+
+    Returns
+    -------
+    ndarray of shape (n_folds, n_draws)
+    """
+    return np.array([[results[unit][measure] for unit in draws] for draws in units])
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Methods that do the same units of work.
+
+    A method of several settings is tuned on folds that take the draws of a data set in turn; what
+    is chosen is measured on every fold of every draw.
+
+    Parameters
+    ----------
+    task : callable
+        What is done with each method; its results are measures.
+    methods : dict of str to Method
+        Each with the settings that it is tried with.
+    tuned_by : tuple of str
+        The measures by which settings are chosen.
+    cross_validated : bool
+        Whether the task is done for each fold; else once.
+    racing : bool
+        Whether settings that fall far behind drop out before the last fold: see
+        `unbag_reproduce.race`.
+    """
+
+    task: Callable[[Unit], Values]
+    methods: dict[str, Method]
+    tuned_by: tuple[str, ...]
+    cross_validated: bool = True
+    racing: bool = False
+
+    def units_of(self, plan: Plan, name: str, method: str, setting: Values) -> list[list[Unit]]:
+        """Return the units of one setting on one data set: for each fold, a list over draws."""
+        n_folds = plan.n_folds if self.cross_validated else NONE
+        return [
+            [
+                Unit(
+                    self.task, name, draw, method, setting, fold=fold, n_folds=n_folds,
+                    seed=plan.seed,
+                )
+                for draw in plan.draws(name)
+            ]
+            for fold in (range(n_folds) if self.cross_validated else [NONE])
+        ]  # fmt: skip
+
+    def tuning_units(self, plan: Plan, name: str, method: str, setting: Values) -> list[list[Unit]]:
+        """Return the units that say how good a setting is, as `units_of` does: one draw a fold."""
+        units = self.units_of(plan, name, method, setting)
+        if not self.cross_validated:
+            return units
+        return [[draws[place % len(draws)]] for place, draws in enumerate(units)]
+
+    def tried(
+        self, plan: Plan, results: Results, name: str, method: str, measure: str
+    ) -> list[list[list[Unit]]]:
+        """Return the units that each setting is to be tried by, as far as the results tell."""
+        settings = self.methods[method].grids[plan.level]
+        units = [self.tuning_units(plan, name, method, each) for each in settings]
+        if not self.racing:
+            return units
+        sign = 1 if HIGHER_IS_BETTER[measure] else -1
+        scores = [
+            [
+                sign * results[unit][measure]
+                for (unit,) in takewhile(partial(is_done, results), of_setting)
+            ]
+            for of_setting in units
+        ]
+        counts = folds_to_try(scores, plan.n_folds)
+        return [of_setting[:count] for of_setting, count in zip(units, counts, strict=True)]
+
+    def units(self, plan: Plan, results: Results) -> list[Unit]:
+        """List the units that tune, one fold before the next; then those of what they choose."""
+        tuning, chosen = [], []
+        for name in plan.data:
+            for method, compared in self.methods.items():
+                if len(compared.grids[plan.level]) > 1:
+                    for by in self.tuned_by:
+                        tuning += self.tried(plan, results, name, method, by)
+                found = [self.tuned(plan, results, name, method, by) for by in self.tuned_by]
+                chosen += [
+                    self.units_of(plan, name, method, each) for each in found if each is not None
+                ]
+        by_fold = [*zip_longest(*tuning, fillvalue=()), *zip(*chosen, strict=True)]
+        return list(dict.fromkeys(unit for fold in by_fold for draws in fold for unit in draws))
+
+    def scores(
+        self,
+        plan: Plan,
+        results: Results,
+        name: str,
+        method: str,
+        setting: Values,
+        measure: str,
+    ) -> np.ndarray:
+        """Return a measure of one setting; shape (n_folds, n_draws)."""
+        return measured(results, self.units_of(plan, name, method, setting), measure)
+
+    def tuned(
+        self, plan: Plan, results: Results, name: str, method: str, measure: str
+    ) -> Values | None:
+        """Return a method's best setting by a measure, chosen after the fact.
+
+        None as long as not all of its settings have been tried.
+        """
+        settings = self.methods[method].grids[plan.level]
+        if len(settings) == 1:
+            return settings[0]
+        tried = self.tried(plan, results, name, method, measure)
+        if not all(map(partial(are_done, results), tried)):
+            return None
+        n_most = max(map(len, tried))
+        finalists = [place for place, units in enumerate(tried) if len(units) == n_most]
+        scores = [measured(results, tried[place], measure).ravel() for place in finalists]
+        best = best_setting(scores, higher_is_better=HIGHER_IS_BETTER[measure])
+        return settings[finalists[best]]
+
+    def records(
+        self,
+        plan: Plan,
+        results: Results,
+        name: str,
+        measure: str,
+        *,
+        tuned_by: str,
+        published: Callable[[str, str], Values] | None = None,
+        outside: Collection[str] = OUTSIDE,
+        labels: Mapping[str, str] = MappingProxyType({}),
+    ) -> list[Values]:
+        """Compare the methods on one data set by one measure.
+
+        Parameters
+        ----------
+        plan : Plan
+        results : Ledger or other mapping of Unit to dict
+        name : str
+            The data set.
+        measure, tuned_by : str
+            What is compared, and what chose the settings.
+        published : callable, optional
+            ``published(name, method)`` returns the published figure, as `published_figure` does.
+        outside : collection of str
+            Methods that are never bold.
+        labels : dict of str to str
+            More entries that tell the records from others, or others than usual.
+
+        Returns
+        -------
+        list of dict
+            A record for each method that was measured so, on all folds. In a first look none is
+            bold.
+        """
+        chosen, scores = {}, {}
+        for method in self.methods:
+            setting = self.tuned(plan, results, name, method, tuned_by)
+            if setting is None:
+                continue
+            units = self.units_of(plan, name, method, setting)
+            if are_done(results, units) and measure in results[units[0][0]]:
+                chosen[method], scores[method] = setting, measured(results, units, measure)
+        bold = best_methods(
+            {method: values for method, values in scores.items() if method not in outside},
+            higher_is_better=HIGHER_IS_BETTER[measure],
+        )
+        left_out = set() if self.cross_validated else {"std", "published_std"}
+        left_out |= {"published", "published_std", "difference"} if published is None else set()
+        records = []
+        for method, values in scores.items():
+            compared = self.methods[method]
+            known = {} if published is None else published(name, compared.published_as or method)
+            record = {
+                "data": name, "method": compared.title, "measure": measure, **labels,
+                **spread(values),
+                "published": known.get("mean"), "published_std": known.get("std"),
+                "difference": difference(float(values.mean()), known.get("mean")),
+                "bold": method in bold and plan.level != "quick",
+                "settings_tried": len(compared.grids[plan.level]), "setting": chosen[method],
+            }  # fmt: skip
+            records.append({key: each for key, each in record.items() if key not in left_out})
+        return records
+
+    def missing(self, plan: Plan, results: Results) -> list[str]:
+        """Say which methods have not been measured on which data set yet, for the foot of a table.
+
+        Returns
+        -------
+        list of str
+            Empty if all have been.
+        """
+        gaps = {}
+        for method, compared in self.methods.items():
+            found = {
+                name: [self.tuned(plan, results, name, method, by) for by in self.tuned_by]
+                for name in plan.data
+            }
+            gaps[compared.title] = [
+                name
+                for name, settings in found.items()
+                if not all(
+                    each is not None and are_done(results, self.units_of(plan, name, method, each))
+                    for each in settings
+                )
+            ]
+        listed = "; ".join(
+            f"{title} on {', '.join(names)}" for title, names in gaps.items() if names
+        )
+        return [f"Not finished, and so left out: {listed}."] if listed else []
+
+
+def tuning_note(comparison: Comparison, plan: Plan) -> str:
+    """Say how many settings each method was tuned over, and on what; for the foot of a table."""
+    counts = {each.title: len(each.grids[plan.level]) for each in comparison.methods.values()}
+    tuned = ", ".join(f"{title} {count}" for title, count in counts.items() if count > 1)
+    drawn = any(len(plan.draws(name)) > 1 for name in plan.data)
+    how = (
+        " on folds that take the draws of the letters in turn"
+        if drawn and comparison.cross_validated
+        else ""
+    )
+    fast = METHODS["mimlfast"]
+    drawn_fast = (
+        f" ({fast.title}'s are drawn at random from {len(fast.grids['full']):,}: the 3,168 of the "
+        "paper, each with two ways to scale features)"
+        if plan.level == "standard" and fast in comparison.methods.values()
+        else ""
+    )
+    dropped = f" {dropping_out()}" if comparison.racing else ""
+    return f"Settings tried{how}: {tuned}{drawn_fast}.{dropped}" if tuned else ""
+
+
+def dropping_out() -> str:
+    """Say when a setting is tried no further; for the foot of a table."""
+    return (
+        f"A setting that over the folds tried so far is more than {LAG:g} points in all behind the "
+        "best drops out; where all were tried to the end, this would have changed no choice."
+    )
+
+
+def is_done(results: Results, units: Sequence[Unit]) -> bool:
+    """Return whether there are results of all these units."""
+    return all(unit in results for unit in units)
+
+
+def are_done(results: Results, units: Sequence[Sequence[Unit]]) -> bool:
+    """Return whether there are results of all these units, a list over draws for each fold."""
+    return all(is_done(results, draws) for draws in units)
+
+
+def some_methods(*names: str) -> dict[str, Method]:
+    """Return some of `METHODS`, by name."""
+    return {name: METHODS[name] for name in names}

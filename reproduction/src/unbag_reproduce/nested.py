@@ -1,0 +1,236 @@
+"""Settings chosen within the training bags of a fold: the test bags choose nothing.
+
+A second cross-validation chooses the setting whose held-out *bag labels* are the likeliest. It
+needs no instance label, so anyone could choose like this.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from sklearn.preprocessing import StandardScaler
+
+from unbag.model_selection import methods
+from unbag.model_selection.methods import penalised_bound, penalised_model
+from unbag.model_selection.statistics import best_setting
+from unbag.pipeline import BagPipeline, kernel_pipeline
+from unbag.preprocessing import BagContext, OnInstances
+
+from .comparison import fit_and_measure
+from .data import load_fold, split
+from .ledger import Results
+from .plan import Plan
+from .unit import Unit, Values
+
+N_INNER = 2
+#: Instances in a dictionary; more cost more and give little.
+DICTIONARY = 600
+
+
+def pipeline(random_state: int, supervised: bool = False, **setting: Any) -> BagPipeline:
+    """Build a linear or kernel model.
+
+    Parameters
+    ----------
+    random_state : int
+    supervised : bool
+        Whether it learns from instance labels.
+    **setting
+        ``context``: weight of the bag's mean; ``width`` of the kernel, None for none;
+        ``background``; ``alpha``.
+
+    Returns
+    -------
+    BagPipeline
+    """
+    model = (
+        penalised_bound(setting["alpha"], max_iter=60)
+        if supervised
+        else penalised_model(setting["alpha"], background=setting["background"], max_iter=60)
+    )
+    if setting["width"] is not None:
+        return kernel_pipeline(
+            model, context=setting["context"], scale=setting["width"], n_components=DICTIONARY,
+            random_state=random_state,
+        )  # fmt: skip
+    return BagPipeline(
+        [
+            ("scale", OnInstances(StandardScaler())),
+            ("context", BagContext(setting["context"])),
+            ("model", model.set_params(scaling=None)),
+        ]
+    )
+
+
+def network(taught: str, random_state: int, **setting: Any) -> Any:
+    """Build our network, or one that learns otherwise.
+
+    Parameters
+    ----------
+    taught : str
+        How it learns, one of `unbag_reproduce.networks.TAUGHT`.
+    random_state : int
+    **setting
+        Parameters of `unbag.torch.ORNetwork` that are not to have their defaults.
+    """
+    from .networks import TAUGHT
+
+    return methods.network(random_state, TAUGHT[taught], **setting)
+
+
+#: What can be chosen settings for, by name; each takes ``random_state`` and a setting's entries.
+MODELS: dict[str, Callable[..., Any]] = {
+    "pipeline": pipeline,
+    "pipeline told instance labels": partial(pipeline, supervised=True),
+    "network": partial(network, "exact"),
+    "network told instance labels": partial(network, "told instance labels"),
+    "network by noisy-or": partial(network, "noisy-or"),
+    "network by max pooling": partial(network, "max pooling"),
+    "network by linear softmax": partial(network, "linear softmax"),
+    "network by attention": partial(network, "attention"),
+}
+
+
+def is_network(model: str) -> bool:
+    """Return whether one of `MODELS` needs the extra that brings networks."""
+    return model.startswith("network")
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A model, and the settings that one is chosen from for each fold.
+
+    Parameters
+    ----------
+    model : str
+        One of `MODELS`.
+    settings : list of dict
+        A single one is not tried, but taken.
+    quick : dict
+        Entries that all settings have in a first look.
+    """
+
+    model: str
+    settings: list[Values]
+    quick: Values = field(default_factory=dict)
+
+    def settings_at(self, level: str) -> list[Values]:
+        """Return the settings to choose from; in a first look, every third, and cheaper."""
+        if level != "quick":
+            return self.settings
+        return [{**setting, **self.quick} for setting in self.settings[::3]]
+
+
+@dataclass(frozen=True)
+class Case:
+    """The fold of a draw of a data set.
+
+    Parameters
+    ----------
+    plan : Plan
+    data : str
+    draw, fold : int
+    """
+
+    plan: Plan
+    data: str
+    draw: int
+    fold: int
+
+    def inner_units(self, model: str, setting: Values) -> list[Unit]:
+        """List the fits that say how well a setting does within the training bags."""
+        return [
+            self._unit(inner, model, setting, {"inner_fold": inner_fold})
+            for inner_fold in range(N_INNER)
+        ]
+
+    def unit(self, model: str, setting: Values) -> Unit:
+        """Return the fit of a setting to all training bags."""
+        return self._unit(outer, model, setting, {})
+
+    def _unit(self, task, model, setting, condition):
+        return Unit(
+            task, self.data, self.draw, model, setting, condition, fold=self.fold,
+            n_folds=self.plan.n_folds, seed=self.plan.seed,
+        )  # fmt: skip
+
+    def _trials(self, variant: Variant) -> list[list[Unit]]:
+        """List the inner fits of each setting; none where there is one to take."""
+        settings = variant.settings_at(self.plan.level)
+        if len(settings) == 1:
+            return []
+        return [self.inner_units(variant.model, setting) for setting in settings]
+
+    def choice(self, variant: Variant, results: Results) -> Values | None:
+        """Return the setting that the inner folds choose; None as long as they are not done."""
+        settings, fits = variant.settings_at(self.plan.level), self._trials(variant)
+        if not fits:
+            return settings[0]
+        if not all(unit in results for units in fits for unit in units):
+            return None
+        likelihoods = [[results[unit]["log_likelihood"] for unit in units] for units in fits]
+        return settings[best_setting(likelihoods)]
+
+    def units(self, variant: Variant, results: Results, told: str | None = None) -> list[Unit]:
+        """List the inner fits of a variant and, once they are done, the fit of what they choose.
+
+        Parameters
+        ----------
+        variant : Variant
+        results : Ledger or other mapping of Unit to dict
+        told : str, optional
+            One of `MODELS`, to be fitted with the chosen setting as well.
+        """
+        fits = [unit for units in self._trials(variant) for unit in units]
+        setting = self.choice(variant, results)
+        if setting is not None:
+            fits.append(self.unit(variant.model, setting))
+            if told is not None:
+                fits.append(self.unit(told, told_setting(setting)))
+        return fits
+
+
+def told_setting(setting: Values) -> Values:
+    """Return a setting for a model that is told all labels, and so has nothing to distil."""
+    return {**setting, "distill": 0} if "distill" in setting else setting
+
+
+def inner(unit: Unit) -> Values:
+    """Fit to a part of the training bags, and find how likely the others' label sets are.
+
+    Returns
+    -------
+    dict
+        ``log_likelihood``: mean over the held-out bags; of networks, ``device`` as well.
+    """
+    bags, y, _, _ = load_fold(unit)
+    train, held_out = split(len(bags), N_INNER, unit.condition["inner_fold"], unit.seed)
+    model = build(unit).fit(bags[train], y[train])
+    likelihood = float(model.log_likelihood(bags[held_out], y[held_out]).mean())
+    return {"log_likelihood": likelihood, **where_trained(unit)}
+
+
+def outer(unit: Unit) -> Values:
+    """Fit to all training bags of a fold, and measure on its test bags.
+
+    Returns
+    -------
+    dict
+        As of `fit_and_measure`; of networks, ``device`` as well.
+    """
+    return {**fit_and_measure(build(unit), *load_fold(unit)), **where_trained(unit)}
+
+
+def build(unit: Unit) -> Any:
+    """Build the model that a unit of work asks for."""
+    return MODELS[unit.method](random_state=unit.seed, **unit.setting)
+
+
+def where_trained(unit: Unit) -> Values:
+    """Return the device of networks, whose figures are the same on the same device only."""
+    if not is_network(unit.method):
+        return {}
+    from .networks import device_name
+
+    return {"device": device_name()}

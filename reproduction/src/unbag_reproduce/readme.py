@@ -1,0 +1,123 @@
+"""The README's table of instance accuracies, from the records of finished experiments."""
+
+import os
+import re
+from pathlib import Path
+
+from unbag._files import write_text
+from unbag.model_selection.methods import METHODS
+
+from .explanations import LONGER
+from .recorded import Recorded
+from .reproduce import COMMITTED
+from .unit import Values
+
+#: What the README calls the data sets of its table.
+DATA = {
+    "hja-union": "HJA birdsong (union labels)",
+    "msrcv2": "MSRC v2",
+    "letter-carroll": "Letter Carroll",
+    "letter-frost": "Letter Frost",
+}
+#: What it calls those of our own models that it shows.
+OURS = {
+    "penalty, context, kernel": "MLR with context and kernel, chosen without the test folds",
+    "network, encoding and distillation chosen": "network, chosen without the test folds",
+}
+#: What it calls the paper's model with a kernel, at the best of the paper's widths.
+KERNEL = "K-MLR, the paper's kernel version of MLR"
+TOLD = METHODS["slr"].title
+LAST = METHODS["dummy"].title
+#: What stands below the table: which figures are bold, and what the network owes to these data.
+NOTE = """\
+Bold are all figures of our own models whose settings were chosen by bag labels within the training
+folds. So bold marks neither the best of a column nor a significant difference. The network's
+defaults, and the candidates that its settings are chosen from, come from prototypes that were tried
+by ten folds on these same four data sets."""
+TABLE = re.compile(r"(<!-- results -->\n).*?(<!-- end of results -->)", re.DOTALL)
+
+
+def readme_table(out: str | os.PathLike[str]) -> str:
+    """Write the table, in Markdown: each rival as in the paper, and at its best."""
+    recorded = Recorded(out)
+    longer = [title for titles in LONGER.values() for title in titles]
+    rows: dict[str, dict[str, str]] = {}
+    for record in recorded.records("inductive", "inductive-accuracy"):
+        if record["method"] not in longer:
+            rows.setdefault(record["method"], {})[record["data"]] = beside_published(record)
+    for record in recorded.records("kernel", "kernel"):
+        if record["method"] == METHODS["mlr"].title:
+            rows.setdefault(KERNEL, {})[record["data"]] = beside_published(record)
+    for method, records in at_their_best(recorded).items():
+        rows[f"{method}, with what is best of context and kernel"] = {
+            name: figure(record) for name, record in records.items()
+        }
+    for record in recorded.records("beyond", "beyond-accuracy"):
+        if record["variant"] in OURS:
+            row = rows.setdefault(OURS[record["variant"]], {})
+            row[record["data"]] = f"**{figure(record)}**"
+    bounds = {title: rows.pop(title) for title in list(rows) if title.split(",")[0] in (TOLD, LAST)}
+    for title in sorted(bounds, key=lambda each: each == LAST):
+        rows[title.replace(TOLD, f"{TOLD}, told every instance's label", 1)] = bounds[title]
+    lines = [
+        "| | " + " | ".join(DATA.values()) + " |",
+        "|---|" + "---:|" * len(DATA),
+        *(
+            f"| {method} | " + " | ".join(row.get(name, "") for name in DATA) + " |"
+            for method, row in rows.items()
+        ),
+    ]
+    return "\n".join(lines)
+
+
+def figure(record: Values) -> str:
+    """Write what a record has of ours."""
+    return f"{record['ours']:.1f}"
+
+
+def beside_published(record: Values) -> str:
+    """Write what a record has of ours and, in brackets, of the paper."""
+    known = record["published"]
+    return figure(record) + ("" if known is None else f" ({known:.1f})")
+
+
+def at_their_best(recorded: Recorded) -> dict[str, dict[str, Values]]:
+    """Return the best that each rival reaches on each data set, without or with our additions.
+
+    With the paper's kernel, some reach more than with ours. Empty as long as no rival has been
+    given any addition.
+    """
+    plain = recorded.records("inductive", "inductive-accuracy")
+    helped = recorded.records("beyond", "beyond-rivals")
+    names = {method.title for method in METHODS.values()}
+    best: dict[str, dict[str, Values]] = {}
+    for record in helped:
+        method = record["method"].split(",")[0]
+        if method in names:
+            best.setdefault(method, {})
+    for record in [*plain, *recorded.records("kernel", "kernel"), *helped]:
+        of_method = best.get(record["method"].split(",")[0])
+        if of_method is not None and record["ours"] > of_method.get(record["data"], {}).get(
+            "ours", 0
+        ):
+            of_method[record["data"]] = record
+    return best
+
+
+def write_readme(
+    out: str | os.PathLike[str] = COMMITTED, readme: str | os.PathLike[str] = "README.md"
+) -> bool:
+    """Write the table of results, and a note on it, between the comments that mark its place.
+
+    Returns
+    -------
+    bool
+        Whether there is such a README.
+    """
+    readme = Path(readme)
+    text = readme.read_text(encoding="utf-8") if readme.exists() else ""
+    if not TABLE.search(text):
+        return False
+    table = readme_table(out)
+    write_text(readme, TABLE.sub(lambda found: f"{found[1]}{table}\n\n{NOTE}\n{found[2]}", text))
+    return True

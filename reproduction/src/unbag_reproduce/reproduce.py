@@ -1,0 +1,234 @@
+"""Make an experiment: do what is left of its work, and write its tables and figures.
+
+Or make single cells of its tables anew, and compare them with what is recorded.
+"""
+
+import ast
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rich.console import Console
+
+from unbag._extras import require
+from unbag._files import make_folder
+from unbag._machine import describe_machine, versions
+from unbag.model_selection.methods import LEVELS
+from unbag.model_selection.tables import ABOUT, Table, write_tables
+from unbag.model_selection.work import check_process_count, do, run
+
+from .comparison import measured
+from .figures import Figure
+from .ledger import Ledger
+from .plan import Plan, available
+from .studies import STUDIES, find_study
+from .tables import read_csv
+from .unit import Values
+
+#: The entry on work done anew, in the file that says how results were made.
+CONFIRMED = "confirmed"
+#: Where the repository keeps results, and the page that shows them.
+COMMITTED = Path("docs/results")
+PAGE = Path("docs/reproduction.md")
+#: Half of the last digit that tables print, in percent.
+ROUNDING = 0.05
+
+
+def reproduce(
+    name: str,
+    data: Sequence[str] | None = None,
+    *,
+    level: str = "standard",
+    seed: int = 0,
+    n_jobs: int = 1,
+    out: str | Path = "results",
+    redo_stale: bool = False,
+    work: bool = True,
+    console: Console | None = None,
+) -> list[Table | Figure]:
+    """Make one experiment, or go on with one that was interrupted; needs the extra ``figures``.
+
+    Parameters
+    ----------
+    name : str
+        One of `STUDIES`.
+    data : list of str, optional
+        Data sets; by default the paper's. Those that are not on this machine are left out.
+    level : {"quick", "standard", "full"}
+        How thoroughly; see `Plan`.
+    seed : int
+        The same seed gives the same tables, but for times.
+    n_jobs : int
+        Number of processes; where times are compared, one whatever is asked for.
+    out : path
+        Tables, figures and the ledger of finished work go to ``out/<name>``.
+    redo_stale : bool
+        Whether to make anew what other sources of the package have made.
+    work : bool
+        Whether to do what is not done yet; else tables are made of what the ledger has.
+    console : rich Console, optional
+        Where to show progress.
+
+    Returns
+    -------
+    list of Table and Figure
+        Tables say so if they rest on results of other sources.
+    """
+    if level not in LEVELS:
+        raise ValueError(f"level must be one of {LEVELS}; got {level!r}.")
+    check_process_count(n_jobs)
+    study = find_study(name)
+    # An hour's work must not end in an error about its figures.
+    require("matplotlib")
+    names = available(study.data if data is None or not study.data else data, console)
+    if study.data and not names:
+        raise ValueError("None of these data sets is on this machine: there is nothing to do.")
+    plan = Plan(names, level, seed)
+    ledger = Ledger(out, name, use_stale=not redo_stale)
+    n_jobs = 1 if study.timed else n_jobs
+    with ledger.writing():
+        while work and run(
+            study.units(plan, ledger), ledger, n_jobs=n_jobs, console=console, title=name
+        ):
+            pass
+    stale = list(filter(None, [ledger.note_on_stale(study.units(plan, ledger))]))
+    made = study.present(plan, ledger)
+    if not any(isinstance(each, Table) and each.records for each in made):
+        raise ValueError(
+            f"Nothing of {name} is far enough for a table in {Path(out) / name}: run it without "
+            "--tables."
+        )
+    results = [
+        each if isinstance(each, Figure) else replace(each, notes=[*each.notes, *stale])
+        for each in made
+        if isinstance(each, Figure) or each.records
+    ]
+    write(results, Path(out) / name, plan)
+    return results
+
+
+def write(results: Sequence[Table | Figure], folder: Path, plan: Plan) -> None:
+    """Write tables as Markdown and CSV, figures as PNG and SVG, and how they were made."""
+    make_folder(folder)
+    for each in results:
+        if isinstance(each, Figure):
+            each.save(folder)
+    tables = [each for each in results if isinstance(each, Table)]
+    about = {
+        "data": list(plan.data), "level": plan.level, "seed": plan.seed,
+        "tables": [each.name for each in tables], **versions(), "machine": describe_machine(),
+    }  # fmt: skip
+    if (folder / ABOUT).exists():
+        before, kept = read_plan(folder)
+        if before == plan and CONFIRMED in kept:
+            about[CONFIRMED] = kept[CONFIRMED]
+    write_tables(tables, folder, about)
+
+
+def read_plan(folder: Path) -> tuple[Plan, Values]:
+    """Read how the results in a folder were made.
+
+    Returns
+    -------
+    plan : Plan
+    about : dict
+        What `write` has noted.
+    """
+    if not (folder / ABOUT).exists():
+        raise ValueError(f"{folder} holds no finished experiment: make it by `unbag reproduce`.")
+    about: Values = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+    return Plan(tuple(about["data"]), about["level"], about["seed"]), about
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A figure as it was recorded, and as it comes out now.
+
+    Parameters
+    ----------
+    table, measure : str
+        Where it is recorded, and what it measures.
+    recorded, now : float
+        In percent.
+    """
+
+    table: str
+    measure: str
+    recorded: float
+    now: float
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the two differ by no more than the rounding of the table."""
+        return abs(self.now - self.recorded) <= ROUNDING
+
+
+def with_cells() -> list[str]:
+    """Return the names of the experiments that `remake_cells` can make cells of anew."""
+    return [name for name in STUDIES if find_study(name).comparison]
+
+
+def remake_cells(
+    study: str,
+    data: str,
+    method: str,
+    fold: int | None = None,
+    *,
+    out: str | Path = COMMITTED,
+) -> list[Cell]:
+    """Make what the tables of an experiment say of one method on one data set anew.
+
+    Parameters
+    ----------
+    study : str
+        An experiment that compares methods.
+    data : str
+        A data set of its tables.
+    method : str
+        As on the command line, such as ``"mlr"``, or as in the tables.
+    fold : int, optional
+        One fold alone, which only a ledger has recorded; by default the mean over all of them.
+    out : path
+        The folder of results.
+
+    Returns
+    -------
+    list of Cell
+        One for each table and measure, at the setting that is recorded there.
+    """
+    comparison = find_study(study).comparison
+    if comparison is None:
+        raise ValueError(f"{study} does not compare methods; {', '.join(with_cells())} do.")
+    folder = Path(out) / study
+    plan, about = read_plan(folder)
+    titles = {key: compared.title for key, compared in comparison.methods.items()}
+    method = next((key for key, title in titles.items() if method in (key, title)), method)
+    ledger, made, cells = Ledger(out, study), {}, []
+    recorded_cells = [
+        (table, record)
+        for table in about["tables"]
+        for record in read_csv(folder / f"{table}.csv")
+        if "setting" in record and (record["data"], record["method"]) == (data, titles.get(method))
+    ]
+    for table, record in recorded_cells:
+        units = comparison.units_of(plan, data, method, ast.literal_eval(record["setting"]))
+        measure = record["measure"].replace(" ", "_")
+        recorded = float(record["ours"])
+        if fold is not None:
+            units = [row for row in units if row[0].fold == fold]
+            if not all(unit in ledger for row in units for unit in row) or not units:
+                raise ValueError(
+                    f"The ledger in {folder} has no fold {fold} of {method} on {data}: give no "
+                    "fold, to compare with the table."
+                )
+            recorded = float(measured(ledger, units, measure).mean())
+        made |= {unit: do(unit) for row in units for unit in row if unit not in made}
+        now = float(measured(made, units, measure).mean())
+        cells.append(Cell(table, record["measure"], recorded, now))
+    if not cells:
+        raise ValueError(
+            f"The tables of {study} have nothing on {method} and {data}; they have "
+            f"{', '.join(titles)} and {', '.join(plan.data)}."
+        )
+    return cells

@@ -1,0 +1,106 @@
+"""The size of each data set: Table 2 of the paper. Nothing is fitted: it must come out exactly."""
+
+from unbag.datasets import describe
+from unbag_reproduce import Plan, Study, Table, comparison_table, load, published_figure
+from unbag_reproduce.datasets import load as load_dataset
+
+#: Column of the table, key of the published figure, key of ours, decimals as printed.
+COLUMNS = (
+    ("classes", "classes", "classes", 0),
+    ("features", "dimension", "dimension", 0),
+    ("bags", "bags", "bags", 0),
+    ("instances", "instances", "instances", 0),
+    ("instances per bag", "instances_per_bag", "instances_per_bag", 1),
+    ("labels per bag", "labels_per_bag", "classes_per_bag", 1),
+)
+
+#: As many labels as the paper calls many, when it leaves expensive bags out.
+MANY = 10
+
+
+def compared(ours: float, published: float | None, decimals: int) -> tuple[str, float | None]:
+    """Write a count beside the published one, both with the decimals that were printed.
+
+    Returns
+    -------
+    text : str
+        Ours; and in brackets, where there is one, the published figure.
+    difference : float or None
+        Of the rounded figures.
+
+    Examples
+    --------
+    >>> compared(4.319, 4.3, 1)
+    ('4.3 (4.3)', 0.0)
+    >>> compared(16, None, 0)
+    ('16', None)
+    """
+    text = f"{ours:.{decimals}f}"
+    if published is None:
+        return text, None
+    return f"{text} ({published:.{decimals}f})", round(float(text) - published, decimals)
+
+
+def size_table(plan: Plan) -> Table:
+    """Make the table of sizes."""
+    sizes = describe([load_dataset(name) for name in plan.data])
+    records, cells = [], {}
+    for place, name in enumerate(sizes["name"]):
+        for column, known_as, key, decimals in COLUMNS:
+            ours = sizes[key][place]
+            published = published_figure("datasets", name).get(known_as)
+            cells[name, column], difference = compared(ours, published, decimals)
+            records.append(
+                {
+                    "data": name, "quantity": column, "ours": ours, "published": published,
+                    "difference": difference,
+                }
+            )  # fmt: skip
+    n_compared = sum(record["published"] is not None for record in records)
+    n_equal = sum(record["difference"] == 0 for record in records)
+    return comparison_table(
+        "datasets",
+        "Size of the data sets",
+        records,
+        [
+            f"In brackets: published. {n_equal} of {n_compared} figures agree as printed. The "
+            "paper has no row for the union version of HJA bird; it differs from HJA bird in its "
+            "labels alone, so all but the labels per bag can be compared. Counted, not drawn: the "
+            "same for every seed and level."
+        ],
+        row="data",
+        column="quantity",
+        write=lambda record: cells[record["data"], record["quantity"]],
+    )
+
+
+def label_table(plan: Plan) -> Table:
+    """Make the table of bags of many labels, which cost the most."""
+    records = []
+    for name in plan.data:
+        n_labels = load(name, plan.seed)[1].sum(axis=1)
+        counts = {
+            "most labels of a bag": n_labels.max(),
+            f"bags of {MANY} labels or more": (n_labels >= MANY).sum(),
+        }
+        records += [
+            {"data": name, "quantity": quantity, "ours": int(count)}
+            for quantity, count in counts.items()
+        ]
+    return comparison_table(
+        "datasets-labels",
+        "Bags of many labels",
+        records,
+        ["The paper says that few bags of the letters have ten classes, and gives no number."],
+        row="data",
+        column="quantity",
+        write=lambda record: str(record["ours"]),
+    )
+
+
+STUDY = Study(
+    "datasets",
+    "classes, features, bags, instances and labels of each data set",
+    units=lambda plan, ledger: [],
+    present=lambda plan, ledger: [size_table(plan), label_table(plan)],
+)

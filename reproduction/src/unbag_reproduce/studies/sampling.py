@@ -1,0 +1,144 @@
+"""A new sample of the bags in each iteration: Figure 11 of the paper."""
+
+from unbag_reproduce import Figure, Plan, Results, Study, Table, levels, published
+from unbag_reproduce.notes import OVER_FOLD_MEANS
+from unbag_reproduce.timing import (
+    INFERENCES,
+    SHORTCUT_DATA,
+    Curves,
+    curve_figures,
+    curve_table,
+    curve_tables,
+    curve_units,
+    curves_of,
+    published_at,
+    warning_counts,
+)
+
+PERCENTS = levels((1, 2, 5, 10, 20, 50, 100), quick=(5, 20, 100))
+#: What speed-ups are over.
+WHOLE = 100
+
+
+def published_speed_up(name: str, line: str, percent: int) -> float | None:
+    """Find how many times faster than with all bags a fit was published to be.
+
+    For HJA that follows from the published times; elsewhere the text gives one factor.
+
+    Examples
+    --------
+    >>> round(published_speed_up("hja", "FAST", 50), 2)
+    1.98
+    >>> published_speed_up("msrcv2", "FAST", 20)
+    5
+    """
+    known = published()["sampling"]
+    if line != INFERENCES["fast"]:
+        return None
+    if times := published_at(known["runtime"], name):
+        seconds = dict(zip(times["sampled_percent"], times["seconds"], strict=True))
+        return seconds[WHOLE] / seconds[percent] if percent in seconds else None
+    speed_up = known["speedup"] if name in known["datasets"] else {}
+    return speed_up.get("factor") if speed_up.get("sampled_percent") == percent else None
+
+
+def with_speed_ups(curves: Curves, percents: tuple[int, ...]) -> Curves:
+    """Add to each point how many times faster it is than with all bags."""
+    whole = percents.index(WHOLE)
+    return {
+        line: [{**each, "speed-up": points[whole]["seconds"] / each["seconds"]} for each in points]
+        for line, points in curves.items()
+    }
+
+
+def whole_runs(plan: Plan, curves: Curves) -> str:
+    """Return what a whole cross-validation takes beside the published one, where both are known."""
+    known = published()["sampling"]["runtime"]
+    places = {percent: place for place, percent in enumerate(PERCENTS[plan.level])}
+    said = [
+        f"{plan.n_folds * points[places[percent]]['seconds']:.2g} s at {percent} % "
+        f"({name}; published: {seconds} s)"
+        for (name, line), points in curves.items()
+        if plan.n_folds == 10 and line == INFERENCES["fast"]
+        if (times := published_at(known, name))
+        for percent, seconds in zip(times["sampled_percent"], times["seconds"], strict=True)
+    ]
+    return f" A whole cross-validation takes {', '.join(said)}." if said else ""
+
+
+def accuracy_changes(curves: Curves, percents: tuple[int, ...]) -> str:
+    """Return how the accuracy changes at the share of bags that the paper's text speaks of.
+
+    Examples
+    --------
+    >>> points = [{"accuracy": 65.5}, {"accuracy": 69.2}]
+    >>> accuracy_changes({("letters", "FAST"): points}, (20, 100))
+    'With 20 % in place of all bags, accuracy changes by -3.7 (letters) points; the paper calls it
+    the same level.'
+    """
+    percent = published()["sampling"]["speedup"]["sampled_percent"]
+    some, whole = percents.index(percent), percents.index(WHOLE)
+    changes = ", ".join(
+        f"{points[some]['accuracy'] - points[whole]['accuracy']:+.1f} ({name})"
+        for (name, line), points in curves.items()
+        if line == INFERENCES["fast"]
+    )
+    return (
+        f"With {percent} % in place of all bags, accuracy changes by {changes} points; the paper "
+        "calls it the same level."
+    )
+
+
+def present(plan: Plan, ledger: Results) -> list[Table | Figure]:
+    """Make tables of accuracies, times and speed-ups, and figures of the former two."""
+    percents = PERCENTS[plan.level]
+    curves = curves_of(plan, ledger, "stochastic", "sample_fraction", percents)
+    accuracies, times = curve_tables(
+        "sampling",
+        "bags in each iteration",
+        curves,
+        percents,
+        accuracy_notes=[
+            "50 iterations, each on a new sample, drawn without replacement; the step is found "
+            "by backtracking on the sample. The paper shows its curves as pictures only. "
+            f"{OVER_FOLD_MEANS} {accuracy_changes(curves, percents)} {warning_counts(curves)} "
+            f"{plan.describe()}."
+        ],
+        time_notes=[
+            "CPU time of one thread; the median over folds and draws."
+            f"{whole_runs(plan, curves)} {plan.describe()}."
+        ],
+    )
+    speed_ups = curve_table(
+        "sampling-speed-up",
+        f"Times faster than with {WHOLE} % of the bags in each iteration",
+        "speed-up",
+        with_speed_ups(curves, percents),
+        percents,
+        [
+            "In brackets: published, and the difference; what was published for HJA bird "
+            f"stands beside HJA union. {plan.describe()}."
+        ],
+        published_speed_up,
+    )
+    figures = curve_figures(
+        "sampling",
+        "sampled bags",
+        accuracies.records,
+        times.records,
+        x_label="bags in each sample, %",
+        logarithmic=True,
+    )
+    return [accuracies, times, speed_ups, *figures]
+
+
+STUDY = Study(
+    "sampling",
+    "accuracy and time when each iteration sees a sample of the bags",
+    units=lambda plan, ledger: curve_units(
+        plan, "stochastic", "sample_fraction", PERCENTS[plan.level]
+    ),
+    present=present,
+    timed=True,
+    data=SHORTCUT_DATA,
+)

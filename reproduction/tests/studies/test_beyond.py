@@ -1,0 +1,190 @@
+"""Settings chosen inside the training folds."""
+
+from dataclasses import replace
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+from toys import make_colours
+from unbag_reproduce import Plan, additions, reproduce
+from unbag_reproduce.additions import LOSSES, NETWORK, OURS, ROWS, TOLD, VARIANTS
+from unbag_reproduce.ledger import Ledger
+from unbag_reproduce.nested import MODELS, Case, build, is_network
+from unbag_reproduce.rivals import RIVALS
+from unbag_reproduce.statistics import holm
+from unbag_reproduce.studies import beyond
+from unbag_reproduce.studies.beyond import best_published, standing_note
+
+needs_torch = pytest.mark.skipif(
+    find_spec("torch") is None, reason="networks need torch: pip install 'unbag[torch]'"
+)
+
+
+def test_the_likeliest_held_out_labels_choose():
+    ledger, variant = {}, VARIANTS[OURS]
+    case = Case(Plan(("letter-frost",)), "letter-frost", 0, 4)
+    for place, setting in enumerate(variant.settings):
+        assert case.choice(variant, ledger) is None
+        for unit in case.inner_units(variant.model, setting):
+            ledger[unit] = {"log_likelihood": -abs(place - 3) - 5.0}
+    assert case.choice(variant, ledger) == variant.settings[3]
+    assert replace(case, fold=5).choice(variant, ledger) is None
+
+
+def test_what_chose_a_setting_stays_on_the_list():
+    """Else the time that it took would not be counted, and nothing would do it anew."""
+    ledger, variant = {}, VARIANTS[OURS]
+    case = Case(Plan(("letter-frost",)), "letter-frost", 0, 4)
+    trials = case.units(variant, ledger)
+    ledger.update({unit: {"log_likelihood": -5.0} for unit in trials})
+    *listed, chosen = case.units(variant, ledger)
+    assert listed == trials
+    assert "inner_fold" not in chosen.condition
+
+
+def test_a_single_setting_needs_no_choice():
+    case = Case(Plan(("letter-frost",)), "letter-frost", 0, 4)
+    variant = VARIANTS["network at its defaults"]
+    (unit,) = case.units(variant, {})
+    assert unit.setting == variant.settings[0]
+    assert "inner_fold" not in unit.condition
+
+
+def test_models_are_what_their_settings_say():
+    case = Case(Plan(("letter-frost",)), "letter-frost", 0, 0)
+    setting = {"context": 0.5, "width": 2.0, "background": True, "alpha": 0.1}
+    steps = build(case.unit("pipeline", setting)).named_steps
+    assert steps["kernel"].scale == 2.0
+    assert steps["context"].weight == 0.5
+    assert steps["model"].background
+    assert steps["model"].alpha == 0.1
+    linear = {**setting, "width": None}
+    steps = build(case.unit("pipeline told instance labels", linear)).named_steps
+    assert "kernel" not in steps
+    assert type(steps["model"]).__name__ == "SupervisedLogisticRegression"
+
+
+def test_best_published_figures():
+    assert best_published("hja-union", "mlr") == 72.8
+    assert best_published("hja-union", "slr") == 77.6
+    assert best_published("letter-carroll", "mlr") == 72.1
+    assert best_published("letter-carroll", "slr") == 79.5
+    assert best_published("digits", "mlr") is None
+    assert best_published("digits", "slr") is None
+
+
+def test_where_the_network_stands_is_read_from_the_rows():
+    """Above 79.5, the best published figure with all labels told, or only above other rows."""
+    told = "the same, told instance labels"
+    means = {
+        (OURS, "letter-carroll"): 75.0, (NETWORK, "letter-carroll"): 81.0,
+        (told, "letter-carroll"): 90.0, (OURS, "letter-frost"): 79.0,
+        (NETWORK, "letter-frost"): 78.0,
+    }  # fmt: skip
+    (note,) = standing_note(means)
+    assert "is told no instance label on letter-carroll; and" in note
+    assert note.endswith("every instance's label on letter-carroll.")
+    (note,) = standing_note({**means, (NETWORK, "letter-carroll"): 74.0})
+    assert "no instance label on no data set;" in note
+    assert note.endswith("on no data set.")
+    assert standing_note({(OURS, "letter-frost"): 79.0}) == []
+
+
+def networks_in(units):
+    return [unit for unit in units if is_network(unit.method)]
+
+
+def small(monkeypatch):
+    """Make fits of a first look that take no time."""
+    for module in ("nested", "rivals"):
+        monkeypatch.setattr(f"unbag_reproduce.{module}.DICTIONARY", 40)
+    monkeypatch.setattr(Plan, "n_folds", 2)
+    for rows in (VARIANTS, LOSSES):
+        for row, variant in rows.items():
+            cheap = {"hidden": (8, 8), "n_members": 2, "max_iter": 3} if variant.quick else {}
+            few = variant.settings[:4]
+            monkeypatch.setitem(rows, row, replace(variant, settings=few, quick=cheap))
+
+
+@needs_torch
+def test_end_to_end(tmp_path, monkeypatch):
+    small(monkeypatch)
+    results = reproduce("beyond", ["letter-frost"], level="quick", out=tmp_path)
+    accuracy, bags, network_bags, rivals, losses, _ = results
+    assert [row[0] for row in accuracy.body] == ROWS
+    assert [row[0] for row in losses.body] == list(LOSSES)
+    for table in (bags, network_bags):
+        assert {record["verdict"] for record in table.records} <= {"better", "worse", "tied"}
+    assert [row[0] for row in rivals.body] == [
+        *(rival.title for rival in RIVALS.methods.values()), OURS, NETWORK,
+    ]  # fmt: skip
+    assert "Networks were trained on" in accuracy.notes[2]
+    family = [
+        record
+        for table in (bags, network_bags, rivals, losses)
+        for record in table.records
+        if record["p_value"] is not None
+    ]
+    assert len(family) == 2 * 5 + 2 + 2 * (len(LOSSES) - 1)
+    assert all(f"over all {len(family)} tests" in table.notes[0] for table in results[1:-1])
+    np.testing.assert_allclose(
+        [record["p_holm"] for record in family], holm([record["p_value"] for record in family])
+    )
+    assert (tmp_path / "beyond" / "beyond.svg").exists()
+    plan, ledger = Plan(("letter-frost",), "quick"), Ledger(tmp_path, "beyond")
+    fitted = networks_in(beyond.units(plan, ledger))
+    assert {unit.method for unit in fitted} == set(filter(is_network, MODELS))
+    assert all(ledger[unit]["device"] for unit in fitted)
+    # Whoever has no torch is shown what others have fitted.
+    monkeypatch.setattr(additions, "find_spec", lambda name: None)
+    assert networks_in(beyond.units(plan, ledger)) == fitted
+
+
+def test_without_torch_a_line_says_what_is_left_out(tmp_path, monkeypatch):
+    small(monkeypatch)
+    monkeypatch.setattr(additions, "find_spec", lambda name: None)
+    accuracy, _, rivals, _ = reproduce("beyond", ["letter-frost"], level="quick", out=tmp_path)
+    assert rivals.body[-1][0] == OURS
+    rows = [row[0] for row in accuracy.body]
+    left_out = {row for row, variant in VARIANTS.items() if is_network(variant.model)}
+    assert set(ROWS) - set(rows) == {*left_out, *(row for row in TOLD if TOLD[row][0] == NETWORK)}
+    note = accuracy.notes[-1]
+    assert note.startswith(
+        "Not fitted, which needs PyTorch (`pip install 'unbag[torch]'`): network"
+    )
+    assert all(row in note for row in (*left_out, *LOSSES))
+
+
+@needs_torch
+@pytest.mark.parametrize("model", [model for model in MODELS if is_network(model)])
+def test_every_network_learns_by_its_own_loss(model):
+    bags, y = make_colours(np.random.default_rng(0), 40)
+    network = MODELS[model](
+        0, hidden=(16, 16), n_members=2, max_iter=150, learning_rate=0.01, device="cpu"
+    )
+    network.fit(bags, y)
+    assert (network.annotate(bags, y) == bags.instance_labels).mean() > 0.95
+    likelihood = network.log_likelihood(bags, y)
+    assert likelihood.shape == (len(bags),)
+    assert (likelihood <= 0).all()
+    assert likelihood.mean() > network.log_likelihood(bags, 1 - y).mean()
+
+
+@needs_torch
+def test_attention_pools_by_its_softmax_over_the_bag():
+    import torch
+
+    from unbag_reproduce.networks import attention_loss
+
+    logits = torch.tensor([[1.0, 0.0], [3.0, float(torch.tensor(3.0).log())], [5.0, 1.0]])
+    pooled = torch.tensor([[0.25 * 1.0 + 0.75 * 3.0], [5.0]])
+    targets = torch.tensor([[1], [0]])
+    losses = attention_loss(logits, torch.tensor([0, 2, 3]), targets, reduction="none")
+    expected = torch.nn.functional.softplus(torch.where(targets == 1, -pooled, pooled))[:, 0]
+    torch.testing.assert_close(losses, expected)
+    weight = torch.tensor([3.0, 1.0])
+    mean = attention_loss(logits, torch.tensor([0, 2, 3]), targets, weight=weight)
+    torch.testing.assert_close(mean, (0.75 * expected[0] + 0.25 * expected[1]))
+    with pytest.raises(ValueError, match="no background"):
+        attention_loss(logits, torch.tensor([0, 2, 3]), targets, background=True)

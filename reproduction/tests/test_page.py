@@ -1,0 +1,237 @@
+"""Pages and the README's table, from what runs have left."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from made_results import figure, make_results
+from unbag import ORLogisticRegression
+from unbag.model_selection.compare import as_users_have_it
+from unbag_reproduce import METHODS, STUDIES, find_study, published, reproduce
+from unbag_reproduce.conditions import runs_section
+from unbag_reproduce.confirm import confirm
+from unbag_reproduce.page import INTRODUCTION, WORDS, write_page
+from unbag_reproduce.readme import DATA, KERNEL, OURS, TABLE, readme_table, write_readme
+from unbag_reproduce.recorded import Recorded
+from unbag_reproduce.reproduce import ABOUT, CONFIRMED, remake_cells
+
+REPOSITORY = Path(__file__).parents[2]
+COMMITTED = REPOSITORY / "docs" / "results"
+
+
+def test_a_page_of_all_that_is_done(tmp_path):
+    with pytest.raises(ValueError, match="holds no finished experiment"):
+        write_page(tmp_path / "results", tmp_path / "page.md")
+    reproduce("datasets", ["letter-frost"], out=tmp_path / "results")
+    assert write_page(tmp_path / "results", tmp_path / "docs" / "page.md") == ["datasets"]
+    page = (tmp_path / "docs" / "page.md").read_text()
+    assert "unbag reproduce datasets --data letter-frost --seed 0" in page
+    assert "| letter-frost |" in page
+    assert "\n‡" not in page
+
+
+def without_marks(page):
+    """A page without its notes on where results come from, which depend on the sources."""
+    return re.sub(r"\n[†‡] .*\n", "", page)
+
+
+def test_the_committed_page_is_what_the_committed_results_say(tmp_path):
+    """All but the marks: those depend on the sources, and the figures on the results alone."""
+    committed = (REPOSITORY / "docs" / "reproduction.md").read_text()
+    page = tmp_path / "page.md"
+    write_page(COMMITTED, page)
+    text = re.sub(r"\]\([^)]*results/", "](results/", page.read_text())
+    assert without_marks(text) == without_marks(committed)
+
+
+def test_the_committed_readme_has_the_committed_results(tmp_path):
+    readme = tmp_path / "README.md"
+    readme.write_text("# unbag\n\n<!-- results -->\nold\n<!-- end of results -->\nEnd.\n")
+    assert write_readme(COMMITTED, readme)
+    committed = TABLE.search((REPOSITORY / "README.md").read_text())[0]
+    assert TABLE.search(readme.read_text())[0] == committed
+    assert readme.read_text().endswith("-->\nEnd.\n")
+    assert readme_table(COMMITTED) in committed
+
+
+def test_a_readme_without_a_place_for_the_table_stays_as_it_is(tmp_path):
+    readme = tmp_path / "README.md"
+    assert not write_readme(COMMITTED, readme)
+    assert not readme.exists()
+    readme.write_text("# Mine\n")
+    assert not write_readme(COMMITTED, readme)
+    assert readme.read_text() == "# Mine\n"
+
+
+def test_a_page_says_how_far_ledgers_back_it(tmp_path, monkeypatch):
+    reproduce("stability", level="quick", out=tmp_path)
+    page = tmp_path / "page.md"
+
+    def marks():
+        write_page(tmp_path, page)
+        return [line for line in page.read_text().splitlines() if line.startswith(("†", "‡"))]
+
+    assert marks() == []
+    n_units = len(find_study("stability").units(find_plan(tmp_path), {}))
+    with monkeypatch.context() as other:
+        other.setattr("unbag_reproduce.sources.fingerprint", lambda task: "other")
+        (mark,) = marks()
+        assert mark.startswith(f"† {n_units} of {n_units} units of work were done by other sources")
+        assert "drawn at random" not in mark
+        confirm("stability", 2, out=tmp_path)
+        (mark,) = marks()
+        assert mark.endswith(
+            "2 of them, drawn at random, were done anew by these sources and gave the same "
+            "figures, all but times, to the last digit."
+        )
+    (tmp_path / "stability" / "units.jsonl.gz").unlink()
+    assert marks() == ["‡ From committed results without a ledger."]
+
+
+def find_plan(out):
+    from unbag_reproduce.reproduce import read_plan
+
+    return read_plan(out / "stability")[0]
+
+
+def test_first_looks_come_last_and_are_marked(tmp_path):
+    page = tmp_path / "page.md"
+    record = figure("SIM", 40.0, 50.0)
+    make_results(tmp_path, "inductive", level="quick", inductive_accuracy=[record])
+    reproduce("datasets", ["letter-frost"], out=tmp_path)
+    assert write_page(tmp_path, page) == ["datasets", "inductive"]
+    text = page.read_text()
+    assert "**A first look, not a reproduction**" in text.split("\n## inductive\n")[1]
+    assert "**A first look.**" in text
+    # Neither a verdict nor a difference rests on it.
+    assert "| [Table 3](#inductive) | not made yet |" in text
+    assert "| msrcv2 | SIM |" not in text
+
+
+def test_nothing_that_is_committed_is_a_first_look():
+    recorded = Recorded(COMMITTED)
+    assert all(recorded.is_made(name) for name in STUDIES)
+
+
+def test_a_page_begins_with_verdicts_and_has_every_part(tmp_path):
+    record = figure("SIM", 40.0, 50.0, settings_tried=11, bold=False, setting="{'alpha': 0.1}")
+    make_results(tmp_path, "inductive", inductive_accuracy=[record])
+    page = tmp_path / "page.md"
+    write_page(tmp_path, page)
+    headings = re.findall(r"^## (.*)$", page.read_text(), re.MULTILINE)
+    assert headings == [
+        "Verdicts", "Words", "What the paper's text claims", "What differs, and why",
+        "Machines and times", "Settings chosen", "inductive",
+    ]  # fmt: skip
+    assert "| SIM | 11 | alpha 0.1 |" in page.read_text()
+    # Every method of the tables is explained.
+    words = page.read_text().split("\n## Words\n")[1].split("\n## ")[0]
+    titles = {method.title.split(",")[0] for method in METHODS.values()} - {"network"}
+    assert [title for title in titles if f"**{title}**" not in words] == []
+    # What a table says of stale results its section says.
+    assert "† Stale." not in page.read_text()
+
+
+def test_a_page_names_the_experiments_whose_cells_can_be_made_anew():
+    (paragraph,) = (part for part in INTRODUCTION.split("\n\n") if "unbag reproduce cell" in part)
+    named = re.findall(r"\]\(#([\w-]+)\)", paragraph)
+    for name in STUDIES:
+        refused = "nothing on nobody" if name in named else "does not compare methods"
+        with pytest.raises(ValueError, match=refused):
+            remake_cells(name, "msrcv2", "nobody", out=COMMITTED)
+    assert f"{len(named)} of the {len(STUDIES)} experiments" in " ".join(paragraph.split())
+
+
+def test_the_penalised_row_is_called_what_it_runs():
+    """Its title and the words on it; it is the default only where users compare."""
+    row, default = METHODS["unbag"].build().get_params(), ORLogisticRegression().get_params()
+    assert METHODS["unbag"].title == f"MLR, alpha {row['alpha']:g}, by L-BFGS"
+    assert row["solver"] == "lbfgs"
+    words = " ".join(WORDS.split())
+    assert f"by at most {row['max_iter']} iterations" in words
+    assert f"to a tolerance of {row['tol']:g};" in words
+    others = {name for name in row if row[name] != default[name]}
+    assert others == {"max_iter", "tol", "threshold"}
+    assert "but other iterations, tolerance and threshold" in words
+    users = as_users_have_it("unbag")
+    assert users.title == "MLR, unbag's default"
+    assert users.build(**users.grids["standard"][0]).get_params() == default
+
+
+def test_times_that_were_not_kept_are_estimated_and_devices_are_named(tmp_path):
+    reproduce("stability", level="quick", out=tmp_path)
+    recorded = Recorded(tmp_path)
+    units, ledger = recorded.units("stability"), recorded.ledger("stability")
+    seconds, n_units = ledger.cpu_seconds(units)
+    assert n_units == len(units)
+    text = runs_section(recorded, ["stability"])
+    assert f"{seconds / 3600:.1f} hours in all, of which 0.0 on the letters" in text
+    assert "GPU" not in text
+    first, second, *_ = (ledger._records[unit.key] for unit in units)
+    del first["cpu_seconds"]
+    second["result"]["device"] = "a fast one"
+    about = json.loads((tmp_path / "stability" / ABOUT).read_text())
+    about[CONFIRMED] = {"units": 2, "cpu_seconds": 7200.0}
+    (tmp_path / "stability" / ABOUT).write_text(json.dumps(about))
+    text = runs_section(recorded, ["stability"])
+    assert "1.0 hours in all" in text
+    assert f"| {len(units)} | {len(units) - 2} | about 1.00 |" in text
+    assert "GPU (a fast one)" in text
+
+
+def test_the_readme_has_rivals_at_their_best(tmp_path):
+    accuracies = [
+        figure("MLR", 54.0, 54.8), figure("MLR, 200 steps", 55.0, 54.8), figure("SIM", 48.0, 46.7),
+        figure("SLR", 60.0, 60.2), figure("dummy", 14.0, 14.5),
+    ]  # fmt: skip
+    make_results(tmp_path, "inductive", inductive_accuracy=accuracies)
+    assert "best of context" not in readme_table(tmp_path)
+    rivals = [
+        figure("SIM, context", 61.0),
+        figure("SIM, kernel", 52.0),
+        figure("SLR, kernel", 59.0),
+    ]
+    ours = {"data": "msrcv2", "variant": "penalty, context, kernel", "ours": 69.6}
+    make_results(tmp_path, "beyond", beyond_rivals=rivals, beyond_accuracy=[ours])
+    rows = [line.split(" | ")[0].lstrip("| ") for line in readme_table(tmp_path).splitlines()[2:]]
+    assert rows == [
+        "MLR", "SIM", "SIM, with what is best of context and kernel",
+        "MLR with context and kernel, chosen without the test folds",
+        "SLR, told every instance's label",
+        "SLR, told every instance's label, with what is best of context and kernel", "dummy",
+    ]  # fmt: skip
+    assert "| SIM, with what is best of context and kernel |  | 61.0 |" in readme_table(tmp_path)
+    # With a kernel it is worse: then its best is without.
+    assert "label, with what is best of context and kernel |  | 60.0 |" in readme_table(tmp_path)
+    make_results(tmp_path, "kernel", kernel=[figure("SIM", 63.0), figure("MLR", 62.0)])
+    assert "| SIM, with what is best of context and kernel |  | 63.0 |" in readme_table(tmp_path)
+    assert "MLR, with what is best" not in readme_table(tmp_path)
+
+
+def test_the_readme_has_the_published_kernel_version_and_says_what_is_bold():
+    rows = {line.split(" | ")[0]: line for line in readme_table(COMMITTED).splitlines()[2:]}
+    kernel = published()["kernel"]
+    in_brackets = re.findall(r"\(([\d.]+)\)", rows[f"| {KERNEL}"])
+    assert in_brackets == [f"{kernel[name]['mlr']['mean']:.1f}" for name in DATA]
+    bold = [line.split(" | ")[0].lstrip("| ") for line in rows.values() if "**" in line]
+    assert bold == list(OURS.values())
+    assert all(rows[f"| {title}"].count("**") == 2 * len(DATA) for title in bold)
+    committed = TABLE.search((REPOSITORY / "README.md").read_text())[0]
+    assert "Bold are all figures of our own models" in committed
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_experiment_has_committed_results(name):
+    study = find_study(name)
+    for table in study_tables(name):
+        assert (COMMITTED / name / f"{table}.csv").exists()
+        assert (COMMITTED / name / f"{table}.md").exists()
+    assert study.title
+
+
+def study_tables(name):
+    from unbag_reproduce.reproduce import read_plan
+
+    return read_plan(COMMITTED / name)[1]["tables"]

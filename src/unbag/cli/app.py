@@ -1,0 +1,225 @@
+"""The program: its commands, and how they end.
+
+A command fails in one line on stderr, with an exit code, and leaves nothing half-written. Exit
+codes: 0 for success, 1 for data that cannot be used, 2 for a wrong command line, 3 for an internal
+error, 130 for Ctrl-C, 143 for SIGTERM, 141 if the output is closed. With ``--debug``,
+errors are shown with their traceback.
+
+Nothing is imported at the top that takes time: `main` has to answer Ctrl-C before.
+"""
+
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from unbag._extras import MissingExtraError
+from unbag._platform import is_broken_pipe, print_all_characters
+from unbag._version import __version__
+
+from .console import log_shown, messages
+from .signals import stop_signals
+
+if TYPE_CHECKING:
+    import typer
+
+#: The last is what shells give for SIGPIPE, also where there is no such signal.
+BAD_DATA, FAULT, BROKEN_PIPE = 1, 3, 141
+
+
+@contextmanager
+def one_line_failures(context: Any) -> Iterator[None]:
+    """Turn whatever ends a command into a line on stderr and an exit code.
+
+    Parameters
+    ----------
+    context : click Context
+        Of the program; it knows the command.
+    """
+    try:
+        with stop_signals.raised():
+            yield
+            # What cannot be printed is an error of this command, not of the interpreter's end.
+            sys.stdout.flush()
+    except BaseException as error:
+        code = explain(error, context.invoked_subcommand)
+        if code is None:
+            raise
+        raise SystemExit(code) from None
+
+
+def explain(error: BaseException, command: str) -> int | None:
+    """Print in a line why a command ends; return its exit code, None where typer does both."""
+    # On its way out of an import, what the signal raised may have become an ImportError.
+    if isinstance(error, KeyboardInterrupt) or stop_signals.received is not None:
+        # Where the exception went through code made of text, such as a named tuple's, Python would
+        # end by SIGINT and forget our code. Running some more of such code makes it forget that.
+        exec("")
+        messages.say("unbag: stopped. No file is left half-written.")
+        return stop_signals.exit_code
+    # rich turns a broken pipe into the end of the program.
+    cause = error.__context__ if isinstance(error, SystemExit) else error
+    if is_broken_pipe(cause):
+        # The reader of our output is gone: discard what is left of it.
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    if isinstance(error, SystemExit) or hasattr(error, "exit_code"):
+        return None
+    if isinstance(error, MemoryError):
+        report_error(
+            "there is not enough memory for this table: `unbag fit --dry-run` says how much a fit "
+            "takes, and a Parquet table can stay on disk (--out-of-core).",
+            error,
+        )
+        return BAD_DATA
+    if isinstance(error, (ValueError, OSError, MissingExtraError)):
+        report_error(text_of_error(error), error)
+        return BAD_DATA
+    what = f"{type(error).__name__}: {error}".splitlines()[0]
+    report_error(
+        f"internal error in {command} ({what}). Please run it again with --debug, and report what "
+        "that prints.",
+        error,
+    )
+    return FAULT
+
+
+def report_error(text: str, error: BaseException) -> None:
+    """Print in one line what is wrong, after the traceback if it is asked for."""
+    if messages.debug:
+        import traceback
+
+        traceback.print_exception(error)
+    messages.say(f"unbag: error: {text}")
+
+
+def refuse_usage(error: Any) -> int:
+    """Print in one line what is wrong with a command line; return the exit code.
+
+    typer would draw a box as wide as the terminal, and a path that is broken in two cannot be
+    copied out of it.
+
+    Parameters
+    ----------
+    error : click ClickException
+        What typer found. Which module defines its class depends on the version of typer.
+    """
+    # A command without arguments has printed its help already, and says nothing more.
+    text = " ".join(line.strip() for line in error.format_message().splitlines())
+    if text:
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context is not None else "unbag"
+        end = "" if text.endswith((".", "?")) else "."
+        messages.say(f"unbag: error: {text}{end} See `{command} --help`.")
+    return error.exit_code
+
+
+def text_of_error(error: Exception) -> str:
+    """Return what an error says; those of the operating system without their number.
+
+    Examples
+    --------
+    >>> text_of_error(OSError(28, "No space left on device", "m.unbag"))
+    'm.unbag: No space left on device.'
+    """
+    if not isinstance(error, OSError) or error.strerror is None:
+        return str(error)
+    where = "" if error.filename is None else f"{error.filename}: "
+    return f"{where}{error.strerror.removesuffix('.')}."
+
+
+@cache
+def command_line() -> "typer.Typer":
+    """Build the program of all commands."""
+    # Here, because they need numpy, numba and more, which takes seconds.
+    import typer
+    from typer.core import TyperGroup
+
+    from .annotate import annotate, predict
+    from .check import check
+    from .compare import compare, demo
+    from .data import app as data_commands
+    from .evaluate import evaluate, report
+    from .export import export
+    from .fit import fit
+    from .reproduce import reproduce
+
+    class Commands(TyperGroup):
+        """Commands that fail in one line."""
+
+        def invoke(self, ctx: Any) -> Any:
+            with one_line_failures(ctx):
+                return super().invoke(ctx)
+
+    def show_version(wanted: bool) -> None:
+        if wanted:
+            print(f"unbag {__version__}")
+            raise typer.Exit
+
+    app = typer.Typer(
+        cls=Commands,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+
+    @app.callback()
+    def unbag(
+        version: bool = typer.Option(
+            False, "--version", callback=show_version, is_eager=True, help="Print the version."
+        ),
+        debug: bool = typer.Option(
+            False, "--debug", help="Show the traceback of an error; may stand anywhere."
+        ),
+    ) -> None:
+        """Label single instances from labels given to whole bags.
+
+        Example: unbag data convert letter-frost words.csv, then unbag fit words.csv -o words.unbag,
+        then unbag annotate words.unbag words.csv -o annotated.csv
+        """
+
+    for command in (
+        fit, predict, annotate, evaluate, report, check, export, compare, reproduce, demo,
+    ):  # fmt: skip
+        app.command()(command)
+    app.add_typer(data_commands, name="data")
+    return app
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run a command as a program: errors become one line on stderr and an exit code.
+
+    Parameters
+    ----------
+    arguments : list of str, optional
+        In place of the program's own. Then signals are answered as before afterwards; a program
+        answers them until it has ended.
+    """
+    undo = stop_signals.answer()
+    if arguments is None:
+        print_all_characters(sys.stdout)
+    given = sys.argv[1:] if arguments is None else arguments
+    messages.debug = "--debug" in given
+    try:
+        with log_shown(), warnings.catch_warnings():
+            warnings.simplefilter("default", UserWarning)
+            warnings.showwarning = lambda message, *_, **__: messages.warn(message)
+            try:
+                app = command_line()
+            except Exception as error:
+                sys.exit(explain(error, "starting"))
+            words = [each for each in given if each != "--debug"]
+            try:
+                code = app(words, prog_name="unbag", standalone_mode=False)
+            except Exception as error:
+                if not hasattr(error, "format_message"):
+                    raise
+                code = refuse_usage(error)
+            sys.exit(code or 0)
+    finally:
+        if arguments is not None:
+            undo()

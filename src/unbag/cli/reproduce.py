@@ -1,0 +1,78 @@
+"""``unbag reproduce``: the options of a command whose work another project does.
+
+The paper's experiments are the package `unbag_reproduce`, which lies in ``reproduction/`` of the
+repository and is no part of this one: nobody needs it to fit a model.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from unbag._extras import require
+
+from . import options as o
+from .compare import Full, Jobs, Quick, Seed, level_of
+
+
+def reproduce(
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="An experiment; 'list' names them, 'all' makes every one. 'page' writes the page "
+            "of committed results, and 'cell' makes one of their cells anew, where methods are "
+            "compared."
+        ),
+    ],
+    cell: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="For 'cell': an experiment, a data set, a method and, if you like, a fold.",
+            show_default=False,
+        ),
+    ] = None,
+    data: Annotated[
+        list[str] | None, typer.Option(help="A data set, such as hja-union; may be repeated.")
+    ] = None,
+    quick: Quick = False,
+    full: Full = False,
+    jobs: Jobs = 0,
+    seed: Seed = 0,
+    output: Annotated[
+        Path | None,
+        o.written(
+            "Folder for results; a stopped run goes on there. By default 'results', and for "
+            "'page', 'cell' and --confirm 'docs/results'."
+        ),
+    ] = None,
+    page: Annotated[
+        Path | None, typer.Option(help="Write a page of all that the folder holds, too.")
+    ] = None,
+    stale: Annotated[
+        bool, typer.Option("--stale", help="Make anew what other sources of unbag have made.")
+    ] = False,
+    tables: Annotated[
+        bool, typer.Option("--tables", help="Do no work: make tables of what is done so far.")
+    ] = False,
+    confirm: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Do so many finished units of work anew, drawn at random, and compare the "
+            "results; nothing else is done.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: o.Json = False,
+) -> None:
+    """Make a table or figure of the paper, or one of ours, beside the published figures.
+
+    The experiments are a package of their own: pip install ./reproduction, from a checkout of the
+    repository.
+
+    Example: unbag reproduce inductive --data letter-frost --quick
+    """
+    require("unbag_reproduce.command").reproduce(
+        name, cell or [], data=data, level=level_of(quick, full), n_jobs=jobs, seed=seed,
+        output=output, page=page, redo_stale=stale, work=not tables, n_confirmed=confirm,
+    )  # fmt: skip

@@ -1,0 +1,286 @@
+"""The paper's comparison on a table of the user's own."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from sklearn.model_selection import KFold
+
+from unbag._extras import require
+from unbag._machine import describe_machine, versions
+from unbag.estimators import ORLogisticRegression
+from unbag.io import BagTable, Roles, read
+
+from .folds import cross_validate_bags
+from .ledger import Ledger, Values, Work
+from .methods import (
+    BOUNDS,
+    METHODS,
+    PENALISED,
+    WITH_PROBABILITIES,
+    Method,
+    levels,
+    n_folds_at,
+)
+from .statistics import HIGHER_IS_BETTER, best_methods, best_setting, spread, words
+from .tables import Table, comparison_table, write_tables
+from .work import check_process_count, run
+
+#: What is compared with and without instance labels, and what needs them.
+ALWAYS = ("mlr", "unbag", "sim", "mimlfast", "lsbcmm", "mimlsvm", "mimlnn")
+WITH_INSTANCE_LABELS = ("slr", "dummy")
+#: Settings of one method that are tried at level "standard": who compares has no week for it.
+MOST_SETTINGS = 12
+#: What `unbag.ORLogisticRegression` has where nothing is said.
+USERS_DEFAULT = {name: ORLogisticRegression().get_params()[name] for name in PENALISED}
+#: What chooses among the settings of a method.
+TUNED_BY = "hamming_loss"
+
+
+def compare(
+    path: str | Path,
+    roles: Roles | None = None,
+    *,
+    methods: Sequence[str] | None = None,
+    level: str = "standard",
+    seed: int = 0,
+    n_jobs: int = 1,
+    out: str | Path = "results",
+    console: Console | None = None,
+) -> list[Table]:
+    """Compare the paper's methods on a table, by cross-validation over its bags.
+
+    Parameters
+    ----------
+    path : path
+        Of any format that `unbag.io.read` knows.
+    roles : Roles, optional
+        Which column is what. With instance labels, instance accuracies are compared too.
+    methods : sequence of str, optional
+        Some of `METHODS`; by default all that the data allow but the network, which takes
+        the longest.
+    level : {"quick", "standard", "full"}
+        How thoroughly, as in `unbag.model_selection.methods`; "standard" tries at most
+        `MOST_SETTINGS` settings of each method.
+    seed : int
+        Of folds and methods. The same seed gives the same table.
+    n_jobs : int
+        Number of processes.
+    out : path
+        The table and the ledger of finished work go to ``out/compare``; a run that was
+        interrupted goes on there.
+    console : rich Console, optional
+        Where to show progress.
+
+    Returns
+    -------
+    list of Table
+    """
+    check_process_count(n_jobs)
+    path = Path(path).resolve()
+    table = read(path, roles)
+    if methods is None:
+        more = () if table.bags.instance_labels is None else WITH_INSTANCE_LABELS
+        methods = (*ALWAYS, *more, "dummy-bags")
+    for method in methods:
+        if method not in METHODS:
+            raise ValueError(f"There is no method {method!r}; there are {', '.join(METHODS)}.")
+    if "network" in methods:
+        require("torch")
+    n_folds = n_folds_at(level)
+    if len(table.bags) < n_folds:
+        raise ValueError(
+            f"{path} has {len(table.bags)} bags, too few for {n_folds} folds: a comparison "
+            "needs more bags."
+        )
+    given = {name: value for name, value in asdict(table.roles).items() if value is not None}
+    data = table_name(path, given)
+    compared = {name: as_users_have_it(name) for name in methods}
+    if {"dummy", "dummy-bags"} <= set(compared):
+        compared["dummy-bags"] = replace(compared["dummy-bags"], title="dummy, bags alone")
+    trials = {
+        name: [
+            [Trial(data, name, setting, fold, n_folds, seed) for fold in range(n_folds)]
+            for setting in method.grids[level]
+        ]
+        for name, method in compared.items()
+    }
+    ledger = Ledger(Path(out) / "compare")
+    with ledger.writing():
+        units = [trial for tried in trials.values() for folds in tried for trial in folds]
+        run(units, ledger, n_jobs=n_jobs, console=console, title="compare")
+    chosen = {name: best_trials(tried, ledger) for name, tried in trials.items()}
+    records = [
+        {"data": path.name, **record}
+        for measure in HIGHER_IS_BETTER
+        for record in measure_records(measure, compared, chosen, ledger, level)
+    ]
+    result = comparison_table(
+        "compare",
+        f"{path.name}: methods compared (%)",
+        records,
+        [
+            "Accuracies and average precision are better high, the others low. Each method is at "
+            "the setting of its best Hamming loss on these same folds, which flatters methods of "
+            "many settings. Bold: the best, and what a paired t-test (two-tailed, 95 %) over the "
+            f"folds does not tell from it. {n_folds} folds; {level} grids; seed {seed}."
+        ],
+        row="method",
+        column=lambda record: words(record["measure"]),
+        rows=[method.title for method in compared.values()],
+    )
+    about = {
+        "data": [data], "level": level, "seed": seed, "tables": [result.name], **versions(),
+        "machine": describe_machine(),
+    }  # fmt: skip
+    write_tables([result], ledger.folder, about)
+    return [result]
+
+
+@dataclass(frozen=True)
+class Trial(Work):
+    """One method with one setting, on one fold of the bags of a table.
+
+    Parameters
+    ----------
+    data : str
+        The table, as `table_name` names it.
+    method : str
+        One of `METHODS`.
+    setting : dict
+        What the method is built with.
+    fold, n_folds : int
+        Which fold is for testing, and of how many.
+    seed : int
+        Of folds and methods.
+    """
+
+    data: str
+    method: str
+    setting: Values
+    fold: int
+    n_folds: int
+    seed: int
+
+    def describe(self) -> Values:
+        """Return the trial as JSON can hold it."""
+        return asdict(self)
+
+    def result(self) -> Values:
+        """Fit to the training bags, and measure on the test bags.
+
+        Returns
+        -------
+        dict
+            Measures in percent, and ``seconds`` of the fit.
+        """
+        table = read_table(self.data)
+        folds = KFold(self.n_folds, shuffle=True, random_state=self.seed)
+        split = list(folds.split(range(len(table.bags))))[self.fold]
+        model = METHODS[self.method].model(self.setting, self.seed)
+        found = cross_validate_bags(model, table.bags, table.labels, cv=[split])
+        measures = {
+            name: 100.0 * float(found[name][0]) for name in HIGHER_IS_BETTER if name in found
+        }
+        return {**measures, "seconds": float(found["fit_time"][0])}
+
+
+def table_name(path: Path, roles: Values) -> str:
+    """Return a name by which `read_table` finds a table: where it lies, its state, its columns.
+
+    Parameters
+    ----------
+    path : Path
+    roles : dict
+        Entries of `unbag.io.Roles`.
+
+    Returns
+    -------
+    str
+        JSON. A table that has been written anew since has another name: its results are others.
+    """
+    state = path.stat()
+    named = {
+        "path": str(path), "changed": state.st_mtime_ns, "size": state.st_size, "roles": roles,
+    }  # fmt: skip
+    return json.dumps(named, sort_keys=True, default=str)
+
+
+@lru_cache(maxsize=1)
+def read_table(name: str) -> BagTable:
+    """Read the table of a name that `table_name` gave, once per process."""
+    named = json.loads(name)
+    return read(named["path"], Roles(**named["roles"]))
+
+
+def best_trials(tried: list[list[Trial]], results: Ledger) -> list[Trial]:
+    """Return the trials of the setting that is the best after the fact."""
+    if len(tried) == 1:
+        return tried[0]
+    scores = [scores_of(TUNED_BY, trials, results) for trials in tried]
+    return tried[best_setting(scores, higher_is_better=HIGHER_IS_BETTER[TUNED_BY])]
+
+
+def scores_of(measure: str, trials: list[Trial], results: Ledger) -> np.ndarray:
+    """Return a measure of trials, of shape (n_folds,)."""
+    return np.array([results[trial][measure] for trial in trials])
+
+
+def measure_records(
+    measure: str,
+    compared: dict[str, Method],
+    chosen: dict[str, list[Trial]],
+    results: Ledger,
+    level: str,
+) -> list[Values]:
+    """Return a record for each method that has a measure; in a first look none is bold."""
+    scores = {
+        name: scores_of(measure, trials, results)
+        for name, trials in chosen.items()
+        if measure in results[trials[0]]
+    }
+    bold = best_methods(
+        {name: values for name, values in scores.items() if name not in BOUNDS},
+        higher_is_better=HIGHER_IS_BETTER[measure],
+    )
+    return [
+        {
+            "method": compared[name].title, "measure": measure, **spread(values),
+            "bold": name in bold and level != "quick",
+            "settings_tried": len(compared[name].grids[level]), "setting": chosen[name][0].setting,
+        }
+        for name, values in scores.items()
+    ]  # fmt: skip
+
+
+def as_users_have_it(name: str) -> Method:
+    """Return one of `METHODS`, with bags answered for by their probabilities where it has any.
+
+    The paper's tables have its own rule for label sets; who compares wants to know what he gets.
+    """
+    method = METHODS[name]
+    if name == "unbag":
+        return replace(method, title="MLR, unbag's default", grids=levels([USERS_DEFAULT]))
+    grids = method.grids | {"standard": thinned(method.grids["standard"], MOST_SETTINGS)}
+    if name in WITH_PROBABILITIES:
+        grids = {
+            level: [{**setting, "threshold": 0.5} for setting in settings]
+            for level, settings in grids.items()
+        }
+    return replace(method, grids=grids)
+
+
+def thinned(settings: Sequence[Any], n_most: int) -> list[Any]:
+    """Return at most so many settings, spread evenly over all.
+
+    Examples
+    --------
+    >>> thinned([1, 2, 3, 4, 5], 3)
+    [1, 3, 5]
+    """
+    return list(settings[:: -(-len(settings) // n_most)])

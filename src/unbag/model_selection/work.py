@@ -1,0 +1,148 @@
+"""Doing units of work, on several processes, with progress, and so that it can be stopped."""
+
+import os
+import threading
+import warnings
+from collections.abc import Iterable
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import connection, get_context, parent_process
+from time import process_time
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from sklearn.exceptions import ConvergenceWarning
+
+from unbag._platform import ignore_interrupts, interrupts_blocked
+from unbag._threads import one_blas_thread
+from unbag.fitting.solvers import interruptions_raised
+
+from .ledger import Ledger, Values, Work
+
+
+def do(unit: Work) -> Values:
+    """Do one unit of work, on one thread, and return its result."""
+    with one_blas_thread(), warnings.catch_warnings():
+        # A number of iterations that is published, or the default, is meant to end fits.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        # What an interrupted fit has reached is no result.
+        with interruptions_raised():
+            return unit.result()
+
+
+def do_timed(unit: Work) -> tuple[Values, float]:
+    """Do one unit of work; return its result, and the seconds of CPU time that it took."""
+    start = process_time()
+    result = do(unit)
+    return result, process_time() - start
+
+
+def check_process_count(n_jobs: int) -> None:
+    """Raise an error unless work can be done on so many processes."""
+    if n_jobs < 1:
+        raise ValueError(f"n_jobs must be at least 1, a number of processes; got {n_jobs}.")
+
+
+def run(
+    units: Iterable[Work],
+    ledger: Ledger,
+    *,
+    n_jobs: int = 1,
+    console: Console | None = None,
+    title: str = "working",
+) -> int:
+    """Do those units that are not in the ledger yet, and enter each as soon as it is done.
+
+    Parameters
+    ----------
+    units : iterable of units of work
+        As `Work` describes them. Other processes import their classes.
+    ledger : Ledger
+        To be written to: see `Ledger.writing`.
+    n_jobs : int
+        Number of processes; 1 for this one alone.
+    console : rich Console, optional
+        Where to show progress.
+    title : str
+        What it says there.
+
+    Returns
+    -------
+    int
+        Number of units that were done.
+    """
+    pending = [unit for unit in units if unit not in ledger]
+    if not pending:
+        return 0
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        TextColumn("left:"), TimeRemainingColumn(elapsed_when_finished=False),
+    )  # fmt: skip
+    # Looking back over minutes: units take from milliseconds to minutes.
+    progress = Progress(
+        *columns,
+        console=console,
+        disable=console is None or not console.is_terminal,
+        speed_estimate_period=600,
+    )
+    with progress:
+        bar = progress.add_task(title, total=len(pending))
+        for unit, (result, cpu_seconds) in _finished(pending, min(n_jobs, len(pending))):
+            ledger.add(unit, result, cpu_seconds)
+            progress.advance(bar)
+    return len(pending)
+
+
+def _finished(units, n_jobs):
+    """Yield each unit with what `do_timed` gives, as it is done."""
+    if n_jobs == 1:
+        for unit in units:
+            yield unit, do_timed(unit)
+        return
+    # Not forked: a process with threads must not be.
+    pool = ProcessPoolExecutor(n_jobs, get_context("spawn"), _end_with_parent)
+    waiting = iter(units)
+    running = {}
+    try:
+        while True:
+            # A few more than there are processes, so that none waits; not all, so that a stop
+            # finds little to call off.
+            while len(running) < 2 * n_jobs and (unit := next(waiting, None)) is not None:
+                with interrupts_blocked():
+                    running[pool.submit(do_timed, unit)] = unit
+            if not running:
+                break
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                yield running.pop(future), future.result()
+        pool.shutdown()
+    except BrokenProcessPool as error:
+        raise ChildProcessError(
+            "A process that did a part of the work was killed, perhaps for want of memory: the "
+            "same command goes on from here; try it with fewer --jobs."
+        ) from error
+    finally:
+        processes = list((pool._processes or {}).values())
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in processes:
+            process.terminate()
+
+
+def _end_with_parent():
+    """End this process when the one that started it ends, however that ends, and not before."""
+    ignore_interrupts()
+    parent = parent_process()
+    assert parent is not None, "only a process that another one started has a parent"
+
+    def watch():
+        connection.wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

@@ -1,0 +1,157 @@
+"""Models from files: decoded by `unbag.models.kinds`, and tried out before anybody gets them."""
+
+import os
+import warnings
+from typing import Any
+
+import numpy as np
+
+from unbag._checks import first_nonfinite
+from unbag._scikit_learn import BaseEstimator
+from unbag.bags import Bags
+from unbag.labels import LabelSets
+
+from . import container
+from .container import IN_HEADER, first_learnt, one_line
+from .kinds import Decoder, ModelFileError
+
+# Beyond this many features a model is not tried out, as the one instance would be too large.
+MOST_FEATURES = 10**7
+# Instances that a model is tried out with: as many as hardly any array has rows.
+N_TRIED = 7
+# What an invalid value can lead to, here or in a class that it is given to.
+ERRORS_OF_WRONG_VALUES = (
+    KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, RuntimeError,
+    MemoryError, NameError, AssertionError,
+)  # fmt: skip
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a model that ``model.save(path)`` wrote.
+
+    Parameters
+    ----------
+    path : str or path-like
+
+    Returns
+    -------
+    estimator
+        Of the class that was saved, fitted: it gives the same answers, to the last digit.
+
+    Raises
+    ------
+    unbag.models.ModelFileError
+        When the file is not a model, or is damaged, or holds numbers that no model has, or is of a
+        format that this release cannot read. No code of the file is ever run, as it holds none.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import unbag
+    >>> bags = [[[0.0], [9.0]], [[1.0], [0.0]], [[8.0]], [[1.0], [7.0]]]
+    >>> model = unbag.ORLogisticRegression().fit(bags, [{"a", "b"}, {"a"}, {"b"}, {"a", "b"}])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(Path(folder) / "letters.unbag")
+    ...     again = unbag.load(Path(folder) / "letters.unbag")
+    >>> again.predict_instances([[[0.5], [8.5]]]).tolist()
+    ['a', 'b']
+    """
+    return load_with_header(path)[0]
+
+
+def load_with_header(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
+    """Read a model as `load` does, and what is said of it in its file.
+
+    Parameters
+    ----------
+    path : str or path-like
+
+    Returns
+    -------
+    model : estimator
+    header : dict
+        As `unbag.models.read_header` returns it, but without the arrays.
+    """
+    header, arrays = container.read(path)
+    decoder = Decoder(arrays)
+    try:
+        model = decoder.decode(header["model"])
+        if not isinstance(model, BaseEstimator) or type(model).__name__ != header["kind"]:
+            raise ModelFileError("its header names another kind of model than it holds")
+        if unused := sorted(arrays.keys() - {name for name, _ in decoder.used}):
+            raise ModelFileError(f"the array {unused[0]!r} belongs to no part of the model")
+        _try_out(model)
+    except ModelFileError as error:
+        raise _unsound(path, header, error) from None
+    except ERRORS_OF_WRONG_VALUES as error:
+        why = f"its values do not fit together ({type(error).__name__}: {error})"
+        raise _unsound(path, header, why) from None
+    del header["model"]
+    for name, said in IN_HEADER.items():
+        if isinstance(found := header["info"].get(said), dict):
+            setattr(model, name, found)
+    return model, header
+
+
+def _unsound(path, header, why):
+    written = ", ".join(f"{name} {version}" for name, version in header["versions"].items())
+    return ModelFileError(
+        f"{os.fsdecode(path)} is damaged, was edited, or comes from another version: "
+        f"{one_line(why)}. It was written by {one_line(written)}; save the model "
+        "again with the installed one."
+    )
+
+
+def _try_out(model):
+    """Try a model on one bag of instances, which fails where arrays do not match."""
+    n_features = first_learnt(model, "n_features_in_")
+    if n_features is None:
+        raise ModelFileError("it does not say how many features it takes")
+    if n_features > MOST_FEATURES:
+        return
+    # Ones, because some scalers take positive numbers only.
+    bags = Bags(np.ones((N_TRIED, n_features)), [0, N_TRIED])
+    with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
+        if not hasattr(model, "decision_function"):
+            _check_finite("transform", model.transform(bags).X)
+            return
+        n_classes = len(_checked_classes(model.classes_))
+        _check_scores("decision_function", model.decision_function(bags), 1, n_classes)
+        model.predict(bags)
+        if hasattr(model, "predict_instances_proba"):
+            probabilities = model.predict_instances_proba(bags)
+            _check_scores("predict_instances_proba", probabilities, N_TRIED, n_classes)
+        _check_rates(model, n_classes)
+        # With exact inference the same scores are asked for, and compiled code besides.
+        if hasattr(model, "annotate") and not hasattr(model, "log_likelihood"):
+            model.annotate(bags, LabelSets(np.eye(1, n_classes), model.classes_))
+
+
+def _checked_classes(classes):
+    if not isinstance(classes, np.ndarray) or classes.ndim != 1 or not classes.size:
+        raise ModelFileError("classes_ is no list of classes")
+    # It is known there what classes can be.
+    return LabelSets(np.empty((0, classes.size)), classes).classes
+
+
+def _check_rates(model, n_classes):
+    """Raise an error unless there is a rate of wrong labels for each class, where there are any."""
+    for name in ("missed_", "false_"):
+        rates = first_learnt(model, name)
+        if rates is not None and np.shape(rates) != (n_classes,):
+            raise ModelFileError(f"{name} has shape {np.shape(rates)} for {n_classes} classes")
+
+
+def _check_scores(method, scores, n_rows, n_classes):
+    shapes = (n_rows, n_classes), (n_rows, n_classes + 1), (n_rows,)
+    if scores.shape not in shapes:
+        raise ModelFileError(
+            f"{method} gives scores of shape {scores.shape} for {n_classes} classes"
+        )
+    _check_finite(method, scores)
+
+
+def _check_finite(method, answer):
+    if first_nonfinite(answer if np.ndim(answer) == 2 else np.reshape(answer, (-1, 1))) is not None:
+        raise ModelFileError(f"{method} gives NaN or infinity where all features are 1")

@@ -1,0 +1,291 @@
+"""Networks that learn from bags whose features are read, a block at a time.
+
+Blocks come in random order, shuffled again when all have been used. Some of them wait in
+memory together, and their bags are dealt out at random; what is left over joins those that come
+next. While bags are learnt from, the next block is read.
+"""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from unbag.bags import Bags, offsets_of
+from unbag.estimators.stored_fit import SAMPLE_BYTES, sampled
+from unbag.fitting import BagSource, StreamedTraining
+from unbag.fitting.parts import rows_of
+from unbag.labels import LabelSets
+from unbag.union import IntractableBagError, UnionProblem
+from unbag.validation import all_or_nothing, bag_weights, check_columns, check_scaling
+
+from .batches import (
+    Batch,
+    LearningBags,
+    Settings,
+    bags_per_batch,
+    bounded_scores,
+    permuted,
+)
+from .estimator import check_parameters
+from .network import MemberNetworks
+
+#: Blocks that are shuffled together.
+N_SHUFFLED = 4
+
+
+class StoredLearningBags:
+    """What networks learn from, with features that are read when their turn comes.
+
+    Parameters
+    ----------
+    source : BagSource
+    problem : UnionProblem
+        The label sets of all bags.
+    chosen : ndarray of int
+        Places of the bags to learn from, ascending.
+    weight : ndarray of shape (n_all_bags,), or None
+        What each bag counts.
+    background : bool
+        Whether the last column of the label sets is a background.
+    inputs : callable
+        Makes inputs of features, in float32.
+    device : torch.device
+    on_bags_done : callable, optional
+        Called with a number of bags each time that so many more are learnt from.
+
+    Attributes
+    ----------
+    n_bags, n_instances : int
+        Of the chosen bags.
+    teacher : None
+        There is none: what it says would take more room than the features.
+    """
+
+    def __init__(
+        self,
+        source: BagSource,
+        problem: UnionProblem,
+        chosen: np.ndarray,
+        weight: np.ndarray | None,
+        background: bool,
+        inputs: Callable[[np.ndarray], np.ndarray],
+        device: torch.device,
+        on_bags_done: Callable[[int], object] | None = None,
+    ) -> None:
+        self.source = source
+        self.problem = problem
+        self.weight = weight
+        self.background = background
+        self.device = device
+        self.teacher: np.ndarray | None = None
+        self.n_bags: int = len(chosen)
+        self.n_instances: int = int(source.sizes[chosen].sum())
+        self._inputs = inputs
+        self._on_bags_done = on_bags_done
+        cuts = np.flatnonzero(np.diff(source.block_of(chosen))) + 1
+        #: The bags of each block.
+        self.blocks: list[np.ndarray] = np.split(chosen, cuts)
+
+    def first_inputs(self) -> Tensor:
+        """Return the inputs of a bag's instances or two, read for that."""
+        first = next((own for own in self.blocks if self.source.sizes[own].any()), self.blocks[0])
+        return self._read(self.source.reader(), first).X[:2].to(self.device)
+
+    def features(self, own: np.ndarray, reader: Any) -> Bags:
+        """Read the bags of a block."""
+        offsets = self.source.offsets
+        rows, start = rows_of(own, offsets), int(offsets[own[0]])
+        X = reader.read(int(own[0]), int(own[-1]) + 1)
+        if isinstance(rows, slice):
+            rows = slice(rows.start - start, rows.stop - start)
+        else:
+            rows = rows - start
+        return Bags(X[rows], offsets_of(self.source.sizes[own]))
+
+    def label_sets(self, own: np.ndarray) -> UnionProblem:
+        """Return the label sets of the bags of a block."""
+        pins = self.problem.instance_labels
+        pins = None if pins is None else pins[rows_of(own, self.source.offsets)]
+        return UnionProblem(offsets_of(self.source.sizes[own]), self.problem.y[own], pins)
+
+    def _read(self, reader, own) -> LearningBags:
+        """Read what there is to learn of a block, into the memory of the processor."""
+        bags, problem = self.features(own, reader), self.label_sets(own)
+        return LearningBags(
+            torch.from_numpy(self._inputs(bags.X)),
+            problem.offsets,
+            problem.y[:, : problem.y.shape[1] - self.background],
+            self.background,
+            problem.instance_labels,
+            None if self.weight is None else self.weight[own],
+            # Names are looked up where there is something to say of a bag.
+            own,
+        )
+
+    def batches(
+        self, network: MemberNetworks, settings: Settings, generator: torch.Generator
+    ) -> Iterator[Batch]:
+        """Yield what each step learns from: all bags, or some of a few blocks."""
+        n_together = bags_per_batch(self, network, settings)
+        if n_together >= self.n_bags:
+            reader = self.source.reader()
+            whole = joined([self._read(reader, own) for own in self.blocks])
+            whole = replace(whole, X=whole.X.to(self.device))
+            batch = Batch(whole, settings)
+            while True:
+                yield self._counted(batch)
+        waiting: list[LearningBags] = []
+        for block in self._blocks_in_turn(generator):
+            waiting.append(block)
+            n_waiting = sum(each.n_bags for each in waiting)
+            if len(waiting) < min(N_SHUFFLED, len(self.blocks)) or n_waiting < n_together:
+                continue
+            pool = joined(waiting)
+            order = permuted(n_waiting, generator)
+            rest = n_waiting % n_together
+            for start in range(0, n_waiting - rest, n_together):
+                chosen = np.sort(order[start : start + n_together])
+                bags = pool.chosen(chosen)
+                bags = replace(bags, X=bags.X.to(self.device))
+                yield self._counted(Batch(bags, settings))
+            waiting = [pool.chosen(np.sort(order[n_waiting - rest :]))] if rest else []
+
+    def _counted(self, batch):
+        if self._on_bags_done is not None:
+            self._on_bags_done(batch.bags.n_bags)
+        return batch
+
+    def _blocks_in_turn(self, generator) -> Iterator[LearningBags]:
+        """Yield all blocks in a random order, again and again, while the next one is read."""
+        reader = self.source.reader()
+
+        def places():
+            while True:
+                yield from permuted(len(self.blocks), generator).tolist()
+
+        coming = places()
+        with ThreadPoolExecutor(1, thread_name_prefix="unbag-reading") as thread:
+            reading = thread.submit(self._read, reader, self.blocks[next(coming)])
+            while True:
+                found = reading.result()
+                reading = thread.submit(self._read, reader, self.blocks[next(coming)])
+                yield found
+
+
+def joined(parts: list[LearningBags]) -> LearningBags:
+    """Concatenate bags of several blocks."""
+    first = parts[0]
+
+    def together(name):
+        arrays = [getattr(part, name) for part in parts]
+        return None if arrays[0] is None else np.concatenate(arrays)
+
+    return replace(
+        first,
+        X=torch.cat([part.X for part in parts]),
+        offsets=offsets_of(np.concatenate([np.diff(part.offsets) for part in parts])),
+        **{name: together(name) for name in ("targets", "pins", "weight", "ids")},
+    )
+
+
+@torch.inference_mode(False)
+@torch.enable_grad()
+@all_or_nothing
+def fit_stored_network(
+    model: Any,
+    bags: BagSource,
+    labels: LabelSets,
+    *,
+    instance_labels: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    watch: Callable[[int, float], object] | None = None,
+    on_bags_done: Callable[[int], object] | None = None,
+) -> Any:
+    """Fit networks to bags whose features are read, as `ORNetwork.fit` does.
+
+    Parameters
+    ----------
+    model : ORNetwork
+    bags : BagSource
+    labels : LabelSets
+        Of all bags.
+    instance_labels, sample_weight
+        As in `ORNetwork.fit`.
+    watch : callable, optional
+        Called as ``watch(iteration, log_likelihood)`` after each step, in place of the callback of
+        the model.
+    on_bags_done : callable, optional
+        Called with a number of bags each time that so many more are learnt from.
+
+    Returns
+    -------
+    ORNetwork
+        The model itself.
+
+    Notes
+    -----
+    Where one batch holds all bags, the model is that of a fit in memory. ``background="auto"`` and
+    the quantiles of an `encoding` are learnt from a sample of the bags.
+    """
+    check_parameters(model)
+    if model.distill:
+        raise ValueError(
+            f"distill={model.distill} needs the networks' answers for all instances at once, "
+            "which are not kept out of core: use distill=0, or fit to bags in memory."
+        )
+    start, last = model._start(), getattr(model, "n_features_in_", None)
+    check_columns(model, bags, reset=True)
+    model._check_same_features(start, last)
+    labels = model._read_labels(labels, bags, reset=True)
+    pinned = model._read_instance_labels(instance_labels, bags, labels)
+    known: Any = bags
+    weight = bag_weights(sample_weight, known, known)
+    sample: Any = (None, None, None, None)
+    if model.background == "auto" and start is None:
+        sample = sampled(bags, labels, pinned, weight)
+        check_scaling(sample[0], model.scaling)
+    model._decide_background(*sample, start)
+    problem, used = model._possible_label_sets(bags, labels, pinned)
+    if not used.any():
+        raise ValueError("No bag is left to fit to: all were dropped.")
+    if start is None:
+        scale = StreamedTraining(bags, problem, used, weight, scaling=model.scaling).scale
+        model._learn_inputs(scale, lambda: bags.sample(SAMPLE_BYTES)[0].X)
+    learning = StoredLearningBags(
+        bags,
+        problem,
+        np.flatnonzero(used),
+        weight,
+        model.has_background_,
+        lambda X: model._inputs(X, np.float32),
+        model._device(),
+        on_bags_done,
+    )
+    noise = model._noise_of_fit(problem, None if start is None else model._rates())
+    try:
+        model._learn(learning, start, noise, watch)
+        model.log_likelihood_ = log_likelihood_of_blocks(model, learning)
+    except IntractableBagError as error:
+        raise error.with_ids(bags.ids) from None
+    return model
+
+
+def log_likelihood_of_blocks(model: Any, bags: StoredLearningBags) -> float:
+    """Compute the likelihood of what was fitted to, block after block."""
+    total, reader = 0.0, bags.source.reader()
+    for own in bags.blocks:
+        scores = bounded_scores(model._label_scores(bags.features(own, reader)))
+        try:
+            inferred = bags.label_sets(own).infer(
+                scores, on_intractable=model.on_intractable, **model._rates()
+            )
+        except IntractableBagError as error:
+            raise error.with_ids(own) from None
+        weight = np.ones(len(own)) if bags.weight is None else bags.weight[own]
+        total += float(inferred.log_likelihood @ weight)
+    return total
