@@ -113,8 +113,8 @@ class Head:
         try:
             content = self.path.read_bytes()
             document = json.loads(content)
-            if b"\\ud" in content.lower():
-                # An escape may be half a character, which no table can hold.
+            if b"\\ud" in content.lower() or b"\xed" in content:
+                # There may be half a character, which no table can hold.
                 json.dumps(document, ensure_ascii=False).encode()
         except (ValueError, RecursionError) as error:
             raise DataError(f"{self.path} is not a JSON file, or is damaged: {error}.") from error
