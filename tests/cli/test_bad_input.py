@@ -202,8 +202,8 @@ def test_a_file_that_is_no_model_runs_nothing(kind, run, words, model, tmp_path,
 def test_what_is_read_is_not_overwritten(run, words, model, tmp_path):
     before = set(os.listdir(tmp_path))
     kept = words.read_bytes(), model.read_bytes()
-    check(run("fit", words, *ROLES, "-o", words), 1, "what is read", tmp_path, before)
-    check(run("report", model, words, "-o", model), 1, "what is read", tmp_path, before)
+    check(run("fit", words, *ROLES, "-o", words), 1, "is also the input", tmp_path, before)
+    check(run("report", model, words, "-o", model), 1, "is also the input", tmp_path, before)
     assert (words.read_bytes(), model.read_bytes()) == kept
 
 
@@ -313,4 +313,4 @@ def test_a_misspelt_column_to_be_carried_is_named(run, words, model, tmp_path):
 def test_no_feature_is_not_every_feature(run, words, tmp_path):
     code, _, errors = run("fit", words, *ROLES, "--features", "", "-o", tmp_path / "n.unbag")
     assert code == 1
-    assert "--features names no column" in errors
+    assert "features= names no column" in errors

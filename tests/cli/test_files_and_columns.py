@@ -25,7 +25,7 @@ def test_a_corrected_table_that_is_not_there(run, folder):
 @pytest.mark.parametrize(
     ("option", "value", "said"),
     [
-        ("--labels", "labels.csv", ("labels.csv looks like a file", "--label-table")),
+        ("--labels", "labels.csv", ("labels.csv looks like a file", "label_table=")),
         ("--bag", "bags/list.txt", ("bags/list.txt looks like a file", "column of words.csv")),
         ("--features", "columns.txt", ("columns.txt looks like a file",)),
         ("--instance-id", "ids.parquet", ("ids.parquet looks like a file",)),
@@ -49,7 +49,7 @@ def test_a_corrected_table_is_for_fit_alone(run, model, folder):
     code, _, errors = run("evaluate", model, "words.csv", "--instance-labels", "corr.csv")
     assert code == 1
     assert "corr.csv looks like a file" in errors
-    assert "for fit alone" in errors
+    assert "used by fit alone" in errors
 
 
 def test_a_column_is_preferred_to_a_file_of_its_name(run, folder):

@@ -101,6 +101,7 @@ def changed(document, change):
 JSONS = [
     ("xeno-canto", "no JSON", "{", "is not a JSON file, or is damaged"),
     ("xeno-canto", "empty", "", "is not a JSON file, or is damaged"),
+    ("xeno-canto", "half a character", '{"recordings": [{"gen": "\\udfff"}]}', "surrogates"),
     ("xeno-canto", "no recordings", {"recordings": []}, "holds no recordings"),
     ("xeno-canto", "no genus", changed(XENO_CANTO, lambda d: d["recordings"][1].pop("gen")),
      "recording 2 has no 'gen'"),

@@ -114,9 +114,14 @@ class Head:
         if self.is_folder or self.path.suffix.lower() != ".json":
             return None
         try:
-            return json.loads(self.path.read_bytes())
+            content = self.path.read_bytes()
+            document = json.loads(content)
+            if b"\\ud" in content.lower() or b"\xed" in content:
+                # There may be half a character, which no table can hold.
+                json.dumps(document, ensure_ascii=False).encode()
         except (ValueError, RecursionError) as error:
             raise DataError(f"{self.path} is not a JSON file, or is damaged: {error}.") from error
+        return document
 
     def first_of_folder(self) -> "Head | None":
         """Return the first text file of a folder, by name; None if there is none."""
