@@ -5,9 +5,9 @@ from pathlib import Path
 
 import typer
 from joblib import cpu_count
-from unbag.cli.main import messages
 
 from unbag.cli.compare import as_records, how_to_continue, show_tables
+from unbag.cli.console import messages
 from unbag.cli.printing import print_table
 from unbag.model_selection.ledger import COMPRESSED
 
