@@ -16,11 +16,12 @@ PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -
 COMPILE_ALL = $(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev install-extras demo test test-slow test-elsewhere test-wheel test-all fuzz test-fuzz golden golden-write bench docs lint format clean
+.PHONY: help install install-dev install-extras demo test test-reproduction test-slow test-elsewhere test-wheel test-all fuzz test-fuzz golden golden-write bench docs lint format clean
 
 help:
 	@echo "make demo       learn to read digits from bags of digits"
 	@echo "make test       run linters, import rules, tests, and the examples in the documentation"
+	@echo "make test-reproduction  run the tests of reproduction/, the paper's experiments"
 	@echo "make test-slow  run the tests that take longest, with every extra installed"
 	@echo "make test-elsewhere  run the tests of commands with other folders, widths and languages"
 	@echo "make test-all   run the tests on Python 3.11, 3.12 and 3.13, where this machine has them,"
@@ -82,7 +83,11 @@ lint: $(INSTALLED)
 
 test: lint
 	@echo "Running the tests ..."
-	@$(PYTEST)
+	@$(PYTEST) tests src
+
+test-reproduction: $(INSTALLED)
+	@echo "Running the tests of the paper's experiments ..."
+	@$(PYTEST) reproduction
 
 test-slow: $(EXTRAS_INSTALLED)
 	@echo "Running the slow tests ..."

@@ -282,7 +282,7 @@ def test_networks_are_tried_where_they_are_wanted():
 
 
 def test_what_makes_no_sense_is_refused(digits, frame):
-    with pytest.raises(TypeError, match="Bags have no columns: labels"):
+    with pytest.raises(TypeError, match="Bags have no columns: leave out labels"):
         unbag.tune(digits.bags, digits.y, labels="tags")
     with pytest.raises(TypeError, match="y is for Bags"):
         unbag.tune(frame, digits.y[:60])
@@ -319,7 +319,7 @@ FIXED = ["--context", "0.5", "--kernel", "2", "--background", "no", "--missed", 
 def run(arguments):
     with pytest.raises(SystemExit) as left:
         main(arguments)
-    return left.value.code
+    return left.value.code or 0
 
 
 def test_the_command_searches_what_is_not_fixed(table, capsys):

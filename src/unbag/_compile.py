@@ -165,7 +165,9 @@ def compiled(**flags: Any) -> Callable[[Callable[..., Any]], Kernel]:
         try:
             keep = folder is not None
             # Nobody passes kernels as callbacks to C, for which numba would wrap each of them.
-            return numba.njit(
+            # numba's types do not know all of its flags.
+            njit: Any = numba.njit
+            return njit(
                 cache=keep, nogil=True, error_model="numpy", no_cfunc_wrapper=True, **flags
             )(function)
         finally:

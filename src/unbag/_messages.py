@@ -1,10 +1,36 @@
-"""Names and values, as messages show them."""
+"""Names, values and arguments, as messages show them."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 
 # Longer values are cut.
 LONGEST_VALUE = 60
+
+
+def as_code(name: str, *value: object) -> str:
+    """Write an argument as Python code does: ``name=``, and its value if there is one."""
+    return f"{name}={value[0]!r}" if value else f"{name}="
+
+
+#: How `argument` writes. While a command runs, that is as an option: see `unbag.cli.app`.
+write_argument: Callable[..., str] = as_code
+
+
+def argument(name: str, *value: object) -> str:
+    """Write an argument as whoever reads the message would give it.
+
+    Parameters
+    ----------
+    name : str
+    *value : object
+        One, or none where only the name is wanted.
+
+    Examples
+    --------
+    >>> argument("delimiter", ";"), argument("label_table")
+    ("delimiter=';'", 'label_table=')
+    """
+    return write_argument(name, *value)
 
 
 def shortened(value: object) -> str:

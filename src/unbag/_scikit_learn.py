@@ -1,8 +1,9 @@
-"""Classes of scikit-learn that ours derive from; the stub beside this file gives them types."""
+"""What ours derive from in scikit-learn; the stub beside this file gives it types."""
 
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.pipeline import Pipeline
+from sklearn.utils.metaestimators import available_if
 
 __all__ = [
     "BaseCrossValidator",
@@ -10,4 +11,5 @@ __all__ = [
     "ClassifierMixin",
     "Pipeline",
     "TransformerMixin",
+    "available_if",
 ]

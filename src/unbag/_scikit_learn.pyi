@@ -1,8 +1,12 @@
-from collections.abc import Iterator
-from typing import Any, Self
+from collections.abc import Callable, Iterator
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+def available_if(check: Callable[[Any], bool]) -> Callable[[Method], Method]: ...
 
 class BaseEstimator:
     def get_params(self, deep: bool = True) -> dict[str, Any]: ...

@@ -397,6 +397,12 @@ def listed_bags(X: Any) -> Any:
     return X
 
 
+def as_bags(X: Any) -> Any:
+    """Return what estimators take for bags as Bags; those that are not in memory as they are."""
+    X = listed_bags(X)
+    return X if hasattr(X, "offsets") else Bags(X, np.arange(np.shape(X)[0] + 1))
+
+
 def bag_key(key: Position | Selection, n_bags: int) -> int | slice | NDArray[np.intp]:
     """Reduce an index over bags to a position, a slice of neighbours or an array of positions.
 

@@ -13,22 +13,39 @@ have their say: an instance that has to account for one of them cannot bear out 
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, Self, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from unbag.bags import Bags, BagsLike, listed_bags, offsets_of
+from unbag.bags import as_bags, offsets_of
 from unbag.estimators.contract import check_one_for_each_bag
 from unbag.fitting.solvers import interruptions_raised
+from unbag.frames import ColumnRoles
 from unbag.labels import ColumnOfLabel, LabelSetsLike
-from unbag.model_selection.folds import bag_folds, read_label_sets
+from unbag.learning import training_set
+from unbag.model_selection.folds import bag_folds
 from unbag.model_selection.scorers import innermost_model
 from unbag.union import ImpossibleBagWarning, infer
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+
+class ArrowTable(Protocol):
+    """What type checkers know of a ``pyarrow.Table``, which has no types itself."""
+
+    num_rows: int
+    column_names: list[str]
+
+    def slice(self, offset: int = 0, length: int | None = None) -> Self:
+        """Return some of the rows."""
+        ...
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """Return the rows as dicts."""
+        ...
+
+    def __getattr__(self, name: str) -> Any: ...
+
 
 #: How often instances go unnoticed and classes are named by mistake, where a model has no rates.
 DEFAULT_RATES: dict[str, float] = {"missed": 0.05, "false": 0.01}
@@ -40,13 +57,14 @@ LEAST_PROBABILITY = 1e-300
 
 def check_labels(
     estimator: Any,
-    X: BagsLike,
-    y: LabelSetsLike,
+    X: Any,
+    y: LabelSetsLike | None = None,
     *,
     cv: int | Iterable[tuple[ArrayLike, ArrayLike]] | Any = 5,
     random_state: int | np.random.RandomState | None = None,
     progress: Callable[[int, int], object] | None = None,
-) -> "pa.Table":
+    **named: Unpack[ColumnRoles],
+) -> ArrowTable:
     """Compute how probable it is that each label of each bag, or its absence, is wrong.
 
     Parameters
@@ -55,9 +73,10 @@ def check_labels(
         With probabilities of instances, such as `ORLogisticRegression`, or of bags alone; in
         pipelines and searches too. It is cloned and fitted to the other folds, and stays as it
         is.
-    X : Bags, list of 2-D arrays, or array-like of shape (n_bags, n_features)
+    X : Bags, list of 2-D arrays, or array-like of shape (n_bags, n_features); or a table
+        A frame or a path, as `unbag.fit` takes it.
     y : label sets, as in ``fit``
-        Unknown labels are not checked.
+        Only with bags. Unknown labels are not checked.
     cv : int, splitter or iterable of (train, test), default=5
         A number stands for that many folds of `MultilabelStratifiedKFold`. Every bag must be in
         one test fold.
@@ -65,6 +84,8 @@ def check_labels(
         Seed of the folds where `cv` is a number; that of the estimator is its own.
     progress : callable, optional
         Called as ``progress(folds_done, folds)``.
+    **named
+        Roles of columns and `roles`, as in `unbag.fit`.
 
     Returns
     -------
@@ -96,8 +117,11 @@ def check_labels(
     >>> check_labels(ORLogisticRegression(), bags, y, random_state=0).slice(0, 1).to_pylist()
     [{'bag': 4, 'class': 'b', 'tagged': False, 'p_wrong': 0.2...}]
     """
-    bags = _as_bags(X)
-    labels = read_label_sets(y, X)
+    given: dict[str, Any] = dict(named)
+    data = training_set(X, y, given.pop("roles", None), **given)
+    if data.roles is not None:
+        data.check_learnable()
+    bags, labels = as_bags(data.bags), data.label_sets
     check_one_for_each_bag(labels, bags)
     _refuse_without_probabilities(estimator)
     folds = _partition(bags, bag_folds(bags, labels, cv, random_state=random_state))
@@ -171,11 +195,6 @@ def _runs(
     run = np.cumsum(sizes[pairs[:, 0]]) // max(most_rows, 1)
     for part in np.split(pairs, np.flatnonzero(np.diff(run)) + 1):
         yield part[:, 0], part[:, 1]
-
-
-def _as_bags(X):
-    X = listed_bags(X)
-    return X if isinstance(X, Bags) else Bags(X, np.arange(np.shape(X)[0] + 1))
 
 
 def _refuse_without_probabilities(estimator):

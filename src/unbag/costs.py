@@ -10,17 +10,18 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import methodcaller
 from time import perf_counter
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from unbag._threads import FIT_WORTHWHILE, job_count, thread_map
-from unbag.bags import Bags, BagsLike, offsets_of
+from unbag.bags import Bags, as_bags, offsets_of
 from unbag.fitting import make_parts
-from unbag.labels import LabelSets, LabelSetsLike
+from unbag.frames import ColumnRoles
+from unbag.labels import LabelSetsLike
+from unbag.learning import training_set
 from unbag.union import UnionProblem
 from unbag.union.dispatch import MANY_LABELS, MOST_LABELS, READING_COST, estimated_costs
-from unbag.validation import as_labels
 
 #: Shares of the bags for which `Cost.pruning` says what is saved by leaving them out.
 PRUNED = (0.01, 0.05, 0.1)
@@ -119,19 +120,28 @@ class Cost:
 
 
 def cost(
-    X: BagsLike, y: LabelSetsLike, *, background: bool = False, n_jobs: int | None = None
+    X: Any,
+    y: LabelSetsLike | None = None,
+    *,
+    background: bool = False,
+    n_jobs: int | None = None,
+    **named: Unpack[ColumnRoles],
 ) -> Cost:
     """Estimate what an iteration of `ORLogisticRegression` on some bags will take.
 
     Parameters
     ----------
-    X : Bags, list of 2-D arrays, or array-like of shape (n_bags, n_features)
+    X : Bags, list of 2-D arrays, or array-like of shape (n_bags, n_features); or a table
         Or bags that are not in memory (`unbag.out_of_core.StoredBags`). Features are not looked at.
+        A table is a frame or a path, as `unbag.fit` takes it.
     y : label sets, as in ``fit``
+        Only with bags.
     background : bool, default=False
         Whether there is a background class.
     n_jobs : int, optional
         Number of threads, as in `unbag.union.infer`.
+    **named
+        Roles of columns and `roles`, as in `unbag.fit`.
 
     Returns
     -------
@@ -147,10 +157,9 @@ def cost(
     >>> found.n_bags, found.operations > 1e5, 0 < found.seconds < 10
     (200, True, True)
     """
-    bags: Any = X
-    if not hasattr(bags, "offsets"):
-        bags = Bags.from_list(list(bags))
-    indicator = LabelSets.parse(as_labels(y, X, are_sets=True)).indicator
+    given: dict[str, Any] = dict(named)
+    data = training_set(X, y, given.pop("roles", None), **given)
+    bags, indicator = as_bags(data.bags), data.label_sets.indicator
     n_bags, n_columns = len(bags), indicator.shape[1] + background
     kinds = np.stack(
         [bags.sizes, (indicator == 1).sum(axis=1), (indicator != 0).sum(axis=1) + background]

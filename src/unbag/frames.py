@@ -5,35 +5,106 @@ The command line reads files in the same way. Nothing here knows a model but by 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol, Self, TypedDict, TypeVar
 
 import numpy as np
-from sklearn.utils.metaestimators import available_if
+from numpy.typing import ArrayLike, NDArray
 
 from unbag._files import DataError, PathLike
-from unbag._messages import listed
+from unbag._messages import argument, listed
+from unbag._scikit_learn import available_if
 from unbag.annotations import REVIEW_SHARE, annotate, predictions
+from unbag.bags import BagsLike
 from unbag.io.annotated import annotated_frame, written_columns, written_predictions
 from unbag.io.bag_table import BagTable, Progress
 from unbag.io.roles import REMEMBERED, Roles, check_column
 from unbag.io.table import Source
-from unbag.labels import DELIMITER, ColumnOfLabel, LabelSets
+from unbag.labels import DELIMITER, ColumnOfLabel, LabelSets, LabelSetsLike
+
+#: A frame of any kind; what comes back is of the same.
+Frame = TypeVar("Frame")
 
 
-class FrameAnswers:
-    """The methods of models that answer for frames.
+class ColumnRoles(TypedDict, total=False):
+    """The roles of columns that a call may name, as in :class:`unbag.io.Roles`."""
 
-    Attributes
-    ----------
-    roles_ : dict
-        The roles of the columns of the table that the model was fitted to, where it was fitted to
-        one; they hold for tables to come.
-    """
+    bag: str | None
+    labels: str | None
+    label_columns: str | Sequence[str] | None
+    unknown: str | None
+    label_table: PathLike | None
+    features: Sequence[str] | None
+    embedding: str | None
+    instance_labels: str | ArrayLike | None
+    instance_id: str | None
+    carry: Sequence[str]
+    delimiter: str | None
+    media: str | None
+    start: str | None
+    end: str | None
+    missing_values: str | None
+    roles: Roles | None
 
-    @available_if(lambda model: hasattr(model, "predict_instances_proba"))
+
+class BagModel(Protocol):
+    """The methods of a fitted model; a model has those whose promise it can keep."""
+
+    roles_: dict[str, Any]
+    tuning_: dict[str, Any]
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """The classes, of shape (n_classes,)."""
+        ...
+
+    @property
+    def model(self) -> Any:
+        """The model at the end of a pipeline, or the model itself."""
+        ...
+
+    def fit(self, X: BagsLike, y: LabelSetsLike) -> Self:
+        """Fit the model to bags and their label sets."""
+        ...
+
+    def predict(self, X: BagsLike) -> np.ndarray:
+        """Predict which classes occur in each bag."""
+        ...
+
+    def predict_proba(self, X: BagsLike) -> NDArray[np.float64]:
+        """Predict the probability that each class occurs in each bag."""
+        ...
+
+    def decision_function(self, X: BagsLike) -> np.ndarray:
+        """Score how confident the model is that each class occurs in each bag."""
+        ...
+
+    def score(self, X: BagsLike, y: LabelSetsLike) -> float:
+        """Compute how well the model knows the label sets of bags."""
+        ...
+
+    def predict_instances(self, X: BagsLike) -> np.ndarray:
+        """Label each instance; the label sets of the bags are unknown."""
+        ...
+
+    def predict_instances_proba(self, X: BagsLike) -> NDArray[np.float64]:
+        """Predict class probabilities of each instance; label sets are unknown."""
+        ...
+
+    def annotate(self, X: BagsLike, y: LabelSetsLike) -> np.ndarray:
+        """Label each instance, given the label sets of the bags."""
+        ...
+
+    def annotate_proba(self, X: BagsLike, y: LabelSetsLike) -> NDArray[np.float64]:
+        """Predict class probabilities of each instance, given the label sets."""
+        ...
+
+    def log_likelihood(self, X: BagsLike, y: LabelSetsLike) -> NDArray[np.float64]:
+        """Compute the log-probability of each bag's label set."""
+        ...
+
     def annotate_frame(
         self,
-        frame: Any,
+        frame: Frame,
         *,
         bag: str | None = None,
         labels: str | None = None,
@@ -44,7 +115,64 @@ class FrameAnswers:
         ignore_labels: bool = False,
         review_share: float = REVIEW_SHARE,
         unknown_below: float | None = None,
-    ) -> Any:
+    ) -> Frame:
+        """Label every instance of a frame; see `FrameAnswers.annotate_frame`."""
+        ...
+
+    def predict_frame(
+        self,
+        frame: Frame,
+        *,
+        bag: str | None = None,
+        delimiter: str | None = None,
+        roles: Roles | None = None,
+    ) -> Frame:
+        """Predict the classes of the bags of a frame; see `FrameAnswers.predict_frame`."""
+        ...
+
+    def save(self, path: PathLike, *, info: dict[str, Any] | None = None) -> None:
+        """Write the model to a file that `unbag.load` reads."""
+        ...
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters of the model by name."""
+        ...
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters of the model."""
+        ...
+
+
+class FrameAnswers:
+    """The methods of models that answer for frames.
+
+    Attributes
+    ----------
+    roles_ : dict
+        The roles of the columns of the table that the model was fitted to, where it was fitted to
+        one; they hold for tables to come.
+    tuning_ : dict
+        How `unbag.tune` has chosen the settings, where it has.
+    """
+
+    roles_: dict[str, Any]
+    tuning_: dict[str, Any]
+
+    @available_if(lambda model: hasattr(model, "predict_instances_proba"))
+    def annotate_frame(
+        self,
+        frame: Frame,
+        *,
+        bag: str | None = None,
+        labels: str | None = None,
+        label_columns: str | Sequence[str] | None = None,
+        label_table: PathLike | None = None,
+        delimiter: str | None = None,
+        roles: Roles | None = None,
+        ignore_labels: bool = False,
+        review_share: float = REVIEW_SHARE,
+        unknown_below: float | None = None,
+    ) -> Frame:
         """Label every instance of a frame; bag labels are used if there are any.
 
         Parameters
@@ -55,7 +183,7 @@ class FrameAnswers:
             Roles of its columns, as in :class:`unbag.io.Roles`; by default those of the frame
             that the model was fitted to.
         roles : Roles, optional
-            More of them.
+            Roles of columns; what is named beside it wins.
         ignore_labels : bool, default=False
             Whether to do without bag labels, even if there are any.
         review_share : float
@@ -73,11 +201,13 @@ class FrameAnswers:
         """
         from unbag.io.frame import open_frame
 
-        given = {"bag": bag, "labels": labels, "label_columns": label_columns,
-                 "label_table": label_table, "delimiter": delimiter}  # fmt: skip
+        given = Roles.given(
+            roles, bag=bag, labels=labels, label_columns=label_columns, label_table=label_table,
+            delimiter=delimiter,
+        )  # fmt: skip
         use_labels = not ignore_labels
         source = open_frame(frame)
-        wanted = roles_for_model(self, source, Roles(**given).merged(roles), use_labels=use_labels)
+        wanted = roles_for_model(self, source, given, use_labels=use_labels)
         written = written_columns(source, wanted)
         data, known = read_for_model(self, source, wanted, use_labels=use_labels)
         answers = annotate(
@@ -89,12 +219,12 @@ class FrameAnswers:
 
     def predict_frame(
         self,
-        frame: Any,
+        frame: Frame,
         *,
         bag: str | None = None,
         delimiter: str | None = None,
         roles: Roles | None = None,
-    ) -> Any:
+    ) -> Frame:
         """Predict which classes occur in the bags of a frame; bag labels are not looked at.
 
         Parameters
@@ -105,7 +235,7 @@ class FrameAnswers:
             Roles of its columns, as in :class:`unbag.io.Roles`; by default those of the frame
             that the model was fitted to.
         roles : Roles, optional
-            More of them.
+            Roles of columns; what is named beside it wins.
 
         Returns
         -------
@@ -116,7 +246,7 @@ class FrameAnswers:
         """
         from unbag.io.frame import open_frame
 
-        given = Roles(bag=bag, delimiter=delimiter).merged(roles)
+        given = Roles.given(roles, bag=bag, delimiter=delimiter)
         source = open_frame(frame)
         wanted = roles_for_model(self, source, given, use_labels=False)
         data, _ = read_for_model(self, source, wanted, use_labels=False)
@@ -159,7 +289,7 @@ def roles_for_model(model: Any, source: Source, given: Roles, *, use_labels: boo
     given = replace(given, carry=tuple(name for name in given.carry if name not in seconds))
     taken = {column for _, column in given.columns()}
     carried = tuple(name for name in remembered.carry if name in present and name not in taken)
-    roles = replace(remembered, carry=carried).merged(given)
+    roles = replace(remembered, carry=carried).overridden_by(given)
     if not use_labels:
         unread = {roles.labels, roles.unknown, "labels", *(roles.label_columns or ())} - {None}
         roles = replace(roles, labels=None, unknown=None, label_table=None, label_columns=None)
@@ -189,6 +319,7 @@ def read_for_model(
     roles: Roles,
     *,
     use_labels: bool = True,
+    remedy: tuple[str, bool] = ("ignore_labels", True),
     progress: Progress | None = None,
 ) -> tuple[BagTable, LabelSets | None]:
     """Read a table and align its labels with the classes of a model.
@@ -200,6 +331,8 @@ def read_for_model(
     roles : Roles
     use_labels : bool
         Whether to look for bag labels at all.
+    remedy : (str, bool)
+        As in `in_classes`.
     progress : callable, optional
 
     Returns
@@ -217,7 +350,7 @@ def read_for_model(
         raise DataError(f"{table.path} has not the features that the model was fitted on: {what}.")
     if table.labels is None or not use_labels:
         return table, None
-    return table, aligned(table, table.labels, model.classes_)
+    return table, in_classes(table.labels, model.classes_, table.bags, table.path, remedy)
 
 
 def without_features(table: BagTable) -> BagTable:
@@ -225,20 +358,42 @@ def without_features(table: BagTable) -> BagTable:
     return replace(table, bags=table.bags.with_features(np.empty((table.bags.n_instances, 0))))
 
 
-def aligned(table: BagTable, labels: LabelSets, classes: np.ndarray) -> LabelSets:
-    """Return the label sets of a table in the classes of a model; a strange label is named."""
+def in_classes(
+    labels: LabelSets,
+    classes: np.ndarray,
+    bags: Any,
+    path: PathLike,
+    remedy: tuple[str, bool] = ("ignore_labels", True),
+) -> LabelSets:
+    """Return the label sets of a table in the classes of a model; a strange label is named.
+
+    Parameters
+    ----------
+    labels : LabelSets
+    classes : ndarray of shape (n_classes,)
+    bags : Bags
+        Or bags that are not in memory.
+    path : path
+        What messages call the table.
+    remedy : (str, bool)
+        The argument by which a caller would do without labels of bags.
+
+    Returns
+    -------
+    LabelSets
+    """
     # By their text, as files have it; the classes of a model may be numbers.
     column_of = ColumnOfLabel(map(str, classes))
-    indicator = np.zeros((len(table.bags), len(classes)), labels.indicator.dtype)
+    indicator = np.zeros((len(bags), len(classes)), labels.indicator.dtype)
     for states, label in zip(labels.indicator.T, labels.classes, strict=True):
         if (column := column_of[str(label)]) >= 0:
             indicator[:, column] = states
         elif (states == 1).any():
-            bag = table.bags.ids[(states == 1).argmax()]
+            bag = bags.ids[(states == 1).argmax()]
             known = ", ".join(sorted(map(str, classes)))
             raise DataError(
-                f"{table.path}: bag {bag} has the label {str(label)!r}, which the model was never "
-                f"shown; it knows {known}. Correct the label, fit again with it, or use "
-                "--ignore-labels."
+                f"{path}: bag {bag} has the label {str(label)!r}, which the model was never shown; "
+                f"it knows {known}. Correct the label, fit again with it, or use "
+                f"{argument(*remedy)}."
             )
     return LabelSets(indicator, classes)

@@ -1,15 +1,15 @@
 """Pipelines that answer for instances as well as for bags."""
 
 import os
+from collections.abc import Callable
 from numbers import Real
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.metaestimators import available_if
 
-from unbag._scikit_learn import Pipeline
+from unbag._scikit_learn import Pipeline, available_if
 from unbag.bags import BagsLike
 from unbag.frames import FrameAnswers
 from unbag.labels import LabelSetsLike
@@ -17,8 +17,10 @@ from unbag.models import save
 from unbag.preprocessing import BagContext, OnInstances, RBFDictionary
 from unbag.validation import all_or_nothing
 
+Method = TypeVar("Method", bound=Callable[..., Any])
 
-def _where_model_has(method):
+
+def _where_model_has(method: str) -> Callable[[Method], Method]:
     """Let a pipeline have a method where its model has it."""
     return available_if(lambda pipeline: hasattr(pipeline.model, method))
 

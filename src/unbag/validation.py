@@ -18,10 +18,8 @@ from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
 
 from unbag._checks import bag_of, first_nonfinite, is_missing
-from unbag._files import check, refuse
 from unbag._warnings import warn_caller
 from unbag.bags import Bags, BagsLike, listed_bags
-from unbag.io.bag_table import BagTable
 from unbag.labels import DELIMITER, LabelSets, LabelSetsLike, parse_cell
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -363,7 +361,7 @@ def check_choices(model: object, **choices: Collection[Any]) -> None:
             raise ValueError(f"{name} must be one of {allowed}; got {value!r}.")
 
 
-def is_whitened(bags: Bags) -> bool:
+def is_whitened(bags: Any) -> bool:
     """Return whether features come from a whitened dictionary, and must not be standardised.
 
     Parameters
@@ -381,14 +379,15 @@ def is_whitened(bags: Bags) -> bool:
     return names is not None and any(str(name).startswith(WHITENED) for name in names)
 
 
-def check_scaling(bags: Bags, scaling: str | None) -> None:
-    """Warn of, or refuse, scaling that features cannot bear."""
+def check_scaling(bags: Any, scaling: str | None) -> None:
+    """Warn of, or refuse, scaling that features cannot bear, also where they lie elsewhere."""
     if scaling is not None and is_whitened(bags):
         warn_caller(
             "The features are a whitened dictionary: scaling them again undoes the whitening and "
             "ruins the model. Use scaling=None."
         )
-    if scaling == "minmax" and sparse.issparse(bags.X):
+    is_sparse = getattr(bags, "is_sparse", False) or sparse.issparse(getattr(bags, "X", None))
+    if scaling == "minmax" and is_sparse:
         raise ValueError(
             "scaling='minmax' would make sparse features dense: use 'standard' or None."
         )
@@ -421,28 +420,3 @@ def all_or_nothing(method: Method) -> Method:
             return method(self, *arguments, **options)
 
     return cast(Method, learn)
-
-
-def refuse_unlearnable(data: BagTable, known: np.ndarray | None = None) -> None:
-    """Refuse a table without labels of bags or `known` ones of instances, or several as one."""
-    if data.labels is None:
-        return
-    check(
-        known is not None or (data.labels.indicator == 1).any(),
-        f"{data.path}: no bag has a label, and nothing can be learnt without: tag some bags.",
-    )
-    # Labels in columns of their own are separated by nothing.
-    names = set() if data.roles.label_columns else {str(name) for name in data.labels.classes}
-    delimiter = data.roles.delimiter or ""
-    for mark in ";,/+".replace(delimiter, ""):
-        refuse(
-            (
-                name
-                for name in names
-                if mark in name and names.issuperset(map(str.strip, name.split(mark)))
-            ),
-            lambda name, mark=mark: (
-                f"{data.path}: the label {name!r} looks like several, "
-                f"separated by {mark!r} rather than {delimiter!r}: use --delimiter {mark!r}."
-            ),
-        )

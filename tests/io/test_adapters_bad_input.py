@@ -271,7 +271,7 @@ def test_bad_tags_get_one_clear_line(tmp_path, choices, message):
 
 def test_what_holds_no_instances_is_not_fitted(tmp_path):
     path = write(tmp_path / "x.json", XENO_CANTO)
-    with pytest.raises(DataError, match="but no instances: pass it as tags="):
+    with pytest.raises(DataError, match="but no instances: pass it with tags="):
         read_from(path, "xeno-canto")
     with pytest.raises(DataError, match="holds no instances to be tagged"):
         convert_from(path, "xeno-canto", tmp_path / "t.csv", tags=path)

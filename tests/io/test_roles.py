@@ -40,23 +40,32 @@ def test_no_toml(tmp_path):
         Roles.from_toml(tmp_path / "roles.toml")
 
 
-def test_merged():
+def test_what_is_named_wins_over_roles():
     old = Roles(bag="a", labels="b", carry=["c"], delimiter=";")
-    assert old.merged(None) == old
-    assert old.merged(Roles()) == old
-    assert old.merged(Roles(bag="z", delimiter="|")) == Roles("z", "b", carry=["c"], delimiter="|")
-    assert old.merged(Roles(label_table="t.csv")).labels is None
-    assert Roles(label_table="t.csv").merged(Roles(labels="x")).label_table is None
+    assert old.overridden_by(Roles()) == old
+    named = Roles(bag="z", delimiter="|")
+    assert old.overridden_by(named) == Roles("z", "b", carry=["c"], delimiter="|")
+    assert Roles.given(old, bag="z", delimiter="|") == old.overridden_by(named)
+    assert Roles.given(None, bag="z") == Roles("z")
+    assert old.overridden_by(Roles(label_table="t.csv")).labels is None
+    assert Roles(label_table="t.csv").overridden_by(Roles(labels="x")).label_table is None
+
+
+def test_roles_that_are_none_are_refused():
+    with pytest.raises(DataError, match=r"roles must be unbag\.io\.Roles, not a dict"):
+        Roles.given({"bag": "a"}, labels="b")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'lables'"):
+        Roles.given(None, lables="b")
 
 
 @pytest.mark.parametrize("role", ["features", "carry"])
 @pytest.mark.parametrize("typed", ["", " , "])
 def test_options_that_name_no_column_are_refused(role, typed):
-    with pytest.raises(DataError, match=f"{role}= names no column"):
+    with pytest.raises(DataError, match=f"^{role}= names no column"):
         Roles.from_options(**{role: typed})
 
 
 def test_a_source_of_labels_takes_the_place_of_another():
     remembered = Roles(labels="tags", unknown="may")
-    assert remembered.merged(Roles(label_columns=["is_*"])).labels is None
-    assert Roles(label_columns=["is_*"]).merged(Roles(labels="tags")).label_columns is None
+    assert remembered.overridden_by(Roles(label_columns=["is_*"])).labels is None
+    assert Roles(label_columns=["is_*"]).overridden_by(Roles(labels="tags")).label_columns is None

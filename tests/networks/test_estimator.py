@@ -255,7 +255,7 @@ def test_the_network_on_the_command_line(words, capsys):
     with pytest.raises(SystemExit) as left:
         main(["fit", str(words), "-o", str(model), "--model", "network", "--kernel", "1"])
     assert left.value.code == 2
-    assert "--kernel is an option of linear models" in capsys.readouterr().err
+    assert "--kernel is a setting of linear models" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])

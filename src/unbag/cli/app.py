@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from unbag import _messages
 from unbag._extras import MissingExtraError
 from unbag._platform import is_broken_pipe, print_all_characters
 from unbag._version import __version__
@@ -118,6 +119,25 @@ def refuse_usage(error: Any) -> int:
     return error.exit_code
 
 
+#: Options that are not called as the argument that they stand for.
+OPTION_OF = {"format": "--from", "use_labels": "--ignore-labels"}
+
+
+def as_option(name: str, *value: object) -> str:
+    """Write an argument as the command line has it: its option, or its option and a value.
+
+    Examples
+    --------
+    >>> as_option("delimiter", ";"), as_option("absent", "unknown"), as_option("use_labels", False)
+    ("--delimiter ';'", '--absent unknown', '--ignore-labels')
+    """
+    option = OPTION_OF.get(name, f"--{name.replace('_', '-')}")
+    if not value or isinstance(value[0], bool):
+        return option
+    text = str(value[0])
+    return f"{option} {text if text.replace('-', '').isalnum() else repr(text)}"
+
+
 def text_of_error(error: Exception) -> str:
     """Return what an error says; those of the operating system without their number.
 
@@ -200,6 +220,8 @@ def main(arguments: list[str] | None = None) -> None:
         answers them until it has ended.
     """
     undo = stop_signals.answer()
+    # What Python calls an argument is an option here.
+    _messages.write_argument = as_option
     if arguments is None:
         print_all_characters(sys.stdout)
     given = sys.argv[1:] if arguments is None else arguments
@@ -223,3 +245,4 @@ def main(arguments: list[str] | None = None) -> None:
     finally:
         if arguments is not None:
             undo()
+            _messages.write_argument = _messages.as_code

@@ -11,11 +11,12 @@ from unbag.labels import LabelSets
 
 from . import options as o
 from .console import messages, progress
-from .fit import build
 from .printing import print_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from unbag.learning import Settings, TrainingSet
 
 FOLDS = 5
 
@@ -38,16 +39,16 @@ def check(
 
     Example: unbag check words.csv --bag word --labels tags -o suspicious.csv
     """
+    from unbag.learning import read_source
+
     if output is not None:
         check_format(output, TABLES)
     with o.open_table(table, given) as source, progress("reading") as report:
         if output is not None:
             check_output(output, *source.files)
-        data = source.read(Roles.from_options(**given), progress=report)
-    from unbag.validation import refuse_unlearnable
-
-    refuse_unlearnable(data)
-    found = find_suspicious(doubting_model(), data, data.labels, folds, seed)
+        data = read_source(source, Roles.from_options(**given), progress=report)
+    data.check_learnable()
+    found = find_suspicious(doubting_settings().unfitted(), data, data.labels, folds, seed)
     if output is not None:
         from unbag.io.writing import write_tables
 
@@ -55,21 +56,25 @@ def check(
     show(found, top, data.path, output)
 
 
-def doubting_model() -> Any:
-    """Build a model that finds wrong labels without settings.
+def doubting_settings() -> "Settings":
+    """Return the settings of a model that finds wrong labels without any.
 
     A strong penalty, a background and the thought that labels may be wrong keep it from explaining
     away the errors that it is fitted to; `benchmarks/check_labels.py` says what it finds.
     """
     from unbag.checking import DEFAULT_RATES
+    from unbag.learning import Settings
 
-    model = build(5.0, True, context=0.5, kernel=None, dictionary=0, max_iter=1000, seed=0)
-    model.model.set_params(**DEFAULT_RATES)
-    return model
+    rates: dict[str, Any] = DEFAULT_RATES
+    return Settings(alpha=5.0, background=True, context=0.5, **rates)
 
 
 def find_suspicious(
-    model: Any, data: BagTable, labels: LabelSets | None, folds: int = FOLDS, seed: int = 0
+    model: Any,
+    data: "BagTable | TrainingSet",
+    labels: LabelSets | None,
+    folds: int = FOLDS,
+    seed: int = 0,
 ) -> "pa.Table":
     """Check the labels of the bags of a table, and show how far that has got."""
     from unbag.checking import check_labels

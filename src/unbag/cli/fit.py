@@ -1,28 +1,24 @@
 """``unbag fit``: from a table of bags, and perhaps of known instances, to a model file."""
 
-from collections.abc import Sequence
+from dataclasses import replace
 from enum import StrEnum
-from inspect import signature
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import typer
-from numpy.typing import NDArray
 
-from unbag._extras import require
-from unbag._files import (
-    check_output,
-    existing_file,
-    looks_like_file,
-    looks_like_parquet,
-)
+from unbag._files import check_output, looks_like_parquet
 from unbag.bags import Bags
-from unbag.io import BagTable, DataError, Roles
+from unbag.io import DataError, Roles
+from unbag.io.table import Source
 from unbag.labels import LabelSets
 
 from . import options as o
 from .console import messages, progress, show_plan
+
+if TYPE_CHECKING:
+    from unbag.learning import Settings, TrainingSet
 
 MODEL = "The model"
 
@@ -32,10 +28,6 @@ class Model(StrEnum):
 
     LINEAR = "linear"
     NETWORK = "network"
-
-
-#: Iterations of a fit, where nothing is said.
-MAX_ITER: dict[Model, int] = {Model.LINEAR: 1000, Model.NETWORK: 400}
 
 
 class Background(StrEnum):
@@ -140,102 +132,79 @@ def fit(
 
     Example: unbag fit words.csv --bag word --labels tags -o words.unbag
     """
-    rates = {"missed": rate_of("--missed", missed), "false": rate_of("--false", false)}
+    # It brings scikit-learn, which takes a second.
+    from unbag.learning import Settings, read_source
+
     if minutes is not None and not tune:
         raise typer.BadParameter("--minutes is for --tune")
-    if model is Model.NETWORK:
-        refuse_linear_options(alpha=alpha, context=context, kernel=kernel)
-        require("torch")
+    rates = {"missed": rate_of("--missed", missed), "false": rate_of("--false", false)}
+    try:
+        settings = Settings(
+            model=model.value, alpha=alpha, background=BACKGROUNDS[background], context=context,
+            kernel=kernel, dictionary=dictionary, max_iter=max_iter, seed=seed, **rates,
+        )  # fmt: skip
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
     is_foreign = any(given[name] is not None for name in o.OF_TOOLS)
     is_on_disk = False
     if out_of_core or resume or (not is_foreign and any(map(looks_like_parquet, table))):
         from . import large
 
         large.refuse_with(out_of_core or resume, **{"--from": is_foreign})
-        roles = {name: given[name] for name in o.OF_TABLES}
-        wanted = Roles.from_options(**{**roles, "instance_labels": None})
-        is_on_disk = large.stays_on_disk(table, wanted, in_memory, out_of_core or resume)
+        wanted = Roles.from_options(**{name: given[name] for name in o.OF_TABLES})
+        readable = replace(wanted, instance_labels=None)
+        is_on_disk = large.stays_on_disk(table, readable, in_memory, out_of_core or resume)
         large.refuse_with(is_on_disk, **{"--tune": tune})
         if is_on_disk and not dry_run:
-            most = MAX_ITER[model] if max_iter is None else max_iter
-            allowed = BACKGROUNDS[background]
-            if model is Model.NETWORK:
-                unfitted = build_network(allowed, most, seed)
-            else:
-                unfitted = build(alpha, allowed, context, kernel, dictionary, most, seed)
-            unfitted.model.set_params(**rates)
-            large.fit_on_disk(table[0], Roles.from_options(**roles), unfitted, output, resume)
+            large.fit_on_disk(table[0], wanted, settings.unfitted(), output, resume)
             return
     with o.open_table(table, given) as source:
-        corrections = corrections_in(given["instance_labels"], source.columns)
-        if corrections is not None:
-            given["instance_labels"] = None
         wanted = Roles.from_options(**given)
         if dry_run:
-            show_plan(source.peek(wanted), output)
-            if model is Model.LINEAR:
-                from .large import show_cost
-
-                read = table[0] if is_on_disk else source
-                show_cost(read, wanted, BACKGROUNDS[background] is True)
+            show_fit(source, wanted, output, settings, table[0] if is_on_disk else None)
             return
         check_output(output, *source.files)
         with progress("reading") as report:
-            data = source.read(wanted, progress=report)
-    known = None
-    if corrections is not None:
-        from .corrections import corrected_labels
-
-        known = corrected_labels(corrections, data)
-    elif wanted.instance_labels is not None:
-        known = data.bags.instance_labels
-    from unbag.validation import refuse_unlearnable
-
-    refuse_unlearnable(data, known)
-    allowed = BACKGROUNDS[background]
-    # The truth that a table may carry is for evaluation: fit sees only what it is given.
-    bags = Bags(
-        data.bags.X, data.bags.offsets, data.bags.ids, feature_names=data.bags.feature_names
-    )
+            data = read_source(source, wanted, progress=report).check_learnable()
     if tune:
-        from .tune import fixed_settings, tuned_model
+        from .tune import tuned_model
 
-        fixed = fixed_settings(
-            max_iter, alpha=alpha, background=allowed, context=context, kernel=kernel,
-            dictionary=dictionary, **rates,
-        )  # fmt: skip
-        is_network = model is Model.NETWORK
-        fitted = tuned_model(bags, data.labels, known, fixed, is_network, minutes, seed)
+        fitted = tuned_model(settings, data, minutes)
     else:
-        if max_iter is None:
-            max_iter = MAX_ITER[model]
-        if model is Model.NETWORK:
-            unfitted = build_network(allowed, max_iter, seed)
-        else:
-            unfitted = build(alpha, allowed, context, kernel, dictionary, max_iter, seed)
-        unfitted.model.set_params(**rates)
-        fitted = fit_shown(unfitted, bags, data.labels, known, max_iter)
-    fitted.roles_ = data.roles.remembered()
+        fitted = fit_shown(settings.unfitted(), data)
     fitted.save(output, info={**facts(data), "background": background_facts(fitted.model)})
-    summarise(fitted, data, known, output)
+    summarise(fitted, data, output)
     rates = (fitted.model.missed, fitted.model.false)
-    if data.labels is not None and any(isinstance(rate, str) for rate in rates):
-        messages.note(describe_noise(fitted, bags, data.labels))
+    if any(isinstance(rate, str) for rate in rates):
+        messages.note(describe_noise(fitted, data.bags, data.label_sets))
 
 
-def fit_shown(
-    unfitted: Any, bags: Bags, labels: LabelSets | None, known: NDArray[Any] | None, max_iter: int
-) -> Any:
+def fit_shown(unfitted: Any, data: "TrainingSet") -> Any:
     """Fit a model, and show how far that has got."""
     from unbag.fitting.solvers import interruptions_raised
 
+    most = unfitted.model.max_iter
     with progress("fitting") as report:
-        unfitted.model.set_params(callback=lambda done, _: report(done, max_iter))
+        unfitted.model.set_params(callback=lambda done, _: report(done, most))
         # In Python a fit keeps what it has reached; a command leaves what was there before.
         with interruptions_raised():
-            fitted = unfitted.fit(bags, labels, **fit_options(known))
+            fitted = data.fit(unfitted)
     fitted.model.set_params(callback=None)
     return fitted
+
+
+def show_fit(
+    source: Source, wanted: Roles, output: Path, settings: "Settings", on_disk: Path | None
+) -> None:
+    """Say how a table would be read, and what an iteration of a linear fit to it would cost."""
+    from unbag.corrections import without_corrected_table
+
+    columns, _ = without_corrected_table(wanted, source.columns)
+    show_plan(source.peek(columns), output)
+    if settings.model == "linear":
+        from .large import show_cost
+
+        show_cost(source if on_disk is None else on_disk, columns, settings.background is True)
 
 
 def rate_of(option: str, given: str) -> float | Literal["learn", "learn-per-class"]:
@@ -273,55 +242,7 @@ def describe_noise(model: Any, bags: Bags, labels: LabelSets) -> str:
     )
 
 
-def corrections_in(given: str | None, columns: Sequence[str]) -> Path | None:
-    """Return the corrected table that --instance-labels names; None if it names a column."""
-    if given is None or given in columns:
-        return None
-    return existing_file(given) if looks_like_file(given) else None
-
-
-def refuse_linear_options(**given: float | None) -> None:
-    """Refuse options that networks do not have."""
-    for name, value in given.items():
-        if value != signature(fit).parameters[name].default:
-            raise typer.BadParameter(f"--{name} is an option of linear models, not of networks")
-
-
-def build_network(background: bool | Literal["auto"], max_iter: int, seed: int) -> Any:
-    """Build the networks that the options describe."""
-    from unbag.torch import ORNetwork
-
-    return ORNetwork(background=background, max_iter=max_iter, random_state=seed)
-
-
-def build(
-    alpha: float,
-    background: bool | Literal["auto"],
-    context: float,
-    kernel: float | None,
-    dictionary: int,
-    max_iter: int,
-    seed: int,
-) -> Any:
-    """Build the linear model that the options describe, on a kernel or not."""
-    from unbag.estimators import ORLogisticRegression
-
-    model = ORLogisticRegression(alpha, background=background, max_iter=max_iter)
-    if kernel is None and not context:
-        return model
-    from unbag.pipeline import bag_pipeline
-
-    return bag_pipeline(
-        model, context=context, kernel=kernel, dictionary=dictionary, random_state=seed
-    )
-
-
-def fit_options(known: NDArray[Any] | None) -> dict[str, Any]:
-    """Return what a fit is told of known labels: not every model can be told."""
-    return {} if known is None else {"instance_labels": known}
-
-
-def facts(data: BagTable) -> dict[str, Any]:
+def facts(data: "TrainingSet") -> dict[str, Any]:
     """Return what a model file remembers of the table."""
     return {
         "source": data.path.name,
@@ -357,16 +278,17 @@ def describe_background(facts: dict[str, Any]) -> str:
     )
 
 
-def summarise(model: Any, data: BagTable, known: NDArray[Any] | None, output: Path) -> None:
+def summarise(model: Any, data: "TrainingSet", output: Path) -> None:
     """Say what was learnt from what."""
     fitted = model.model
+    known = () if data.instance_labels is None else data.instance_labels
     result = {
         "model": str(output),
         "bags": len(data.bags),
         "instances": data.bags.n_instances,
         "features": data.bags.n_features,
         "classes": [str(label) for label in model.classes_],
-        "known_instance_labels": sum(each is not None for each in ([] if known is None else known)),
+        "known_instance_labels": sum(each is not None for each in known),
         "iterations": int(fitted.n_iter_),
         "converged": bool(fitted.converged_),
         "log_likelihood": float(fitted.log_likelihood_),

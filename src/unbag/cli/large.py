@@ -12,17 +12,16 @@ import numpy as np
 import typer
 
 from unbag import _platform, costs, out_of_core
-from unbag._files import DataError, check, check_output, looks_like_file, looks_like_parquet, refuse
+from unbag._files import DataError, check, check_output, looks_like_parquet, refuse
 from unbag.costs import in_bytes
-from unbag.estimators.stored_fit import SAMPLE_BYTES
+from unbag.fitting.objective import SAMPLE_BYTES
 from unbag.fitting.solvers import interruptions_raised
-from unbag.io import BagTable, Roles
+from unbag.io import Roles
 from unbag.io.parquet_set import ParquetSet
 from unbag.io.stored import StoredBags
 from unbag.io.table import Source
 from unbag.out_of_core.checkpoints import checkpoint_beside
-from unbag.out_of_core.fits import check_fit, is_network
-from unbag.validation import refuse_unlearnable
+from unbag.out_of_core.fits import check_fit, is_network, opened, training_set_of
 
 from .console import messages, progress
 from .fit import background_facts, describe_noise, facts, summarise
@@ -130,37 +129,25 @@ def fit_on_disk(table: Path, wanted: Roles, model: Any, output: Path, resume: bo
     """
     checkpoint = None if is_network(model) else checkpoint_beside(output)
     check_fit(model, checkpoint, resume)
-    known = wanted.instance_labels
-    check(
-        known is None or not looks_like_file(known),
-        f"{known} looks like a corrected table, which fits out of core do not take: put its labels "
-        "into a column of the set, or use --in-memory.",
-    )
     check_output(output, *([] if table.is_dir() else [table]))
-    options = {"with_instance_labels": known is not None}
     with progress("reading") as report:
-        stored = StoredBags(table, wanted, progress=report, **options)
-    data = table_of(stored)
-    refuse_unlearnable(data, data.bags.instance_labels)
+        stored = opened(table, wanted, progress=report)
     with progress("fitting") as report, told_how_to_resume(checkpoint), interruptions_raised():
 
-        def heard(pace: out_of_core.Pace) -> None:
+        def show(pace: out_of_core.Pace) -> None:
             # Between iterations, too: one may take minutes.
             within = min(pace.bags_since / pace.n_bags, 1.0)
             report(pace.iteration + within, pace.max_iter, str(pace))
 
-        out_of_core.fit(
-            model, stored, instance_labels=known, checkpoint=checkpoint, resume=resume,
-            progress=heard,
-        )  # fmt: skip
+        out_of_core.fit(model, stored, checkpoint=checkpoint, resume=resume, progress=show)
+    data = training_set_of(stored)
     model.save(output, info={**facts(data), "background": background_facts(model)})
     if checkpoint is not None:
         checkpoint.unlink(missing_ok=True)
-    summarise(model, data, stored.instance_labels, output)
+    summarise(model, data, output)
     if any(isinstance(rate, str) for rate in (model.missed, model.false)):
         bags, places = stored.sample(SAMPLE_BYTES)
-        assert stored.labels is not None
-        messages.note(describe_noise(model, bags, stored.labels[places]))
+        messages.note(describe_noise(model, bags, data.label_sets[places]))
 
 
 @contextmanager
@@ -172,14 +159,6 @@ def told_how_to_resume(checkpoint: Path | None) -> Iterator[None]:
         if checkpoint is not None and checkpoint.exists():
             messages.note(f"What the fit has reached is in {checkpoint}: --resume goes on there.")
         raise
-
-
-def table_of(stored: StoredBags) -> BagTable:
-    """Return stored bags as what other tables are read into, but for the features."""
-    bags: Any = stored
-    none = np.empty(0, dtype=np.intp)
-    path, n_rows = stored.table.path, stored.table.n_rows
-    return BagTable(path, stored.roles, bags, stored.labels, none, n_rows)
 
 
 def annotate_on_disk(
@@ -223,6 +202,7 @@ def annotate_on_disk(
 
 def show_cost(table: Path | Source, wanted: Roles, background: bool) -> None:
     """Say what an iteration of a fit would cost: to an open table, or to one that stays on disk."""
-    data = table_of(StoredBags(table, wanted)) if isinstance(table, Path) else table.read(wanted)
+    data: Any = StoredBags(table, wanted) if isinstance(table, Path) else table.read(wanted)
     if data.labels is not None:
-        messages.note(str(costs.cost(data.bags, data.labels, background=background)))
+        bags = data if isinstance(table, Path) else data.bags
+        messages.note(str(costs.cost(bags, data.labels, background=background)))

@@ -1,75 +1,37 @@
 """``unbag fit --tune``: settings that held-out bags choose, and what they were chosen from."""
 
-from inspect import signature
-from typing import Any
-
-from numpy.typing import NDArray
-
-from unbag.bags import Bags
+from typing import TYPE_CHECKING, Any
 
 from .console import messages, progress
 from .printing import print_table
+
+if TYPE_CHECKING:
+    from unbag.learning import Settings, TrainingSet
 
 #: Settings that are shown, the best first.
 SHOWN = 20
 
 
-def fixed_settings(max_iter: int | None, **settings: Any) -> dict[str, Any]:
-    """Return the settings that somebody has chosen: those that are not as fit has them.
+def tuned_model(settings: "Settings", data: "TrainingSet", minutes: float | None) -> Any:
+    """Choose the settings that are left open, show how far that has got, and fit a model.
 
     Parameters
     ----------
-    max_iter : int or None
-        None where nothing was said.
-    **settings
-        As in `unbag.fit`.
-    """
-    from unbag.learning import fit
-
-    usual = signature(fit).parameters
-    fixed = {name: value for name, value in settings.items() if value != usual[name].default}
-    return fixed if max_iter is None else {**fixed, "max_iter": max_iter}
-
-
-def tuned_model(
-    bags: Bags,
-    labels: Any,
-    known: NDArray[Any] | None,
-    fixed: dict[str, Any],
-    is_network: bool,
-    minutes: float | None,
-    seed: int,
-) -> Any:
-    """Choose the settings that are not fixed, show how far that has got, and fit a model.
-
-    Parameters
-    ----------
-    bags : Bags
-    labels : LabelSets
-    known : ndarray of shape (n_instances,) or None
-        Labels of instances.
-    fixed : dict
-        Of `fixed_settings`.
-    is_network : bool
-        Whether networks alone are tried.
-    minutes, seed
+    settings : Settings
+    data : TrainingSet
+    minutes : float or None
         As in `unbag.tune`.
 
     Returns
     -------
     estimator or BagPipeline
     """
-    from unbag import tuning
     from unbag.fitting.solvers import interruptions_raised
+    from unbag.tuning import tune_around
 
-    grid = {name: [value] for name, value in fixed.items()}
-    settings = tuning.network_candidates(grid) if is_network else tuning.candidates(grid)
     # The search keeps what it has when it is stopped; the last fit is that of a command.
     with progress("tuning") as report, interruptions_raised():
-        return tuning.tuned(
-            bags, labels, settings, instance_labels=known, minutes=minutes, seed=seed,
-            progress=report,
-        )  # fmt: skip
+        return tune_around(settings, data, minutes=minutes, progress=report)
 
 
 def show_search(tuning: dict[str, Any]) -> None:

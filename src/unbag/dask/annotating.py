@@ -76,7 +76,8 @@ def annotate(
         The columns that name the bag, and its labels; by default those of the table that the
         model was fitted to.
     roles : Roles, optional
-        What the other columns are; by default the features are those of the model.
+        What the other columns are, by default the features are those of the model; what is named
+        beside it wins.
     use_labels : bool, default=True
         Whether to go by the labels of bags, where there are any.
     review_share : float
@@ -111,8 +112,8 @@ def annotate(
         )
     check_is_fitted(model)
     check_kind(data)
-    roles = Roles(bag=bag, labels=labels).merged(roles)
-    wanted = Wanted(roles, use_labels, review_share, unknown_below)
+    given = Roles.given(roles, bag=bag, labels=labels)
+    wanted = Wanted(given, use_labels, review_share, unknown_below)
     with connected(client) as own, staged(Path(output)) as folder, Tasks(own) as tasks:
         found = tasks.results(annotated_partitions(model, data, tasks, wanted, folder))
         filled = [place for place, each in enumerate(found) if each is not None]
@@ -220,7 +221,8 @@ def annotate_frame(
         source = open_frame(frame)
         use_labels = wanted.use_labels
         roles = roles_for_model(model, source, wanted.roles, use_labels=use_labels)
-        table, labels = read_for_model(model, source, roles, use_labels=use_labels)
+        remedy = ("use_labels", False)
+        table, labels = read_for_model(model, source, roles, use_labels=use_labels, remedy=remedy)
         return written(model, table, labels, file, wanted, written_columns(source, roles))
 
 

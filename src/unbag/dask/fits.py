@@ -1,20 +1,16 @@
 """Fits on a cluster: from data of any kind that has partitions to a fitted model."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from unbag._files import check
 from unbag.estimators import ORLogisticRegression
-from unbag.estimators.stored_fit import fit_stored
 from unbag.fitting import Progress, Training
 from unbag.io import Roles
-from unbag.io.stored import StoredBags
-from unbag.out_of_core import Pace
-from unbag.out_of_core.checkpoints import KeptProgress
-from unbag.out_of_core.fits import check_model, opened
+from unbag.learning import TrainingSet
+from unbag.out_of_core.fits import Pace, check_model, fit_elsewhere, opened, training_set_of
 
 from .bags import ClusterBags, joined_label_sets, joined_labels
 from .clusters import ClientLike, Tasks, connected
@@ -60,7 +56,7 @@ def fit(
     instance_labels : str, optional
         A column of known labels of instances, to be fitted to as well.
     roles : Roles, optional
-        What the other columns are.
+        What the other columns are; what is named beside it wins.
     progress : callable, optional
         Called with an `unbag.out_of_core.Pace` each time that all bags have answered.
 
@@ -92,52 +88,33 @@ def fit(
     """
     check_model(model, "on a cluster")
     check_kind(data)
-    given = Roles(bag=bag, labels=labels, instance_labels=instance_labels)
-    roles = given if roles is None else roles.merged(given)
-    pace = Pace(0, model.max_iter)
+    given = Roles.given(roles, bag=bag, labels=labels, instance_labels=instance_labels)
+    pace = Pace(0, model.max_iter, report=progress)
 
-    def heard(n_bags: int) -> None:
-        pace.bags_done += n_bags
-        pace.bags_since += n_bags
-        if progress is not None:
-            progress(pace)
+    def watch(training: Training, now: Progress, iteration: int, log_likelihood: float) -> object:
+        pace.on_iteration(iteration, log_likelihood)
+        return model._watch(iteration, log_likelihood)
 
-    def begin(training: Training, W: np.ndarray, watch: Callable[[int, float], object]) -> Progress:
-        def keep(now: KeptProgress) -> None:
-            pace.iteration, pace.log_likelihood = len(now.history), now.history[-1]
-            pace.bags_since = 0
-
-        return KeptProgress(W, watch, keep=keep)
-
-    make: Any = partial(ClusterTraining, heard=heard)
+    make = partial(ClusterTraining, on_bags_done=pace.on_bags_done)
     with connected(client) as own, Tasks(own) as tasks:
-        bags, label_sets, known, found = opened_bags(
-            data, tasks, roles, instance_labels is not None
-        )
-        pace.n_bags = len(bags)
-        source: Any = bags
-        fit_stored(model, source, label_sets, instance_labels=known, begin=begin, make=make)
-    if found is not None:
-        model.roles_ = found.remembered()
+        found = on_workers(data, tasks, given).check_learnable()
+        pace.n_bags = len(found.bags)
+        fit_elsewhere(model, found, make, watch)
+    found.remember(model)
     return model
 
 
-def opened_bags(
-    data: Any, tasks: Tasks, roles: Roles, with_instance_labels: bool
-) -> tuple[ClusterBags, Any, Any, Roles | None]:
-    """Bring data to the workers; return bags, their labels, those of instances, and the roles.
-
-    Where there are no labels of instances, or no columns that could have roles, None is returned.
-    """
+def on_workers(data: Any, tasks: Tasks, roles: Roles) -> TrainingSet:
+    """Bring data to the workers; return what a fit may see of them."""
     if is_path(data):
-        stored: StoredBags = opened(data, roles, with_instance_labels=with_instance_labels)
-        check(stored.labels is not None, f"{stored.table.path} has no labels to fit to.")
-        bags = ClusterBags(tasks, partitions_of_set(stored, tasks))
-        return bags, stored.labels, stored.instance_labels, stored.roles
+        stored = training_set_of(opened(data, roles))
+        return replace(stored, bags=ClusterBags(tasks, partitions_of_set(stored.bags, tasks)))
     if is_pairs(data):
         bags = ClusterBags(tasks, pairs_of(data, tasks))
-        return bags, joined_labels(bags), None, None
+        return TrainingSet(bags, joined_labels(bags))
     frames = frames_of(data, tasks)
     found = roles_of_frames(frames, tasks, roles, need_labels=True)
-    bags = ClusterBags(tasks, partitions_of_frames(frames, tasks, found), with_instance_labels)
-    return bags, joined_label_sets(bags), bags.instance_labels, found
+    is_known = roles.instance_labels is not None
+    bags = ClusterBags(tasks, partitions_of_frames(frames, tasks, found), is_known)
+    path = Path("The DataFrame")
+    return TrainingSet(bags, joined_label_sets(bags), bags.instance_labels, found, path)

@@ -10,7 +10,7 @@ from dask.base import is_dask_collection
 from dask.delayed import delayed
 from distributed import Future
 
-from unbag._files import DataError, check, refuse
+from unbag._files import DataError, check
 from unbag.io import Roles
 from unbag.io.stored import StoredBags
 
@@ -161,18 +161,11 @@ def refuse_divided_bags(ids_of_partitions: Sequence[np.ndarray], places: Sequenc
         Which partitions these are.
     """
     place_of: dict[Any, int] = {}
-
-    def again():
-        for place, ids in zip(places, ids_of_partitions, strict=True):
-            for each in ids.tolist():
-                if place_of.setdefault(each, place) != place:
-                    yield each, place_of[each], place
-
-    refuse(
-        again(),
-        lambda found: (
-            f"Bag {found[0]!r} is in partitions {found[1]} and {found[2]}, and has to be in one: "
-            "bring the rows of each bag together, as in data.shuffle(on=bag), or give bags of "
-            "different partitions different ids."
-        ),
-    )
+    for place, ids in zip(places, ids_of_partitions, strict=True):
+        for each in ids.tolist():
+            if (first := place_of.setdefault(each, place)) != place:
+                raise DataError(
+                    f"Bag {each!r} is in partitions {first} and {place}, and has to be in one: "
+                    "bring the rows of each bag together, as in data.shuffle(on=bag), or give bags "
+                    "of different partitions different ids."
+                )

@@ -24,7 +24,7 @@ class ClusterTraining(Training):
         As in `Training`.
     map : callable
         Not used: the parts are elsewhere.
-    heard : callable, optional
+    on_bags_done : callable, optional
         Called with a number of bags each time that so many more have answered.
 
     Notes
@@ -38,11 +38,11 @@ class ClusterTraining(Training):
         bags: Any,
         *arguments: Any,
         map: Any = None,
-        heard: Callable[[int], object] | None = None,
+        on_bags_done: Callable[[int], object] | None = None,
         **options: Any,
     ) -> None:
         self._on_cluster: ClusterBags = bags
-        self._heard = heard
+        self._on_bags_done = on_bags_done
         self._problems: list[Future] | None = None
         self._n_relaxed = 0
         super().__init__(bags, *arguments, map=self._ask, **options)
@@ -92,9 +92,9 @@ class ClusterTraining(Training):
                 question=tasks.submit(itself, question),
             )
         )
-        if self._heard is not None:
+        if self._on_bags_done is not None:
             sizes = np.diff(self._on_cluster.firsts)
-            self._heard(sum(int(sizes[place]) if sample is None else len(sample)
+            self._on_bags_done(sum(int(sizes[place]) if sample is None else len(sample)
                             for place, sample in parts))  # fmt: skip
         return [total]
 

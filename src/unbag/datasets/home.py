@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from unbag._files import DataError
-from unbag._messages import listed
+from unbag._messages import argument, listed
 from unbag._warnings import warn_caller
 from unbag.io.formats.npz import OPTIONAL, REQUIRED, bags_of, read_arrays, write_arrays
 
@@ -152,7 +152,7 @@ def fetch(
         raise DatasetNotFoundError(
             f"{source.name} was not downloaded: {source.unverifiable[0]} is plain http, and there "
             "is no known SHA-256 to tell whether what arrives is what was published. If you trust "
-            "the way to it, pass unverified=True (--unverified on the command line).\n"
+            f"the way to it, use {argument('unverified', True)}.\n"
             + _where_to_put(source, data_home)
         )
     place = local or _download(source, data_home)

@@ -26,7 +26,13 @@ from unbag.frames import FrameAnswers
 from unbag.labels import ColumnOfLabel, LabelSets, LabelSetsLike
 from unbag.metrics import ranking_loss
 from unbag.models import save
-from unbag.validation import as_labels, bag_weights, validate_bags
+from unbag.validation import (
+    as_labels,
+    bag_weights,
+    check_columns,
+    check_scaling,
+    validate_bags,
+)
 
 # Where scikit-learn's estimators take their random numbers from.
 RandomState: TypeAlias = int | np.random.RandomState | None
@@ -96,10 +102,24 @@ class BagClassifier(FrameAnswers, ClassifierMixin, BaseEstimator):
             check_is_fitted(self)
         return validate_bags(self, X, reset=reset, accept_sparse=self._accepts_sparse)
 
-    def _read_training(self, X, y):
-        """Return the bags and label sets of a fit, and learn their features and classes."""
-        bags = self._read_bags(X, reset=True)
+    def _read_training(self, X, y, are_elsewhere=False) -> tuple[Bags, LabelSets]:
+        """Return the bags and label sets of a fit, and learn their features and classes.
+
+        Where the features are not in memory, they are checked when they are read.
+        """
+        bags: Any = X
+        if are_elsewhere:
+            check_columns(self, X, reset=True)
+        else:
+            bags = self._read_bags(X, reset=True)
         return bags, self._read_labels(y, X, reset=True)
+
+    def _read_fit(self: Any, X, y, instance_labels, sample_weight, are_elsewhere=False):
+        """Return what a fit is given: bags, label sets, labels of instances, and weights."""
+        bags, labels = self._read_training(X, y, are_elsewhere)
+        check_scaling(bags, self.scaling)
+        pinned = self._read_instance_labels(instance_labels, bags, labels)
+        return bags, labels, pinned, bag_weights(sample_weight, bags, X)
 
     def _read_labels(self, y, X, reset=False):
         """Return y as LabelSets of the bags X over `classes_`; in fit, learn these."""

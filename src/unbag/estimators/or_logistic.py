@@ -8,6 +8,7 @@ multinomial logistic regression.
 import sys
 from collections.abc import Callable
 from contextlib import contextmanager
+from functools import partial
 from typing import Literal, Self
 
 import numpy as np
@@ -18,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from unbag._messages import listed
 from unbag._warnings import warn_caller
+from unbag.bags import Bags
 from unbag.fitting import (
     SCALINGS,
     NonFiniteObjectiveError,
@@ -34,6 +36,7 @@ from unbag.fitting import (
     held_out_evidence,
     is_background_better,
     log_softmax,
+    sampled,
     thread_map,
     two_halves,
     watched,
@@ -260,24 +263,36 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
             self._fit(X, y, instance_labels, sample_weight)
         return self
 
-    def _fit(self, X, y, instance_labels, sample_weight):
+    def _fit(self, X, y, instance_labels, sample_weight, make=Training, reached=None, watch=None):
+        """Fit to bags in memory, or to those that `make` makes a `Training` of.
+
+        It goes on from `reached`, the scale and `Progress` of an earlier fit, where there is one.
+        """
         self._check_parameters()
-        start = None
+        scale = start = rates = None
         if self.warm_start and hasattr(self, "coef_"):
             start = self.coef_, self.intercept_, self.classes_
-        bags, labels = self._read_training(X, y)
-        check_scaling(bags, self.scaling)
-        pinned = self._read_instance_labels(instance_labels, bags, labels)
-        weight = bag_weights(sample_weight, bags, X)
-        with self._decided_background(bags, labels, pinned, weight, start):
+        given = self._read_fit(X, y, instance_labels, sample_weight, make is not Training)
+        bags, labels, pinned, weight = given
+        if reached is not None:
+            scale, last = reached
+            start = *scale.coefficients(last.weights), self.classes_
+        with self._decided_background(*given, start):
             problem, used = self._possible_label_sets(bags, labels, pinned)
             used = cheapest_bags(problem, used, self.prune)
-            rates = None if start is None else self._rates()
-            with self._training(bags, problem, used, weight, rates=rates) as training:
-                W = np.zeros(training.shape)
-                if start is not None:
-                    W = self._warm_weights(training, *start)
-                self._climb(training, Progress(W, self._watch))
+            if reached is None and start is not None:
+                rates = self._rates()
+            elif reached is not None and last.rates is not None:
+                rates = {"missed": last.rates.missed[0], "false": last.rates.false[0]}
+            with self._training(bags, problem, used, weight, scale, rates, make) as training:
+                progress = Progress(np.zeros(training.shape), self._watch)
+                if reached is not None:
+                    progress.weights, progress.history = last.weights, list(last.history)
+                elif start is not None:
+                    progress.weights = self._warm_weights(training, *start)
+                if watch is not None:
+                    progress.watch = partial(watch, training, progress)
+                self._climb(training, progress)
 
     @all_or_nothing
     def partial_fit(
@@ -373,6 +388,8 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
 
         `watch` is that of the fits to halves of the bags, see `Progress`.
         """
+        if not isinstance(bags, Bags):
+            bags, labels, pinned, weight = sampled(bags, labels, pinned, weight)
         counted = bags.sizes > 0 if weight is None else (bags.sizes > 0) & (weight > 0)
         if counted.sum() < 2:
             return False

@@ -16,6 +16,7 @@ from .objective import (
     StreamedTraining,
     Training,
     UncertifiedWarning,
+    sampled,
     watched,
 )
 from .parts import Part, log_softmax, make_parts
@@ -56,6 +57,7 @@ __all__ = [
     "log_softmax",
     "make_parts",
     "one_blas_thread",
+    "sampled",
     "thread_map",
     "two_halves",
     "watched",

@@ -26,6 +26,7 @@ import numpy as np
 from scipy import sparse
 
 from unbag.bags import Bags, offsets_of
+from unbag.labels import LabelSets
 from unbag.union import UnionProblem
 from unbag.union.dispatch import Method
 from unbag.union.policy import IntractableBagError, OnIntractable
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 
 #: Steps of a search that are asked for together: on the way down from four times the last good one.
 STEPS_AT_ONCE = 4
+#: Bytes of features of the bags by which `background=\"auto\"` is decided.
+SAMPLE_BYTES = 64 << 20
 
 
 class NonFiniteObjectiveError(ValueError):
@@ -531,6 +534,32 @@ class BagSource(Protocol):
     def sample(self, n_bytes: int) -> tuple[Bags, np.ndarray]:
         """Read some bags, spread over all, into memory; and their places, ascending."""
         ...
+
+
+def sampled(
+    bags: BagSource, labels: LabelSets, pinned: np.ndarray | None, weight: np.ndarray | None
+) -> tuple[Bags, LabelSets, np.ndarray | None, np.ndarray | None]:
+    """Read some bags into memory, `SAMPLE_BYTES` of them, with what is known of these.
+
+    Parameters
+    ----------
+    bags : BagSource
+    labels : LabelSets
+        Of all bags.
+    pinned : ndarray of int of shape (n_instances,) or None
+    weight : ndarray of shape (n_bags,) or None
+
+    Returns
+    -------
+    bags, labels, pinned, weight
+        Of the sample.
+    """
+    found, places = bags.sample(SAMPLE_BYTES)
+    if pinned is not None:
+        within = np.zeros(len(bags), dtype=bool)
+        within[places] = True
+        pinned = pinned[np.repeat(within, bags.sizes)]
+    return found, labels[places], pinned, None if weight is None else weight[places]
 
 
 class StreamedTraining(Training):

@@ -26,7 +26,7 @@ from unbag._files import (
     suffix_of,
     unreadable,
 )
-from unbag._messages import listed, shortened
+from unbag._messages import argument, listed, shortened
 
 from .table import Table
 from .tags import ABSENT, UNTAGGED, States, matched
@@ -58,7 +58,10 @@ def check_choices(choices: Choices) -> None:
             f"{name} must be one of {', '.join(words)}, not {given!r}.",
         )
     confidence = choices.get("confidence") or 0.0
-    check(0 <= confidence <= 1, f"confidence must lie between 0 and 1, not {confidence}.")
+    check(
+        0 <= confidence <= 1,
+        f"{argument('confidence')} must lie between 0 and 1, not {confidence}.",
+    )
 
 
 class Head:

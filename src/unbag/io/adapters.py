@@ -14,7 +14,7 @@ from typing import Any, Unpack
 import pyarrow as pa
 
 from unbag._files import TABLES, DataError, PathLike, check, check_format, check_rows, suffix_of
-from unbag._messages import suggestion
+from unbag._messages import argument, suggestion
 from unbag.labels import DELIMITER
 
 from .adapted import Adapted, Choices, Head, check_choices
@@ -143,7 +143,7 @@ def adapted(path: PathLike, format: str, choices: Choices) -> Adapted:
     adapter = ADAPTERS[format]
     if not adapter.is_format(head) and (other := recognised(head)) is not None:
         raise DataError(
-            f"{head.path} looks like {other}, not like {format}: pass format={other!r}."
+            f"{head.path} looks like {other}, not like {format}: pass {argument('format', other)}."
         )
     return adapter.read(head, choices)
 
@@ -226,8 +226,8 @@ def open_from(
     found, absent = _with_tags(path, format, choices)
     if found.instances is None:
         raise DataError(
-            f"{path} has labels of recordings, but no instances: pass it as tags=, beside a table "
-            "of instances, or convert it to a table for label_table=."
+            f"{path} has labels of recordings, but no instances: pass it with {argument('tags')}, "
+            f"beside a table of instances, or convert it to a table for {argument('label_table')}."
         )
     table = labelled(found, absent, delimiter or DELIMITER, path)
     return AdaptedTable(path, format, table, found)
@@ -309,7 +309,7 @@ def convert_from(
     if found.instances is None:
         check(
             choices.get("tags") is None,
-            f"{path} holds no instances to be tagged: leave out tags=.",
+            f"{path} holds no instances to be tagged: leave out {argument('tags')}.",
         )
         check_format(target, TABLES)
         table = label_rows(found.tags or {}, absent)
@@ -340,7 +340,7 @@ def _tags_format(tags: PathLike) -> str:
     format = recognised(Head(tags))
     if format is None:
         raise DataError(
-            f"{tags} is in no format that tags= takes: {', '.join(ADAPTERS)}. Pass a table with "
-            "columns bag and label as label_table=."
+            f"{tags} is in no format that {argument('tags')} takes: {', '.join(ADAPTERS)}. Pass a "
+            f"table with columns bag and label with {argument('label_table')}."
         )
     return format

@@ -13,7 +13,7 @@ from typing import Any
 from pyarrow import types
 
 from unbag._files import DataError, PathLike, check
-from unbag._messages import listed
+from unbag._messages import argument, listed
 from unbag._warnings import warn_caller
 from unbag.labels import DELIMITER
 
@@ -106,8 +106,8 @@ def filled_in(
         second = Path(given.label_table)
         check(
             second.exists() or second.name not in columns,
-            f"{second.name} is a column of {path}, but label_table= takes a second table: pass the "
-            "column as labels=.",
+            f"{second.name} is a column of {path}, but {argument('label_table')} takes a second "
+            f"table: pass the column with {argument('labels')}.",
         )
     if not need_labels:
         for role in ("labels", "unknown"):
@@ -120,14 +120,15 @@ def filled_in(
     given = _with_usual_columns(given, columns)
     if given.bag is None:
         raise DataError(
-            f"{path} has no column 'bag': pass bag=, the column that names the bag of each row. "
-            f"Its columns are {listed(columns)}."
+            f"{path} has no column 'bag': pass {argument('bag')}, the column that names the "
+            f"bag of each row. Its columns are {listed(columns)}."
         )
     if need_labels and not any(getattr(given, source) for source in LABEL_SOURCES):
         raise DataError(
-            f"{path} has no labels: pass labels= (the column of the labels of each bag), "
-            "label_columns= (one column per label), label_table= (a second table with columns bag "
-            f"and label) or tags=. Its columns are {listed(columns)}."
+            f"{path} has no labels: pass {argument('labels')} (the column of the labels of each "
+            f"bag), {argument('label_columns')} (one column per label), {argument('label_table')} "
+            f"(a second table with columns bag and label) or {argument('tags')}. Its columns are "
+            f"{listed(columns)}."
         )
     if given.embedding is not None:
         return replace(given, features=given.features or ())
@@ -137,8 +138,8 @@ def filled_in(
         given = replace(given, features=[name for name in found if name.strip()])
     if not given.features:
         raise DataError(
-            f"{path} has no column of numbers to use as a feature: add one, or pass features=. Its "
-            f"columns are {listed(columns)}."
+            f"{path} has no column of numbers to use as a feature: add one, or pass "
+            f"{argument('features')}. Its columns are {listed(columns)}."
         )
     return given
 
@@ -255,7 +256,7 @@ def warn_of_numbers_in_text(
         warn_caller(
             f"{path}: {listed(found)} {verb} numbers as text, such as {example!r}, which are not "
             "used as features: write numbers, in a CSV file with decimal points or between "
-            f"semicolons; or pass {it} as carry= to silence this warning."
+            f"semicolons; or pass {it} with {argument('carry')} to silence this warning."
         )
 
 
@@ -352,8 +353,8 @@ def without_counters(roles: Roles, path: PathLike, counters: Collection[str]) ->
     if len(counters) > 1:
         what, verb, it, kind = ("look like counters or ids", "are", "them", "features")
     if others:
-        outcome = f"not used as {kind}: list {it} in features= or carry="
+        outcome = f"not used as {kind}: list {it} in {argument('features')} or {argument('carry')}"
     else:
-        outcome = f"used because no other column is numeric: list {it} in features="
+        outcome = f"used because no other column is numeric: list {it} in {argument('features')}"
     warn_caller(f"{path}: {listed(counters)} {what}, and {verb} {outcome} to silence this warning.")
     return replace(roles, features=others) if others else roles

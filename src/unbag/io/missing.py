@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from unbag._files import check, refuse
+from unbag._messages import argument
 from unbag.bags import Bags, offsets_of
 
 from .roles import Roles
@@ -51,14 +52,14 @@ def _without_rows(bags, source, roles):
     check(
         not source.is_wide(roles),
         f"{source.path} has one row per bag, so that instances with missing values cannot be "
-        'dropped: pass missing_values="mean".',
+        f"dropped: pass {argument('missing_values', 'mean')}.",
     )
     sizes = np.add.reduceat(~missing, bags.offsets[:-1])
     refuse(
         np.flatnonzero(sizes == 0),
         lambda bag: (
             f"{source.path}: bag {bags.ids[bag]} has a missing value in every row: fill some in, "
-            'pass missing_values="mean", or remove the bag.'
+            f"pass {argument('missing_values', 'mean')}, or remove the bag."
         ),
     )
     known = bags.instance_labels

@@ -17,7 +17,7 @@ from unbag._files import (
     refuse,
     unreadable,
 )
-from unbag._messages import listed, suggestion
+from unbag._messages import argument, listed, suggestion
 
 # Columns of these names have these roles unless others are named for them.
 USUAL = {
@@ -47,11 +47,6 @@ ONE_COLUMN = (
 MANY_COLUMNS = ("label_columns", "features", "carry")
 #: What becomes of a feature that has no value in a row.
 MISSING_VALUES = ("mean", "drop")
-# What to do where a file was named as the column of a role.
-IN_A_FILE = {
-    "labels": " Pass a second table of labels as label_table=.",
-    "instance_labels": " Corrected tables are used by fit alone.",
-}
 
 
 @dataclass(frozen=True)
@@ -104,9 +99,8 @@ class Roles:
 
     Examples
     --------
-    >>> given = Roles(labels="species").merged(Roles(bag="night", features=["pitch"]))
-    >>> given.bag, given.labels, given.features
-    ('night', 'species', ('pitch',))
+    >>> Roles.given(Roles(bag="night", labels="species"), bag="file").columns()
+    [('bag', 'file'), ('labels', 'species')]
     """
 
     bag: str | None = None
@@ -185,10 +179,6 @@ class Roles:
         path : str or path
             With lines such as ``bag = "night"`` and ``features = ["pitch", "length"]``. The path
             `label_table` is relative to the folder of the file.
-
-        Returns
-        -------
-        Roles
         """
         path = existing_file(path)
         try:
@@ -214,7 +204,7 @@ class Roles:
             raise DataError(f"{path}: {error}") from error
 
     @classmethod
-    def from_options(cls, roles: PathLike | None = None, **given: Any) -> Self:
+    def from_options(cls, roles: PathLike | None = None, **given: Any) -> "Roles":
         """Make roles of what a person has typed, and of a TOML file; what is typed wins.
 
         Parameters
@@ -223,10 +213,6 @@ class Roles:
             The file, as in `from_toml`.
         **given
             Roles by name, None where nothing was typed; several columns are separated by commas.
-
-        Returns
-        -------
-        Roles
 
         Examples
         --------
@@ -237,32 +223,42 @@ class Roles:
         for role in MANY_COLUMNS:
             if role in typed:
                 names = tuple(filter(None, map(str.strip, typed[role].split(","))))
-                check(names, f"{role}= names no column: name one, or leave it out.")
+                check(names, f"{argument(role)} names no column: name one, or leave it out.")
                 typed[role] = names
-        return (cls() if roles is None else cls.from_toml(roles)).merged(cls(**typed))
+        return cls.given(None if roles is None else cls.from_toml(roles), **typed)
 
-    def merged(self, other: "Roles | None") -> Self:
-        """Return these roles, but those of `other` where it has any.
+    @classmethod
+    def given(cls, roles: "Roles | None", /, **named: Any) -> "Roles":
+        """Return the roles of a call: what is named in it wins over its argument `roles`.
 
         Parameters
         ----------
-        other : Roles or None
-
-        Returns
-        -------
-        Roles
+        roles : Roles or None
+        **named
+            Roles by name, None where nothing was named.
         """
-        if other is None:
-            return self
+        if strange := [name for name in named if name not in cls.__dataclass_fields__]:
+            raise TypeError(f"got an unexpected keyword argument {strange[0]!r}.")
+        is_right = roles is None or isinstance(roles, Roles)
+        check(is_right, f"roles must be unbag.io.Roles, not a {type(roles).__name__}.")
+        return cls(**named) if roles is None else roles.overridden_by(cls(**named))
+
+    def overridden_by(self, named: "Roles") -> "Roles":
+        """Return these roles, with those of `named` in their place where it has any.
+
+        Parameters
+        ----------
+        named : Roles
+        """
         given = {
-            field.name: getattr(other, field.name)
+            field.name: getattr(named, field.name)
             for field in fields(self)
-            if getattr(other, field.name) not in (None, ())
+            if getattr(named, field.name) not in (None, ())
         }
         # A source of labels, newly given, takes the place of the others.
-        if named := given.keys() & LABEL_SOURCES.keys():
+        if sources := given.keys() & LABEL_SOURCES.keys():
             for source, beside in LABEL_SOURCES.items():
-                if not named & {source, *beside}:
+                if not sources & {source, *beside}:
                     given[source] = None
             if "label_columns" in given:
                 given.setdefault("unknown", None)
@@ -368,9 +364,13 @@ def check_column(path: PathLike, name: str, columns: Collection[str], role: str)
     if name in columns:
         return
     if looks_like_file(name):
+        instead = {
+            "labels": f" Pass a second table of labels with {argument('label_table')}.",
+            "instance_labels": " Corrected tables are used by fit alone.",
+        }
         raise DataError(
             f"{name} looks like a file, but {role} must be a column of {path}: one of "
-            f"{listed(columns)}.{IN_A_FILE.get(role, '')}"
+            f"{listed(columns)}.{instead.get(role, '')}"
         )
     found = f"{listed(columns)}.{suggestion(name, columns)}"
     raise DataError(f"{path} has no column {name!r} for {role}; it has {found}")

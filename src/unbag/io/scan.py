@@ -23,7 +23,7 @@ from pyarrow import types
 
 from unbag._checks import bag_of, first_nonfinite
 from unbag._files import DataError, PathLike, check, check_rows, check_same, refuse
-from unbag._messages import shortened
+from unbag._messages import argument, shortened
 from unbag.bags import offsets_of
 from unbag.labels import LONGEST_NAME, LabelSets, Unknown, label_text, parse_cell, write_cell
 
@@ -123,7 +123,7 @@ class Scan:
         if self.roles.instance_labels is not None:
             self._add_instance_labels(first, table.column(self.roles.instance_labels))
         if self.roles.instance_id is not None:
-            fault = "the instance has no id: fill it in, or leave out instance_id=."
+            fault = f"the instance has no id: fill it in, or leave out {argument('instance_id')}."
             self.instance_ids.append(self._filled(first, table, self.roles.instance_id, fault))
 
     @property
@@ -289,7 +289,7 @@ class Scan:
                 np.flatnonzero(lists.is_null().to_numpy(zero_copy_only=False)),
                 lambda row: (
                     f"{place(row)}: the vector is missing; an instance needs one, unless missing "
-                    "values are dropped or replaced by the mean (missing_values=)."
+                    f"values are dropped or replaced by the mean ({argument('missing_values')})."
                 ),
             )
         chunk[:] = as_rows(lists, place, self.width, chunk.dtype, with_gaps)
@@ -370,7 +370,8 @@ class WideScan(Scan):
             lambda row: (
                 f"{self.at(first + row, self.roles.bag)}: the bag has a row already, "
                 f"{self.source.place(self.first_row_of_bag[codes[row]])}: a table with list "
-                "columns has one row per bag, unless embedding= names the column of vectors."
+                f"columns has one row per bag, unless {argument('embedding')} names the column of "
+                "vectors."
             ),
         )
         sizes = self._list_sizes(first, self.sized_by, table.column(self.sized_by))

@@ -280,12 +280,13 @@ def check_stays_on_disk(table: ParquetSet, roles: Roles) -> None:
     check(
         roles.embedding is None,
         f"{table.path}, column {roles.embedding!r} holds vectors, which are not read out of core: "
-        "give each of their numbers a column, or read the table into memory (--in-memory).",
+        "give each of their numbers a column, or read the table into memory (unbag.fit, or unbag "
+        "fit --in-memory).",
     )
     check(
         roles.missing_values is None,
         f"{table.path}: missing values are not replaced or dropped out of core: do so before, or "
-        "read the table into memory (--in-memory).",
+        "read the table into memory (unbag.fit, or unbag fit --in-memory).",
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from unbag._files import DataError, PathLike, check
-from unbag._messages import shortened
+from unbag._messages import argument, shortened
 from unbag.labels import Unknown, label_text, write_cell
 
 #: For bags by name: 1 for labels that are present, 0 for absent, -1 for unknown ones.
@@ -204,8 +204,8 @@ def matched(
     check(
         not left or untagged != "refuse",
         f"{path} has no tags for {len(left)} of {len(bags)} bags, such as "
-        f'{shortened(left[0] if left else "")}: add them, or pass untagged="absent" '
-        'or untagged="unknown".',
+        f"{shortened(left[0] if left else '')}: add them, or use {argument('untagged', 'absent')} "
+        f"or {argument('untagged', 'unknown')}.",
     )
     unused = len(set(tags) - set(name_of.values()))
     notes = [f"Recordings with tags in {path}, but without instances: {unused}."] if unused else []

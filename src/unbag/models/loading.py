@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from . import container
 from .container import IN_HEADER, first_learnt, one_line
 from .kinds import Decoder, ModelFileError
 
+if TYPE_CHECKING:
+    from unbag.frames import BagModel
+
 # Beyond this many features a model is not tried out, as the one instance would be too large.
 MOST_FEATURES = 10**7
 # Instances that a model is tried out with: as many as hardly any array has rows.
@@ -26,7 +29,7 @@ ERRORS_OF_WRONG_VALUES = (
 )  # fmt: skip
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str]) -> "BagModel":
     """Read a model that ``model.save(path)`` wrote.
 
     Parameters
@@ -60,7 +63,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     return load_with_header(path)[0]
 
 
-def load_with_header(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
+def load_with_header(path: str | os.PathLike[str]) -> tuple["BagModel", dict[str, Any]]:
     """Read a model as `load` does, and what is said of it in its file.
 
     Parameters
@@ -91,7 +94,7 @@ def load_with_header(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]
     for name, said in IN_HEADER.items():
         if isinstance(found := header["info"].get(said), dict):
             setattr(model, name, found)
-    return model, header
+    return cast("BagModel", model), header
 
 
 def _unsound(path, header, why):

@@ -19,9 +19,9 @@ from pyarrow import ipc
 from sklearn.utils.validation import check_is_fitted
 
 from unbag import annotations
-from unbag._files import PARQUET, PathLike, check_format, check_output, refuse
+from unbag._files import PARQUET, PathLike, check_format, check_output
 from unbag.annotations import REVIEW_SHARE, worth_a_look
-from unbag.frames import roles_for_model
+from unbag.frames import in_classes, roles_for_model
 from unbag.io import Roles
 from unbag.io.annotated import (
     ANSWERS,
@@ -35,7 +35,6 @@ from unbag.io.formats.arrow import with_shared_categories
 from unbag.io.parquet_set import ParquetSet
 from unbag.io.stored import StoredBags
 from unbag.io.writing import write_tables
-from unbag.labels import LabelSets
 
 #: Called with the instances done so far, and with twice their number: there are two passes.
 Report = Callable[[int, int], object]
@@ -95,7 +94,8 @@ def annotate(
         The columns that name the bag, and its labels; by default those of the table that the
         model was fitted to, or else those called so.
     roles : Roles, optional
-        What the other columns are; by default the features are those of the model.
+        What the other columns are, by default the features are those of the model; what is named
+        beside it wins.
     use_labels : bool, default=True
         Whether to go by the labels of bags, where there are any.
     review_share : float
@@ -114,14 +114,16 @@ def annotate(
     -----
     Memory holds what is known of bags, 8 bytes for each instance, and a few blocks.
     """
-    stored = opened_for_model(model, path, Roles(bag=bag, labels=labels).merged(roles), use_labels)
+    given = Roles.given(roles, bag=bag, labels=labels)
+    stored = opened_for_model(model, path, given, use_labels)
     table = stored.table
     check_format(output, PARQUET)
     check_output(Path(output), *(() if table.path.is_file() else table.files))
     check_nothing_is_lost(Path(output), table.files)
     label_sets = stored.labels if use_labels else None
     if label_sets is not None:
-        label_sets = in_classes_of(model, label_sets, stored)
+        remedy = ("use_labels", False)
+        label_sets = in_classes(label_sets, model.classes_, stored, table.path, remedy)
     known = written_columns(table, stored.roles)
     columns = {name: known.get(name) or free_name(name, table.columns)
                for name in (*ANSWERS, KNOWN_LABEL)}  # fmt: skip
@@ -155,24 +157,6 @@ def opened_for_model(
     table = ParquetSet(path)
     roles = roles_for_model(model, table, given, use_labels=use_labels)
     return StoredBags(table, roles, need_labels=False)
-
-
-def in_classes_of(model: Any, labels: LabelSets, stored: StoredBags) -> LabelSets:
-    """Return label sets of a file in the classes of a model, which may be numbers."""
-    classes = [str(label) for label in model.classes_.tolist()]
-    refuse(
-        (
-            (label, states.argmax())
-            for label, states in zip(labels.classes.tolist(), labels.required.T, strict=True)
-            if label not in classes and states.any()
-        ),
-        lambda found: (
-            f"{stored.table.path}: bag {stored.ids[found[1]]} has the label {found[0]!r}, which "
-            f"the model was never shown; it knows {', '.join(sorted(classes))}. Correct the label, "
-            "fit again with it, or do without labels of bags (--ignore-labels)."
-        ),
-    )
-    return LabelSets(labels.reindex(classes).indicator, model.classes_)
 
 
 class KeptAnswers:

@@ -2,7 +2,6 @@
 
 import io
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -141,30 +140,31 @@ def describe_fit(model: Any, stored: Any) -> dict[str, Any]:
     return json.loads(json.dumps(of, default=str))
 
 
-@dataclass
-class KeptProgress(Progress):
-    """Where a fit has got to, and a checkpoint of it after each iteration.
+class KeptFit:
+    """The checkpoint of a fit that is going on.
 
-    Attributes
+    Parameters
     ----------
-    keep : callable or None
-        Called with this after each completed iteration, before `watch` is.
+    path : str or path
+    of : dict
+        What is fitted to what, as `describe_fit` says.
     """
 
-    keep: "Callable[[KeptProgress], object] | None" = None
+    def __init__(self, path: PathLike, of: dict[str, Any]) -> None:
+        self.path = path
+        self.of = of
 
-    def completed(
-        self, weights: np.ndarray, log_likelihood: float, rates: Rates | None = None
-    ) -> bool:
-        """Note a completed iteration, keep it, and return whether to stop."""
-        watch, self.watch = self.watch, None
-        try:
-            super().completed(weights, log_likelihood, rates)
-        finally:
-            self.watch = watch
-        if self.keep is not None:
-            self.keep(self)
-        return watch is not None and bool(watch(len(self.history), self.history[-1]))
+    def reached(self) -> tuple[Scale, Progress] | None:
+        """Return the scale of features, and where the fit has got to; None if it has not begun."""
+        if not Path(self.path).exists():
+            return None
+        found = Checkpoint.load(self.path)
+        found.check_same(self.of, self.path)
+        return found.scale, found.progress
+
+    def save(self, scale: Scale, now: Progress) -> None:
+        """Keep what the fit has reached."""
+        Checkpoint(now.weights, scale, now.history, now.rates, self.of).save(self.path)
 
 
 def checkpoint_beside(output: PathLike) -> Path:

@@ -8,16 +8,15 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Literal, TypeVar
 
-import numpy as np
-
-from unbag._files import DataError, PathLike, check_output
+from unbag._files import DataError, PathLike, check, check_output, looks_like_file
 from unbag.estimators import ORLogisticRegression
-from unbag.estimators.stored_fit import fit_stored
 from unbag.fitting import Progress, StreamedTraining, Training
 from unbag.io import Roles
 from unbag.io.stored import StoredBags
+from unbag.learning import TrainingSet
+from unbag.validation import unchanged_on_error
 
-from .checkpoints import Checkpoint, KeptProgress, describe_fit
+from .checkpoints import KeptFit, describe_fit
 
 #: The kind of a model: what is fitted is what comes back.
 Model = TypeVar("Model", bound=Any)
@@ -44,6 +43,8 @@ class Pace:
         Iterations that were completed before, if the fit goes on.
     begun : float
         When it began, by `time.perf_counter`.
+    report : callable, optional
+        Called with this after each block of bags; of networks, after each step.
     """
 
     n_bags: int
@@ -54,6 +55,29 @@ class Pace:
     bags_since: int = 0
     first_iteration: int = 0
     begun: float = field(default_factory=perf_counter, repr=False)
+    report: "Callable[[Pace], object] | None" = field(default=None, repr=False)
+
+    def on_bags_done(self, n_bags: int) -> None:
+        """Count bags that have answered, and report that.
+
+        Parameters
+        ----------
+        n_bags : int
+        """
+        self.bags_done += n_bags
+        self.bags_since += n_bags
+        if self.report is not None:
+            self.report(self)
+
+    def on_iteration(self, iteration: int, log_likelihood: float) -> None:
+        """Note a completed iteration.
+
+        Parameters
+        ----------
+        iteration : int
+        log_likelihood : float
+        """
+        self.iteration, self.log_likelihood, self.bags_since = iteration, log_likelihood, 0
 
     @property
     def seconds(self) -> float:
@@ -122,7 +146,7 @@ def fit(
     instance_labels : str, optional
         A column of known labels of instances, to be fitted to as well.
     roles : Roles, optional
-        What the other columns are.
+        What the other columns are; what is named beside it wins.
     checkpoint : str or path, optional
         A file that is written after each iteration; not of networks.
     resume : bool, default=False
@@ -163,60 +187,71 @@ def fit(
     array(['a', 'b'], dtype='<U1')
     """
     check_fit(model, checkpoint, resume)
-    given = Roles(bag=bag, labels=labels, instance_labels=instance_labels)
-    stored = opened(
-        path,
-        given if roles is None else roles.merged(given),
-        with_instance_labels=instance_labels is not None,
-    )
-    if stored.labels is None:
-        raise DataError(f"{stored.table.path} has no labels to fit to: name their column.")
-    if is_network(model):
-        with stored.decoded_once(scratch):
-            fit_network(model, stored, progress)
-        model.roles_ = stored.roles.remembered()
-        return model
-    of = describe_fit(model, stored)
-    reached = None
+    given = Roles.given(roles, bag=bag, labels=labels, instance_labels=instance_labels)
+    stored = opened(path, given)
+    data = training_set_of(stored).check_learnable()
+    pace = Pace(len(stored), model.max_iter, report=progress)
+    with stored.decoded_once(scratch):
+        if is_network(model):
+            fit_network(model, data, pace)
+        else:
+            fit_linear(model, data, pace, checkpoint, resume)
+    data.remember(model)
+    return model
+
+
+def fit_linear(
+    model: ORLogisticRegression,
+    data: TrainingSet,
+    pace: Pace,
+    checkpoint: PathLike | None,
+    resume: bool,
+) -> None:
+    """Fit a linear model block by block, and keep what it has reached after each iteration."""
+    stored, reached, kept = data.bags, None, None
     if checkpoint is not None:
         check_output(Path(checkpoint), *stored.table.files)
-        if resume and Path(checkpoint).exists():
-            reached = Checkpoint.load(checkpoint)
-            reached.check_same(of, checkpoint)
-    n_before = 0 if reached is None else len(reached.history)
-    pace = Pace(len(stored), model.max_iter, n_before, first_iteration=n_before)
+        kept = KeptFit(checkpoint, describe_fit(model, stored))
+        reached = kept.reached() if resume else None
+    if reached is not None:
+        pace.iteration = pace.first_iteration = len(reached[1].history)
 
-    def heard(n_bags: int) -> None:
-        pace.bags_done += n_bags
-        pace.bags_since += n_bags
-        if progress is not None:
-            progress(pace)
+    def watch(training: Training, now: Progress, iteration: int, log_likelihood: float) -> object:
+        pace.on_iteration(iteration, log_likelihood)
+        if kept is not None:
+            kept.save(training.scale, now)
+        return model._watch(iteration, log_likelihood)
 
-    def begin(training: Training, W: np.ndarray, watch: Callable[[int, float], object]) -> Progress:
-        def keep(now: KeptProgress) -> None:
-            pace.iteration, pace.log_likelihood = len(now.history), now.history[-1]
-            pace.bags_since = 0
-            if checkpoint is not None:
-                kept = Checkpoint(now.weights, training.scale, now.history, now.rates, of)
-                kept.save(checkpoint)
+    make = partial(StreamedTraining, on_bags_done=pace.on_bags_done)
+    fit_elsewhere(model, data, make, watch, reached)
 
-        history = [] if reached is None else list(reached.history)
-        return KeptProgress(W, watch, history, keep=keep)
 
-    make: Any = partial(StreamedTraining, on_bags_done=heard)
-    with stored.decoded_once(scratch):
-        fit_stored(
-            model,
-            stored,
-            stored.labels,
-            instance_labels=stored.instance_labels,
-            scale=None if reached is None else reached.scale,
-            reached=None if reached is None else reached.progress,
-            begin=begin,
-            make=make,
-        )
-    model.roles_ = stored.roles.remembered()
-    return model
+def fit_elsewhere(
+    model: ORLogisticRegression, data: TrainingSet, make: Any, watch: Any, reached: Any = None
+) -> None:
+    """Fit a linear model to bags that are not in memory, as its `fit` would to those that are."""
+    with unchanged_on_error(model):
+        model._fit(data.bags, data.labels, data.instance_labels, None, make, reached, watch)
+
+
+def fit_network(model: Any, data: TrainingSet, pace: Pace) -> None:
+    """Fit networks to batches of bags, and report after each step."""
+    report, pace.report = pace.report, None
+
+    def watch(iteration: int, log_likelihood: float) -> object:
+        pace.on_iteration(iteration, log_likelihood)
+        if report is not None:
+            report(pace)
+        return model._watch(iteration, log_likelihood)
+
+    model._fit_stored(
+        data.bags,
+        data.labels,
+        instance_labels=data.instance_labels,
+        # Who is not asked does not wait for the device.
+        watch=None if report is None else watch,
+        on_bags_done=pace.on_bags_done,
+    )
 
 
 def is_network(model: Any) -> bool:
@@ -235,31 +270,33 @@ def check_fit(model: Any, checkpoint: PathLike | None, resume: bool) -> None:
         )
 
 
-def fit_network(model: Any, stored: StoredBags, progress: Callable[[Pace], object] | None) -> Any:
-    """Fit networks to batches of bags, and say how far that has got."""
-    pace = Pace(len(stored), model.max_iter)
-
-    def watch(iteration: int, log_likelihood: float) -> object:
-        pace.iteration, pace.log_likelihood = iteration, log_likelihood
-        if progress is not None:
-            progress(pace)
-        return model._watch(iteration, log_likelihood)
-
-    def heard(n_bags: int) -> None:
-        pace.bags_done += n_bags
-
-    return model._fit_stored(
-        stored,
-        stored.labels,
-        instance_labels=stored.instance_labels,
-        watch=None if progress is None else watch,
-        on_bags_done=heard,
-    )
-
-
 def opened(path: PathLike | StoredBags, roles: Roles, **options: Any) -> StoredBags:
-    """Return the bags of a set, which may have been opened before."""
-    return path if isinstance(path, StoredBags) else StoredBags(path, roles, **options)
+    """Return the bags of a set, which may have been opened before.
+
+    Parameters
+    ----------
+    path : str, path or StoredBags
+    roles : Roles
+        Labels of instances are read if their column is named.
+    **options
+        Of `StoredBags`.
+    """
+    if isinstance(path, StoredBags):
+        return path
+    known = roles.instance_labels
+    check(
+        known is None or not looks_like_file(known),
+        f"{known} looks like a corrected table, which fits out of core do not take: put its labels "
+        "into a column of the set, or fit in memory (unbag.fit, or unbag fit --in-memory).",
+    )
+    return StoredBags(path, roles, with_instance_labels=known is not None, **options)
+
+
+def training_set_of(stored: StoredBags) -> TrainingSet:
+    """Return what a fit may see of stored bags."""
+    return TrainingSet(
+        stored, stored.labels, stored.instance_labels, stored.roles, stored.table.path
+    )
 
 
 def check_model(model: Any, where: str = "out of core") -> None:

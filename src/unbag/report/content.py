@@ -1,6 +1,5 @@
 """What a report says, as plain values; the template only lays it out."""
 
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -8,7 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unbag._files import PathLike, check
+from unbag._messages import argument
 from unbag._version import __version__
+from unbag._warnings import warn_caller
 from unbag.annotations import (
     Annotations,
     annotate,
@@ -316,11 +317,11 @@ def warn_of_gaps(media: Media) -> None:
     """Warn of pictures and sounds that cannot be shown: how many, and why."""
     gaps = media.gaps()
     if gaps:
-        where = {OUTSIDE: f" {media.root} (media_root, or --media-root, sets another)"}
+        where = {OUTSIDE: f" {media.root} ({argument('media_root')} sets another)"}
         reasons = ", ".join(
             f"{number(count)} {reason}{where.get(reason, '')}" for reason, count in gaps.items()
         )
-        warnings.warn(f"media that are not shown: {reasons}.", stacklevel=2)
+        warn_caller(f"media that are not shown: {reasons}.")
 
 
 def relaxed_bags(model: Any) -> list[tuple[str, list[str]]]:

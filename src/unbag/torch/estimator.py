@@ -16,20 +16,20 @@ from sklearn.utils import check_random_state
 from torch import Tensor, nn
 
 from unbag._warnings import warn_caller
+from unbag.bags import Bags
 from unbag.estimators import ORLogisticRegression
 from unbag.estimators.contract import BagsLike, LabelSetsLike, RandomState
 from unbag.estimators.instances import LabelSetLearner, Threshold
 from unbag.fitting import SCALINGS, Rate, Scale, Scaling, Training, watched
+from unbag.fitting.objective import SAMPLE_BYTES
 from unbag.fitting.solvers import InterruptedFitWarning
 from unbag.models import ModelFileError
 from unbag.union.policy import OnIntractable
 from unbag.validation import (
     all_or_nothing,
-    bag_weights,
     check_choices,
     check_numbers,
     check_positive_integers,
-    check_scaling,
 )
 
 from .activation import BagRows
@@ -255,21 +255,8 @@ class ORNetwork(LabelSetLearner):
         -------
         self
         """
-        check_parameters(self)
-        start = self._start()
-        last = getattr(self, "n_features_in_", None)
-        bags, labels = self._read_training(X, y)
-        self._check_same_features(start, last)
-        check_scaling(bags, self.scaling)
-        pinned = self._read_instance_labels(instance_labels, bags, labels)
-        weight = bag_weights(sample_weight, bags, X)
-        self._decide_background(bags, labels, pinned, weight, start)
-        problem, used = self._possible_label_sets(bags, labels, pinned)
-        if not used.any():
-            raise ValueError("No bag is left to fit to: all were dropped.")
-        if start is None:
-            scale = Training(bags, problem, used, weight, scaling=self.scaling).scale
-            self._learn_inputs(scale, lambda: bags.X)
+        given = self._begin(X, y, instance_labels, sample_weight)
+        start, bags, problem, used, weight, noise = given
         learning = LearningBags(
             torch.from_numpy(self._inputs(bags.X, np.float32)).to(self._device()),
             bags.offsets,
@@ -279,10 +266,31 @@ class ORNetwork(LabelSetLearner):
             weight,
             bags.ids,
         ).chosen(np.flatnonzero(used))
-        noise = self._noise_of_fit(problem, None if start is None else self._rates())
         self._learn(learning, start, noise)
         self._look_back(problem, used, weight, bags)
         return self
+
+    def _begin(self, X, y, instance_labels, sample_weight, make=Training):
+        """Read what a fit is given, and learn from it what inputs are, unless it is a warm start.
+
+        `make` makes a `Training` of the bags, which need not be in memory.
+        """
+        check_parameters(self)
+        start = self._start()
+        last = getattr(self, "n_features_in_", None)
+        given = self._read_fit(X, y, instance_labels, sample_weight, make is not Training)
+        bags, labels, pinned, weight = given
+        self._check_same_features(start, last)
+        self._decide_background(*given, start)
+        problem, used = self._possible_label_sets(bags, labels, pinned)
+        if not used.any():
+            raise ValueError("No bag is left to fit to: all were dropped.")
+        if start is None:
+            scale = make(bags, problem, used, weight, scaling=self.scaling).scale
+            is_here = isinstance(bags, Bags)
+            self._learn_inputs(scale, lambda: (bags if is_here else bags.sample(SAMPLE_BYTES)[0]).X)
+        noise = self._noise_of_fit(problem, None if start is None else self._rates())
+        return start, bags, problem, used, weight, noise
 
     def _fit_stored(self, bags, labels, **options):
         """Fit to bags whose features are read; see `unbag.torch.stored_learning`."""

@@ -16,12 +16,11 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from unbag.bags import Bags, offsets_of
-from unbag.estimators.stored_fit import SAMPLE_BYTES, sampled
 from unbag.fitting import BagSource, StreamedTraining
 from unbag.fitting.parts import rows_of
 from unbag.labels import LabelSets
 from unbag.union import IntractableBagError, UnionProblem
-from unbag.validation import all_or_nothing, bag_weights, check_columns, check_scaling
+from unbag.validation import all_or_nothing
 
 from .batches import (
     Batch,
@@ -31,7 +30,6 @@ from .batches import (
     bounded_scores,
     permuted,
 )
-from .estimator import check_parameters
 from .network import MemberNetworks
 
 #: Blocks that are shuffled together.
@@ -232,30 +230,13 @@ def fit_stored_network(
     Where one batch holds all bags, the model is that of a fit in memory. ``background="auto"`` and
     the quantiles of an `encoding` are learnt from a sample of the bags.
     """
-    check_parameters(model)
     if model.distill:
         raise ValueError(
             f"distill={model.distill} needs the networks' answers for all instances at once, "
             "which are not kept out of core: use distill=0, or fit to bags in memory."
         )
-    start, last = model._start(), getattr(model, "n_features_in_", None)
-    check_columns(model, bags, reset=True)
-    model._check_same_features(start, last)
-    labels = model._read_labels(labels, bags, reset=True)
-    pinned = model._read_instance_labels(instance_labels, bags, labels)
-    known: Any = bags
-    weight = bag_weights(sample_weight, known, known)
-    sample: Any = (None, None, None, None)
-    if model.background == "auto" and start is None:
-        sample = sampled(bags, labels, pinned, weight)
-        check_scaling(sample[0], model.scaling)
-    model._decide_background(*sample, start)
-    problem, used = model._possible_label_sets(bags, labels, pinned)
-    if not used.any():
-        raise ValueError("No bag is left to fit to: all were dropped.")
-    if start is None:
-        scale = StreamedTraining(bags, problem, used, weight, scaling=model.scaling).scale
-        model._learn_inputs(scale, lambda: bags.sample(SAMPLE_BYTES)[0].X)
+    given = model._begin(bags, labels, instance_labels, sample_weight, make=StreamedTraining)
+    start, bags, problem, used, weight, noise = given
     learning = StoredLearningBags(
         bags,
         problem,
@@ -266,7 +247,6 @@ def fit_stored_network(
         model._device(),
         on_bags_done,
     )
-    noise = model._noise_of_fit(problem, None if start is None else model._rates())
     try:
         model._learn(learning, start, noise, watch)
         model.log_likelihood_ = log_likelihood_of_blocks(model, learning)

@@ -8,16 +8,14 @@ is no judge.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from inspect import signature
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
-import numpy as np
-
-from unbag.bags import Bags
-from unbag.io.roles import Roles
-from unbag.labels import LabelSets
-from unbag.learning import read_for_fit
-from unbag.pipeline import bag_pipeline
+from unbag.bags import as_bags
+from unbag.estimators import ORLogisticRegression
+from unbag.frames import ColumnRoles
+from unbag.labels import LabelSetsLike
+from unbag.learning import Settings, TrainingSet, training_set
+from unbag.pipeline import BagPipeline
 
 from .search import Search, Trial, rounds_of
 from .settings import (
@@ -30,12 +28,15 @@ from .settings import (
     unfitted,
 )
 
-__all__ = ["candidates", "network_candidates", "settings_of", "tune", "tuned"]
+if TYPE_CHECKING:
+    from unbag.torch import ORNetwork
+
+__all__ = ["candidates", "network_candidates", "settings_of", "tune", "tune_around", "tuned"]
 
 
 def tune(
     table: Any,
-    y: Any = None,
+    y: LabelSetsLike | None = None,
     *,
     grid: Mapping[str, Sequence[Any]] | None = None,
     networks: bool | None = None,
@@ -43,14 +44,14 @@ def tune(
     minutes: float | None = None,
     seed: int = 0,
     progress: Callable[[int, int], object] | None = None,
-    **roles: Any,
-) -> Any:
+    **named: Unpack[ColumnRoles],
+) -> "ORLogisticRegression | ORNetwork | BagPipeline":
     """Choose settings by the likelihood of held-out bags, and fit a model with them.
 
     Parameters
     ----------
     table : frame, path, or Bags
-        As `unbag.fit` takes it; or bags.
+        As `unbag.fit` takes it.
     y : label sets
         Only with bags.
     grid : mapping from str to sequence, optional
@@ -71,8 +72,8 @@ def tune(
         Of the folds, the kernel's dictionary and the networks.
     progress : callable, optional
         Called as ``progress(n_done, n_all)``.
-    **roles
-        Roles of columns, as in `unbag.fit`, and `instance_labels`.
+    **named
+        Roles of columns, `roles` and `instance_labels`, as in `unbag.fit`.
 
     Returns
     -------
@@ -93,22 +94,48 @@ def tune(
     >>> model.tuning_["chosen"]["background"]
     False
     """
-    bags, labels, known, remembered = _bags_of(table, y, roles)
-    model = tuned(
-        bags, labels, candidates(grid, networks), instance_labels=known, cv=cv, minutes=minutes,
-        seed=seed, progress=progress,
-    )  # fmt: skip
-    if remembered is not None:
-        model.roles_ = remembered
-    return model
+    given: dict[str, Any] = dict(named)
+    for name, value in given.items():
+        if name in GRID:
+            raise TypeError(
+                f"{name} is chosen by the search: fix it by grid={{{name!r}: [{value!r}]}}."
+            )
+    settings = candidates(grid, networks)
+    data = training_set(table, y, given.pop("roles", None), **given).check_learnable()
+    return tuned(data, settings, cv=cv, minutes=minutes, seed=seed, progress=progress)
+
+
+def tune_around(
+    settings: Settings,
+    data: TrainingSet,
+    *,
+    minutes: float | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> Any:
+    """Choose what is left open by some settings: all that is not set differently from usual.
+
+    Parameters
+    ----------
+    settings : Settings
+        Where its model is "network", networks alone are tried.
+    data : TrainingSet
+    minutes, progress
+        As in `tune`.
+
+    Returns
+    -------
+    estimator or BagPipeline
+        With `tuning_`, as in `tune`.
+    """
+    grid = {name: [value] for name, value in settings.chosen().items()}
+    tried = network_candidates(grid) if settings.model == "network" else candidates(grid)
+    return tuned(data, tried, minutes=minutes, seed=settings.seed, progress=progress)
 
 
 def tuned(
-    bags: Bags,
-    labels: Any,
+    data: TrainingSet,
     settings: Sequence[Setting],
     *,
-    instance_labels: np.ndarray | None = None,
     cv: int = 3,
     minutes: float | None = None,
     seed: int = 0,
@@ -118,11 +145,8 @@ def tuned(
 
     Parameters
     ----------
-    bags : Bags
-    labels : LabelSets
+    data : TrainingSet
     settings : sequence of dict
-    instance_labels : ndarray of shape (n_instances,), optional
-        Labels of instances that are known.
     cv, minutes, seed, progress
         As in `tune`.
 
@@ -133,43 +157,24 @@ def tuned(
     """
     if minutes is not None and not minutes >= 0:
         raise ValueError(f"minutes must be at least 0; got {minutes!r}.")
+    labels = data.label_sets
     search = Search(
-        bags, labels, settings, cv=cv, seed=seed, progress=progress,
-        seconds=None if minutes is None else 60.0 * minutes, instance_labels=instance_labels,
+        as_bags(data.bags), labels, settings, cv=cv, seed=seed, progress=progress,
+        seconds=None if minutes is None else 60.0 * minutes, instance_labels=data.instance_labels,
     )  # fmt: skip
     search.run(rounds_of(cv))
     best = search.best or Trial(fallback_of(settings))
-    last = unfitted(best.setting, labels.classes, seed)
-    last.set_params(threshold=search.threshold(best))
-    model = bag_pipeline(last, **best.features, random_state=seed)
-    known = {} if instance_labels is None else {"instance_labels": instance_labels}
-    model.fit(bags, labels, **known)
+    threshold = search.threshold(best)
+    model = unfitted(best.setting, labels.classes, seed)
+    model.model.set_params(threshold=threshold)
+    data.fit(model)
     model.tuning_ = {
         "chosen": best.setting,
         "tried": search.table(),
-        "threshold": last.threshold,
+        "threshold": threshold,
         "background_scores": search.background_scores,
         "bag_iterations": search.bag_iterations,
         "complete": search.complete,
         "folds": cv,
     }
     return model
-
-
-def _bags_of(table, y, roles):
-    """Return bags and label sets, known labels of instances, and the roles of their columns."""
-    if isinstance(table, Bags):
-        if roles:
-            raise TypeError(f"Bags have no columns: {', '.join(roles)} are for tables.")
-        return table, LabelSets.parse(y), None, None
-    if y is not None:
-        raise TypeError("y is for Bags: name the column of the labels by labels=.")
-    for name in roles:
-        if name in GRID:
-            raise TypeError(
-                f"{name} is chosen by the search: fix it by grid={{{name!r}: [{roles[name]!r}]}}."
-            )
-        if name != "roles" and name not in signature(Roles).parameters:
-            raise TypeError(f"tune() got an unexpected keyword argument {name!r}.")
-    data, known = read_for_fit(table, **roles)
-    return data.bags, data.labels, known, data.roles.remembered()

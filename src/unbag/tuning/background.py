@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from unbag.bags import Bags
-from unbag.estimators import ORLogisticRegression
 from unbag.labels import LabelSets
+from unbag.learning import Settings
 
 from .settings import Setting, fallback_of
 
@@ -46,7 +46,7 @@ def decided_background(
         Those of `ORLogisticRegression.background_scores_`; empty where there are none.
     """
     usual = fallback_of(settings)
-    model = ORLogisticRegression(**{name: usual[name] for name in ASKED if name in usual})
+    model = Settings(**{name: usual[name] for name in ASKED if name in usual}).unfitted()
     model.classes_ = y.classes
     known = model._read_instance_labels(instance_labels, bags, y)
     decided = model._needs_background(bags, y, known, None, watch)

@@ -21,11 +21,10 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from unbag.bags import Bags
-from unbag.estimators import ORLogisticRegression
 from unbag.fitting.solvers import interruptions_raised
 from unbag.labels import LabelSets
+from unbag.learning import Settings
 from unbag.model_selection import MultilabelStratifiedKFold
-from unbag.pipeline import bag_pipeline
 from unbag.union import ImpossibleBagWarning, IntractableBagWarning
 
 from .background import decided_background, with_background
@@ -85,7 +84,7 @@ class Fold:
     def features(self, features: Setting, seed: int) -> tuple[Bags, Bags]:
         """Return the bags with other features; the last ones asked for are kept."""
         if self._kept[0] != features:
-            pipeline: Any = bag_pipeline(ORLogisticRegression(), **features, random_state=seed)
+            pipeline = Settings(**features, seed=seed).unfitted()
             train, held_out = self.train, self.held_out
             for _, step in getattr(pipeline, "steps", [None])[:-1]:
                 train = step.fit(train).transform(train)
@@ -228,7 +227,7 @@ class Search:
         here = self._of_fold[fold]
         train, held_out = here.features(trial.features, self.seed)
         if model is None:
-            model = unfitted(trial.setting, here.y.classes, self.seed, is_trial=True)
+            model = unfitted(trial.setting, here.y.classes, self.seed, is_trial=True).model
         if "warm_start" in model.get_params() and "alpha" in model.get_params():
             most = trial.setting.get("max_iter", MAX_ITER)
             model.set_params(max_iter=min(max_iter, most), warm_start=True)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unbag._messages import shortened
-from unbag.estimators import ORLogisticRegression
+from unbag.learning import Settings
 
 Setting = dict[str, Any]
 #: What linear models and those with a kernel are chosen from. Rates of wrong labels, one kind at a
@@ -136,7 +136,7 @@ def fallback_of(settings: Sequence[Setting]) -> Setting:
 
 
 def unfitted(setting: Setting, classes: ArrayLike, seed: int, *, is_trial: bool = False) -> Any:
-    """Build the model of a setting, without what makes its features.
+    """Build the model of a setting, with what makes its features.
 
     Parameters
     ----------
@@ -149,16 +149,13 @@ def unfitted(setting: Setting, classes: ArrayLike, seed: int, *, is_trial: bool 
 
     Returns
     -------
-    estimator
+    estimator or BagPipeline
     """
-    own: dict[str, Any] = {
-        name: value for name, value in setting.items() if name not in OF_FEATURES
-    }
-    if "encoding" not in setting:
-        scaled = not setting["context"] and setting["kernel"] is None
-        return ORLogisticRegression(**own, classes=classes, scaling="standard" if scaled else None)
-    from unbag.torch import ORNetwork
-
-    if is_trial:
-        own["n_members"] = TRIED_MEMBERS
-    return ORNetwork(**own, classes=classes, random_state=seed)
+    own = {name: value for name, value in setting.items() if name != "encoding"}
+    is_network = "encoding" in setting
+    model = Settings(model="network" if is_network else "linear", **own, seed=seed).unfitted()
+    model.model.set_params(classes=classes)
+    if is_network:
+        members = {"n_members": TRIED_MEMBERS} if is_trial else {}
+        model.set_params(encoding=setting["encoding"], **members)
+    return model

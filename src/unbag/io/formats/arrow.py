@@ -24,7 +24,7 @@ from unbag._files import (
     suffix_of,
     unreadable,
 )
-from unbag._messages import shortened
+from unbag._messages import argument, shortened
 from unbag.io.bag_table import CHUNK_BYTES
 from unbag.io.roles import Roles, possible_features
 from unbag.io.table import Table
@@ -84,7 +84,7 @@ class TypedTable(Table):
         if value is None:
             return DataError(
                 f"{where}: the value is missing; a feature needs one in every row, unless missing "
-                "values are dropped or replaced by the mean (missing_values=)."
+                f"values are dropped or replaced by the mean ({argument('missing_values')})."
             )
         return DataError(
             f"{where}: {shortened(value)} is not a finite number: correct it, or do not use the "

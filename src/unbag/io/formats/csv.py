@@ -36,7 +36,7 @@ from unbag._files import (
     suffix_of,
     writing,
 )
-from unbag._messages import listed, shortened
+from unbag._messages import argument, listed, shortened
 from unbag.io.bag_table import CHUNK_BYTES, SAMPLE_ROWS, Progress
 from unbag.io.roles import Roles
 from unbag.io.table import Table
@@ -529,7 +529,7 @@ def bad_number(source: DelimitedFile, row: int, column: str, text: str) -> DataE
     if not text.strip():
         return DataError(
             f"{where}: the cell is empty; a feature needs a number in every row, unless missing "
-            "values are dropped or replaced by the mean (missing_values=)."
+            f"values are dropped or replaced by the mean ({argument('missing_values')})."
         )
     if source.decimal == "." and re.fullmatch(r"\s*[+-]?\d+,\d+\s*", text):
         return DataError(f"{where}: {shortened(text)} has a decimal comma: write a point instead.")
@@ -541,7 +541,8 @@ def bad_number(source: DelimitedFile, row: int, column: str, text: str) -> DataE
     if text.strip() in SPELT_MISSING:
         return DataError(
             f"{where}: {shortened(text)} is not a finite number; a feature needs one in every row, "
-            "unless missing values are dropped or replaced by the mean (missing_values=)."
+            "unless missing values are dropped or replaced by the mean "
+            f"({argument('missing_values')})."
         )
     is_spelt = is_number(text, source.decimal)
     what = "finite number" if text.strip().lower() in MISSING or is_spelt else "number"

@@ -1,15 +1,39 @@
 """Tables that annotate wrote and people corrected: labels of instances for another fit."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from unbag._files import check, refuse
+from unbag._files import check, existing_file, looks_like_file, refuse
+from unbag._messages import argument
 from unbag.io import BagTable, DataError, Roles
 from unbag.io.annotated import KNOWN_LABEL, known_label_column
 from unbag.io.table import open_source
 from unbag.labels import label_text
+
+
+def without_corrected_table(roles: Roles, columns: Sequence[str]) -> tuple[Roles, Path | None]:
+    """Tell a corrected table that `instance_labels` names from a column.
+
+    Parameters
+    ----------
+    roles : Roles
+    columns : sequence of str
+        Of the table that is fitted to.
+
+    Returns
+    -------
+    roles : Roles
+        Without the table.
+    path : Path or None
+        None if a column is named, or nothing.
+    """
+    named = roles.instance_labels
+    if named is None or named in columns or not looks_like_file(named):
+        return roles, None
+    return replace(roles, instance_labels=None), existing_file(named)
 
 
 def corrected_labels(path: Path, data: BagTable) -> np.ndarray:
@@ -41,8 +65,8 @@ def corrected_labels(path: Path, data: BagTable) -> np.ndarray:
     known = [label_text(value) or None for value in corrected.texts(column, "known_label")]
     check(
         any(known),
-        f"{path}: no label is filled in in the column {column!r}: do so, or leave "
-        "out --instance-labels.",
+        f"{path}: no label is filled in in the column {column!r}: do so, or leave out "
+        f"{argument('instance_labels')}.",
     )
     if data.roles.instance_id is not None:
         known = by_id(known, path, corrected, data, data.roles.instance_id)
@@ -50,7 +74,7 @@ def corrected_labels(path: Path, data: BagTable) -> np.ndarray:
         check(
             are_same(corrected, data),
             f"{path} has other rows than {data.path}, or in another order: keep the order of the "
-            "rows, or name a column of ids by --instance-id.",
+            f"rows, or name a column of ids by {argument('instance_id')}.",
         )
     return np.array(known, dtype=object)
 
