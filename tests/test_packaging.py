@@ -141,47 +141,6 @@ def test_the_wheel_runs_where_nothing_else_is_installed():
     assert "unbag demo" in done.stdout
 
 
-def test_the_readme_cites_what_the_citation_file_does():
-    citation = (REPOSITORY / "CITATION.cff").read_text(encoding="utf-8")
-    (entries,) = re.findall(r"^```bibtex\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
-    cited = dict(
-        re.findall(r"^  (\w+) += \{+(.+?)\}+,$", entries.partition("@misc")[0], re.MULTILINE)
-    )
-    assert cited.keys() == {"author", "title", "version"}
-    for name, field in {"author": "- name: ", "title": "title: ", "version": "version: "}.items():
-        assert re.search(rf"^ *{field}\"?{re.escape(cited[name])}\"?$", citation, re.MULTILINE)
-    assert cited["author"] == PROJECT["authors"][0]["name"]
-    (paper,) = re.findall(r"^    title: (.+)$", citation, re.MULTILINE)
-    assert f"title  = {{{paper}}}" in entries
-    for author in re.findall(r"family-names: (.+)\n +given-names: (.+)", citation):
-        assert ", ".join(author) in entries
-
-
-def test_what_tries_an_installation_knows_the_pythons_and_the_readme(tmp_path):
-    """`make test-wheel` runs these lines, on these Pythons."""
-    module = module_of(".ci/test_wheel.py")
-    named = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
-    assert list(module.VERSIONS) == named
-    assert module.find_python(f"{sys.version_info[0]}.{sys.version_info[1]}") == sys.executable
-    assert module.find_python("2.0") is None
-    assert "unbag demo" in module.blocks(README, "shell")[-1]
-    assert all(line.startswith("unbag ") for line in module.blocks(README, "console"))
-    failing = [sys.executable, "-c", "import sys; sys.exit('no such table')"]
-    with pytest.raises(SystemExit, match="no such table"):
-        module.run(failing, tmp_path, dict(os.environ))
-
-
-@pytest.mark.slow  # Installs all that the package requires, and compiles kernels: a minute.
-def test_the_wheel_runs_where_nothing_else_is_installed():
-    version = f"{sys.version_info[0]}.{sys.version_info[1]}"
-    done = subprocess.run(
-        [sys.executable, REPOSITORY / ".ci/test_wheel.py", "--quick", version],
-        capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-    assert "unbag demo" in done.stdout
-
-
 def test_extras_that_errors_name_exist():
     named = {extra for text in MISSING.values() for extra in re.findall(r"unbag\[(\w+)\]", text)}
     assert named <= PROJECT["optional-dependencies"].keys()

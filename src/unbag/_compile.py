@@ -156,6 +156,8 @@ register("numba:compile", listener)
 
 def compiled(**flags: Any) -> Callable[[Callable[..., Any]], Kernel]:
     """Return a decorator that compiles a kernel, and keeps it on disk."""
+    # Nobody passes kernels as callbacks to C, for which numba would wrap each of them.
+    options: dict[str, Any] = {"no_cfunc_wrapper": True, **flags}
 
     def decorate(function: Callable[..., Any]) -> Kernel:
         folder = cache_folder(function.__code__.co_filename)
@@ -164,12 +166,7 @@ def compiled(**flags: Any) -> Callable[[Callable[..., Any]], Kernel]:
         settings.CACHE_DIR = folder or usual
         try:
             keep = folder is not None
-            # Nobody passes kernels as callbacks to C, for which numba would wrap each of them.
-            # numba's types do not know all of its flags.
-            njit: Any = numba.njit
-            return njit(
-                cache=keep, nogil=True, error_model="numpy", no_cfunc_wrapper=True, **flags
-            )(function)
+            return numba.njit(cache=keep, nogil=True, error_model="numpy", **options)(function)
         finally:
             settings.CACHE_DIR = usual
 
