@@ -142,7 +142,7 @@ def test_every_format_is_converted_by_the_command(tmp_path, run, name):
          "--annotation-column is for files of other tools: use --from, too."),
         (("fit", "e.csv", "--from", "birdnet-embeddings", "-o", "new"), "has no labels: name the "
          "column that holds those of the bag, one column per label, a second table with columns "
-         "bag and label, or --tags."),
+         "bag and label, or another tool's file of tags (--tags)."),
         (("fit", "e.csv", "--from", "birdnet-embeddings", "--confidence", "2", "-o", "new"),
          "--confidence must lie between 0 and 1, not 2.0."),
         (("data", "convert", "--from", "coco", "x.json", "new.csv"), "x.json looks like xeno"),
