@@ -1,13 +1,14 @@
 """Fits that go on where the last one ended: warm starts, and steps towards batches of a stream."""
 
-from typing import Self
+from collections.abc import Callable
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from unbag._messages import listed
 from unbag._warnings import warn_caller
-from unbag.fitting import Stream, UncertifiedWarning
+from unbag.fitting import Scaling, Stream, UncertifiedWarning
 from unbag.union import IntractableBagWarning
 from unbag.union.policy import name_bags
 from unbag.validation import all_or_nothing, as_labels, bag_weights, check_scaling
@@ -26,6 +27,12 @@ class ResumableClassifier(LabelSetLearner, LinearUnionClassifier):
 
     # What the stream has learnt so far; None before the first batch.
     _stream: Stream | None = None
+
+    scaling: Scaling
+    _check_parameters: Callable[[], None]
+    _decided_background: Callable[..., Any]
+    _training: Callable[..., Any]
+    _finish: Callable[..., None]
 
     @all_or_nothing
     def partial_fit(
@@ -61,7 +68,7 @@ class ResumableClassifier(LabelSetLearner, LinearUnionClassifier):
         bags = self._read_bags(X, reset=stream is None)
         # One batch of label sets tells that all are, even where each bag before had one label.
         one_label_each = is_one_label_each(as_labels(y, X))
-        self.single_label_ = one_label_each and (stream is None or self.single_label_)
+        self.single_label_: bool = one_label_each and (stream is None or self.single_label_)
         if stream is None:
             self._read_classes(self.classes if classes is None else classes)
         elif classes is not None and not np.array_equal(np.sort(classes), np.sort(self.classes_)):
@@ -83,7 +90,7 @@ class ResumableClassifier(LabelSetLearner, LinearUnionClassifier):
             raise ValueError("classes must be passed on the first call to partial_fit.")
         # The columns of an indicator are in the order of the classes as they are given.
         sort = self.single_label_ and self.classes is None
-        self.classes_ = as_classes(np.unique(classes) if sort else classes)
+        self.classes_: np.ndarray = as_classes(np.unique(classes) if sort else classes)
 
     def _take_batch(self, bags, labels, pinned, weight):
         problem, used = self._possible_label_sets(bags, labels, pinned)

@@ -17,7 +17,7 @@ from unbag.bags import Bags
 from unbag.estimators import ORLogisticRegression
 from unbag.estimators.contract import BagsLike, LabelSetsLike, RandomState
 from unbag.estimators.instances import LabelSetLearner, Threshold
-from unbag.fitting import Rate, Scaling, Training
+from unbag.fitting import Rate, Scale, Scaling, Training
 from unbag.fitting.solvers import InterruptedFitWarning
 from unbag.fitting.streaming import SAMPLE_BYTES
 from unbag.union.policy import OnIntractable
@@ -327,14 +327,14 @@ class ORNetwork(LabelSetLearner, NetworkClassifier):
                 self.background_scores_: np.ndarray = linear.background_scores_
         else:
             wanted = bool(self.background)
-        self.has_background_ = wanted
+        self.has_background_: bool = wanted
 
     def _learn_inputs(self, scale, features):
         """Learn from the scale of training instances, and their features, what inputs are."""
-        self.scale_ = scale
+        self.scale_: Scale = scale
         self.__dict__.pop("edges_", None)
         if self.encoding == "quantile":
-            self.edges_ = quantile_edges(self._scaled(features()))
+            self.edges_: np.ndarray = quantile_edges(self._scaled(features()))
 
     def _learn(self, bags, start, noise, watch=None):
         """Take all steps of all rounds, and keep what was reached even when interrupted."""
@@ -405,7 +405,7 @@ class ORNetwork(LabelSetLearner, NetworkClassifier):
             raise DivergedError
         self.__dict__.pop("encoder_", None)
         if encoder is not None:
-            self.encoder_ = encoder.cpu().eval()
+            self.encoder_: nn.Module = encoder.cpu().eval()
 
     def _taught(self, bags):
         """Return the bags with what the networks make of their instances, given the label sets."""
