@@ -2,6 +2,8 @@
 
 import ast
 import doctest
+import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -55,3 +57,53 @@ def test_code_of_the_documentation_has_no_type_error(page, tmp_path):
         cwd=tmp_path, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
+
+
+#: What a type checker makes of what people write; an editor then offers what there is.
+REVEALED = {
+    'unbag.fit(frame, bag="file", labels="tags", alpha=0.1)': "ORLogisticRegression",
+    "unbag.fit(bags, [{'owl'}])": "ORLogisticRegression",
+    "unbag.fit(frame, context=0.5)": "ORLogisticRegression | BagPipeline",
+    "unbag.fit(frame, model='network', max_iter=3)": "ORNetwork",
+    "unbag.fit(frame, model=unbag.SIM())": "SIM",
+    "unbag.fit(frame, model=unbag.SIM(), kernel=1.0)": "SIM | BagPipeline",
+    "unbag.tune(frame, bag='file')": "ORLogisticRegression | ORNetwork | BagPipeline",
+    "unbag.tune(frame).tuning_": "dict[str, Any]",
+    "unbag.load('m.unbag')": "BagModel",
+    "unbag.load('m.unbag').annotate_frame(frame)": "DataFrame",
+    "unbag.fit(frame).annotate_frame(frame)": "DataFrame",
+    "unbag.tune(frame).predict_frame(frame.lazy())": "LazyFrame",
+    "unbag.cost(frame, bag='file')": "Cost",
+    "unbag.check_labels(unbag.SIM(), frame).to_pylist()": "list[dict[str, Any]]",
+    "unbag.load('m.unbag').predict_instances(bags).size": "int",
+    "unbag.kernel_pipeline(unbag.SIM()).predict_instances(bags).size": "int",
+}
+#: Calls that the package refuses when it runs, too.
+REFUSED = (
+    "unbag.fit(frame, model='network', alpha=3.0)",
+    "unbag.fit(frame, lables='tags')",
+    "unbag.tune(frame, lables='tags')",
+    "unbag.cost(frame, lables='tags')",
+)
+
+
+@pytest.mark.slow
+def test_an_editor_knows_what_fits_and_loads_give(tmp_path):
+    pytest.importorskip("basedpyright")
+    lines = [f"reveal_type({call})" for call in REVEALED] + list(REFUSED)
+    head = "import polars\nimport unbag\nframe = polars.DataFrame()\nbags = [[[1.0]]]\n"
+    (tmp_path / "program.py").write_text(head + "\n".join(lines) + "\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "basedpyright", "--pythonpath", sys.executable, "--outputjson",
+         "program.py"],
+        cwd=tmp_path, capture_output=True, text=True,
+    )  # fmt: skip
+    found = {
+        (each["range"]["start"]["line"] - head.count("\n"), each["severity"]): each["message"]
+        for each in json.loads(done.stdout)["generalDiagnostics"]
+    }
+    revealed = [found.get((place, "information"), "") for place in range(len(REVEALED))]
+    types = [re.sub(r'.* is "(.*)"', r"\1", said, flags=re.DOTALL) for said in revealed]
+    assert dict(zip(REVEALED, types, strict=True)) == REVEALED
+    errors = {place for place, severity in found if severity == "error"}
+    assert errors == set(range(len(REVEALED), len(lines)))

@@ -141,13 +141,13 @@ def test_every_format_is_converted_by_the_command(tmp_path, run, name):
         (("data", "convert", "e.csv", "new.csv", "--annotation-column", "x"),
          "--annotation-column is for files of other tools: use --from, too."),
         (("fit", "e.csv", "--from", "birdnet-embeddings", "-o", "new"), "has no labels: pass "
-         "labels= (the column of the labels of each bag), label_columns= (one column per label), "
-         "label_table= (a second table with columns bag and label) or tags=."),
+         "--labels (the column of the labels of each bag), --label-columns (one column per label), "
+         "--label-table (a second table with columns bag and label) or --tags."),
         (("fit", "e.csv", "--from", "birdnet-embeddings", "--confidence", "2", "-o", "new"),
-         "confidence must lie between 0 and 1, not 2.0."),
+         "--confidence must lie between 0 and 1, not 2.0."),
         (("data", "convert", "--from", "coco", "x.json", "new.csv"), "x.json looks like xeno"),
         (("data", "convert", "--from", "hoplite", "r.txt", "new.csv"), "r.txt looks like raven"),
-        (("data", "convert", "--from", "birdset", "e.csv", "new.csv"), "pass format='birdnet"),
+        (("data", "convert", "--from", "birdset", "e.csv", "new.csv"), "pass --from birdnet-embed"),
         (("fit", "e.csv", "--from", "birdnet-embeddings", "--tags", "x.json", "-o", "new"),
          "x.json has no tags for any of the 2 bags"),
         (("data", "convert", "--from", "sparrow", "e.csv", "new.csv"), "no format 'sparrow'"),

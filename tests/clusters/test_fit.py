@@ -1,5 +1,7 @@
 """Fits on a cluster: the same as in memory, whatever the bags come as."""
 
+from types import SimpleNamespace
+
 import dask
 import numpy as np
 import pyarrow as pa
@@ -322,3 +324,24 @@ def test_partitions_are_dealt_out_evenly(coloured, write, client):
         unbag.dask.fit(ORLogisticRegression(max_iter=1), given, client, progress=look)
         counts = [sum(str(key).startswith("read_") for key in keys) for keys in found]
         assert counts == [4, 4] or counts == [2, 2]
+
+
+def test_what_is_named_wins_over_roles(coloured, write, client):
+    data = coloured(n_bags=40)
+    table = data.table.append_column("night", data.table["bag"])
+    roles = Roles(bag="note", labels="labels", features=["u", "v"])
+    frame_of_nights = frame(SimpleNamespace(**{**vars(data), "table": table}))
+    for given in (frame_of_nights, write(table)):
+        found = unbag.dask.fit(
+            ORLogisticRegression(max_iter=3), given, client, bag="night", roles=roles
+        )
+        assert found.roles_["bag"] == "night"
+
+
+def test_labels_that_look_like_several_are_refused(coloured, write, client):
+    data = coloured(n_bags=40)
+    cells = pa.array([cell.as_py().replace("|", ";") for cell in data.table["labels"]])
+    odd = data.table.set_column(1, "labels", cells)
+    for given in (frame(SimpleNamespace(**{**vars(data), "table": odd})), write(odd)):
+        with pytest.raises(ValueError, match=r"looks like several.*use delimiter=';'"):
+            unbag.dask.fit(ORLogisticRegression(max_iter=3), given, client)

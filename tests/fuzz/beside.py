@@ -11,6 +11,7 @@ from fuzz.content import Content, check_agrees, draw_content, text_bytes
 from fuzz.damage import damaged, encoded, hostile_text, valid_text
 from fuzz.reading import attempt, check_refusal
 from unbag import io
+from unbag.corrections import corrected_labels
 from unbag.io import DataError, Roles
 
 STATES = ("present", "unknown", "absent", "", "?", "1", "0", "-1", "yes", "maybe")

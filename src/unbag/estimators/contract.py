@@ -10,17 +10,18 @@ four bases, each built on the one before:
 """
 
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.special import logsumexp
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from unbag._scikit_learn import BaseEstimator, ClassifierMixin
 from unbag.bags import Bags, BagsLike
 from unbag.frames import FrameAnswers
 from unbag.labels import ColumnOfLabel, LabelSets, LabelSetsLike
@@ -65,6 +66,8 @@ class BagClassifier(FrameAnswers, ClassifierMixin, BaseEstimator):
     single_label_: bool
     n_features_in_: int
     feature_names_in_: np.ndarray
+    _bag_scores: Callable[..., Any]
+    _bag_sets: Callable[..., Any]
 
     # Type checkers shall know that a model lacks a method, and not why.
     if not TYPE_CHECKING:

@@ -5,6 +5,7 @@ inference.
 """
 
 import math
+from collections.abc import Callable
 from numbers import Real
 from typing import Any, Literal, TypeAlias
 
@@ -55,6 +56,8 @@ class InstanceClassifier(BagClassifier):
     """
 
     _has_background = False
+    _instance_scores: Callable[..., Any]
+    _instance_log_proba: Callable[..., Any]
 
     def _read_instance_labels(self, instance_labels, bags, labels=None):
         """Return known instance labels as columns of `classes_`, -1 where not known.

@@ -328,7 +328,7 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
         bags = self._read_bags(X, reset=stream is None)
         # After one batch of label sets all are label sets, even if each bag before had one label.
         one_label_each = is_one_label_each(as_labels(y, X))
-        self.single_label_ = one_label_each and (stream is None or self.single_label_)
+        self.single_label_: bool = one_label_each and (stream is None or self.single_label_)
         if stream is None:
             self._read_classes(self.classes if classes is None else classes)
         elif classes is not None and not np.array_equal(np.sort(classes), np.sort(self.classes_)):
@@ -350,7 +350,7 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
             raise ValueError("classes must be passed on the first call to partial_fit.")
         # The columns of an indicator are in the order of the classes as they are given.
         sort = self.single_label_ and self.classes is None
-        self.classes_ = as_classes(np.unique(classes) if sort else classes)
+        self.classes_: np.ndarray = as_classes(np.unique(classes) if sort else classes)
 
     def _take_batch(self, bags, labels, pinned, weight):
         problem, used = self._possible_label_sets(bags, labels, pinned)

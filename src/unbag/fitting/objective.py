@@ -166,6 +166,7 @@ class Objective:
     """
 
     steps_at_once: int = 1
+    alpha: float
 
     def __init__(
         self,

@@ -8,6 +8,7 @@ In kernels, `b` and `c` are bags, `i` and `j` instances of theirs, `f` is a feat
 """
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,7 @@ class MedoidClassifier(BagClassifier):
     ratio: float
     scaling: Scaling
     random_state: RandomState
+    _scores: Callable[..., Any]
 
     def _learn_medoids(
         self, X: BagsLike, y: LabelSetsLike

@@ -1,0 +1,384 @@
+"""One way to a model: whichever door somebody comes through, the same is meant and refused."""
+
+import ast
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import unbag
+from unbag import _messages, out_of_core
+from unbag.cli import main
+from unbag.io import DataError, Roles
+from unbag.learning import Settings, training_set
+
+FEATURES = ["a", "b", "c"]
+GRID = {"kernel": [None], "context": [0.0], "missed": [0.0], "false": [0.0], "alpha": [1.0]}
+SOURCES = Path(unbag.__file__).parent
+
+
+@pytest.fixture(scope="module")
+def frame():
+    """Three classes a few deviations apart, four instances a bag; two columns name bags."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, 120)
+    classes, file = np.array(["owl", "tit", "wren"]), np.repeat(np.arange(30), 4)
+    frame = pd.DataFrame(rng.normal(size=(120, 3)) + 4 * np.eye(3)[labels], columns=FEATURES)
+    frame["file"] = [f"f{bag:02}.wav" for bag in file]
+    frame["night"] = [f"n{bag // 2:02}" for bag in file]
+    for column, bags in (("tags", file), ("tags_of_night", file // 2)):
+        frame[column] = ["|".join(sorted(set(classes[labels[bags == bag]]))) for bag in bags]
+    frame["truth"] = classes[labels]
+    return frame
+
+
+@pytest.fixture(scope="module")
+def bags(frame):
+    return unbag.Bags.from_table(frame, bag="file", features=FEATURES, instance_labels="truth")
+
+
+@pytest.fixture(scope="module")
+def y(frame):
+    return frame.groupby("file", sort=False)["tags"].first()
+
+
+@pytest.fixture
+def folder(frame, tmp_path):
+    """The table as a Parquet set."""
+    (tmp_path / "set").mkdir()
+    pq.write_table(pa.Table.from_pandas(frame), tmp_path / "set" / "part-0.parquet")
+    return tmp_path / "set"
+
+
+def run(*arguments):
+    with pytest.raises(SystemExit) as left:
+        main(list(map(str, arguments)))
+    return left.value.code or 0
+
+
+# What is named in a call wins over roles.
+
+# Of bags by night, with the labels of the nights, there are half as many as of bags by file.
+ROLES = Roles(bag="night", labels="tags_of_night", features=FEATURES, carry=["truth"])
+NAMED = {"bag": "file", "labels": "tags", "roles": ROLES}
+
+
+def bags_of_fit(frame, folder):
+    return unbag.fit(frame, **NAMED).roles_
+
+
+def bags_of_fit_to_a_file(frame, folder):
+    return unbag.fit(folder / "part-0.parquet", **NAMED).roles_
+
+
+def bags_of_tune(frame, folder):
+    return unbag.tune(frame, grid=GRID, networks=False, minutes=0, **NAMED).roles_
+
+
+def bags_of_fit_out_of_core(frame, folder):
+    return out_of_core.fit(unbag.ORLogisticRegression(), folder, **NAMED).roles_
+
+
+@pytest.mark.parametrize(
+    "door", [bags_of_fit, bags_of_fit_to_a_file, bags_of_tune, bags_of_fit_out_of_core]
+)
+def test_what_is_named_wins_in_every_fit(door, frame, folder):
+    roles = door(frame, folder)
+    assert (roles["bag"], roles["labels"]) == ("file", "tags")
+
+
+def test_what_is_named_wins_in_costs_and_checks(frame):
+    assert unbag.cost(frame, **NAMED).n_bags == 30
+    found = unbag.check_labels(unbag.ORLogisticRegression(), frame, cv=2, random_state=0, **NAMED)
+    assert set(found["bag"].to_pylist()) == set(frame["file"])
+
+
+def test_what_is_named_wins_in_annotations(frame, folder, tmp_path):
+    model = unbag.fit(frame, bag="night", labels="tags_of_night", features=FEATURES)
+    by_file = model.annotate_frame(frame, bag="file", labels="tags", roles=ROLES)
+    assert not (by_file["annotation"] == model.annotate_frame(frame)["annotation"]).all()
+    named = {"bag": "file", "roles": ROLES}
+    predicted = model.predict_frame(frame, **named)
+    assert predicted.groupby("file")["predicted"].nunique().max() == 1
+    assert predicted.groupby("night")["predicted"].nunique().max() == 2
+    found = out_of_core.annotate(model, folder, tmp_path / "out.parquet", **NAMED)
+    assert found.bags == 30
+    written = pq.read_table(tmp_path / "out.parquet")
+    assert written["annotation"].to_pylist() == by_file["annotation"].tolist()
+
+
+def test_labels_of_instances_are_named_by_roles_as_well(frame, folder):
+    roles = Roles(bag="file", labels="tags", features=FEATURES, instance_labels="truth")
+    plain, told = (
+        out_of_core.fit(unbag.ORLogisticRegression(), folder, roles=each)
+        for each in (Roles(bag="file", labels="tags", features=FEATURES), roles)
+    )
+    here = unbag.fit(frame, roles=roles, background=False)
+    assert not np.allclose(told.coef_, plain.coef_)
+    np.testing.assert_array_equal(told.coef_, here.coef_)
+
+
+# Settings.
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("alpha", 2.0), ("context", 0.5), ("kernel", 1.0), ("dictionary", 50)]
+)
+def test_settings_that_networks_lack_are_refused_at_every_door(name, value, frame, capsys):
+    said = "is a setting of linear models, not of networks"
+    with pytest.raises(ValueError, match=f"^{name} {said}"):
+        Settings(model="network", **{name: value})
+    with pytest.raises(ValueError, match=f"^{name} {said}"):
+        unbag.fit(frame, model="network", **{name: value}, **NAMED)
+    # Before the table is looked for.
+    code = run("fit", "no.csv", "-o", "m.unbag", "--model", "network", f"--{name}", value)
+    assert code == 2
+    assert f"--{name} {said}" in capsys.readouterr().err
+
+
+def test_settings_of_a_model_that_is_given_are_its_own():
+    with pytest.raises(ValueError, match="max_iter is a setting of the model that fit builds"):
+        Settings(model=unbag.SIM(), max_iter=3)
+    with pytest.raises(ValueError, match="missed is a setting of the model that fit builds"):
+        Settings(model=unbag.SIM(), missed=np.array([0.1, 0.0]))
+    model = unbag.SIM()
+    assert Settings(model=model, context=0.5).unfitted().model is not model
+
+
+def test_the_command_and_python_fit_the_same_model(frame, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    frame.to_csv("t.csv", index=False)
+    assert not run(
+        "fit", "t.csv", "--bag", "file", "--labels", "tags", "--features", "a,b,c", "--context",
+        "0.5", "--kernel", "1", "--dictionary", "20", "--missed", "learn", "--seed", "3",
+        "-o", "m.unbag",
+    )  # fmt: skip
+    settings = {"context": 0.5, "kernel": 1.0, "dictionary": 20, "missed": "learn", "seed": 3}
+    columns = {"bag": "file", "labels": "tags", "features": FEATURES}
+    ours = unbag.fit(Path("t.csv"), **columns, **settings)
+    theirs = unbag.load("m.unbag")
+    np.testing.assert_array_equal(theirs.model.coef_, ours.model.coef_)
+    assert theirs.roles_ == ours.roles_
+
+
+# Tables, or bags and their labels.
+
+
+def test_bags_are_fitted_as_their_table_is(frame, bags, y):
+    table = unbag.fit(frame, bag="file", labels="tags", features=FEATURES)
+    for given in (bags, list(bags)):
+        labels = y if given is bags else y.to_list()
+        np.testing.assert_array_equal(unbag.fit(given, labels).coef_, table.coef_)
+    assert not hasattr(unbag.fit(bags, y), "roles_")
+
+
+def test_labels_of_instances_come_as_an_array_with_bags(frame, bags, y):
+    columns = {"bag": "file", "labels": "tags", "features": FEATURES}
+    by_column = unbag.fit(frame, instance_labels="truth", **columns)
+    by_array = unbag.fit(bags, y, instance_labels=bags.instance_labels)
+    np.testing.assert_array_equal(by_column.coef_, by_array.coef_)
+
+
+def test_costs_checks_and_searches_take_both(frame, bags, y):
+    columns = {"bag": "file", "labels": "tags", "features": FEATURES}
+    costs = [unbag.cost(bags, y), unbag.cost(frame, **columns)]
+    assert costs[0].operations == costs[1].operations
+    model = unbag.ORLogisticRegression()
+    checked = [
+        unbag.check_labels(model, *given, cv=2, random_state=0, **named)
+        for given, named in (((bags, y), {}), ((frame,), columns))
+    ]
+    assert checked[0].equals(checked[1])
+    tuned = [
+        unbag.tune(*given, grid=GRID, networks=False, cv=2, **named)
+        for given, named in (((bags, y), {}), ((list(bags), y.to_list()), {}), ((frame,), columns))
+    ]
+    np.testing.assert_array_equal(tuned[0].coef_, tuned[2].coef_)
+    np.testing.assert_array_equal(tuned[1].coef_, tuned[2].coef_)
+
+
+DOORS = {
+    "fit": unbag.fit,
+    "tune": lambda *given, **named: unbag.tune(*given, grid=GRID, **named),
+    "cost": unbag.cost,
+    "check": lambda *given, **named: unbag.check_labels(
+        unbag.ORLogisticRegression(), *given, **named
+    ),
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_wrong_combinations_are_refused_alike(door, frame, bags, y):
+    call = DOORS[door]
+    with pytest.raises(
+        TypeError, match=r"^y is for Bags: name the column of the labels by labels="
+    ):
+        call(frame, y, bag="file")
+    with pytest.raises(TypeError, match=r"^Bags have no columns: leave out bag, labels"):
+        call(bags, y, bag="file", labels="tags")
+    with pytest.raises(TypeError, match=r"^Bags have no columns: leave out roles"):
+        call(bags, y, roles=ROLES)
+    with pytest.raises(TypeError, match=r"^y is missing: give the label sets of the bags"):
+        call(bags)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'lables'"):
+        call(frame, lables="tags")
+    with pytest.raises(DataError, match=r"roles must be unbag\.io\.Roles, not a dict"):
+        call(frame, roles={"bag": "file"})
+
+
+# The truth.
+
+
+class Spy(unbag.DummyBags):
+    """A model that remembers what it was shown."""
+
+    def fit(self, X, y, **more):
+        self.shown_ = X.instance_labels, more
+        return super().fit(X, y)
+
+
+def test_the_truth_is_hidden_unless_it_is_named(frame, bags, y):
+    usual = frame.rename(columns={"truth": "instance_label"})
+    columns = {"bag": "file", "labels": "tags", "features": FEATURES}
+    assert (
+        usual.pipe(unbag.io.frame.open_frame).read(Roles(**columns)).bags.instance_labels
+        is not None
+    )
+    for model in (unbag.fit(usual, model=Spy(), **columns), unbag.fit(bags, y, model=Spy())):
+        assert model.shown_ == (None, {})
+    named = training_set(usual, None, None, instance_labels="instance_label", **columns)
+    assert named.bags.instance_labels is None
+    assert set(named.instance_labels) == {"owl", "tit", "wren"}
+
+
+# Something to learn.
+
+
+def test_labels_that_look_like_several_are_refused_at_every_door(frame, folder, capsys):
+    odd = frame.assign(tags=np.repeat(["owl;tit", "owl", "tit"], 40))
+    pq.write_table(pa.Table.from_pandas(odd), folder / "part-0.parquet")
+    columns = {"bag": "file", "labels": "tags"}
+    said = r"looks like several, separated by ';' rather than '\|': use "
+    model = unbag.ORLogisticRegression()
+    for call in (
+        lambda: unbag.fit(odd, **columns),
+        lambda: unbag.tune(odd, grid=GRID, **columns),
+        lambda: unbag.check_labels(model, odd, **columns),
+        lambda: out_of_core.fit(model, folder, **columns),
+    ):
+        with pytest.raises(DataError, match=f"{said}delimiter=';'"):
+            call()
+    for more in ((), ("--out-of-core",)):
+        assert run("fit", folder, "--bag", "file", "--labels", "tags", "-o", "m", *more) == 1
+        assert re.search(f"{said}--delimiter ';'", capsys.readouterr().err)
+
+
+def test_bags_without_a_label_teach_nothing(frame, bags):
+    for call in (
+        lambda: unbag.fit(frame.assign(tags=""), bag="file", labels="tags"),
+        lambda: unbag.fit(bags, [set()] * 30),
+        lambda: unbag.tune(bags, [set()] * 30, grid=GRID),
+    ):
+        with pytest.raises(DataError, match="no bag has a label, and nothing can be learnt"):
+            call()
+
+
+# Corrected tables.
+
+
+def test_a_corrected_table_is_taken_in_python_too(frame, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    columns = {"bag": "file", "labels": "tags", "features": FEATURES}
+    first = unbag.fit(frame, **columns)
+    corrected = first.annotate_frame(frame)
+    corrected.loc[::5, "known_label"] = frame.loc[::5, "truth"]
+    corrected.to_csv("corrected.csv", index=False)
+    told = unbag.fit(frame, instance_labels="corrected.csv", **columns)
+    by_column = unbag.fit(
+        frame.assign(known=corrected["known_label"]), instance_labels="known", **columns
+    )
+    np.testing.assert_array_equal(told.coef_, by_column.coef_)
+    assert not np.allclose(told.coef_, first.coef_)
+    corrected.iloc[1:].to_csv("corrected.csv", index=False)
+    with pytest.raises(DataError, match="name a column of ids by instance_id"):
+        unbag.fit(frame, instance_labels="corrected.csv", **columns)
+
+
+def test_corrected_tables_are_refused_out_of_core_at_every_door(folder, tmp_path, capsys):
+    (tmp_path / "corrected.csv").write_text("known_label\n")
+    said = "looks like a corrected table, which fits out of core do not take"
+    with pytest.raises(DataError, match=said):
+        out_of_core.fit(
+            unbag.ORLogisticRegression(), folder, instance_labels=str(tmp_path / "corrected.csv")
+        )
+    options = ("--out-of-core", "--instance-labels", tmp_path / "corrected.csv", "-o", "m.unbag")
+    assert run("fit", folder, *options) == 1
+    assert said in capsys.readouterr().err
+
+
+# Labels in the classes of a model.
+
+
+def test_labels_are_aligned_in_one_way(frame, folder, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    # The same word with its accent in one character, and in two.
+    named = {"bag": "file", "labels": "tags"}
+    one, two = "tr\u00e4", "tra\u0308"
+    model = unbag.fit(frame.replace({"tags": "owl"}, one, regex=True), features=FEATURES, **named)
+    spelt = frame.replace({"tags": "owl"}, two, regex=True)
+    pq.write_table(pa.Table.from_pandas(spelt), folder / "part-0.parquet")
+    out_of_core.annotate(model, folder, "out.parquet", **named)
+    found = pq.read_table("out.parquet")["annotation"].to_pylist()
+    assert found == model.annotate_frame(spelt, **named)["annotation"].tolist()
+    model.save("m.unbag")
+    pq.write_table(pa.Table.from_pandas(frame), folder / "part-0.parquet")
+    said = "'owl', which the model was never shown; it knows tit, .* fit again with it, or use "
+    with pytest.raises(DataError, match=f"{said}ignore_labels=True"):
+        model.annotate_frame(frame, **named)
+    with pytest.raises(DataError, match=f"{said}use_labels=False"):
+        out_of_core.annotate(model, folder, "out.parquet", **named)
+    for more in ((), ("--out-of-core",)):
+        assert run("annotate", "m.unbag", folder, "-o", "out.parquet", *more) == 1
+        assert re.search(f"{said}--ignore-labels", capsys.readouterr().err)
+
+
+# Arguments and options.
+
+
+def test_arguments_are_options_while_a_command_runs(frame, tmp_path, capsys):
+    (tmp_path / "t.csv").write_text("bag,labels,x\n1,a,\n")
+    with pytest.raises(DataError, match=r"replaced by the mean \(missing_values\)"):
+        unbag.fit(tmp_path / "t.csv", features=["x"])
+    assert run("fit", tmp_path / "t.csv", "--features", "x", "-o", tmp_path / "m.unbag") == 1
+    assert "replaced by the mean (--missing-values)" in capsys.readouterr().err
+    assert _messages.argument("missing_values", "drop") == "missing_values='drop'"
+
+
+def texts_with_options(file):
+    """Yield the texts of a file, but for docstrings, that speak of an option."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    docstrings = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, documented) and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree):
+        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if is_text and id(node) not in docstrings and re.search(r"--[a-z{]", node.value):
+            yield node.value
+
+
+def test_only_the_command_line_speaks_of_options():
+    apart = {SOURCES / "cli", SOURCES / "experiments"}
+    files = [file for file in SOURCES.rglob("*.py") if not apart & set(file.parents)]
+    assert len(files) > 100
+    # A command that somebody is to run may have options.
+    commands = re.compile(r"unbag [a-z]+ --[a-z-]+")
+    found = [(file.name, text) for file in files for text in texts_with_options(file)]
+    assert [each for each in found if re.search(r"--[a-z{]", commands.sub("", each[1]))] == []
+    assert list(texts_with_options(SOURCES / "cli" / "large.py"))
