@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from unbag.cli.corrections import corrected_labels
 
 from fuzz.content import Content, check_agrees, draw_content, text_bytes
 from fuzz.damage import damaged, encoded, hostile_text, valid_text

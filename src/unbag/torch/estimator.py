@@ -346,14 +346,14 @@ class ORNetwork(LabelSetLearner):
                 self.background_scores_: np.ndarray = linear.background_scores_
         else:
             wanted = bool(self.background)
-        self.has_background_: bool = wanted
+        self.has_background_ = wanted
 
     def _learn_inputs(self, scale, features):
         """Learn from the scale of training instances, and their features, what inputs are."""
-        self.scale_: Scale = scale
+        self.scale_ = scale
         self.__dict__.pop("edges_", None)
         if self.encoding == "quantile":
-            self.edges_: np.ndarray = quantile_edges(self._scaled(features()))
+            self.edges_ = quantile_edges(self._scaled(features()))
 
     def _learn(self, bags, start, noise, watch=None):
         """Take all steps of all rounds, and keep what was reached even when interrupted."""
@@ -424,7 +424,7 @@ class ORNetwork(LabelSetLearner):
             raise DivergedError
         self.__dict__.pop("encoder_", None)
         if encoder is not None:
-            self.encoder_: nn.Module = encoder.cpu().eval()
+            self.encoder_ = encoder.cpu().eval()
 
     def _taught(self, bags):
         """Return the bags with what the networks make of their instances, given the label sets."""
