@@ -245,7 +245,10 @@ def training_set(
     known = named.pop("instance_labels", None)
     given = {"roles": roles, **named, "instance_labels": known if isinstance(known, str) else None}
     if strange := [name for name, value in given.items() if value not in (None, ())]:
-        raise TypeError(f"Bags have no columns: leave out {', '.join(strange)}.")
+        raise TypeError(
+            f"expected a DataFrame or a path, since {', '.join(strange)} name columns; got "
+            f"{type(data).__name__}."
+        )
     if y is None:
         raise TypeError("y is missing: give the label sets of the bags.")
     return TrainingSet(without_truth(data), y, known)

@@ -20,6 +20,7 @@ from rich.progress import (
 )
 from sklearn.exceptions import ConvergenceWarning
 
+from unbag._messages import argument
 from unbag._platform import ignore_interrupts, interrupts_blocked
 from unbag._threads import one_blas_thread
 from unbag.fitting.solvers import interruptions_raised
@@ -126,7 +127,7 @@ def _finished(units, n_jobs):
     except BrokenProcessPool as error:
         raise ChildProcessError(
             "A process that did a part of the work was killed, perhaps for want of memory: the "
-            "same command goes on from here; try it with fewer --jobs."
+            f"same command goes on from here; reduce {argument('jobs')}."
         ) from error
     finally:
         processes = list((pool._processes or {}).values())
