@@ -29,6 +29,7 @@ def vectors(*cells):
 # name: frame, options of fit, what the one line must say
 BAD = {
     "no frame": ({"file": ["a"]}, TAGGED, "or a path; got dict"),
+    "an array": (np.zeros((3, 2)), TAGGED, "or a path; got ndarray"),
     "nothing": (None, TAGGED, "or a path; got NoneType"),
     "complex numbers": (
         frame_of(x=[1j, 2.0, 3.0, 4.0]),
@@ -323,12 +324,6 @@ def test_bad_frames(case):
     with pytest.raises(DataError, match=loose(message)) as caught:
         unbag.fit(frame, **options)
     assert "\n" not in str(caught.value)
-
-
-def test_arrays_have_no_columns_to_name():
-    said = "expected a DataFrame or a path, since bag, labels name columns; got ndarray"
-    with pytest.raises(TypeError, match=said):
-        unbag.fit(np.zeros((3, 2)), bag="bag", labels="tags")
 
 
 BAD_SETTINGS = {

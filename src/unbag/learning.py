@@ -237,14 +237,15 @@ def training_set(
     -------
     TrainingSet
     """
-    if is_table(data):
+    # An array without label sets is rather meant to be a table: then the error says what is one.
+    if is_table(data) or (y is None and not isinstance(data, Bags | list | tuple)):
         if y is not None:
             raise TypeError("y is for Bags: name the column of the labels by labels=.")
         with open_table(data) as source:
             return read_source(source, Roles.given(roles, **named))
     known = named.pop("instance_labels", None)
     given = {"roles": roles, **named, "instance_labels": known if isinstance(known, str) else None}
-    if strange := [name for name, value in given.items() if value not in (None, ())]:
+    if strange := [name for name, value in given.items() if value is not None and np.size(value)]:
         raise TypeError(
             f"expected a DataFrame or a path, since {', '.join(strange)} name columns; got "
             f"{type(data).__name__}."
