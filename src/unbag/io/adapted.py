@@ -177,7 +177,6 @@ class Adapted:
 
         Parameters
         ----------
-        other : Adapted
         path : str or path
             Of the other file, for messages.
         untagged : {"refuse", "absent", "unknown"}
@@ -267,8 +266,6 @@ def need_columns(source: Table, columns: Sequence[str], format: str) -> None:
 
     Parameters
     ----------
-    source : Table
-    columns : sequence of str
     format : str
         Which tool's files need them.
     """

@@ -128,11 +128,6 @@ def adapted(path: PathLike, format: str, choices: Choices) -> Adapted:
         A file or a folder, as the format has it.
     format : str
         Of `ADAPTERS`.
-    choices : Choices
-
-    Returns
-    -------
-    Adapted
     """
     check(
         format in ADAPTERS,
@@ -149,12 +144,7 @@ def adapted(path: PathLike, format: str, choices: Choices) -> Adapted:
 
 
 def recognised(head: Head) -> str | None:
-    """Return the name of the first format that a file or folder looks like; None if there is none.
-
-    Parameters
-    ----------
-    head : Head
-    """
+    """Return the first format that a file or folder looks like; None if there is none."""
     return next((name for name, adapter in ADAPTERS.items() if adapter.is_format(head)), None)
 
 
@@ -167,14 +157,8 @@ class AdaptedTable(TypedTable):
         What it was made of.
     format : str
         Of which tool.
-    table : pyarrow.Table
     origin : Adapted
         Tells where rows come from.
-
-    Attributes
-    ----------
-    table : pyarrow.Table
-    notes : tuple of str
     """
 
     def __init__(self, path: PathLike, format: str, table: pa.Table, origin: Adapted):
@@ -218,10 +202,6 @@ def open_from(
         As in `read_from`.
     delimiter : str, optional
         What separates labels in a cell; by default ``|``.
-
-    Returns
-    -------
-    AdaptedTable
     """
     found, absent = _with_tags(path, format, choices)
     if found.instances is None:

@@ -39,7 +39,6 @@ def written_columns(source: Source, roles: Roles | None = None) -> dict[str, str
 
     Parameters
     ----------
-    source : Source
     roles : Roles, optional
         Columns with a role other than to be carried are not counted.
 
@@ -135,14 +134,11 @@ def write_annotated(
 
     Parameters
     ----------
-    table : BagTable
-    path : str or path
     columns : dict of str to array-like of shape (n_instances,)
         `ANSWERS`, and `KNOWN_LABEL`: where it was written before, it is left as people have
         filled it in.
     written : dict of str to str
         The columns of the table that annotate wrote before; see `written_columns`.
-    progress : callable, optional
 
     Returns
     -------
@@ -170,7 +166,6 @@ def annotated_frame(
     table : BagTable
         Read from a frame.
     columns : dict of str to array-like of shape (n_instances,), or (n_bags,)
-    written : dict of str to str
     per_bag : bool, default=False
         Whether the answers are for bags; then all rows of a bag get them.
 

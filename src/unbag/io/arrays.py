@@ -27,12 +27,6 @@ ARROW_TIMES = {"M": ("D", "s", "ms", "us", "ns"), "m": ("s", "ms", "us", "ns")}
 def checked_bags(path: PathLike, bags: Bags, labels: LabelSets) -> Bags:
     """Check bags from a file that is not a table; errors name the file and the bag.
 
-    Parameters
-    ----------
-    path : path
-    bags : Bags
-    labels : LabelSets
-
     Returns
     -------
     Bags
@@ -62,12 +56,7 @@ def dense(X: Any) -> NDArray[Any]:
 
 
 def feature_names(bags: Bags) -> list[str]:
-    """Return the names of the features; x0, x1, ... where they have none.
-
-    Returns
-    -------
-    list of str
-    """
+    """Return the names of the features; x0, x1, ... where they have none."""
     if bags.feature_names is None:
         return [f"x{column}" for column in range(bags.n_features)]
     return [str(name) for name in bags.feature_names]
@@ -82,8 +71,6 @@ def long_chunks(
     ----------
     bags : Bags
         An empty bag has no row.
-    labels : LabelSets or None
-    delimiter : str
     numbered : bool, default=True
         Whether to add the number of each instance within its bag.
 
@@ -158,7 +145,6 @@ def instance_label_texts(bags: Bags, labels: LabelSets | None) -> list[str | Non
     bags : Bags
         Whole numbers among its `instance_labels` are columns of `labels`, if that has classes
         with names, and -1 is not known.
-    labels : LabelSets or None
 
     Returns
     -------
@@ -191,8 +177,6 @@ def instance_label_codes(bags: Bags, labels: LabelSets, what: str) -> NDArray[np
 
     Parameters
     ----------
-    bags : Bags
-    labels : LabelSets
     what : str
         The format that demands this, for the message.
 

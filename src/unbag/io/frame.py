@@ -29,16 +29,7 @@ MIXED = ("mixed-integer", "mixed-integer-float")
 
 
 def open_frame(frame: Any) -> "FrameTable":
-    """Find out about the columns of a frame, without a copy of it.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame, polars.DataFrame, polars.LazyFrame or pyarrow.Table
-
-    Returns
-    -------
-    FrameTable
-    """
+    """Find out about the columns of a frame, without a copy of it."""
     if kinds.is_pandas_dataframe(frame):
         return PandasTable(frame)
     if kinds.is_polars_lazyframe(frame):
@@ -63,7 +54,6 @@ class FrameTable(TypedTable):
 
     Attributes
     ----------
-    n_rows : int
     row_bytes : int
         What a row takes in memory, roughly.
     """

@@ -44,7 +44,6 @@ def resolved_roles(table: Any, roles: Roles | None, need_labels: bool) -> Roles:
 
     Parameters
     ----------
-    table : Table
     roles : Roles or None
         As far as they were given.
     need_labels : bool
@@ -81,7 +80,6 @@ def filled_in(
 
     Parameters
     ----------
-    roles : Roles
     path : path
         The table, for messages.
     columns : list of str
@@ -90,10 +88,6 @@ def filled_in(
         Those that hold numbers.
     need_labels : bool, default=True
         Whether a table without labels is an error. If not, a missing column of labels is ignored.
-
-    Returns
-    -------
-    Roles
 
     Examples
     --------
@@ -165,11 +159,6 @@ def with_embedding(table: Any, roles: Roles) -> Roles:
 
     A column of lists holds vectors if a bag has several rows, or if the lists are of vectors; else
     it holds one feature of all instances of the row's bag.
-
-    Parameters
-    ----------
-    table : Table
-    roles : Roles
     """
     if roles.embedding is not None:
         return roles
@@ -281,13 +270,7 @@ def are_decimals(texts: Sequence[str | None], marks: str = ".,") -> bool:
 
 
 def counters(table: Any, features: Sequence[str]) -> list[str]:
-    """Return those of some columns of numbers that look like a counter or an id.
-
-    Parameters
-    ----------
-    table : Table
-    features : sequence of str
-    """
+    """Return those of some columns of numbers that look like a counter or an id."""
     if table.is_text:
         # In every file of several, since one of them may have few rows.
         samples = [_whole_in_text(part, features) for part in table.parts]
@@ -340,11 +323,6 @@ def without_counters(roles: Roles, path: PathLike, counters: Collection[str]) ->
         Resolved, with features that nobody has named.
     path : path
         The table, for messages.
-    counters : collection of str
-
-    Returns
-    -------
-    Roles
     """
     if not counters:
         return roles

@@ -26,10 +26,6 @@ def files_of(path: Paths) -> list[Path]:
     path : str or path, or list of them
         In a folder, its tables count, but those whose names begin with a dot or an underscore. A
         file that is not there is kept: opening it says so.
-
-    Returns
-    -------
-    list of Path
     """
     several = [path] if isinstance(path, str | os.PathLike) else path
     check(several, "No file is given: pass one.")
@@ -101,7 +97,6 @@ class JoinedTables(Table):
     ----------
     path : Path
         What messages call them together.
-    parts : sequence of DelimitedFile or ArrowFile
 
     Attributes
     ----------

@@ -46,12 +46,10 @@ class SetFile:
 
     Attributes
     ----------
-    path : Path
     first_row : int
         The place of its first row among those of all files.
     group_ends : ndarray of int of shape (n_row_groups,)
         Where its groups of rows end, among the rows of all files.
-    metadata : pyarrow.parquet.FileMetaData
     state : tuple
         What changes when the file is written to.
     """
@@ -74,11 +72,6 @@ class ParquetSet(TypedTable):
 
     Attributes
     ----------
-    path : Path
-    parts : list of SetFile
-    columns : list of str
-    schema : pyarrow.Schema
-    n_rows : int
     compression : str
         Codec of the first file.
     """
@@ -135,12 +128,7 @@ class ParquetSet(TypedTable):
                         yield leaf
 
     def holding(self, start: int, stop: int) -> "ParquetSet":
-        """Return the set with those files alone that hold some rows, which keep their numbers.
-
-        Parameters
-        ----------
-        start, stop : int
-        """
+        """Return the set with those files alone that hold some rows, which keep their numbers."""
         some = copy(self)
         some.parts = [
             part
@@ -182,7 +170,6 @@ class ParquetSet(TypedTable):
 
         Parameters
         ----------
-        columns : sequence of str
         start : int
             A row; batches begin with the group of rows that it lies in.
         chunk_bytes : int
@@ -234,13 +221,7 @@ def _errors_name(path):
 
 
 class RowReader:
-    """Reads runs of rows: the next one at once, any other from its group of rows on.
-
-    Parameters
-    ----------
-    table : ParquetSet
-    columns : sequence of str
-    """
+    """Reads runs of rows: the next one at once, any other from its group of rows on."""
 
     def __init__(self, table: ParquetSet, columns: Sequence[str]) -> None:
         self.table = table
@@ -250,12 +231,7 @@ class RowReader:
         self._batch: Any = None
 
     def read(self, start: int, stop: int) -> Iterator[pa.RecordBatch]:
-        """Yield the rows from `start` to before `stop`, batch after batch.
-
-        Parameters
-        ----------
-        start, stop : int
-        """
+        """Yield the rows from `start` to before `stop`, batch after batch."""
         if self._batch is None or not self._first <= start <= self._first + self._batch.num_rows:
             self._batches = self.table.batches(self.columns, start)
             self._first, self._batch = next(self._batches)

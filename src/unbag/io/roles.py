@@ -313,17 +313,12 @@ def with_label_columns(
 
     Parameters
     ----------
-    roles : Roles
     path : path
         The table, for messages.
     columns : sequence of str
         Of the table.
     need_labels : bool
         If False, a table without these columns is one without labels.
-
-    Returns
-    -------
-    Roles
     """
     found = expanded(path, roles.label_columns or (), columns, roles.carry)
     if not need_labels and not set(found) & set(columns):

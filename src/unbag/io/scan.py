@@ -66,7 +66,6 @@ def scan_of(source: Any, roles: Roles) -> "Scan":
 
     Parameters
     ----------
-    source : Table
     roles : Roles
         Resolved.
     """
@@ -78,7 +77,6 @@ class Scan:
 
     Parameters
     ----------
-    source : Table
     roles : Roles
         Resolved.
 
@@ -258,7 +256,6 @@ class Scan:
             Written to.
         first : int
             Position of the chunk's first row.
-        table : pyarrow.Table
         """
         check_same(self.source.path, first + table.num_rows <= self.n_rows)
         chunk = np.empty((table.num_rows, X.shape[1]), X.dtype)
@@ -465,7 +462,6 @@ class ColumnOfBags(ABC):
     ----------
     scan : Scan
         For messages.
-    name : str
 
     Attributes
     ----------
@@ -499,7 +495,6 @@ class ColumnOfBags(ABC):
             Position of the first row.
         bags : ndarray of int of shape (n_rows,)
             The bag of each row.
-        column : pyarrow.ChunkedArray
         n_bags : int
             Bags that have appeared so far.
         """
@@ -533,8 +528,6 @@ class LabelColumn(ColumnOfBags):
 
     Parameters
     ----------
-    scan : Scan
-    name : str
     all_unknown : bool
         Whether its labels are not known to be present.
     """
@@ -601,7 +594,6 @@ class RunScan(Scan):
 
     Parameters
     ----------
-    source : ParquetSet
     roles : Roles
         Resolved. Ids of instances are not read: checking that they differ takes all of them.
     """
@@ -720,10 +712,6 @@ def spelt_out(column: Any) -> Any:
 
     So ids and labels are the same whatever type and format they have. Categories are spelt out,
     and NaN is a missing value. Lists are left to `factorized`.
-
-    Parameters
-    ----------
-    column : pyarrow.ChunkedArray or pyarrow.Array
 
     Examples
     --------

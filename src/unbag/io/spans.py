@@ -88,7 +88,6 @@ def column_numbers(table: BagTable, column: str | None, role: str) -> NDArray[np
 
     Parameters
     ----------
-    table : BagTable
     column : str or None
         None is an error.
     role : str
@@ -126,7 +125,6 @@ def write_recordings(
     ----------
     path : str or path
         The file; or, if there are several recordings, a folder.
-    spans : Spans
     lines : callable
         Makes the cells of each line, given a recording and its instances.
     suffix : str

@@ -273,7 +273,6 @@ def check_stays_on_disk(table: ParquetSet, roles: Roles) -> None:
 
     Parameters
     ----------
-    table : ParquetSet
     roles : Roles
         Resolved.
     """
@@ -291,12 +290,7 @@ def check_stays_on_disk(table: ParquetSet, roles: Roles) -> None:
 
 
 class FeatureReader:
-    """Reads the features of bags; those that follow the last ones without going back.
-
-    Parameters
-    ----------
-    stored : StoredBags
-    """
+    """Reads the features of bags; those that follow the last ones without going back."""
 
     def __init__(self, stored: StoredBags) -> None:
         self.stored = stored
@@ -304,10 +298,6 @@ class FeatureReader:
 
     def read(self, first: int, last: int) -> NDArray[Any]:
         """Read the features of the bags from `first` to before `last`.
-
-        Parameters
-        ----------
-        first, last : int
 
         Returns
         -------
@@ -401,8 +391,6 @@ class FeatureScratch:
     file : binary file
         To be read and written, and closed when there is no room for more.
     offsets : ndarray of int of shape (n_bags + 1,)
-    n_features : int
-    dtype : numpy.dtype
     """
 
     def __init__(

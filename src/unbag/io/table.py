@@ -182,7 +182,6 @@ class Source(AbstractContextManager["Source"]):
 
     Attributes
     ----------
-    path : Path
     columns : list of str
         Empty where the format has none.
     """

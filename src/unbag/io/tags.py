@@ -55,7 +55,6 @@ def label_sets(tags: States, absent: str) -> dict[str, frozenset[str | Unknown]]
 
     Parameters
     ----------
-    tags : dict
     absent : {"absent", "unknown"}
         What a label is that the tags of a bag do not name.
 
@@ -83,9 +82,7 @@ def labelled(found: Any, absent: str, delimiter: str, path: PathLike) -> pa.Tabl
 
     Parameters
     ----------
-    found : Adapted
     absent : {"absent", "unknown"}
-    delimiter : str
     path : str or path
         For messages.
     """
@@ -108,7 +105,6 @@ def label_rows(tags: States, absent: str) -> pa.Table:
 
     Parameters
     ----------
-    tags : dict
     absent : {"absent", "unknown"}
     """
     rows = []
@@ -171,8 +167,6 @@ def matched(
 
     Parameters
     ----------
-    bags : sequence of str
-    tags : dict
     path : str or path
         Of the tags, for messages.
     untagged : {"refuse", "absent", "unknown"}

@@ -109,7 +109,6 @@ def as_rows(
         Names the cell of a row, for messages.
     length : int
         That all vectors must have.
-    dtype : numpy floating type
     with_gaps : bool, default=False
         Whether vectors, and numbers in them, may be missing: they become NaN.
 
@@ -172,7 +171,6 @@ def feature_columns(
 
     Parameters
     ----------
-    column : pyarrow.ChunkedArray
     where : callable
         Names the cell of a row, for messages.
     dtype : numpy floating type, optional

@@ -165,7 +165,6 @@ def write_tables(path: PathLike, chunks: Iterable[pa.Table], compression: str = 
     ----------
     path : str or path
         Its suffix tells the format.
-    chunks : iterable of pyarrow.Table
     compression : str
         Of Parquet.
     """
@@ -254,10 +253,8 @@ def arrow_array(name: str, values: ArrayLike, size: int) -> pa.Array:
 
     Parameters
     ----------
-    name : str
     values : array-like of shape (size,)
         Text, numbers or booleans; None where there is no value.
-    size : int
 
     Examples
     --------
@@ -323,7 +320,6 @@ def columns_of_rows(
 
     Parameters
     ----------
-    table : BagTable
     columns : dict of str to array-like of shape (n_instances,), or (n_bags,)
     per_bag : bool, default=False
         Whether there is a value per bag, for all of its rows.

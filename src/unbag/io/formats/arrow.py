@@ -36,13 +36,7 @@ GROUP_BYTES = 32 << 20
 
 
 class TypedTable(Table):
-    """A table whose columns have types of Arrow.
-
-    Attributes
-    ----------
-    columns : list of str
-    schema : pyarrow.Schema
-    """
+    """A table whose columns have types of Arrow."""
 
     schema: Any
 
@@ -93,18 +87,7 @@ class TypedTable(Table):
 
 
 class ArrowFile(TypedTable):
-    """A table of typed columns: one row per instance, or one row per bag with list columns.
-
-    Parameters
-    ----------
-    path : str or path
-
-    Attributes
-    ----------
-    columns : list of str
-    schema : pyarrow.Schema
-    n_rows : int
-    """
+    """A table of typed columns: one row per instance, or one row per bag with list columns."""
 
     def __init__(self, path: PathLike):
         self.path: Path = Path(path)
@@ -239,7 +222,6 @@ def type_fault(kind: pa.DataType, role: str, is_wide: bool = False) -> str | Non
 
     Parameters
     ----------
-    kind : pyarrow.DataType
     role : str
         Of `ALLOWED`.
     is_wide : bool, default=False
@@ -444,10 +426,6 @@ def with_shared_categories(
 
 def joined_categories(source: Any) -> dict[str, pa.Array]:
     """Join the lists of categories that the chunks of a file have, column by column.
-
-    Parameters
-    ----------
-    source : ArrowFile
 
     Returns
     -------

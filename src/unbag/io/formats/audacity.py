@@ -44,7 +44,6 @@ def read_label_tracks(head: Head, _: Choices) -> Adapted:
     ----------
     head : Head
         A file, or a folder of files: one recording each, named after its file.
-    _ : Choices
 
     Returns
     -------

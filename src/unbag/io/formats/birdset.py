@@ -114,7 +114,6 @@ def class_names(metadata: dict[bytes, bytes] | None, column: str) -> list[str]:
     ----------
     metadata : dict or None
         Of the file.
-    column : str
 
     Examples
     --------

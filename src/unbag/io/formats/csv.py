@@ -99,8 +99,6 @@ class DelimitedFile(TextTable):
 
     Attributes
     ----------
-    columns : list of str
-    delimiter : bytes
     header : bytes
         The first record as it stands.
     line_end : bytes
@@ -337,7 +335,6 @@ def whole_records(lines: list[bytes], delimiter: bytes) -> tuple[list[bytes], li
     ----------
     lines : list of bytes
         Without the line feeds at their ends.
-    delimiter : bytes
 
     Returns
     -------
@@ -378,7 +375,6 @@ def are_lines_records(text: bytes, delimiter: bytes) -> bool:
     ----------
     text : bytes
         Whole lines, from the beginning of a record on.
-    delimiter : bytes
 
     Examples
     --------
@@ -506,8 +502,6 @@ def wrong_encoding(
 
     Parameters
     ----------
-    path : str or path
-    records : list of bytes
     place : callable
         Names the place of a record, given its number among `records`.
     """
@@ -563,8 +557,6 @@ def bad_record(
 
     Parameters
     ----------
-    source : DelimitedFile
-    records : list of bytes
     first : int
         Position of the first of them among the rows.
     numbers : sequence of str
@@ -609,15 +601,12 @@ def write_records(
 
     Parameters
     ----------
-    source : DelimitedFile, or several of them as one table
     path : str or path
         If its suffix demands another delimiter than the source has, cells are quoted again where
         that needs it.
     columns : dict of str to pyarrow array of shape (n_rows,)
     n_rows : int
         That the source must have.
-    progress : callable or None
-    chunk_bytes : int
     """
     old, new = source.delimiter, _delimiter(path, source)
     cells = {name: _Cells(column, new, source.decimal) for name, column in columns.items()}

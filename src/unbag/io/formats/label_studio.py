@@ -47,7 +47,6 @@ def read_export(head: Head, _: Choices) -> Adapted:
     ----------
     head : Head
         An export in the format JSON; JSON-MIN lacks what distinguishes regions.
-    _ : Choices
 
     Returns
     -------

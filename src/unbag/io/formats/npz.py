@@ -66,15 +66,10 @@ def read_arrays(
 
     Parameters
     ----------
-    path : str or path
     names : collection of str
         Arrays that must be there.
     optional : collection of str
         Arrays that are read if they are there.
-
-    Returns
-    -------
-    dict of str to ndarray
     """
     path = existing_file(path)
     try:
@@ -129,7 +124,6 @@ def bags_of(path: PathLike, arrays: Mapping[str, Any]) -> tuple[Bags, LabelSets]
     ----------
     path : path
         Where the arrays come from.
-    arrays : dict of str to ndarray
 
     Returns
     -------

@@ -53,7 +53,6 @@ class Selection:
 
     Parameters
     ----------
-    recording : str
     start, end : float
         Seconds in the recording.
     cells : dict of str to str
@@ -70,12 +69,7 @@ class Selection:
 
 
 def selection_rows(path: Path) -> Iterator[Selection]:
-    """Yield the selections of a table; of the rows of one selection, that of the spectrogram.
-
-    Parameters
-    ----------
-    path : Path
-    """
+    """Yield the selections of a table; of the rows of one selection, that of the spectrogram."""
     lines = numbered_lines(path)
     check(lines, f"{path} is empty: it needs a header and a row per selection.")
     header = [name.strip() for name in lines[0][1]]
