@@ -65,13 +65,7 @@ def check_choices(choices: Choices) -> None:
 
 
 class Head:
-    """What can be told of a file or folder without reading all of it, except where it is JSON.
-
-    Parameters
-    ----------
-    path : str or path
-        It must exist.
-    """
+    """What is known of a file or folder that exists: its beginning, or all of it if it is JSON."""
 
     def __init__(self, path: PathLike):
         self.path: Path = Path(path)
@@ -129,13 +123,7 @@ class Head:
         return Head(self.path / names[0]) if names else None
 
     def files(self, what: str) -> list[Path]:
-        """Return the file, or the text files of a folder, by name.
-
-        Parameters
-        ----------
-        what : str
-            What they should be, for the error if there is none.
-        """
+        """Return the file, or the text files of a folder, by name; `what` names them in errors."""
         if not self.is_folder:
             return [self.path]
         names = sorted(name for name in self.names if name.lower().endswith(DELIMITED))
@@ -173,14 +161,9 @@ class Adapted:
     notes: tuple[str, ...] = field(default=())
 
     def with_tags(self, other: "Adapted", path: PathLike, untagged: str) -> "Adapted":
-        """Return the instances of this file with the tags of another.
+        """Return the instances of this file with the tags of another one, at `path`.
 
-        Parameters
-        ----------
-        path : str or path
-            Of the other file, for messages.
-        untagged : {"refuse", "absent", "unknown"}
-            What is done about bags that are not in the other file.
+        `untagged` is "refuse", "absent" or "unknown": the state of labels of bags without tags.
         """
         if self.instances is None:
             return self
@@ -193,14 +176,7 @@ class Adapted:
 
 
 def finite_number(value: object, where: str) -> float:
-    """Read a number.
-
-    Parameters
-    ----------
-    value : object
-        Text or a number.
-    where : str
-        Names the cell, for messages.
+    """Return text or a number as a finite number; `where` names the cell in messages.
 
     Examples
     --------
@@ -217,28 +193,14 @@ def finite_number(value: object, where: str) -> float:
 
 
 def span(start: object, end: object, where: str) -> tuple[float, float]:
-    """Read where a segment begins and ends, in seconds.
-
-    Parameters
-    ----------
-    start, end : object
-        Text or numbers.
-    where : str
-        Names the row, for messages.
-    """
+    """Return the start and end of a segment, in seconds; `where` names the row in messages."""
     first, last = finite_number(start, where), finite_number(end, where)
     check(first <= last, f"{where}: the segment ends at {last}, before it begins at {first}.")
     return first, last
 
 
 def numbered_lines(path: Path) -> list[tuple[int, list[str]]]:
-    """Read the cells between tabs of each line that is not blank, with the line's number.
-
-    Parameters
-    ----------
-    path : Path
-        A text in UTF-8, without quotes.
-    """
+    """Read UTF-8 text without quotes: number and tab-separated cells of each filled line."""
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
@@ -262,13 +224,7 @@ def within(where: str, path: Path) -> str:
 
 
 def need_columns(source: Table, columns: Sequence[str], format: str) -> None:
-    """Raise an error that names the first of some columns that a table lacks.
-
-    Parameters
-    ----------
-    format : str
-        Which tool's files need them.
-    """
+    """Raise an error that names the first missing column, and the `format` that needs it."""
     refuse(
         (name for name in columns if name not in source.columns),
         lambda name: (
@@ -279,18 +235,7 @@ def need_columns(source: Table, columns: Sequence[str], format: str) -> None:
 
 
 def read_columns(source: Table, columns: Sequence[str], format: str) -> pa.Table:
-    """Read some columns of a table, as they are; those that are missing are named.
-
-    Parameters
-    ----------
-    source, columns, format
-        As in `need_columns`.
-
-    Returns
-    -------
-    pyarrow.Table
-        Perhaps of no rows.
-    """
+    """Read some columns of a table, perhaps of no rows, as they are; see `need_columns`."""
     need_columns(source, columns, format)
     chunks = [table for _, table in source.chunks(columns)]
     if not chunks:

@@ -120,15 +120,7 @@ ADAPTERS: dict[str, Adapter] = {
 
 
 def adapted(path: PathLike, format: str, choices: Choices) -> Adapted:
-    """Read a file of another tool.
-
-    Parameters
-    ----------
-    path : str or path
-        A file or a folder, as the format has it.
-    format : str
-        Of `ADAPTERS`.
-    """
+    """Read a file or folder of another tool, in one of the formats of `ADAPTERS`."""
     check(
         format in ADAPTERS,
         f"There is no format {format!r}; there are {', '.join(ADAPTERS)}."
@@ -149,17 +141,7 @@ def recognised(head: Head) -> str | None:
 
 
 class AdaptedTable(TypedTable):
-    """A table in memory, made of another tool's file.
-
-    Parameters
-    ----------
-    path : str or path
-        What it was made of.
-    format : str
-        Of which tool.
-    origin : Adapted
-        Tells where rows come from.
-    """
+    """A table in memory, made of another tool's file; `origin` knows where its rows come from."""
 
     def __init__(self, path: PathLike, format: str, table: pa.Table, origin: Adapted):
         check_rows(path, table.num_rows)
@@ -194,15 +176,7 @@ class AdaptedTable(TypedTable):
 def open_from(
     path: PathLike, format: str, *, delimiter: str | None = None, **choices: Unpack[Choices]
 ) -> AdaptedTable:
-    """Open a file of another tool as a table of instances.
-
-    Parameters
-    ----------
-    path, format, **choices
-        As in `read_from`.
-    delimiter : str, optional
-        What separates labels in a cell; by default ``|``.
-    """
+    """Open a file of another tool as a table of instances; see `read_from`."""
     found, absent = _with_tags(path, format, choices)
     if found.instances is None:
         raise DataError(

@@ -35,17 +35,9 @@ MARK = b"unbag.annotated"
 
 
 def written_columns(source: Source, roles: Roles | None = None) -> dict[str, str]:
-    """Find the columns of a table that annotate has written, and may write again.
+    """Return the columns that annotate has written, and may write again, by their first names.
 
-    Parameters
-    ----------
-    roles : Roles, optional
-        Columns with a role other than to be carried are not counted.
-
-    Returns
-    -------
-    dict of str to str
-        From `ANSWERS` and `KNOWN_LABEL` to the names of the columns; empty if there are none.
+    These are `ANSWERS` and `KNOWN_LABEL`. Columns that have a role, unless carried, do not count.
     """
     found = marked_columns(_metadata(source))
     if not found and (found := _side_by_side(source.columns)):
@@ -87,14 +79,9 @@ def known_label_column(source: Source) -> str | None:
 
 
 def check_nothing_is_lost(path: Path, tables: Iterable[Path]) -> None:
-    """Raise an error if a file to be written holds labels that people filled in.
+    """Raise an error if writing `path` would lose labels that people filled in.
 
-    Parameters
-    ----------
-    path : Path
-        What is to be written. If it is the table itself, they are kept.
-    tables : iterable of Path
-        The file, or the files, that are annotated.
+    They are kept if `path` is one of the `tables` that are annotated.
     """
     if not path.exists() or any(path.samefile(table) for table in tables):
         return
@@ -130,20 +117,19 @@ def write_annotated(
     written: Mapping[str, str],
     progress: Progress | None = None,
 ) -> dict[str, str]:
-    """Write a table with what annotate says of it, and replace nothing but its own columns.
+    """Write a table with the columns of annotate, which replace only those that it wrote before.
 
     Parameters
     ----------
     columns : dict of str to array-like of shape (n_instances,)
-        `ANSWERS`, and `KNOWN_LABEL`: where it was written before, it is left as people have
-        filled it in.
+        `ANSWERS` and `KNOWN_LABEL`. The latter is not written again: people fill it in.
     written : dict of str to str
-        The columns of the table that annotate wrote before; see `written_columns`.
+        From `written_columns`.
 
     Returns
     -------
     dict of str to str
-        What the columns are called in the new table.
+        The names of the columns in the new table.
     """
     from .writing import write_rows
 
@@ -159,20 +145,9 @@ def annotated_frame(
     *,
     per_bag: bool = False,
 ) -> Any:
-    """Return a frame with what annotate or predict says of it; see `write_annotated`.
+    """Return a frame with the columns of annotate or predict; see `write_annotated`.
 
-    Parameters
-    ----------
-    table : BagTable
-        Read from a frame.
-    columns : dict of str to array-like of shape (n_instances,), or (n_bags,)
-    per_bag : bool, default=False
-        Whether the answers are for bags; then all rows of a bag get them.
-
-    Returns
-    -------
-    frame
-        Of the same kind, with the same rows in the same order.
+    Rows keep their order. With `per_bag`, there is a value per bag, for all of its rows.
     """
     from .writing import columns_of_rows
 
@@ -209,16 +184,9 @@ def written_predictions(columns: Sequence[str], names: Sequence[str]) -> dict[st
 def marked_metadata(
     metadata: Mapping[bytes, bytes] | None, replaced: Iterable[str], annotated: Mapping[str, str]
 ) -> dict[bytes, bytes]:
-    """Return the metadata of a file with the mark of our columns, and of no others.
+    """Return the metadata of a file, marked with our columns.
 
-    Parameters
-    ----------
-    metadata : dict or None
-        Of the file that was read.
-    replaced : iterable of str
-        Columns that are written now.
-    annotated : dict of str to str
-        Those of them that annotate writes.
+    Marks of `replaced` columns go, and those of the columns that annotate writes now are added.
     """
     gone = set(replaced)
     # The column that people fill in is theirs and ours alike: it is never replaced.

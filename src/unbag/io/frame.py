@@ -45,18 +45,7 @@ def open_frame(frame: Any) -> "FrameTable":
 
 
 class FrameTable(TypedTable):
-    """A table in memory.
-
-    Parameters
-    ----------
-    frame : object
-        Of the kind that a subclass knows.
-
-    Attributes
-    ----------
-    row_bytes : int
-        What a row takes in memory, roughly.
-    """
+    """A table in memory; a row takes about `row_bytes`."""
 
     def __init__(self, frame: Any):
         self.path: Path = NAME
@@ -87,14 +76,7 @@ class FrameTable(TypedTable):
 
     @abstractmethod
     def with_columns(self, columns: Mapping[str, pa.Array], metadata: Mapping[bytes, bytes]) -> Any:
-        """Return the frame with new columns, which take the place of old ones of the same name.
-
-        Parameters
-        ----------
-        columns : dict of str to pyarrow.Array of shape (n_rows,)
-        metadata : dict of bytes to bytes
-            Of the new frame, if its kind has any.
-        """
+        """Return the frame with new columns, which take the place of old ones of the same name."""
 
     def chunks(
         self,

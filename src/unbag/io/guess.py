@@ -42,17 +42,7 @@ ID_NAME = re.compile(r"(?:.*[_ .-])?(?:id|idx|index|nr)|unnamed: \d+", re.IGNORE
 def resolved_roles(table: Any, roles: Roles | None, need_labels: bool) -> Roles:
     """Fill in the roles that were left out, from the columns of a table and its first rows.
 
-    Parameters
-    ----------
-    roles : Roles or None
-        As far as they were given.
-    need_labels : bool
-        Whether a table without labels is an error.
-
-    Returns
-    -------
-    Roles
-        With a bag, with features, and with a delimiter.
+    The result has a bag, features and a delimiter.
     """
     roles = with_embedding(table, Roles() if roles is None else roles)
     # Features that were named need no look at the cells.
@@ -78,16 +68,7 @@ def filled_in(
 ) -> Roles:
     """Give roles that were left out to columns of the usual names, and check that all are there.
 
-    Parameters
-    ----------
-    path : path
-        The table, for messages.
-    columns : list of str
-        The columns of the table.
-    numbers : collection of str
-        Those that hold numbers.
-    need_labels : bool, default=True
-        Whether a table without labels is an error. If not, a missing column of labels is ignored.
+    Without `need_labels`, a missing column of labels is ignored.
 
     Examples
     --------
@@ -225,16 +206,7 @@ def warn_of_numbers_in_text(
 ) -> None:
     """Warn of columns of text that hold numbers, unless the features were named.
 
-    Parameters
-    ----------
-    path : path
-        The table, for messages.
-    texts : mapping from str to sequence of str or None
-        Some cells of each column.
-    roles : Roles
-        As far as they were given.
-    marks : str
-        Decimal marks; whole numbers alone are ids more often than not.
+    Only numbers with a decimal mark count: whole numbers are more often ids.
     """
     if roles.features is not None:
         return
@@ -315,15 +287,7 @@ def is_counter(name: str, values: Sequence[int]) -> bool:
 
 
 def without_counters(roles: Roles, path: PathLike, counters: Collection[str]) -> Roles:
-    """Leave out features that look like a counter or an id, unless all do; warn in either case.
-
-    Parameters
-    ----------
-    roles : Roles
-        Resolved, with features that nobody has named.
-    path : path
-        The table, for messages.
-    """
+    """Leave out features that look like a counter or an id, unless all do; warn in either case."""
     if not counters:
         return roles
     others = tuple(name for name in roles.features or () if name not in counters)

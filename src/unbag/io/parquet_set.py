@@ -42,17 +42,7 @@ BUFFER_BYTES = 32 << 20
 
 @dataclass(frozen=True)
 class SetFile:
-    """One file of a set.
-
-    Attributes
-    ----------
-    first_row : int
-        The place of its first row among those of all files.
-    group_ends : ndarray of int of shape (n_row_groups,)
-        Where its groups of rows end, among the rows of all files.
-    state : tuple
-        What changes when the file is written to.
-    """
+    """One file of a set; `first_row` and `group_ends` are places among the rows of all files."""
 
     path: Path
     first_row: int
@@ -64,16 +54,7 @@ class SetFile:
 class ParquetSet(TypedTable):
     """A folder of Parquet files, or one file, as one table.
 
-    Parameters
-    ----------
-    path : str or path
-        Of the folder, or of the only file. Files whose names begin with a dot or an underscore
-        are left out.
-
-    Attributes
-    ----------
-    compression : str
-        Codec of the first file.
+    Files whose names begin with a dot or an underscore are left out.
     """
 
     def __init__(self, path: PathLike) -> None:
@@ -166,14 +147,9 @@ class ParquetSet(TypedTable):
     def batches(
         self, columns: Sequence[str], start: int = 0, chunk_bytes: int = BATCH_BYTES
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Yield pairs of the first row's position and a batch of rows.
+        """Yield pairs of the first row's position and a batch of rows of about `chunk_bytes`.
 
-        Parameters
-        ----------
-        start : int
-            A row; batches begin with the group of rows that it lies in.
-        chunk_bytes : int
-            Bytes of a batch, roughly.
+        Batches begin with the group of rows that the row `start` lies in.
         """
         row_bytes = max(8 * len(columns), self._row_bytes * len(columns) // len(self.columns))
         rows = int(np.clip(chunk_bytes // max(row_bytes, 1), 1, BATCH_ROWS))

@@ -311,14 +311,7 @@ def with_label_columns(
 ) -> Roles:
     """Replace patterns of label columns by the columns that they match; not by carried ones.
 
-    Parameters
-    ----------
-    path : path
-        The table, for messages.
-    columns : sequence of str
-        Of the table.
-    need_labels : bool
-        If False, a table without these columns is one without labels.
+    Without `need_labels`, a table may lack these columns.
     """
     found = expanded(path, roles.label_columns or (), columns, roles.carry)
     if not need_labels and not set(found) & set(columns):

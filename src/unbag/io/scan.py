@@ -44,17 +44,7 @@ STATES = {
 def counted(
     chunks: Iterable[tuple[int, Any]], progress: Progress | None, n_rows: int | None
 ) -> Iterator[tuple[int, Any]]:
-    """Yield chunks of rows, and report how many rows are done after each.
-
-    Parameters
-    ----------
-    chunks : iterable of (int, pyarrow.Table)
-        The position of the first row, and some rows.
-    progress : callable or None
-        Called with the rows done so far and with their total.
-    n_rows : int or None
-        The total; None if it is not known.
-    """
+    """Yield chunks of rows, and report the rows done so far and their total after each."""
     for first, table in chunks:
         yield first, table
         if progress is not None:
@@ -62,31 +52,12 @@ def counted(
 
 
 def scan_of(source: Any, roles: Roles) -> "Scan":
-    """Begin the first pass over a table whose rows may lie in any order.
-
-    Parameters
-    ----------
-    roles : Roles
-        Resolved.
-    """
+    """Begin the first pass over a table whose rows may lie in any order; `roles` are resolved."""
     return (WideScan if source.is_wide(roles) else Scan)(source, roles)
 
 
 class Scan:
-    """What is known of the rows of a table that has one row per instance.
-
-    Parameters
-    ----------
-    roles : Roles
-        Resolved.
-
-    Attributes
-    ----------
-    columns : list of str
-        What the first pass reads.
-    n_rows : int
-        Once the first pass is finished.
-    """
+    """What is known of the rows of a table that has one row per instance."""
 
     def __init__(self, source: Any, roles: Roles):
         is_wide = source.is_wide(roles)
@@ -188,14 +159,7 @@ class Scan:
         return f"{self.source.file_and_place(int(row))}, column {column!r}"
 
     def finish(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Check what only the whole table can tell, and lay out the instances.
-
-        Returns
-        -------
-        rows : ndarray of int of shape (n_instances,)
-            The row of each instance, bag after bag.
-        offsets : ndarray of int of shape (n_bags + 1,)
-        """
+        """Check what needs the whole table; return rows of the instances, and offsets of bags."""
         check_rows(self.source.path, self.bag_codes)
         if self.instance_ids:
             self._check_instance_ids()
@@ -248,15 +212,7 @@ class Scan:
         return as_lists(column)
 
     def put_features(self, X: NDArray[Any], first: int, table: pa.Table) -> None:
-        """Put a chunk of features where they belong.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_instances, n_features)
-            Written to.
-        first : int
-            Position of the chunk's first row.
-        """
+        """Put a chunk of features, whose first row is `first`, where they belong in `X`."""
         check_same(self.source.path, first + table.num_rows <= self.n_rows)
         chunk = np.empty((table.num_rows, X.shape[1]), X.dtype)
         self._fill(chunk, first, table)
@@ -311,13 +267,7 @@ class Scan:
     def label_sets(
         self, listed_labels: list[frozenset[str | Unknown]] | LabelSets | None
     ) -> LabelSets | None:
-        """Return the label sets of the bags; None if the table has no labels.
-
-        Parameters
-        ----------
-        listed_labels : list of frozenset, LabelSets or None
-            Those of a second table, if there is one.
-        """
+        """Return the label sets of the bags, perhaps from a second table; None without labels."""
         if self.state_columns:
             return joined_columns(self.source.path, self.state_columns)
         if isinstance(listed_labels, LabelSets):
@@ -379,14 +329,7 @@ class WideScan(Scan):
             self._add_instance_labels(first, pc.list_flatten(labels))
 
     def finish(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Check what only the whole table can tell, and lay out the instances.
-
-        Returns
-        -------
-        rows : ndarray of int of shape (n_instances,)
-            The row of the bag, once for each instance.
-        offsets : ndarray of int of shape (n_bags + 1,)
-        """
+        """Check what needs the whole table; return the row of each instance's bag, and offsets."""
         super().finish()
         sizes = np.concatenate(self.sizes)
         self.offsets: NDArray[np.intp] = offsets_of(sizes)
@@ -456,17 +399,12 @@ class WideScan(Scan):
 
 
 class ColumnOfBags(ABC):
-    """A column that says something of bags, and must say the same in all rows of a bag.
-
-    Parameters
-    ----------
-    scan : Scan
-        For messages.
+    """A column with a value for each bag, which must be the same in all rows of the bag.
 
     Attributes
     ----------
     of_bag : ndarray of int of shape (n_bags,)
-        A code of what the column says of each bag.
+        A code of the value of each bag.
     """
 
     dtype: DTypeLike
@@ -487,16 +425,9 @@ class ColumnOfBags(ABC):
     def add(
         self, first: int, bags: NDArray[np.int32], column: pa.ChunkedArray, n_bags: int
     ) -> None:
-        """Take in the cells of a chunk, spelt out.
+        """Take in the cells of a chunk from row `first` on, and the bag of each row.
 
-        Parameters
-        ----------
-        first : int
-            Position of the first row.
-        bags : ndarray of int of shape (n_rows,)
-            The bag of each row.
-        n_bags : int
-            Bags that have appeared so far.
+        `n_bags` is how many bags have appeared so far.
         """
         values, indices = factorized(column)
         codes = np.empty(len(values), self.dtype)
@@ -524,13 +455,7 @@ class ColumnOfBags(ABC):
 
 
 class LabelColumn(ColumnOfBags):
-    """A column whose cells hold the labels of a bag.
-
-    Parameters
-    ----------
-    all_unknown : bool
-        Whether its labels are not known to be present.
-    """
+    """A column whose cells hold the labels of a bag; perhaps labels that are all unknown."""
 
     dtype: DTypeLike = np.int32
 
@@ -592,10 +517,7 @@ def joined_columns(path: PathLike, columns: Sequence[StateColumn]) -> LabelSets:
 class RunScan(Scan):
     """What is known of the rows of a table that is sorted by bag, one row per instance.
 
-    Parameters
-    ----------
-    roles : Roles
-        Resolved. Ids of instances are not read: checking that they differ takes all of them.
+    Ids of instances are not read: checking that they differ takes all of them.
     """
 
     def __init__(self, source: Any, roles: Roles) -> None:
@@ -625,12 +547,7 @@ class RunScan(Scan):
         return codes
 
     def laid_out(self) -> NDArray[np.intp]:
-        """Check what only the whole table can tell, and return where bags begin and end.
-
-        Returns
-        -------
-        ndarray of int of shape (n_bags + 1,)
-        """
+        """Check what needs the whole table; return offsets of bags, of shape (n_bags + 1,)."""
         check_rows(self.source.path, self.n_bags)
         ids = self.id_column()
         if (repeat := first_repeat(ids)) is not None:
@@ -659,15 +576,7 @@ class RunScan(Scan):
     def label_sets(
         self, listed_labels: list[frozenset[str | Unknown]] | LabelSets | None
     ) -> LabelSets | None:
-        """Return the label sets of the bags; None if the table has no labels.
-
-        Label sets are put together once for all bags that have the same cells.
-
-        Parameters
-        ----------
-        listed_labels : list of frozenset, LabelSets or None
-            Those of a second table, if there is one.
-        """
+        """Return label sets, put together once for all bags of the same cells; see `Scan`."""
         if listed_labels is not None or self.roles.labels is None:
             return super().label_sets(listed_labels)
         codes = np.stack([column.of_bag for column in self.label_columns], axis=1)
@@ -681,12 +590,7 @@ class WideRunScan(WideScan, RunScan):
     """What is known of the rows of a table that has one row per bag."""
 
     def laid_out(self) -> NDArray[np.intp]:
-        """Check what only the whole table can tell, and return where bags begin and end.
-
-        Returns
-        -------
-        ndarray of int of shape (n_bags + 1,)
-        """
+        """Check what needs the whole table; return offsets of bags, of shape (n_bags + 1,)."""
         super().laid_out()
         return offsets_of(np.concatenate(self.sizes))
 
@@ -736,18 +640,7 @@ def spelt_out(column: Any) -> Any:
 
 
 def factorized(column: pa.ChunkedArray) -> tuple[list[Any], NDArray[np.integer]]:
-    """Give numbers to the values of a column, as they appear.
-
-    Parameters
-    ----------
-    column : pyarrow.ChunkedArray
-        Spelt out, or of lists.
-
-    Returns
-    -------
-    values : list
-        The different values, None among them if one is missing; lists of text or whole numbers.
-    indices : ndarray of int of shape (n_rows,)
+    """Return the different values of a column, and the index among them of each row's value.
 
     Examples
     --------

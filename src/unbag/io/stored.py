@@ -269,13 +269,7 @@ class StoredBags:
 
 
 def check_stays_on_disk(table: ParquetSet, roles: Roles) -> None:
-    """Raise an error if a role is one that only tables in memory can have.
-
-    Parameters
-    ----------
-    roles : Roles
-        Resolved.
-    """
+    """Raise an error if a resolved role is one that only tables in memory can have."""
     check(
         roles.embedding is None,
         f"{table.path}, column {roles.embedding!r} holds vectors, which are not read out of core: "
@@ -297,12 +291,7 @@ class FeatureReader:
         self._rows = RowReader(stored.table, stored.feature_names.tolist())
 
     def read(self, first: int, last: int) -> NDArray[Any]:
-        """Read the features of the bags from `first` to before `last`.
-
-        Returns
-        -------
-        ndarray of shape (n_instances, n_features)
-        """
+        """Read the features of the bags from `first` to before `last`."""
         stored, scratch = self.stored, self.stored.scratch
         if scratch is not None and scratch.has(first, last):
             return scratch.read(first, last)
@@ -384,14 +373,7 @@ def put_side_by_side(X: NDArray[Any], columns: list[NDArray[Any]]) -> None:
 
 
 class FeatureScratch:
-    """Features of bags in a temporary file.
-
-    Parameters
-    ----------
-    file : binary file
-        To be read and written, and closed when there is no room for more.
-    offsets : ndarray of int of shape (n_bags + 1,)
-    """
+    """Features of bags in a temporary file, which is closed when there is no room for more."""
 
     def __init__(
         self, file: Any, offsets: NDArray[np.intp], n_features: int, dtype: np.dtype
@@ -438,13 +420,7 @@ class FeatureScratch:
 
 
 def scratch_folder(n_bytes: int, packed_bytes: int) -> Path | None:
-    """Return where decoded features may be kept; None if they had better be decoded each time.
-
-    Parameters
-    ----------
-    n_bytes, packed_bytes : int
-        What the features take, and what they take in their files.
-    """
+    """Return a folder for decoded features of `n_bytes`; None to decode them each time."""
     folder = temporary_folder()
     is_worth_it = packed_bytes > LEAST_RATIO * n_bytes
     has_room = shutil.disk_usage(folder).free > ROOM * n_bytes

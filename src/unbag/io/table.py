@@ -145,17 +145,7 @@ def peek(path: Paths, roles: Roles | None = None, *, need_labels: bool = True) -
 def open_source(path: Paths, suffixes: Collection[str] = ALL) -> "Source":
     """Open a file of bags, or several tables as one, without reading their rows.
 
-    Parameters
-    ----------
-    path : str or path, or list of them
-        The suffix tells the format; see `read_table`.
-    suffixes : collection of str
-        Those that are taken.
-
-    Returns
-    -------
-    Source
-        To be closed: use it in a ``with`` block.
+    Use it in a ``with`` block, which closes it. `suffixes` are those that are allowed.
     """
     several = [path] if isinstance(path, str | os.PathLike) else path
     if len(several) != 1 or not os.path.isfile(several[0]):
@@ -178,13 +168,7 @@ def open_source(path: Paths, suffixes: Collection[str] = ALL) -> "Source":
 
 
 class Source(AbstractContextManager["Source"]):
-    """A file of bags that was found; it is closed at the end of its ``with`` block.
-
-    Attributes
-    ----------
-    columns : list of str
-        Empty where the format has none.
-    """
+    """A file of bags that was found; it is closed at the end of its ``with`` block."""
 
     path: Path
     columns: list[str]
@@ -268,16 +252,10 @@ class Table(Source):
         *,
         with_gaps: bool = False,
     ) -> Iterator[tuple[int, Any]]:
-        """Yield pairs of the first row's position and a pyarrow table of some columns.
+        """Yield pairs of the first row's position and a pyarrow table of about `chunk_bytes`.
 
-        Parameters
-        ----------
-        texts, numbers : sequence of str
-            Columns to be read as they are, and as numbers; cells of text are strings and float64.
-        chunk_bytes : int
-            Bytes of a chunk, roughly.
-        with_gaps : bool
-            Whether numbers may be missing; then text such as NA is a missing one.
+        It has the columns `texts` as they are, and `numbers` as float64 if cells are text. With
+        `with_gaps` numbers may be missing, and text such as NA is a missing one.
         """
 
     @abstractmethod

@@ -159,15 +159,7 @@ def write_rows(
 
 
 def write_tables(path: PathLike, chunks: Iterable[pa.Table], compression: str = "snappy") -> None:
-    """Write pyarrow tables of one schema, one after the other, as one file.
-
-    Parameters
-    ----------
-    path : str or path
-        Its suffix tells the format.
-    compression : str
-        Of Parquet.
-    """
+    """Write pyarrow tables of one schema as one file, whose suffix selects the format."""
     chunks = iter(chunks)
     first = next(chunks)
     schema = storable(path, first.schema)
@@ -249,12 +241,7 @@ def _checked(table, columns):
 
 
 def arrow_array(name: str, values: ArrayLike, size: int) -> pa.Array:
-    """Make a pyarrow array of a new column.
-
-    Parameters
-    ----------
-    values : array-like of shape (size,)
-        Text, numbers or booleans; None where there is no value.
+    """Make a pyarrow array of text, numbers or booleans; None where there is no value.
 
     Examples
     --------
@@ -318,17 +305,8 @@ def columns_of_rows(
 ) -> dict[str, pa.Array]:
     """Put new columns from the order of the bags into that of the table's rows.
 
-    Parameters
-    ----------
-    columns : dict of str to array-like of shape (n_instances,), or (n_bags,)
-    per_bag : bool, default=False
-        Whether there is a value per bag, for all of its rows.
-
-    Returns
-    -------
-    dict of str to pyarrow.Array of shape (n_rows,)
-        Of lists where a row is a bag, unless there is a value per bag; null where a row was
-        dropped.
+    Cells are lists where a row is a bag, unless there is a value `per_bag`; and null where a row
+    was dropped.
     """
     if per_bag and table.is_wide:
         return {name: arrow_array(name, each, len(table.bags)) for name, each in columns.items()}

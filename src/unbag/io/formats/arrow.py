@@ -218,14 +218,7 @@ IN_LISTS = "in a table with list columns, "
 
 
 def type_fault(kind: pa.DataType, role: str, is_wide: bool = False) -> str | None:
-    """Return what the column of a role should hold, if a type is something else; otherwise None.
-
-    Parameters
-    ----------
-    role : str
-        Of `ALLOWED`.
-    is_wide : bool, default=False
-        Whether the table has one row per bag.
+    """Return what a column of a role of `ALLOWED` should hold; None if the type is allowed.
 
     Examples
     --------
@@ -402,15 +395,7 @@ def row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
 def with_shared_categories(
     source: Any, chunks: Iterable[tuple[int, pa.Table]]
 ) -> Iterator[tuple[int, pa.Table]]:
-    """Yield chunks of a file's rows in which all columns of categories have one list each.
-
-    Parameters
-    ----------
-    source : ArrowFile
-        Where the columns of categories come from.
-    chunks : iterable of (int, pyarrow.Table)
-        Its rows, perhaps with more columns.
-    """
+    """Yield chunks of a file's rows in which all columns of categories have one list each."""
     joined = joined_categories(source)
     for first, chunk in chunks:
         for name, categories in joined.items():
@@ -425,13 +410,7 @@ def with_shared_categories(
 
 
 def joined_categories(source: Any) -> dict[str, pa.Array]:
-    """Join the lists of categories that the chunks of a file have, column by column.
-
-    Returns
-    -------
-    dict of str to pyarrow.Array
-        As they appear; a list that all chunks share stays as it is.
-    """
+    """Join the lists of categories that the chunks of a file have, column by column."""
     names = [field.name for field in source.schema if types.is_dictionary(field.type)]
     joined: dict[str, pa.Array] = {}
     for _, chunk in source.chunks(names) if names else ():

@@ -40,16 +40,7 @@ def is_label_track(head: Head) -> bool:
 def read_label_tracks(head: Head, _: Choices) -> Adapted:
     """Read segments: a bag is a label track, an instance a label in it.
 
-    Parameters
-    ----------
-    head : Head
-        A file, or a folder of files: one recording each, named after its file.
-
-    Returns
-    -------
-    Adapted
-        With tags, the union of the labels, if there are labels. The frequencies are features if
-        all labels have them.
+    The union of the labels are the tags. Frequencies are features if all labels have them.
     """
     bags, spans, labels, bands, places = [], [], [], [], []
     for path in head.files("label tracks"):

@@ -35,13 +35,7 @@ def are_embeddings(head: Head) -> bool:
 
 
 def read_embeddings(head: Head, _: Choices) -> Adapted:
-    """Read windows and their embeddings: a bag is a recording, an instance a window.
-
-    Returns
-    -------
-    Adapted
-        Without tags: files of embeddings have none.
-    """
+    """Read embeddings, without tags: a bag is a recording, an instance a window."""
     check(not head.is_folder, f"{head.path} is a folder: name a file in it.")
     source = DelimitedFile(head.path)
     with source:
@@ -90,21 +84,10 @@ def are_detections(head: Head) -> bool:
 
 
 def read_detections(head: Head, choices: Choices) -> Adapted:
-    """Read which species were detected in which recordings.
+    """Read which species were detected in which recordings, as tags without instances.
 
-    Parameters
-    ----------
-    head : Head
-        A file, or a folder of files.
-    choices : Choices
-        A species whose detections all lie below `confidence` is unknown. `annotation_column` may be
-        ``Scientific name``.
-
-    Returns
-    -------
-    Adapted
-        Tags of recordings alone. Those in which nothing was found have tags only if a Raven table
-        lists them.
+    A species whose detections all lie below `confidence` is unknown. `annotation_column` may be
+    ``Scientific name``. Recordings without detections have tags only if a Raven table lists them.
     """
     tags: States = {}
     threshold = choices.get("confidence") or 0.0

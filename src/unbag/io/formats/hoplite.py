@@ -42,13 +42,9 @@ def _is_sqlite(head: Head) -> bool:
 def read_database(head: Head, _: Choices) -> Adapted:
     """Read a database: a bag is a recording, an instance a window, its embedding the features.
 
-    Returns
-    -------
-    Adapted
-        With tags if there are annotations. A label is present in a recording where one of its
-        annotations is positive; else unknown where one is uncertain; absent where negative ones
-        cover all windows. A window has a known label where one annotation of its very span is
-        positive, and only one.
+    There are tags if there are annotations. A label is present in a recording where one of its
+    annotations is positive; else unknown where one is uncertain; absent where negative ones cover
+    all windows. A window has a known label if exactly one annotation of its span is positive.
     """
     check(
         WINDOWS in head.names or not _is_sqlite(head),

@@ -41,19 +41,11 @@ def _tasks(document: Any) -> list[dict[str, Any]]:
 
 
 def read_export(head: Head, _: Choices) -> Adapted:
-    """Read regions: a bag is what a task shows, an instance a region of it.
+    """Read a JSON export: a bag is what a task shows, an instance a region of it.
 
-    Parameters
-    ----------
-    head : Head
-        An export in the format JSON; JSON-MIN lacks what distinguishes regions.
-
-    Returns
-    -------
-    Adapted
-        The tags of a bag are the choices made for the whole of it; where there are none, the
-        union of the labels of its regions. Of several annotations of a task the one that is
-        called ground truth counts, or else the last. Without any region, there are tags only.
+    The tags of a bag are the choices made for the whole of it; where there are none, the union of
+    the labels of its regions. Of several annotations of a task the ground truth counts, or else the
+    last. Without any region, there are tags only. JSON-MIN lacks what distinguishes regions.
     """
     tasks = _tasks(head.document)
     check(tasks, f"{head.path} holds no tasks of Label Studio.")

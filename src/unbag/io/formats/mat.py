@@ -324,20 +324,10 @@ def is_level_4(beginning: bytes) -> bool:
 
 
 def load_variables(path: Path, names: Collection[str]) -> dict[str, Any]:
-    """Read variables from a MATLAB file.
+    """Read those of some variables that a MATLAB file of version 5, 6 or 7 has.
 
-    Parameters
-    ----------
-    path : Path
-        Of version 5, 6 or 7.
-    names : collection of str
-        Variables to read; those that the file does not have are left out.
-
-    Returns
-    -------
-    dict of str to ndarray or sparse array
-        Numbers as they are stored; text as an array of strings, one per row; a cell array as an
-        array of objects. A struct, or whatever else is neither, is an array of type void.
+    Numbers are as they are stored, text is an array of strings, one per row, and a cell array an
+    array of objects. A struct, or anything else, is an array of type void.
     """
     return {head.name: value for head, value in _checked(path, names) if head.name in names}
 
@@ -488,15 +478,7 @@ def _head_of(elements):
 
 
 class _Values:
-    """Reads the value of a variable.
-
-    Parameters
-    ----------
-    where : str
-        File and variable, for messages.
-    stored_bytes : int
-        What the variable takes in the file.
-    """
+    """Reads the value of a variable, which takes `stored_bytes` in the file."""
 
     def __init__(self, where: str, stored_bytes: int) -> None:
         self.where: str = where
@@ -594,14 +576,7 @@ def sparse_matrix(
 ) -> Any:
     """Make a sparse matrix of columns, once its indices are known to lie within it.
 
-    Parameters
-    ----------
-    shape : (int, int)
-    places : ndarray of int of shape (n_entries,)
-        The row of each entry, counted from 0.
-    starts : ndarray of int of shape (n_columns + 1,)
-        Where the entries of each column begin.
-    values : ndarray of shape (n_entries,)
+    `places` are the rows of the entries, `starts` is where the entries of each column begin.
     """
     demand(starts[0] == 0 and (np.diff(starts) >= 0).all(), "columns overlap")
     demand(

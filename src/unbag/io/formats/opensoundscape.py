@@ -37,11 +37,8 @@ def is_frame(head: Head) -> bool:
 def read_frame(head: Head, _: Choices) -> Adapted:
     """Read clips: a bag is a recording, an instance a clip.
 
-    Returns
-    -------
-    Adapted
-        Columns of nothing but 0 and 1 are labels: of the recording they are the union, and a clip
-        with exactly one has a known label. Any other columns of numbers are features.
+    Columns of nothing but 0 and 1 are labels: of the recording they are the union, and a clip with
+    exactly one has a known label. Any other columns of numbers are features.
     """
     check(not head.is_folder, f"{head.path} is a folder: name a file in it.")
     source = DelimitedFile(head.path)

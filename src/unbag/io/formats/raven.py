@@ -49,17 +49,7 @@ def is_selection_table(head: Head) -> bool:
 
 @dataclass(frozen=True)
 class Selection:
-    """A selection, once for all views of it.
-
-    Parameters
-    ----------
-    start, end : float
-        Seconds in the recording.
-    cells : dict of str to str
-        By column.
-    where : str
-        Its row, for messages.
-    """
+    """A selection, once for all views of it: its seconds in the recording, its cells by column."""
 
     recording: str
     start: float
@@ -116,17 +106,8 @@ def recording_of(path: Path) -> str:
 def read_selection_tables(head: Head, choices: Choices) -> Adapted:
     """Read segments: a bag is a recording, an instance a selection, its measurements are features.
 
-    Parameters
-    ----------
-    head : Head
-        A table, or a folder of tables.
-    choices : Choices
-        `annotation_column` is the column of labels; by default the first of `LABELS` there is.
-
-    Returns
-    -------
-    Adapted
-        With tags, the union of the labels, if there are labels.
+    Labels are in `annotation_column`, or in the first of `LABELS` there is; the tags are their
+    union.
     """
     found = [
         selection for path in head.files("selection tables") for selection in selection_rows(path)
