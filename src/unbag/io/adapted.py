@@ -6,7 +6,7 @@ An adapter gets the beginning of a file or folder (`Head`), by which it recognis
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -29,7 +29,7 @@ from unbag._files import (
 from unbag._messages import argument, listed, shortened
 
 from .table import Table
-from .tags import ABSENT, UNTAGGED, States, matched
+from .tags import ABSENT, UNTAGGED, States, matched, union_of
 
 # Longer first lines are those of no format that is known here.
 LONGEST_HEADER = 1 << 20
@@ -117,17 +117,21 @@ class Head:
             raise DataError(f"{self.path} is not a JSON file, or is damaged: {error}.") from error
         return document
 
-    def first_of_folder(self) -> "Head | None":
-        """Return the first text file of a folder, by name; None if there is none."""
-        names = sorted(name for name in self.names if name.lower().endswith(DELIMITED))
-        return Head(self.path / names[0]) if names else None
+    def first_file(self) -> "Head":
+        """Return the head of the first text file of a folder, if it has any; otherwise this."""
+        texts = self._text_files()
+        return Head(texts[0]) if texts else self
 
     def files(self, what: str) -> list[Path]:
         """Return the file, or the text files of a folder, by name; `what` names them in errors."""
         if not self.is_folder:
             return [self.path]
+        texts = self._text_files()
+        check(texts, f"{self.path} is a folder without {what}: choose another.")
+        return texts
+
+    def _text_files(self):
         names = sorted(name for name in self.names if name.lower().endswith(DELIMITED))
-        check(names, f"{self.path} is a folder without {what}: choose another.")
         return [self.path / name for name in names]
 
 
@@ -197,6 +201,38 @@ def span(start: object, end: object, where: str) -> tuple[float, float]:
     first, last = finite_number(start, where), finite_number(end, where)
     check(first <= last, f"{where}: the segment ends at {last}, before it begins at {first}.")
     return first, last
+
+
+def spans_of(
+    starts: Iterable[object], ends: Iterable[object], where: Callable[[int], str]
+) -> list[tuple[float, float]]:
+    """Return the start and end of each segment; `where` is called only to name a wrong row."""
+    spans = []
+    for row, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        try:
+            spans.append(span(start, end, ""))
+        except DataError:
+            # To name a row takes a pass over the file.
+            span(start, end, where(row))
+    return spans
+
+
+def segment_columns(bags: Sequence[str], spans: Sequence[tuple[float, float]]) -> dict[str, Any]:
+    """Return the columns that tables of segments begin with."""
+    starts, ends = zip(*spans, strict=True)
+    return {"bag": bags, "start": pa.array(starts), "end": pa.array(ends)}
+
+
+def labelled_segments(
+    bags: Sequence[str], spans: Sequence[tuple[float, float]], labels: Sequence[str]
+) -> tuple[dict[str, Any], States | None]:
+    """Return columns of segments with labels, perhaps empty ones, and their union as tags."""
+    columns = segment_columns(bags, spans)
+    has_labels = any(labels)
+    if has_labels:
+        columns["instance_label"] = [label or None for label in labels]
+    columns["duration"] = [end - start for start, end in spans]
+    return columns, union_of(bags, [[label] for label in labels]) if has_labels else None
 
 
 def numbered_lines(path: Path) -> list[tuple[int, list[str]]]:

@@ -6,7 +6,7 @@ labels whole recordings or pictures have. `ADAPTERS` is the table of them; a new
 in `io/formats`, and a line here.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
@@ -18,7 +18,7 @@ from unbag._messages import argument, suggestion
 from unbag.labels import DELIMITER
 
 from .adapted import Adapted, Choices, Head, check_choices
-from .bag_table import CHUNK_BYTES, BagTable
+from .bag_table import BagTable
 from .formats import (
     audacity,
     birdnet,
@@ -154,15 +154,7 @@ class AdaptedTable(TypedTable):
         self.columns: list[str] = table.column_names
         self.n_rows: int | None = table.num_rows
 
-    def chunks(
-        self,
-        texts: Sequence[str] = (),
-        numbers: Sequence[str] = (),
-        chunk_bytes: int = CHUNK_BYTES,
-        *,
-        with_gaps: bool = False,
-    ) -> Iterator[tuple[int, pa.Table]]:
-        """Yield pairs of the first row's position and a pyarrow table; see `Table.chunks`."""
+    def _chunks(self, texts, numbers, chunk_bytes, with_gaps):
         columns = self.table.select(list(dict.fromkeys([*texts, *numbers])))
         n_rows = max(1, chunk_bytes * columns.num_rows // max(1, columns.nbytes))
         for first in range(0, columns.num_rows, n_rows):

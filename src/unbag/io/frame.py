@@ -4,7 +4,7 @@ They are read as files are, some rows at a time, and get new columns back, each 
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,7 +15,6 @@ import pyarrow as pa
 from unbag._files import DataError, check, check_distinct
 from unbag._messages import shortened
 
-from .bag_table import CHUNK_BYTES
 from .formats.arrow import TypedTable
 
 #: A frame of pandas or polars, or a table of pyarrow.
@@ -78,15 +77,7 @@ class FrameTable(TypedTable):
     def with_columns(self, columns: Mapping[str, pa.Array], metadata: Mapping[bytes, bytes]) -> Any:
         """Return the frame with new columns, which take the place of old ones of the same name."""
 
-    def chunks(
-        self,
-        texts: Sequence[str] = (),
-        numbers: Sequence[str] = (),
-        chunk_bytes: int = CHUNK_BYTES,
-        *,
-        with_gaps: bool = False,
-    ) -> Iterator[tuple[int, pa.Table]]:
-        """Yield pairs of the first row's position and a pyarrow table; see `Table.chunks`."""
+    def _chunks(self, texts, numbers, chunk_bytes, with_gaps):
         columns = list(dict.fromkeys([*texts, *numbers]))
         n_rows = max(1, chunk_bytes // self.row_bytes)
         for start in range(0, self.n_rows or 0, n_rows):

@@ -112,15 +112,7 @@ class JoinedTables(Table):
         for part in self.parts:
             part.close()
 
-    def chunks(
-        self,
-        texts: Sequence[str] = (),
-        numbers: Sequence[str] = (),
-        chunk_bytes: int = CHUNK_BYTES,
-        *,
-        with_gaps: bool = False,
-    ) -> Iterator[tuple[int, Any]]:
-        """Yield pairs of the first row's position and a pyarrow table; see `Table.chunks`."""
+    def _chunks(self, texts, numbers, chunk_bytes, with_gaps):
         start = 0
         for place, part in enumerate(self.parts):
             if place == len(self._starts):

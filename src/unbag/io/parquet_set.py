@@ -30,7 +30,6 @@ from unbag._files import (
 )
 from unbag._messages import listed
 
-from .bag_table import CHUNK_BYTES
 from .formats.arrow import ArrowFile, TypedTable, unreadable_arrow
 
 #: Bytes that are decoded at a time, and most rows.
@@ -131,15 +130,7 @@ class ParquetSet(TypedTable):
 
     # Rows.
 
-    def chunks(
-        self,
-        texts: Sequence[str] = (),
-        numbers: Sequence[str] = (),
-        chunk_bytes: int = CHUNK_BYTES,
-        *,
-        with_gaps: bool = False,
-    ) -> Iterator[tuple[int, pa.Table]]:
-        """Yield pairs of the first row's position and a pyarrow table; see `Table.chunks`."""
+    def _chunks(self, texts, numbers, chunk_bytes, with_gaps):
         columns = list(dict.fromkeys([*texts, *numbers]))
         for first, batch in self.batches(columns, chunk_bytes=chunk_bytes):
             yield first, pa.Table.from_batches([batch])

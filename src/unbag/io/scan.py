@@ -22,13 +22,14 @@ from numpy.typing import DTypeLike, NDArray
 from pyarrow import types
 
 from unbag._checks import bag_of, first_nonfinite
-from unbag._files import DataError, PathLike, check, check_rows, check_same, refuse
+from unbag._files import TABLES, DataError, PathLike, check, check_rows, check_same, refuse
 from unbag._messages import argument, shortened
 from unbag.bags import offsets_of
 from unbag.labels import LONGEST_NAME, LabelSets, Unknown, label_text, parse_cell, write_cell
 
 from .bag_table import Progress
 from .roles import Roles
+from .table import open_source
 from .vectors import as_lists, as_rows, first_length
 
 # Whether media and times make sense matters only to those who use them.
@@ -264,12 +265,11 @@ class Scan:
         codes = np.concatenate(self.label_codes)[self.rows]
         return np.array([*self.code_of_label, None], dtype=object)[codes]
 
-    def label_sets(
-        self, listed_labels: list[frozenset[str | Unknown]] | LabelSets | None
-    ) -> LabelSets | None:
+    def label_sets(self) -> LabelSets | None:
         """Return the label sets of the bags, perhaps from a second table; None without labels."""
         if self.state_columns:
             return joined_columns(self.source.path, self.state_columns)
+        listed_labels = self._listed_labels()
         if isinstance(listed_labels, LabelSets):
             return listed_labels
         if listed_labels is None and self.roles.labels is None:
@@ -278,6 +278,15 @@ class Scan:
         if listed_labels is not None:
             parts.append(listed_labels)
         return self._joined_label_sets(parts, self.first_row_of_bag)
+
+    def _listed_labels(self):
+        """Return the label sets of a second table; None if there is none."""
+        if self.roles.label_table is None:
+            return None
+        from .label_table import read_label_table
+
+        with open_source(self.roles.label_table, TABLES) as second:
+            return read_label_table(second, self)
 
     def _joined_label_sets(self, parts, rows):
         """Join what several columns say of the same bags, which begin in some rows."""
@@ -573,12 +582,10 @@ class RunScan(Scan):
             return None
         return list(self.code_of_label), np.concatenate(self.label_codes)
 
-    def label_sets(
-        self, listed_labels: list[frozenset[str | Unknown]] | LabelSets | None
-    ) -> LabelSets | None:
+    def label_sets(self) -> LabelSets | None:
         """Return label sets, put together once for all bags of the same cells; see `Scan`."""
-        if listed_labels is not None or self.roles.labels is None:
-            return super().label_sets(listed_labels)
+        if self.roles.labels is None:
+            return super().label_sets()
         codes = np.stack([column.of_bag for column in self.label_columns], axis=1)
         _, firsts, which = np.unique(codes, axis=0, return_index=True, return_inverse=True)
         sets = [column.sets(firsts) for column in self.label_columns]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pyarrow import types
 
 from unbag._checks import first_nonfinite, value_array
-from unbag._files import TABLES, DataError, PathLike, check
+from unbag._files import DataError, PathLike, check
 from unbag._platform import temporary_folder
 from unbag.bags import Bags
 from unbag.labels import LabelSets
@@ -24,7 +24,6 @@ from .bag_table import Progress
 from .parquet_set import ParquetSet, RowReader
 from .roles import Roles
 from .scan import RunScan, WideRunScan, counted, float_array
-from .table import open_source
 
 #: Bytes of features that are read together, as long as groups of rows allow it.
 BLOCK_BYTES = 16 << 20
@@ -91,13 +90,7 @@ class StoredBags:
         for first, table in counted(chunks, progress, self.table.n_rows):
             scan.add(first, table)
         self.offsets: NDArray[np.intp] = scan.laid_out()
-        listed_labels = None
-        if self.roles.label_table is not None:
-            from .label_table import read_label_table
-
-            with open_source(self.roles.label_table, TABLES) as second:
-                listed_labels = read_label_table(second, scan)
-        self.labels: LabelSets | None = scan.label_sets(listed_labels)
+        self.labels: LabelSets | None = scan.label_sets()
         self._ids: pa.ChunkedArray = scan.id_column()
         self._id_values: NDArray[Any] | None = None
         self._known: tuple[list[str], NDArray[np.int32]] | None = scan.instance_label_codes()

@@ -243,7 +243,6 @@ class Table(Source):
     n_rows: int | None = None
     compression: str = "snappy"
 
-    @abstractmethod
     def chunks(
         self,
         texts: Sequence[str] = (),
@@ -257,6 +256,11 @@ class Table(Source):
         It has the columns `texts` as they are, and `numbers` as float64 if cells are text. With
         `with_gaps` numbers may be missing, and text such as NA is a missing one.
         """
+        return self._chunks(texts, numbers, chunk_bytes, with_gaps)
+
+    @abstractmethod
+    def _chunks(self, texts, numbers, chunk_bytes, with_gaps) -> Iterator[tuple[int, Any]]:
+        """Yield the chunks of a kind of table."""
 
     @abstractmethod
     def numbers(self, is_wide: bool = False) -> list[str]:
@@ -315,13 +319,7 @@ class Table(Source):
         for first, table in counted(chunks, progress, self.n_rows):
             scan.add(first, table)
         rows, offsets = scan.finish()
-        listed_labels = None
-        if roles.label_table is not None:
-            from .label_table import read_label_table
-
-            with open_source(roles.label_table, TABLES) as second:
-                listed_labels = read_label_table(second, scan)
-        labels = scan.label_sets(listed_labels)
+        labels = scan.label_sets()
         X = scan.empty_features()
         with_gaps = roles.missing_values is not None
         chunks = self.chunks(**scan.feature_columns, chunk_bytes=chunk_bytes, with_gaps=with_gaps)

@@ -258,16 +258,15 @@ def _numbers(where, rows, features):
     except ValueError:
         for instance, row in enumerate(rows, 1):
             for name, text in zip(features, row.split(","), strict=True):
-                _check_number(f"{where}, instance {instance}, feature {name!r}", text)
+                try:
+                    float(text)
+                except ValueError as error:
+                    raise DataError(
+                        f"{where}, instance {instance}, feature {name!r}: {shortened(text)} is not "
+                        "a number."
+                    ) from error
         raise
     return values.reshape(len(rows), len(features))
-
-
-def _check_number(where, text):
-    try:
-        float(text)
-    except ValueError as error:
-        raise DataError(f"{where}: {shortened(text)} is not a number.") from error
 
 
 def _without_labels(where, rows, known, instance_labels):

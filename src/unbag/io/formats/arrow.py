@@ -25,7 +25,6 @@ from unbag._files import (
     unreadable,
 )
 from unbag._messages import argument, shortened
-from unbag.io.bag_table import CHUNK_BYTES
 from unbag.io.roles import Roles, possible_features
 from unbag.io.table import Table
 
@@ -144,15 +143,7 @@ class ArrowFile(TypedTable):
                 for start in range(0, batch.num_rows, rows):
                     yield batch.select(columns).slice(start, rows)
 
-    def chunks(
-        self,
-        texts: Sequence[str] = (),
-        numbers: Sequence[str] = (),
-        chunk_bytes: int = CHUNK_BYTES,
-        *,
-        with_gaps: bool = False,
-    ) -> Iterator[tuple[int, pa.Table]]:
-        """Yield pairs of the first row's position and a pyarrow table; see `Table.chunks`."""
+    def _chunks(self, texts, numbers, chunk_bytes, with_gaps):
         columns = list(dict.fromkeys([*texts, *numbers]))
         rows = min(max(1, chunk_bytes // max(8 * len(columns), self.row_bytes)), MOST_ROWS)
         first = 0

@@ -212,15 +212,7 @@ class DelimitedFile(TextTable):
                 yield records[n_headers:]
             n_headers = 0 if records else n_headers
 
-    def chunks(
-        self,
-        texts: Sequence[str] = (),
-        numbers: Sequence[str] = (),
-        chunk_bytes: int = CHUNK_BYTES,
-        *,
-        with_gaps: bool = False,
-    ) -> Iterator[tuple[int, pa.Table]]:
-        """Yield pairs of the first row's position and a pyarrow table; see `Table.chunks`."""
+    def _chunks(self, texts, numbers, chunk_bytes, with_gaps):
         decimal = self.decimal if numbers or "sample" in vars(self) else "."
         # What columns were judged by can go.
         vars(self).pop("sample", None)

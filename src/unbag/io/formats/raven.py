@@ -18,10 +18,18 @@ from numpy.typing import ArrayLike
 
 from unbag._files import PathLike, check, check_distinct, refuse
 from unbag._messages import listed
-from unbag.io.adapted import Adapted, Choices, Head, finite_number, numbered_lines, span, within
+from unbag.io.adapted import (
+    Adapted,
+    Choices,
+    Head,
+    finite_number,
+    labelled_segments,
+    numbered_lines,
+    span,
+    within,
+)
 from unbag.io.bag_table import BagTable
 from unbag.io.spans import Spans, one_line, seconds, write_recordings
-from unbag.io.tags import union_of
 from unbag.labels import label_text
 
 from .csv import is_number
@@ -41,10 +49,7 @@ STRUCTURE = {
 
 def is_selection_table(head: Head) -> bool:
     """Return whether a file, or the first of a folder, is a selection table."""
-    if head.is_folder:
-        first = head.first_of_folder()
-        return first is not None and is_selection_table(first)
-    return BEGIN in head.columns and END in head.columns
+    return {BEGIN, END} <= set(head.first_file().columns)
 
 
 @dataclass(frozen=True)
@@ -127,20 +132,12 @@ def read_selection_tables(head: Head, choices: Choices) -> Adapted:
         label_column is not None or named is None,
         f"{head.path} has no column {named!r} of labels: it has {listed(names)}.",
     )
-    columns = {
-        "bag": [each.recording for each in found],
-        "start": [each.start for each in found],
-        "end": [each.end for each in found],
-    }
     labels = [label_text(each.cells[label_column]) if label_column else "" for each in found]
-    has_labels = any(labels)
-    if has_labels:
-        columns["instance_label"] = [label or None for label in labels]
-    columns["duration"] = [each.end - each.start for each in found]
+    spans = [(each.start, each.end) for each in found]
+    columns, tags = labelled_segments([each.recording for each in found], spans, labels)
     for name in names:
         if name not in STRUCTURE and name != label_column and name not in columns:
             columns[name] = _typed([each.cells[name] for each in found])
-    tags = union_of(columns["bag"], [[label] for label in labels]) if has_labels else None
     places = [within(each.where, head.path) for each in found]
     return Adapted(pa.table(columns), tags, places.__getitem__)
 
