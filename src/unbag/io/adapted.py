@@ -55,7 +55,7 @@ def check_choices(choices: Choices) -> None:
         given = choices.get(name)
         check(
             given is None or given in words,
-            f"{name} must be one of {', '.join(words)}, not {given!r}.",
+            f"{argument(name)} must be one of {', '.join(words)}, not {given!r}.",
         )
     confidence = choices.get("confidence") or 0.0
     check(

@@ -1,9 +1,9 @@
 """Files of other tools, read as tables of bags.
 
 An *adapter* knows one format: how to recognise it, and how to make of it what the rest of the
-package reads: a table of instances under the usual names of columns, and tags, which say what
-labels whole recordings or pictures have. `ADAPTERS` is the table of them; a new one is a function
-in `io/formats`, and a line here.
+package reads: a table of instances under the usual names of columns, and tags, the labels of whole
+recordings or pictures. `ADAPTERS` is the table of them; a new one is a function in `io/formats`,
+and a line here.
 """
 
 from collections.abc import Callable
@@ -239,7 +239,7 @@ def convert_from(
     path, format, **choices
         As in `read_from`.
     target : str or path
-        Its suffix tells the format. A file about whole recordings alone is written as a table of
+        Its suffix selects the format. A file about whole recordings alone is written as a table of
         labels, with columns ``bag``, ``label`` and ``state``.
     roles : Roles, optional
         Used if `target` is not a table.

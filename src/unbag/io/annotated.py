@@ -1,9 +1,9 @@
 """Tables that annotate has written: which columns are its own, and how new ones are called.
 
-A column that someone else has written is never replaced. Parquet and Feather files say in their
-metadata which columns are ours. Text has no metadata, nor has what another program has saved
-again: there they are recognised by their names, all of them side by side and in our order, and by
-the numbers in them. If that fails, nothing is lost: new columns come under other names.
+A column that someone else has written is never replaced. Our columns are marked in the metadata of
+Parquet and Feather files. Text has no metadata, and other programs may drop it when they save the
+file: then our columns are recognised by their names, side by side and in our order, and by the
+numbers in them. If that fails, nothing is lost: new columns come under other names.
 """
 
 import json
@@ -20,11 +20,11 @@ from .bag_table import CHUNK_BYTES, BagTable, Progress
 from .roles import Roles
 from .table import Source, open_source
 
-#: What annotate says of every instance, in the order of its columns.
+#: What annotate writes for every instance, in the order of its columns.
 ANSWERS = ("annotation", "probability", "second_choice", "second_probability", "entropy", "review")
 #: One column more, for people to fill in.
 KNOWN_LABEL = "known_label"
-#: What predict says of every bag: the labels, and the probability of each class.
+#: What predict writes for every bag: the labels, and the probability of each class.
 PREDICTED = "predicted"
 NUMBERS = ("probability", "second_probability", "entropy")
 # Put before the name of a column where the table has one of that name already.
@@ -202,7 +202,7 @@ def marked_metadata(
 
 
 def marked_columns(metadata: Mapping[bytes, bytes] | None) -> dict[str, str]:
-    """Return the columns that a file's metadata say are ours; nothing if they are damaged."""
+    """Return the columns that a file's metadata mark as ours; nothing if they are damaged."""
     try:
         found = json.loads((metadata or {}).get(MARK, b"{}"))
     except ValueError:

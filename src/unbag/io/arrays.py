@@ -117,7 +117,7 @@ def _id_column(ids):
     # A bag that was picked twice shows its id twice.
     check(
         len(set(texts)) == len(set(ids.tolist())),
-        f"Bags have ids of type {ids.dtype}, some of which are the same as text: give others.",
+        f"Some ids of bags, of type {ids.dtype}, are the same as text: give others.",
     )
     return pa.array(texts, pa.string())
 
@@ -170,7 +170,7 @@ def instance_label_codes(bags: Bags, labels: LabelSets, what: str) -> NDArray[np
 
 
 def is_unknown(label: object) -> bool:
-    """Return whether an instance label says that the label is not known: None, NaN or empty.
+    """Return whether an instance label is not known: None, NaN or empty.
 
     Examples
     --------

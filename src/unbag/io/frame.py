@@ -185,7 +185,7 @@ class PandasTable(FrameTable):
         return self.frame.iloc[rows, self._place[name]]
 
     def _type(self, name):
-        """Return the type of a column; that of Python's objects is told by some of them."""
+        """Return the type of a column; that of Python's objects is inferred from some of them."""
         empty = self._cells(name, slice(0, 0))
         if empty.dtype != object:
             return self._array(name, empty).type

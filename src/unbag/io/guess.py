@@ -1,6 +1,6 @@
 """What a column may be when nobody names it: a role, a feature, a vector, a counter.
 
-Tables say what their columns hold; everything that is concluded from it is here.
+Tables know what their columns hold; everything that is concluded from it is here.
 """
 
 import re
@@ -123,7 +123,7 @@ def _with_usual_columns(given, columns):
     taken = {column for _, column in given.columns()}
     has_other_labels = given.label_table is not None or given.label_columns is not None
     for role, column in USUAL.items():
-        # Seconds are carried, lest they become features: that is no other role.
+        # Seconds may be carried so that they are not features: that is no other role.
         is_carried = role in ("start", "end") and column in given.carry
         is_free = getattr(given, role) is None and (column not in taken or is_carried)
         if is_free and column in columns and not (role == "labels" and has_other_labels):
@@ -153,10 +153,10 @@ def with_embedding(table: Any, roles: Roles) -> Roles:
 
 
 def _vectors_in_text(table, names, roles):
-    # Of several files, the first tells.
+    # Of several files, the first is looked at.
     first = table.parts[0]
     texts = {name: first.sample[name] for name in names if name in first.sample}
-    # Most columns are none, which a look at few cells tells.
+    # Few cells are enough to leave out most columns.
     texts = {name: cells for name, cells in texts.items()
              if any(map(VECTOR_MARKS.search, cells[:FEW_CELLS]))}  # fmt: skip
     if texts:

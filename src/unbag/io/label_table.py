@@ -11,7 +11,7 @@ from unbag.labels import LabelSets, Unknown, label_text, parse_cell
 from .roles import Roles, check_column, with_label_columns
 from .scan import STATES, Scan, joined_columns, spelt_out
 
-# What the column `state` may say; an empty cell means present.
+# What the column `state` may hold; an empty cell means present.
 STATES_OF_ROWS = STATES | {"": 1}
 
 

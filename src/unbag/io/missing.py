@@ -12,7 +12,7 @@ from .roles import Roles
 
 
 def without_gaps(bags: Bags, source: Any, roles: Roles) -> Bags:
-    """Replace or drop missing values, which are NaN, as the roles say; `bags.X` is written to."""
+    """Replace or drop missing values, which are NaN, as the roles demand, in `bags.X` itself."""
     if roles.missing_values == "drop":
         return _without_rows(bags, source, roles)
     for column, name in enumerate(bags.feature_names.tolist()):

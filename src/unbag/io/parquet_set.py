@@ -99,7 +99,7 @@ class ParquetSet(TypedTable):
         return sum(leaf.total_compressed_size for leaf in self._leaves(columns))
 
     def _leaves(self, columns):
-        """Yield what the files say of some columns, one group of rows after the other."""
+        """Yield the metadata of some columns, one group of rows after the other."""
         wanted = set(columns)
         for file in self.parts:
             for group in map(file.metadata.row_group, range(file.metadata.num_row_groups)):

@@ -193,7 +193,7 @@ class Scan:
         return [*vector, *self.roles.features]
 
     def empty_features(self) -> NDArray[Any]:
-        """Return an array for the features of all instances, as wide as the first vector says."""
+        """Return an array for the features of all instances, as wide as the first vector."""
         columns = [*self.roles.features]
         if self.roles.embedding is not None:
             self.width = self._first_width()
@@ -289,7 +289,7 @@ class Scan:
             return read_label_table(second, self)
 
     def _joined_label_sets(self, parts, rows):
-        """Join what several columns say of the same bags, which begin in some rows."""
+        """Join the labels of the same bags, which begin in some rows, from several columns."""
         sets = [frozenset().union(*members) for members in zip(*parts, strict=True)]
         for row, members in zip(rows, sets, strict=True):
             refuse(
@@ -425,11 +425,11 @@ class ColumnOfBags(ABC):
 
     @abstractmethod
     def _code(self, value: Any) -> int:
-        """Return the code of a cell; raise a ValueError that says what is wrong with it."""
+        """Return the code of a cell; raise a ValueError that describes its fault."""
 
     @abstractmethod
     def _shown(self, code: Any) -> str:
-        """Write what a code stands for, for messages."""
+        """Return the text of a code, for messages."""
 
     def add(
         self, first: int, bags: NDArray[np.int32], column: pa.ChunkedArray, n_bags: int

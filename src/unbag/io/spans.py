@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unbag._files import DataError, PathLike, check, make_folder, refuse, writing
-from unbag._messages import shortened
+from unbag._messages import argument, shortened
 
 from .arrays import is_unknown
 from .bag_table import BagTable
@@ -60,7 +60,10 @@ class Spans:
                 f"at {self.start[i]}: exchange the two."
             ),
         )
-        check((low is None) == (high is None), "Pass both low= and high=, or neither.")
+        check(
+            (low is None) == (high is None),
+            f"Pass both {argument('low')} and {argument('high')}, or neither.",
+        )
         self.band: list[NDArray[np.float64]] = [
             column_numbers(table, each, "band") for each in (low, high) if each is not None
         ]
@@ -79,7 +82,9 @@ class Spans:
 def column_numbers(table: BagTable, column: str | None, role: str) -> NDArray[np.float64]:
     """Read a column of finite numbers, in the order of ``bags.X``; None is an error."""
     if column is None:
-        raise DataError(f"{table.path}: pass {role}=, the column of {role} times in seconds.")
+        raise DataError(
+            f"{table.path}: pass {argument(role)}, the column of {role} times in seconds."
+        )
     values = table.column(column, role)
     numbers = np.empty(len(values))
     for i, value in enumerate(values):

@@ -1,9 +1,9 @@
 """Reading bags: what is opened, and how its rows become bags.
 
-What holds bags is a `Source`: a file that defines its bags, or a `Table` of columns. A
-table is opened once. It says what its columns and rows hold; roles that were not named are guessed
-(`guess`), and then its rows are read twice from the same open file (`scan`): for bags and labels,
-and for features.
+What holds bags is a `Source`: a file that defines its bags, or a `Table` of columns. A table is
+opened once. Roles that were not named are guessed from its columns and first rows (`guess`), and
+then its rows are read twice from the same open file (`scan`): for bags and labels, and for
+features.
 """
 
 import os
@@ -46,7 +46,7 @@ def read(
     progress: Progress | None = None,
     chunk_bytes: int = CHUNK_BYTES,
 ) -> BagTable:
-    """Read bags from a file of any format, which its suffix tells.
+    """Read bags from a file, whose suffix selects the format.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def read_table(
     Parameters
     ----------
     path : str or path, or list of them
-        The suffix tells the format; text may be compressed (``.csv.gz``). Several files, the
+        The suffix selects the format; text may be compressed (``.csv.gz``). Several files, the
         tables of a folder, or those that a pattern such as ``nights/*.csv`` matches are one
         table: they need the same columns, and one id in two files is one bag.
     roles : Roles, optional
@@ -208,7 +208,7 @@ class BagFile(Source):
         self.columns: list[str] = []
 
     def peek(self, roles: Roles | None = None, *, need_labels: bool = True) -> Peek:
-        """Return what the header tells, or the suffix; roles are not used."""
+        """Return what the header, or the suffix, declares; roles are not used."""
         if suffix_of(self.path) == ".arff":
             from .formats.arff import peek_arff
 

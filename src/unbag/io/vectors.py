@@ -20,7 +20,7 @@ from unbag._messages import shortened
 
 from .formats.arrow import is_list, is_list_of_numbers, is_text
 
-# Cells by which vectors are told from other text.
+# Cells that are checked for vectors.
 FEW_CELLS = 20
 # A number; or the dots in place of those that numpy and pandas leave out of long vectors.
 _ENTRY = r"(?:[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|\.{3})"

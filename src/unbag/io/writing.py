@@ -57,7 +57,7 @@ def convert(
     source : str or path
         Any file that `read` takes.
     target : str or path
-        Its suffix tells the format. From table to table, all columns are kept. From a table to
+        Its suffix selects the format. From table to table, all columns are kept. From a table to
         ``.arff``, ``.mat`` or ``.npz`` go bags, labels and instance labels. From one of those, a
         long table has the usual names of columns, so that `read` needs no roles for it.
     roles : Roles, optional
@@ -86,7 +86,7 @@ def convert(
 
 
 def write_bags(path: PathLike, bags: Bags, labels: LabelSets | None, delimiter: str = "|") -> None:
-    """Write bags and label sets as a file of any format; its suffix tells which.
+    """Write bags and label sets as a file, whose suffix selects the format.
 
     Parameters
     ----------

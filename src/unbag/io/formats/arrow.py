@@ -190,7 +190,7 @@ def _feather_batches(file, indices):
     else:
         batches = iter(reader)
     for batch in batches:
-        # Arrow trusts what such a file says of itself: a damaged offset would be followed anywhere.
+        # Arrow trusts what such a file declares: a damaged offset would be followed anywhere.
         batch.validate(full=True)
         yield batch
 
@@ -317,7 +317,7 @@ def _is_text_or_null(kind):
 Rule = tuple[Callable[[pa.DataType], bool], str]
 LABELS = (_is_one_or_list_of(is_value), f"labels are {VALUES}, or lists of these.")
 
-#: What a column may hold, and how to say it, by role.
+#: What a column may hold, and the words for it, by role.
 ALLOWED: dict[str, Rule] = {
     "bag": (is_value, f"bag is one value: {VALUES}."),
     "labels": LABELS,
@@ -358,7 +358,7 @@ ALLOWED_IN_LISTS: dict[str, Rule] = {
 
 
 def table_writer(path: PathLike, file: BinaryIO, schema: pa.Schema, compression: str) -> Any:
-    """Open a writer of pyarrow tables as Parquet or Feather, as the suffix of a path says."""
+    """Open a writer of pyarrow tables as Parquet or Feather, by the suffix of a path."""
     if suffix_of(path) in PARQUET:
         return parquet.ParquetWriter(file, schema, compression=compression)
     return ipc.new_file(file, schema, options=ipc.IpcWriteOptions(compression="lz4"))

@@ -124,7 +124,7 @@ def class_names(metadata: dict[bytes, bytes] | None, column: str) -> list[str]:
 
 
 def _span(row: int, table: pa.Table, at: Any) -> tuple[float | None, float | None]:
-    """Return where a row begins and ends; nothing where it does not say, as whole recordings."""
+    """Return where a row begins and ends; None for whole recordings."""
     start, end = (table.column(name)[row].as_py() for name in ("start_time", "end_time"))
     if start is None or end is None:
         return None, None

@@ -43,7 +43,7 @@ from unbag.io.table import Table
 
 # A quoted cell that is longer than this was probably never meant to be opened.
 LONGEST_RECORD = 64 << 20
-# Of the rows by which columns of numbers are told from columns of text.
+# Size of the first rows, from which columns of numbers are recognised.
 SAMPLE_BYTES = 4 << 20
 MOST_COLUMNS = 1_000_000
 
@@ -127,7 +127,7 @@ class DelimitedFile(TextTable):
             f"{self.path} holds binary data, not text: is it the right file?",
         )
         self.has_mark: bool = head.startswith(BOM)
-        # The header tells the delimiter, which hardly ever matters for where the header ends.
+        # A guess, until the header is known; it hardly ever matters for where the header ends.
         self.delimiter: bytes = b"," if suffix_of(self.path) != ".tsv" else b"\t"
         first = self._first_record()
         self.line_end: bytes = b"\r\n" if first.endswith(b"\r") else b"\n"
@@ -458,7 +458,7 @@ def overlong_record(path: PathLike, row: int, beginning: bytes) -> DataError:
 def wrong_encoding(
     path: PathLike, records: Sequence[bytes], place: Callable[[int], str]
 ) -> DataError:
-    """Make the error for records of which one is not UTF-8; `place` names one by its number."""
+    """Make the error for the first record that is not UTF-8; `place` names it by its number."""
     for row, record in enumerate(records):
         try:
             record.decode("utf-8")
@@ -591,7 +591,7 @@ def compressed(path: PathLike, file: BinaryIO) -> Iterator[BinaryIO]:
 
 
 def _delimiter(path, source):
-    """Delimiter of the source, unless the names of the two files say otherwise."""
+    """Return the delimiter of the source, unless the suffixes of the two files differ."""
     of_suffix = {".tsv": b"\t", ".csv": b","}.get(suffix_of(path))
     if of_suffix is None or suffix_of(path) == suffix_of(source.path):
         return source.delimiter

@@ -25,7 +25,7 @@ from unbag.labels import label_text
 
 from .coco import BOX, SIZE
 
-# Fields of a task that hold what is labelled, the first of which is taken; else any text.
+# Fields of a task that hold what is labelled: the first one is used; else any text.
 MEDIA = ("audio", "image", "video", "sound", "url", "file")
 
 
@@ -131,7 +131,7 @@ def _regions(results: list[dict[str, Any]], where: str) -> tuple[list[dict[str, 
         else:
             chosen += labels if kind == "choices" else []
             continue
-        # One region comes once for each thing that is said of it, under the same id.
+        # A region comes once for each of its results, under the same id.
         region = regions.setdefault(str(result.get("id", place)), {**region, "labels": []})
         region["labels"] += labels
     return list(regions.values()), chosen

@@ -1,13 +1,13 @@
 """MATLAB files of bags: a cell array with one matrix per bag, and a matrix of targets.
 
-Variables are read here, and not by SciPy: its compiled reader trusts whatever a file says of
-itself, and a damaged one can crash the process. Every number in a file is checked against the bytes
+Variables are read here, and not by SciPy: its compiled reader trusts what a file declares,
+and a damaged one can crash the process. Every number in a file is checked against the bytes
 that are there before it is used: an element lies within the one that holds it, dimensions fit the
 payload, and compressed variables are unpacked no further than they declare. Other variables are not
 unpacked at all.
 
-A file of level 5 (versions 5 to 7) is a header of 128 bytes and a sequence of elements: a tag, that
-says a type and a number of bytes, and the bytes, filled up to a multiple of eight. A variable is an
+A file of level 5 (versions 5 to 7) is a header of 128 bytes and a sequence of elements: a tag
+with a type and a number of bytes, and the bytes, filled up to a multiple of eight. A variable is an
 element of the type ``MATRIX``, possibly within a compressed one, whose payload is a sequence of
 elements again: flags, dimensions, name, and values; those of a cell array are such matrices.
 """
@@ -126,7 +126,7 @@ def read_mat(path: PathLike) -> BagTable:
 
 
 def _found(content, what):
-    """Value of the first of the names that the file has; None if it has none."""
+    """Return the value of the first of the names that the file has; None if it has none."""
     by_lower = {name.lower(): value for name, value in content.items()}
     return next((by_lower[name] for name in NAMES[what] if name in by_lower), None)
 
@@ -204,7 +204,7 @@ def _indicator(path, content, n_bags):
 
 
 def _texts(path, content, what, size):
-    """Texts of a cell array or of the rows of a character matrix; none if it is not there."""
+    """Return texts of a cell array or of rows of characters; none if it is not there."""
     value = _found(content, what)
     if value is None:
         return []
@@ -288,7 +288,7 @@ def _cell_array(values):
 
 
 class DamageError(ValueError):
-    """Something in a file that contradicts itself; the message says what."""
+    """A contradiction in a file, which the message describes."""
 
 
 def demand(condition: object, what: str) -> None:
@@ -299,7 +299,7 @@ def demand(condition: object, what: str) -> None:
 
 @dataclass(frozen=True)
 class Head:
-    """What a variable says of itself before its values."""
+    """The description of a variable, before its values."""
 
     name: str
     matlab_class: int
@@ -338,7 +338,7 @@ def list_variables(path: Path) -> list[str]:
 
 
 def _checked(path: Path, names: Collection[str]) -> Iterator[tuple[Head, Any]]:
-    """Yield what each variable says of itself, and its value where its name is among `names`."""
+    """Yield the head of each variable, and its value if its name is among `names`."""
     where = "its beginning"
     try:
         with path.open("rb") as file:
@@ -535,7 +535,7 @@ class _Values:
 
 
 def _numbers(elements, head):
-    """Return numbers, complex ones if the head says so."""
+    """Return numbers, complex ones if the head is of such."""
     real = elements.numbers()
     if not head.is_complex:
         return real
@@ -545,7 +545,7 @@ def _numbers(elements, head):
 
 
 def _truths(elements):
-    """Return truth values of a sparse matrix, of a byte each, whatever type they are said to be."""
+    """Return truth values of a sparse matrix, of a byte each, whatever type they declare."""
     return np.frombuffer(bytes(elements.take()[1]), np.uint8)
 
 

@@ -38,7 +38,7 @@ from .csv import is_number
 SUFFIX = ".unbag.selections.txt"
 BEGIN, END, OFFSET = "Begin Time (s)", "End Time (s)", "File Offset (s)"
 HEADER = ("Selection", "View", "Channel", BEGIN, END)
-#: Columns that people and programs keep labels in, the first of which is taken.
+#: Columns that people and programs keep labels in: the first one is used.
 LABELS = ("Annotation", "Species", "Common Name", "Label", "Tag", "Call Type")
 # Columns that do not describe the sound: where it lies, and what another program found.
 STRUCTURE = {

@@ -62,7 +62,7 @@ def read_metadata(head: Head, _: Choices) -> Adapted:
 
 
 def _recordings(head: Head) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield where a recording stands, and what is said of it."""
+    """Yield the place of each recording, for messages, and its fields."""
     if head.document is not None:
         for number, recording in enumerate(_objects(head.document), 1):
             yield f"{head.path}, recording {number}", recording
