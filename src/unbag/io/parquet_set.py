@@ -117,14 +117,10 @@ class ParquetSet(TypedTable):
         ]
         return some
 
-    def file_of(self, row: int) -> SetFile:
-        """Return the file that holds a row."""
-        starts = [part.first_row for part in self.parts]
-        return self.parts[int(np.searchsorted(starts, row, side="right")) - 1]
-
     def place(self, row: int) -> str:
         """Name a row, counted from 1, and its file if there are several."""
-        file = self.file_of(row)
+        starts = [part.first_row for part in self.parts]
+        file = self.parts[int(np.searchsorted(starts, row, side="right")) - 1]
         within = f"row {row - file.first_row + 1}"
         return within if len(self.parts) == 1 else f"{within} of {file.path.name}"
 

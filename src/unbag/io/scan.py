@@ -52,13 +52,8 @@ def counted(
             progress(first + table.num_rows, n_rows)
 
 
-def scan_of(source: Any, roles: Roles) -> "Scan":
-    """Begin the first pass over a table whose rows may lie in any order; `roles` are resolved."""
-    return (WideScan if source.is_wide(roles) else Scan)(source, roles)
-
-
 class Scan:
-    """What is known of the rows of a table that has one row per instance."""
+    """What is known of the rows, in any order, of a table that has one row per instance."""
 
     def __init__(self, source: Any, roles: Roles):
         is_wide = source.is_wide(roles)

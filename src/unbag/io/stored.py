@@ -347,13 +347,7 @@ class FeatureReader:
 
 
 def put_side_by_side(X: NDArray[Any], columns: list[NDArray[Any]]) -> None:
-    """Write columns into an array of rows; as many rows at a time as the cache holds.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_rows, n_columns)
-    columns : list of ndarray of shape (n_rows,)
-    """
+    """Write columns into an array of rows; as many rows at a time as the cache holds."""
     for start in range(0, len(X), SIDE_BY_SIDE):
         part = X[start : start + SIDE_BY_SIDE]
         for place, column in enumerate(columns):

@@ -311,10 +311,10 @@ class Table(Source):
         chunk_bytes: int = CHUNK_BYTES,
     ) -> BagTable:
         """Read the table in two passes; see `unbag.io.read_table`."""
-        from .scan import counted, scan_of
+        from .scan import Scan, WideScan, counted
 
         roles = self.resolved(roles, need_labels)
-        scan = scan_of(self, roles)
+        scan = (WideScan if self.is_wide(roles) else Scan)(self, roles)
         chunks = self.chunks(texts=scan.columns, chunk_bytes=chunk_bytes)
         for first, table in counted(chunks, progress, self.n_rows):
             scan.add(first, table)

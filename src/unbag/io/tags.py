@@ -89,13 +89,9 @@ def label_rows(tags: States, absent: str) -> pa.Table:
         rows += [(bag, str(name), STATES[state]) for name, state in sorted(states)]
         if not states:
             rows.append((bag, "", STATES[1]))
-    columns = list(zip(*rows, strict=True)) or [(), (), ()]
-    return pa.table(
-        {
-            name: pa.array(column, pa.string())
-            for name, column in zip(("bag", "label", "state"), columns, strict=True)
-        }
-    )
+    names = ("bag", "label", "state")
+    schema = pa.schema([(name, pa.string()) for name in names])
+    return pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows], schema)
 
 
 # Which tags are those of a bag: the same name, or the same file under another folder or suffix, or

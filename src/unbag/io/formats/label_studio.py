@@ -193,7 +193,11 @@ def write_label_studio(
         f"score has shape {getattr(scores, 'shape', None)}, not ({table.bags.n_instances},).",
     )
     spans = Spans(table, labels, need_times=not boxes)
-    values = _box_values(table) if boxes else _span_values(spans)
+    if boxes:
+        values = _box_values(table)
+    else:
+        pairs = zip(spans.start.tolist(), spans.end.tolist(), strict=True)
+        values = [{"start": start, "end": end} for start, end in pairs]
 
     def result(instance):
         value = {**values[instance], kind: [spans.labels[instance]]}
@@ -212,11 +216,6 @@ def write_label_studio(
 
     with writing(path) as file:
         file.write(json.dumps(list(tasks()), indent=1, ensure_ascii=False).encode() + b"\n")
-
-
-def _span_values(spans: Spans) -> list[dict[str, float]]:
-    pairs = zip(spans.start.tolist(), spans.end.tolist(), strict=True)
-    return [{"start": start, "end": end} for start, end in pairs]
 
 
 def _box_values(table: BagTable) -> list[dict[str, float]]:

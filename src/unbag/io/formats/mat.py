@@ -522,7 +522,11 @@ class _Values:
         demand(len(head.shape) == 2, f"a sparse matrix has the shape {head.shape}")
         places = elements.numbers([INT32, UINT32]).astype(np.int64)
         starts = elements.numbers([INT32, UINT32]).astype(np.int64)
-        values = _truths(elements) if head.is_logical else _numbers(elements, head)
+        if head.is_logical:
+            # Of a byte each, whatever type they declare.
+            values = np.frombuffer(bytes(elements.take()[1]), np.uint8)
+        else:
+            values = _numbers(elements, head)
         n_columns = starts.size - 1
         demand(n_columns == head.shape[1], f"{n_columns} columns have the shape {head.shape}")
         # There may be room for more entries than there are.
@@ -531,7 +535,13 @@ class _Values:
         # Rows without entries take nothing in the file, but do wherever rows are counted.
         self.n_sparse_rows += head.shape[0]
         check_unpacked(self.where, 8 * self.n_sparse_rows, self.stored_bytes)
-        return sparse_matrix(head.shape, places[:n_entries], starts, values[:n_entries])
+        places, values = places[:n_entries], values[:n_entries]
+        demand(starts[0] == 0 and (np.diff(starts) >= 0).all(), "columns overlap")
+        demand(
+            not n_entries or 0 <= places.min() <= places.max() < head.shape[0],
+            f"an entry lies outside of the shape {head.shape}",
+        )
+        return sparse.csc_array((values, places, starts), shape=head.shape)
 
 
 def _numbers(elements, head):
@@ -542,11 +552,6 @@ def _numbers(elements, head):
     imaginary = elements.numbers()
     demand(imaginary.size == real.size, "real and imaginary parts differ in number")
     return real + 1j * imaginary
-
-
-def _truths(elements):
-    """Return truth values of a sparse matrix, of a byte each, whatever type they declare."""
-    return np.frombuffer(bytes(elements.take()[1]), np.uint8)
 
 
 def _text(elements, head):
@@ -569,18 +574,3 @@ def _text(elements, head):
     demand(len(text) == n_characters, f"{len(text)} characters have the shape {head.shape}")
     characters = np.array(list(text)).reshape(head.shape, order="F")
     return np.ascontiguousarray(characters).view(f"U{width}")[..., 0]
-
-
-def sparse_matrix(
-    shape: tuple[int, ...], places: np.ndarray, starts: np.ndarray, values: np.ndarray
-) -> Any:
-    """Make a sparse matrix of columns, once its indices are known to lie within it.
-
-    `places` are the rows of the entries, `starts` is where the entries of each column begin.
-    """
-    demand(starts[0] == 0 and (np.diff(starts) >= 0).all(), "columns overlap")
-    demand(
-        not places.size or 0 <= places.min() <= places.max() < shape[0],
-        f"an entry lies outside of the shape {shape}",
-    )
-    return sparse.csc_array((values, places, starts), shape=shape)
