@@ -170,5 +170,5 @@ def test_ids_of_types_that_files_do_not_have_are_text(tmp_path, name, ids, texts
 
 def test_ids_that_are_the_same_as_text_are_refused(tmp_path):
     bags = Bags([[1.0], [2.0]], [0, 1, 2], np.array([1, "1"], object))
-    with pytest.raises(DataError, match="some of which are the same as text"):
+    with pytest.raises(DataError, match=r"Some ids of bags, of type .*, are the same as text"):
         write_bags(tmp_path / "t.csv", bags, LabelSets([[1], [1]], ["x"]))

@@ -6,7 +6,7 @@ An adapter gets the beginning of a file or folder (`Head`), by which it recognis
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -29,7 +29,7 @@ from unbag._files import (
 from unbag._messages import argument, listed, shortened
 
 from .table import Table
-from .tags import ABSENT, UNTAGGED, States, matched
+from .tags import ABSENT, UNTAGGED, States, matched, union_of
 
 # Longer first lines are those of no format that is known here.
 LONGEST_HEADER = 1 << 20
@@ -55,7 +55,7 @@ def check_choices(choices: Choices) -> None:
         given = choices.get(name)
         check(
             given is None or given in words,
-            f"{name} must be one of {', '.join(words)}, not {given!r}.",
+            f"{argument(name)} must be one of {', '.join(words)}, not {given!r}.",
         )
     confidence = choices.get("confidence") or 0.0
     check(
@@ -65,13 +65,7 @@ def check_choices(choices: Choices) -> None:
 
 
 class Head:
-    """What can be told of a file or folder without reading all of it, except where it is JSON.
-
-    Parameters
-    ----------
-    path : str or path
-        It must exist.
-    """
+    """What is known of a file or folder that exists: its beginning, or all of it if it is JSON."""
 
     def __init__(self, path: PathLike):
         self.path: Path = Path(path)
@@ -123,23 +117,21 @@ class Head:
             raise DataError(f"{self.path} is not a JSON file, or is damaged: {error}.") from error
         return document
 
-    def first_of_folder(self) -> "Head | None":
-        """Return the first text file of a folder, by name; None if there is none."""
-        names = sorted(name for name in self.names if name.lower().endswith(DELIMITED))
-        return Head(self.path / names[0]) if names else None
+    def first_file(self) -> "Head":
+        """Return the head of the first text file of a folder, if it has any; otherwise this."""
+        texts = self._text_files()
+        return Head(texts[0]) if texts else self
 
     def files(self, what: str) -> list[Path]:
-        """Return the file, or the text files of a folder, by name.
-
-        Parameters
-        ----------
-        what : str
-            What they should be, for the error if there is none.
-        """
+        """Return the file, or the text files of a folder, by name; `what` names them in errors."""
         if not self.is_folder:
             return [self.path]
+        texts = self._text_files()
+        check(texts, f"{self.path} is a folder without {what}: choose another.")
+        return texts
+
+    def _text_files(self):
         names = sorted(name for name in self.names if name.lower().endswith(DELIMITED))
-        check(names, f"{self.path} is a folder without {what}: choose another.")
         return [self.path / name for name in names]
 
 
@@ -173,15 +165,9 @@ class Adapted:
     notes: tuple[str, ...] = field(default=())
 
     def with_tags(self, other: "Adapted", path: PathLike, untagged: str) -> "Adapted":
-        """Return the instances of this file with the tags of another.
+        """Return the instances of this file with the tags of another one, at `path`.
 
-        Parameters
-        ----------
-        other : Adapted
-        path : str or path
-            Of the other file, for messages.
-        untagged : {"refuse", "absent", "unknown"}
-            What is done about bags that are not in the other file.
+        `untagged` is "refuse", "absent" or "unknown": the state of labels of bags without tags.
         """
         if self.instances is None:
             return self
@@ -194,14 +180,7 @@ class Adapted:
 
 
 def finite_number(value: object, where: str) -> float:
-    """Read a number.
-
-    Parameters
-    ----------
-    value : object
-        Text or a number.
-    where : str
-        Names the cell, for messages.
+    """Return text or a number as a finite number; `where` names the cell in messages.
 
     Examples
     --------
@@ -218,28 +197,46 @@ def finite_number(value: object, where: str) -> float:
 
 
 def span(start: object, end: object, where: str) -> tuple[float, float]:
-    """Read where a segment begins and ends, in seconds.
-
-    Parameters
-    ----------
-    start, end : object
-        Text or numbers.
-    where : str
-        Names the row, for messages.
-    """
+    """Return the start and end of a segment, in seconds; `where` names the row in messages."""
     first, last = finite_number(start, where), finite_number(end, where)
     check(first <= last, f"{where}: the segment ends at {last}, before it begins at {first}.")
     return first, last
 
 
-def numbered_lines(path: Path) -> list[tuple[int, list[str]]]:
-    """Read the cells between tabs of each line that is not blank, with the line's number.
+def spans_of(
+    starts: Iterable[object], ends: Iterable[object], where: Callable[[int], str]
+) -> list[tuple[float, float]]:
+    """Return the start and end of each segment; `where` is called only to name a wrong row."""
+    spans = []
+    for row, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        try:
+            spans.append(span(start, end, ""))
+        except DataError:
+            # To name a row takes a pass over the file.
+            span(start, end, where(row))
+    return spans
 
-    Parameters
-    ----------
-    path : Path
-        A text in UTF-8, without quotes.
-    """
+
+def segment_columns(bags: Sequence[str], spans: Sequence[tuple[float, float]]) -> dict[str, Any]:
+    """Return the columns that tables of segments begin with."""
+    starts, ends = zip(*spans, strict=True)
+    return {"bag": bags, "start": pa.array(starts), "end": pa.array(ends)}
+
+
+def labelled_segments(
+    bags: Sequence[str], spans: Sequence[tuple[float, float]], labels: Sequence[str]
+) -> tuple[dict[str, Any], States | None]:
+    """Return columns of segments with labels, perhaps empty ones, and their union as tags."""
+    columns = segment_columns(bags, spans)
+    has_labels = any(labels)
+    if has_labels:
+        columns["instance_label"] = [label or None for label in labels]
+    columns["duration"] = [end - start for start, end in spans]
+    return columns, union_of(bags, [[label] for label in labels]) if has_labels else None
+
+
+def numbered_lines(path: Path) -> list[tuple[int, list[str]]]:
+    """Read UTF-8 text without quotes: number and tab-separated cells of each filled line."""
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
@@ -263,15 +260,7 @@ def within(where: str, path: Path) -> str:
 
 
 def need_columns(source: Table, columns: Sequence[str], format: str) -> None:
-    """Raise an error that names the first of some columns that a table lacks.
-
-    Parameters
-    ----------
-    source : Table
-    columns : sequence of str
-    format : str
-        Which tool's files need them.
-    """
+    """Raise an error that names the first missing column, and the `format` that needs it."""
     refuse(
         (name for name in columns if name not in source.columns),
         lambda name: (
@@ -282,18 +271,7 @@ def need_columns(source: Table, columns: Sequence[str], format: str) -> None:
 
 
 def read_columns(source: Table, columns: Sequence[str], format: str) -> pa.Table:
-    """Read some columns of a table, as they are; those that are missing are named.
-
-    Parameters
-    ----------
-    source, columns, format
-        As in `need_columns`.
-
-    Returns
-    -------
-    pyarrow.Table
-        Perhaps of no rows.
-    """
+    """Read some columns of a table, perhaps of no rows, as they are; see `need_columns`."""
     need_columns(source, columns, format)
     chunks = [table for _, table in source.chunks(columns)]
     if not chunks:

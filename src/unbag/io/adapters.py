@@ -1,12 +1,12 @@
 """Files of other tools, read as tables of bags.
 
 An *adapter* knows one format: how to recognise it, and how to make of it what the rest of the
-package reads: a table of instances under the usual names of columns, and tags, which say what
-labels whole recordings or pictures have. `ADAPTERS` is the table of them; a new one is a function
-in `io/formats`, and a line here.
+package reads: a table of instances under the usual names of columns, and tags, the labels of whole
+recordings or pictures. `ADAPTERS` is the table of them; a new one is a function in `io/formats`,
+and a line here.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
@@ -18,7 +18,7 @@ from unbag._messages import argument, suggestion
 from unbag.labels import DELIMITER
 
 from .adapted import Adapted, Choices, Head, check_choices
-from .bag_table import CHUNK_BYTES, BagTable
+from .bag_table import BagTable
 from .formats import (
     audacity,
     birdnet,
@@ -120,20 +120,7 @@ ADAPTERS: dict[str, Adapter] = {
 
 
 def adapted(path: PathLike, format: str, choices: Choices) -> Adapted:
-    """Read a file of another tool.
-
-    Parameters
-    ----------
-    path : str or path
-        A file or a folder, as the format has it.
-    format : str
-        Of `ADAPTERS`.
-    choices : Choices
-
-    Returns
-    -------
-    Adapted
-    """
+    """Read a file or folder of another tool, in one of the formats of `ADAPTERS`."""
     check(
         format in ADAPTERS,
         f"There is no format {format!r}; there are {', '.join(ADAPTERS)}."
@@ -149,33 +136,12 @@ def adapted(path: PathLike, format: str, choices: Choices) -> Adapted:
 
 
 def recognised(head: Head) -> str | None:
-    """Return the name of the first format that a file or folder looks like; None if there is none.
-
-    Parameters
-    ----------
-    head : Head
-    """
+    """Return the first format that a file or folder looks like; None if there is none."""
     return next((name for name, adapter in ADAPTERS.items() if adapter.is_format(head)), None)
 
 
 class AdaptedTable(TypedTable):
-    """A table in memory, made of another tool's file.
-
-    Parameters
-    ----------
-    path : str or path
-        What it was made of.
-    format : str
-        Of which tool.
-    table : pyarrow.Table
-    origin : Adapted
-        Tells where rows come from.
-
-    Attributes
-    ----------
-    table : pyarrow.Table
-    notes : tuple of str
-    """
+    """A table in memory, made of another tool's file; `origin` knows where its rows come from."""
 
     def __init__(self, path: PathLike, format: str, table: pa.Table, origin: Adapted):
         check_rows(path, table.num_rows)
@@ -188,15 +154,7 @@ class AdaptedTable(TypedTable):
         self.columns: list[str] = table.column_names
         self.n_rows: int | None = table.num_rows
 
-    def chunks(
-        self,
-        texts: Sequence[str] = (),
-        numbers: Sequence[str] = (),
-        chunk_bytes: int = CHUNK_BYTES,
-        *,
-        with_gaps: bool = False,
-    ) -> Iterator[tuple[int, pa.Table]]:
-        """Yield pairs of the first row's position and a pyarrow table; see `Table.chunks`."""
+    def _chunks(self, texts, numbers, chunk_bytes, with_gaps):
         columns = self.table.select(list(dict.fromkeys([*texts, *numbers])))
         n_rows = max(1, chunk_bytes * columns.num_rows // max(1, columns.nbytes))
         for first in range(0, columns.num_rows, n_rows):
@@ -210,19 +168,7 @@ class AdaptedTable(TypedTable):
 def open_from(
     path: PathLike, format: str, *, delimiter: str | None = None, **choices: Unpack[Choices]
 ) -> AdaptedTable:
-    """Open a file of another tool as a table of instances.
-
-    Parameters
-    ----------
-    path, format, **choices
-        As in `read_from`.
-    delimiter : str, optional
-        What separates labels in a cell; by default ``|``.
-
-    Returns
-    -------
-    AdaptedTable
-    """
+    """Open a file of another tool as a table of instances; see `read_from`."""
     found, absent = _with_tags(path, format, choices)
     if found.instances is None:
         raise DataError(
@@ -293,7 +239,7 @@ def convert_from(
     path, format, **choices
         As in `read_from`.
     target : str or path
-        Its suffix tells the format. A file about whole recordings alone is written as a table of
+        Its suffix selects the format. A file about whole recordings alone is written as a table of
         labels, with columns ``bag``, ``label`` and ``state``.
     roles : Roles, optional
         Used if `target` is not a table.

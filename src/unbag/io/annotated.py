@@ -1,9 +1,9 @@
 """Tables that annotate has written: which columns are its own, and how new ones are called.
 
-A column that someone else has written is never replaced. Parquet and Feather files say in their
-metadata which columns are ours. Text has no metadata, nor has what another program has saved
-again: there they are recognised by their names, all of them side by side and in our order, and by
-the numbers in them. If that fails, nothing is lost: new columns come under other names.
+A column that someone else has written is never replaced. Our columns are marked in the metadata of
+Parquet and Feather files. Text has no metadata, and other programs may drop it when they save the
+file: then our columns are recognised by their names, side by side and in our order, and by the
+numbers in them. If that fails, nothing is lost: new columns come under other names.
 """
 
 import json
@@ -20,11 +20,11 @@ from .bag_table import CHUNK_BYTES, BagTable, Progress
 from .roles import Roles
 from .table import Source, open_source
 
-#: What annotate says of every instance, in the order of its columns.
+#: What annotate writes for every instance, in the order of its columns.
 ANSWERS = ("annotation", "probability", "second_choice", "second_probability", "entropy", "review")
 #: One column more, for people to fill in.
 KNOWN_LABEL = "known_label"
-#: What predict says of every bag: the labels, and the probability of each class.
+#: What predict writes for every bag: the labels, and the probability of each class.
 PREDICTED = "predicted"
 NUMBERS = ("probability", "second_probability", "entropy")
 # Put before the name of a column where the table has one of that name already.
@@ -35,18 +35,9 @@ MARK = b"unbag.annotated"
 
 
 def written_columns(source: Source, roles: Roles | None = None) -> dict[str, str]:
-    """Find the columns of a table that annotate has written, and may write again.
+    """Return the columns that annotate has written, and may write again, by their first names.
 
-    Parameters
-    ----------
-    source : Source
-    roles : Roles, optional
-        Columns with a role other than to be carried are not counted.
-
-    Returns
-    -------
-    dict of str to str
-        From `ANSWERS` and `KNOWN_LABEL` to the names of the columns; empty if there are none.
+    These are `ANSWERS` and `KNOWN_LABEL`. Columns that have a role, unless carried, do not count.
     """
     found = marked_columns(_metadata(source))
     if not found and (found := _side_by_side(source.columns)):
@@ -88,14 +79,9 @@ def known_label_column(source: Source) -> str | None:
 
 
 def check_nothing_is_lost(path: Path, tables: Iterable[Path]) -> None:
-    """Raise an error if a file to be written holds labels that people filled in.
+    """Raise an error if writing `path` would lose labels that people filled in.
 
-    Parameters
-    ----------
-    path : Path
-        What is to be written. If it is the table itself, they are kept.
-    tables : iterable of Path
-        The file, or the files, that are annotated.
+    They are kept if `path` is one of the `tables` that are annotated.
     """
     if not path.exists() or any(path.samefile(table) for table in tables):
         return
@@ -131,23 +117,19 @@ def write_annotated(
     written: Mapping[str, str],
     progress: Progress | None = None,
 ) -> dict[str, str]:
-    """Write a table with what annotate says of it, and replace nothing but its own columns.
+    """Write a table with the columns of annotate, which replace only those that it wrote before.
 
     Parameters
     ----------
-    table : BagTable
-    path : str or path
     columns : dict of str to array-like of shape (n_instances,)
-        `ANSWERS`, and `KNOWN_LABEL`: where it was written before, it is left as people have
-        filled it in.
+        `ANSWERS` and `KNOWN_LABEL`. The latter is not written again: people fill it in.
     written : dict of str to str
-        The columns of the table that annotate wrote before; see `written_columns`.
-    progress : callable, optional
+        From `written_columns`.
 
     Returns
     -------
     dict of str to str
-        What the columns are called in the new table.
+        The names of the columns in the new table.
     """
     from .writing import write_rows
 
@@ -163,21 +145,9 @@ def annotated_frame(
     *,
     per_bag: bool = False,
 ) -> Any:
-    """Return a frame with what annotate or predict says of it; see `write_annotated`.
+    """Return a frame with the columns of annotate or predict; see `write_annotated`.
 
-    Parameters
-    ----------
-    table : BagTable
-        Read from a frame.
-    columns : dict of str to array-like of shape (n_instances,), or (n_bags,)
-    written : dict of str to str
-    per_bag : bool, default=False
-        Whether the answers are for bags; then all rows of a bag get them.
-
-    Returns
-    -------
-    frame
-        Of the same kind, with the same rows in the same order.
+    Rows keep their order. With `per_bag`, there is a value per bag, for all of its rows.
     """
     from .writing import columns_of_rows
 
@@ -214,16 +184,9 @@ def written_predictions(columns: Sequence[str], names: Sequence[str]) -> dict[st
 def marked_metadata(
     metadata: Mapping[bytes, bytes] | None, replaced: Iterable[str], annotated: Mapping[str, str]
 ) -> dict[bytes, bytes]:
-    """Return the metadata of a file with the mark of our columns, and of no others.
+    """Return the metadata of a file, marked with our columns.
 
-    Parameters
-    ----------
-    metadata : dict or None
-        Of the file that was read.
-    replaced : iterable of str
-        Columns that are written now.
-    annotated : dict of str to str
-        Those of them that annotate writes.
+    Marks of `replaced` columns go, and those of the columns that annotate writes now are added.
     """
     gone = set(replaced)
     # The column that people fill in is theirs and ours alike: it is never replaced.
@@ -239,7 +202,7 @@ def marked_metadata(
 
 
 def marked_columns(metadata: Mapping[bytes, bytes] | None) -> dict[str, str]:
-    """Return the columns that a file's metadata say are ours; nothing if they are damaged."""
+    """Return the columns that a file's metadata mark as ours; nothing if they are damaged."""
     try:
         found = json.loads((metadata or {}).get(MARK, b"{}"))
     except ValueError:

@@ -25,19 +25,7 @@ ARROW_TIMES = {"M": ("D", "s", "ms", "us", "ns"), "m": ("s", "ms", "us", "ns")}
 
 
 def checked_bags(path: PathLike, bags: Bags, labels: LabelSets) -> Bags:
-    """Check bags from a file that is not a table; errors name the file and the bag.
-
-    Parameters
-    ----------
-    path : path
-    bags : Bags
-    labels : LabelSets
-
-    Returns
-    -------
-    Bags
-        The same, with names of the features.
-    """
+    """Return bags with names of features; raise an error that names the file and the bag."""
     check(len(labels) == len(bags), f"{path} has {len(labels)} label sets for {len(bags)} bags.")
     names = feature_names(bags)
     found = first_nonfinite(bags.X)
@@ -62,12 +50,7 @@ def dense(X: Any) -> NDArray[Any]:
 
 
 def feature_names(bags: Bags) -> list[str]:
-    """Return the names of the features; x0, x1, ... where they have none.
-
-    Returns
-    -------
-    list of str
-    """
+    """Return the names of the features; x0, x1, ... where they have none."""
     if bags.feature_names is None:
         return [f"x{column}" for column in range(bags.n_features)]
     return [str(name) for name in bags.feature_names]
@@ -78,19 +61,8 @@ def long_chunks(
 ) -> Iterator[tuple[int, Any]]:
     """Yield bags as a long table, in pairs of the first row's position and a pyarrow table.
 
-    Parameters
-    ----------
-    bags : Bags
-        An empty bag has no row.
-    labels : LabelSets or None
-    delimiter : str
-    numbered : bool, default=True
-        Whether to add the number of each instance within its bag.
-
-    Yields
-    ------
-    (int, pyarrow.Table)
-        Columns ``bag``, ``instance``, ``labels``, ``instance_label`` and the features.
+    Its columns are ``bag``, ``instance`` (if `numbered`), ``labels``, ``instance_label`` and the
+    features. An empty bag has no row.
     """
     import pyarrow as pa
 
@@ -145,7 +117,7 @@ def _id_column(ids):
     # A bag that was picked twice shows its id twice.
     check(
         len(set(texts)) == len(set(ids.tolist())),
-        f"Bags have ids of type {ids.dtype}, some of which are the same as text: give others.",
+        f"Some ids of bags, of type {ids.dtype}, are the same as text: give others.",
     )
     return pa.array(texts, pa.string())
 
@@ -153,16 +125,7 @@ def _id_column(ids):
 def instance_label_texts(bags: Bags, labels: LabelSets | None) -> list[str | None] | None:
     """Return known labels of instances as text, None where the label is not known.
 
-    Parameters
-    ----------
-    bags : Bags
-        Whole numbers among its `instance_labels` are columns of `labels`, if that has classes
-        with names, and -1 is not known.
-    labels : LabelSets or None
-
-    Returns
-    -------
-    list of shape (n_instances,), or None if the bags have no instance labels
+    Whole numbers are columns of `labels`, if its classes have names, and -1 is not known.
 
     Examples
     --------
@@ -189,16 +152,7 @@ def instance_label_texts(bags: Bags, labels: LabelSets | None) -> list[str | Non
 def instance_label_codes(bags: Bags, labels: LabelSets, what: str) -> NDArray[np.int64]:
     """Return known labels of instances as columns of `labels`, -1 where the label is not known.
 
-    Parameters
-    ----------
-    bags : Bags
-    labels : LabelSets
-    what : str
-        The format that demands this, for the message.
-
-    Returns
-    -------
-    ndarray of int of shape (n_instances,); all -1 if the bags have no instance labels
+    All are -1 if the bags have no instance labels. `what` names the format in messages.
     """
     texts = instance_label_texts(bags, labels)
     if texts is None:
@@ -216,7 +170,7 @@ def instance_label_codes(bags: Bags, labels: LabelSets, what: str) -> NDArray[np
 
 
 def is_unknown(label: object) -> bool:
-    """Return whether an instance label says that the label is not known: None, NaN or empty.
+    """Return whether an instance label is not known: None, NaN or empty.
 
     Examples
     --------

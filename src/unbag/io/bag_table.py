@@ -78,7 +78,7 @@ class BagTable:
         Parameters
         ----------
         path : str or path
-            Its suffix tells the format: ``.csv``, ``.tsv``, ``.parquet``, ``.feather``, ... The
+            Its suffix selects the format: ``.csv``, ``.tsv``, ``.parquet``, ``.feather``, ... The
             file appears when it is whole; it may be the one that was read.
         columns : dict of str to array-like of shape (n_instances,)
             New columns, in the order of ``bags.X``: text, numbers or booleans, None where there

@@ -4,7 +4,7 @@ They are read as files are, some rows at a time, and get new columns back, each 
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,7 +15,6 @@ import pyarrow as pa
 from unbag._files import DataError, check, check_distinct
 from unbag._messages import shortened
 
-from .bag_table import CHUNK_BYTES
 from .formats.arrow import TypedTable
 
 #: A frame of pandas or polars, or a table of pyarrow.
@@ -29,16 +28,7 @@ MIXED = ("mixed-integer", "mixed-integer-float")
 
 
 def open_frame(frame: Any) -> "FrameTable":
-    """Find out about the columns of a frame, without a copy of it.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame, polars.DataFrame, polars.LazyFrame or pyarrow.Table
-
-    Returns
-    -------
-    FrameTable
-    """
+    """Find out about the columns of a frame, without a copy of it."""
     if kinds.is_pandas_dataframe(frame):
         return PandasTable(frame)
     if kinds.is_polars_lazyframe(frame):
@@ -54,19 +44,7 @@ def open_frame(frame: Any) -> "FrameTable":
 
 
 class FrameTable(TypedTable):
-    """A table in memory.
-
-    Parameters
-    ----------
-    frame : object
-        Of the kind that a subclass knows.
-
-    Attributes
-    ----------
-    n_rows : int
-    row_bytes : int
-        What a row takes in memory, roughly.
-    """
+    """A table in memory; a row takes about `row_bytes`."""
 
     def __init__(self, frame: Any):
         self.path: Path = NAME
@@ -97,24 +75,9 @@ class FrameTable(TypedTable):
 
     @abstractmethod
     def with_columns(self, columns: Mapping[str, pa.Array], metadata: Mapping[bytes, bytes]) -> Any:
-        """Return the frame with new columns, which take the place of old ones of the same name.
+        """Return the frame with new columns, which take the place of old ones of the same name."""
 
-        Parameters
-        ----------
-        columns : dict of str to pyarrow.Array of shape (n_rows,)
-        metadata : dict of bytes to bytes
-            Of the new frame, if its kind has any.
-        """
-
-    def chunks(
-        self,
-        texts: Sequence[str] = (),
-        numbers: Sequence[str] = (),
-        chunk_bytes: int = CHUNK_BYTES,
-        *,
-        with_gaps: bool = False,
-    ) -> Iterator[tuple[int, pa.Table]]:
-        """Yield pairs of the first row's position and a pyarrow table; see `Table.chunks`."""
+    def _chunks(self, texts, numbers, chunk_bytes, with_gaps):
         columns = list(dict.fromkeys([*texts, *numbers]))
         n_rows = max(1, chunk_bytes // self.row_bytes)
         for start in range(0, self.n_rows or 0, n_rows):
@@ -222,7 +185,7 @@ class PandasTable(FrameTable):
         return self.frame.iloc[rows, self._place[name]]
 
     def _type(self, name):
-        """Return the type of a column; that of Python's objects is told by some of them."""
+        """Return the type of a column; that of Python's objects is inferred from some of them."""
         empty = self._cells(name, slice(0, 0))
         if empty.dtype != object:
             return self._array(name, empty).type

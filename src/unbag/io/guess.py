@@ -1,6 +1,6 @@
 """What a column may be when nobody names it: a role, a feature, a vector, a counter.
 
-Tables say what their columns hold; everything that is concluded from it is here.
+Tables know what their columns hold; everything that is concluded from it is here.
 """
 
 import re
@@ -42,18 +42,7 @@ ID_NAME = re.compile(r"(?:.*[_ .-])?(?:id|idx|index|nr)|unnamed: \d+", re.IGNORE
 def resolved_roles(table: Any, roles: Roles | None, need_labels: bool) -> Roles:
     """Fill in the roles that were left out, from the columns of a table and its first rows.
 
-    Parameters
-    ----------
-    table : Table
-    roles : Roles or None
-        As far as they were given.
-    need_labels : bool
-        Whether a table without labels is an error.
-
-    Returns
-    -------
-    Roles
-        With a bag, with features, and with a delimiter.
+    The result has a bag, features and a delimiter.
     """
     roles = with_embedding(table, Roles() if roles is None else roles)
     # Features that were named need no look at the cells.
@@ -79,21 +68,7 @@ def filled_in(
 ) -> Roles:
     """Give roles that were left out to columns of the usual names, and check that all are there.
 
-    Parameters
-    ----------
-    roles : Roles
-    path : path
-        The table, for messages.
-    columns : list of str
-        The columns of the table.
-    numbers : collection of str
-        Those that hold numbers.
-    need_labels : bool, default=True
-        Whether a table without labels is an error. If not, a missing column of labels is ignored.
-
-    Returns
-    -------
-    Roles
+    Without `need_labels`, a missing column of labels is ignored.
 
     Examples
     --------
@@ -148,7 +123,7 @@ def _with_usual_columns(given, columns):
     taken = {column for _, column in given.columns()}
     has_other_labels = given.label_table is not None or given.label_columns is not None
     for role, column in USUAL.items():
-        # Seconds are carried, lest they become features: that is no other role.
+        # Seconds may be carried so that they are not features: that is no other role.
         is_carried = role in ("start", "end") and column in given.carry
         is_free = getattr(given, role) is None and (column not in taken or is_carried)
         if is_free and column in columns and not (role == "labels" and has_other_labels):
@@ -165,11 +140,6 @@ def with_embedding(table: Any, roles: Roles) -> Roles:
 
     A column of lists holds vectors if a bag has several rows, or if the lists are of vectors; else
     it holds one feature of all instances of the row's bag.
-
-    Parameters
-    ----------
-    table : Table
-    roles : Roles
     """
     if roles.embedding is not None:
         return roles
@@ -183,10 +153,10 @@ def with_embedding(table: Any, roles: Roles) -> Roles:
 
 
 def _vectors_in_text(table, names, roles):
-    # Of several files, the first tells.
+    # Of several files, the first is looked at.
     first = table.parts[0]
     texts = {name: first.sample[name] for name in names if name in first.sample}
-    # Most columns are none, which a look at few cells tells.
+    # Few cells are enough to leave out most columns.
     texts = {name: cells for name, cells in texts.items()
              if any(map(VECTOR_MARKS.search, cells[:FEW_CELLS]))}  # fmt: skip
     if texts:
@@ -236,16 +206,7 @@ def warn_of_numbers_in_text(
 ) -> None:
     """Warn of columns of text that hold numbers, unless the features were named.
 
-    Parameters
-    ----------
-    path : path
-        The table, for messages.
-    texts : mapping from str to sequence of str or None
-        Some cells of each column.
-    roles : Roles
-        As far as they were given.
-    marks : str
-        Decimal marks; whole numbers alone are ids more often than not.
+    Only numbers with a decimal mark count: whole numbers are more often ids.
     """
     if roles.features is not None:
         return
@@ -281,13 +242,7 @@ def are_decimals(texts: Sequence[str | None], marks: str = ".,") -> bool:
 
 
 def counters(table: Any, features: Sequence[str]) -> list[str]:
-    """Return those of some columns of numbers that look like a counter or an id.
-
-    Parameters
-    ----------
-    table : Table
-    features : sequence of str
-    """
+    """Return those of some columns of numbers that look like a counter or an id."""
     if table.is_text:
         # In every file of several, since one of them may have few rows.
         samples = [_whole_in_text(part, features) for part in table.parts]
@@ -332,20 +287,7 @@ def is_counter(name: str, values: Sequence[int]) -> bool:
 
 
 def without_counters(roles: Roles, path: PathLike, counters: Collection[str]) -> Roles:
-    """Leave out features that look like a counter or an id, unless all do; warn in either case.
-
-    Parameters
-    ----------
-    roles : Roles
-        Resolved, with features that nobody has named.
-    path : path
-        The table, for messages.
-    counters : collection of str
-
-    Returns
-    -------
-    Roles
-    """
+    """Leave out features that look like a counter or an id, unless all do; warn in either case."""
     if not counters:
         return roles
     others = tuple(name for name in roles.features or () if name not in counters)

@@ -21,15 +21,8 @@ from .table import Paths, Table, open_source
 def files_of(path: Paths) -> list[Path]:
     """Return the files that a path, a folder, a pattern or a list of these stands for.
 
-    Parameters
-    ----------
-    path : str or path, or list of them
-        In a folder, its tables count, but those whose names begin with a dot or an underscore. A
-        file that is not there is kept: opening it says so.
-
-    Returns
-    -------
-    list of Path
+    In a folder, its tables count, but those whose names begin with a dot or an underscore. A
+    missing file is kept: opening it raises the error.
     """
     several = [path] if isinstance(path, str | os.PathLike) else path
     check(several, "No file is given: pass one.")
@@ -56,20 +49,7 @@ def _files_below(path):
 
 
 def open_joined(files: Sequence[Path], path: Paths) -> Table:
-    """Open some files as one table.
-
-    Parameters
-    ----------
-    files : sequence of Path
-        Two or more.
-    path : str or path, or list of them
-        What they were found by.
-
-    Returns
-    -------
-    Table
-        To be closed.
-    """
+    """Open two or more files, found by `path`, as one table."""
     is_one = isinstance(path, str | os.PathLike)
     name = Path(path) if is_one else Path(f"{files[0]} and {len(files) - 1} more")
     places = [file.resolve() for file in files]
@@ -95,19 +75,7 @@ def open_joined(files: Sequence[Path], path: Paths) -> Table:
 
 
 class JoinedTables(Table):
-    """The rows of several tables of the same columns, one table after the other.
-
-    Parameters
-    ----------
-    path : Path
-        What messages call them together.
-    parts : sequence of DelimitedFile or ArrowFile
-
-    Attributes
-    ----------
-    columns : list of str
-        In the order of the first part.
-    """
+    """The rows of several tables of the same columns, one after the other."""
 
     def __init__(self, path: Path, parts: Sequence[Any]):
         self.path: Path = path
@@ -144,15 +112,7 @@ class JoinedTables(Table):
         for part in self.parts:
             part.close()
 
-    def chunks(
-        self,
-        texts: Sequence[str] = (),
-        numbers: Sequence[str] = (),
-        chunk_bytes: int = CHUNK_BYTES,
-        *,
-        with_gaps: bool = False,
-    ) -> Iterator[tuple[int, Any]]:
-        """Yield pairs of the first row's position and a pyarrow table; see `Table.chunks`."""
+    def _chunks(self, texts, numbers, chunk_bytes, with_gaps):
         start = 0
         for place, part in enumerate(self.parts):
             if place == len(self._starts):

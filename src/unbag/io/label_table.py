@@ -11,27 +11,17 @@ from unbag.labels import LabelSets, Unknown, label_text, parse_cell
 from .roles import Roles, check_column, with_label_columns
 from .scan import STATES, Scan, joined_columns, spelt_out
 
-# What the column `state` may say; an empty cell means present.
+# What the column `state` may hold; an empty cell means present.
 STATES_OF_ROWS = STATES | {"": 1}
 
 
 def read_label_table(second: Any, scan: Scan) -> list[frozenset[str | Unknown]] | LabelSets:
-    """Read the label set of each bag from a second table.
+    """Read the label set of each bag of a finished scan from a second table.
 
-    Parameters
-    ----------
-    second : Table
-        It has columns ``bag`` (or what the other table calls it) and ``label``, and perhaps
-        ``state``, with one row per label of a bag. A bag without labels has one row, with an empty
-        label. Or, if the roles name columns of labels, it has these columns and a row per bag.
-        Bags without instances are ignored, with a warning.
-    scan : Scan
-        Of the table of instances, finished.
-
-    Returns
-    -------
-    list of frozenset, or LabelSets
-        One per bag, of str and Unknown.
+    That has columns ``bag`` (or the name in the other table) and ``label``, and perhaps ``state``,
+    with one row per label of a bag. A bag without labels has one row, with an empty label. Or, if
+    the roles name columns of labels, it has these columns and a row per bag. Bags without instances
+    are ignored, with a warning.
     """
     if scan.roles.label_columns is not None and "label" not in second.columns:
         return _sets_of_rows(second, scan)

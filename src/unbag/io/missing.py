@@ -12,22 +12,7 @@ from .roles import Roles
 
 
 def without_gaps(bags: Bags, source: Any, roles: Roles) -> Bags:
-    """Replace or drop missing values, as the roles say.
-
-    Parameters
-    ----------
-    bags : Bags
-        NaN where a value is missing; their `X` is written to.
-    source : Table
-        Where they come from, for messages.
-    roles : Roles
-        Resolved, with `missing_values`.
-
-    Returns
-    -------
-    Bags
-        Of finite features.
-    """
+    """Replace or drop missing values, which are NaN, as the roles demand, in `bags.X` itself."""
     if roles.missing_values == "drop":
         return _without_rows(bags, source, roles)
     for column, name in enumerate(bags.feature_names.tolist()):

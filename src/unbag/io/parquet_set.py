@@ -30,7 +30,6 @@ from unbag._files import (
 )
 from unbag._messages import listed
 
-from .bag_table import CHUNK_BYTES
 from .formats.arrow import ArrowFile, TypedTable, unreadable_arrow
 
 #: Bytes that are decoded at a time, and most rows.
@@ -42,19 +41,7 @@ BUFFER_BYTES = 32 << 20
 
 @dataclass(frozen=True)
 class SetFile:
-    """One file of a set.
-
-    Attributes
-    ----------
-    path : Path
-    first_row : int
-        The place of its first row among those of all files.
-    group_ends : ndarray of int of shape (n_row_groups,)
-        Where its groups of rows end, among the rows of all files.
-    metadata : pyarrow.parquet.FileMetaData
-    state : tuple
-        What changes when the file is written to.
-    """
+    """One file of a set; `first_row` and `group_ends` are places among the rows of all files."""
 
     path: Path
     first_row: int
@@ -66,21 +53,7 @@ class SetFile:
 class ParquetSet(TypedTable):
     """A folder of Parquet files, or one file, as one table.
 
-    Parameters
-    ----------
-    path : str or path
-        Of the folder, or of the only file. Files whose names begin with a dot or an underscore
-        are left out.
-
-    Attributes
-    ----------
-    path : Path
-    parts : list of SetFile
-    columns : list of str
-    schema : pyarrow.Schema
-    n_rows : int
-    compression : str
-        Codec of the first file.
+    Files whose names begin with a dot or an underscore are left out.
     """
 
     def __init__(self, path: PathLike) -> None:
@@ -126,7 +99,7 @@ class ParquetSet(TypedTable):
         return sum(leaf.total_compressed_size for leaf in self._leaves(columns))
 
     def _leaves(self, columns):
-        """Yield what the files say of some columns, one group of rows after the other."""
+        """Yield the metadata of some columns, one group of rows after the other."""
         wanted = set(columns)
         for file in self.parts:
             for group in map(file.metadata.row_group, range(file.metadata.num_row_groups)):
@@ -135,12 +108,7 @@ class ParquetSet(TypedTable):
                         yield leaf
 
     def holding(self, start: int, stop: int) -> "ParquetSet":
-        """Return the set with those files alone that hold some rows, which keep their numbers.
-
-        Parameters
-        ----------
-        start, stop : int
-        """
+        """Return the set with those files alone that hold some rows, which keep their numbers."""
         some = copy(self)
         some.parts = [
             part
@@ -149,28 +117,16 @@ class ParquetSet(TypedTable):
         ]
         return some
 
-    def file_of(self, row: int) -> SetFile:
-        """Return the file that holds a row."""
-        starts = [part.first_row for part in self.parts]
-        return self.parts[int(np.searchsorted(starts, row, side="right")) - 1]
-
     def place(self, row: int) -> str:
         """Name a row, counted from 1, and its file if there are several."""
-        file = self.file_of(row)
+        starts = [part.first_row for part in self.parts]
+        file = self.parts[int(np.searchsorted(starts, row, side="right")) - 1]
         within = f"row {row - file.first_row + 1}"
         return within if len(self.parts) == 1 else f"{within} of {file.path.name}"
 
     # Rows.
 
-    def chunks(
-        self,
-        texts: Sequence[str] = (),
-        numbers: Sequence[str] = (),
-        chunk_bytes: int = CHUNK_BYTES,
-        *,
-        with_gaps: bool = False,
-    ) -> Iterator[tuple[int, pa.Table]]:
-        """Yield pairs of the first row's position and a pyarrow table; see `Table.chunks`."""
+    def _chunks(self, texts, numbers, chunk_bytes, with_gaps):
         columns = list(dict.fromkeys([*texts, *numbers]))
         for first, batch in self.batches(columns, chunk_bytes=chunk_bytes):
             yield first, pa.Table.from_batches([batch])
@@ -178,15 +134,9 @@ class ParquetSet(TypedTable):
     def batches(
         self, columns: Sequence[str], start: int = 0, chunk_bytes: int = BATCH_BYTES
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Yield pairs of the first row's position and a batch of rows.
+        """Yield pairs of the first row's position and a batch of rows of about `chunk_bytes`.
 
-        Parameters
-        ----------
-        columns : sequence of str
-        start : int
-            A row; batches begin with the group of rows that it lies in.
-        chunk_bytes : int
-            Bytes of a batch, roughly.
+        Batches begin with the group of rows that the row `start` lies in.
         """
         row_bytes = max(8 * len(columns), self._row_bytes * len(columns) // len(self.columns))
         rows = int(np.clip(chunk_bytes // max(row_bytes, 1), 1, BATCH_ROWS))
@@ -234,13 +184,7 @@ def _errors_name(path):
 
 
 class RowReader:
-    """Reads runs of rows: the next one at once, any other from its group of rows on.
-
-    Parameters
-    ----------
-    table : ParquetSet
-    columns : sequence of str
-    """
+    """Reads runs of rows: the next one at once, any other from its group of rows on."""
 
     def __init__(self, table: ParquetSet, columns: Sequence[str]) -> None:
         self.table = table
@@ -250,12 +194,7 @@ class RowReader:
         self._batch: Any = None
 
     def read(self, start: int, stop: int) -> Iterator[pa.RecordBatch]:
-        """Yield the rows from `start` to before `stop`, batch after batch.
-
-        Parameters
-        ----------
-        start, stop : int
-        """
+        """Yield the rows from `start` to before `stop`, batch after batch."""
         if self._batch is None or not self._first <= start <= self._first + self._batch.num_rows:
             self._batches = self.table.batches(self.columns, start)
             self._first, self._batch = next(self._batches)

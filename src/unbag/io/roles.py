@@ -80,8 +80,8 @@ class Roles:
     features : sequence of str, optional
         The columns of numbers that describe an instance; by default, all columns of numbers that
         have a name and no other role, and do not look like a counter or an id; beside an
-        `embedding`, none. In text, numbers are in the majority in such a column, as far as the
-        first 1000 rows tell; if there is something else among them, that is an error.
+        `embedding`, none. In text, such a column has a majority of numbers in its first 1000
+        rows; anything else among them is an error.
     instance_labels : str, optional
         The column of known labels of instances; empty where the label is not known.
     instance_id : str, optional
@@ -269,7 +269,7 @@ class Roles:
         return {
             name: list(value) if isinstance(value, tuple) else value
             for name in REMEMBERED
-            # Columns of labels in a second table say nothing of other tables.
+            # Columns of labels in a second table are not those of other tables.
             if (value := getattr(self, name))
             and not (name == "label_columns" and self.label_table is not None)
         }
@@ -311,19 +311,7 @@ def with_label_columns(
 ) -> Roles:
     """Replace patterns of label columns by the columns that they match; not by carried ones.
 
-    Parameters
-    ----------
-    roles : Roles
-    path : path
-        The table, for messages.
-    columns : sequence of str
-        Of the table.
-    need_labels : bool
-        If False, a table without these columns is one without labels.
-
-    Returns
-    -------
-    Roles
+    Without `need_labels`, a table may lack these columns.
     """
     found = expanded(path, roles.label_columns or (), columns, roles.carry)
     if not need_labels and not set(found) & set(columns):
@@ -359,7 +347,7 @@ def expanded(
 def check_column(path: PathLike, name: str, columns: Collection[str], role: str) -> None:
     """Raise an error if a table lacks a column; it lists those that are there, and a similar one.
 
-    If the name looks like a file's, the error says so.
+    The error is another one if the name looks like that of a file.
     """
     if name in columns:
         return

@@ -22,13 +22,14 @@ from numpy.typing import DTypeLike, NDArray
 from pyarrow import types
 
 from unbag._checks import bag_of, first_nonfinite
-from unbag._files import DataError, PathLike, check, check_rows, check_same, refuse
+from unbag._files import TABLES, DataError, PathLike, check, check_rows, check_same, refuse
 from unbag._messages import argument, shortened
 from unbag.bags import offsets_of
 from unbag.labels import LONGEST_NAME, LabelSets, Unknown, label_text, parse_cell, write_cell
 
 from .bag_table import Progress
 from .roles import Roles
+from .table import open_source
 from .vectors import as_lists, as_rows, first_length
 
 # Whether media and times make sense matters only to those who use them.
@@ -44,51 +45,15 @@ STATES = {
 def counted(
     chunks: Iterable[tuple[int, Any]], progress: Progress | None, n_rows: int | None
 ) -> Iterator[tuple[int, Any]]:
-    """Yield chunks of rows, and report how many rows are done after each.
-
-    Parameters
-    ----------
-    chunks : iterable of (int, pyarrow.Table)
-        The position of the first row, and some rows.
-    progress : callable or None
-        Called with the rows done so far and with their total.
-    n_rows : int or None
-        The total; None if it is not known.
-    """
+    """Yield chunks of rows, and report the rows done so far and their total after each."""
     for first, table in chunks:
         yield first, table
         if progress is not None:
             progress(first + table.num_rows, n_rows)
 
 
-def scan_of(source: Any, roles: Roles) -> "Scan":
-    """Begin the first pass over a table whose rows may lie in any order.
-
-    Parameters
-    ----------
-    source : Table
-    roles : Roles
-        Resolved.
-    """
-    return (WideScan if source.is_wide(roles) else Scan)(source, roles)
-
-
 class Scan:
-    """What is known of the rows of a table that has one row per instance.
-
-    Parameters
-    ----------
-    source : Table
-    roles : Roles
-        Resolved.
-
-    Attributes
-    ----------
-    columns : list of str
-        What the first pass reads.
-    n_rows : int
-        Once the first pass is finished.
-    """
+    """What is known of the rows, in any order, of a table that has one row per instance."""
 
     def __init__(self, source: Any, roles: Roles):
         is_wide = source.is_wide(roles)
@@ -190,14 +155,7 @@ class Scan:
         return f"{self.source.file_and_place(int(row))}, column {column!r}"
 
     def finish(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Check what only the whole table can tell, and lay out the instances.
-
-        Returns
-        -------
-        rows : ndarray of int of shape (n_instances,)
-            The row of each instance, bag after bag.
-        offsets : ndarray of int of shape (n_bags + 1,)
-        """
+        """Check what needs the whole table; return rows of the instances, and offsets of bags."""
         check_rows(self.source.path, self.bag_codes)
         if self.instance_ids:
             self._check_instance_ids()
@@ -230,7 +188,7 @@ class Scan:
         return [*vector, *self.roles.features]
 
     def empty_features(self) -> NDArray[Any]:
-        """Return an array for the features of all instances, as wide as the first vector says."""
+        """Return an array for the features of all instances, as wide as the first vector."""
         columns = [*self.roles.features]
         if self.roles.embedding is not None:
             self.width = self._first_width()
@@ -250,16 +208,7 @@ class Scan:
         return as_lists(column)
 
     def put_features(self, X: NDArray[Any], first: int, table: pa.Table) -> None:
-        """Put a chunk of features where they belong.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_instances, n_features)
-            Written to.
-        first : int
-            Position of the chunk's first row.
-        table : pyarrow.Table
-        """
+        """Put a chunk of features, whose first row is `first`, where they belong in `X`."""
         check_same(self.source.path, first + table.num_rows <= self.n_rows)
         chunk = np.empty((table.num_rows, X.shape[1]), X.dtype)
         self._fill(chunk, first, table)
@@ -311,18 +260,11 @@ class Scan:
         codes = np.concatenate(self.label_codes)[self.rows]
         return np.array([*self.code_of_label, None], dtype=object)[codes]
 
-    def label_sets(
-        self, listed_labels: list[frozenset[str | Unknown]] | LabelSets | None
-    ) -> LabelSets | None:
-        """Return the label sets of the bags; None if the table has no labels.
-
-        Parameters
-        ----------
-        listed_labels : list of frozenset, LabelSets or None
-            Those of a second table, if there is one.
-        """
+    def label_sets(self) -> LabelSets | None:
+        """Return the label sets of the bags, perhaps from a second table; None without labels."""
         if self.state_columns:
             return joined_columns(self.source.path, self.state_columns)
+        listed_labels = self._listed_labels()
         if isinstance(listed_labels, LabelSets):
             return listed_labels
         if listed_labels is None and self.roles.labels is None:
@@ -332,8 +274,17 @@ class Scan:
             parts.append(listed_labels)
         return self._joined_label_sets(parts, self.first_row_of_bag)
 
+    def _listed_labels(self):
+        """Return the label sets of a second table; None if there is none."""
+        if self.roles.label_table is None:
+            return None
+        from .label_table import read_label_table
+
+        with open_source(self.roles.label_table, TABLES) as second:
+            return read_label_table(second, self)
+
     def _joined_label_sets(self, parts, rows):
-        """Join what several columns say of the same bags, which begin in some rows."""
+        """Join the labels of the same bags, which begin in some rows, from several columns."""
         sets = [frozenset().union(*members) for members in zip(*parts, strict=True)]
         for row, members in zip(rows, sets, strict=True):
             refuse(
@@ -382,14 +333,7 @@ class WideScan(Scan):
             self._add_instance_labels(first, pc.list_flatten(labels))
 
     def finish(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Check what only the whole table can tell, and lay out the instances.
-
-        Returns
-        -------
-        rows : ndarray of int of shape (n_instances,)
-            The row of the bag, once for each instance.
-        offsets : ndarray of int of shape (n_bags + 1,)
-        """
+        """Check what needs the whole table; return the row of each instance's bag, and offsets."""
         super().finish()
         sizes = np.concatenate(self.sizes)
         self.offsets: NDArray[np.intp] = offsets_of(sizes)
@@ -459,18 +403,12 @@ class WideScan(Scan):
 
 
 class ColumnOfBags(ABC):
-    """A column that says something of bags, and must say the same in all rows of a bag.
-
-    Parameters
-    ----------
-    scan : Scan
-        For messages.
-    name : str
+    """A column with a value for each bag, which must be the same in all rows of the bag.
 
     Attributes
     ----------
     of_bag : ndarray of int of shape (n_bags,)
-        A code of what the column says of each bag.
+        A code of the value of each bag.
     """
 
     dtype: DTypeLike
@@ -482,26 +420,18 @@ class ColumnOfBags(ABC):
 
     @abstractmethod
     def _code(self, value: Any) -> int:
-        """Return the code of a cell; raise a ValueError that says what is wrong with it."""
+        """Return the code of a cell; raise a ValueError that describes its fault."""
 
     @abstractmethod
     def _shown(self, code: Any) -> str:
-        """Write what a code stands for, for messages."""
+        """Return the text of a code, for messages."""
 
     def add(
         self, first: int, bags: NDArray[np.int32], column: pa.ChunkedArray, n_bags: int
     ) -> None:
-        """Take in the cells of a chunk, spelt out.
+        """Take in the cells of a chunk from row `first` on, and the bag of each row.
 
-        Parameters
-        ----------
-        first : int
-            Position of the first row.
-        bags : ndarray of int of shape (n_rows,)
-            The bag of each row.
-        column : pyarrow.ChunkedArray
-        n_bags : int
-            Bags that have appeared so far.
+        `n_bags` is how many bags have appeared so far.
         """
         values, indices = factorized(column)
         codes = np.empty(len(values), self.dtype)
@@ -529,15 +459,7 @@ class ColumnOfBags(ABC):
 
 
 class LabelColumn(ColumnOfBags):
-    """A column whose cells hold the labels of a bag.
-
-    Parameters
-    ----------
-    scan : Scan
-    name : str
-    all_unknown : bool
-        Whether its labels are not known to be present.
-    """
+    """A column whose cells hold the labels of a bag; perhaps labels that are all unknown."""
 
     dtype: DTypeLike = np.int32
 
@@ -599,11 +521,7 @@ def joined_columns(path: PathLike, columns: Sequence[StateColumn]) -> LabelSets:
 class RunScan(Scan):
     """What is known of the rows of a table that is sorted by bag, one row per instance.
 
-    Parameters
-    ----------
-    source : ParquetSet
-    roles : Roles
-        Resolved. Ids of instances are not read: checking that they differ takes all of them.
+    Ids of instances are not read: checking that they differ takes all of them.
     """
 
     def __init__(self, source: Any, roles: Roles) -> None:
@@ -633,12 +551,7 @@ class RunScan(Scan):
         return codes
 
     def laid_out(self) -> NDArray[np.intp]:
-        """Check what only the whole table can tell, and return where bags begin and end.
-
-        Returns
-        -------
-        ndarray of int of shape (n_bags + 1,)
-        """
+        """Check what needs the whole table; return offsets of bags, of shape (n_bags + 1,)."""
         check_rows(self.source.path, self.n_bags)
         ids = self.id_column()
         if (repeat := first_repeat(ids)) is not None:
@@ -664,20 +577,10 @@ class RunScan(Scan):
             return None
         return list(self.code_of_label), np.concatenate(self.label_codes)
 
-    def label_sets(
-        self, listed_labels: list[frozenset[str | Unknown]] | LabelSets | None
-    ) -> LabelSets | None:
-        """Return the label sets of the bags; None if the table has no labels.
-
-        Label sets are put together once for all bags that have the same cells.
-
-        Parameters
-        ----------
-        listed_labels : list of frozenset, LabelSets or None
-            Those of a second table, if there is one.
-        """
-        if listed_labels is not None or self.roles.labels is None:
-            return super().label_sets(listed_labels)
+    def label_sets(self) -> LabelSets | None:
+        """Return label sets, put together once for all bags of the same cells; see `Scan`."""
+        if self.roles.labels is None:
+            return super().label_sets()
         codes = np.stack([column.of_bag for column in self.label_columns], axis=1)
         _, firsts, which = np.unique(codes, axis=0, return_index=True, return_inverse=True)
         sets = [column.sets(firsts) for column in self.label_columns]
@@ -689,12 +592,7 @@ class WideRunScan(WideScan, RunScan):
     """What is known of the rows of a table that has one row per bag."""
 
     def laid_out(self) -> NDArray[np.intp]:
-        """Check what only the whole table can tell, and return where bags begin and end.
-
-        Returns
-        -------
-        ndarray of int of shape (n_bags + 1,)
-        """
+        """Check what needs the whole table; return offsets of bags, of shape (n_bags + 1,)."""
         super().laid_out()
         return offsets_of(np.concatenate(self.sizes))
 
@@ -721,10 +619,6 @@ def spelt_out(column: Any) -> Any:
     So ids and labels are the same whatever type and format they have. Categories are spelt out,
     and NaN is a missing value. Lists are left to `factorized`.
 
-    Parameters
-    ----------
-    column : pyarrow.ChunkedArray or pyarrow.Array
-
     Examples
     --------
     >>> spelt_out(pa.chunked_array([pa.array([1, None], pa.timestamp("ns"))])).to_pylist()
@@ -748,18 +642,7 @@ def spelt_out(column: Any) -> Any:
 
 
 def factorized(column: pa.ChunkedArray) -> tuple[list[Any], NDArray[np.integer]]:
-    """Give numbers to the values of a column, as they appear.
-
-    Parameters
-    ----------
-    column : pyarrow.ChunkedArray
-        Spelt out, or of lists.
-
-    Returns
-    -------
-    values : list
-        The different values, None among them if one is missing; lists of text or whole numbers.
-    indices : ndarray of int of shape (n_rows,)
+    """Return the different values of a column, and the index among them of each row's value.
 
     Examples
     --------

@@ -10,26 +10,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unbag._files import DataError, PathLike, check, make_folder, refuse, writing
-from unbag._messages import shortened
+from unbag._messages import argument, shortened
 
 from .arrays import is_unknown
 from .bag_table import BagTable
 
 
 class Spans:
-    """Where every instance lies in its recording or picture, and what it is.
+    """Where every instance lies in its recording or picture, and what it is; see `write_raven`.
 
-    Parameters
-    ----------
-    table, labels, start, end, low, high, media
-        As in `write_raven`.
-    need_times : bool, default=True
-        Whether instances have a start and an end; those of pictures have none.
+    Instances of pictures do not `need_times`.
 
     Attributes
     ----------
-    labels : list of str or None
-        None where there is none.
     start, end : ndarray of shape (n_instances,)
     band : list of ndarray of shape (n_instances,)
         The low and the high frequencies, or nothing.
@@ -67,7 +60,10 @@ class Spans:
                 f"at {self.start[i]}: exchange the two."
             ),
         )
-        check((low is None) == (high is None), "Pass both low= and high=, or neither.")
+        check(
+            (low is None) == (high is None),
+            f"Pass both {argument('low')} and {argument('high')}, or neither.",
+        )
         self.band: list[NDArray[np.float64]] = [
             column_numbers(table, each, "band") for each in (low, high) if each is not None
         ]
@@ -84,18 +80,11 @@ class Spans:
 
 
 def column_numbers(table: BagTable, column: str | None, role: str) -> NDArray[np.float64]:
-    """Read a column of finite numbers, in the order of ``bags.X``.
-
-    Parameters
-    ----------
-    table : BagTable
-    column : str or None
-        None is an error.
-    role : str
-        What the column is needed for.
-    """
+    """Read a column of finite numbers, in the order of ``bags.X``; None is an error."""
     if column is None:
-        raise DataError(f"{table.path}: pass {role}=, the column of {role} times in seconds.")
+        raise DataError(
+            f"{table.path}: pass {argument(role)}, the column of {role} times in seconds."
+        )
     values = table.column(column, role)
     numbers = np.empty(len(values))
     for i, value in enumerate(values):
@@ -120,22 +109,10 @@ def write_recordings(
     lines: Callable[[str, list[int]], Iterable[list[str]]],
     suffix: str,
 ) -> list[Path]:
-    """Write one file for each recording, of cells between tabs.
+    """Write one file of tab-separated cells for each recording; return their paths.
 
-    Parameters
-    ----------
-    path : str or path
-        The file; or, if there are several recordings, a folder.
-    spans : Spans
-    lines : callable
-        Makes the cells of each line, given a recording and its instances.
-    suffix : str
-        Of files in a folder.
-
-    Returns
-    -------
-    list of Path
-        What was written.
+    `path` is the file or, if there are several recordings, the folder of files with the `suffix`.
+    `lines` makes the cells of each line, given a recording and its instances.
     """
     path = Path(path)
     files = [path]

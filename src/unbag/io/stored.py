@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pyarrow import types
 
 from unbag._checks import first_nonfinite, value_array
-from unbag._files import TABLES, DataError, PathLike, check
+from unbag._files import DataError, PathLike, check
 from unbag._platform import temporary_folder
 from unbag.bags import Bags
 from unbag.labels import LabelSets
@@ -24,7 +24,6 @@ from .bag_table import Progress
 from .parquet_set import ParquetSet, RowReader
 from .roles import Roles
 from .scan import RunScan, WideRunScan, counted, float_array
-from .table import open_source
 
 #: Bytes of features that are read together, as long as groups of rows allow it.
 BLOCK_BYTES = 16 << 20
@@ -91,13 +90,7 @@ class StoredBags:
         for first, table in counted(chunks, progress, self.table.n_rows):
             scan.add(first, table)
         self.offsets: NDArray[np.intp] = scan.laid_out()
-        listed_labels = None
-        if self.roles.label_table is not None:
-            from .label_table import read_label_table
-
-            with open_source(self.roles.label_table, TABLES) as second:
-                listed_labels = read_label_table(second, scan)
-        self.labels: LabelSets | None = scan.label_sets(listed_labels)
+        self.labels: LabelSets | None = scan.label_sets()
         self._ids: pa.ChunkedArray = scan.id_column()
         self._id_values: NDArray[Any] | None = None
         self._known: tuple[list[str], NDArray[np.int32]] | None = scan.instance_label_codes()
@@ -269,14 +262,7 @@ class StoredBags:
 
 
 def check_stays_on_disk(table: ParquetSet, roles: Roles) -> None:
-    """Raise an error if a role is one that only tables in memory can have.
-
-    Parameters
-    ----------
-    table : ParquetSet
-    roles : Roles
-        Resolved.
-    """
+    """Raise an error if a resolved role is one that only tables in memory can have."""
     check(
         roles.embedding is None,
         f"{table.path}, column {roles.embedding!r} holds vectors, which are not read out of core: "
@@ -291,28 +277,14 @@ def check_stays_on_disk(table: ParquetSet, roles: Roles) -> None:
 
 
 class FeatureReader:
-    """Reads the features of bags; those that follow the last ones without going back.
-
-    Parameters
-    ----------
-    stored : StoredBags
-    """
+    """Reads the features of bags; those that follow the last ones without going back."""
 
     def __init__(self, stored: StoredBags) -> None:
         self.stored = stored
         self._rows = RowReader(stored.table, stored.feature_names.tolist())
 
     def read(self, first: int, last: int) -> NDArray[Any]:
-        """Read the features of the bags from `first` to before `last`.
-
-        Parameters
-        ----------
-        first, last : int
-
-        Returns
-        -------
-        ndarray of shape (n_instances, n_features)
-        """
+        """Read the features of the bags from `first` to before `last`."""
         stored, scratch = self.stored, self.stored.scratch
         if scratch is not None and scratch.has(first, last):
             return scratch.read(first, last)
@@ -375,13 +347,7 @@ class FeatureReader:
 
 
 def put_side_by_side(X: NDArray[Any], columns: list[NDArray[Any]]) -> None:
-    """Write columns into an array of rows; as many rows at a time as the cache holds.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_rows, n_columns)
-    columns : list of ndarray of shape (n_rows,)
-    """
+    """Write columns into an array of rows; as many rows at a time as the cache holds."""
     for start in range(0, len(X), SIDE_BY_SIDE):
         part = X[start : start + SIDE_BY_SIDE]
         for place, column in enumerate(columns):
@@ -394,16 +360,7 @@ def put_side_by_side(X: NDArray[Any], columns: list[NDArray[Any]]) -> None:
 
 
 class FeatureScratch:
-    """Features of bags in a temporary file.
-
-    Parameters
-    ----------
-    file : binary file
-        To be read and written, and closed when there is no room for more.
-    offsets : ndarray of int of shape (n_bags + 1,)
-    n_features : int
-    dtype : numpy.dtype
-    """
+    """Features of bags in a temporary file, which is closed when there is no room for more."""
 
     def __init__(
         self, file: Any, offsets: NDArray[np.intp], n_features: int, dtype: np.dtype
@@ -450,13 +407,7 @@ class FeatureScratch:
 
 
 def scratch_folder(n_bytes: int, packed_bytes: int) -> Path | None:
-    """Return where decoded features may be kept; None if they had better be decoded each time.
-
-    Parameters
-    ----------
-    n_bytes, packed_bytes : int
-        What the features take, and what they take in their files.
-    """
+    """Return a folder for decoded features of `n_bytes`; None to decode them each time."""
     folder = temporary_folder()
     is_worth_it = packed_bytes > LEAST_RATIO * n_bytes
     has_room = shutil.disk_usage(folder).free > ROOM * n_bytes

@@ -1,9 +1,9 @@
 """Reading bags: what is opened, and how its rows become bags.
 
-What holds bags is a `Source`: a file that defines its bags, or a `Table` of columns. A
-table is opened once. It says what its columns and rows hold; roles that were not named are guessed
-(`guess`), and then its rows are read twice from the same open file (`scan`): for bags and labels,
-and for features.
+What holds bags is a `Source`: a file that defines its bags, or a `Table` of columns. A table is
+opened once. Roles that were not named are guessed from its columns and first rows (`guess`), and
+then its rows are read twice from the same open file (`scan`): for bags and labels, and for
+features.
 """
 
 import os
@@ -46,7 +46,7 @@ def read(
     progress: Progress | None = None,
     chunk_bytes: int = CHUNK_BYTES,
 ) -> BagTable:
-    """Read bags from a file of any format, which its suffix tells.
+    """Read bags from a file, whose suffix selects the format.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def read_table(
     Parameters
     ----------
     path : str or path, or list of them
-        The suffix tells the format; text may be compressed (``.csv.gz``). Several files, the
+        The suffix selects the format; text may be compressed (``.csv.gz``). Several files, the
         tables of a folder, or those that a pattern such as ``nights/*.csv`` matches are one
         table: they need the same columns, and one id in two files is one bag.
     roles : Roles, optional
@@ -145,17 +145,7 @@ def peek(path: Paths, roles: Roles | None = None, *, need_labels: bool = True) -
 def open_source(path: Paths, suffixes: Collection[str] = ALL) -> "Source":
     """Open a file of bags, or several tables as one, without reading their rows.
 
-    Parameters
-    ----------
-    path : str or path, or list of them
-        The suffix tells the format; see `read_table`.
-    suffixes : collection of str
-        Those that are taken.
-
-    Returns
-    -------
-    Source
-        To be closed: use it in a ``with`` block.
+    Use it in a ``with`` block, which closes it. `suffixes` are those that are allowed.
     """
     several = [path] if isinstance(path, str | os.PathLike) else path
     if len(several) != 1 or not os.path.isfile(several[0]):
@@ -178,14 +168,7 @@ def open_source(path: Paths, suffixes: Collection[str] = ALL) -> "Source":
 
 
 class Source(AbstractContextManager["Source"]):
-    """A file of bags that was found; it is closed at the end of its ``with`` block.
-
-    Attributes
-    ----------
-    path : Path
-    columns : list of str
-        Empty where the format has none.
-    """
+    """A file of bags that was found; it is closed at the end of its ``with`` block."""
 
     path: Path
     columns: list[str]
@@ -225,7 +208,7 @@ class BagFile(Source):
         self.columns: list[str] = []
 
     def peek(self, roles: Roles | None = None, *, need_labels: bool = True) -> Peek:
-        """Return what the header tells, or the suffix; roles are not used."""
+        """Return what the header, or the suffix, declares; roles are not used."""
         if suffix_of(self.path) == ".arff":
             from .formats.arff import peek_arff
 
@@ -260,7 +243,6 @@ class Table(Source):
     n_rows: int | None = None
     compression: str = "snappy"
 
-    @abstractmethod
     def chunks(
         self,
         texts: Sequence[str] = (),
@@ -269,17 +251,16 @@ class Table(Source):
         *,
         with_gaps: bool = False,
     ) -> Iterator[tuple[int, Any]]:
-        """Yield pairs of the first row's position and a pyarrow table of some columns.
+        """Yield pairs of the first row's position and a pyarrow table of about `chunk_bytes`.
 
-        Parameters
-        ----------
-        texts, numbers : sequence of str
-            Columns to be read as they are, and as numbers; cells of text are strings and float64.
-        chunk_bytes : int
-            Bytes of a chunk, roughly.
-        with_gaps : bool
-            Whether numbers may be missing; then text such as NA is a missing one.
+        It has the columns `texts` as they are, and `numbers` as float64 if cells are text. With
+        `with_gaps` numbers may be missing, and text such as NA is a missing one.
         """
+        return self._chunks(texts, numbers, chunk_bytes, with_gaps)
+
+    @abstractmethod
+    def _chunks(self, texts, numbers, chunk_bytes, with_gaps) -> Iterator[tuple[int, Any]]:
+        """Yield the chunks of a kind of table."""
 
     @abstractmethod
     def numbers(self, is_wide: bool = False) -> list[str]:
@@ -330,21 +311,15 @@ class Table(Source):
         chunk_bytes: int = CHUNK_BYTES,
     ) -> BagTable:
         """Read the table in two passes; see `unbag.io.read_table`."""
-        from .scan import counted, scan_of
+        from .scan import Scan, WideScan, counted
 
         roles = self.resolved(roles, need_labels)
-        scan = scan_of(self, roles)
+        scan = (WideScan if self.is_wide(roles) else Scan)(self, roles)
         chunks = self.chunks(texts=scan.columns, chunk_bytes=chunk_bytes)
         for first, table in counted(chunks, progress, self.n_rows):
             scan.add(first, table)
         rows, offsets = scan.finish()
-        listed_labels = None
-        if roles.label_table is not None:
-            from .label_table import read_label_table
-
-            with open_source(roles.label_table, TABLES) as second:
-                listed_labels = read_label_table(second, scan)
-        labels = scan.label_sets(listed_labels)
+        labels = scan.label_sets()
         X = scan.empty_features()
         with_gaps = roles.missing_values is not None
         chunks = self.chunks(**scan.feature_columns, chunk_bytes=chunk_bytes, with_gaps=with_gaps)

@@ -21,14 +21,7 @@ STATES = {1: "present", 0: "absent", -1: "unknown"}
 
 
 def union_of(bags: Iterable[str], labels: Iterable[Iterable[Any]]) -> States:
-    """Say of each bag that the labels of its instances are present.
-
-    Parameters
-    ----------
-    bags : iterable of str
-        Of each instance.
-    labels : iterable of iterable of str
-        Those of each instance; empty ones are none.
+    """Return tags of bags, given the bag and the labels of each instance; empty labels are none.
 
     Examples
     --------
@@ -51,13 +44,7 @@ def only_label(names: Sequence[Any]) -> str | None:
 
 
 def label_sets(tags: States, absent: str) -> dict[str, frozenset[str | Unknown]]:
-    """Make label sets of tags.
-
-    Parameters
-    ----------
-    tags : dict
-    absent : {"absent", "unknown"}
-        What a label is that the tags of a bag do not name.
+    """Make label sets of tags; labels that the tags of a bag do not name are `absent` or "unknown".
 
     Examples
     --------
@@ -79,16 +66,7 @@ def label_sets(tags: States, absent: str) -> dict[str, frozenset[str | Unknown]]
 
 
 def labelled(found: Any, absent: str, delimiter: str, path: PathLike) -> pa.Table:
-    """Return the instances of a file with a column of the labels of their bags, if it has any.
-
-    Parameters
-    ----------
-    found : Adapted
-    absent : {"absent", "unknown"}
-    delimiter : str
-    path : str or path
-        For messages.
-    """
+    """Return the instances of a file with a column of the labels of their bags, if it has any."""
     instances = found.instances
     if found.tags is None:
         return instances
@@ -104,26 +82,16 @@ def labelled(found: Any, absent: str, delimiter: str, path: PathLike) -> pa.Tabl
 
 
 def label_rows(tags: States, absent: str) -> pa.Table:
-    """Make a table with one row per label of a bag: ``bag``, ``label``, ``state``.
-
-    Parameters
-    ----------
-    tags : dict
-    absent : {"absent", "unknown"}
-    """
+    """Make a table with one row per label of a bag: ``bag``, ``label``, ``state``."""
     rows = []
     for bag, members in label_sets(tags, absent).items():
         states = [(each.label, -1) if isinstance(each, Unknown) else (each, 1) for each in members]
         rows += [(bag, str(name), STATES[state]) for name, state in sorted(states)]
         if not states:
             rows.append((bag, "", STATES[1]))
-    columns = list(zip(*rows, strict=True)) or [(), (), ()]
-    return pa.table(
-        {
-            name: pa.array(column, pa.string())
-            for name, column in zip(("bag", "label", "state"), columns, strict=True)
-        }
-    )
+    names = ("bag", "label", "state")
+    schema = pa.schema([(name, pa.string()) for name in names])
+    return pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows], schema)
 
 
 # Which tags are those of a bag: the same name, or the same file under another folder or suffix, or
@@ -164,25 +132,10 @@ KEYS: tuple[Callable[[str], str | None], ...] = (str, file_name, stem, catalogue
 def matched(
     bags: Sequence[str], tags: Mapping[str, dict[str, int]], path: PathLike, untagged: str
 ) -> tuple[States, list[str]]:
-    """Find the tags of bags that another file names.
+    """Return the tags of all bags from another file, and notes about tags that were left out.
 
     Names match if they are the same; if not, without their folders; then without their suffixes;
     then by xeno-canto's catalogue number: but only where neither file has two of them.
-
-    Parameters
-    ----------
-    bags : sequence of str
-    tags : dict
-    path : str or path
-        Of the tags, for messages.
-    untagged : {"refuse", "absent", "unknown"}
-
-    Returns
-    -------
-    tags : dict
-        Of all bags.
-    notes : list of str
-        About tags that were left out.
     """
     name_of: dict[str, str] = {}
     for key in KEYS:

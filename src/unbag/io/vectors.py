@@ -20,7 +20,7 @@ from unbag._messages import shortened
 
 from .formats.arrow import is_list, is_list_of_numbers, is_text
 
-# Cells by which vectors are told from other text.
+# Cells that are checked for vectors.
 FEW_CELLS = 20
 # A number; or the dots in place of those that numpy and pandas leave out of long vectors.
 _ENTRY = r"(?:[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|\.{3})"
@@ -81,13 +81,7 @@ def as_lists(column: pa.ChunkedArray | pa.Array) -> Any:
 
 
 def first_length(lists: pa.ListArray) -> int:
-    """Return the length of the first vector that is not missing; 0 if there is none.
-
-    Parameters
-    ----------
-    lists : pyarrow.ListArray
-        As `as_lists` gives them.
-    """
+    """Return the length of the first vector that is not missing; 0 if there is none."""
     lengths = lists.value_lengths().drop_null()
     return lengths[0].as_py() if len(lengths) else 0
 
@@ -99,19 +93,10 @@ def as_rows(
     dtype: Any,
     with_gaps: bool = False,
 ) -> NDArray[np.floating]:
-    """Return vectors as rows of an array; they must be of one length, and of finite numbers.
+    """Return vectors of `as_lists` as rows of an array; each has `length` finite numbers.
 
-    Parameters
-    ----------
-    lists : pyarrow.ListArray
-        As `as_lists` gives them.
-    where : callable
-        Names the cell of a row, for messages.
-    length : int
-        That all vectors must have.
-    dtype : numpy floating type
-    with_gaps : bool, default=False
-        Whether vectors, and numbers in them, may be missing: they become NaN.
+    Where gaps are allowed, missing vectors, and numbers in them, become NaN. `where` names the cell
+    of a row in messages.
 
     Examples
     --------
@@ -170,13 +155,8 @@ def feature_columns(
 ) -> dict[str, pa.Array]:
     """Make columns of features of a column of lists of numbers, all of one length.
 
-    Parameters
-    ----------
-    column : pyarrow.ChunkedArray
-    where : callable
-        Names the cell of a row, for messages.
-    dtype : numpy floating type, optional
-        Of the features; by default, single precision only if the numbers have no more.
+    By default they are single precision only if the numbers have no more. `where` names the cell of
+    a row in messages.
 
     Examples
     --------

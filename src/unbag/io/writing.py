@@ -57,7 +57,7 @@ def convert(
     source : str or path
         Any file that `read` takes.
     target : str or path
-        Its suffix tells the format. From table to table, all columns are kept. From a table to
+        Its suffix selects the format. From table to table, all columns are kept. From a table to
         ``.arff``, ``.mat`` or ``.npz`` go bags, labels and instance labels. From one of those, a
         long table has the usual names of columns, so that `read` needs no roles for it.
     roles : Roles, optional
@@ -86,7 +86,7 @@ def convert(
 
 
 def write_bags(path: PathLike, bags: Bags, labels: LabelSets | None, delimiter: str = "|") -> None:
-    """Write bags and label sets as a file of any format; its suffix tells which.
+    """Write bags and label sets as a file, whose suffix selects the format.
 
     Parameters
     ----------
@@ -159,16 +159,7 @@ def write_rows(
 
 
 def write_tables(path: PathLike, chunks: Iterable[pa.Table], compression: str = "snappy") -> None:
-    """Write pyarrow tables of one schema, one after the other, as one file.
-
-    Parameters
-    ----------
-    path : str or path
-        Its suffix tells the format.
-    chunks : iterable of pyarrow.Table
-    compression : str
-        Of Parquet.
-    """
+    """Write pyarrow tables of one schema as one file, whose suffix selects the format."""
     chunks = iter(chunks)
     first = next(chunks)
     schema = storable(path, first.schema)
@@ -250,14 +241,7 @@ def _checked(table, columns):
 
 
 def arrow_array(name: str, values: ArrayLike, size: int) -> pa.Array:
-    """Make a pyarrow array of a new column.
-
-    Parameters
-    ----------
-    name : str
-    values : array-like of shape (size,)
-        Text, numbers or booleans; None where there is no value.
-    size : int
+    """Make a pyarrow array of text, numbers or booleans; None where there is no value.
 
     Examples
     --------
@@ -321,18 +305,8 @@ def columns_of_rows(
 ) -> dict[str, pa.Array]:
     """Put new columns from the order of the bags into that of the table's rows.
 
-    Parameters
-    ----------
-    table : BagTable
-    columns : dict of str to array-like of shape (n_instances,), or (n_bags,)
-    per_bag : bool, default=False
-        Whether there is a value per bag, for all of its rows.
-
-    Returns
-    -------
-    dict of str to pyarrow.Array of shape (n_rows,)
-        Of lists where a row is a bag, unless there is a value per bag; null where a row was
-        dropped.
+    Cells are lists where a row is a bag, unless there is a value `per_bag`; and null where a row
+    was dropped.
     """
     if per_bag and table.is_wide:
         return {name: arrow_array(name, each, len(table.bags)) for name, each in columns.items()}

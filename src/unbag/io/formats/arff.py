@@ -145,7 +145,7 @@ def _attribute(where, text):
 
 
 def _listed_labels(path, xml):
-    """Names in the file of labels; None if there is none."""
+    """Return the names in the file of labels; None if there is none."""
     if xml is None and not (xml := path.with_suffix(".xml")).is_file():
         return None
     xml = existing_file(xml)
@@ -167,7 +167,7 @@ def _listed_labels(path, xml):
 
 
 def _columns(path, header, names):
-    """Positions of id and labels within a line, and of the instance label within the bag."""
+    """Return positions of id and labels in a line, and of the instance label in the bag."""
     outer = [name for name, _ in header.outer]
     if names is None:
         after = header.outer[header.at_bag + 1 :]
@@ -258,16 +258,15 @@ def _numbers(where, rows, features):
     except ValueError:
         for instance, row in enumerate(rows, 1):
             for name, text in zip(features, row.split(","), strict=True):
-                _check_number(f"{where}, instance {instance}, feature {name!r}", text)
+                try:
+                    float(text)
+                except ValueError as error:
+                    raise DataError(
+                        f"{where}, instance {instance}, feature {name!r}: {shortened(text)} is not "
+                        "a number."
+                    ) from error
         raise
     return values.reshape(len(rows), len(features))
-
-
-def _check_number(where, text):
-    try:
-        float(text)
-    except ValueError as error:
-        raise DataError(f"{where}: {shortened(text)} is not a number.") from error
 
 
 def _without_labels(where, rows, known, instance_labels):

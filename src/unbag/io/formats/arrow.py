@@ -25,7 +25,6 @@ from unbag._files import (
     unreadable,
 )
 from unbag._messages import argument, shortened
-from unbag.io.bag_table import CHUNK_BYTES
 from unbag.io.roles import Roles, possible_features
 from unbag.io.table import Table
 
@@ -36,13 +35,7 @@ GROUP_BYTES = 32 << 20
 
 
 class TypedTable(Table):
-    """A table whose columns have types of Arrow.
-
-    Attributes
-    ----------
-    columns : list of str
-    schema : pyarrow.Schema
-    """
+    """A table whose columns have types of Arrow."""
 
     schema: Any
 
@@ -93,18 +86,7 @@ class TypedTable(Table):
 
 
 class ArrowFile(TypedTable):
-    """A table of typed columns: one row per instance, or one row per bag with list columns.
-
-    Parameters
-    ----------
-    path : str or path
-
-    Attributes
-    ----------
-    columns : list of str
-    schema : pyarrow.Schema
-    n_rows : int
-    """
+    """A table of typed columns: one row per instance, or one row per bag with list columns."""
 
     def __init__(self, path: PathLike):
         self.path: Path = Path(path)
@@ -161,15 +143,7 @@ class ArrowFile(TypedTable):
                 for start in range(0, batch.num_rows, rows):
                     yield batch.select(columns).slice(start, rows)
 
-    def chunks(
-        self,
-        texts: Sequence[str] = (),
-        numbers: Sequence[str] = (),
-        chunk_bytes: int = CHUNK_BYTES,
-        *,
-        with_gaps: bool = False,
-    ) -> Iterator[tuple[int, pa.Table]]:
-        """Yield pairs of the first row's position and a pyarrow table; see `Table.chunks`."""
+    def _chunks(self, texts, numbers, chunk_bytes, with_gaps):
         columns = list(dict.fromkeys([*texts, *numbers]))
         rows = min(max(1, chunk_bytes // max(8 * len(columns), self.row_bytes)), MOST_ROWS)
         first = 0
@@ -216,7 +190,7 @@ def _feather_batches(file, indices):
     else:
         batches = iter(reader)
     for batch in batches:
-        # Arrow trusts what such a file says of itself: a damaged offset would be followed anywhere.
+        # Arrow trusts what such a file declares: a damaged offset would be followed anywhere.
         batch.validate(full=True)
         yield batch
 
@@ -235,15 +209,7 @@ IN_LISTS = "in a table with list columns, "
 
 
 def type_fault(kind: pa.DataType, role: str, is_wide: bool = False) -> str | None:
-    """Return what the column of a role should hold, if a type is something else; otherwise None.
-
-    Parameters
-    ----------
-    kind : pyarrow.DataType
-    role : str
-        Of `ALLOWED`.
-    is_wide : bool, default=False
-        Whether the table has one row per bag.
+    """Return what a column of a role of `ALLOWED` should hold; None if the type is allowed.
 
     Examples
     --------
@@ -351,7 +317,7 @@ def _is_text_or_null(kind):
 Rule = tuple[Callable[[pa.DataType], bool], str]
 LABELS = (_is_one_or_list_of(is_value), f"labels are {VALUES}, or lists of these.")
 
-#: What a column may hold, and how to say it, by role.
+#: What a column may hold, and the words for it, by role.
 ALLOWED: dict[str, Rule] = {
     "bag": (is_value, f"bag is one value: {VALUES}."),
     "labels": LABELS,
@@ -392,7 +358,7 @@ ALLOWED_IN_LISTS: dict[str, Rule] = {
 
 
 def table_writer(path: PathLike, file: BinaryIO, schema: pa.Schema, compression: str) -> Any:
-    """Open a writer of pyarrow tables as Parquet or Feather, as the suffix of a path says."""
+    """Open a writer of pyarrow tables as Parquet or Feather, by the suffix of a path."""
     if suffix_of(path) in PARQUET:
         return parquet.ParquetWriter(file, schema, compression=compression)
     return ipc.new_file(file, schema, options=ipc.IpcWriteOptions(compression="lz4"))
@@ -420,15 +386,7 @@ def row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
 def with_shared_categories(
     source: Any, chunks: Iterable[tuple[int, pa.Table]]
 ) -> Iterator[tuple[int, pa.Table]]:
-    """Yield chunks of a file's rows in which all columns of categories have one list each.
-
-    Parameters
-    ----------
-    source : ArrowFile
-        Where the columns of categories come from.
-    chunks : iterable of (int, pyarrow.Table)
-        Its rows, perhaps with more columns.
-    """
+    """Yield chunks of a file's rows in which all columns of categories have one list each."""
     joined = joined_categories(source)
     for first, chunk in chunks:
         for name, categories in joined.items():
@@ -443,17 +401,7 @@ def with_shared_categories(
 
 
 def joined_categories(source: Any) -> dict[str, pa.Array]:
-    """Join the lists of categories that the chunks of a file have, column by column.
-
-    Parameters
-    ----------
-    source : ArrowFile
-
-    Returns
-    -------
-    dict of str to pyarrow.Array
-        As they appear; a list that all chunks share stays as it is.
-    """
+    """Join the lists of categories that the chunks of a file have, column by column."""
     names = [field.name for field in source.schema if types.is_dictionary(field.type)]
     joined: dict[str, pa.Array] = {}
     for _, chunk in source.chunks(names) if names else ():

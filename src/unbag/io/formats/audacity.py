@@ -12,10 +12,18 @@ import pyarrow as pa
 from numpy.typing import ArrayLike
 
 from unbag._files import PathLike, check
-from unbag.io.adapted import Adapted, Choices, Head, finite_number, numbered_lines, span, within
+from unbag.io.adapted import (
+    Adapted,
+    Choices,
+    Head,
+    finite_number,
+    labelled_segments,
+    numbered_lines,
+    span,
+    within,
+)
 from unbag.io.bag_table import BagTable
 from unbag.io.spans import Spans, seconds, write_recordings
-from unbag.io.tags import union_of
 from unbag.labels import label_text
 
 from .raven import recording_of
@@ -27,10 +35,7 @@ FREQUENCIES = ("low_frequency", "high_frequency")
 
 def is_label_track(head: Head) -> bool:
     """Return whether a file, or the first of a folder, is a label track."""
-    if head.is_folder:
-        first = head.first_of_folder()
-        return first is not None and is_label_track(first)
-    cells = head.first_line.split("\t")
+    cells = head.first_file().first_line.split("\t")
     try:
         return len(cells) >= 2 and float(cells[0]) <= float(cells[1])
     except ValueError:
@@ -40,17 +45,7 @@ def is_label_track(head: Head) -> bool:
 def read_label_tracks(head: Head, _: Choices) -> Adapted:
     """Read segments: a bag is a label track, an instance a label in it.
 
-    Parameters
-    ----------
-    head : Head
-        A file, or a folder of files: one recording each, named after its file.
-    _ : Choices
-
-    Returns
-    -------
-    Adapted
-        With tags, the union of the labels, if there are labels. The frequencies are features if
-        all labels have them.
+    The union of the labels are the tags. Frequencies are features if all labels have them.
     """
     bags, spans, labels, bands, places = [], [], [], [], []
     for path in head.files("label tracks"):
@@ -72,18 +67,9 @@ def read_label_tracks(head: Head, _: Choices) -> Adapted:
             bands.append(None)
             places.append(within(where, head.path))
     check(spans, f"{head.path} has no labels.")
-    columns = {
-        "bag": bags,
-        "start": [start for start, _ in spans],
-        "end": [end for _, end in spans],
-    }
-    has_labels = any(labels)
-    if has_labels:
-        columns["instance_label"] = [label or None for label in labels]
-    columns["duration"] = [end - start for start, end in spans]
+    columns, tags = labelled_segments(bags, spans, labels)
     if all(band is not None for band in bands):
         columns |= dict(zip(FREQUENCIES, map(list, zip(*bands, strict=True)), strict=True))
-    tags = union_of(bags, [[label] for label in labels]) if has_labels else None
     return Adapted(pa.table(columns), tags, places.__getitem__)
 
 

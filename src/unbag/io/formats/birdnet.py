@@ -13,8 +13,17 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from unbag._files import DataError, check, check_rows
-from unbag.io.adapted import Adapted, Choices, Head, finite_number, need_columns, read_columns, span
+from unbag._files import check, check_rows, refuse
+from unbag.io.adapted import (
+    Adapted,
+    Choices,
+    Head,
+    finite_number,
+    need_columns,
+    read_columns,
+    segment_columns,
+    spans_of,
+)
 from unbag.io.tags import States
 from unbag.io.vectors import as_lists, as_rows, first_length, named_columns
 from unbag.labels import label_text
@@ -35,76 +44,49 @@ def are_embeddings(head: Head) -> bool:
 
 
 def read_embeddings(head: Head, _: Choices) -> Adapted:
-    """Read windows and their embeddings: a bag is a recording, an instance a window.
-
-    Returns
-    -------
-    Adapted
-        Without tags: files of embeddings have none.
-    """
+    """Read embeddings, without tags: a bag is a recording, an instance a window."""
     check(not head.is_folder, f"{head.path} is a folder: name a file in it.")
     source = DelimitedFile(head.path)
     with source:
         need_columns(source, EMBEDDINGS, "BirdNET's embeddings")
 
         def at(first, row):
-            return f"{head.path}, {source.place(first + int(row))}, column 'embedding'"
+            return f"{head.path}, {source.place(first + int(row))}"
+
+        def vector_at(first, row):
+            return f"{at(first, row)}, column 'embedding'"
 
         bags, spans, vectors, length = [], [], [], 0
         # Chunk by chunk, since numbers take less room than their text.
         for first, table in source.chunks(EMBEDDINGS):
-            cells = (table.column(name).to_pylist() for name in EMBEDDINGS[:3])
-            for row, (bag, start, end) in enumerate(zip(*cells, strict=True), first):
-                # To name a row takes a pass over the file.
-                is_right = _is_right(bag, start, end)
-                where = "" if is_right else f"{head.path}, {source.place(row)}"
-                check((bag or "").strip(), f"{where}, column 'file_path': it names no recording.")
-                bags.append(bag)
-                spans.append(span(start, end, where))
+            names, starts, ends = (table.column(name).to_pylist() for name in EMBEDDINGS[:3])
+            refuse(
+                (row for row, bag in enumerate(names) if not (bag or "").strip()),
+                lambda row, first=first: (
+                    f"{at(first, row)}, column 'file_path': it names no recording."
+                ),
+            )
+            bags += names
+            spans += spans_of(starts, ends, partial(at, first))
             lists = as_lists(table.column("embedding"))
             length = length or first_length(lists)
-            vectors.append(as_rows(lists, partial(at, first), length, np.float64))
+            vectors.append(as_rows(lists, partial(vector_at, first), length, np.float64))
         check_rows(head.path, bags)
-    starts, ends = zip(*spans, strict=True)
-    columns = {"bag": bags, "start": pa.array(starts), "end": pa.array(ends)}
-    columns |= named_columns(np.concatenate(vectors))
+    columns = segment_columns(bags, spans) | named_columns(np.concatenate(vectors))
     return Adapted(pa.table(columns), None, lambda row: f"row {row + 2}")
-
-
-def _is_right(bag: str | None, start: str | None, end: str | None) -> bool:
-    """Return whether a row names a recording, and a segment of it."""
-    try:
-        span(start, end, "")
-    except DataError:
-        return False
-    return bool((bag or "").strip())
 
 
 def are_detections(head: Head) -> bool:
     """Return whether a file, or the first of a folder, holds what BirdNET has detected."""
-    if head.is_folder:
-        first = head.first_of_folder()
-        return first is not None and are_detections(first)
-    columns = set(head.columns)
+    columns = set(head.first_file().columns)
     return set(RESULTS) <= columns or set(SELECTIONS) <= columns
 
 
 def read_detections(head: Head, choices: Choices) -> Adapted:
-    """Read which species were detected in which recordings.
+    """Read which species were detected in which recordings, as tags without instances.
 
-    Parameters
-    ----------
-    head : Head
-        A file, or a folder of files.
-    choices : Choices
-        A species whose detections all lie below `confidence` is unknown. `annotation_column` may be
-        ``Scientific name``.
-
-    Returns
-    -------
-    Adapted
-        Tags of recordings alone. Those in which nothing was found have tags only if a Raven table
-        lists them.
+    A species whose detections all lie below `confidence` is unknown. `annotation_column` may be
+    ``Scientific name``. Recordings without detections have tags only if a Raven table lists them.
     """
     tags: States = {}
     threshold = choices.get("confidence") or 0.0

@@ -34,11 +34,8 @@ def is_birdset(head: Head) -> bool:
 def read_birdset(head: Head, _: Choices) -> Adapted:
     """Read recordings and their segments: a bag is a recording, its tags the union of its rows'.
 
-    Returns
-    -------
-    Adapted
-        Where there are ``detected_events`` and no embeddings, an instance is an event. Else it is
-        a row, with a known label if it has exactly one; its embedding, if any, is the features.
+    Where there are ``detected_events`` and no embeddings, an instance is an event. Else it is a
+    row, with a known label if it has exactly one; its embedding, if any, is the features.
     """
     check(
         not head.is_folder and suffix_of(head.path) in PARQUET,
@@ -108,13 +105,7 @@ def _labels(table: pa.Table, metadata: dict[bytes, bytes] | None, at: Any) -> li
 
 
 def class_names(metadata: dict[bytes, bytes] | None, column: str) -> list[str]:
-    """Return the names of the classes that numbers in a column of lists stand for, if it says so.
-
-    Parameters
-    ----------
-    metadata : dict or None
-        Of the file.
-    column : str
+    """Return the class names of the numbers in a column, if the metadata of the file has them.
 
     Examples
     --------
@@ -133,7 +124,7 @@ def class_names(metadata: dict[bytes, bytes] | None, column: str) -> list[str]:
 
 
 def _span(row: int, table: pa.Table, at: Any) -> tuple[float | None, float | None]:
-    """Return where a row begins and ends; nothing where it does not say, as whole recordings."""
+    """Return where a row begins and ends; None for whole recordings."""
     start, end = (table.column(name)[row].as_py() for name in ("start_time", "end_time"))
     if start is None or end is None:
         return None, None

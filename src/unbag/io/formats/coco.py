@@ -30,11 +30,8 @@ def is_coco(head: Head) -> bool:
 def read_coco(head: Head, _: Choices) -> Adapted:
     """Read boxes: a bag is a picture, an instance a box; its category is its known label.
 
-    Returns
-    -------
-    Adapted
-        With tags, the union of the labels. The features are the box and the size of the picture,
-        in pixels. Pictures without boxes are left out.
+    The tags are the union of the labels. The features are the box and the size of the picture, in
+    pixels. Pictures without boxes are left out.
     """
     document = head.document
     check(

@@ -43,7 +43,7 @@ from unbag.io.table import Table
 
 # A quoted cell that is longer than this was probably never meant to be opened.
 LONGEST_RECORD = 64 << 20
-# Of the rows by which columns of numbers are told from columns of text.
+# Size of the first rows, from which columns of numbers are recognised.
 SAMPLE_BYTES = 4 << 20
 MOST_COLUMNS = 1_000_000
 
@@ -65,13 +65,7 @@ SPELT_MISSING = {form(text) for text in ("na", "n/a", "#n/a", "nan", "-nan", "nu
 
 
 class TextTable(Table):
-    """A table of text: its cells tell what they hold.
-
-    Attributes
-    ----------
-    parts : sequence of DelimitedFile
-        The files that it consists of.
-    """
+    """A table of text in one or several files, its `parts`."""
 
     is_text: bool = True
     parts: Any
@@ -91,22 +85,10 @@ class TextTable(Table):
 class DelimitedFile(TextTable):
     """A file of delimited text whose first record names the columns.
 
-    Parameters
-    ----------
-    path : str or path
-        The delimiter of ``.csv`` and ``.txt`` is the one of comma, semicolon and tab that gives
-        the header the most columns; that of ``.tsv`` is the tab. Compressed if it ends in ``.gz``.
-
-    Attributes
-    ----------
-    columns : list of str
-    delimiter : bytes
-    header : bytes
-        The first record as it stands.
-    line_end : bytes
-        As after the header.
-    has_mark : bool
-        Whether the file begins with a byte order mark.
+    The delimiter of ``.csv`` and ``.txt`` is the one of comma, semicolon and tab that gives the
+    header the most columns; that of ``.tsv`` is the tab. A file ``.gz`` is compressed. What is
+    written after the file has its header as it stands, its line end, and its byte order mark
+    (`has_mark`).
     """
 
     def __init__(self, path: PathLike):
@@ -145,7 +127,7 @@ class DelimitedFile(TextTable):
             f"{self.path} holds binary data, not text: is it the right file?",
         )
         self.has_mark: bool = head.startswith(BOM)
-        # The header tells the delimiter, which hardly ever matters for where the header ends.
+        # A guess, until the header is known; it hardly ever matters for where the header ends.
         self.delimiter: bytes = b"," if suffix_of(self.path) != ".tsv" else b"\t"
         first = self._first_record()
         self.line_end: bytes = b"\r\n" if first.endswith(b"\r") else b"\n"
@@ -230,15 +212,7 @@ class DelimitedFile(TextTable):
                 yield records[n_headers:]
             n_headers = 0 if records else n_headers
 
-    def chunks(
-        self,
-        texts: Sequence[str] = (),
-        numbers: Sequence[str] = (),
-        chunk_bytes: int = CHUNK_BYTES,
-        *,
-        with_gaps: bool = False,
-    ) -> Iterator[tuple[int, pa.Table]]:
-        """Yield pairs of the first row's position and a pyarrow table; see `Table.chunks`."""
+    def _chunks(self, texts, numbers, chunk_bytes, with_gaps):
         decimal = self.decimal if numbers or "sample" in vars(self) else "."
         # What columns were judged by can go.
         vars(self).pop("sample", None)
@@ -331,19 +305,7 @@ class DelimitedFile(TextTable):
 
 
 def whole_records(lines: list[bytes], delimiter: bytes) -> tuple[list[bytes], list[bytes]]:
-    r"""Join the lines that a quoted cell has torn apart.
-
-    Parameters
-    ----------
-    lines : list of bytes
-        Without the line feeds at their ends.
-    delimiter : bytes
-
-    Returns
-    -------
-    records : list of bytes
-    rest : list of bytes
-        Lines of a record whose end has not come yet.
+    r"""Join the lines that a quoted cell has torn apart; return records, and lines of an open one.
 
     Examples
     --------
@@ -369,16 +331,10 @@ def whole_records(lines: list[bytes], delimiter: bytes) -> tuple[list[bytes], li
 
 
 def are_lines_records(text: bytes, delimiter: bytes) -> bool:
-    r"""Return whether quotes do nothing but enclose whole cells that lie within a line each.
+    r"""Return whether each line of a text of whole lines is a record.
 
-    Then every line is a record. So it is in most files that have quotes at all, and looking at
-    all of their bytes at once is much faster than at each line.
-
-    Parameters
-    ----------
-    text : bytes
-        Whole lines, from the beginning of a record on.
-    delimiter : bytes
+    So it is if quotes only enclose whole cells within a line, as in most files. Looking at all
+    bytes at once is much faster than at each line.
 
     Examples
     --------
@@ -502,15 +458,7 @@ def overlong_record(path: PathLike, row: int, beginning: bytes) -> DataError:
 def wrong_encoding(
     path: PathLike, records: Sequence[bytes], place: Callable[[int], str]
 ) -> DataError:
-    """Make the error for records of which one is not encoded in UTF-8.
-
-    Parameters
-    ----------
-    path : str or path
-    records : list of bytes
-    place : callable
-        Names the place of a record, given its number among `records`.
-    """
+    """Make the error for the first record that is not UTF-8; `place` names it by its number."""
     for row, record in enumerate(records):
         try:
             record.decode("utf-8")
@@ -559,18 +507,9 @@ def bad_record(
     numbers: Sequence[str],
     error: object,
 ) -> DataError:
-    """Find the first record that cannot be read, and make the error that names it.
+    """Make the error for the first of some records, from row `first` on, that cannot be read.
 
-    Parameters
-    ----------
-    source : DelimitedFile
-    records : list of bytes
-    first : int
-        Position of the first of them among the rows.
-    numbers : sequence of str
-        The columns that should hold numbers.
-    error : object
-        What is said where no record seems to be wrong.
+    Its message has `error` where no record seems to be wrong.
     """
     positions = [(source.columns.index(name), name) for name in numbers]
     for row, record in enumerate(records, first):
@@ -605,19 +544,9 @@ def write_records(
     progress: Progress | None,
     chunk_bytes: int,
 ) -> None:
-    """Write the records of a text table with more cells; see `BagTable.write`.
+    """Write the `n_rows` records of a text table with more cells; see `BagTable.write`.
 
-    Parameters
-    ----------
-    source : DelimitedFile, or several of them as one table
-    path : str or path
-        If its suffix demands another delimiter than the source has, cells are quoted again where
-        that needs it.
-    columns : dict of str to pyarrow array of shape (n_rows,)
-    n_rows : int
-        That the source must have.
-    progress : callable or None
-    chunk_bytes : int
+    If the suffix of `path` demands another delimiter, cells are quoted again where that needs it.
     """
     old, new = source.delimiter, _delimiter(path, source)
     cells = {name: _Cells(column, new, source.decimal) for name, column in columns.items()}
@@ -662,7 +591,7 @@ def compressed(path: PathLike, file: BinaryIO) -> Iterator[BinaryIO]:
 
 
 def _delimiter(path, source):
-    """Delimiter of the source, unless the names of the two files say otherwise."""
+    """Return the delimiter of the source, unless the suffixes of the two files differ."""
     of_suffix = {".tsv": b"\t", ".csv": b","}.get(suffix_of(path))
     if of_suffix is None or suffix_of(path) == suffix_of(source.path):
         return source.delimiter

@@ -6,7 +6,7 @@ each, pairs of ids and embeddings in any number of files under ``embeddings/``),
 ``perch_hoplite/db/datatypes.py`` the types of labels: 0 negative, 1 positive, 2 uncertain.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from unbag._files import DataError, check, refuse
 from unbag._messages import shortened
-from unbag.io.adapted import Adapted, Choices, Head, read_columns, span
+from unbag.io.adapted import Adapted, Choices, Head, read_columns, segment_columns, span
 from unbag.io.tags import States, only_label
 from unbag.io.vectors import feature_columns
 from unbag.labels import label_text
@@ -42,13 +42,9 @@ def _is_sqlite(head: Head) -> bool:
 def read_database(head: Head, _: Choices) -> Adapted:
     """Read a database: a bag is a recording, an instance a window, its embedding the features.
 
-    Returns
-    -------
-    Adapted
-        With tags if there are annotations. A label is present in a recording where one of its
-        annotations is positive; else unknown where one is uncertain; absent where negative ones
-        cover all windows. A window has a known label where one annotation of its very span is
-        positive, and only one.
+    There are tags if there are annotations. A label is present in a recording where one of its
+    annotations is positive; else unknown where one is uncertain; absent where negative ones cover
+    all windows. A window has a known label if exactly one annotation of its span is positive.
     """
     check(
         WINDOWS in head.names or not _is_sqlite(head),
@@ -70,11 +66,7 @@ def read_database(head: Head, _: Choices) -> Adapted:
             raise DataError(f"{where}: there is no recording {recording} in {RECORDINGS}.")
         bags.append(names[recording])
         spans.append(_offsets(offsets, where))
-    columns: dict[str, Any] = {
-        "bag": bags,
-        "start": [start for start, _ in spans],
-        "end": [end for _, end in spans],
-    }
+    columns = segment_columns(bags, spans)
     tags = None
     annotations = _annotations(head, names)
     if annotations:
@@ -106,9 +98,7 @@ def _recording_names(head: Head) -> dict[int, str]:
     if DEPLOYMENTS in head.names:
         places = _columns(head.path / DEPLOYMENTS, ("id", "name"))
         places = dict(zip(places["id"], places["name"], strict=True))
-    counts = defaultdict(int)
-    for name in found["filename"]:
-        counts[name] += 1
+    counts = Counter(found["filename"])
     return {
         each: name if counts[name] == 1 else f"{places.get(place, place)}/{name}"
         for each, name, place in zip(*found.values(), strict=True)

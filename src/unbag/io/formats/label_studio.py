@@ -25,7 +25,7 @@ from unbag.labels import label_text
 
 from .coco import BOX, SIZE
 
-# Fields of a task that hold what is labelled, the first of which is taken; else any text.
+# Fields of a task that hold what is labelled: the first one is used; else any text.
 MEDIA = ("audio", "image", "video", "sound", "url", "file")
 
 
@@ -41,20 +41,11 @@ def _tasks(document: Any) -> list[dict[str, Any]]:
 
 
 def read_export(head: Head, _: Choices) -> Adapted:
-    """Read regions: a bag is what a task shows, an instance a region of it.
+    """Read a JSON export: a bag is what a task shows, an instance a region of it.
 
-    Parameters
-    ----------
-    head : Head
-        An export in the format JSON; JSON-MIN lacks what distinguishes regions.
-    _ : Choices
-
-    Returns
-    -------
-    Adapted
-        The tags of a bag are the choices made for the whole of it; where there are none, the
-        union of the labels of its regions. Of several annotations of a task the one that is
-        called ground truth counts, or else the last. Without any region, there are tags only.
+    The tags of a bag are the choices made for the whole of it; where there are none, the union of
+    the labels of its regions. Of several annotations of a task the ground truth counts, or else the
+    last. Without any region, there are tags only. JSON-MIN lacks what distinguishes regions.
     """
     tasks = _tasks(head.document)
     check(tasks, f"{head.path} holds no tasks of Label Studio.")
@@ -140,7 +131,7 @@ def _regions(results: list[dict[str, Any]], where: str) -> tuple[list[dict[str, 
         else:
             chosen += labels if kind == "choices" else []
             continue
-        # One region comes once for each thing that is said of it, under the same id.
+        # A region comes once for each of its results, under the same id.
         region = regions.setdefault(str(result.get("id", place)), {**region, "labels": []})
         region["labels"] += labels
     return list(regions.values()), chosen
@@ -202,7 +193,11 @@ def write_label_studio(
         f"score has shape {getattr(scores, 'shape', None)}, not ({table.bags.n_instances},).",
     )
     spans = Spans(table, labels, need_times=not boxes)
-    values = _box_values(table) if boxes else _span_values(spans)
+    if boxes:
+        values = _box_values(table)
+    else:
+        pairs = zip(spans.start.tolist(), spans.end.tolist(), strict=True)
+        values = [{"start": start, "end": end} for start, end in pairs]
 
     def result(instance):
         value = {**values[instance], kind: [spans.labels[instance]]}
@@ -221,11 +216,6 @@ def write_label_studio(
 
     with writing(path) as file:
         file.write(json.dumps(list(tasks()), indent=1, ensure_ascii=False).encode() + b"\n")
-
-
-def _span_values(spans: Spans) -> list[dict[str, float]]:
-    pairs = zip(spans.start.tolist(), spans.end.tolist(), strict=True)
-    return [{"start": start, "end": end} for start, end in pairs]
 
 
 def _box_values(table: BagTable) -> list[dict[str, float]]:

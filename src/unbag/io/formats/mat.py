@@ -1,13 +1,13 @@
 """MATLAB files of bags: a cell array with one matrix per bag, and a matrix of targets.
 
-Variables are read here, and not by SciPy: its compiled reader trusts whatever a file says of
-itself, and a damaged one can crash the process. Every number in a file is checked against the bytes
+Variables are read here, and not by SciPy: its compiled reader trusts what a file declares,
+and a damaged one can crash the process. Every number in a file is checked against the bytes
 that are there before it is used: an element lies within the one that holds it, dimensions fit the
 payload, and compressed variables are unpacked no further than they declare. Other variables are not
 unpacked at all.
 
-A file of level 5 (versions 5 to 7) is a header of 128 bytes and a sequence of elements: a tag, that
-says a type and a number of bytes, and the bytes, filled up to a multiple of eight. A variable is an
+A file of level 5 (versions 5 to 7) is a header of 128 bytes and a sequence of elements: a tag
+with a type and a number of bytes, and the bytes, filled up to a multiple of eight. A variable is an
 element of the type ``MATRIX``, possibly within a compressed one, whose payload is a sequence of
 elements again: flags, dimensions, name, and values; those of a cell array are such matrices.
 """
@@ -126,7 +126,7 @@ def read_mat(path: PathLike) -> BagTable:
 
 
 def _found(content, what):
-    """Value of the first of the names that the file has; None if it has none."""
+    """Return the value of the first of the names that the file has; None if it has none."""
     by_lower = {name.lower(): value for name, value in content.items()}
     return next((by_lower[name] for name in NAMES[what] if name in by_lower), None)
 
@@ -204,7 +204,7 @@ def _indicator(path, content, n_bags):
 
 
 def _texts(path, content, what, size):
-    """Texts of a cell array or of the rows of a character matrix; none if it is not there."""
+    """Return texts of a cell array or of rows of characters; none if it is not there."""
     value = _found(content, what)
     if value is None:
         return []
@@ -288,7 +288,7 @@ def _cell_array(values):
 
 
 class DamageError(ValueError):
-    """Something in a file that contradicts itself; the message says what."""
+    """A contradiction in a file, which the message describes."""
 
 
 def demand(condition: object, what: str) -> None:
@@ -299,7 +299,7 @@ def demand(condition: object, what: str) -> None:
 
 @dataclass(frozen=True)
 class Head:
-    """What a variable says of itself before its values."""
+    """The description of a variable, before its values."""
 
     name: str
     matlab_class: int
@@ -324,20 +324,10 @@ def is_level_4(beginning: bytes) -> bool:
 
 
 def load_variables(path: Path, names: Collection[str]) -> dict[str, Any]:
-    """Read variables from a MATLAB file.
+    """Read those of some variables that a MATLAB file of version 5, 6 or 7 has.
 
-    Parameters
-    ----------
-    path : Path
-        Of version 5, 6 or 7.
-    names : collection of str
-        Variables to read; those that the file does not have are left out.
-
-    Returns
-    -------
-    dict of str to ndarray or sparse array
-        Numbers as they are stored; text as an array of strings, one per row; a cell array as an
-        array of objects. A struct, or whatever else is neither, is an array of type void.
+    Numbers are as they are stored, text is an array of strings, one per row, and a cell array an
+    array of objects. A struct, or anything else, is an array of type void.
     """
     return {head.name: value for head, value in _checked(path, names) if head.name in names}
 
@@ -348,7 +338,7 @@ def list_variables(path: Path) -> list[str]:
 
 
 def _checked(path: Path, names: Collection[str]) -> Iterator[tuple[Head, Any]]:
-    """Yield what each variable says of itself, and its value where its name is among `names`."""
+    """Yield the head of each variable, and its value if its name is among `names`."""
     where = "its beginning"
     try:
         with path.open("rb") as file:
@@ -488,15 +478,7 @@ def _head_of(elements):
 
 
 class _Values:
-    """Reads the value of a variable.
-
-    Parameters
-    ----------
-    where : str
-        File and variable, for messages.
-    stored_bytes : int
-        What the variable takes in the file.
-    """
+    """Reads the value of a variable, which takes `stored_bytes` in the file."""
 
     def __init__(self, where: str, stored_bytes: int) -> None:
         self.where: str = where
@@ -540,7 +522,11 @@ class _Values:
         demand(len(head.shape) == 2, f"a sparse matrix has the shape {head.shape}")
         places = elements.numbers([INT32, UINT32]).astype(np.int64)
         starts = elements.numbers([INT32, UINT32]).astype(np.int64)
-        values = _truths(elements) if head.is_logical else _numbers(elements, head)
+        if head.is_logical:
+            # Of a byte each, whatever type they declare.
+            values = np.frombuffer(bytes(elements.take()[1]), np.uint8)
+        else:
+            values = _numbers(elements, head)
         n_columns = starts.size - 1
         demand(n_columns == head.shape[1], f"{n_columns} columns have the shape {head.shape}")
         # There may be room for more entries than there are.
@@ -549,22 +535,23 @@ class _Values:
         # Rows without entries take nothing in the file, but do wherever rows are counted.
         self.n_sparse_rows += head.shape[0]
         check_unpacked(self.where, 8 * self.n_sparse_rows, self.stored_bytes)
-        return sparse_matrix(head.shape, places[:n_entries], starts, values[:n_entries])
+        places, values = places[:n_entries], values[:n_entries]
+        demand(starts[0] == 0 and (np.diff(starts) >= 0).all(), "columns overlap")
+        demand(
+            not n_entries or 0 <= places.min() <= places.max() < head.shape[0],
+            f"an entry lies outside of the shape {head.shape}",
+        )
+        return sparse.csc_array((values, places, starts), shape=head.shape)
 
 
 def _numbers(elements, head):
-    """Return numbers, complex ones if the head says so."""
+    """Return numbers, complex ones if the head is of such."""
     real = elements.numbers()
     if not head.is_complex:
         return real
     imaginary = elements.numbers()
     demand(imaginary.size == real.size, "real and imaginary parts differ in number")
     return real + 1j * imaginary
-
-
-def _truths(elements):
-    """Return truth values of a sparse matrix, of a byte each, whatever type they are said to be."""
-    return np.frombuffer(bytes(elements.take()[1]), np.uint8)
 
 
 def _text(elements, head):
@@ -587,25 +574,3 @@ def _text(elements, head):
     demand(len(text) == n_characters, f"{len(text)} characters have the shape {head.shape}")
     characters = np.array(list(text)).reshape(head.shape, order="F")
     return np.ascontiguousarray(characters).view(f"U{width}")[..., 0]
-
-
-def sparse_matrix(
-    shape: tuple[int, ...], places: np.ndarray, starts: np.ndarray, values: np.ndarray
-) -> Any:
-    """Make a sparse matrix of columns, once its indices are known to lie within it.
-
-    Parameters
-    ----------
-    shape : (int, int)
-    places : ndarray of int of shape (n_entries,)
-        The row of each entry, counted from 0.
-    starts : ndarray of int of shape (n_columns + 1,)
-        Where the entries of each column begin.
-    values : ndarray of shape (n_entries,)
-    """
-    demand(starts[0] == 0 and (np.diff(starts) >= 0).all(), "columns overlap")
-    demand(
-        not places.size or 0 <= places.min() <= places.max() < shape[0],
-        f"an entry lies outside of the shape {shape}",
-    )
-    return sparse.csc_array((values, places, starts), shape=shape)

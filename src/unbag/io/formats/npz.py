@@ -62,20 +62,7 @@ def read_npz(path: PathLike) -> BagTable:
 def read_arrays(
     path: PathLike, names: Collection[str], optional: Collection[str] = ()
 ) -> dict[str, Any]:
-    """Read arrays of an ``.npz`` file; pickled objects are refused, and others not looked at.
-
-    Parameters
-    ----------
-    path : str or path
-    names : collection of str
-        Arrays that must be there.
-    optional : collection of str
-        Arrays that are read if they are there.
-
-    Returns
-    -------
-    dict of str to ndarray
-    """
+    """Read arrays of an ``.npz`` file, and optional ones if they are there; refuse pickles."""
     path = existing_file(path)
     try:
         with path.open("rb") as file, zipfile.ZipFile(file) as archive:
@@ -125,18 +112,7 @@ def _array(archive, member):
 def bags_of(path: PathLike, arrays: Mapping[str, Any]) -> tuple[Bags, LabelSets]:
     """Make bags of arrays laid out as in `read_npz`; errors name the file and what is wrong.
 
-    Parameters
-    ----------
-    path : path
-        Where the arrays come from.
-    arrays : dict of str to ndarray
-
-    Returns
-    -------
-    bags : Bags
-        With finite features that have names; with `instance_labels`, if there are any, as columns
-        of `labels`, -1 where the label is not known.
-    labels : LabelSets
+    Features have names. Instance labels, if there are any, are columns of the label sets.
     """
     missing = listed(key for key in REQUIRED if key not in arrays)
     check(not missing, f"{path} has no array {missing}; it has {listed(arrays)}.")

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from unbag._files import DataError, check, check_rows, refuse
 from unbag._messages import shortened
-from unbag.io.adapted import Adapted, Choices, Head, read_columns, span
+from unbag.io.adapted import Adapted, Choices, Head, read_columns, segment_columns, spans_of
 from unbag.io.tags import States
 from unbag.io.vectors import PREFIX
 from unbag.labels import label_text
@@ -37,11 +37,8 @@ def is_frame(head: Head) -> bool:
 def read_frame(head: Head, _: Choices) -> Adapted:
     """Read clips: a bag is a recording, an instance a clip.
 
-    Returns
-    -------
-    Adapted
-        Columns of nothing but 0 and 1 are labels: of the recording they are the union, and a clip
-        with exactly one has a known label. Any other columns of numbers are features.
+    Columns of nothing but 0 and 1 are labels: of the recording they are the union, and a clip with
+    exactly one has a known label. Any other columns of numbers are features.
     """
     check(not head.is_folder, f"{head.path} is a folder: name a file in it.")
     source = DelimitedFile(head.path)
@@ -54,20 +51,13 @@ def read_frame(head: Head, _: Choices) -> Adapted:
         def at(row, column):
             return f"{head.path}, {source.place(int(row))}, column {column!r}"
 
-        bags, *times = (table.column(name).to_pylist() for name in INDEX)
+        bags, starts, ends = (table.column(name).to_pylist() for name in INDEX)
         refuse(
             (row for row, bag in enumerate(bags) if not (bag or "").strip()),
             lambda row: f"{at(row, 'file')}: the row names no recording.",
         )
-        spans = [
-            _span(pair, lambda row=row: at(row, "start_time"))
-            for row, pair in enumerate(zip(*times, strict=True))
-        ]
-        columns: dict[str, Any] = {
-            "bag": bags,
-            "start": [start for start, _ in spans],
-            "end": [end for _, end in spans],
-        }
+        spans = spans_of(starts, ends, lambda row: at(row, "start_time"))
+        columns = segment_columns(bags, spans)
         texts = {name: table.column(name).fill_null("") for name in others}
         if all(_is_of_classes(column) for column in texts.values()):
             tags, known = _labels(bags, texts)
@@ -81,14 +71,6 @@ def read_frame(head: Head, _: Choices) -> Adapted:
                 new = f"{PREFIX}{name}" if are_numbered else name
                 columns[new] = _numbers(column, lambda row, name=name: at(row, name))
     return Adapted(pa.table(columns), tags, lambda row: f"row {row + 2}")
-
-
-def _span(pair: tuple[Any, Any], where: Callable[[], str]) -> tuple[float, float]:
-    try:
-        return span(*pair, "")
-    except DataError:
-        # To name a row takes a pass over the file.
-        return span(*pair, where())
 
 
 def _is_of_classes(column: pa.ChunkedArray) -> bool:

@@ -18,10 +18,18 @@ from numpy.typing import ArrayLike
 
 from unbag._files import PathLike, check, check_distinct, refuse
 from unbag._messages import listed
-from unbag.io.adapted import Adapted, Choices, Head, finite_number, numbered_lines, span, within
+from unbag.io.adapted import (
+    Adapted,
+    Choices,
+    Head,
+    finite_number,
+    labelled_segments,
+    numbered_lines,
+    span,
+    within,
+)
 from unbag.io.bag_table import BagTable
 from unbag.io.spans import Spans, one_line, seconds, write_recordings
-from unbag.io.tags import union_of
 from unbag.labels import label_text
 
 from .csv import is_number
@@ -30,7 +38,7 @@ from .csv import is_number
 SUFFIX = ".unbag.selections.txt"
 BEGIN, END, OFFSET = "Begin Time (s)", "End Time (s)", "File Offset (s)"
 HEADER = ("Selection", "View", "Channel", BEGIN, END)
-#: Columns that people and programs keep labels in, the first of which is taken.
+#: Columns that people and programs keep labels in: the first one is used.
 LABELS = ("Annotation", "Species", "Common Name", "Label", "Tag", "Call Type")
 # Columns that do not describe the sound: where it lies, and what another program found.
 STRUCTURE = {
@@ -41,26 +49,12 @@ STRUCTURE = {
 
 def is_selection_table(head: Head) -> bool:
     """Return whether a file, or the first of a folder, is a selection table."""
-    if head.is_folder:
-        first = head.first_of_folder()
-        return first is not None and is_selection_table(first)
-    return BEGIN in head.columns and END in head.columns
+    return {BEGIN, END} <= set(head.first_file().columns)
 
 
 @dataclass(frozen=True)
 class Selection:
-    """A selection, once for all views of it.
-
-    Parameters
-    ----------
-    recording : str
-    start, end : float
-        Seconds in the recording.
-    cells : dict of str to str
-        By column.
-    where : str
-        Its row, for messages.
-    """
+    """A selection, once for all views of it: its seconds in the recording, its cells by column."""
 
     recording: str
     start: float
@@ -70,12 +64,7 @@ class Selection:
 
 
 def selection_rows(path: Path) -> Iterator[Selection]:
-    """Yield the selections of a table; of the rows of one selection, that of the spectrogram.
-
-    Parameters
-    ----------
-    path : Path
-    """
+    """Yield the selections of a table; of the rows of one selection, that of the spectrogram."""
     lines = numbered_lines(path)
     check(lines, f"{path} is empty: it needs a header and a row per selection.")
     header = [name.strip() for name in lines[0][1]]
@@ -122,17 +111,8 @@ def recording_of(path: Path) -> str:
 def read_selection_tables(head: Head, choices: Choices) -> Adapted:
     """Read segments: a bag is a recording, an instance a selection, its measurements are features.
 
-    Parameters
-    ----------
-    head : Head
-        A table, or a folder of tables.
-    choices : Choices
-        `annotation_column` is the column of labels; by default the first of `LABELS` there is.
-
-    Returns
-    -------
-    Adapted
-        With tags, the union of the labels, if there are labels.
+    Labels are in `annotation_column`, or in the first of `LABELS` there is; the tags are their
+    union.
     """
     found = [
         selection for path in head.files("selection tables") for selection in selection_rows(path)
@@ -152,20 +132,12 @@ def read_selection_tables(head: Head, choices: Choices) -> Adapted:
         label_column is not None or named is None,
         f"{head.path} has no column {named!r} of labels: it has {listed(names)}.",
     )
-    columns = {
-        "bag": [each.recording for each in found],
-        "start": [each.start for each in found],
-        "end": [each.end for each in found],
-    }
     labels = [label_text(each.cells[label_column]) if label_column else "" for each in found]
-    has_labels = any(labels)
-    if has_labels:
-        columns["instance_label"] = [label or None for label in labels]
-    columns["duration"] = [each.end - each.start for each in found]
+    spans = [(each.start, each.end) for each in found]
+    columns, tags = labelled_segments([each.recording for each in found], spans, labels)
     for name in names:
         if name not in STRUCTURE and name != label_column and name not in columns:
             columns[name] = _typed([each.cells[name] for each in found])
-    tags = union_of(columns["bag"], [[label] for label in labels]) if has_labels else None
     places = [within(each.where, head.path) for each in found]
     return Adapted(pa.table(columns), tags, places.__getitem__)
 

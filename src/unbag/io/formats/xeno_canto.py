@@ -40,13 +40,10 @@ def _objects(document: Any) -> list[dict[str, Any]]:
 
 
 def read_metadata(head: Head, _: Choices) -> Adapted:
-    """Read which species recordings are tagged with.
+    """Read which species recordings are tagged with, as tags without instances.
 
-    Returns
-    -------
-    Adapted
-        Tags of recordings alone, which are called by their catalogue number, such as ``XC1234``.
-        Species are called by genus and epithet; a soundscape has the tags of its background only.
+    Recordings are called by their catalogue number, such as ``XC1234``, and species by genus and
+    epithet. A soundscape has the tags of its background only.
     """
     tags: States = {}
     for where, recording in _recordings(head):
@@ -65,7 +62,7 @@ def read_metadata(head: Head, _: Choices) -> Adapted:
 
 
 def _recordings(head: Head) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield where a recording stands, and what is said of it."""
+    """Yield the place of each recording, for messages, and its fields."""
     if head.document is not None:
         for number, recording in enumerate(_objects(head.document), 1):
             yield f"{head.path}, recording {number}", recording
