@@ -276,10 +276,6 @@ def first_nonfinite(X: np.ndarray | Any) -> NonFinite | None:
     ----------
     X : ndarray or sparse matrix of shape (n_rows, n_columns)
 
-    Returns
-    -------
-    NonFinite or None
-
     Notes
     -----
     Where all is well, one sum tells, and no array is made.

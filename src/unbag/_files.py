@@ -131,7 +131,6 @@ class OpenFile:
 
     Parameters
     ----------
-    path : str or path
     open : callable
         Opens the file.
     errors : tuple of exception types
@@ -207,10 +206,6 @@ def atomic_write(path: PathLike) -> Iterator[BinaryIO]:
         A link is followed, and goes on pointing at the file. An old file keeps its permissions,
         and a new one gets those that `open` would give it.
 
-    Yields
-    ------
-    binary file
-
     Raises
     ------
     OSError
@@ -266,16 +261,7 @@ def check_writable(path: PathLike) -> None:
 
 @contextmanager
 def writing(path: PathLike) -> Iterator[BinaryIO]:
-    """Open a file for writing as `atomic_write` does; what goes wrong is a DataError.
-
-    Parameters
-    ----------
-    path : str or path
-
-    Yields
-    ------
-    binary file
-    """
+    """Open a file for writing as `atomic_write` does; what goes wrong is a DataError."""
     try:
         with atomic_write(path) as file:
             yield file

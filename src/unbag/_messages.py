@@ -17,11 +17,10 @@ write_argument: Callable[..., str] = as_code
 
 
 def argument(name: str, *value: object) -> str:
-    """Write an argument as whoever reads the message would give it.
+    """Write an argument as the reader of the message would pass it.
 
     Parameters
     ----------
-    name : str
     *value : object
         One, or none where only the name is wanted.
 

@@ -11,10 +11,6 @@ SHOWN = 5
 def bags_html(bags: Any) -> str:
     """Write Bags as HTML: what they hold, and the sizes and ids of the first of them.
 
-    Parameters
-    ----------
-    bags : Bags
-
     Returns
     -------
     str

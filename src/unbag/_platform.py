@@ -149,7 +149,7 @@ def sync_folder(folder: Path) -> None:
 def locked_folder(folder: Path) -> Iterator[None]:
     """Lock a folder for this process; the lock ends with it, however it ends.
 
-    Without locks nothing is locked: whoever starts the same work twice must take care.
+    Without locks nothing is locked: take care not to start the same work twice.
 
     Raises
     ------
@@ -217,7 +217,6 @@ def is_elsewhere(root: str, path: str, paths: Any = os.path) -> bool:
 
     Parameters
     ----------
-    root, path : str
     paths : module
         What knows about paths: `posixpath` or `ntpath`.
 

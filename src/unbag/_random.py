@@ -19,10 +19,6 @@ def generator(random_state: Seed) -> np.random.Generator:
         The same int or SeedSequence gives the same numbers each time. A Generator is returned as
         it is, and a RandomState is drawn from: both go on. None takes fresh entropy.
 
-    Returns
-    -------
-    Generator
-
     Examples
     --------
     >>> bool(generator(3).integers(100) == generator(3).integers(100))

@@ -54,10 +54,8 @@ def batches(bags: np.ndarray, cost: np.ndarray | None, n_threads: int) -> list[n
 
     Parameters
     ----------
-    bags : ndarray of int
     cost : ndarray of shape (n_bags,) or None
         Work that each of these bags will take; not looked at for one thread.
-    n_threads : int
 
     Returns
     -------

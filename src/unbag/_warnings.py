@@ -1,4 +1,4 @@
-"""Warnings that point at the line of whoever called the package, not at a line inside it."""
+"""Warnings that point at the line that called the package, not at a line inside it."""
 
 import sys
 import warnings
@@ -12,7 +12,6 @@ def warn_caller(message: str | Warning, category: type[Warning] = UserWarning) -
 
     Parameters
     ----------
-    message : str or Warning
     category : type
         That of a message which is no Warning yet.
     """

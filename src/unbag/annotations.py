@@ -158,8 +158,6 @@ def predictions(model: Any, bags: Bags, delimiter: str = DELIMITER) -> dict[str,
 
     Parameters
     ----------
-    model : fitted estimator or BagPipeline
-    bags : Bags
     delimiter : str
         Between the labels of a bag.
 

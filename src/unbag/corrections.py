@@ -15,11 +15,10 @@ from unbag.labels import label_text
 
 
 def without_corrected_table(roles: Roles, columns: Sequence[str]) -> tuple[Roles, Path | None]:
-    """Tell a corrected table that `instance_labels` names from a column.
+    """Separate a corrected table that `instance_labels` names from the roles of columns.
 
     Parameters
     ----------
-    roles : Roles
     columns : sequence of str
         Of the table that is fitted to.
 

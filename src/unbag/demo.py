@@ -60,7 +60,6 @@ def bags_to_draw(has_mistake: NDArray[np.bool_], n_bags: int) -> NDArray[np.intp
     ----------
     has_mistake : ndarray of bool of shape (n_all,)
         Whether some instance of a bag is labelled wrongly.
-    n_bags : int
 
     Returns
     -------
@@ -78,7 +77,7 @@ def bags_to_draw(has_mistake: NDArray[np.bool_], n_bags: int) -> NDArray[np.intp
 
 
 def caption(wrong: NDArray[np.bool_], wrong_in_all: NDArray[np.bool_]) -> str:
-    """Say what the picture shows, and how many mistakes there are in it and in all bags.
+    """Describe what the picture shows, and how many mistakes there are in it and in all bags.
 
     Parameters
     ----------

@@ -269,10 +269,6 @@ def roles_for_model(model: Any, source: Source, given: Roles, *, use_labels: boo
         What was only carried through when the model was fitted may have a role now.
     use_labels : bool
         Whether bag labels are wanted; if not, their columns are carried through unread.
-
-    Returns
-    -------
-    Roles
     """
     known: Mapping[str, Any] = getattr(model, "roles_", None) or {}
     remembered = Roles(**{name: known[name] for name in REMEMBERED if known.get(name)})
@@ -284,7 +280,7 @@ def roles_for_model(model: Any, source: Source, given: Roles, *, use_labels: boo
             check_column(source.path, column, present, role)
         if present and getattr(remembered, role) not in present:
             remembered = replace(remembered, **{role: None})
-    # Seconds are carried, lest they become features: that is no other role.
+    # Seconds are carried, so that they do not become features: that is no other role.
     seconds = {remembered.start, remembered.end}
     given = replace(given, carry=tuple(name for name in given.carry if name not in seconds))
     taken = {column for _, column in given.columns()}
@@ -326,9 +322,6 @@ def read_for_model(
 
     Parameters
     ----------
-    model : estimator or BagPipeline
-    source : Source
-    roles : Roles
     use_labels : bool
         Whether to look for bag labels at all.
     remedy : (str, bool)
@@ -369,7 +362,6 @@ def in_classes(
 
     Parameters
     ----------
-    labels : LabelSets
     classes : ndarray of shape (n_classes,)
     bags : Bags
         Or bags that are not in memory.
@@ -377,10 +369,6 @@ def in_classes(
         What messages call the table.
     remedy : (str, bool)
         The argument by which a caller would do without labels of bags.
-
-    Returns
-    -------
-    LabelSets
     """
     # By their text, as files have it; the classes of a model may be numbers.
     column_of = ColumnOfLabel(map(str, classes))

@@ -48,11 +48,10 @@ Estimator = TypeVar("Estimator", bound=BagClassifier | BagPipeline)
 
 @dataclass(frozen=True)
 class Settings:
-    """Which model is fitted, and how; whoever sets what the model does not have is told so.
+    """Which model is fitted, and how. A setting that the model does not have is an error.
 
     Parameters
     ----------
-    model : "linear", "network" or estimator
     alpha, background, missed, false, context, kernel, dictionary, max_iter, seed
         As in `fit`.
 
@@ -92,7 +91,7 @@ class Settings:
             require("torch")
 
     def _refuse(self, names, whose):
-        """Refuse settings that would be lost."""
+        """Raise an error for settings that would have no effect."""
         for name in self.chosen():
             if name in names:
                 raise ValueError(f"{argument(name)} is a setting of {whose}.")
@@ -232,10 +231,6 @@ def training_set(
         Only of tables.
     **named
         Roles by name, which win over `roles`; of bags, only `instance_labels`, an array.
-
-    Returns
-    -------
-    TrainingSet
     """
     if is_table(data):
         if y is not None:
@@ -259,16 +254,7 @@ def without_truth(bags: Any) -> Any:
 
 
 def open_table(table: Any) -> Source:
-    """Open a frame, or a file, without reading its rows.
-
-    Parameters
-    ----------
-    table : frame, str, path, or list of paths
-
-    Returns
-    -------
-    Source
-    """
+    """Open a frame, or a file, without reading its rows."""
     if isinstance(table, str | os.PathLike | list | tuple):
         return open_source(table)
     from unbag.io.frame import open_frame
@@ -281,15 +267,10 @@ def read_source(source: Source, roles: Roles, *, progress: Progress | None = Non
 
     Parameters
     ----------
-    source : Source
     roles : Roles
         Where `instance_labels` is no column but a file, that is a table which ``unbag annotate``
         wrote and a person corrected.
     progress : callable, optional
-
-    Returns
-    -------
-    TrainingSet
     """
     if roles.instance_labels is None:
         data, known = source.read(roles, progress=progress), None

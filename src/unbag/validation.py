@@ -44,12 +44,6 @@ def validate_bags(
         `reset`, expects what it has learnt.
     X : Bags, list of 2-D arrays, or array-like of shape (n_instances, n_features)
         An array has one instance per bag.
-    reset : bool
-    accept_sparse, ensure_all_finite : bool, default=True
-
-    Returns
-    -------
-    Bags
     """
     X = listed_bags(X)
     if isinstance(X, Bags):
@@ -108,7 +102,6 @@ def as_labels(y: LabelSetsLike, X: BagsLike, are_sets: bool = False) -> Any:
 
     Parameters
     ----------
-    y : label sets, or one label per bag
     X : Bags, list of 2-D arrays, or array-like of shape (n_bags, n_features)
     are_sets : bool, default=False
         Whether strings are label sets even if none of them holds more than one label.
@@ -216,8 +209,6 @@ def check_known_labels(columns: np.ndarray, bags: Bags, labels: LabelSets) -> No
     ----------
     columns : ndarray of int of shape (n_instances,)
         Column of `labels` that each instance's label is; -1 where it is not known.
-    bags : Bags
-    labels : LabelSets
     """
     known = np.flatnonzero(columns >= 0)
     bag_of_known = np.searchsorted(bags.offsets, known, side="right") - 1
@@ -335,7 +326,6 @@ def check_numbers(model: object, **ranges: tuple[float, float]) -> None:
 
     Parameters
     ----------
-    model : estimator
     **ranges : (low, high)
         Per parameter, the range it must lie in, both ends included but for infinity.
     """

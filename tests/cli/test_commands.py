@@ -148,7 +148,7 @@ def test_background_is_decided_and_said(share, wanted, run, tmp_path):
     code, _, said = run("fit", table, "-o", path)
     assert code == 0, said
     assert sum(line.startswith("Background: ") for line in said.splitlines()) == 1
-    assert f"Background: {'yes' if wanted else 'no'}. " in said
+    assert f"Background: {'used' if wanted else 'not used'}. " in said
     facts = json.loads(run("fit", table, "-o", path, "--json")[1])["background"]
     assert facts["used"] is wanted
     assert facts["held_out"].keys() == {"without", "with"}

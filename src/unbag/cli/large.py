@@ -35,7 +35,6 @@ def stays_on_disk(table: Sequence[Path], given: Roles, in_memory: bool, on_disk:
 
     Parameters
     ----------
-    table : sequence of Path
     given : Roles
         As far as they are known.
     in_memory, on_disk : bool
@@ -73,11 +72,6 @@ def stays_on_disk(table: Sequence[Path], given: Roles, in_memory: bool, on_disk:
 def features_bytes(path: Path, given: Roles) -> int | None:
     """Return what the features of a Parquet set would take in memory.
 
-    Parameters
-    ----------
-    path : Path
-    given : Roles
-
     Returns
     -------
     int or None
@@ -96,7 +90,7 @@ def features_bytes(path: Path, given: Roles) -> int | None:
 
 
 def refuse_with(is_on_disk: bool, **used: bool) -> None:
-    """Refuse options that only tables in memory have.
+    """Raise an error for options that only tables in memory have.
 
     Parameters
     ----------
@@ -118,9 +112,6 @@ def fit_on_disk(table: Path, wanted: Roles, model: Any, output: Path, resume: bo
 
     Parameters
     ----------
-    table : Path
-    wanted : Roles
-    model : ORLogisticRegression or ORNetwork
     output : Path
         The model file. While the fit lasts, its checkpoint lies beside it, and stays there if the
         fit is stopped; networks have none.
@@ -152,7 +143,7 @@ def fit_on_disk(table: Path, wanted: Roles, model: Any, output: Path, resume: bo
 
 @contextmanager
 def told_how_to_resume(checkpoint: Path | None) -> Iterator[None]:
-    """Say that what a fit has reached is kept, if it is stopped."""
+    """Print that a stopped fit can be resumed."""
     try:
         yield
     except KeyboardInterrupt:
@@ -174,10 +165,6 @@ def annotate_on_disk(
 
     Parameters
     ----------
-    model : fitted estimator or BagPipeline
-    table : Path
-    wanted : Roles
-    output : Path
     use_labels, review, unknown_below
         As in `unbag.out_of_core.annotate`.
     """
@@ -201,7 +188,7 @@ def annotate_on_disk(
 
 
 def show_cost(table: Path | Source, wanted: Roles, background: bool) -> None:
-    """Say what an iteration of a fit would cost: to an open table, or to one that stays on disk."""
+    """Print what an iteration of a fit to a table would cost: an open one, or one on disk."""
     data: Any = StoredBags(table, wanted) if isinstance(table, Path) else table.read(wanted)
     if data.labels is not None:
         bags = data if isinstance(table, Path) else data.bags

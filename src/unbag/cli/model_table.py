@@ -24,7 +24,6 @@ def load_and_read(
 
     Parameters
     ----------
-    model : Path
     table : Path, or list of them
     given : dict
         Roles as options, for `Roles.from_options`, and those on files of other tools.

@@ -49,7 +49,7 @@ def reproduce(
         Path | None, typer.Option(help="Write a page of all that the folder holds, too.")
     ] = None,
     stale: Annotated[
-        bool, typer.Option("--stale", help="Make anew what other sources of unbag have made.")
+        bool, typer.Option("--stale", help="Recompute results of other code versions.")
     ] = False,
     tables: Annotated[
         bool, typer.Option("--tables", help="Do no work: make tables of what is done so far.")

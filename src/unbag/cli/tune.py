@@ -17,14 +17,8 @@ def tuned_model(settings: "Settings", data: "TrainingSet", minutes: float | None
 
     Parameters
     ----------
-    settings : Settings
-    data : TrainingSet
     minutes : float or None
         As in `unbag.tune`.
-
-    Returns
-    -------
-    estimator or BagPipeline
     """
     from unbag.fitting.solvers import interruptions_raised
     from unbag.tuning import tune_around
@@ -58,7 +52,7 @@ def show_search(tuning: dict[str, Any]) -> None:
 
 
 def described(tuning: dict[str, Any]) -> str:
-    """Say in one line which settings were chosen, and from how many."""
+    """Return which settings were chosen, and from how many."""
     settings = dict(tuning.get("chosen", {}))
     if "threshold" in tuning:
         settings["threshold"] = tuning["threshold"]

@@ -126,15 +126,7 @@ def annotate(
 
 @dataclass(frozen=True)
 class Wanted:
-    """How partitions are to be annotated.
-
-    Attributes
-    ----------
-    roles : Roles
-    use_labels : bool
-    review_share : float
-    unknown_below : float or None
-    """
+    """How partitions are to be annotated."""
 
     roles: Roles
     use_labels: bool
@@ -204,7 +196,6 @@ class WrittenPartition:
     Attributes
     ----------
     ids : ndarray of shape (n_bags,)
-    figures : Annotated
     """
 
     ids: np.ndarray

@@ -23,7 +23,6 @@ class ClusterBags:
 
     Parameters
     ----------
-    tasks : Tasks
     partitions : list of Future
         Of a `Partition` each, or of None where one is empty.
     with_instance_labels : bool

@@ -74,7 +74,6 @@ class Partition:
 
     Parameters
     ----------
-    bags : Bags
     labels : LabelSets, ndarray of shape (n_bags, n_classes), list, or None
     """
 
@@ -148,12 +147,7 @@ def some_bags(partition: Partition, places: np.ndarray) -> Bags:
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """Bags and labels as they were given, so that Dask does not look for tasks within.
-
-    Attributes
-    ----------
-    items : (Bags, labels)
-    """
+    """Bags and labels as they were given, so that Dask does not look for tasks within."""
 
     items: Any
 
@@ -223,12 +217,10 @@ def read_frame(frame: Any, name: str, roles: Roles, need_labels: bool = True) ->
 
     Parameters
     ----------
-    frame : pandas.DataFrame or pyarrow.Table
     name : str
         Of the partition.
     roles : Roles
         Resolved.
-    need_labels : bool, default=True
     """
     if not len(frame):
         return None
@@ -250,11 +242,6 @@ class Description:
     ----------
     sizes : ndarray of int of shape (n_bags,)
     ids : ndarray of shape (n_bags,)
-    labels : object
-    instance_labels, feature_names : ndarray or None
-    n_features : int
-    dtype : numpy.dtype
-    is_sparse : bool
     """
 
     sizes: np.ndarray

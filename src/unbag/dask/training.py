@@ -19,7 +19,6 @@ class ClusterTraining(Training):
 
     Parameters
     ----------
-    bags : ClusterBags
     *arguments, **options
         As in `Training`.
     map : callable

@@ -119,7 +119,6 @@ def union_of(instance_labels: np.ndarray, offsets: np.ndarray, n_classes: int) -
         Columns; -1 is none of them.
     offsets : ndarray of int of shape (n_bags + 1,)
         Where the bags begin and end.
-    n_classes : int
 
     Returns
     -------
@@ -154,14 +153,9 @@ def arrays_of(
         Columns of `class_names`; -1 is none of them.
     bag_of_instance : array-like of int of shape (n_instances,)
         Instances of a bag need not be neighbours; they keep their order.
-    class_names : sequence of str
     **others
         Further arrays of the layout, as `unbag.io.read_npz` lists them; ``bag_labels`` in place of
         the unions. As many bags as there are `ids`, if these are given.
-
-    Returns
-    -------
-    dict of str to ndarray
 
     Examples
     --------

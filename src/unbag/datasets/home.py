@@ -52,7 +52,6 @@ class Source:
         Patterns of the files that this folder needs, wherever in it.
     page : str
         Where people find the files.
-    description : str
     urls : dict of str to (str, str or None)
         For each file, its address and its SHA-256 where that is known; empty where there is no
         address that a program may download from. Over plain http and without a SHA-256, nobody
@@ -131,19 +130,13 @@ def fetch(
 
     Parameters
     ----------
-    source : Source
     convert : callable
         Takes the folder of published files, and returns the arrays of the ``.npz`` layout. Where
         they have a ``note``, it is a warning that they are not what was published.
     data_home : str or path, optional
         See `data_homes`.
-    download_if_missing : bool, default=True
     unverified : bool, default=False
         Whether to download files, too, that come over plain http and have no known SHA-256.
-
-    Returns
-    -------
-    Dataset
     """
     local = find_local(source, data_home)
     if local is None and not (download_if_missing and source.urls):
@@ -180,11 +173,6 @@ def read_dataset(path: Path, source: Source) -> Dataset:
     ----------
     path : Path
         As `unbag.io.read_npz` describes it, and with more: see `dataset_of`.
-    source : Source
-
-    Returns
-    -------
-    Dataset
     """
     try:
         arrays = read_arrays(path, REQUIRED, [*OPTIONAL, "note"])

@@ -440,7 +440,6 @@ def settled_label_sets(
 
     Parameters
     ----------
-    bags : Bags
     labels : LabelSets
         As they were given.
     problem : UnionProblem
@@ -448,10 +447,6 @@ def settled_label_sets(
     on_impossible : {"relax", "drop", "raise"}
     impossible : ndarray of bool of shape (n_bags,)
         The bags to decide on.
-
-    Returns
-    -------
-    Settled
     """
     unfilled = np.flatnonzero((bags.sizes == 0) & (labels.cardinality > 0) & impossible)
     if len(unfilled):

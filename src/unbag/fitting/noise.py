@@ -360,14 +360,9 @@ def expected_counts(answer: NoisyAnswer, offsets: np.ndarray, known: np.ndarray)
 
     Parameters
     ----------
-    answer : NoisyAnswer
     offsets : ndarray of int of shape (n_bags + 1,)
     known : ndarray of shape (n_bags, n_columns)
         What the bag counts, zero where it does not say whether the class is there.
-
-    Returns
-    -------
-    NoiseCounts
     """
     bag = np.repeat(np.arange(len(known)), np.diff(offsets))
     return NoiseCounts(

@@ -158,10 +158,6 @@ def feature_moments(X: Any, weight: np.ndarray | None) -> Moments:
     X : ndarray or CSR matrix of shape (n_instances, n_features)
     weight : ndarray of shape (n_instances,) or None
         What each instance counts.
-
-    Returns
-    -------
-    Moments
     """
     if weight is not None and (weight == 0).any():
         X, weight = X[weight > 0], weight[weight > 0]

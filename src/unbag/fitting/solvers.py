@@ -126,8 +126,6 @@ def gradient_step(
 
     Parameters
     ----------
-    objective : Objective
-    W : ndarray
     here : Statistics
         Of the objective at W.
     step : float

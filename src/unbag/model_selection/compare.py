@@ -76,10 +76,6 @@ def compare(
         interrupted goes on there.
     console : rich Console, optional
         Where to show progress.
-
-    Returns
-    -------
-    list of Table
     """
     check_process_count(n_jobs)
     path = Path(path).resolve()
@@ -195,7 +191,6 @@ def table_name(path: Path, roles: Values) -> str:
 
     Parameters
     ----------
-    path : Path
     roles : dict
         Entries of `unbag.io.Roles`.
 

@@ -223,7 +223,6 @@ def bag_folds(
 
     Parameters
     ----------
-    X, y : Bags and their label sets
     cv : int, splitter or iterable of (train, test)
         A number stands for that many folds of `MultilabelStratifiedKFold`.
     groups : array-like of shape (n_bags,), optional

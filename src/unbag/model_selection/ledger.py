@@ -157,7 +157,6 @@ def read_records(folder: Path, entries: Iterable[str] = ENTRIES) -> dict[str, Va
 
     Parameters
     ----------
-    folder : Path
     entries : iterable of str
         What every record must have.
     """

@@ -118,7 +118,6 @@ def network(random_state: int, kind: Callable[..., Any] | None = None, **setting
 
     Parameters
     ----------
-    random_state : int
     kind : callable, optional
         By default `unbag.torch.ORNetwork`.
     **setting

@@ -39,7 +39,6 @@ def best_setting(scores: ArrayLike, *, higher_is_better: bool = True) -> int:
     Parameters
     ----------
     scores : array-like of shape (n_settings, n_folds)
-    higher_is_better : bool
 
     Returns
     -------
@@ -119,11 +118,6 @@ def best_methods(scores: Mapping[str, ArrayLike], *, higher_is_better: bool = Tr
     Parameters
     ----------
     scores : dict of str to array-like of shape (n_folds,) or (n_folds, n_draws)
-    higher_is_better : bool
-
-    Returns
-    -------
-    set of str
 
     Examples
     --------

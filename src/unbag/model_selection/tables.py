@@ -23,7 +23,6 @@ class Table:
     ----------
     name : str
         Of its files.
-    title : str
     header : list of str
     body : list of list of str
         In Markdown.
@@ -89,7 +88,6 @@ def comparison_table(
 
     Parameters
     ----------
-    name, title : str
     records : list of dict
         One per figure; columns come in the order of their first records, and so do rows.
     notes : list of str

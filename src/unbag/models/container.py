@@ -139,7 +139,6 @@ def write(
 
     Parameters
     ----------
-    path : str or path-like
     header : dict
         Of what JSON can hold, with the keys of ``HEADER``.
     arrays : dict from str to ndarray
@@ -216,10 +215,6 @@ def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Read a file that `write` wrote.
-
-    Parameters
-    ----------
-    path : str or path-like
 
     Returns
     -------

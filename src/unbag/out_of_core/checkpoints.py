@@ -113,12 +113,7 @@ class Checkpoint:
 
 
 def describe_fit(model: Any, stored: Any) -> dict[str, Any]:
-    """Say what is fitted to what, as far as it must be the same for a fit to go on.
-
-    Parameters
-    ----------
-    model : ORLogisticRegression
-    stored : StoredBags
+    """Describe what is fitted to what, as far as it must be the same for a fit to go on.
 
     Returns
     -------
@@ -145,7 +140,6 @@ class KeptFit:
 
     Parameters
     ----------
-    path : str or path
     of : dict
         What is fitted to what, as `describe_fit` says.
     """

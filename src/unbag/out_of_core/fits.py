@@ -275,7 +275,6 @@ def opened(path: PathLike | StoredBags, roles: Roles, **options: Any) -> StoredB
 
     Parameters
     ----------
-    path : str, path or StoredBags
     roles : Roles
         Labels of instances are read if their column is named.
     **options

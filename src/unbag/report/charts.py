@@ -30,8 +30,6 @@ class Axis(NamedTuple):
 
     Parameters
     ----------
-    name : str
-    low, high : float
     ticks : list of float
     texts : list of str
         As many digits as tell the ticks apart.
@@ -55,17 +53,12 @@ def axis(
 
     Parameters
     ----------
-    name : str
     low, high : float
         Of the values to be shown.
     whole : bool
         The values are counts: there are no ticks between them.
     ends_at_ticks : bool
         The axis is drawn out to the next ticks.
-
-    Returns
-    -------
-    Axis
 
     Examples
     --------
@@ -114,7 +107,6 @@ class Frame:
 
     Parameters
     ----------
-    across, up : Axis
     title : str
         Read out to those who cannot see the chart.
     """
@@ -170,10 +162,6 @@ def line_chart(values: Sequence[float], *, x_label: str, y_label: str, title: st
     ----------
     values : sequence of float
         At least one.
-
-    Returns
-    -------
-    str
     """
     across = axis(x_label, 1, max(len(values), 2), whole=True)
     frame = Frame(across, axis(y_label, min(values), max(values), ends_at_ticks=True), title)
@@ -193,10 +181,6 @@ def histogram(
     ----------
     counts : sequence of int of length n
     edges : sequence of float of length n + 1
-
-    Returns
-    -------
-    str
     """
     up = axis(y_label, 0, max(*counts, 1), whole=True, ends_at_ticks=True)
     frame = Frame(axis(x_label, edges[0], edges[-1]), up, title)
@@ -220,10 +204,6 @@ def calibration_chart(
     ----------
     confidence, accuracy, counts : sequences of the same length
         Bins without instances are left out.
-
-    Returns
-    -------
-    str
     """
     frame = Frame(axis("probability", 0, 1), axis("share that is right", 0, 1), title)
     frame.shapes.append(

@@ -39,11 +39,6 @@ class BagRows:
         Parameters
         ----------
         offsets : ndarray of int of shape (n_bags + 1,)
-        device : torch.device
-
-        Returns
-        -------
-        BagRows
         """
         bag = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
         return cls(
@@ -100,8 +95,6 @@ def activate(x: Tensor, shift: Tensor, rows: BagRows, disturbance: Disturbance |
     x : Tensor of shape (n_members, n_rows, n_units)
         May be written to.
     shift : Tensor of shape (n_members, n_bags, n_units)
-    rows : BagRows
-    disturbance : Disturbance or None
 
     Returns
     -------

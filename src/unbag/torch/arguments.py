@@ -85,10 +85,6 @@ def read_batch(
     logits, offsets, targets, lengths, mask, background, instance_labels, missed, false
         As in `unbag.torch.union_loss`.
 
-    Returns
-    -------
-    BagBatch
-
     Raises
     ------
     ValueError, TypeError

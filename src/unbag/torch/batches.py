@@ -213,10 +213,6 @@ class Batch:
         logits : Tensor of shape (n_members, n_instances, n_columns)
         rates : Rates, optional
             How often label sets are wrong, of shape (1, n_columns) each.
-
-        Returns
-        -------
-        Tensor
         """
         on_cpu = logits.device.type == "cpu"
         # On other devices that would be waiting; there the weights tell later.
@@ -283,10 +279,6 @@ class Batch:
         logits : Tensor of shape (n_members, n_instances, n_columns)
         rates : Rates
             The present ones.
-
-        Returns
-        -------
-        NoiseCounts
         """
         n_members, problem = len(logits), self._problem(len(logits))
         log_prior = torch.log_softmax(logits.detach().double(), 2).flatten(0, 1).cpu().numpy()

@@ -60,12 +60,10 @@ class MemberNetworks(nn.Module):
 
         Parameters
         ----------
-        n_members, n_features : int
         hidden : sequence of int
             Units of each hidden layer.
         n_columns : int
             Of the logits.
-        context_units : int
         generator : torch.Generator
             On the CPU, so that all devices start from the same networks.
 
@@ -124,7 +122,6 @@ class MemberNetworks(nn.Module):
         Parameters
         ----------
         offsets : ndarray of int of shape (n_bags + 1,)
-        n_units : int
 
         Yields
         ------
@@ -154,7 +151,6 @@ class MemberNetworks(nn.Module):
         Parameters
         ----------
         X : Tensor of shape (n_members, n_instances, n_features)
-        rows : BagRows
         disturbance : Disturbance, optional
             While learning.
 

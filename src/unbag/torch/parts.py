@@ -95,7 +95,6 @@ class DevicePart:
         Places of the bags to take, ascending.
     bag_weight : ndarray of shape (n_all_bags,), optional
         What each bag counts.
-    device : torch.device
 
     Notes
     -----
@@ -146,10 +145,6 @@ class DevicePart:
         ----------
         weighted : bool
             Whether instances count by the weights of their bags.
-
-        Returns
-        -------
-        Moments
         """
         nothing = np.zeros(self.blocks[0].X.shape[1])
         total = Moments(0.0, nothing, nothing, nothing + np.inf, nothing - np.inf)
@@ -168,10 +163,6 @@ class DevicePart:
         Parameters
         ----------
         W : ndarray of shape (n_classes, n_features + 1)
-
-        Returns
-        -------
-        Statistics
         """
         weights = self._tensor(W)
         gradient, value = torch.zeros_like(weights), torch.zeros_like(weights[0, 0])
@@ -239,7 +230,6 @@ def residuals(block: Block, weights: Tensor) -> tuple[Tensor, Tensor]:
 
     Parameters
     ----------
-    block : Block
     weights : Tensor of float64 of shape (n_classes, n_features + 1)
 
     Returns

@@ -41,7 +41,6 @@ class StoredLearningBags:
 
     Parameters
     ----------
-    source : BagSource
     problem : UnionProblem
         The label sets of all bags.
     chosen : ndarray of int
@@ -52,7 +51,6 @@ class StoredLearningBags:
         Whether the last column of the label sets is a background.
     inputs : callable
         Makes inputs of features, in float32.
-    device : torch.device
     on_bags_done : callable, optional
         Called with a number of bags each time that so many more are learnt from.
 
@@ -208,8 +206,6 @@ def fit_stored_network(
 
     Parameters
     ----------
-    model : ORNetwork
-    bags : BagSource
     labels : LabelSets
         Of all bags.
     instance_labels, sample_weight

@@ -63,8 +63,6 @@ class Trainer:
         Where to start; it is not changed.
     encoder : nn.Module or None
         Makes features of instances, and learns with the networks. It is not changed either.
-    bags : LearningSource
-    settings : Settings
     generator : torch.Generator
         Of the device.
     noise : LabelNoise, optional

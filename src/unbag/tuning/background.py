@@ -30,8 +30,6 @@ def decided_background(
 
     Parameters
     ----------
-    bags : Bags
-    y : LabelSets
     settings : sequence of dict
         Of the search: usual values of them are those of the linear model that is asked.
     instance_labels : ndarray of shape (n_instances,), optional

@@ -49,7 +49,6 @@ class Trial:
 
     Attributes
     ----------
-    setting : dict
     scores : dict from int to ndarray
         By fold, the log-likelihood of its held-out bags, each at least log 1e-12.
     fits : dict from int to estimator
@@ -98,14 +97,10 @@ class Search:
 
     Parameters
     ----------
-    bags : Bags
-    y : LabelSets
-    settings : sequence of dict
     cv : int
         Number of folds.
     seconds : float, optional
         After so many, the search ends.
-    seed : int
     progress : callable, optional
         Called as ``progress(n_done, n_all)``, in fits.
     instance_labels : ndarray, optional
@@ -290,8 +285,6 @@ def held_out_likelihood(model: Any, bags: Bags, labels: LabelSets) -> np.ndarray
     ----------
     model : estimator
         Fitted.
-    bags : Bags
-    labels : LabelSets
 
     Returns
     -------

@@ -140,16 +140,10 @@ def unfitted(setting: Setting, classes: ArrayLike, seed: int, *, is_trial: bool 
 
     Parameters
     ----------
-    setting : dict
     classes : array-like of shape (n_classes,)
         All classes, so that folds agree on them.
-    seed : int
     is_trial : bool
         Whether it is to be tried only, which may be cheaper.
-
-    Returns
-    -------
-    estimator or BagPipeline
     """
     own = {name: value for name, value in setting.items() if name != "encoding"}
     is_network = "encoding" in setting

@@ -22,10 +22,6 @@ def best_threshold(proba: Sequence[np.ndarray], y: Sequence[np.ndarray]) -> floa
     y : sequence of ndarray of shape (n_bags, n_classes)
         1 where it does, 0 where it does not, -1 where that is unknown.
 
-    Returns
-    -------
-    float
-
     Examples
     --------
     >>> y = [np.array([[1, 0], [1, 0], [0, 1]])]

@@ -226,7 +226,6 @@ def k_medoids(distances: np.ndarray, n_medoids: int, rng: np.random.RandomState)
         Symmetric.
     n_medoids : int
         From 1 to n_bags.
-    rng : RandomState
 
     Returns
     -------

@@ -95,15 +95,12 @@ def train(
 
     Parameters
     ----------
-    contest : Contest
     pair_bags, pair_labels : ndarray of int of shape (n_pairs,)
         Each bag that has instances with each of its labels, the dummy among them.
     ranker : Ranker
         Where to start; changed in place.
-    schedule : Schedule
     n_epochs : int
         How many times all pairs are taken, in a new order each time.
-    rng : numpy.random.Generator
 
     Returns
     -------

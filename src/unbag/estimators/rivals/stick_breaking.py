@@ -43,7 +43,6 @@ class Mixture:
     dirichlet : ndarray of shape (n_components, n_classes)
     history : ndarray of shape (n_iterations,)
         Lower bound on the log-likelihood after each iteration.
-    converged : bool
     """
 
     coef: np.ndarray
@@ -70,19 +69,13 @@ def fit_mixture(
     X : ndarray of shape (n_instances, n_features)
     allowed : ndarray of bool of shape (n_instances, n_classes)
         The labels that each instance may have, at least one.
-    n_components : int
     variance : float
         Of the normal prior of each coefficient.
     concentration : float
         Of the Dirichlet prior of the class probabilities.
-    max_iter : int
     tol : float
         Stop when the mean bound of three iterations exceeds that of the three before by less
         than this part.
-
-    Returns
-    -------
-    Mixture
 
     Notes
     -----
@@ -240,7 +233,6 @@ def label_given_set(
     log_phi : ndarray of shape (n_components, n_instances)
         Overwritten by `share`.
     expected : ndarray of shape (n_components, n_classes)
-    sets : Sets
 
     Returns
     -------
@@ -311,7 +303,6 @@ class Sticks:
     ----------
     X : ndarray of shape (n_instances, d)
     penalty : ndarray of shape (d,)
-    n_components : int
     """
 
     def __init__(self, X: np.ndarray, penalty: np.ndarray, n_components: int) -> None:
