@@ -50,10 +50,7 @@ def joined(columns: Sequence[Any]) -> np.ndarray:
 def value_array(values: ArrayLike) -> np.ndarray:
     """Return values as an array, in which a long text does not set the room for all of them.
 
-    Parameters
-    ----------
-    values : array-like
-        An array stays as it is.
+    An array stays as it is.
 
     Examples
     --------

@@ -286,15 +286,7 @@ def make_folder(path: PathLike) -> None:
 
 
 def check_output(path: Path, *inputs: Path) -> None:
-    """Raise an error early if a file cannot, or must not, be written later.
-
-    Parameters
-    ----------
-    path : Path
-        What is to be written.
-    *inputs : Path
-        Files that are read, and must not be replaced.
-    """
+    """Raise an error early if a file cannot be written later, or is among the `inputs`."""
     try:
         check_writable(path)
     except OSError as error:

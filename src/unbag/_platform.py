@@ -57,14 +57,9 @@ _BINARY: int = getattr(os, "O_BINARY", 0)
 
 
 def create_locked(path: Path, permissions: int) -> int:
-    """Make a new file for writing, locked for as long as it is open: who writes to it lives.
+    """Return the descriptor of a new file for writing, locked for as long as it is open.
 
     Without locks it is only made.
-
-    Returns
-    -------
-    int
-        A file descriptor.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY
     while True:
@@ -149,12 +144,8 @@ def sync_folder(folder: Path) -> None:
 def locked_folder(folder: Path) -> Iterator[None]:
     """Lock a folder for this process; the lock ends with it, however it ends.
 
-    Without locks nothing is locked: take care not to start the same work twice.
-
-    Raises
-    ------
-    BlockingIOError
-        At once, if another process has locked it.
+    If another process has locked it, a BlockingIOError is raised at once. Without locks nothing is
+    locked: take care not to start the same work twice.
     """
     if fcntl is None:
         yield

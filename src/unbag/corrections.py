@@ -17,17 +17,7 @@ from unbag.labels import label_text
 def without_corrected_table(roles: Roles, columns: Sequence[str]) -> tuple[Roles, Path | None]:
     """Separate a corrected table that `instance_labels` names from the roles of columns.
 
-    Parameters
-    ----------
-    columns : sequence of str
-        Of the table that is fitted to.
-
-    Returns
-    -------
-    roles : Roles
-        Without the table.
-    path : Path or None
-        None if a column is named, or nothing.
+    Return the roles without it, and its path; None if a column of the table is named, or nothing.
     """
     named = roles.instance_labels
     if named is None or named in columns or not looks_like_file(named):

@@ -48,12 +48,9 @@ Estimator = TypeVar("Estimator", bound=BagClassifier | BagPipeline)
 
 @dataclass(frozen=True)
 class Settings:
-    """Which model is fitted, and how. A setting that the model does not have is an error.
+    """Which model is fitted, and how: see `fit`.
 
-    Parameters
-    ----------
-    alpha, background, missed, false, context, kernel, dictionary, max_iter, seed
-        As in `fit`.
+    A setting that the model does not have is an error.
 
     Examples
     --------
@@ -265,12 +262,8 @@ def open_table(table: Any) -> Source:
 def read_source(source: Source, roles: Roles, *, progress: Progress | None = None) -> TrainingSet:
     """Read an open table as a fit may see it.
 
-    Parameters
-    ----------
-    roles : Roles
-        Where `instance_labels` is no column but a file, that is a table which ``unbag annotate``
-        wrote and a person corrected.
-    progress : callable, optional
+    The `instance_labels` of roles may also be a file: a table which ``unbag annotate`` wrote and a
+    person corrected.
     """
     if roles.instance_labels is None:
         data, known = source.read(roles, progress=progress), None

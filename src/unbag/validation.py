@@ -100,11 +100,7 @@ def check_columns(estimator: Any, bags: Any, reset: bool) -> None:
 def as_labels(y: LabelSetsLike, X: BagsLike, are_sets: bool = False) -> Any:
     """Return y in the order of the bags X, arrays as arrays, and strings of labels split.
 
-    Parameters
-    ----------
-    X : Bags, list of 2-D arrays, or array-like of shape (n_bags, n_features)
-    are_sets : bool, default=False
-        Whether strings are label sets even if none of them holds more than one label.
+    With `are_sets` strings are label sets even if none of them holds more than one label.
     """
     y = in_bag_order(y, X, "y")
     if isinstance(y, LabelSets) or sparse.issparse(y) or hasattr(type(y), "columns"):
@@ -205,10 +201,7 @@ def in_instance_order(values: Any, bags: Bags) -> Any:
 def check_known_labels(columns: np.ndarray, bags: Bags, labels: LabelSets) -> None:
     """Raise an error that names the first instance whose label its bag does not have.
 
-    Parameters
-    ----------
-    columns : ndarray of int of shape (n_instances,)
-        Column of `labels` that each instance's label is; -1 where it is not known.
+    `columns` are those of `labels`, one for each instance; -1 where its label is not known.
     """
     known = np.flatnonzero(columns >= 0)
     bag_of_known = np.searchsorted(bags.offsets, known, side="right") - 1
@@ -324,10 +317,7 @@ def bag_weights(
 def check_numbers(model: object, **ranges: tuple[float, float]) -> None:
     """Raise an error that names the first parameter that is not a number of its range.
 
-    Parameters
-    ----------
-    **ranges : (low, high)
-        Per parameter, the range it must lie in, both ends included but for infinity.
+    A range has both ends included but for infinity.
     """
     for name, (low, high) in ranges.items():
         value: Any = getattr(model, name)
@@ -354,10 +344,7 @@ def check_choices(model: object, **choices: Collection[Any]) -> None:
 def is_whitened(bags: Any) -> bool:
     """Return whether features come from a whitened dictionary, and must not be standardised.
 
-    Parameters
-    ----------
-    bags : Bags
-        The names of the features say so; where there are none the answer is False.
+    The names of the features show it; where there are none the answer is False.
 
     Examples
     --------

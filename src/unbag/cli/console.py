@@ -103,11 +103,8 @@ def _json_value(value):
 def progress(title: str) -> Iterator[Callable[..., None]]:
     """Show how far a long piece of work has got.
 
-    Yields
-    ------
-    callable
-        To be called as ``report(done, total)``; a total of None is unknown. A third
-        argument replaces the title.
+    What it gives is called as ``report(done, total)``; a total of None is unknown. A third argument
+    replaces the title.
     """
     from rich import progress as rich_progress
 

@@ -13,13 +13,7 @@ SHOWN = 20
 
 
 def tuned_model(settings: "Settings", data: "TrainingSet", minutes: float | None) -> Any:
-    """Choose the settings that are left open, show how far that has got, and fit a model.
-
-    Parameters
-    ----------
-    minutes : float or None
-        As in `unbag.tune`.
-    """
+    """Choose the settings that are left open, show how far that has got, and fit a model."""
     from unbag.fitting.solvers import interruptions_raised
     from unbag.tuning import tune_around
 

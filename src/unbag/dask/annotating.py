@@ -191,12 +191,7 @@ def files(folder: Path, partitions: Sequence[Any]) -> list[Path]:
 
 @dataclass(frozen=True, eq=False)
 class WrittenPartition:
-    """What a worker has written.
-
-    Attributes
-    ----------
-    ids : ndarray of shape (n_bags,)
-    """
+    """What a worker has written: the ids of its bags, of shape (n_bags,), and figures."""
 
     ids: np.ndarray
     figures: Annotated

@@ -100,29 +100,14 @@ class ClusterBags:
         return None if any(each is None for each in known) else joined(known)
 
     def split(self, bags: np.ndarray) -> list[NDArray[np.intp]]:
-        """Return for each partition which of some bags it has, counted within it.
-
-        Parameters
-        ----------
-        bags : ndarray of int
-            Ascending.
-        """
+        """Return for each partition which of some bags, in ascending order, it has."""
         own = np.split(bags, np.searchsorted(bags, self.firsts[1:-1]))
         return [each - first for each, first in zip(own, self.firsts[:-1], strict=True)]
 
     def sample(self, n_bytes: int) -> tuple[Bags, NDArray[np.intp]]:
-        """Fetch some bags, spread evenly over all.
+        """Fetch some bags, spread evenly over all, and return them with their places.
 
-        Parameters
-        ----------
-        n_bytes : int
-            What their features may take, roughly; all bags are taken if these take less.
-
-        Returns
-        -------
-        bags : Bags
-        places : ndarray of int of shape (n_sampled_bags,)
-            Ascending.
+        Their features may take about `n_bytes`; all bags are taken if these take less.
         """
         n_all = self.n_instances * self.n_features * self.dtype.itemsize
         n_bags = max(int(min(n_bytes / max(n_all, 1), 1.0) * len(self)), 1)

@@ -31,12 +31,9 @@ class ClusterError(RuntimeError):
 def connected(client: ClientLike) -> Iterator[Client]:
     """Give a client whose workers have this version of the package.
 
-    Parameters
-    ----------
-    client : distributed.Client, str or None
-        A client is used as it is. One for an address is closed when the context ends. None is
-        the current client; if there is none, a cluster of threads in this process, which ends
-        with the context.
+    A client is used as it is. One for an address is closed when the context ends. None is the
+    current client; if there is none, a cluster of threads in this process, which ends with the
+    context.
     """
     if client is None:
         try:

@@ -70,12 +70,7 @@ class PartitionProblem:
 
 
 class Partition:
-    """Bags on a worker, with their labels as they came.
-
-    Parameters
-    ----------
-    labels : LabelSets, ndarray of shape (n_bags, n_classes), list, or None
-    """
+    """Bags on a worker, with their labels as they came; None where there are none."""
 
     def __init__(self, bags: Bags, labels: Any = None) -> None:
         self.bags = bags
@@ -162,14 +157,7 @@ def faults_of(name: str) -> Iterator[None]:
 
 
 def read_pair(pair: Any, place: int) -> Partition | None:
-    """Take bags and labels as a partition; None if there are no bags.
-
-    Parameters
-    ----------
-    pair : Pair or (Bags, labels)
-    place : int
-        Of the partition.
-    """
+    """Take a `Pair`, or bags and labels, as a partition; None if there are no bags."""
     items = pair.items if isinstance(pair, Pair) else pair
     with faults_of(f"Partition {place}"):
         check_pair(items)
@@ -213,15 +201,7 @@ def resolved_roles(frame: Any, roles: Roles, need_labels: bool) -> Roles:
 
 
 def read_frame(frame: Any, name: str, roles: Roles, need_labels: bool = True) -> Partition | None:
-    """Read the bags of a frame; None if it has no rows.
-
-    Parameters
-    ----------
-    name : str
-        Of the partition.
-    roles : Roles
-        Resolved.
-    """
+    """Read the bags of a frame by roles that are resolved; None if it has no rows."""
     if not len(frame):
         return None
     with faults_of(name):
@@ -236,13 +216,7 @@ def read_rows(table: ParquetSet, columns: list[str], start: int, stop: int) -> p
 
 @dataclass(frozen=True, eq=False)
 class Description:
-    """What is known of a partition without its features.
-
-    Attributes
-    ----------
-    sizes : ndarray of int of shape (n_bags,)
-    ids : ndarray of shape (n_bags,)
-    """
+    """What is known of a partition without its features; sizes and ids are those of its bags."""
 
     sizes: np.ndarray
     ids: np.ndarray

@@ -151,15 +151,7 @@ def partitions_of_set(stored: StoredBags, tasks: Tasks) -> list[Future]:
 
 
 def refuse_divided_bags(ids_of_partitions: Sequence[np.ndarray], places: Sequence[int]) -> None:
-    """Raise an error if a bag is in more than one partition.
-
-    Parameters
-    ----------
-    ids_of_partitions : sequence of ndarray
-        The ids of the bags of each.
-    places : sequence of int
-        Which partitions these are.
-    """
+    """Raise an error if a bag is in more than one of some partitions."""
     place_of: dict[Any, int] = {}
     for place, ids in zip(places, ids_of_partitions, strict=True):
         for each in ids.tolist():

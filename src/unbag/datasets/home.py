@@ -169,10 +169,7 @@ def fetch(
 def read_dataset(path: Path, source: Source) -> Dataset:
     """Read a data set from its ``.npz`` file, and check that it is whole.
 
-    Parameters
-    ----------
-    path : Path
-        As `unbag.io.read_npz` describes it, and with more: see `dataset_of`.
+    The file is as `unbag.io.read_npz` describes it, and holds more: see `dataset_of`.
     """
     try:
         arrays = read_arrays(path, REQUIRED, [*OPTIONAL, "note"])

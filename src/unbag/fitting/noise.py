@@ -157,16 +157,9 @@ class LabelNoise:
 
 
 class NoisyPart(Part):
-    """Some of the bags of a fit, whose label sets may be wrong.
+    """Some of the bags of a fit, whose label sets may be wrong, as `noise` says.
 
     Asked as a `Part` is, with the `Rates` besides.
-
-    Parameters
-    ----------
-    *arguments
-        Those of `Part`.
-    noise : LabelNoise
-        Which rates there are.
     """
 
     def __init__(self, *arguments: Any, noise: LabelNoise) -> None:
@@ -229,12 +222,7 @@ class NoisyPart(Part):
 class NoisyObjective(Objective):
     """Penalised log-likelihood of label sets that may be wrong, over weights and rates.
 
-    Parameters
-    ----------
-    *arguments, **options
-        Those of `Objective`.
-    noise : LabelNoise
-        Kept up to date.
+    The rates of `noise` are kept up to date.
     """
 
     def __init__(self, *arguments: Any, noise: LabelNoise, **options: Any) -> None:

@@ -113,24 +113,12 @@ class Moments:
 class Ray(NamedTuple):
     """Where a line search looks: along it, logits are linear in the step.
 
-    Attributes
-    ----------
-    origin, direction : ndarrays of shape (n_classes, n_features + 1)
+    Origin and direction are of shape (n_classes, n_features + 1).
     """
 
     origin: np.ndarray
     direction: np.ndarray
 
     def at(self, step: float) -> np.ndarray:
-        """Return the weights after a step.
-
-        Parameters
-        ----------
-        step : float
-            In multiples of the direction.
-
-        Returns
-        -------
-        ndarray of shape (n_classes, n_features + 1)
-        """
+        """Return the weights after a step, in multiples of the direction."""
         return self.origin + step * self.direction

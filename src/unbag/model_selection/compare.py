@@ -168,13 +168,7 @@ class Trial(Work):
         return asdict(self)
 
     def result(self) -> Values:
-        """Fit to the training bags, and measure on the test bags.
-
-        Returns
-        -------
-        dict
-            Measures in percent, and ``seconds`` of the fit.
-        """
+        """Fit to the training bags; return measures of the test bags in percent, and seconds."""
         table = read_table(self.data)
         folds = KFold(self.n_folds, shuffle=True, random_state=self.seed)
         split = list(folds.split(range(len(table.bags))))[self.fold]
@@ -189,15 +183,7 @@ class Trial(Work):
 def table_name(path: Path, roles: Values) -> str:
     """Return a name by which `read_table` finds a table: where it lies, its state, its columns.
 
-    Parameters
-    ----------
-    roles : dict
-        Entries of `unbag.io.Roles`.
-
-    Returns
-    -------
-    str
-        JSON. A table that has been written anew since has another name: its results are others.
+    It is JSON. A table that has been written anew since has another name: its results are others.
     """
     state = path.stat()
     named = {

@@ -96,12 +96,8 @@ class Ledger:
         """Keep other processes from writing to this ledger, so that `add` can.
 
         When all goes well, the file of lines is compressed at the end; after an interruption it
-        stays, and the next run goes on with it.
-
-        Raises
-        ------
-        LedgerInUseError
-            At once, if another process is writing.
+        stays, and the next run goes on with it. If another process is writing, a LedgerInUseError
+        is raised at once.
         """
         make_folder(self.folder)
         lines = self.folder / LINES
@@ -153,12 +149,7 @@ def key_of(description: Values) -> str:
 def read_records(folder: Path, entries: Iterable[str] = ENTRIES) -> dict[str, Values]:
     """Read the ledger in a folder: the last record of each unit, by its key.
 
-    A last line that was cut short by a kill never happened.
-
-    Parameters
-    ----------
-    entries : iterable of str
-        What every record must have.
+    Every record must have all `entries`. A last line that was cut short by a kill never happened.
     """
     records = {}
     for name, decompress in ((COMPRESSED, gzip.decompress), (LINES, bytes)):

@@ -114,15 +114,7 @@ def published_bound(random_state: int, **setting: Any) -> SupervisedLogisticRegr
 
 
 def network(random_state: int, kind: Callable[..., Any] | None = None, **setting: Any) -> Any:
-    """Build our network, which only an extra of the package brings; or another kind of it.
-
-    Parameters
-    ----------
-    kind : callable, optional
-        By default `unbag.torch.ORNetwork`.
-    **setting
-        Its parameters that are not to have their defaults.
-    """
+    """Build our network, `unbag.torch.ORNetwork`, or another kind of it, with some parameters."""
     from unbag.torch import ORNetwork
 
     return (kind or ORNetwork)(**{"threshold": "union", "random_state": random_state, **setting})

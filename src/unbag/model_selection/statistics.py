@@ -36,14 +36,7 @@ def words(measure: str) -> str:
 def best_setting(scores: ArrayLike, *, higher_is_better: bool = True) -> int:
     """Choose after the fact, as the paper does: the setting of the best mean over folds.
 
-    Parameters
-    ----------
-    scores : array-like of shape (n_settings, n_folds)
-
-    Returns
-    -------
-    int
-        Its place; of equals, the first.
+    `scores` are of shape (n_settings, n_folds). Of equals, the first is returned.
 
     Examples
     --------

@@ -115,16 +115,7 @@ def comparison_table(
 
 
 def write_tables(tables: Iterable[Table], folder: Path, about: Values) -> None:
-    """Write tables as Markdown and CSV, and how they were made.
-
-    Parameters
-    ----------
-    tables : iterable of Table
-    folder : Path
-        Made where there is none.
-    about : dict
-        What to say of how they were made, as JSON can hold it.
-    """
+    """Write tables as Markdown and CSV to a folder, and `about`, how they were made, as JSON."""
     make_folder(folder)
     for table in tables:
         write_text(folder / f"{table.name}.md", table.to_markdown())

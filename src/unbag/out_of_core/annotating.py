@@ -160,13 +160,7 @@ def opened_for_model(
 
 
 class KeptAnswers:
-    """Answers of the first pass, in a temporary file; entropies in memory too.
-
-    Attributes
-    ----------
-    entropy : ndarray of shape (n_instances,)
-    probability_sum : float
-    """
+    """Answers of the first pass, in a temporary file; entropies in memory too."""
 
     def __init__(self, file: Any) -> None:
         self._file = file

@@ -113,13 +113,7 @@ class Checkpoint:
 
 
 def describe_fit(model: Any, stored: Any) -> dict[str, Any]:
-    """Describe what is fitted to what, as far as it must be the same for a fit to go on.
-
-    Returns
-    -------
-    dict
-        Of what JSON can hold.
-    """
+    """Describe, for JSON, what must be the same for a fit to go on: model and data."""
     parameters = {
         name: np.asarray(value).tolist() if isinstance(value, np.ndarray) else value
         for name, value in model.get_params().items()
@@ -136,13 +130,7 @@ def describe_fit(model: Any, stored: Any) -> dict[str, Any]:
 
 
 class KeptFit:
-    """The checkpoint of a fit that is going on.
-
-    Parameters
-    ----------
-    of : dict
-        What is fitted to what, as `describe_fit` says.
-    """
+    """The checkpoint of a fit that is going on, which `describe_fit` describes."""
 
     def __init__(self, path: PathLike, of: dict[str, Any]) -> None:
         self.path = path

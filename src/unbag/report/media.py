@@ -156,19 +156,9 @@ def is_below(root: str, path: str) -> bool:
 
 
 def read_medium(root: str, path: str, room: int) -> tuple[str, bytes]:
-    """Read a picture or a sound, as far as its bytes are one and there is room for them.
+    """Return the type and the bytes of a picture or a sound that takes at most `room` bytes.
 
-    Parameters
-    ----------
-    root, path : str
-        A folder and a file below it, without links.
-    room : int
-        The most bytes that may be taken.
-
-    Returns
-    -------
-    mime_type : str
-    content : bytes
+    `root` is a folder and `path` a file below it, both without links.
     """
     try:
         descriptor = open_below(root, path)

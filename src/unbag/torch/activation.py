@@ -34,12 +34,7 @@ class BagRows:
 
     @classmethod
     def of(cls, offsets: np.ndarray, device: torch.device) -> "BagRows":
-        """Read offsets.
-
-        Parameters
-        ----------
-        offsets : ndarray of int of shape (n_bags + 1,)
-        """
+        """Read offsets of shape (n_bags + 1,)."""
         bag = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
         return cls(
             torch.from_numpy(offsets.astype(np.int64)).to(device),

@@ -165,15 +165,7 @@ def answer(
 def reduced_loss(
     log_likelihood: Tensor, batch: BagBatch, weight: Tensor | None, reduction: Reduction
 ) -> Tensor:
-    """Weigh the losses of bags, and add them up.
-
-    Parameters
-    ----------
-    log_likelihood : Tensor of shape (n_bags,)
-        ``-inf`` of bags that are not counted.
-    weight : Tensor of shape (n_bags,), optional
-    reduction : {"mean", "instances", "sum", "none"}
-    """
+    """Weigh the losses of bags, and add them up; a log-likelihood of ``-inf`` is not counted."""
     # As few operations as there can be: on a GPU each costs as much as a hundred thousand bags.
     counted = log_likelihood != -torch.inf
     surprise = torch.where(counted, log_likelihood, 0.0)

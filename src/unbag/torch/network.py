@@ -117,16 +117,9 @@ class MemberNetworks(nn.Module):
         }
 
     def affordable(self, offsets: np.ndarray, n_units: int) -> Iterator[tuple[int, int]]:
-        """Cut bags into runs that take few hidden units, of all members together, but a bag each.
+        """Yield first and last (not included) of runs of bags that take few hidden units.
 
-        Parameters
-        ----------
-        offsets : ndarray of int of shape (n_bags + 1,)
-
-        Yields
-        ------
-        first, last : int
-            Bags ``first:last``.
+        That is of all members together, but a run has one bag at least.
         """
         n_rows = n_units // (self.n_members * max(weight.shape[2] for weight in self.weights))
         first, n_bags = 0, len(offsets) - 1

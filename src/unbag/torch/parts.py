@@ -139,13 +139,7 @@ class DevicePart:
             block.X -= self._tensor(centre)
 
     def moments(self, weighted: bool) -> Moments:
-        """Compute mean and spread of the features; see `unbag.fitting.parts.Part.moments`.
-
-        Parameters
-        ----------
-        weighted : bool
-            Whether instances count by the weights of their bags.
-        """
+        """Compute mean and spread of the features; see `unbag.fitting.parts.Part.moments`."""
         nothing = np.zeros(self.blocks[0].X.shape[1])
         total = Moments(0.0, nothing, nothing, nothing + np.inf, nothing - np.inf)
         n_rows = max(MOMENT_ENTRIES // max(len(nothing), 1), 1)
@@ -158,12 +152,7 @@ class DevicePart:
         return total
 
     def statistics(self, W: np.ndarray) -> Statistics:
-        """Compute the likelihood and its gradient at W.
-
-        Parameters
-        ----------
-        W : ndarray of shape (n_classes, n_features + 1)
-        """
+        """Compute the likelihood and its gradient at W; see `unbag.fitting.Part.statistics`."""
         weights = self._tensor(W)
         gradient, value = torch.zeros_like(weights), torch.zeros_like(weights[0, 0])
         intractable = []
@@ -186,19 +175,7 @@ class DevicePart:
         return self.statistics(W)
 
     def relax(self, W: np.ndarray, bags: Collection[int]) -> dict[int, np.ndarray]:
-        """Relax labels that most surely occur at W, in bags that are intractable.
-
-        Parameters
-        ----------
-        W : ndarray of shape (n_classes, n_features + 1)
-        bags : collection of int
-            Places among all bags.
-
-        Returns
-        -------
-        dict from int to ndarray of int
-            For each of these bags, the columns of its relaxed labels.
-        """
+        """Relax the surest labels of intractable bags; see `unbag.fitting.parts.Part.relax`."""
         relaxed = {}
         weights = self._tensor(W)
         for block in self.blocks:
@@ -226,17 +203,9 @@ def logits(X: Tensor, weights: Tensor) -> Tensor:
 
 @torch.no_grad()
 def residuals(block: Block, weights: Tensor) -> tuple[Tensor, Tensor]:
-    """Infer the bags of a block.
+    """Return log-likelihoods of the bags of a block, and residuals of their instances.
 
-    Parameters
-    ----------
-    weights : Tensor of float64 of shape (n_classes, n_features + 1)
-
-    Returns
-    -------
-    log_likelihood : Tensor of float64 of shape (n_bags,)
-    residual : Tensor of shape (n_instances, n_classes)
-        Posterior minus prior, by the weights of the bags.
+    These are posterior minus prior, by the weights of the bags.
     """
     scores = logits(block.X, weights)
     log_likelihood, *kept, _ = union(
@@ -248,17 +217,7 @@ def residuals(block: Block, weights: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def weight_gradient(residual: Tensor, X: Tensor) -> Tensor:
-    """Return the gradient with respect to the weights.
-
-    Parameters
-    ----------
-    residual : Tensor of shape (n_instances, n_classes)
-    X : Tensor of shape (n_instances, n_features)
-
-    Returns
-    -------
-    Tensor of float64 of shape (n_classes, n_features + 1)
-    """
+    """Return the gradient with respect to the weights, (n_classes, n_features + 1), in float64."""
     # A product with ones takes a fifth of the time of a sum in float64.
     ones = X.new_ones((len(X), 1))
     return torch.cat([product_in_runs(X, residual), product_in_runs(ones, residual)]).T

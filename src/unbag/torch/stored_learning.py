@@ -202,24 +202,11 @@ def fit_stored_network(
     watch: Callable[[int, float], object] | None = None,
     on_bags_done: Callable[[int], object] | None = None,
 ) -> Any:
-    """Fit networks to bags whose features are read, as `ORNetwork.fit` does.
+    """Fit networks to bags whose features are read, as `ORNetwork.fit` does; return the model.
 
-    Parameters
-    ----------
-    labels : LabelSets
-        Of all bags.
-    instance_labels, sample_weight
-        As in `ORNetwork.fit`.
-    watch : callable, optional
-        Called as ``watch(iteration, log_likelihood)`` after each step, in place of the callback of
-        the model.
-    on_bags_done : callable, optional
-        Called with a number of bags each time that so many more are learnt from.
-
-    Returns
-    -------
-    ORNetwork
-        The model itself.
+    `watch` is called as ``watch(iteration, log_likelihood)`` after each step, in place of the
+    callback of the model, and `on_bags_done` each time with the number of bags that were learnt
+    from.
 
     Notes
     -----

@@ -30,10 +30,7 @@ RATES_EVERY, RATES_SHARE = 5, 0.5
 class Course:
     """What became of each step so far.
 
-    Attributes
-    ----------
-    watch : callable or None
-        Called as ``watch(iteration, log_likelihood)`` after each step; a true answer stops.
+    `watch` is called as ``watch(iteration, log_likelihood)`` after each; a true answer stops.
     """
 
     watch: Callable[[int, float], object] | None = None
@@ -101,18 +98,7 @@ class Trainer:
         return MemberNetworks.joined(self.groups)
 
     def run(self, course: Course) -> bool:
-        """Take all steps.
-
-        Parameters
-        ----------
-        course : Course
-            Records each.
-
-        Returns
-        -------
-        bool
-            Whether it stopped the training.
-        """
+        """Take all steps, which the course records; return whether it stopped the training."""
         settings = self.settings
         learns_rates = self.noise is not None and self.noise.is_learnt and not self.has_teacher
         for step in range(settings.max_iter):

@@ -279,17 +279,7 @@ class Search:
 
 
 def held_out_likelihood(model: Any, bags: Bags, labels: LabelSets) -> np.ndarray:
-    """Return the log-likelihood of the label set of each bag, at least log 1e-12.
-
-    Parameters
-    ----------
-    model : estimator
-        Fitted.
-
-    Returns
-    -------
-    ndarray of shape (n_bags,)
-    """
+    """Return the log-likelihood of the label set of each bag, at least log 1e-12."""
     return model._label_set_scores(bags, labels, np.zeros(len(bags), dtype=bool))
 
 

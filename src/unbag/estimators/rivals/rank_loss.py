@@ -158,12 +158,7 @@ def descend_by_bags(
 
 
 def gram_matrices(X: np.ndarray, offsets: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the inner products of the support instances of each class.
-
-    Returns
-    -------
-    ndarray of shape (n_classes, n_bags, n_bags)
-    """
+    """Return the inner products of the support instances, of shape (n_classes, n_bags, n_bags)."""
     n_bags, n_classes = len(offsets) - 1, weights.shape[1]
     width = max(1, BLOCK_NUMBERS // (n_bags * n_classes))
     gram = np.zeros((n_classes, n_bags, n_bags))
