@@ -269,10 +269,6 @@ class NonFinite(NamedTuple):
 def first_nonfinite(X: np.ndarray | Any) -> NonFinite | None:
     """Find the first entry, row by row, that is NaN or infinite; None if all are finite.
 
-    Parameters
-    ----------
-    X : ndarray or sparse matrix of shape (n_rows, n_columns)
-
     Notes
     -----
     Where all is well, one sum tells, and no array is made.

@@ -159,23 +159,13 @@ def locked_folder(folder: Path) -> Iterator[None]:
 
 
 def open_below(root: str, path: str) -> int:
-    """Open a file for reading, step by step from a folder, following no link on the way.
+    """Return the descriptor of a file, opened step by step from a folder, following no link.
 
     Links were followed when the path was found to be below the folder; one that is there now was
     put there since, and may lead anywhere. A pipe that nobody writes to is opened without waiting.
 
     Where folders cannot be opened, the path is looked at just before the file is opened. Then a
     link that is put there between the two is followed.
-
-    Parameters
-    ----------
-    root, path : str
-        A folder and a file below it, both without links.
-
-    Returns
-    -------
-    int
-        A file descriptor.
     """
     if not OPENS_IN_FOLDERS:
         return _open_plain(path)
@@ -204,12 +194,7 @@ def is_elsewhere(root: str, path: str, paths: Any = os.path) -> bool:
     r"""Return whether a path leads to a device, or to another machine than that of a folder.
 
     Only Windows has such paths. To look whether a file is there would already log in to that
-    machine, so the name has to do.
-
-    Parameters
-    ----------
-    paths : module
-        What knows about paths: `posixpath` or `ntpath`.
+    machine, so the name has to do. `paths` is the module that knows about paths.
 
     Examples
     --------

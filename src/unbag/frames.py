@@ -259,16 +259,9 @@ class FrameAnswers:
 def roles_for_model(model: Any, source: Source, given: Roles, *, use_labels: bool = True) -> Roles:
     """Put roles that somebody names over those that a model remembers, for one table.
 
-    Parameters
-    ----------
-    model : estimator or BagPipeline
-        Its features are those of the table, if they have names.
-    source : Source
-        The table. What somebody names must be in it; what is remembered need not.
-    given : Roles
-        What was only carried through when the model was fitted may have a role now.
-    use_labels : bool
-        Whether bag labels are wanted; if not, their columns are carried through unread.
+    What is named must be in the table; what is remembered need not. What was only carried through
+    when the model was fitted may have a role now. Where bag labels are not wanted, their columns
+    are carried through unread.
     """
     known: Mapping[str, Any] = getattr(model, "roles_", None) or {}
     remembered = Roles(**{name: known[name] for name in REMEMBERED if known.get(name)})
@@ -318,21 +311,9 @@ def read_for_model(
     remedy: tuple[str, bool] = ("ignore_labels", True),
     progress: Progress | None = None,
 ) -> tuple[BagTable, LabelSets | None]:
-    """Read a table and align its labels with the classes of a model.
+    """Read a table, and its labels in the classes of a model; see `in_classes`.
 
-    Parameters
-    ----------
-    use_labels : bool
-        Whether to look for bag labels at all.
-    remedy : (str, bool)
-        As in `in_classes`.
-    progress : callable, optional
-
-    Returns
-    -------
-    table : BagTable
-    labels : LabelSets or None
-        None if the table has none, or they are not wanted.
+    The labels are None if the table has none, or they are not wanted.
     """
     table = source.read(roles, need_labels=False, progress=progress)
     expected = feature_names(model)
@@ -358,17 +339,10 @@ def in_classes(
     path: PathLike,
     remedy: tuple[str, bool] = ("ignore_labels", True),
 ) -> LabelSets:
-    """Return the label sets of a table in the classes of a model; a strange label is named.
+    """Return the label sets of a table in the classes of a model; a strange label is an error.
 
-    Parameters
-    ----------
-    classes : ndarray of shape (n_classes,)
-    bags : Bags
-        Or bags that are not in memory.
-    path : path
-        What messages call the table.
-    remedy : (str, bool)
-        The argument by which a caller would do without labels of bags.
+    It names the table by its path, and as a remedy the argument by which a caller would do without
+    labels of bags. The bags need not be in memory.
     """
     # By their text, as files have it; the classes of a model may be numbers.
     column_of = ColumnOfLabel(map(str, classes))

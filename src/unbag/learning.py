@@ -219,15 +219,7 @@ def training_set(
 ) -> TrainingSet:
     """Read what was given to a function that learns: a table and roles, or bags and label sets.
 
-    Parameters
-    ----------
-    data : frame, path, list of paths, or Bags, list of 2-D arrays or array-like
-    y : label sets or None
-        Only of bags.
-    roles : Roles or None
-        Only of tables.
-    **named
-        Roles by name, which win over `roles`; of bags, only `instance_labels`, an array.
+    Roles by name win over `roles`; with bags, there is only `instance_labels`, an array.
     """
     if is_table(data):
         if y is not None:

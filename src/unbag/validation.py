@@ -35,15 +35,10 @@ def validate_bags(
     accept_sparse: bool = True,
     ensure_all_finite: bool = True,
 ) -> Bags:
-    """Return X as Bags, checked for an estimator.
+    """Return X as Bags, checked for an estimator; an array has one instance per bag.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Learns `n_features_in_` and, where features have names, `feature_names_in_`; or, unless
-        `reset`, expects what it has learnt.
-    X : Bags, list of 2-D arrays, or array-like of shape (n_instances, n_features)
-        An array has one instance per bag.
+    The estimator learns `n_features_in_` and, where features have names, `feature_names_in_`; or,
+    unless `reset`, expects what it has learnt.
     """
     X = listed_bags(X)
     if isinstance(X, Bags):

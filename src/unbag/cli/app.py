@@ -202,11 +202,8 @@ def command_line() -> "typer.Typer":
 def main(arguments: list[str] | None = None) -> None:
     """Run a command as a program: errors become one line on stderr and an exit code.
 
-    Parameters
-    ----------
-    arguments : list of str, optional
-        In place of the program's own. Then signals are answered as before afterwards; a program
-        answers them until it has ended.
+    Where `arguments` are given in place of the program's own, signals are answered as before
+    afterwards; a program answers them until it has ended.
     """
     undo = stop_signals.answer()
     # What Python calls an argument is an option here.

@@ -128,15 +128,9 @@ def fetch(
 ) -> Dataset:
     """Read a data set from the data home; convert or download it first where that is needed.
 
-    Parameters
-    ----------
-    convert : callable
-        Takes the folder of published files, and returns the arrays of the ``.npz`` layout. Where
-        they have a ``note``, it is a warning that they are not what was published.
-    data_home : str or path, optional
-        See `data_homes`.
-    unverified : bool, default=False
-        Whether to download files, too, that come over plain http and have no known SHA-256.
+    `convert` takes the folder of published files, and returns the arrays of the ``.npz`` layout.
+    Where they have a ``note``, it is a warning that they are not what was published. Files that
+    come over plain http and have no known SHA-256 are downloaded only if `unverified`.
     """
     local = find_local(source, data_home)
     if local is None and not (download_if_missing and source.urls):

@@ -346,11 +346,8 @@ def likeliest_rates(wrong: np.ndarray, chances: np.ndarray, prior: float) -> NDA
 def expected_counts(answer: NoisyAnswer, offsets: np.ndarray, known: np.ndarray) -> NoiseCounts:
     """Count what went wrong in the labelling of bags, and what could have.
 
-    Parameters
-    ----------
-    offsets : ndarray of int of shape (n_bags + 1,)
-    known : ndarray of shape (n_bags, n_columns)
-        What the bag counts, zero where it does not say whether the class is there.
+    `known`, of shape (n_bags, n_columns), is what the bag counts, and zero where it does not say
+    whether the class is there.
     """
     bag = np.repeat(np.arange(len(known)), np.diff(offsets))
     return NoiseCounts(

@@ -49,17 +49,10 @@ class Work:
 
 
 class Ledger:
-    """Finished units of work and their results.
+    """Finished units of work and their results, in a folder that is made when it is written to.
 
-    Parameters
-    ----------
-    folder : path
-        Made when the ledger is first written to.
-    others : iterable of paths
-        Folders of other ledgers, whose finished work counts as well.
-    read : callable, optional
-        Reads a folder as `read_records` does, which is the default; who opens many ledgers of the
-        same folders may remember what it gave.
+    Finished work in the folders `others` counts as well. `read` replaces `read_records`, for those
+    who open many ledgers of the same folders and remember what it gave.
     """
 
     def __init__(

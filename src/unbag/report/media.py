@@ -80,12 +80,8 @@ class Medium(NamedTuple):
 class Media:
     """Pictures and sounds of instances: each is put into the page once, as far as there is room.
 
-    Parameters
-    ----------
-    paths : sequence of str, or None
-        Where the medium of each instance lies; empty where there is none. Relative to `root`.
-    root : path
-        The folder that media must lie in, links followed.
+    Paths, empty where an instance has none, are relative to `root`: the folder that media must lie
+    in, links followed.
     """
 
     def __init__(self, paths: Sequence[str | None] | None, root: PathLike = "."):

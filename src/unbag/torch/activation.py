@@ -83,17 +83,8 @@ class Disturbance:
 def activate(x: Tensor, shift: Tensor, rows: BagRows, disturbance: Disturbance | None) -> Tensor:
     """Add a shift to the rows of each bag, cut off what is negative, and drop units.
 
-    What is kept is made larger in return.
-
-    Parameters
-    ----------
-    x : Tensor of shape (n_members, n_rows, n_units)
-        May be written to.
-    shift : Tensor of shape (n_members, n_bags, n_units)
-
-    Returns
-    -------
-    Tensor of the shape of x
+    What is kept is made larger in return. `x`, which may be written to, is of shape (n_members,
+    n_rows, n_units), and `shift` of shape (n_members, n_bags, n_units).
     """
     dropout = 0.0 if disturbance is None else disturbance.dropout
     if x.device.type == "cpu" and x.dtype == torch.float32:

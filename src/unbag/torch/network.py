@@ -58,19 +58,8 @@ class MemberNetworks(nn.Module):
     ) -> "MemberNetworks":
         """Draw weights, each uniformly below one over the root of the number of inputs.
 
-        Parameters
-        ----------
-        hidden : sequence of int
-            Units of each hidden layer.
-        n_columns : int
-            Of the logits.
-        generator : torch.Generator
-            On the CPU, so that all devices start from the same networks.
-
-        Returns
-        -------
-        MemberNetworks
-            On the CPU.
+        `hidden` are the units of each hidden layer. The generator and the networks are on the CPU,
+        so that all devices start from the same networks.
         """
 
         def draw(n_inputs, *shape):
@@ -139,18 +128,9 @@ class MemberNetworks(nn.Module):
         ))  # fmt: skip
 
     def forward(self, X: Tensor, rows: BagRows, disturbance: Disturbance | None = None) -> Tensor:
-        """Score instances.
+        """Return the logits of instances, of shape (n_members, n_instances, n_columns).
 
-        Parameters
-        ----------
-        X : Tensor of shape (n_members, n_instances, n_features)
-        disturbance : Disturbance, optional
-            While learning.
-
-        Returns
-        -------
-        Tensor of shape (n_members, n_instances, n_columns)
-            Logits.
+        `X` is of shape (n_members, n_instances, n_features). A disturbance is for learning.
         """
         everything = one_bag(X.shape[1], X.device)
         hidden, shift, shifted = X, self.biases[0], everything

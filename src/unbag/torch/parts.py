@@ -85,16 +85,8 @@ class Block:
 class DevicePart:
     """All bags of a fit, as `unbag.fitting.Objective` asks them, on a device.
 
-    Parameters
-    ----------
-    bags : Bags
-        With dense features.
-    problem : UnionProblem
-        Their label sets.
-    chosen : ndarray of int
-        Places of the bags to take, ascending.
-    bag_weight : ndarray of shape (n_all_bags,), optional
-        What each bag counts.
+    Features are dense. `chosen` are the places of the bags to take, ascending, and `bag_weight` is
+    what each of all bags counts.
 
     Notes
     -----
@@ -252,16 +244,7 @@ def feature_moments(X: Tensor, weight: Tensor) -> Moments:
 class DeviceTraining(Training):
     """Bags and label sets of a fit on a device, as a solver needs them.
 
-    Parameters
-    ----------
-    bags : Bags
-        With dense features.
-    problem, used, weight, **options
-        As in `unbag.fitting.Training`.
-    device : str
-        As torch names it.
-    map : callable
-        Not used: there is one part.
+    Features are dense. `map` is not used, as there is one part.
     """
 
     def __init__(

@@ -54,16 +54,9 @@ class Course:
 class Trainer:
     """Networks that learn, step by step.
 
-    Parameters
-    ----------
-    network : MemberNetworks
-        Where to start; it is not changed.
-    encoder : nn.Module or None
-        Makes features of instances, and learns with the networks. It is not changed either.
-    generator : torch.Generator
-        Of the device.
-    noise : LabelNoise, optional
-        How often label sets are wrong. Kept up to date where that is learnt.
+    The network is where to start. Neither it nor the encoder, which makes features of instances and
+    learns with the networks, is changed. The generator is of the device. The rates of `noise` are
+    kept up to date where they are learnt.
     """
 
     def __init__(
