@@ -78,14 +78,8 @@ class CompilationListener(Listener):
     """Log once that kernels of this package are being compiled, and pause garbage collection.
 
     numba calls this when it compiles, not when it loads a kernel from disk. It does so under a
-    lock, so that only one thread at a time comes here.
-
-    Attributes
-    ----------
-    seconds : float
-        Time spent on compiling so far.
-    has_logged : bool
-        Whether the message was logged.
+    lock, so that only one thread at a time comes here. `seconds` is the time spent on compiling so
+    far.
     """
 
     def __init__(self) -> None:

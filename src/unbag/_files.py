@@ -127,16 +127,8 @@ class OpenFile:
     """A file that is opened once and read in passes, one at a time, each from its beginning.
 
     After it was closed, each pass opens it for itself. If it has changed meanwhile, that is an
-    error.
-
-    Parameters
-    ----------
-    open : callable
-        Opens the file.
-    errors : tuple of exception types
-        That `open` and a pass may raise where a file is damaged.
-    explain : callable, optional
-        Makes a DataError of one of them; by default it says that the file cannot be read.
+    error. `errors` are those that `open` and a pass may raise where a file is damaged; `explain`
+    makes a DataError of one of them, which by default names the file.
     """
 
     def __init__(
@@ -200,16 +192,9 @@ def atomic_write(path: PathLike) -> Iterator[BinaryIO]:
     it behind, and then the next one that writes to this folder removes it; on Windows, which lacks
     the locks that this needs, it stays. A device or a pipe is written to as it is.
 
-    Parameters
-    ----------
-    path : str or path-like
-        A link is followed, and goes on pointing at the file. An old file keeps its permissions,
-        and a new one gets those that `open` would give it.
-
-    Raises
-    ------
-    OSError
-        That names `path`, not the temporary file, and says why it cannot be written.
+    A link is followed, and goes on pointing at the file. An old file keeps its permissions, and a
+    new one gets those that `open` would give it. An OSError names the path, not the temporary file,
+    and the reason.
 
     Examples
     --------
@@ -380,14 +365,8 @@ def unwritable(path: PathLike, error: OSError) -> DataError:
 def check_unpacked(where: object, n_bytes: int, packed_bytes: int) -> None:
     """Raise an error if something small in a file would fill the memory.
 
-    Parameters
-    ----------
-    where : object
-        The file, and what in it.
-    n_bytes : int
-        What it takes in memory, as it says itself.
-    packed_bytes : int
-        What it takes in the file.
+    `where` is the file, and what in it. `n_bytes` is what it takes in memory, as it says itself,
+    and `packed_bytes` what it takes in the file.
 
     Examples
     --------

@@ -49,15 +49,6 @@ def accuracies(
 def bags_to_draw(has_mistake: NDArray[np.bool_], n_bags: int) -> NDArray[np.intp]:
     """Choose the first bags; if none of them has a mistake, the first that has one comes last.
 
-    Parameters
-    ----------
-    has_mistake : ndarray of bool of shape (n_all,)
-        Whether some instance of a bag is labelled wrongly.
-
-    Returns
-    -------
-    ndarray of int of shape (min(n_bags, n_all),)
-
     Examples
     --------
     >>> bags_to_draw(np.array([False, False, False, False, True]), 3)

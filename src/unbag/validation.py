@@ -114,21 +114,10 @@ class AmbiguousInputWarning(UserWarning):
 def in_bag_order(values: Any, X: BagsLike, name: str) -> Any:
     """Return what a pandas object says of bags in their order, found by its index.
 
-    Parameters
-    ----------
-    values : Series, DataFrame or any other object
-        One entry per bag. What is not of pandas has no index, and is returned as it is.
-    X : Bags, list of 2-D arrays, or array-like of shape (n_bags, n_features)
-        Only Bags have ids to look for in the index.
-    name : str
-        What `values` is, for messages.
-
-    Returns
-    -------
-    object
-        Of the type of `values`: aligned if its index holds the ids of the bags, in any order;
-        as it is if its index counts rows, or has nothing to do with the ids. An index that holds
-        some of the ids but not all, or others besides, is an error.
+    Where the index holds the ids of the bags, in any order, the values are aligned. They are
+    returned as they are if the index counts rows or has nothing to do with the ids, if X has no
+    ids, and if they are not of pandas. An index that holds some of the ids but not all, or others
+    besides, is an error. It calls the values by their name.
 
     Examples
     --------
@@ -215,22 +204,11 @@ def check_known_labels(columns: np.ndarray, bags: Bags, labels: LabelSets) -> No
 def split_labels(y: Any, X: BagsLike, are_sets: bool = False) -> Any:
     """Split strings such as ``"wren|owl"`` into label sets, as the command line does.
 
-    Parameters
-    ----------
-    y : object
-        A list, tuple or array of strings, in the order of the bags; all else is returned as it
-        is. None and NaN have no labels.
-    X : Bags, list of 2-D arrays, or array-like of shape (n_bags, n_features)
-        The rows of an array are bags of one instance, which has one label: then a string is
-        that label whatever is in it, and a warning says so.
-    are_sets : bool, default=False
-        Whether strings are label sets even where none has a separator. By default they are one
-        label per bag then, and one that has a separator makes label sets of all.
-
-    Returns
-    -------
-    object
-        A list of frozensets, or y.
+    That is a list, tuple or array of strings, in the order of the bags; all else is returned as it
+    is. None and NaN have no labels. If no string has a separator they are one label per bag, unless
+    `are_sets`; one that has a separator makes label sets of all. The rows of an array X are bags of
+    one instance, which has one label: then a string is that label whatever is in it, and a warning
+    says so.
 
     Examples
     --------

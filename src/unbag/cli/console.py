@@ -19,12 +19,8 @@ if TYPE_CHECKING:
 class Messages:
     """Lines for people, on stderr, so that stdout stays clean for results.
 
-    Attributes
-    ----------
-    as_json : bool
-        Whether the result is wanted as JSON: then only errors and warnings are shown.
-    debug : bool
-        Whether errors are shown with their traceback.
+    With `as_json` the result is printed as JSON, and only errors and warnings are shown. With
+    `debug`, errors are shown with their traceback.
     """
 
     as_json: bool = False

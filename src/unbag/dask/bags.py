@@ -21,28 +21,9 @@ from .sources import refuse_divided_bags
 class ClusterBags:
     """Bags whose features lie on workers; sizes, ids and labels are known here.
 
-    Parameters
-    ----------
-    partitions : list of Future
-        Of a `Partition` each, or of None where one is empty.
-    with_instance_labels : bool
-        Whether known labels of instances are wanted.
-
-    Attributes
-    ----------
-    partitions : list of Future
-        Those that are not empty.
-    places : list of int
-        Which of all partitions they are.
-    descriptions : list of Description
-    firsts : ndarray of int of shape (n_partitions + 1,)
-        The place of the first bag of each among all bags, and the number of bags.
-    offsets : ndarray of int of shape (n_bags + 1,)
-    ids : ndarray of shape (n_bags,)
-    feature_names : ndarray of shape (n_features,) or None
-    n_features : int
-    dtype : numpy.dtype
-    is_sparse : bool
+    A partition is the future of a `Partition`, or of None where it is empty: those are left out,
+    and `places` lists which of all partitions are not. `firsts` are the places of the first bag of
+    each among all bags, and then the number of bags.
     """
 
     def __init__(

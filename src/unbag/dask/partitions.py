@@ -28,24 +28,11 @@ from .clusters import add_up
 
 @dataclass(frozen=True, eq=False)
 class PartitionProblem:
-    """What a fit has decided of the bags of one partition.
+    """What a fit has decided of the bags of one partition: label sets, known labels, weights.
 
-    Attributes
-    ----------
-    first : int
-        The place of its first bag among all.
-    y : ndarray of shape (n_bags, n_columns)
-        Label sets as the fit takes them.
-    instance_labels : ndarray of shape (n_instances,) or None
-    chosen : ndarray of int
-        Which of its bags are fitted to.
-    weight : ndarray of shape (n_bags,) or None
-    centre, method
-        As in `Part`.
-    make : callable
-        Makes a part.
-    name : str
-        By which parts that were made before are recognised.
+    `first` is the place of its first bag among all, `chosen` are those of its bags that are fitted
+    to, and `centre` and `method` are as in `Part`, which `make` makes. Parts that were made before
+    are recognised by the name.
     """
 
     first: int

@@ -307,16 +307,7 @@ def prior_gradient(log_odds: np.ndarray) -> NDArray[np.float64]:
 def likeliest_rates(wrong: np.ndarray, chances: np.ndarray, prior: float) -> NDArray[np.float64]:
     """Return the rates that counts and the prior say, by Newton's method.
 
-    Parameters
-    ----------
-    wrong, chances : ndarrays of shape (n_rates,)
-        How often each was seen to fail, and how often it could have.
-    prior : float
-        What the prior counts.
-
-    Returns
-    -------
-    ndarray of shape (n_rates,)
+    `wrong` is how often each was seen to fail, and `chances` how often it could have.
 
     Examples
     --------

@@ -142,18 +142,7 @@ def compare(
 class Trial(Work):
     """One method with one setting, on one fold of the bags of a table.
 
-    Parameters
-    ----------
-    data : str
-        The table, as `table_name` names it.
-    method : str
-        One of `METHODS`.
-    setting : dict
-        What the method is built with.
-    fold, n_folds : int
-        Which fold is for testing, and of how many.
-    seed : int
-        Of folds and methods.
+    The table is named by `table_name`, and the method is one of `METHODS`.
     """
 
     data: str

@@ -41,19 +41,10 @@ LEVELS = ("quick", "standard", "full")
 
 @dataclass(frozen=True)
 class Method:
-    """A method and its settings.
+    """A method and its settings to try at each level, under the title of tables.
 
-    Parameters
-    ----------
-    title : str
-        As in tables.
-    build : callable
-        Takes `random_state` and a setting's entries; returns an estimator.
-    grids : dict of str to list of dict
-        The settings to try at each level.
-    published_as : str
-        The method of the paper whose figures stand beside this one's; by default the one of the
-        same name.
+    `build` takes `random_state` and the entries of a setting. `published_as` is the method of the
+    paper whose figures stand beside; by default the one of the same name.
     """
 
     title: str

@@ -17,19 +17,9 @@ ABOUT = "about.json"
 
 @dataclass(frozen=True)
 class Table:
-    """A table for people (header and body) and the records behind it (for machines).
+    """A table for people (header, and body in Markdown) and the records behind it, one per figure.
 
-    Parameters
-    ----------
-    name : str
-        Of its files.
-    header : list of str
-    body : list of list of str
-        In Markdown.
-    records : list of dict
-        One per figure: all have the same keys.
-    notes : list of str
-        How it was made, and what to know.
+    All records have the same keys. The name is that of its files. Notes say how it was made.
     """
 
     name: str
@@ -84,19 +74,11 @@ def comparison_table(
     write: Callable[[Values], str] = record_cell,
     rows: Iterable[str] = (),
 ) -> Table:
-    """Arrange records as a table.
+    """Arrange records, one per figure, as a table.
 
-    Parameters
-    ----------
-    records : list of dict
-        One per figure; columns come in the order of their first records, and so do rows.
-    notes : list of str
-    row, column : str or callable
-        The entry of a record that says where it belongs, or a function of the record.
-    write : callable
-        Takes a record; returns the text of its cell.
-    rows : iterable of str
-        Rows that come first.
+    The entries `row` and `column` of a record, or functions of it, say where it belongs; `write`
+    returns the text of its cell. Columns come in the order of their first records, and so do rows,
+    after those of `rows`.
 
     Examples
     --------

@@ -45,16 +45,10 @@ class Axis(NamedTuple):
 def axis(
     name: str, low: float, high: float, *, whole: bool = False, ends_at_ticks: bool = False
 ) -> Axis:
-    """Choose ticks at round numbers.
+    """Choose ticks at round numbers for values from low to high.
 
-    Parameters
-    ----------
-    low, high : float
-        Of the values to be shown.
-    whole : bool
-        The values are counts: there are no ticks between them.
-    ends_at_ticks : bool
-        The axis is drawn out to the next ticks.
+    Counts, which are `whole`, have no ticks between them. An axis that `ends_at_ticks` is drawn out
+    to the next ones.
 
     Examples
     --------

@@ -57,18 +57,10 @@ class NotShown(Exception):
 
 
 class Medium(NamedTuple):
-    """What a report shows of the medium of an instance.
+    """What a report shows of the medium of an instance: an ``image``, ``audio`` or ``gap``.
 
-    Parameters
-    ----------
-    name : str
-        Of the file, without its folder.
-    kind : str
-        ``image``, ``audio`` or ``gap``.
-    place : int, optional
-        Among the `sources` of `Media`.
-    reason : str, optional
-        Of a gap.
+    The name is that of the file, without its folder. A gap has a reason, and the others a place
+    among the `sources` of `Media`.
     """
 
     name: str

@@ -57,14 +57,8 @@ def one_bag(n_rows: int, device: torch.device) -> BagRows:
 class Disturbance:
     """What is done to a network while it learns, so that it does not learn by heart.
 
-    Attributes
-    ----------
-    dropout : float
-        Share of the hidden units that are dropped.
-    noise : float
-        Deviation of what is added to the inputs.
-    generator : torch.Generator
-        Of the device.
+    `dropout` is the share of the hidden units that are dropped, and `noise` the deviation of what
+    is added to the inputs. The generator is of the device.
     """
 
     dropout: float

@@ -15,14 +15,7 @@ def quantile_edges(X: np.ndarray) -> NDArray[np.float64]:
 def piecewise_linear(X: np.ndarray, edges: np.ndarray) -> NDArray[np.float64]:
     """Compute how far values reach into each piece of a feature's range, from -1 to 1.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_instances, n_features)
-    edges : ndarray of shape (n_features, n_pieces + 1)
-
-    Returns
-    -------
-    ndarray of shape (n_instances, n_features * n_pieces)
+    The answer is of shape (n_instances, n_features * n_pieces).
 
     Examples
     --------

@@ -47,14 +47,8 @@ class Round(NamedTuple):
 class Trial:
     """A setting, and what is known of it.
 
-    Attributes
-    ----------
-    scores : dict from int to ndarray
-        By fold, the log-likelihood of its held-out bags, each at least log 1e-12.
-    fits : dict from int to estimator
-        By fold, the model as far as it was fitted.
-    n_iter : int
-        Of all fits together.
+    By fold, `scores` are the log-likelihoods of held-out bags, each at least log 1e-12, and `fits`
+    the models as far as they were fitted. `n_iter` is of all fits together.
     """
 
     setting: Setting
@@ -93,30 +87,13 @@ class Fold:
 
 
 class Search:
-    """Successive halving over settings.
+    """Successive halving over settings, by the held-out bags of `cv` folds.
 
-    Parameters
-    ----------
-    cv : int
-        Number of folds.
-    seconds : float, optional
-        After so many, the search ends.
-    progress : callable, optional
-        Called as ``progress(n_done, n_all)``, in fits.
-    instance_labels : ndarray, optional
-        Labels of instances that are known.
-
-    Attributes
-    ----------
-    trials : list of Trial
-    remaining : list of Trial
-        Those that have come as far as the last round that was begun.
-    complete : bool
-        Whether the search came to its end.
-    background_scores : list or None
-        Why there is a background or none, where that was asked: see `ORLogisticRegression`.
-    bag_iterations : int
-        What the search has cost.
+    After so many seconds the search ends. `progress` is called as ``progress(n_done, n_all)``, in
+    fits. `remaining` are the trials that have come as far as the last round that was begun;
+    `complete` is whether the search came to its end. `background_scores` are why there is a
+    background or none, where that was asked: see `ORLogisticRegression`. `bag_iterations` is what
+    it has cost.
     """
 
     def __init__(

@@ -215,23 +215,12 @@ def squared_hausdorff(X, offsets, other_X, other_offsets, symmetric):
 
 
 def k_medoids(distances: np.ndarray, n_medoids: int, rng: np.random.RandomState) -> np.ndarray:
-    """Choose bags that the others lie around.
+    """Choose bags that the others lie around, from distances of shape (n_bags, n_bags).
 
-    Clusters start at random. Then, in turn, every bag joins its nearest medoid and every
-    cluster chooses as its medoid the bag with the least sum of distances to the others.
-
-    Parameters
-    ----------
-    distances : ndarray of shape (n_bags, n_bags)
-        Symmetric.
-    n_medoids : int
-        From 1 to n_bags.
-
-    Returns
-    -------
-    ndarray of int of shape (n_medoids,)
-        Distinct positions of bags, in order, as they were when no medoid changed any more, or
-        after 100 rounds.
+    Clusters start at random. Then, in turn, every bag joins its nearest medoid and every cluster
+    chooses as its medoid the bag with the least sum of distances to the others. What is returned
+    are distinct positions of bags, in order, as they were when no medoid changed any more, or after
+    100 rounds.
 
     Examples
     --------

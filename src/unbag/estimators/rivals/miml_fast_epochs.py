@@ -128,19 +128,9 @@ def train(
 def run_epoch(contest, pair_bags, pair_labels, rng, ranker, total, schedule, n_before):
     """Take pairs of a bag and a label in turn; where a rival is too close, push both apart.
 
-    Parameters
-    ----------
-    contest, pair_bags, pair_labels, rng, ranker, schedule
-        As in `train`; the pairs come in the order in which they are taken.
-    total : Ranker
-        Gets `ranker` added, as the schedule says, from the first update on.
-    n_before : int
-        Number of updates in the epochs before.
-
-    Returns
-    -------
-    n_updates, n_summed : int
-        Number of updates in this epoch, and of additions to `total`.
+    The pairs come in the order in which they are taken. `total` gets the ranker added, as the
+    schedule says, from the first update on; `n_before` updates were made in the epochs before.
+    Return the number of updates in this epoch, and of additions to `total`.
     """
     X, offsets, rivals, rival_offsets = contest
     columns, concepts = ranker

@@ -180,15 +180,7 @@ def starts_of(sizes: np.ndarray) -> np.ndarray:
 def log_sticks(logits: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """Return the log-probabilities of the components, given the logits of their sticks.
 
-    Parameters
-    ----------
-    logits : ndarray of shape (n_components - 1, n_instances)
-    out : ndarray of shape (n_components, n_instances), optional
-        Where to put them.
-
-    Returns
-    -------
-    ndarray of shape (n_components, n_instances)
+    There is a row for each component, and one stick less; they may go to `out`.
 
     Examples
     --------
