@@ -233,7 +233,7 @@ def checked_log_prior(
 
 @kernel
 def are_within(values, limit):
-    """Whether all are within a limit of zero, or -inf: one pass over what may be large."""
+    """Return whether all are within a limit of zero, or -inf: one pass over what may be large."""
     # A sum is what LLVM vectorises.
     n_within = 0
     for i in range(values.shape[0]):

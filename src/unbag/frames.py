@@ -320,8 +320,9 @@ def read_for_model(
     found = table.bags.feature_names
     if expected is not None and found is not None and tuple(map(str, found)) != expected:
         missing = [name for name in expected if name not in set(map(str, found))]
-        what = f"it lacks {listed(missing)}" if missing else "their order differs"
-        raise DataError(f"{table.path} has not the features that the model was fitted on: {what}.")
+        if missing:
+            raise DataError(f"{table.path} lacks features that the model needs: {listed(missing)}.")
+        raise DataError(f"{table.path} has the features of the model in another order.")
     if table.labels is None or not use_labels:
         return table, None
     return table, in_classes(table.labels, model.classes_, table.bags, table.path, remedy)
@@ -354,8 +355,7 @@ def in_classes(
             bag = bags.ids[(states == 1).argmax()]
             known = ", ".join(sorted(map(str, classes)))
             raise DataError(
-                f"{path}: bag {bag} has the label {str(label)!r}, which the model was never shown; "
-                f"it knows {known}. Correct the label, fit again with it, or use "
-                f"{argument(*remedy)}."
+                f"{path}: bag {bag} has the unknown label {str(label)!r}; the model knows {known}. "
+                f"Correct the label, fit again with it, or use {argument(*remedy)}."
             )
     return LabelSets(indicator, classes)

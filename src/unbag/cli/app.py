@@ -109,7 +109,7 @@ def refuse_usage(error: Any) -> int:
 
 
 #: Options that are not called as the argument that they stand for.
-OPTION_OF = {"format": "--from", "use_labels": "--ignore-labels"}
+OPTION_OF = {"format": "--from", "n_jobs": "--jobs", "use_labels": "--ignore-labels"}
 
 
 def as_option(name: str, *value: object) -> str:

@@ -58,7 +58,7 @@ def reproduce(
         int | None,
         typer.Option(
             min=1,
-            help="Do so many finished units of work anew, drawn at random, and compare the "
+            help="Recompute so many finished units of work, drawn at random, and compare the "
             "results; nothing else is done.",
             show_default=False,
         ),

@@ -89,7 +89,7 @@ class Partition:
 
 
 def is_same_sample(one: np.ndarray | None, other: np.ndarray | None) -> bool:
-    """Whether two samples are of the same bags; None is no sample, but all."""
+    """Return whether two samples are of the same bags; None is no sample, but all."""
     return one is other or (one is not None and other is not None and np.array_equal(one, other))
 
 
@@ -178,7 +178,7 @@ def plain_labels(labels: Any, bags: Bags) -> Any:
 
 
 def is_array(labels: Any) -> bool:
-    """Whether labels are an array: nested lists are label sets."""
+    """Return whether labels are an array: nested lists are label sets."""
     return hasattr(labels, "__array__")
 
 

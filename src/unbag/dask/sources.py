@@ -32,12 +32,12 @@ PARTITIONS_PER_THREAD = 2
 
 
 def is_path(data: Any) -> bool:
-    """Whether data are the name of a file or folder, or were opened by it."""
+    """Return whether data are the name of a file or folder, or were opened by it."""
     return isinstance(data, str | os.PathLike | StoredBags)
 
 
 def is_pairs(data: Any) -> bool:
-    """Whether data are a list of what should be pairs of bags and labels."""
+    """Return whether data are a list of what should be pairs of bags and labels."""
     return isinstance(data, list | tuple)
 
 

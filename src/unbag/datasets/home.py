@@ -232,7 +232,7 @@ def _download(source, data_home):
 
 
 def _refuse_plain(response, **_):
-    """Refuse an answer that came over plain http after all, because a server sent us on there."""
+    """Raise an error if a server has redirected a request to plain http."""
     if not response.url.startswith("https:"):
         raise OSError(f"{response.url} is plain http, to which a server over https has led.")
 

@@ -14,12 +14,8 @@ import numpy as np
 class NoiseCounts:
     """How often labels are expected to be wrong, class by class, by the weights of the bags.
 
-    Attributes
-    ----------
-    unnoticed, instances : ndarrays of shape (n_classes,)
-        Instances of the class that went unnoticed, and all of them, where it is not unknown.
-    mistaken, chances : ndarrays of shape (n_classes,)
-        Bags in which the class was named by mistake, and all in which it is not unknown.
+    Instances of the class that went unnoticed, and all of them; bags in which the class was named
+    by mistake, and all of them: each where the class is not unknown.
     """
 
     unnoticed: np.ndarray

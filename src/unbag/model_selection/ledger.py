@@ -158,8 +158,8 @@ def read_records(folder: Path, entries: Iterable[str] = ENTRIES) -> dict[str, Va
                 record = None
             if not (isinstance(record, dict) and set(entries) <= record.keys()):
                 raise ValueError(
-                    f"{path}, line {number}, is no record of finished work: remove the line, or "
-                    "give another output folder."
+                    f"{path}, line {number}, is not a record of finished work: remove the line, or "
+                    "choose another output folder."
                 )
             records[key_of(record["unit"])] = record
     return records
@@ -183,6 +183,6 @@ def _locked(folder: Path) -> Iterator[None]:
         except BlockingIOError:
             raise LedgerInUseError(
                 f"Another process is writing to the ledger in {folder}: wait for it to end, or "
-                "give another output folder."
+                "choose another output folder."
             ) from None
         yield

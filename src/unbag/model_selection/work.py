@@ -20,6 +20,7 @@ from rich.progress import (
 )
 from sklearn.exceptions import ConvergenceWarning
 
+from unbag._messages import argument
 from unbag._platform import ignore_interrupts, interrupts_blocked
 from unbag._threads import one_blas_thread
 from unbag.fitting.solvers import interruptions_raised
@@ -111,8 +112,8 @@ def _finished(units, n_jobs):
         pool.shutdown()
     except BrokenProcessPool as error:
         raise ChildProcessError(
-            "A process that did a part of the work was killed, perhaps for want of memory: the "
-            "same command goes on from here; try it with fewer --jobs."
+            "A process that did a part of the work was killed, perhaps because memory ran out. "
+            f"Start again with fewer processes ({argument('n_jobs')}): the work goes on from here."
         ) from error
     finally:
         processes = list((pool._processes or {}).values())

@@ -102,18 +102,11 @@ UNCHECKED = None
 
 
 class Kind:
-    """Values of one kind, and how they are written and read.
+    """Values of one kind, which ``"is"`` names in the JSON, and how they are written and read.
 
     ``encode(value, place, encoder)`` gives the fields of the JSON of a value that was found at
-    `place`; ``decode(decoder, **fields)`` makes the value of them again.
-
-    Parameters
-    ----------
-    name : str
-        What ``"is"`` is in the JSON.
-    holds : callable
-        Says whether a value is of this kind. A subclass of a type is not: it may hold more than
-        is written.
+    `place`; ``decode(decoder, **fields)`` makes the value of them again. `holds` says whether a
+    value is of this kind. A subclass of a type is not: it may hold more than is written.
     """
 
     encode: Callable[..., dict[str, Any]]

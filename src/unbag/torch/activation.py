@@ -20,14 +20,7 @@ from .threads import in_shares
 
 @dataclass(frozen=True)
 class BagRows:
-    """Which rows are those of which bag.
-
-    Attributes
-    ----------
-    offsets : Tensor of int64 of shape (n_bags + 1,)
-    bag : Tensor of int64 of shape (n_rows,)
-        The bag of every row.
-    """
+    """Which rows are those of which bag: offsets of bags, and the bag of every row, in int64."""
 
     offsets: Tensor
     bag: Tensor

@@ -122,22 +122,11 @@ def hausdorff_distances(
     other_X: np.ndarray | None = None,
     other_offsets: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Measure the maximal Hausdorff distance of every bag to every other.
+    """Measure the maximal Hausdorff distance of every bag to every other, (n_bags, n_others).
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_instances, n_features)
-    offsets : ndarray of int of shape (n_bags + 1,)
-        Where the bags begin and end.
-    other_X, other_offsets : ndarrays, optional
-        The bags to measure the distance to; by default, the same ones.
-
-    Returns
-    -------
-    ndarray of shape (n_bags, n_others)
-        The Euclidean distance of the most isolated instance of either bag to the nearest one
-        of the other bag. Zero exactly for bags of the same instances; infinite if one bag is
-        empty, and the other is not.
+    That is the Euclidean distance of the most isolated instance of either bag to the nearest one of
+    the other bag. It is zero exactly for bags of the same instances, and infinite if one bag is
+    empty, and the other is not. Without other bags, distances are those among the same ones.
 
     Notes
     -----

@@ -145,13 +145,8 @@ def seeded_components(allowed: np.ndarray, n_components: int) -> np.ndarray:
 class Sets:
     """The distinct label sets of instances that are sorted by them.
 
-    Attributes
-    ----------
-    sizes : ndarray of int of shape (n_sets,)
-        How many instances have each set.
-    cardinality : ndarray of int of shape (n_sets,)
-    labels : ndarray of int of shape (sum of cardinality,)
-        The classes of each set, one set after the other.
+    `sizes` is how many instances have each set, and `labels` are the classes of each set, one set
+    after the other.
     """
 
     sizes: np.ndarray
@@ -220,18 +215,9 @@ def label_given_set(
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Infer component and label of each instance, its label set known.
 
-    Parameters
-    ----------
-    log_phi : ndarray of shape (n_components, n_instances)
-        Overwritten by `share`.
-    expected : ndarray of shape (n_components, n_classes)
-
-    Returns
-    -------
-    share : ndarray of shape (n_components, n_instances)
-    counts : ndarray of shape (n_components, n_classes)
-    evidence : float
-        The sum over instances of the logarithm of what `share` was divided by.
+    `log_phi`, of shape (n_components, n_instances), is overwritten by the shares of components in
+    instances, which are returned with the counts of components and classes, and the evidence: the
+    sum over instances of the logarithm of what the share was divided by.
 
     Notes
     -----
