@@ -102,7 +102,7 @@ BAD_FILES = {
     "a missing value without a remedy": (
         text(a=GOOD + "c,o,NA\n"),
         ["a.csv"],
-        "a.csv, row 4, column 'x': 'NA' is not a finite number.*(missing_values=)",
+        "a.csv, row 4, column 'x': 'NA' is not a finite number.*(--missing-values)",
     ),
     "a bag of missing values": (
         text(a=GOOD + "c,o,NA\n"),
@@ -143,7 +143,7 @@ BAD_FILES = {
     "no names": (
         text(a=GOOD),
         ["a.csv", "--label-columns", " , "],
-        "label_columns= names no column",
+        "--label-columns names no column",
     ),
 }
 

@@ -282,7 +282,7 @@ def test_networks_are_tried_where_they_are_wanted():
 
 
 def test_what_makes_no_sense_is_refused(digits, frame):
-    with pytest.raises(TypeError, match="Bags have no columns: leave out labels"):
+    with pytest.raises(TypeError, match="since labels name columns; got Bags"):
         unbag.tune(digits.bags, digits.y, labels="tags")
     with pytest.raises(TypeError, match="y is for Bags"):
         unbag.tune(frame, digits.y[:60])

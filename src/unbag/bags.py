@@ -447,6 +447,10 @@ def _is_full_slice(part):
     return isinstance(part, slice) and part == slice(None)
 
 
+class _Table:
+    """A table that bags came from; each is equal to itself alone."""
+
+
 class TableRows:
     """The row of a table, counted from 0, that each instance stands in.
 
@@ -459,7 +463,7 @@ class TableRows:
     ) -> None:
         self.rows = rows
         self.n_rows = n_rows
-        self.table = object() if table is None else table
+        self.table = _Table() if table is None else table
 
     @classmethod
     def checked(cls, rows: ArrayLike | None, n_instances: int) -> "TableRows":

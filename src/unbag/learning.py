@@ -221,15 +221,19 @@ def training_set(
 
     Roles by name win over `roles`; with bags, there is only `instance_labels`, an array.
     """
-    if is_table(data):
+    # An array without label sets is rather meant to be a table: then the error says what is one.
+    if is_table(data) or (y is None and not isinstance(data, Bags | list | tuple)):
         if y is not None:
             raise TypeError("y is for Bags: name the column of the labels by labels=.")
         with open_table(data) as source:
             return read_source(source, Roles.given(roles, **named))
     known = named.pop("instance_labels", None)
     given = {"roles": roles, **named, "instance_labels": known if isinstance(known, str) else None}
-    if strange := [name for name, value in given.items() if value not in (None, ())]:
-        raise TypeError(f"Bags have no columns: leave out {', '.join(strange)}.")
+    if strange := [name for name, value in given.items() if value is not None and np.size(value)]:
+        raise TypeError(
+            f"expected a DataFrame or a path, since {', '.join(strange)} name columns; got "
+            f"{type(data).__name__}."
+        )
     if y is None:
         raise TypeError("y is missing: give the label sets of the bags.")
     return TrainingSet(without_truth(data), y, known)

@@ -17,10 +17,10 @@ from unbag.models import save
 from unbag.preprocessing import BagContext, OnInstances, RBFDictionary
 from unbag.validation import all_or_nothing
 
-Method = TypeVar("Method", bound=Callable[..., Any])
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
-def _where_model_has(method: str) -> Callable[[Method], Method]:
+def _where_model_has(method: str) -> Callable[[_Method], _Method]:
     """Let a pipeline have a method where its model has it."""
     return available_if(lambda pipeline: hasattr(pipeline.model, method))
 

@@ -313,4 +313,4 @@ def test_a_misspelt_column_to_be_carried_is_named(run, words, model, tmp_path):
 def test_no_feature_is_not_every_feature(run, words, tmp_path):
     code, _, errors = run("fit", words, *ROLES, "--features", "", "-o", tmp_path / "n.unbag")
     assert code == 1
-    assert "features= names no column" in errors
+    assert "--features names no column" in errors

@@ -25,11 +25,15 @@ def test_a_corrected_table_that_is_not_there(run, folder):
 @pytest.mark.parametrize(
     ("option", "value", "said"),
     [
-        ("--labels", "labels.csv", ("labels.csv looks like a file", "label_table=")),
+        ("--labels", "labels.csv", ("labels.csv looks like a file", "--label-table")),
         ("--bag", "bags/list.txt", ("bags/list.txt looks like a file", "column of words.csv")),
         ("--features", "columns.txt", ("columns.txt looks like a file",)),
         ("--instance-id", "ids.parquet", ("ids.parquet looks like a file",)),
-        ("--label-table", "tags", ("tags is a column of words.csv", "pass the column as labels=")),
+        (
+            "--label-table",
+            "tags",
+            ("tags is a column of words.csv", "pass the column with --labels"),
+        ),
         ("--label-table", "lables.csv", ("lables.csv does not exist",)),
         ("--instance-labels", "leter", ("no column 'leter'", "Did you mean 'letter'?")),
     ],

@@ -131,7 +131,7 @@ def test_every_format_is_converted_by_the_command(tmp_path, run, name):
     ("arguments", "message"),
     [
         (("fit", "e.csv", "--from", "raven", "-o", "new"), "e.csv looks like birdnet-embeddings, "
-         "not like raven: pass format='birdnet-embeddings'."),
+         "not like raven: pass --from birdnet-embeddings."),
         (("fit", "e.csv", "r.txt", "--from", "raven", "-o", "new"),
          "--from raven takes one file, or a folder of them; got 2."),
         (("check", "e.csv", "--from", "birdnet-embeddings", "-o", "e.csv"),

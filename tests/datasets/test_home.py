@@ -100,11 +100,11 @@ def test_what_is_wrong_with_a_file_is_named(tmp_path, change, message):
 def test_pickles_and_halves_of_files_are_refused(tmp_path):
     path = tmp_path / "hja.npz"
     write_arrays(path, {**ARRAYS, "X": np.array([{}], dtype=object)})
-    with pytest.raises(DataError, match=r"hja\.npz is no \.npz file of plain arrays"):
+    with pytest.raises(DataError, match=r"hja\.npz is not an \.npz file of plain arrays"):
         read_dataset(path, HJA)
     for content in (b"", b"<html>", path.read_bytes()[:300]):
         path.write_bytes(content)
-        with pytest.raises(DataError, match=r"hja\.npz is no \.npz file.*fetch"):
+        with pytest.raises(DataError, match=r"hja\.npz is not an \.npz file.*fetch"):
             read_dataset(path, HJA)
 
 
@@ -242,7 +242,7 @@ def test_nothing_is_downloaded_unasked(tmp_path, server):
 @DOWNLOADS
 def test_nothing_that_nobody_can_verify_is_downloaded_unasked(tmp_path, server):
     _, address, requests = server
-    with pytest.raises(DatasetNotFoundError, match=r"unverified=True \(--unverified") as error:
+    with pytest.raises(DatasetNotFoundError, match=r"use unverified=True\.") as error:
         fetch(served(HJA, address), convert_hja, tmp_path / "home")
     assert f"{address}{next(iter(PUBLISHED))} is plain http" in str(error.value)
     assert PAGE in str(error.value)
