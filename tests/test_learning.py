@@ -336,7 +336,7 @@ def test_labels_are_aligned_in_one_way(frame, folder, tmp_path, monkeypatch, cap
     assert found == model.annotate_frame(spelt, **named)["annotation"].tolist()
     model.save("m.unbag")
     pq.write_table(pa.Table.from_pandas(frame), folder / "part-0.parquet")
-    said = "'owl', which the model was never shown; it knows tit, .* fit again with it, or use "
+    said = "the unknown label 'owl'; the model knows tit, .* fit again with it, or use "
     with pytest.raises(DataError, match=f"{said}ignore_labels=True"):
         model.annotate_frame(frame, **named)
     with pytest.raises(DataError, match=f"{said}use_labels=False"):

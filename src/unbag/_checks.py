@@ -50,10 +50,7 @@ def joined(columns: Sequence[Any]) -> np.ndarray:
 def value_array(values: ArrayLike) -> np.ndarray:
     """Return values as an array, in which a long text does not set the room for all of them.
 
-    Parameters
-    ----------
-    values : array-like
-        An array stays as it is.
+    An array stays as it is.
 
     Examples
     --------
@@ -236,7 +233,7 @@ def checked_log_prior(
 
 @kernel
 def are_within(values, limit):
-    """Whether all are within a limit of zero, or -inf: one pass over what may be large."""
+    """Return whether all are within a limit of zero, or -inf: one pass over what may be large."""
     # A sum is what LLVM vectorises.
     n_within = 0
     for i in range(values.shape[0]):
@@ -271,14 +268,6 @@ class NonFinite(NamedTuple):
 
 def first_nonfinite(X: np.ndarray | Any) -> NonFinite | None:
     """Find the first entry, row by row, that is NaN or infinite; None if all are finite.
-
-    Parameters
-    ----------
-    X : ndarray or sparse matrix of shape (n_rows, n_columns)
-
-    Returns
-    -------
-    NonFinite or None
 
     Notes
     -----

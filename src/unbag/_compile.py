@@ -56,18 +56,9 @@ def cache_folder(source: str) -> str | None:
 
     numba's cache asks only whether a kernel's own file has changed, not whether those of the
     kernels and constants that it uses have; it would go on using code that nobody has written any
-    more. So the folder is named after the content of all of them.
-
-    Parameters
-    ----------
-    source : str
-        The file that defines the kernels.
-
-    Returns
-    -------
-    str or None
-        None where nothing can be written: kernels are then compiled anew in every process. The
-        environment variable NUMBA_CACHE_DIR places the folder.
+    more. So the folder is named after the content of all of them. The environment variable
+    NUMBA_CACHE_DIR places it. Where nothing can be written it is None, and kernels are compiled
+    anew in every process.
     """
     file = Path(source)
     is_shared = file.parent.name in FOLDERS_OF_KERNELS
@@ -87,14 +78,8 @@ class CompilationListener(Listener):
     """Log once that kernels of this package are being compiled, and pause garbage collection.
 
     numba calls this when it compiles, not when it loads a kernel from disk. It does so under a
-    lock, so that only one thread at a time comes here.
-
-    Attributes
-    ----------
-    seconds : float
-        Time spent on compiling so far.
-    has_logged : bool
-        Whether the message was logged.
+    lock, so that only one thread at a time comes here. `seconds` is the time spent on compiling so
+    far.
     """
 
     def __init__(self) -> None:

@@ -23,17 +23,9 @@ class MissingExtraError(ImportError):
 
 
 def require(module: str) -> ModuleType:
-    """Import a module that not everybody has.
+    """Import a module that not everybody has, or a part of one: see `MISSING`.
 
-    Parameters
-    ----------
-    module : str
-        One of `MISSING`, or a part of one, such as ``"matplotlib.figure"``.
-
-    Raises
-    ------
-    MissingExtraError
-        If it is not installed; the message says how to install it.
+    Where it is not installed, a MissingExtraError says how to install it.
     """
     package = module.partition(".")[0]
     try:

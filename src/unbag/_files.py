@@ -127,17 +127,8 @@ class OpenFile:
     """A file that is opened once and read in passes, one at a time, each from its beginning.
 
     After it was closed, each pass opens it for itself. If it has changed meanwhile, that is an
-    error.
-
-    Parameters
-    ----------
-    path : str or path
-    open : callable
-        Opens the file.
-    errors : tuple of exception types
-        That `open` and a pass may raise where a file is damaged.
-    explain : callable, optional
-        Makes a DataError of one of them; by default it says that the file cannot be read.
+    error. `errors` are those that `open` and a pass may raise where a file is damaged; `explain`
+    makes a DataError of one of them, which by default names the file.
     """
 
     def __init__(
@@ -201,20 +192,9 @@ def atomic_write(path: PathLike) -> Iterator[BinaryIO]:
     it behind, and then the next one that writes to this folder removes it; on Windows, which lacks
     the locks that this needs, it stays. A device or a pipe is written to as it is.
 
-    Parameters
-    ----------
-    path : str or path-like
-        A link is followed, and goes on pointing at the file. An old file keeps its permissions,
-        and a new one gets those that `open` would give it.
-
-    Yields
-    ------
-    binary file
-
-    Raises
-    ------
-    OSError
-        That names `path`, not the temporary file, and says why it cannot be written.
+    A link is followed, and goes on pointing at the file. An old file keeps its permissions, and a
+    new one gets those that `open` would give it. An OSError names the path, not the temporary file,
+    and the reason.
 
     Examples
     --------
@@ -266,16 +246,7 @@ def check_writable(path: PathLike) -> None:
 
 @contextmanager
 def writing(path: PathLike) -> Iterator[BinaryIO]:
-    """Open a file for writing as `atomic_write` does; what goes wrong is a DataError.
-
-    Parameters
-    ----------
-    path : str or path
-
-    Yields
-    ------
-    binary file
-    """
+    """Open a file for writing as `atomic_write` does; what goes wrong is a DataError."""
     try:
         with atomic_write(path) as file:
             yield file
@@ -300,15 +271,7 @@ def make_folder(path: PathLike) -> None:
 
 
 def check_output(path: Path, *inputs: Path) -> None:
-    """Raise an error early if a file cannot, or must not, be written later.
-
-    Parameters
-    ----------
-    path : Path
-        What is to be written.
-    *inputs : Path
-        Files that are read, and must not be replaced.
-    """
+    """Raise an error early if a file cannot be written later, or is among the `inputs`."""
     try:
         check_writable(path)
     except OSError as error:
@@ -402,14 +365,8 @@ def unwritable(path: PathLike, error: OSError) -> DataError:
 def check_unpacked(where: object, n_bytes: int, packed_bytes: int) -> None:
     """Raise an error if something small in a file would fill the memory.
 
-    Parameters
-    ----------
-    where : object
-        The file, and what in it.
-    n_bytes : int
-        What it takes in memory, as it says itself.
-    packed_bytes : int
-        What it takes in the file.
+    `where` is the file, and what in it. `n_bytes` is what it takes in memory, as it says itself,
+    and `packed_bytes` what it takes in the file.
 
     Examples
     --------

@@ -29,12 +29,9 @@ def describe_machine() -> dict[str, Any]:
 
 
 def processor(described: str) -> str:
-    r"""Return the name of the processor.
+    r"""Return the name of the processor, from the description that Linux has of it.
 
-    Parameters
-    ----------
-    described : str
-        What Linux says of its processors; elsewhere nothing, and Python is asked.
+    Elsewhere that is empty, and Python is asked.
 
     Examples
     --------

@@ -17,13 +17,7 @@ write_argument: Callable[..., str] = as_code
 
 
 def argument(name: str, *value: object) -> str:
-    """Write an argument as whoever reads the message would give it.
-
-    Parameters
-    ----------
-    name : str
-    *value : object
-        One, or none where only the name is wanted.
+    """Write an argument, and its value if there is one, as the reader would pass it.
 
     Examples
     --------

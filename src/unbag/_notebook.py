@@ -11,14 +11,7 @@ SHOWN = 5
 def bags_html(bags: Any) -> str:
     """Write Bags as HTML: what they hold, and the sizes and ids of the first of them.
 
-    Parameters
-    ----------
-    bags : Bags
-
-    Returns
-    -------
-    str
-        A fragment of a page. Ids and names come from tables, and are escaped.
+    It is a fragment of a page. Ids and names come from tables, and are escaped.
     """
     sizes = [stop - start for start, stop in pairwise(bags.offsets[: SHOWN + 1].tolist())]
     ids = bags.ids[:SHOWN].tolist()

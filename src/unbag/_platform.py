@@ -57,14 +57,9 @@ _BINARY: int = getattr(os, "O_BINARY", 0)
 
 
 def create_locked(path: Path, permissions: int) -> int:
-    """Make a new file for writing, locked for as long as it is open: who writes to it lives.
+    """Return the descriptor of a new file for writing, locked for as long as it is open.
 
     Without locks it is only made.
-
-    Returns
-    -------
-    int
-        A file descriptor.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY
     while True:
@@ -149,12 +144,8 @@ def sync_folder(folder: Path) -> None:
 def locked_folder(folder: Path) -> Iterator[None]:
     """Lock a folder for this process; the lock ends with it, however it ends.
 
-    Without locks nothing is locked: whoever starts the same work twice must take care.
-
-    Raises
-    ------
-    BlockingIOError
-        At once, if another process has locked it.
+    If another process has locked it, a BlockingIOError is raised at once. Without locks nothing is
+    locked: take care not to start the same work twice.
     """
     if fcntl is None:
         yield
@@ -168,23 +159,13 @@ def locked_folder(folder: Path) -> Iterator[None]:
 
 
 def open_below(root: str, path: str) -> int:
-    """Open a file for reading, step by step from a folder, following no link on the way.
+    """Return the descriptor of a file, opened step by step from a folder, following no link.
 
     Links were followed when the path was found to be below the folder; one that is there now was
     put there since, and may lead anywhere. A pipe that nobody writes to is opened without waiting.
 
     Where folders cannot be opened, the path is looked at just before the file is opened. Then a
     link that is put there between the two is followed.
-
-    Parameters
-    ----------
-    root, path : str
-        A folder and a file below it, both without links.
-
-    Returns
-    -------
-    int
-        A file descriptor.
     """
     if not OPENS_IN_FOLDERS:
         return _open_plain(path)
@@ -213,13 +194,7 @@ def is_elsewhere(root: str, path: str, paths: Any = os.path) -> bool:
     r"""Return whether a path leads to a device, or to another machine than that of a folder.
 
     Only Windows has such paths. To look whether a file is there would already log in to that
-    machine, so the name has to do.
-
-    Parameters
-    ----------
-    root, path : str
-    paths : module
-        What knows about paths: `posixpath` or `ntpath`.
+    machine, so the name has to do. `paths` is the module that knows about paths.
 
     Examples
     --------

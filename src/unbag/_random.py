@@ -10,18 +10,11 @@ Seed: TypeAlias = int | np.random.Generator | np.random.RandomState | np.random.
 def generator(random_state: Seed) -> np.random.Generator:
     """Return a Generator, seeded by whatever scikit-learn or NumPy take for a random state.
 
-    Estimators that draw by scikit-learn's `check_random_state` go on doing so: a seed must give
-    the same model as it always did.
+    The same int or SeedSequence gives the same numbers each time. A Generator is returned as it is,
+    and a RandomState is drawn from: both go on. None takes fresh entropy.
 
-    Parameters
-    ----------
-    random_state : int, Generator, RandomState, SeedSequence or None
-        The same int or SeedSequence gives the same numbers each time. A Generator is returned as
-        it is, and a RandomState is drawn from: both go on. None takes fresh entropy.
-
-    Returns
-    -------
-    Generator
+    Estimators that draw by scikit-learn's `check_random_state` go on doing so: a seed must give the
+    same model as it always did.
 
     Examples
     --------

@@ -52,17 +52,7 @@ def core_count() -> int:
 def batches(bags: np.ndarray, cost: np.ndarray | None, n_threads: int) -> list[np.ndarray]:
     """Cut bags into batches: even ones for one thread, big bags first for several.
 
-    Parameters
-    ----------
-    bags : ndarray of int
-    cost : ndarray of shape (n_bags,) or None
-        Work that each of these bags will take; not looked at for one thread.
-    n_threads : int
-
-    Returns
-    -------
-    list of ndarrays of int
-        Every bag in exactly one of them.
+    `cost` is the work that each bag will take; it is not looked at for one thread.
     """
     if n_threads == 1 or cost is None:
         return [bags[first : first + BATCH_BAGS] for first in range(0, len(bags), BATCH_BAGS)]
@@ -78,11 +68,8 @@ def batches(bags: np.ndarray, cost: np.ndarray | None, n_threads: int) -> list[n
 def pool_map(n_threads: int) -> Iterator[Callable[..., Any]]:
     """Give a `map` that runs on so many threads, for as long as the context lasts.
 
-    Yields
-    ------
-    callable
-        As Python's own `map`, which it is for one thread: results come in order. When a call
-        fails or is interrupted, those that have not begun never do.
+    For one thread it is Python's own. Results come in order. When a call fails or is interrupted,
+    those that have not begun never do.
     """
     if n_threads == 1:
         yield map

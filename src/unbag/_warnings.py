@@ -1,4 +1,4 @@
-"""Warnings that point at the line of whoever called the package, not at a line inside it."""
+"""Warnings that point at the line that called the package, not at a line inside it."""
 
 import sys
 import warnings
@@ -8,14 +8,7 @@ PASSED_OVER = {"unbag", "sklearn", "joblib", "contextlib", "functools"}
 
 
 def warn_caller(message: str | Warning, category: type[Warning] = UserWarning) -> None:
-    """Warn, and name the line that called the package, through however many pipelines.
-
-    Parameters
-    ----------
-    message : str or Warning
-    category : type
-        That of a message which is no Warning yet.
-    """
+    """Warn, and name the line that called the package, through however many pipelines."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and _is_passed_over(frame):
         level, frame = level + 1, frame.f_back

@@ -156,18 +156,8 @@ def annotate(
 def predictions(model: Any, bags: Bags, delimiter: str = DELIMITER) -> dict[str, NDArray[Any]]:
     """Predict which classes occur in each bag, as the columns of a table.
 
-    Parameters
-    ----------
-    model : fitted estimator or BagPipeline
-    bags : Bags
-    delimiter : str
-        Between the labels of a bag.
-
-    Returns
-    -------
-    dict of str to ndarray of shape (n_bags,)
-        ``predicted``, labels as text; and ``p(wren)``, the probability that there is a wren, for
-        every class, where the model has probabilities.
+    ``predicted`` has the labels as text, separated by the delimiter. Where the model has
+    probabilities, ``p(wren)`` is the probability that there is a wren, and so for every class.
     """
     sets = model.predict(bags)
     names = np.array([str(label) for label in model.classes_], dtype=object)

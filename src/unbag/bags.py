@@ -452,16 +452,10 @@ class _Table:
 
 
 class TableRows:
-    """The row of a table that each instance stands in.
+    """The row of a table, counted from 0, that each instance stands in.
 
-    Parameters
-    ----------
-    rows : ndarray of int or range, of shape (n_instances,)
-        Counted from 0. A range of neighbours takes no memory.
-    n_rows : int
-        Rows of the table.
-    table : object, optional
-        What tells the table from others; by default it is like no other.
+    A range of neighbouring rows takes no memory. `table` distinguishes the table from others; by
+    default it is like no other.
     """
 
     def __init__(

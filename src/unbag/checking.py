@@ -149,19 +149,9 @@ def absence_probability(
 ) -> NDArray[np.float64]:
     """Compute the probability that no instance of a bag is of a class, given its label set.
 
-    Parameters
-    ----------
-    log_prior : ndarray of shape (n_instances, n_classes)
-    offsets : ndarray of int of shape (n_bags + 1,)
-    y : ndarray of shape (n_bags, n_classes)
-        1 for a tag, 0 for none, -1 where that is unknown, as of the background.
-    missed, false : ndarray of shape (n_classes,)
-        As in `unbag.union.infer`.
-
-    Returns
-    -------
-    ndarray of shape (n_bags, n_classes)
-        NaN where `y` is unknown.
+    `y`, of shape (n_bags, n_classes), is 1 for a tag, 0 for none, and -1 where that is unknown, as
+    of the background; there the answer, of the same shape, is NaN. The others are as in
+    `unbag.union.infer`.
 
     Examples
     --------

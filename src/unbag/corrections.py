@@ -15,20 +15,9 @@ from unbag.labels import label_text
 
 
 def without_corrected_table(roles: Roles, columns: Sequence[str]) -> tuple[Roles, Path | None]:
-    """Tell a corrected table that `instance_labels` names from a column.
+    """Separate a corrected table that `instance_labels` names from the roles of columns.
 
-    Parameters
-    ----------
-    roles : Roles
-    columns : sequence of str
-        Of the table that is fitted to.
-
-    Returns
-    -------
-    roles : Roles
-        Without the table.
-    path : Path or None
-        None if a column is named, or nothing.
+    Return the roles without it, and its path; None if a column of the table is named, or nothing.
     """
     named = roles.instance_labels
     if named is None or named in columns or not looks_like_file(named):
@@ -37,20 +26,11 @@ def without_corrected_table(roles: Roles, columns: Sequence[str]) -> tuple[Roles
 
 
 def corrected_labels(path: Path, data: BagTable) -> np.ndarray:
-    """Read known labels from a table that annotate wrote and a person corrected.
+    """Read known labels, as text or None, from a table that annotate wrote and a person corrected.
 
-    Parameters
-    ----------
-    path : Path
-        A table with a column ``known_label``, empty where the label is not known.
-    data : BagTable
-        What is fitted. Its instances are found again by their id, where there is one; else by
-        their place, as long as bags and features are the same there.
-
-    Returns
-    -------
-    ndarray of object of shape (n_instances,)
-        Labels as text; None where not known.
+    The column ``known_label`` is empty where the label is not known. Instances of `data`, which is
+    fitted, are found again by their id, where there is one; else by their place, as long as bags
+    and features are the same there.
     """
     same = ("bag", "instance_id", "features", "embedding", "missing_values")
     wanted = Roles(**{role: getattr(data.roles, role) for role in same})

@@ -26,14 +26,7 @@ MISTAKE_COLOUR = "#b2182b"
 def accuracies(
     bags: Bags, y: NDArray[np.integer], n_train: int
 ) -> tuple[ORLogisticRegression, dict[str, float]]:
-    """Fit on the first bags, and count how many instances each way of labelling gets right.
-
-    Returns
-    -------
-    model : ORLogisticRegression
-        Fitted to bag labels alone.
-    table : dict of str to float
-    """
+    """Fit on the first bags, and count how many instances each way of labelling gets right."""
     train, test = bags[:n_train], bags[n_train:]
     model = ORLogisticRegression().fit(train, y[:n_train])
     supervised = ORLogisticRegression().fit(train.X, train.instance_labels)
@@ -56,16 +49,6 @@ def accuracies(
 def bags_to_draw(has_mistake: NDArray[np.bool_], n_bags: int) -> NDArray[np.intp]:
     """Choose the first bags; if none of them has a mistake, the first that has one comes last.
 
-    Parameters
-    ----------
-    has_mistake : ndarray of bool of shape (n_all,)
-        Whether some instance of a bag is labelled wrongly.
-    n_bags : int
-
-    Returns
-    -------
-    ndarray of int of shape (min(n_bags, n_all),)
-
     Examples
     --------
     >>> bags_to_draw(np.array([False, False, False, False, True]), 3)
@@ -78,12 +61,7 @@ def bags_to_draw(has_mistake: NDArray[np.bool_], n_bags: int) -> NDArray[np.intp
 
 
 def caption(wrong: NDArray[np.bool_], wrong_in_all: NDArray[np.bool_]) -> str:
-    """Say what the picture shows, and how many mistakes there are in it and in all bags.
-
-    Parameters
-    ----------
-    wrong, wrong_in_all : ndarrays of bool
-        Of the digits that are drawn, and of all.
+    """Describe the picture, and count mistakes in what is drawn and in all digits.
 
     Examples
     --------
@@ -138,10 +116,7 @@ def draw(
 def run(out: Path, *, quiet: bool = False) -> dict[str, Any]:
     """Fit, print a table, and draw a picture into the folder `out`.
 
-    Returns
-    -------
-    dict
-        The accuracies, and where the picture is; None if it could not be drawn.
+    Return the accuracies, and where the picture is; None if it could not be drawn.
     """
     console = Console(quiet=quiet)
     digits = load_digit_bags()

@@ -77,7 +77,7 @@ class _Graph:
 
 
 def to_onnx(model: Any, *, double: bool = False) -> Any:
-    """Say a fitted model in ONNX.
+    """Convert a fitted model to ONNX.
 
     Parameters
     ----------

@@ -259,20 +259,9 @@ class FrameAnswers:
 def roles_for_model(model: Any, source: Source, given: Roles, *, use_labels: bool = True) -> Roles:
     """Put roles that somebody names over those that a model remembers, for one table.
 
-    Parameters
-    ----------
-    model : estimator or BagPipeline
-        Its features are those of the table, if they have names.
-    source : Source
-        The table. What somebody names must be in it; what is remembered need not.
-    given : Roles
-        What was only carried through when the model was fitted may have a role now.
-    use_labels : bool
-        Whether bag labels are wanted; if not, their columns are carried through unread.
-
-    Returns
-    -------
-    Roles
+    What is named must be in the table; what is remembered need not. What was only carried through
+    when the model was fitted may have a role now. Where bag labels are not wanted, their columns
+    are carried through unread.
     """
     known: Mapping[str, Any] = getattr(model, "roles_", None) or {}
     remembered = Roles(**{name: known[name] for name in REMEMBERED if known.get(name)})
@@ -284,7 +273,7 @@ def roles_for_model(model: Any, source: Source, given: Roles, *, use_labels: boo
             check_column(source.path, column, present, role)
         if present and getattr(remembered, role) not in present:
             remembered = replace(remembered, **{role: None})
-    # Seconds are carried, lest they become features: that is no other role.
+    # Seconds are carried, so that they do not become features: that is no other role.
     seconds = {remembered.start, remembered.end}
     given = replace(given, carry=tuple(name for name in given.carry if name not in seconds))
     taken = {column for _, column in given.columns()}
@@ -322,32 +311,18 @@ def read_for_model(
     remedy: tuple[str, bool] = ("ignore_labels", True),
     progress: Progress | None = None,
 ) -> tuple[BagTable, LabelSets | None]:
-    """Read a table and align its labels with the classes of a model.
+    """Read a table, and its labels in the classes of a model; see `in_classes`.
 
-    Parameters
-    ----------
-    model : estimator or BagPipeline
-    source : Source
-    roles : Roles
-    use_labels : bool
-        Whether to look for bag labels at all.
-    remedy : (str, bool)
-        As in `in_classes`.
-    progress : callable, optional
-
-    Returns
-    -------
-    table : BagTable
-    labels : LabelSets or None
-        None if the table has none, or they are not wanted.
+    The labels are None if the table has none, or they are not wanted.
     """
     table = source.read(roles, need_labels=False, progress=progress)
     expected = feature_names(model)
     found = table.bags.feature_names
     if expected is not None and found is not None and tuple(map(str, found)) != expected:
         missing = [name for name in expected if name not in set(map(str, found))]
-        what = f"it lacks {listed(missing)}" if missing else "their order differs"
-        raise DataError(f"{table.path} has not the features that the model was fitted on: {what}.")
+        if missing:
+            raise DataError(f"{table.path} lacks features that the model needs: {listed(missing)}.")
+        raise DataError(f"{table.path} has the features of the model in another order.")
     if table.labels is None or not use_labels:
         return table, None
     return table, in_classes(table.labels, model.classes_, table.bags, table.path, remedy)
@@ -365,22 +340,10 @@ def in_classes(
     path: PathLike,
     remedy: tuple[str, bool] = ("ignore_labels", True),
 ) -> LabelSets:
-    """Return the label sets of a table in the classes of a model; a strange label is named.
+    """Return the label sets of a table in the classes of a model; a strange label is an error.
 
-    Parameters
-    ----------
-    labels : LabelSets
-    classes : ndarray of shape (n_classes,)
-    bags : Bags
-        Or bags that are not in memory.
-    path : path
-        What messages call the table.
-    remedy : (str, bool)
-        The argument by which a caller would do without labels of bags.
-
-    Returns
-    -------
-    LabelSets
+    It names the table by its path, and as a remedy the argument by which a caller would do without
+    labels of bags. The bags need not be in memory.
     """
     # By their text, as files have it; the classes of a model may be numbers.
     column_of = ColumnOfLabel(map(str, classes))
@@ -392,8 +355,7 @@ def in_classes(
             bag = bags.ids[(states == 1).argmax()]
             known = ", ".join(sorted(map(str, classes)))
             raise DataError(
-                f"{path}: bag {bag} has the label {str(label)!r}, which the model was never shown; "
-                f"it knows {known}. Correct the label, fit again with it, or use "
-                f"{argument(*remedy)}."
+                f"{path}: bag {bag} has the unknown label {str(label)!r}; the model knows {known}. "
+                f"Correct the label, fit again with it, or use {argument(*remedy)}."
             )
     return LabelSets(indicator, classes)

@@ -48,13 +48,9 @@ Estimator = TypeVar("Estimator", bound=BagClassifier | BagPipeline)
 
 @dataclass(frozen=True)
 class Settings:
-    """Which model is fitted, and how; whoever sets what the model does not have is told so.
+    """Which model is fitted, and how: see `fit`.
 
-    Parameters
-    ----------
-    model : "linear", "network" or estimator
-    alpha, background, missed, false, context, kernel, dictionary, max_iter, seed
-        As in `fit`.
+    A setting that the model does not have is an error.
 
     Examples
     --------
@@ -92,7 +88,7 @@ class Settings:
             require("torch")
 
     def _refuse(self, names, whose):
-        """Refuse settings that would be lost."""
+        """Raise an error for settings that would have no effect."""
         for name in self.chosen():
             if name in names:
                 raise ValueError(f"{argument(name)} is a setting of {whose}.")
@@ -223,19 +219,7 @@ def training_set(
 ) -> TrainingSet:
     """Read what was given to a function that learns: a table and roles, or bags and label sets.
 
-    Parameters
-    ----------
-    data : frame, path, list of paths, or Bags, list of 2-D arrays or array-like
-    y : label sets or None
-        Only of bags.
-    roles : Roles or None
-        Only of tables.
-    **named
-        Roles by name, which win over `roles`; of bags, only `instance_labels`, an array.
-
-    Returns
-    -------
-    TrainingSet
+    Roles by name win over `roles`; with bags, there is only `instance_labels`, an array.
     """
     # An array without label sets is rather meant to be a table: then the error says what is one.
     if is_table(data) or (y is None and not isinstance(data, Bags | list | tuple)):
@@ -263,16 +247,7 @@ def without_truth(bags: Any) -> Any:
 
 
 def open_table(table: Any) -> Source:
-    """Open a frame, or a file, without reading its rows.
-
-    Parameters
-    ----------
-    table : frame, str, path, or list of paths
-
-    Returns
-    -------
-    Source
-    """
+    """Open a frame, or a file, without reading its rows."""
     if isinstance(table, str | os.PathLike | list | tuple):
         return open_source(table)
     from unbag.io.frame import open_frame
@@ -283,17 +258,8 @@ def open_table(table: Any) -> Source:
 def read_source(source: Source, roles: Roles, *, progress: Progress | None = None) -> TrainingSet:
     """Read an open table as a fit may see it.
 
-    Parameters
-    ----------
-    source : Source
-    roles : Roles
-        Where `instance_labels` is no column but a file, that is a table which ``unbag annotate``
-        wrote and a person corrected.
-    progress : callable, optional
-
-    Returns
-    -------
-    TrainingSet
+    The `instance_labels` of roles may also be a file: a table which ``unbag annotate`` wrote and a
+    person corrected.
     """
     if roles.instance_labels is None:
         data, known = source.read(roles, progress=progress), None

@@ -35,21 +35,10 @@ def validate_bags(
     accept_sparse: bool = True,
     ensure_all_finite: bool = True,
 ) -> Bags:
-    """Return X as Bags, checked for an estimator.
+    """Return X as Bags, checked for an estimator; an array has one instance per bag.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Learns `n_features_in_` and, where features have names, `feature_names_in_`; or, unless
-        `reset`, expects what it has learnt.
-    X : Bags, list of 2-D arrays, or array-like of shape (n_instances, n_features)
-        An array has one instance per bag.
-    reset : bool
-    accept_sparse, ensure_all_finite : bool, default=True
-
-    Returns
-    -------
-    Bags
+    The estimator learns `n_features_in_` and, where features have names, `feature_names_in_`; or,
+    unless `reset`, expects what it has learnt.
     """
     X = listed_bags(X)
     if isinstance(X, Bags):
@@ -106,12 +95,7 @@ def check_columns(estimator: Any, bags: Any, reset: bool) -> None:
 def as_labels(y: LabelSetsLike, X: BagsLike, are_sets: bool = False) -> Any:
     """Return y in the order of the bags X, arrays as arrays, and strings of labels split.
 
-    Parameters
-    ----------
-    y : label sets, or one label per bag
-    X : Bags, list of 2-D arrays, or array-like of shape (n_bags, n_features)
-    are_sets : bool, default=False
-        Whether strings are label sets even if none of them holds more than one label.
+    With `are_sets` strings are label sets even if none of them holds more than one label.
     """
     y = in_bag_order(y, X, "y")
     if isinstance(y, LabelSets) or sparse.issparse(y) or hasattr(type(y), "columns"):
@@ -130,21 +114,10 @@ class AmbiguousInputWarning(UserWarning):
 def in_bag_order(values: Any, X: BagsLike, name: str) -> Any:
     """Return what a pandas object says of bags in their order, found by its index.
 
-    Parameters
-    ----------
-    values : Series, DataFrame or any other object
-        One entry per bag. What is not of pandas has no index, and is returned as it is.
-    X : Bags, list of 2-D arrays, or array-like of shape (n_bags, n_features)
-        Only Bags have ids to look for in the index.
-    name : str
-        What `values` is, for messages.
-
-    Returns
-    -------
-    object
-        Of the type of `values`: aligned if its index holds the ids of the bags, in any order;
-        as it is if its index counts rows, or has nothing to do with the ids. An index that holds
-        some of the ids but not all, or others besides, is an error.
+    Where the index holds the ids of the bags, in any order, the values are aligned. They are
+    returned as they are if the index counts rows or has nothing to do with the ids, if X has no
+    ids, and if they are not of pandas. An index that holds some of the ids but not all, or others
+    besides, is an error. It calls the values by their name.
 
     Examples
     --------
@@ -212,12 +185,7 @@ def in_instance_order(values: Any, bags: Bags) -> Any:
 def check_known_labels(columns: np.ndarray, bags: Bags, labels: LabelSets) -> None:
     """Raise an error that names the first instance whose label its bag does not have.
 
-    Parameters
-    ----------
-    columns : ndarray of int of shape (n_instances,)
-        Column of `labels` that each instance's label is; -1 where it is not known.
-    bags : Bags
-    labels : LabelSets
+    `columns` are those of `labels`, one for each instance; -1 where its label is not known.
     """
     known = np.flatnonzero(columns >= 0)
     bag_of_known = np.searchsorted(bags.offsets, known, side="right") - 1
@@ -236,22 +204,11 @@ def check_known_labels(columns: np.ndarray, bags: Bags, labels: LabelSets) -> No
 def split_labels(y: Any, X: BagsLike, are_sets: bool = False) -> Any:
     """Split strings such as ``"wren|owl"`` into label sets, as the command line does.
 
-    Parameters
-    ----------
-    y : object
-        A list, tuple or array of strings, in the order of the bags; all else is returned as it
-        is. None and NaN have no labels.
-    X : Bags, list of 2-D arrays, or array-like of shape (n_bags, n_features)
-        The rows of an array are bags of one instance, which has one label: then a string is
-        that label whatever is in it, and a warning says so.
-    are_sets : bool, default=False
-        Whether strings are label sets even where none has a separator. By default they are one
-        label per bag then, and one that has a separator makes label sets of all.
-
-    Returns
-    -------
-    object
-        A list of frozensets, or y.
+    That is a list, tuple or array of strings, in the order of the bags; all else is returned as it
+    is. None and NaN have no labels. If no string has a separator they are one label per bag, unless
+    `are_sets`; one that has a separator makes label sets of all. The rows of an array X are bags of
+    one instance, which has one label: then a string is that label whatever is in it, and a warning
+    says so.
 
     Examples
     --------
@@ -333,11 +290,7 @@ def bag_weights(
 def check_numbers(model: object, **ranges: tuple[float, float]) -> None:
     """Raise an error that names the first parameter that is not a number of its range.
 
-    Parameters
-    ----------
-    model : estimator
-    **ranges : (low, high)
-        Per parameter, the range it must lie in, both ends included but for infinity.
+    A range has both ends included but for infinity.
     """
     for name, (low, high) in ranges.items():
         value: Any = getattr(model, name)
@@ -364,10 +317,7 @@ def check_choices(model: object, **choices: Collection[Any]) -> None:
 def is_whitened(bags: Any) -> bool:
     """Return whether features come from a whitened dictionary, and must not be standardised.
 
-    Parameters
-    ----------
-    bags : Bags
-        The names of the features say so; where there are none the answer is False.
+    The names of the features show it; where there are none the answer is False.
 
     Examples
     --------

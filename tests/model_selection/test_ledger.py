@@ -129,7 +129,7 @@ def test_records_say_what_made_them(tmp_path):
 @pytest.mark.parametrize("line", [b'{"unit": 1}\n', b'["unit", "result", "version"]\n', b"no\n"])
 def test_a_foreign_line_is_named(tmp_path, name, line):
     (tmp_path / name).write_bytes(gzip.compress(line) if name == COMPRESSED else line)
-    with pytest.raises(ValueError, match=rf"{name}, line 1, is no record of finished work"):
+    with pytest.raises(ValueError, match=rf"{name}, line 1, is not a record of finished work"):
         Ledger(tmp_path)
 
 

@@ -72,7 +72,7 @@ def test_a_checkpoint_of_another_fit_is_refused(coloured, write, tmp_path):
 def test_a_damaged_checkpoint_is_refused(content, coloured, write, tmp_path):
     kept = tmp_path / "m.checkpoint"
     kept.write_bytes(content)
-    with pytest.raises(DataError, match="no checkpoint of a fit, or a damaged one"):
+    with pytest.raises(DataError, match="not a checkpoint of a fit, or is damaged"):
         out_of_core.fit(
             ORLogisticRegression(), write(coloured().table), checkpoint=kept, resume=True
         )

@@ -33,13 +33,7 @@ BAD_DATA, FAULT, BROKEN_PIPE = 1, 3, 141
 
 @contextmanager
 def one_line_failures(context: Any) -> Iterator[None]:
-    """Turn whatever ends a command into a line on stderr and an exit code.
-
-    Parameters
-    ----------
-    context : click Context
-        Of the program; it knows the command.
-    """
+    """Turn whatever ends a command, which the click context knows, into a line and an exit code."""
     try:
         with stop_signals.raised():
             yield
@@ -102,12 +96,7 @@ def refuse_usage(error: Any) -> int:
     """Print in one line what is wrong with a command line; return the exit code.
 
     typer would draw a box as wide as the terminal, and a path that is broken in two cannot be
-    copied out of it.
-
-    Parameters
-    ----------
-    error : click ClickException
-        What typer found. Which module defines its class depends on the version of typer.
+    copied out of it. Which module defines the class of the error depends on the version of typer.
     """
     # A command without arguments has printed its help already, and says nothing more.
     text = " ".join(line.strip() for line in error.format_message().splitlines())
@@ -120,7 +109,7 @@ def refuse_usage(error: Any) -> int:
 
 
 #: Options that are not called as the argument that they stand for.
-OPTION_OF = {"format": "--from", "use_labels": "--ignore-labels"}
+OPTION_OF = {"format": "--from", "n_jobs": "--jobs", "use_labels": "--ignore-labels"}
 
 
 def as_option(name: str, *value: object) -> str:
@@ -213,11 +202,8 @@ def command_line() -> "typer.Typer":
 def main(arguments: list[str] | None = None) -> None:
     """Run a command as a program: errors become one line on stderr and an exit code.
 
-    Parameters
-    ----------
-    arguments : list of str, optional
-        In place of the program's own. Then signals are answered as before afterwards; a program
-        answers them until it has ended.
+    Where `arguments` are given in place of the program's own, signals are answered as before
+    afterwards; a program answers them until it has ended.
     """
     undo = stop_signals.answer()
     # What Python calls an argument is an option here.

@@ -108,7 +108,7 @@ def as_records(made: Iterable[Any]) -> dict[str, list[dict[str, Any]]]:
 
 @contextmanager
 def how_to_continue(output: Path) -> Iterator[None]:
-    """Say how to go on, where a run is interrupted."""
+    """Print how to go on, where a run is interrupted."""
     try:
         yield
     except KeyboardInterrupt:

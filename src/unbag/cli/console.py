@@ -19,12 +19,8 @@ if TYPE_CHECKING:
 class Messages:
     """Lines for people, on stderr, so that stdout stays clean for results.
 
-    Attributes
-    ----------
-    as_json : bool
-        Whether the result is wanted as JSON: then only errors and warnings are shown.
-    debug : bool
-        Whether errors are shown with their traceback.
+    With `as_json` the result is printed as JSON, and only errors and warnings are shown. With
+    `debug`, errors are shown with their traceback.
     """
 
     as_json: bool = False
@@ -103,11 +99,8 @@ def _json_value(value):
 def progress(title: str) -> Iterator[Callable[..., None]]:
     """Show how far a long piece of work has got.
 
-    Yields
-    ------
-    callable
-        To be called as ``report(done, total)``; a total of None is unknown. A third
-        argument replaces the title.
+    What it gives is called as ``report(done, total)``; a total of None is unknown. A third argument
+    replaces the title.
     """
     from rich import progress as rich_progress
 

@@ -158,7 +158,7 @@ def write_data_set(data: Any, target: Path) -> Bags:
 
 
 def check_name(name: str) -> None:
-    """Refuse a name that no data set has."""
+    """Raise an error unless a data set has this name."""
     if name not in datasets.names():
         known = ", ".join(datasets.names())
         raise typer.BadParameter(f"there is no data set {name!r}; there are {known}")

@@ -78,7 +78,8 @@ def fit(
     false: Annotated[
         str,
         typer.Option(
-            help="How often a class is named in a bag by mistake; likewise.",
+            help="How often a class is named in a bag by mistake, such as 0.01; or learn, or "
+            "learn-per-class.",
             rich_help_panel=MODEL,
         ),
     ] = "0",
@@ -196,7 +197,7 @@ def fit_shown(unfitted: Any, data: "TrainingSet") -> Any:
 def show_fit(
     source: Source, wanted: Roles, output: Path, settings: "Settings", on_disk: Path | None
 ) -> None:
-    """Say how a table would be read, and what an iteration of a linear fit to it would cost."""
+    """Show how a table would be read, and what an iteration of a linear fit to it would cost."""
     from unbag.corrections import without_corrected_table
 
     columns, _ = without_corrected_table(wanted, source.columns)
@@ -223,7 +224,7 @@ def rate_of(option: str, given: str) -> float | Literal["learn", "learn-per-clas
 
 
 def describe_noise(model: Any, bags: Bags, labels: LabelSets) -> str:
-    """Say in one line what was learnt of wrong labels.
+    """Return a sentence about the rates of wrong labels that were learnt.
 
     The rate of unnoticed instances is none of labels, and takes up what the model cannot explain:
     shown is how often all instances of a label that was given would have gone unnoticed.
@@ -268,18 +269,30 @@ def background_facts(fitted: Any) -> dict[str, Any]:
 
 
 def describe_background(facts: dict[str, Any]) -> str:
-    """Say in one line what was decided on a background, and why."""
+    """Return a sentence about whether a background is used, and why: see `is_background_better`."""
+    from unbag.fitting.background import CLEARLY
+
     without, with_it = facts["held_out"]["without"], facts["held_out"]["with"]
+    agreement = f"({with_it['information']:.1f} against {without['information']:.1f} nats per bag)"
+    if not facts["used"]:
+        return (
+            "Background: not used. The labels of held-out bags do not agree clearly better with "
+            f"their instances when there is one {agreement}."
+        )
+    if with_it["information"] > without["information"] + CLEARLY:
+        return (
+            "Background: used. The labels of held-out bags agree better with their instances when "
+            f"there is one {agreement}."
+        )
     return (
-        f"Background: {'yes' if facts['used'] else 'no'}. Labels of held-out bags tell "
-        f"{without['information']:.1f} nats a bag without it, {with_it['information']:.1f} with "
-        f"it, and {without['wrong_labels']:.1f} or {with_it['wrong_labels']:.1f} predicted are "
-        "wrong."
+        "Background: used. Without one, predicting no label at all for held-out bags would be "
+        f"better: {without['wrong_labels']:.1f} labels per bag are wrong, "
+        f"{with_it['wrong_labels']:.1f} with one."
     )
 
 
 def summarise(model: Any, data: "TrainingSet", output: Path) -> None:
-    """Say what was learnt from what."""
+    """Print what was fitted to which data."""
     fitted = model.model
     known = () if data.instance_labels is None else data.instance_labels
     result = {

@@ -33,19 +33,8 @@ SHARE_OF_MEMORY = 0.5
 def stays_on_disk(table: Sequence[Path], given: Roles, in_memory: bool, on_disk: bool) -> bool:
     """Decide whether a table is read block by block, or into memory.
 
-    Parameters
-    ----------
-    table : sequence of Path
-    given : Roles
-        As far as they are known.
-    in_memory, on_disk : bool
-        What the options ``--in-memory`` and ``--out-of-core`` say.
-
-    Returns
-    -------
-    bool
-        Without these options, whether the features would take more than half of the memory. Only
-        one Parquet file, or one folder of them, can stay on disk.
+    Without the options ``--in-memory`` and ``--out-of-core`` it stays on disk if the features would
+    take more than half of the memory. Only one Parquet file, or one folder of them, can.
     """
     if in_memory and on_disk:
         raise typer.BadParameter("choose one of --in-memory and --out-of-core")
@@ -71,18 +60,7 @@ def stays_on_disk(table: Sequence[Path], given: Roles, in_memory: bool, on_disk:
 
 
 def features_bytes(path: Path, given: Roles) -> int | None:
-    """Return what the features of a Parquet set would take in memory.
-
-    Parameters
-    ----------
-    path : Path
-    given : Roles
-
-    Returns
-    -------
-    int or None
-        None if it is no such set: a table in memory may be more, or its reader says what is wrong.
-    """
+    """Return what the features of a Parquet set would take in memory; None if it is no such set."""
     with catch_warnings():
         # They come again when it is read.
         simplefilter("ignore")
@@ -96,15 +74,7 @@ def features_bytes(path: Path, given: Roles) -> int | None:
 
 
 def refuse_with(is_on_disk: bool, **used: bool) -> None:
-    """Refuse options that only tables in memory have.
-
-    Parameters
-    ----------
-    is_on_disk : bool
-        Whether the table stays on disk; if not, nothing is refused.
-    **used : bool
-        Whether each option was used, by its name.
-    """
+    """Raise an error for options that were used, and that tables on disk do not have."""
     refuse(
         (option for option, is_used in used.items() if is_on_disk and is_used),
         lambda option: (
@@ -116,16 +86,8 @@ def refuse_with(is_on_disk: bool, **used: bool) -> None:
 def fit_on_disk(table: Path, wanted: Roles, model: Any, output: Path, resume: bool) -> None:
     """Fit a model to a table that stays on disk, and write it.
 
-    Parameters
-    ----------
-    table : Path
-    wanted : Roles
-    model : ORLogisticRegression or ORNetwork
-    output : Path
-        The model file. While the fit lasts, its checkpoint lies beside it, and stays there if the
-        fit is stopped; networks have none.
-    resume : bool
-        Whether to go on from that.
+    While the fit lasts, its checkpoint lies beside the model file. It stays there if the fit is
+    stopped, and `resume` goes on from it; networks have none.
     """
     checkpoint = None if is_network(model) else checkpoint_beside(output)
     check_fit(model, checkpoint, resume)
@@ -152,7 +114,7 @@ def fit_on_disk(table: Path, wanted: Roles, model: Any, output: Path, resume: bo
 
 @contextmanager
 def told_how_to_resume(checkpoint: Path | None) -> Iterator[None]:
-    """Say that what a fit has reached is kept, if it is stopped."""
+    """Print that a stopped fit can be resumed."""
     try:
         yield
     except KeyboardInterrupt:
@@ -170,17 +132,7 @@ def annotate_on_disk(
     review: float,
     unknown_below: float | None,
 ) -> None:
-    """Annotate a table that stays on disk, and say so.
-
-    Parameters
-    ----------
-    model : fitted estimator or BagPipeline
-    table : Path
-    wanted : Roles
-    output : Path
-    use_labels, review, unknown_below
-        As in `unbag.out_of_core.annotate`.
-    """
+    """Annotate a table that stays on disk, as `unbag.out_of_core.annotate` does, and print that."""
     start = perf_counter()
     with progress("reading") as report:
         stored = StoredBags(table, wanted, need_labels=False, progress=report)
@@ -201,7 +153,7 @@ def annotate_on_disk(
 
 
 def show_cost(table: Path | Source, wanted: Roles, background: bool) -> None:
-    """Say what an iteration of a fit would cost: to an open table, or to one that stays on disk."""
+    """Print what an iteration of a fit to a table would cost: an open one, or one on disk."""
     data: Any = StoredBags(table, wanted) if isinstance(table, Path) else table.read(wanted)
     if data.labels is not None:
         bags = data if isinstance(table, Path) else data.bags

@@ -20,27 +20,11 @@ def load_and_read(
     *,
     use_labels: bool = True,
 ) -> tuple[Any, dict[str, Any], BagTable, LabelSets | None]:
-    """Load a model and read a table for it.
+    """Load a model, and read a table for it by roles and tools as options give them.
 
-    Parameters
-    ----------
-    model : Path
-    table : Path, or list of them
-    given : dict
-        Roles as options, for `Roles.from_options`, and those on files of other tools.
-    output : Path, optional
-        What is to be written: none of what is read.
-    use_labels : bool
-        Whether to look for bag labels at all.
-
-    Returns
-    -------
-    model : estimator or BagPipeline
-    header : dict
-        Of its file.
-    table : BagTable
-    labels : LabelSets or None
-        In the classes of the model; None if the table has none, or they are not wanted.
+    Return the model, the header of its file, the table, and its labels in the classes of the model;
+    None if the table has none, or they are not wanted. What is to be written must be none of what
+    is read.
     """
     # They bring scikit-learn, which takes a second.
     from unbag.frames import read_for_model, roles_for_model

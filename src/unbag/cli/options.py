@@ -127,13 +127,10 @@ OF_TOOLS = tuple(TOOL_OPTIONS)
 
 
 def with_roles(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give a command the options of some roles, and those on files of other tools.
+    """Give a command some of `ROLE_OPTIONS` and `TOOL_OPTIONS`, by name.
 
-    Parameters
-    ----------
-    *names : str
-        Of `ROLE_OPTIONS` and `TOOL_OPTIONS`. The command gets them as keywords, None where an
-        option was not used, for `Roles.from_options` and `open_table`.
+    The command gets them as keywords, None where an option was not used, for `Roles.from_options`
+    and `open_table`.
     """
     known = ROLE_OPTIONS | TOOL_OPTIONS
     roles = [
@@ -157,10 +154,7 @@ def with_roles(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
 def taken_tool_options(given: dict[str, Any]) -> dict[str, Any]:
     """Remove the options on files of other tools from those of a command, and return them.
 
-    Returns
-    -------
-    dict
-        By the names that `unbag.io.adapters.open_from` has for them; empty without ``--from``.
+    They have the names of `unbag.io.adapters.open_from`; there are none without ``--from``.
     """
     format = given.pop("from_", None)
     names = ("tags", "absent", "untagged", "confidence", "annotation_column")
@@ -176,11 +170,7 @@ def taken_tool_options(given: dict[str, Any]) -> dict[str, Any]:
 def open_table(table: "Paths", given: dict[str, Any]) -> "Source":
     """Open the table that a command is given; what another tool wrote, by its adapter.
 
-    Parameters
-    ----------
-    table : Path, or list of them
-    given : dict
-        Options by name; those on files of other tools are taken out.
+    The options on files of other tools are taken out of `given`.
     """
     from unbag.io.table import open_source
 

@@ -49,7 +49,7 @@ def reproduce(
         Path | None, typer.Option(help="Write a page of all that the folder holds, too.")
     ] = None,
     stale: Annotated[
-        bool, typer.Option("--stale", help="Make anew what other sources of unbag have made.")
+        bool, typer.Option("--stale", help="Recompute results of other code versions.")
     ] = False,
     tables: Annotated[
         bool, typer.Option("--tables", help="Do no work: make tables of what is done so far.")
@@ -58,7 +58,7 @@ def reproduce(
         int | None,
         typer.Option(
             min=1,
-            help="Do so many finished units of work anew, drawn at random, and compare the "
+            help="Recompute so many finished units of work, drawn at random, and compare the "
             "results; nothing else is done.",
             show_default=False,
         ),

@@ -15,17 +15,12 @@ if TYPE_CHECKING:
 
 
 class StopSignals:
-    """What Ctrl-C and SIGTERM do to a command.
+    """What Ctrl-C and SIGTERM do to a command; `received` is the signal that stops it.
 
     While it runs, the first of them raises KeyboardInterrupt, so that what is half-written is
     removed; a second one ends the process at once. So does the first one while modules are
     imported, when nothing is written yet: an exception that is raised in the middle of an import
     may be lost, or come out as something else.
-
-    Attributes
-    ----------
-    received : int or None
-        The signal that stops the command.
     """
 
     def __init__(self) -> None:

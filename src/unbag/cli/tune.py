@@ -13,19 +13,7 @@ SHOWN = 20
 
 
 def tuned_model(settings: "Settings", data: "TrainingSet", minutes: float | None) -> Any:
-    """Choose the settings that are left open, show how far that has got, and fit a model.
-
-    Parameters
-    ----------
-    settings : Settings
-    data : TrainingSet
-    minutes : float or None
-        As in `unbag.tune`.
-
-    Returns
-    -------
-    estimator or BagPipeline
-    """
+    """Choose the settings that are left open, show how far that has got, and fit a model."""
     from unbag.fitting.solvers import interruptions_raised
     from unbag.tuning import tune_around
 
@@ -58,7 +46,7 @@ def show_search(tuning: dict[str, Any]) -> None:
 
 
 def described(tuning: dict[str, Any]) -> str:
-    """Say in one line which settings were chosen, and from how many."""
+    """Return which settings were chosen, and from how many."""
     settings = dict(tuning.get("chosen", {}))
     if "threshold" in tuning:
         settings["threshold"] = tuning["threshold"]

@@ -6,7 +6,7 @@ stay on their workers; a question goes out to them, and one sum comes back.
 
 from unbag._extras import require
 
-# So that whoever lacks it is told which extra brings it.
+# So that the error names the extra that brings it.
 require("distributed")
 
 from .annotating import annotate  # noqa: E402

@@ -17,13 +17,8 @@ def keep_freed_memory() -> bool:
 
     Dask starts workers with ``MALLOC_TRIM_THRESHOLD_``, so that they give memory back. But then
     glibc does not learn any more which sizes are needed over and over: every array of a part comes
-    as fresh pages from the system, and an iteration takes much longer. This sets what it
-    would have learnt.
-
-    Returns
-    -------
-    bool
-        Whether there was anything to be done, and it could be.
+    as fresh pages from the system, and an iteration takes much longer. This sets what it would have
+    learnt, and returns whether that was needed and possible.
     """
     if "MALLOC_TRIM_THRESHOLD_" not in os.environ:
         return False

@@ -126,15 +126,7 @@ def annotate(
 
 @dataclass(frozen=True)
 class Wanted:
-    """How partitions are to be annotated.
-
-    Attributes
-    ----------
-    roles : Roles
-    use_labels : bool
-    review_share : float
-    unknown_below : float or None
-    """
+    """How partitions are to be annotated."""
 
     roles: Roles
     use_labels: bool
@@ -199,13 +191,7 @@ def files(folder: Path, partitions: Sequence[Any]) -> list[Path]:
 
 @dataclass(frozen=True, eq=False)
 class WrittenPartition:
-    """What a worker has written.
-
-    Attributes
-    ----------
-    ids : ndarray of shape (n_bags,)
-    figures : Annotated
-    """
+    """What a worker has written: the ids of its bags, of shape (n_bags,), and figures."""
 
     ids: np.ndarray
     figures: Annotated

@@ -21,29 +21,9 @@ from .sources import refuse_divided_bags
 class ClusterBags:
     """Bags whose features lie on workers; sizes, ids and labels are known here.
 
-    Parameters
-    ----------
-    tasks : Tasks
-    partitions : list of Future
-        Of a `Partition` each, or of None where one is empty.
-    with_instance_labels : bool
-        Whether known labels of instances are wanted.
-
-    Attributes
-    ----------
-    partitions : list of Future
-        Those that are not empty.
-    places : list of int
-        Which of all partitions they are.
-    descriptions : list of Description
-    firsts : ndarray of int of shape (n_partitions + 1,)
-        The place of the first bag of each among all bags, and the number of bags.
-    offsets : ndarray of int of shape (n_bags + 1,)
-    ids : ndarray of shape (n_bags,)
-    feature_names : ndarray of shape (n_features,) or None
-    n_features : int
-    dtype : numpy.dtype
-    is_sparse : bool
+    A partition is the future of a `Partition`, or of None where it is empty: those are left out,
+    and `places` lists which of all partitions are not. `firsts` are the places of the first bag of
+    each among all bags, and then the number of bags.
     """
 
     def __init__(
@@ -101,29 +81,14 @@ class ClusterBags:
         return None if any(each is None for each in known) else joined(known)
 
     def split(self, bags: np.ndarray) -> list[NDArray[np.intp]]:
-        """Return for each partition which of some bags it has, counted within it.
-
-        Parameters
-        ----------
-        bags : ndarray of int
-            Ascending.
-        """
+        """Return for each partition which of some bags, in ascending order, it has."""
         own = np.split(bags, np.searchsorted(bags, self.firsts[1:-1]))
         return [each - first for each, first in zip(own, self.firsts[:-1], strict=True)]
 
     def sample(self, n_bytes: int) -> tuple[Bags, NDArray[np.intp]]:
-        """Fetch some bags, spread evenly over all.
+        """Fetch some bags, spread evenly over all, and return them with their places.
 
-        Parameters
-        ----------
-        n_bytes : int
-            What their features may take, roughly; all bags are taken if these take less.
-
-        Returns
-        -------
-        bags : Bags
-        places : ndarray of int of shape (n_sampled_bags,)
-            Ascending.
+        Their features may take about `n_bytes`; all bags are taken if these take less.
         """
         n_all = self.n_instances * self.n_features * self.dtype.itemsize
         n_bags = max(int(min(n_bytes / max(n_all, 1), 1.0) * len(self)), 1)

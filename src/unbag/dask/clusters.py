@@ -31,16 +31,9 @@ class ClusterError(RuntimeError):
 def connected(client: ClientLike) -> Iterator[Client]:
     """Give a client whose workers have this version of the package.
 
-    Parameters
-    ----------
-    client : distributed.Client, str or None
-        A client is used as it is. One for an address is closed when the context ends. None is
-        the current client; if there is none, a cluster of threads in this process, which ends
-        with the context.
-
-    Yields
-    ------
-    distributed.Client
+    A client is used as it is. One for an address is closed when the context ends. None is the
+    current client; if there is none, a cluster of threads in this process, which ends with the
+    context.
     """
     if client is None:
         try:
@@ -138,12 +131,7 @@ def check_workers(client: Client) -> None:
 
 
 class Tasks:
-    """What one fit or annotation has on a cluster; when its context ends, nothing is left there.
-
-    Parameters
-    ----------
-    client : distributed.Client
-    """
+    """What one fit or annotation has on a cluster; when its context ends, nothing is left there."""
 
     def __init__(self, client: Client) -> None:
         self.client = client

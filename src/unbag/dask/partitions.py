@@ -28,24 +28,11 @@ from .clusters import add_up
 
 @dataclass(frozen=True, eq=False)
 class PartitionProblem:
-    """What a fit has decided of the bags of one partition.
+    """What a fit has decided of the bags of one partition: label sets, known labels, weights.
 
-    Attributes
-    ----------
-    first : int
-        The place of its first bag among all.
-    y : ndarray of shape (n_bags, n_columns)
-        Label sets as the fit takes them.
-    instance_labels : ndarray of shape (n_instances,) or None
-    chosen : ndarray of int
-        Which of its bags are fitted to.
-    weight : ndarray of shape (n_bags,) or None
-    centre, method
-        As in `Part`.
-    make : callable
-        Makes a part.
-    name : str
-        By which parts that were made before are recognised.
+    `first` is the place of its first bag among all, `chosen` are those of its bags that are fitted
+    to, and `centre` and `method` are as in `Part`, which `make` makes. Parts that were made before
+    are recognised by the name.
     """
 
     first: int
@@ -70,13 +57,7 @@ class PartitionProblem:
 
 
 class Partition:
-    """Bags on a worker, with their labels as they came.
-
-    Parameters
-    ----------
-    bags : Bags
-    labels : LabelSets, ndarray of shape (n_bags, n_classes), list, or None
-    """
+    """Bags on a worker, with their labels as they came; None where there are none."""
 
     def __init__(self, bags: Bags, labels: Any = None) -> None:
         self.bags = bags
@@ -108,7 +89,7 @@ class Partition:
 
 
 def is_same_sample(one: np.ndarray | None, other: np.ndarray | None) -> bool:
-    """Whether two samples are of the same bags; None is no sample, but all."""
+    """Return whether two samples are of the same bags; None is no sample, but all."""
     return one is other or (one is not None and other is not None and np.array_equal(one, other))
 
 
@@ -148,12 +129,7 @@ def some_bags(partition: Partition, places: np.ndarray) -> Bags:
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """Bags and labels as they were given, so that Dask does not look for tasks within.
-
-    Attributes
-    ----------
-    items : (Bags, labels)
-    """
+    """Bags and labels as they were given, so that Dask does not look for tasks within."""
 
     items: Any
 
@@ -168,14 +144,7 @@ def faults_of(name: str) -> Iterator[None]:
 
 
 def read_pair(pair: Any, place: int) -> Partition | None:
-    """Take bags and labels as a partition; None if there are no bags.
-
-    Parameters
-    ----------
-    pair : Pair or (Bags, labels)
-    place : int
-        Of the partition.
-    """
+    """Take a `Pair`, or bags and labels, as a partition; None if there are no bags."""
     items = pair.items if isinstance(pair, Pair) else pair
     with faults_of(f"Partition {place}"):
         check_pair(items)
@@ -209,7 +178,7 @@ def plain_labels(labels: Any, bags: Bags) -> Any:
 
 
 def is_array(labels: Any) -> bool:
-    """Whether labels are an array: nested lists are label sets."""
+    """Return whether labels are an array: nested lists are label sets."""
     return hasattr(labels, "__array__")
 
 
@@ -219,17 +188,7 @@ def resolved_roles(frame: Any, roles: Roles, need_labels: bool) -> Roles:
 
 
 def read_frame(frame: Any, name: str, roles: Roles, need_labels: bool = True) -> Partition | None:
-    """Read the bags of a frame; None if it has no rows.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame or pyarrow.Table
-    name : str
-        Of the partition.
-    roles : Roles
-        Resolved.
-    need_labels : bool, default=True
-    """
+    """Read the bags of a frame by roles that are resolved; None if it has no rows."""
     if not len(frame):
         return None
     with faults_of(name):
@@ -244,18 +203,7 @@ def read_rows(table: ParquetSet, columns: list[str], start: int, stop: int) -> p
 
 @dataclass(frozen=True, eq=False)
 class Description:
-    """What is known of a partition without its features.
-
-    Attributes
-    ----------
-    sizes : ndarray of int of shape (n_bags,)
-    ids : ndarray of shape (n_bags,)
-    labels : object
-    instance_labels, feature_names : ndarray or None
-    n_features : int
-    dtype : numpy.dtype
-    is_sparse : bool
-    """
+    """What is known of a partition without its features; sizes and ids are those of its bags."""
 
     sizes: np.ndarray
     ids: np.ndarray

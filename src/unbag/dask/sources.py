@@ -32,12 +32,12 @@ PARTITIONS_PER_THREAD = 2
 
 
 def is_path(data: Any) -> bool:
-    """Whether data are the name of a file or folder, or were opened by it."""
+    """Return whether data are the name of a file or folder, or were opened by it."""
     return isinstance(data, str | os.PathLike | StoredBags)
 
 
 def is_pairs(data: Any) -> bool:
-    """Whether data are a list of what should be pairs of bags and labels."""
+    """Return whether data are a list of what should be pairs of bags and labels."""
     return isinstance(data, list | tuple)
 
 
@@ -151,15 +151,7 @@ def partitions_of_set(stored: StoredBags, tasks: Tasks) -> list[Future]:
 
 
 def refuse_divided_bags(ids_of_partitions: Sequence[np.ndarray], places: Sequence[int]) -> None:
-    """Raise an error if a bag is in more than one partition.
-
-    Parameters
-    ----------
-    ids_of_partitions : sequence of ndarray
-        The ids of the bags of each.
-    places : sequence of int
-        Which partitions these are.
-    """
+    """Raise an error if a bag is in more than one of some partitions."""
     place_of: dict[Any, int] = {}
     for place, ids in zip(places, ids_of_partitions, strict=True):
         for each in ids.tolist():

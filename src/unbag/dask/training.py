@@ -17,15 +17,8 @@ from .partitions import PartitionProblem, answer, beside, itself
 class ClusterTraining(Training):
     """Bags on a cluster, and their label sets, as a solver needs them.
 
-    Parameters
-    ----------
-    bags : ClusterBags
-    *arguments, **options
-        As in `Training`.
-    map : callable
-        Not used: the parts are elsewhere.
-    on_bags_done : callable, optional
-        Called with a number of bags each time that so many more have answered.
+    `map` is not used: the parts are elsewhere. `on_bags_done` is called with a number of bags each
+    time that so many more have answered.
 
     Notes
     -----

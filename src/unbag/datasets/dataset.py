@@ -111,19 +111,9 @@ class Dataset:
 
 
 def union_of(instance_labels: np.ndarray, offsets: np.ndarray, n_classes: int) -> NDArray[np.int8]:
-    """Find which classes occur among the instances of each bag.
+    """Find which classes occur among the instances of each bag, of shape (n_bags, n_classes).
 
-    Parameters
-    ----------
-    instance_labels : ndarray of int of shape (n_instances,)
-        Columns; -1 is none of them.
-    offsets : ndarray of int of shape (n_bags + 1,)
-        Where the bags begin and end.
-    n_classes : int
-
-    Returns
-    -------
-    ndarray of int8 of shape (n_bags, n_classes)
+    The labels of instances are columns; -1 is none of them.
 
     Examples
     --------
@@ -147,21 +137,10 @@ def arrays_of(
 ) -> dict[str, Any]:
     """Put instances into the layout of ``.npz`` files: bag after bag, with the unions of labels.
 
-    Parameters
-    ----------
-    X : array-like of shape (n_instances, n_features)
-    instance_labels : array-like of int of shape (n_instances,)
-        Columns of `class_names`; -1 is none of them.
-    bag_of_instance : array-like of int of shape (n_instances,)
-        Instances of a bag need not be neighbours; they keep their order.
-    class_names : sequence of str
-    **others
-        Further arrays of the layout, as `unbag.io.read_npz` lists them; ``bag_labels`` in place of
-        the unions. As many bags as there are `ids`, if these are given.
-
-    Returns
-    -------
-    dict of str to ndarray
+    The labels of instances are columns of `class_names`; -1 is none of them. Instances of a bag
+    need not be neighbours; they keep their order. Further arrays of the layout are those that
+    `unbag.io.read_npz` lists; ``bag_labels`` take the place of the unions. There are as many bags
+    as `ids`, if these are given.
 
     Examples
     --------

@@ -52,7 +52,6 @@ class Source:
         Patterns of the files that this folder needs, wherever in it.
     page : str
         Where people find the files.
-    description : str
     urls : dict of str to (str, str or None)
         For each file, its address and its SHA-256 where that is known; empty where there is no
         address that a program may download from. Over plain http and without a SHA-256, nobody
@@ -129,21 +128,9 @@ def fetch(
 ) -> Dataset:
     """Read a data set from the data home; convert or download it first where that is needed.
 
-    Parameters
-    ----------
-    source : Source
-    convert : callable
-        Takes the folder of published files, and returns the arrays of the ``.npz`` layout. Where
-        they have a ``note``, it is a warning that they are not what was published.
-    data_home : str or path, optional
-        See `data_homes`.
-    download_if_missing : bool, default=True
-    unverified : bool, default=False
-        Whether to download files, too, that come over plain http and have no known SHA-256.
-
-    Returns
-    -------
-    Dataset
+    `convert` takes the folder of published files, and returns the arrays of the ``.npz`` layout.
+    Where they have a ``note``, it is a warning that they are not what was published. Files that
+    come over plain http and have no known SHA-256 are downloaded only if `unverified`.
     """
     local = find_local(source, data_home)
     if local is None and not (download_if_missing and source.urls):
@@ -176,15 +163,7 @@ def fetch(
 def read_dataset(path: Path, source: Source) -> Dataset:
     """Read a data set from its ``.npz`` file, and check that it is whole.
 
-    Parameters
-    ----------
-    path : Path
-        As `unbag.io.read_npz` describes it, and with more: see `dataset_of`.
-    source : Source
-
-    Returns
-    -------
-    Dataset
+    The file is as `unbag.io.read_npz` describes it, and holds more: see `dataset_of`.
     """
     try:
         arrays = read_arrays(path, REQUIRED, [*OPTIONAL, "note"])
@@ -253,7 +232,7 @@ def _download(source, data_home):
 
 
 def _refuse_plain(response, **_):
-    """Refuse an answer that came over plain http after all, because a server sent us on there."""
+    """Raise an error if a server has redirected a request to plain http."""
     if not response.url.startswith("https:"):
         raise OSError(f"{response.url} is plain http, to which a server over https has led.")
 

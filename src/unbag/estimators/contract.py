@@ -312,14 +312,6 @@ def per_bag(combine: np.ufunc, values: np.ndarray, bags: Bags, empty: float) -> 
 def log_of_rest(log_proba: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return log(1 - p) of probabilities whose rows sum to one, without a loss where p is near one.
 
-    Parameters
-    ----------
-    log_proba : ndarray of shape (n_instances, n_columns)
-
-    Returns
-    -------
-    ndarray of shape (n_instances, n_columns)
-
     Examples
     --------
     >>> log_of_rest(np.array([[0.0, -50.0]])).round(1)

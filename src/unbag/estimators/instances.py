@@ -438,20 +438,7 @@ def settled_label_sets(
 ) -> Settled:
     """Relax or drop impossible label sets of a fit, and warn of their bags by id.
 
-    Parameters
-    ----------
-    bags : Bags
-    labels : LabelSets
-        As they were given.
-    problem : UnionProblem
-        The same, with a background where the model has one.
-    on_impossible : {"relax", "drop", "raise"}
-    impossible : ndarray of bool of shape (n_bags,)
-        The bags to decide on.
-
-    Returns
-    -------
-    Settled
+    `labels` are as they were given, and `problem` has a background besides where the model has one.
     """
     unfilled = np.flatnonzero((bags.sizes == 0) & (labels.cardinality > 0) & impossible)
     if len(unfilled):

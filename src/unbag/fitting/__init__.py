@@ -1,6 +1,6 @@
 """Fitting the ORed-logistic-regression model: one objective, three ways up.
 
-Value and gradient of the objective are sums over parts of the bags. Whoever can map and add can
+Value and gradient of the objective are sums over parts of the bags. What can map and add can
 fit: threads, a loop over files, a cluster.
 """
 

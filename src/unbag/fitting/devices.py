@@ -20,13 +20,7 @@ SUPPORTED: dict[str, Any] = {"solver": "lbfgs", "inference": "auto", "missed": 0
 
 
 def check_device_fit(model: Any) -> None:
-    """Raise an error that names what a model asks for and no device but the processor does.
-
-    Parameters
-    ----------
-    model : ORLogisticRegression
-        Whose `device` is not ``"cpu"``.
-    """
+    """Raise an error that names what a model asks for and no device but the processor does."""
     device = model.device
     kind, _, number = device.partition(":") if isinstance(device, str) else ("", "", "")
     if kind != "cuda" or (number and not number.isdecimal()) or device == "cuda:":
@@ -41,20 +35,10 @@ def check_device_fit(model: Any) -> None:
 
 
 def training_on(device: str, make: Any = Training) -> Callable[..., Training]:
-    """Return what makes the `Training` of a fit on a device.
+    """Return what makes the `Training` of a fit on a device, such as "cuda" or "cuda:1".
 
-    Parameters
-    ----------
-    device : str
-        Such as "cuda" or "cuda:1".
-    make : callable
-        What would make it on the processor: `Training`, or else the features are not in memory,
-        which is an error.
-
-    Returns
-    -------
-    callable
-        Takes what `Training` takes.
+    `make` would do so on the processor. If that is not `Training`, the features are not in memory,
+    which is an error.
     """
     if make is not Training:
         raise ValueError(

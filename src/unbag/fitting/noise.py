@@ -157,16 +157,9 @@ class LabelNoise:
 
 
 class NoisyPart(Part):
-    """Some of the bags of a fit, whose label sets may be wrong.
+    """Some of the bags of a fit, whose label sets may be wrong, as `noise` says.
 
     Asked as a `Part` is, with the `Rates` besides.
-
-    Parameters
-    ----------
-    *arguments
-        Those of `Part`.
-    noise : LabelNoise
-        Which rates there are.
     """
 
     def __init__(self, *arguments: Any, noise: LabelNoise) -> None:
@@ -229,12 +222,7 @@ class NoisyPart(Part):
 class NoisyObjective(Objective):
     """Penalised log-likelihood of label sets that may be wrong, over weights and rates.
 
-    Parameters
-    ----------
-    *arguments, **options
-        Those of `Objective`.
-    noise : LabelNoise
-        Kept up to date.
+    The rates of `noise` are kept up to date.
     """
 
     def __init__(self, *arguments: Any, noise: LabelNoise, **options: Any) -> None:
@@ -319,16 +307,7 @@ def prior_gradient(log_odds: np.ndarray) -> NDArray[np.float64]:
 def likeliest_rates(wrong: np.ndarray, chances: np.ndarray, prior: float) -> NDArray[np.float64]:
     """Return the rates that counts and the prior say, by Newton's method.
 
-    Parameters
-    ----------
-    wrong, chances : ndarrays of shape (n_rates,)
-        How often each was seen to fail, and how often it could have.
-    prior : float
-        What the prior counts.
-
-    Returns
-    -------
-    ndarray of shape (n_rates,)
+    `wrong` is how often each was seen to fail, and `chances` how often it could have.
 
     Examples
     --------
@@ -358,16 +337,8 @@ def likeliest_rates(wrong: np.ndarray, chances: np.ndarray, prior: float) -> NDA
 def expected_counts(answer: NoisyAnswer, offsets: np.ndarray, known: np.ndarray) -> NoiseCounts:
     """Count what went wrong in the labelling of bags, and what could have.
 
-    Parameters
-    ----------
-    answer : NoisyAnswer
-    offsets : ndarray of int of shape (n_bags + 1,)
-    known : ndarray of shape (n_bags, n_columns)
-        What the bag counts, zero where it does not say whether the class is there.
-
-    Returns
-    -------
-    NoiseCounts
+    `known`, of shape (n_bags, n_columns), is what the bag counts, and zero where it does not say
+    whether the class is there.
     """
     bag = np.repeat(np.arange(len(known)), np.diff(offsets))
     return NoiseCounts(

@@ -8,7 +8,7 @@ objective  L(W) - alpha / 2 * (sum of squared weights, intercepts left free)
 ========== ================================================================
 
 Value and gradient are sums over parts of the bags: `Objective` maps a question over the parts, and
-adds the answers. Whoever can map and add can fit. `Training` makes the objective of bags in memory,
+adds the answers. What can map and add can fit. `Training` makes the objective of bags in memory,
 and `StreamedTraining` that of bags whose features are read block by block.
 """
 

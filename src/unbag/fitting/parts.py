@@ -275,26 +275,15 @@ def scores(W: np.ndarray, X: Features) -> np.ndarray:
 
 
 class Softmax:
-    """Probabilities of classes, from logits; in both, classes come first.
+    """Probabilities of classes, from logits, C-contiguous, of shape (n_classes, n_instances).
 
-    So softmax needs no sums across the lanes of the machine's vectors. Passes over the logits:
-    one to bring the largest of each instance to zero, numpy's exponential, one to normalise.
+    As classes come first, softmax needs no sums across the lanes of the machine's vectors. Passes
+    over the logits: one to bring the largest of each instance to zero, numpy's exponential, one to
+    normalise. Intercepts are added to the logits in their place, on the way.
 
-    Parameters
-    ----------
-    logits : C-contiguous ndarray of float64 of shape (n_classes, n_instances)
-    intercepts : ndarray of float64 of shape (n_classes,), optional
-        Added to the logits in their place, on the way.
-
-    Attributes
-    ----------
-    logits : ndarray of shape (n_classes, n_instances)
-    flat : ndarray
-        The probabilities, and room behind them for the lanes of a bag that ends there.
-    probability : ndarray of shape (n_classes, n_instances)
-        A view of them.
-    largest, total : ndarrays of shape (n_instances,)
-        The largest logit of each instance, and the sum of the exponentials of all less that.
+    `probability` is a view of `flat`, which has room behind for the lanes of a bag that ends there.
+    `largest` is the largest logit of each instance, and `total` the sum of the exponentials of all
+    less that.
     """
 
     def __init__(self, logits: np.ndarray, intercepts: np.ndarray | None = None) -> None:

@@ -151,18 +151,7 @@ class Scale:
 
 
 def feature_moments(X: Any, weight: np.ndarray | None) -> Moments:
-    """Compute mean and spread of features over instances.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_instances, n_features)
-    weight : ndarray of shape (n_instances,) or None
-        What each instance counts.
-
-    Returns
-    -------
-    Moments
-    """
+    """Compute mean and spread of features, dense or CSR, over instances that count by a weight."""
     if weight is not None and (weight == 0).any():
         X, weight = X[weight > 0], weight[weight > 0]
     total = float(X.shape[0] if weight is None else weight.sum())

@@ -124,25 +124,9 @@ def gradient_step(
 ) -> tuple[np.ndarray, float, Statistics]:
     """Raise EM's lower bound by a step along the gradient, found by backtracking.
 
-    Parameters
-    ----------
-    objective : Objective
-    W : ndarray
-    here : Statistics
-        Of the objective at W.
-    step : float
-        The last length that was good, in multiples of the gradient.
-    look_back : bool
-        Whether to infer again at the new weights.
-
-    Returns
-    -------
-    W : ndarray
-        The new weights.
-    step : float
-        The length that was taken: where to begin next time.
-    here : Statistics
-        Of the objective at the new weights; at the old ones without `look_back`.
+    `here` are the statistics of the objective at W, and `step` is the last length that was good, in
+    multiples of the gradient. Return the new weights, the length that was taken, and the statistics
+    there; without `look_back`, those at the old weights.
     """
     gradient = here.gradient
     with np.errstate(over="ignore"):

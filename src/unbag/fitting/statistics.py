@@ -14,12 +14,8 @@ import numpy as np
 class NoiseCounts:
     """How often labels are expected to be wrong, class by class, by the weights of the bags.
 
-    Attributes
-    ----------
-    unnoticed, instances : ndarrays of shape (n_classes,)
-        Instances of the class that went unnoticed, and all of them, where it is not unknown.
-    mistaken, chances : ndarrays of shape (n_classes,)
-        Bags in which the class was named by mistake, and all in which it is not unknown.
+    Instances of the class that went unnoticed, and all of them; bags in which the class was named
+    by mistake, and all of them: each where the class is not unknown.
     """
 
     unnoticed: np.ndarray
@@ -113,24 +109,12 @@ class Moments:
 class Ray(NamedTuple):
     """Where a line search looks: along it, logits are linear in the step.
 
-    Attributes
-    ----------
-    origin, direction : ndarrays of shape (n_classes, n_features + 1)
+    Origin and direction are of shape (n_classes, n_features + 1).
     """
 
     origin: np.ndarray
     direction: np.ndarray
 
     def at(self, step: float) -> np.ndarray:
-        """Return the weights after a step.
-
-        Parameters
-        ----------
-        step : float
-            In multiples of the direction.
-
-        Returns
-        -------
-        ndarray of shape (n_classes, n_features + 1)
-        """
+        """Return the weights after a step, in multiples of the direction."""
         return self.origin + step * self.direction

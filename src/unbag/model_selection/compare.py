@@ -76,10 +76,6 @@ def compare(
         interrupted goes on there.
     console : rich Console, optional
         Where to show progress.
-
-    Returns
-    -------
-    list of Table
     """
     check_process_count(n_jobs)
     path = Path(path).resolve()
@@ -146,18 +142,7 @@ def compare(
 class Trial(Work):
     """One method with one setting, on one fold of the bags of a table.
 
-    Parameters
-    ----------
-    data : str
-        The table, as `table_name` names it.
-    method : str
-        One of `METHODS`.
-    setting : dict
-        What the method is built with.
-    fold, n_folds : int
-        Which fold is for testing, and of how many.
-    seed : int
-        Of folds and methods.
+    The table is named by `table_name`, and the method is one of `METHODS`.
     """
 
     data: str
@@ -172,13 +157,7 @@ class Trial(Work):
         return asdict(self)
 
     def result(self) -> Values:
-        """Fit to the training bags, and measure on the test bags.
-
-        Returns
-        -------
-        dict
-            Measures in percent, and ``seconds`` of the fit.
-        """
+        """Fit to the training bags; return measures of the test bags in percent, and seconds."""
         table = read_table(self.data)
         folds = KFold(self.n_folds, shuffle=True, random_state=self.seed)
         split = list(folds.split(range(len(table.bags))))[self.fold]
@@ -193,16 +172,7 @@ class Trial(Work):
 def table_name(path: Path, roles: Values) -> str:
     """Return a name by which `read_table` finds a table: where it lies, its state, its columns.
 
-    Parameters
-    ----------
-    path : Path
-    roles : dict
-        Entries of `unbag.io.Roles`.
-
-    Returns
-    -------
-    str
-        JSON. A table that has been written anew since has another name: its results are others.
+    It is JSON. A table that has been written anew since has another name: its results are others.
     """
     state = path.stat()
     named = {

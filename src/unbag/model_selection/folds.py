@@ -221,15 +221,8 @@ def bag_folds(
 ) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
     """List the positions of the training bags and of the test bags of each fold.
 
-    Parameters
-    ----------
-    X, y : Bags and their label sets
-    cv : int, splitter or iterable of (train, test)
-        A number stands for that many folds of `MultilabelStratifiedKFold`.
-    groups : array-like of shape (n_bags,), optional
-        Given to `cv`.
-    random_state : int, RandomState instance or None
-        Seed of the folds where `cv` is a number.
+    A number as `cv` stands for that many folds of `MultilabelStratifiedKFold`, seeded by
+    `random_state`; else it is a splitter, which gets the groups, or the folds themselves.
     """
     if isinstance(cv, int | np.integer):
         cv = MultilabelStratifiedKFold(int(cv), random_state=random_state)

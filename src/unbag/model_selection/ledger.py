@@ -49,17 +49,10 @@ class Work:
 
 
 class Ledger:
-    """Finished units of work and their results.
+    """Finished units of work and their results, in a folder that is made when it is written to.
 
-    Parameters
-    ----------
-    folder : path
-        Made when the ledger is first written to.
-    others : iterable of paths
-        Folders of other ledgers, whose finished work counts as well.
-    read : callable, optional
-        Reads a folder as `read_records` does, which is the default; who opens many ledgers of the
-        same folders may remember what it gave.
+    Finished work in the folders `others` counts as well. `read` replaces `read_records`, for those
+    who open many ledgers of the same folders and remember what it gave.
     """
 
     def __init__(
@@ -96,12 +89,8 @@ class Ledger:
         """Keep other processes from writing to this ledger, so that `add` can.
 
         When all goes well, the file of lines is compressed at the end; after an interruption it
-        stays, and the next run goes on with it.
-
-        Raises
-        ------
-        LedgerInUseError
-            At once, if another process is writing.
+        stays, and the next run goes on with it. If another process is writing, a LedgerInUseError
+        is raised at once.
         """
         make_folder(self.folder)
         lines = self.folder / LINES
@@ -153,13 +142,7 @@ def key_of(description: Values) -> str:
 def read_records(folder: Path, entries: Iterable[str] = ENTRIES) -> dict[str, Values]:
     """Read the ledger in a folder: the last record of each unit, by its key.
 
-    A last line that was cut short by a kill never happened.
-
-    Parameters
-    ----------
-    folder : Path
-    entries : iterable of str
-        What every record must have.
+    Every record must have all `entries`. A last line that was cut short by a kill never happened.
     """
     records = {}
     for name, decompress in ((COMPRESSED, gzip.decompress), (LINES, bytes)):
@@ -175,8 +158,8 @@ def read_records(folder: Path, entries: Iterable[str] = ENTRIES) -> dict[str, Va
                 record = None
             if not (isinstance(record, dict) and set(entries) <= record.keys()):
                 raise ValueError(
-                    f"{path}, line {number}, is no record of finished work: remove the line, or "
-                    "give another output folder."
+                    f"{path}, line {number}, is not a record of finished work: remove the line, or "
+                    "choose another output folder."
                 )
             records[key_of(record["unit"])] = record
     return records
@@ -200,6 +183,6 @@ def _locked(folder: Path) -> Iterator[None]:
         except BlockingIOError:
             raise LedgerInUseError(
                 f"Another process is writing to the ledger in {folder}: wait for it to end, or "
-                "give another output folder."
+                "choose another output folder."
             ) from None
         yield

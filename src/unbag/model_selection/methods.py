@@ -41,19 +41,10 @@ LEVELS = ("quick", "standard", "full")
 
 @dataclass(frozen=True)
 class Method:
-    """A method and its settings.
+    """A method and its settings to try at each level, under the title of tables.
 
-    Parameters
-    ----------
-    title : str
-        As in tables.
-    build : callable
-        Takes `random_state` and a setting's entries; returns an estimator.
-    grids : dict of str to list of dict
-        The settings to try at each level.
-    published_as : str
-        The method of the paper whose figures stand beside this one's; by default the one of the
-        same name.
+    `build` takes `random_state` and the entries of a setting. `published_as` is the method of the
+    paper whose figures stand beside; by default the one of the same name.
     """
 
     title: str
@@ -114,16 +105,7 @@ def published_bound(random_state: int, **setting: Any) -> SupervisedLogisticRegr
 
 
 def network(random_state: int, kind: Callable[..., Any] | None = None, **setting: Any) -> Any:
-    """Build our network, which only an extra of the package brings; or another kind of it.
-
-    Parameters
-    ----------
-    random_state : int
-    kind : callable, optional
-        By default `unbag.torch.ORNetwork`.
-    **setting
-        Its parameters that are not to have their defaults.
-    """
+    """Build our network, `unbag.torch.ORNetwork`, or another kind of it, with some parameters."""
     from unbag.torch import ORNetwork
 
     return (kind or ORNetwork)(**{"threshold": "union", "random_state": random_state, **setting})

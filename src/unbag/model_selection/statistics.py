@@ -36,15 +36,7 @@ def words(measure: str) -> str:
 def best_setting(scores: ArrayLike, *, higher_is_better: bool = True) -> int:
     """Choose after the fact, as the paper does: the setting of the best mean over folds.
 
-    Parameters
-    ----------
-    scores : array-like of shape (n_settings, n_folds)
-    higher_is_better : bool
-
-    Returns
-    -------
-    int
-        Its place; of equals, the first.
+    `scores` are of shape (n_settings, n_folds). Of equals, the first is returned.
 
     Examples
     --------
@@ -57,15 +49,9 @@ def best_setting(scores: ArrayLike, *, higher_is_better: bool = True) -> int:
 def spread(values: ArrayLike) -> Values:
     """Return the entries of a record that hold a mean over folds, and its deviations.
 
-    Parameters
-    ----------
-    values : array-like of shape (n_folds,) or (n_folds, n_draws)
-
-    Returns
-    -------
-    dict
-        ``ours``, the mean; ``std``, over the folds of one draw, as the paper has it (the root of
-        the mean variance, where there are several); ``draw_std``, of the means of draws.
+    Values are of shape (n_folds,) or (n_folds, n_draws). ``ours`` is the mean; ``std``, over the
+    folds of one draw, as the paper has it (the root of the mean variance, where there are several);
+    ``draw_std``, of the means of draws.
 
     Examples
     --------
@@ -85,18 +71,10 @@ def spread(values: ArrayLike) -> Values:
 
 
 def paired_p_value(some: ArrayLike, others: ArrayLike) -> float:
-    """Return the p-value of a paired t-test, two-tailed.
+    """Return the p-value of a paired t-test, two-tailed, of measures of the same folds.
 
-    Parameters
-    ----------
-    some, others : array-like of the same shape
-        Measures of the same folds; where data are drawn several times, pairs are of the same fold
-        of the same draw.
-
-    Returns
-    -------
-    float
-        Differences without spread are no matter of a test: 1 if they are zero, else 0.
+    Where data are drawn several times, pairs are of the same fold of the same draw. Differences
+    without spread are no matter of a test: 1 if they are zero, else 0.
 
     Examples
     --------
@@ -119,11 +97,6 @@ def best_methods(scores: Mapping[str, ArrayLike], *, higher_is_better: bool = Tr
     Parameters
     ----------
     scores : dict of str to array-like of shape (n_folds,) or (n_folds, n_draws)
-    higher_is_better : bool
-
-    Returns
-    -------
-    set of str
 
     Examples
     --------

@@ -17,20 +17,9 @@ ABOUT = "about.json"
 
 @dataclass(frozen=True)
 class Table:
-    """A table for people (header and body) and the records behind it (for machines).
+    """A table for people (header, and body in Markdown) and the records behind it, one per figure.
 
-    Parameters
-    ----------
-    name : str
-        Of its files.
-    title : str
-    header : list of str
-    body : list of list of str
-        In Markdown.
-    records : list of dict
-        One per figure: all have the same keys.
-    notes : list of str
-        How it was made, and what to know.
+    All records have the same keys. The name is that of its files. Notes say how it was made.
     """
 
     name: str
@@ -85,20 +74,11 @@ def comparison_table(
     write: Callable[[Values], str] = record_cell,
     rows: Iterable[str] = (),
 ) -> Table:
-    """Arrange records as a table.
+    """Arrange records, one per figure, as a table.
 
-    Parameters
-    ----------
-    name, title : str
-    records : list of dict
-        One per figure; columns come in the order of their first records, and so do rows.
-    notes : list of str
-    row, column : str or callable
-        The entry of a record that says where it belongs, or a function of the record.
-    write : callable
-        Takes a record; returns the text of its cell.
-    rows : iterable of str
-        Rows that come first.
+    The entries `row` and `column` of a record, or functions of it, say where it belongs; `write`
+    returns the text of its cell. Columns come in the order of their first records, and so do rows,
+    after those of `rows`.
 
     Examples
     --------
@@ -117,16 +97,7 @@ def comparison_table(
 
 
 def write_tables(tables: Iterable[Table], folder: Path, about: Values) -> None:
-    """Write tables as Markdown and CSV, and how they were made.
-
-    Parameters
-    ----------
-    tables : iterable of Table
-    folder : Path
-        Made where there is none.
-    about : dict
-        What to say of how they were made, as JSON can hold it.
-    """
+    """Write tables as Markdown and CSV to a folder, and `about`, how they were made, as JSON."""
     make_folder(folder)
     for table in tables:
         write_text(folder / f"{table.name}.md", table.to_markdown())

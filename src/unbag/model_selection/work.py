@@ -61,23 +61,9 @@ def run(
 ) -> int:
     """Do those units that are not in the ledger yet, and enter each as soon as it is done.
 
-    Parameters
-    ----------
-    units : iterable of units of work
-        As `Work` describes them. Other processes import their classes.
-    ledger : Ledger
-        To be written to: see `Ledger.writing`.
-    n_jobs : int
-        Number of processes; 1 for this one alone.
-    console : rich Console, optional
-        Where to show progress.
-    title : str
-        What it says there.
-
-    Returns
-    -------
-    int
-        Number of units that were done.
+    Other processes, if `n_jobs` is more than 1, import the classes of the units. The ledger is to
+    be open for `Ledger.writing`. Progress is shown on the console under the title. Return the
+    number of units that were done.
     """
     pending = [unit for unit in units if unit not in ledger]
     if not pending:
@@ -126,8 +112,8 @@ def _finished(units, n_jobs):
         pool.shutdown()
     except BrokenProcessPool as error:
         raise ChildProcessError(
-            "A process that did a part of the work was killed, perhaps for want of memory: the "
-            f"same command goes on from here; reduce {argument('jobs')}."
+            "A process that did a part of the work was killed, perhaps because memory ran out. "
+            f"Start again with fewer processes ({argument('n_jobs')}): the work goes on from here."
         ) from error
     finally:
         processes = list((pool._processes or {}).values())

@@ -137,13 +137,7 @@ def write(
 ) -> None:
     """Write a header and arrays to a file; the old one stays until the new one is complete.
 
-    Parameters
-    ----------
-    path : str or path-like
-    header : dict
-        Of what JSON can hold, with the keys of ``HEADER``.
-    arrays : dict from str to ndarray
-        Of the dtypes of ``DTYPES``.
+    The header has the keys of ``HEADER``, and arrays are of the dtypes of ``DTYPES``.
     """
     text = json.dumps(header, allow_nan=False)
     arrays = {
@@ -215,21 +209,10 @@ def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Read a file that `write` wrote.
+    """Read the header and the arrays of a file that `write` wrote.
 
-    Parameters
-    ----------
-    path : str or path-like
-
-    Returns
-    -------
-    header : dict
-    arrays : dict from str to ndarray
-
-    Raises
-    ------
-    ModelFileError
-        When it is not a model file, or is damaged, or of a format that this release cannot read.
+    A ModelFileError says that it is not a model file, is damaged, or is of a format that this
+    release cannot read.
     """
     # Only now, so that models can be fitted where it is not installed.
     from safetensors import SafetensorError, safe_open

@@ -102,18 +102,11 @@ UNCHECKED = None
 
 
 class Kind:
-    """Values of one kind, and how they are written and read.
+    """Values of one kind, which ``"is"`` names in the JSON, and how they are written and read.
 
     ``encode(value, place, encoder)`` gives the fields of the JSON of a value that was found at
-    `place`; ``decode(decoder, **fields)`` makes the value of them again.
-
-    Parameters
-    ----------
-    name : str
-        What ``"is"`` is in the JSON.
-    holds : callable
-        Says whether a value is of this kind. A subclass of a type is not: it may hold more than
-        is written.
+    `place`; ``decode(decoder, **fields)`` makes the value of them again. `holds` says whether a
+    value is of this kind. A subclass of a type is not: it may hold more than is written.
     """
 
     encode: Callable[..., dict[str, Any]]
@@ -219,16 +212,10 @@ class _Sparse(Kind):
 
 
 class _Listed(Kind):
-    """Objects of one class, which is imported when one of them is written or read.
+    """Objects of one class of a module, which is imported when one of them is written or read.
 
-    Parameters
-    ----------
-    name, module : str
-        The class and where it is imported from.
-    private : dict from str to str, optional
-        What attributes are called whose names in files are not their own.
-    **ranges : Range or None
-        By names in files: what the numbers there may be; FINITE where nothing is said.
+    `private` names the attributes whose names in files are not their own. Ranges, by names in
+    files, are what the numbers there may be; FINITE where nothing is said.
     """
 
     def __init__(self, name, module, private=None, **ranges):
@@ -366,14 +353,9 @@ KINDS: dict[str, Kind] = {kind.name: kind for kind in (
 
 
 class Encoder:
-    """Turns values into JSON, and puts arrays aside.
+    """Turns values into JSON, puts arrays aside, and notes what was left out.
 
-    Attributes
-    ----------
-    arrays : dict from str to ndarray
-        By names that say where they were found, such as ``steps.model.coef_``.
-    notes : list of str
-        What was left out.
+    Arrays have names that show where they were found, such as ``steps.model.coef_``.
     """
 
     def __init__(self) -> None:
@@ -416,17 +398,9 @@ class Encoder:
 
 
 class Decoder:
-    """Turns JSON back into the values that `Encoder` made it from.
+    """Turns JSON, and the arrays of a file, back into the values that `Encoder` made it from.
 
-    Parameters
-    ----------
-    arrays : dict from str to ndarray
-        Those of the file.
-
-    Attributes
-    ----------
-    used : dict from (str, str) to ndarray
-        The arrays that were asked for, by name and order.
+    `used` holds the arrays that were asked for, by name and order.
     """
 
     def __init__(self, arrays: dict[str, np.ndarray]) -> None:

@@ -160,17 +160,7 @@ def opened_for_model(
 
 
 class KeptAnswers:
-    """Answers of the first pass, in a temporary file; entropies in memory too.
-
-    Parameters
-    ----------
-    file : binary file
-
-    Attributes
-    ----------
-    entropy : ndarray of shape (n_instances,)
-    probability_sum : float
-    """
+    """Answers of the first pass, in a temporary file; entropies in memory too."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
@@ -276,12 +266,7 @@ def rows_with_answers(
 
 
 class InstanceRows:
-    """Rows that come in batches of one size, and are taken in those of another.
-
-    Parameters
-    ----------
-    batches : iterator of pyarrow.RecordBatch
-    """
+    """Rows that come in batches of one size, and are taken in those of another."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
         self._batches = batches

@@ -10,6 +10,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from unbag._files import DataError, PathLike, existing_file, unreadable, writing
+from unbag._messages import argument
 from unbag.fitting import Progress, Scale
 from unbag.union.rates import Rates
 
@@ -87,7 +88,7 @@ class Checkpoint:
         except OSError as error:
             raise unreadable(path, error) from error
         except (ValueError, KeyError, EOFError, TypeError, BadZipFile) as error:
-            raise DataError(f"{path} is no checkpoint of a fit, or a damaged one.") from error
+            raise DataError(f"{path} is not a checkpoint of a fit, or is damaged.") from error
 
     @property
     def progress(self) -> Progress:
@@ -95,7 +96,7 @@ class Checkpoint:
         return Progress(self.weights, history=self.history, rates=self.rates)
 
     def check_same(self, of: dict[str, Any], path: PathLike) -> None:
-        """Raise an error if a fit is another one than that which was left here.
+        """Raise an error if the fit that is to go on is another one than that of the checkpoint.
 
         Parameters
         ----------
@@ -107,24 +108,14 @@ class Checkpoint:
         for name, value in of.items():
             if self.of.get(name) != value:
                 raise DataError(
-                    f"{path} is of another fit: {name} was {self.of.get(name)!r}, and is "
-                    f"{value!r} now. Give the same model and data, or begin anew without resuming."
+                    f"{path} belongs to another fit: {name} was {self.of.get(name)!r}, and is "
+                    f"{value!r} now. Use the same model and data, or leave out "
+                    f"{argument('resume', True)} to start over."
                 )
 
 
 def describe_fit(model: Any, stored: Any) -> dict[str, Any]:
-    """Say what is fitted to what, as far as it must be the same for a fit to go on.
-
-    Parameters
-    ----------
-    model : ORLogisticRegression
-    stored : StoredBags
-
-    Returns
-    -------
-    dict
-        Of what JSON can hold.
-    """
+    """Describe, for JSON, what must be the same for a fit to go on: model and data."""
     parameters = {
         name: np.asarray(value).tolist() if isinstance(value, np.ndarray) else value
         for name, value in model.get_params().items()
@@ -141,14 +132,7 @@ def describe_fit(model: Any, stored: Any) -> dict[str, Any]:
 
 
 class KeptFit:
-    """The checkpoint of a fit that is going on.
-
-    Parameters
-    ----------
-    path : str or path
-    of : dict
-        What is fitted to what, as `describe_fit` says.
-    """
+    """The checkpoint of a fit that is going on, which `describe_fit` describes."""
 
     def __init__(self, path: PathLike, of: dict[str, Any]) -> None:
         self.path = path

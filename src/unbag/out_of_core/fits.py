@@ -273,13 +273,7 @@ def check_fit(model: Any, checkpoint: PathLike | None, resume: bool) -> None:
 def opened(path: PathLike | StoredBags, roles: Roles, **options: Any) -> StoredBags:
     """Return the bags of a set, which may have been opened before.
 
-    Parameters
-    ----------
-    path : str, path or StoredBags
-    roles : Roles
-        Labels of instances are read if their column is named.
-    **options
-        Of `StoredBags`.
+    Labels of instances are read if their column is named.
     """
     if isinstance(path, StoredBags):
         return path

@@ -28,13 +28,7 @@ def number(value: float) -> str:
 class Axis(NamedTuple):
     """An axis: where it begins and ends, and its ticks at round numbers.
 
-    Parameters
-    ----------
-    name : str
-    low, high : float
-    ticks : list of float
-    texts : list of str
-        As many digits as tell the ticks apart.
+    The texts have as many digits as are needed to distinguish the ticks.
     """
 
     name: str
@@ -51,21 +45,10 @@ class Axis(NamedTuple):
 def axis(
     name: str, low: float, high: float, *, whole: bool = False, ends_at_ticks: bool = False
 ) -> Axis:
-    """Choose ticks at round numbers.
+    """Choose ticks at round numbers for values from low to high.
 
-    Parameters
-    ----------
-    name : str
-    low, high : float
-        Of the values to be shown.
-    whole : bool
-        The values are counts: there are no ticks between them.
-    ends_at_ticks : bool
-        The axis is drawn out to the next ticks.
-
-    Returns
-    -------
-    Axis
+    Counts, which are `whole`, have no ticks between them. An axis that `ends_at_ticks` is drawn out
+    to the next ones.
 
     Examples
     --------
@@ -110,14 +93,7 @@ def round_step(least: float) -> float:
 
 
 class Frame:
-    """Axes of a chart: from data to places on the picture.
-
-    Parameters
-    ----------
-    across, up : Axis
-    title : str
-        Read out to those who cannot see the chart.
-    """
+    """Axes of a chart: from data to places on the picture. Screen readers read out the title."""
 
     def __init__(self, across: Axis, up: Axis, title: str):
         self.across: Axis = across
@@ -164,17 +140,7 @@ class Frame:
 
 
 def line_chart(values: Sequence[float], *, x_label: str, y_label: str, title: str) -> str:
-    """Draw values against their number, from 1 on.
-
-    Parameters
-    ----------
-    values : sequence of float
-        At least one.
-
-    Returns
-    -------
-    str
-    """
+    """Draw values, at least one, against their number, from 1 on."""
     across = axis(x_label, 1, max(len(values), 2), whole=True)
     frame = Frame(across, axis(y_label, min(values), max(values), ends_at_ticks=True), title)
     points = " ".join(
@@ -187,17 +153,7 @@ def line_chart(values: Sequence[float], *, x_label: str, y_label: str, title: st
 def histogram(
     counts: Sequence[int], edges: Sequence[float], *, x_label: str, y_label: str, title: str
 ) -> str:
-    """Draw counts as bars.
-
-    Parameters
-    ----------
-    counts : sequence of int of length n
-    edges : sequence of float of length n + 1
-
-    Returns
-    -------
-    str
-    """
+    """Draw counts as bars between edges, which are one more."""
     up = axis(y_label, 0, max(*counts, 1), whole=True, ends_at_ticks=True)
     frame = Frame(axis(x_label, edges[0], edges[-1]), up, title)
     for count, left, right in zip(counts, edges[:-1], edges[1:], strict=True):
@@ -216,14 +172,7 @@ def calibration_chart(
 ) -> str:
     """Draw how often labels are right against how sure the model is; the diagonal is ideal.
 
-    Parameters
-    ----------
-    confidence, accuracy, counts : sequences of the same length
-        Bins without instances are left out.
-
-    Returns
-    -------
-    str
+    Bins without instances are left out.
     """
     frame = Frame(axis("probability", 0, 1), axis("share that is right", 0, 1), title)
     frame.shapes.append(

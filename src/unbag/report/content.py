@@ -67,15 +67,10 @@ def content(
     media_root : str or path
         The folder that `media` are relative to, and must lie in: what a table names elsewhere is
         not shown, nor what is no picture or sound.
-    title : str
     settings : dict, optional
         How the model was made, for the last section.
     suspicious : pyarrow.Table, optional
         What `unbag.check_labels` says of the labels of the bags.
-
-    Returns
-    -------
-    dict
 
     Warns
     -----

@@ -57,18 +57,10 @@ class NotShown(Exception):
 
 
 class Medium(NamedTuple):
-    """What a report shows of the medium of an instance.
+    """What a report shows of the medium of an instance: an ``image``, ``audio`` or ``gap``.
 
-    Parameters
-    ----------
-    name : str
-        Of the file, without its folder.
-    kind : str
-        ``image``, ``audio`` or ``gap``.
-    place : int, optional
-        Among the `sources` of `Media`.
-    reason : str, optional
-        Of a gap.
+    The name is that of the file, without its folder. A gap has a reason, and the others a place
+    among the `sources` of `Media`.
     """
 
     name: str
@@ -80,12 +72,8 @@ class Medium(NamedTuple):
 class Media:
     """Pictures and sounds of instances: each is put into the page once, as far as there is room.
 
-    Parameters
-    ----------
-    paths : sequence of str, or None
-        Where the medium of each instance lies; empty where there is none. Relative to `root`.
-    root : path
-        The folder that media must lie in, links followed.
+    Paths, empty where an instance has none, are relative to `root`: the folder that media must lie
+    in, links followed.
     """
 
     def __init__(self, paths: Sequence[str | None] | None, root: PathLike = "."):
@@ -156,19 +144,9 @@ def is_below(root: str, path: str) -> bool:
 
 
 def read_medium(root: str, path: str, room: int) -> tuple[str, bytes]:
-    """Read a picture or a sound, as far as its bytes are one and there is room for them.
+    """Return the type and the bytes of a picture or a sound that takes at most `room` bytes.
 
-    Parameters
-    ----------
-    root, path : str
-        A folder and a file below it, without links.
-    room : int
-        The most bytes that may be taken.
-
-    Returns
-    -------
-    mime_type : str
-    content : bytes
+    `root` is a folder and `path` a file below it, both without links.
     """
     try:
         descriptor = open_below(root, path)

@@ -20,31 +20,14 @@ from .threads import in_shares
 
 @dataclass(frozen=True)
 class BagRows:
-    """Which rows are those of which bag.
-
-    Attributes
-    ----------
-    offsets : Tensor of int64 of shape (n_bags + 1,)
-    bag : Tensor of int64 of shape (n_rows,)
-        The bag of every row.
-    """
+    """Which rows are those of which bag: offsets of bags, and the bag of every row, in int64."""
 
     offsets: Tensor
     bag: Tensor
 
     @classmethod
     def of(cls, offsets: np.ndarray, device: torch.device) -> "BagRows":
-        """Read offsets.
-
-        Parameters
-        ----------
-        offsets : ndarray of int of shape (n_bags + 1,)
-        device : torch.device
-
-        Returns
-        -------
-        BagRows
-        """
+        """Read offsets of shape (n_bags + 1,)."""
         bag = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
         return cls(
             torch.from_numpy(offsets.astype(np.int64)).to(device),
@@ -67,14 +50,8 @@ def one_bag(n_rows: int, device: torch.device) -> BagRows:
 class Disturbance:
     """What is done to a network while it learns, so that it does not learn by heart.
 
-    Attributes
-    ----------
-    dropout : float
-        Share of the hidden units that are dropped.
-    noise : float
-        Deviation of what is added to the inputs.
-    generator : torch.Generator
-        Of the device.
+    `dropout` is the share of the hidden units that are dropped, and `noise` the deviation of what
+    is added to the inputs. The generator is of the device.
     """
 
     dropout: float
@@ -93,19 +70,8 @@ class Disturbance:
 def activate(x: Tensor, shift: Tensor, rows: BagRows, disturbance: Disturbance | None) -> Tensor:
     """Add a shift to the rows of each bag, cut off what is negative, and drop units.
 
-    What is kept is made larger in return.
-
-    Parameters
-    ----------
-    x : Tensor of shape (n_members, n_rows, n_units)
-        May be written to.
-    shift : Tensor of shape (n_members, n_bags, n_units)
-    rows : BagRows
-    disturbance : Disturbance or None
-
-    Returns
-    -------
-    Tensor of the shape of x
+    What is kept is made larger in return. `x`, which may be written to, is of shape (n_members,
+    n_rows, n_units), and `shift` of shape (n_members, n_bags, n_units).
     """
     dropout = 0.0 if disturbance is None else disturbance.dropout
     if x.device.type == "cpu" and x.dtype == torch.float32:

@@ -78,21 +78,9 @@ def read_batch(
     missed: Rates = None,
     false: Rates = None,
 ) -> BagBatch:
-    """Check the arguments of a loss, and bring them into one form.
+    """Check the arguments of a loss, which are those of `union_loss`, and bring them into one form.
 
-    Parameters
-    ----------
-    logits, offsets, targets, lengths, mask, background, instance_labels, missed, false
-        As in `unbag.torch.union_loss`.
-
-    Returns
-    -------
-    BagBatch
-
-    Raises
-    ------
-    ValueError, TypeError
-        When an argument is malformed. What only the numbers on a device can tell is not looked at.
+    A malformed argument is a ValueError or a TypeError. Numbers on a device are not looked at.
     """
     if not isinstance(logits, Tensor) or not logits.is_floating_point():
         raise TypeError("logits must be a tensor of floating-point numbers.")

@@ -208,15 +208,8 @@ class Batch:
     def loss(self, logits: Tensor, rates: Rates | None = None) -> Tensor:
         """Return the members' mean losses per bag, added up.
 
-        Parameters
-        ----------
-        logits : Tensor of shape (n_members, n_instances, n_columns)
-        rates : Rates, optional
-            How often label sets are wrong, of shape (1, n_columns) each.
-
-        Returns
-        -------
-        Tensor
+        Logits are of shape (n_members, n_instances, n_columns), and rates of wrong labels of shape
+        (1, n_columns) each.
         """
         on_cpu = logits.device.type == "cpu"
         # On other devices that would be waiting; there the weights tell later.
@@ -276,17 +269,9 @@ class Batch:
         }
 
     def noise_counts(self, logits: Tensor, rates: Rates) -> NoiseCounts:
-        """Count how often labels are expected to be wrong, added up over members.
+        """Count how often labels are expected to be wrong at the present rates, over all members.
 
-        Parameters
-        ----------
-        logits : Tensor of shape (n_members, n_instances, n_columns)
-        rates : Rates
-            The present ones.
-
-        Returns
-        -------
-        NoiseCounts
+        Logits are of shape (n_members, n_instances, n_columns).
         """
         n_members, problem = len(logits), self._problem(len(logits))
         log_prior = torch.log_softmax(logits.detach().double(), 2).flatten(0, 1).cpu().numpy()

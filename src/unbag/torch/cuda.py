@@ -251,13 +251,7 @@ def chain_floats(n_rows: int, n_targets: int) -> int:
 
 
 def holds_every_bag(sizes: np.ndarray, n_required: np.ndarray) -> bool:
-    """Whether kernels hold all bags, so that none is relaxed, and none goes to the CPU.
-
-    Parameters
-    ----------
-    sizes, n_required : ndarrays of int of shape (n_bags,)
-        Instances and required labels of each bag.
-    """
+    """Return whether kernels hold all bags: none is relaxed, and none goes to the CPU."""
     n_states = 2.0 ** np.minimum(n_required, MOST_CHAINED)
     fits = (n_required <= MOST_CHAINED) & ((sizes + 3) * n_states <= MOST_FLOATS)
     return bool(fits.all())

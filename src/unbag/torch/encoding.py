@@ -8,30 +8,14 @@ N_PIECES = 8
 
 
 def quantile_edges(X: np.ndarray) -> NDArray[np.float64]:
-    """Find where to cut the range of each feature.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_instances, n_features)
-
-    Returns
-    -------
-    ndarray of shape (n_features, N_PIECES + 1)
-    """
+    """Return where to cut the range of each feature, of shape (n_features, N_PIECES + 1)."""
     return np.quantile(X, np.linspace(0.0, 1.0, N_PIECES + 1), axis=0).T.copy()
 
 
 def piecewise_linear(X: np.ndarray, edges: np.ndarray) -> NDArray[np.float64]:
     """Compute how far values reach into each piece of a feature's range, from -1 to 1.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_instances, n_features)
-    edges : ndarray of shape (n_features, n_pieces + 1)
-
-    Returns
-    -------
-    ndarray of shape (n_instances, n_features * n_pieces)
+    The answer is of shape (n_instances, n_features * n_pieces).
 
     Examples
     --------

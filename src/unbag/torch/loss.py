@@ -130,13 +130,13 @@ def union_loss(
 
 
 def check_reduction(reduction: str) -> None:
-    """Refuse what is no reduction."""
+    """Raise an error unless this is a reduction."""
     if reduction not in REDUCTIONS:
         raise ValueError(f"reduction must be one of {REDUCTIONS}; got {reduction!r}.")
 
 
 def check_policies(on_impossible: str, on_intractable: str) -> None:
-    """Refuse what is no way to treat impossible or intractable bags."""
+    """Raise an error unless these are ways to treat impossible and intractable bags."""
     if on_impossible not in ON_IMPOSSIBLE:
         raise ValueError(f"on_impossible must be one of {ON_IMPOSSIBLE}; got {on_impossible!r}.")
     if on_intractable not in ON_INTRACTABLE:
@@ -165,20 +165,7 @@ def answer(
 def reduced_loss(
     log_likelihood: Tensor, batch: BagBatch, weight: Tensor | None, reduction: Reduction
 ) -> Tensor:
-    """Weigh the losses of bags, and add them up.
-
-    Parameters
-    ----------
-    log_likelihood : Tensor of shape (n_bags,)
-        ``-inf`` of bags that are not counted.
-    batch : BagBatch
-    weight : Tensor of shape (n_bags,), optional
-    reduction : {"mean", "instances", "sum", "none"}
-
-    Returns
-    -------
-    Tensor
-    """
+    """Weigh the losses of bags, and add them up; a log-likelihood of ``-inf`` is not counted."""
     # As few operations as there can be: on a GPU each costs as much as a hundred thousand bags.
     counted = log_likelihood != -torch.inf
     surprise = torch.where(counted, log_likelihood, 0.0)

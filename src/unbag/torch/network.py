@@ -58,21 +58,8 @@ class MemberNetworks(nn.Module):
     ) -> "MemberNetworks":
         """Draw weights, each uniformly below one over the root of the number of inputs.
 
-        Parameters
-        ----------
-        n_members, n_features : int
-        hidden : sequence of int
-            Units of each hidden layer.
-        n_columns : int
-            Of the logits.
-        context_units : int
-        generator : torch.Generator
-            On the CPU, so that all devices start from the same networks.
-
-        Returns
-        -------
-        MemberNetworks
-            On the CPU.
+        `hidden` are the units of each hidden layer. The generator and the networks are on the CPU,
+        so that all devices start from the same networks.
         """
 
         def draw(n_inputs, *shape):
@@ -119,17 +106,9 @@ class MemberNetworks(nn.Module):
         }
 
     def affordable(self, offsets: np.ndarray, n_units: int) -> Iterator[tuple[int, int]]:
-        """Cut bags into runs that take few hidden units, of all members together, but a bag each.
+        """Yield first and last (not included) of runs of bags that take few hidden units.
 
-        Parameters
-        ----------
-        offsets : ndarray of int of shape (n_bags + 1,)
-        n_units : int
-
-        Yields
-        ------
-        first, last : int
-            Bags ``first:last``.
+        That is of all members together, but a run has one bag at least.
         """
         n_rows = n_units // (self.n_members * max(weight.shape[2] for weight in self.weights))
         first, n_bags = 0, len(offsets) - 1
@@ -149,19 +128,9 @@ class MemberNetworks(nn.Module):
         ))  # fmt: skip
 
     def forward(self, X: Tensor, rows: BagRows, disturbance: Disturbance | None = None) -> Tensor:
-        """Score instances.
+        """Return the logits of instances, of shape (n_members, n_instances, n_columns).
 
-        Parameters
-        ----------
-        X : Tensor of shape (n_members, n_instances, n_features)
-        rows : BagRows
-        disturbance : Disturbance, optional
-            While learning.
-
-        Returns
-        -------
-        Tensor of shape (n_members, n_instances, n_columns)
-            Logits.
+        `X` is of shape (n_members, n_instances, n_features). A disturbance is for learning.
         """
         everything = one_bag(X.shape[1], X.device)
         hidden, shift, shifted = X, self.biases[0], everything

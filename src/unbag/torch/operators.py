@@ -64,23 +64,7 @@ def union(
         raise NotImplementedError(
             f"union losses run on the CPU and on CUDA, not on {logits.device}."
         )
-    return infer_by_the_core(
-        logits, offsets, targets, pins, missed, false, background, on_impossible, on_intractable
-    )
-
-
-def infer_by_the_core(
-    logits: Tensor,
-    offsets: Tensor,
-    targets: Tensor,
-    pins: Tensor | None,
-    missed: Tensor | None,
-    false: Tensor | None,
-    background: bool,
-    on_impossible: str,
-    on_intractable: str,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Return what `union` returns, on the CPU."""
+    # On the CPU, by the kernels of the package.
     dtype = working_dtype(logits)
     row_bag = bag_of_rows(offsets)
     labels = required_labels(targets)

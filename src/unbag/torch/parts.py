@@ -85,17 +85,8 @@ class Block:
 class DevicePart:
     """All bags of a fit, as `unbag.fitting.Objective` asks them, on a device.
 
-    Parameters
-    ----------
-    bags : Bags
-        With dense features.
-    problem : UnionProblem
-        Their label sets.
-    chosen : ndarray of int
-        Places of the bags to take, ascending.
-    bag_weight : ndarray of shape (n_all_bags,), optional
-        What each bag counts.
-    device : torch.device
+    Features are dense. `chosen` are the places of the bags to take, ascending, and `bag_weight` is
+    what each of all bags counts.
 
     Notes
     -----
@@ -140,17 +131,7 @@ class DevicePart:
             block.X -= self._tensor(centre)
 
     def moments(self, weighted: bool) -> Moments:
-        """Compute mean and spread of the features; see `unbag.fitting.parts.Part.moments`.
-
-        Parameters
-        ----------
-        weighted : bool
-            Whether instances count by the weights of their bags.
-
-        Returns
-        -------
-        Moments
-        """
+        """Compute mean and spread of the features; see `unbag.fitting.parts.Part.moments`."""
         nothing = np.zeros(self.blocks[0].X.shape[1])
         total = Moments(0.0, nothing, nothing, nothing + np.inf, nothing - np.inf)
         n_rows = max(MOMENT_ENTRIES // max(len(nothing), 1), 1)
@@ -163,16 +144,7 @@ class DevicePart:
         return total
 
     def statistics(self, W: np.ndarray) -> Statistics:
-        """Compute the likelihood and its gradient at W.
-
-        Parameters
-        ----------
-        W : ndarray of shape (n_classes, n_features + 1)
-
-        Returns
-        -------
-        Statistics
-        """
+        """Compute the likelihood and its gradient at W; see `unbag.fitting.Part.statistics`."""
         weights = self._tensor(W)
         gradient, value = torch.zeros_like(weights), torch.zeros_like(weights[0, 0])
         intractable = []
@@ -195,19 +167,7 @@ class DevicePart:
         return self.statistics(W)
 
     def relax(self, W: np.ndarray, bags: Collection[int]) -> dict[int, np.ndarray]:
-        """Relax labels that most surely occur at W, in bags that are intractable.
-
-        Parameters
-        ----------
-        W : ndarray of shape (n_classes, n_features + 1)
-        bags : collection of int
-            Places among all bags.
-
-        Returns
-        -------
-        dict from int to ndarray of int
-            For each of these bags, the columns of its relaxed labels.
-        """
+        """Relax the surest labels of intractable bags; see `unbag.fitting.parts.Part.relax`."""
         relaxed = {}
         weights = self._tensor(W)
         for block in self.blocks:
@@ -235,18 +195,9 @@ def logits(X: Tensor, weights: Tensor) -> Tensor:
 
 @torch.no_grad()
 def residuals(block: Block, weights: Tensor) -> tuple[Tensor, Tensor]:
-    """Infer the bags of a block.
+    """Return log-likelihoods of the bags of a block, and residuals of their instances.
 
-    Parameters
-    ----------
-    block : Block
-    weights : Tensor of float64 of shape (n_classes, n_features + 1)
-
-    Returns
-    -------
-    log_likelihood : Tensor of float64 of shape (n_bags,)
-    residual : Tensor of shape (n_instances, n_classes)
-        Posterior minus prior, by the weights of the bags.
+    These are posterior minus prior, by the weights of the bags.
     """
     scores = logits(block.X, weights)
     log_likelihood, *kept, _ = union(
@@ -258,17 +209,7 @@ def residuals(block: Block, weights: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def weight_gradient(residual: Tensor, X: Tensor) -> Tensor:
-    """Return the gradient with respect to the weights.
-
-    Parameters
-    ----------
-    residual : Tensor of shape (n_instances, n_classes)
-    X : Tensor of shape (n_instances, n_features)
-
-    Returns
-    -------
-    Tensor of float64 of shape (n_classes, n_features + 1)
-    """
+    """Return the gradient with respect to the weights, (n_classes, n_features + 1), in float64."""
     # A product with ones takes a fifth of the time of a sum in float64.
     ones = X.new_ones((len(X), 1))
     return torch.cat([product_in_runs(X, residual), product_in_runs(ones, residual)]).T
@@ -303,16 +244,7 @@ def feature_moments(X: Tensor, weight: Tensor) -> Moments:
 class DeviceTraining(Training):
     """Bags and label sets of a fit on a device, as a solver needs them.
 
-    Parameters
-    ----------
-    bags : Bags
-        With dense features.
-    problem, used, weight, **options
-        As in `unbag.fitting.Training`.
-    device : str
-        As torch names it.
-    map : callable
-        Not used: there is one part.
+    Features are dense. `map` is not used, as there is one part.
     """
 
     def __init__(

@@ -39,29 +39,10 @@ N_SHUFFLED = 4
 class StoredLearningBags:
     """What networks learn from, with features that are read when their turn comes.
 
-    Parameters
-    ----------
-    source : BagSource
-    problem : UnionProblem
-        The label sets of all bags.
-    chosen : ndarray of int
-        Places of the bags to learn from, ascending.
-    weight : ndarray of shape (n_all_bags,), or None
-        What each bag counts.
-    background : bool
-        Whether the last column of the label sets is a background.
-    inputs : callable
-        Makes inputs of features, in float32.
-    device : torch.device
-    on_bags_done : callable, optional
-        Called with a number of bags each time that so many more are learnt from.
-
-    Attributes
-    ----------
-    n_bags, n_instances : int
-        Of the chosen bags.
-    teacher : None
-        There is none: what it says would take more room than the features.
+    `problem` and `weight` are of all bags, and `chosen` are the places of those to learn from,
+    ascending. `inputs` makes inputs of features, in float32. `on_bags_done` is called with a number
+    of bags each time that so many more are learnt from. There is no teacher: what it says would
+    take more room than the features.
     """
 
     def __init__(
@@ -204,26 +185,11 @@ def fit_stored_network(
     watch: Callable[[int, float], object] | None = None,
     on_bags_done: Callable[[int], object] | None = None,
 ) -> Any:
-    """Fit networks to bags whose features are read, as `ORNetwork.fit` does.
+    """Fit networks to bags whose features are read, as `ORNetwork.fit` does; return the model.
 
-    Parameters
-    ----------
-    model : ORNetwork
-    bags : BagSource
-    labels : LabelSets
-        Of all bags.
-    instance_labels, sample_weight
-        As in `ORNetwork.fit`.
-    watch : callable, optional
-        Called as ``watch(iteration, log_likelihood)`` after each step, in place of the callback of
-        the model.
-    on_bags_done : callable, optional
-        Called with a number of bags each time that so many more are learnt from.
-
-    Returns
-    -------
-    ORNetwork
-        The model itself.
+    `watch` is called as ``watch(iteration, log_likelihood)`` after each step, in place of the
+    callback of the model, and `on_bags_done` each time with the number of bags that were learnt
+    from.
 
     Notes
     -----

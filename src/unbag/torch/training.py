@@ -30,10 +30,7 @@ RATES_EVERY, RATES_SHARE = 5, 0.5
 class Course:
     """What became of each step so far.
 
-    Attributes
-    ----------
-    watch : callable or None
-        Called as ``watch(iteration, log_likelihood)`` after each step; a true answer stops.
+    `watch` is called as ``watch(iteration, log_likelihood)`` after each; a true answer stops.
     """
 
     watch: Callable[[int, float], object] | None = None
@@ -57,18 +54,9 @@ class Course:
 class Trainer:
     """Networks that learn, step by step.
 
-    Parameters
-    ----------
-    network : MemberNetworks
-        Where to start; it is not changed.
-    encoder : nn.Module or None
-        Makes features of instances, and learns with the networks. It is not changed either.
-    bags : LearningSource
-    settings : Settings
-    generator : torch.Generator
-        Of the device.
-    noise : LabelNoise, optional
-        How often label sets are wrong. Kept up to date where that is learnt.
+    The network is where to start. Neither it nor the encoder, which makes features of instances and
+    learns with the networks, is changed. The generator is of the device. The rates of `noise` are
+    kept up to date where they are learnt.
     """
 
     def __init__(
@@ -103,18 +91,7 @@ class Trainer:
         return MemberNetworks.joined(self.groups)
 
     def run(self, course: Course) -> bool:
-        """Take all steps.
-
-        Parameters
-        ----------
-        course : Course
-            Records each.
-
-        Returns
-        -------
-        bool
-            Whether it stopped the training.
-        """
+        """Take all steps, which the course records; return whether it stopped the training."""
         settings = self.settings
         learns_rates = self.noise is not None and self.noise.is_learnt and not self.has_teacher
         for step in range(settings.max_iter):

@@ -26,24 +26,10 @@ def decided_background(
     instance_labels: np.ndarray | None = None,
     watch: Callable[[int, float], object] | None = None,
 ) -> tuple[bool, list[list[float]]]:
-    """Decide on a background by held-out bags.
+    """Decide on a background by held-out bags; return that, and `background_scores_` or nothing.
 
-    Parameters
-    ----------
-    bags : Bags
-    y : LabelSets
-    settings : sequence of dict
-        Of the search: usual values of them are those of the linear model that is asked.
-    instance_labels : ndarray of shape (n_instances,), optional
-    watch : callable, optional
-        Called after each iteration, in four fits to half of the bags each; a true answer stops a
-        fit.
-
-    Returns
-    -------
-    has_background : bool
-    scores : list
-        Those of `ORLogisticRegression.background_scores_`; empty where there are none.
+    Settings have usual values in the linear model that is asked. `watch` is called after each
+    iteration, in four fits to half of the bags each; a true answer stops a fit.
     """
     usual = fallback_of(settings)
     model = Settings(**{name: usual[name] for name in ASKED if name in usual}).unfitted()

@@ -47,15 +47,8 @@ class Round(NamedTuple):
 class Trial:
     """A setting, and what is known of it.
 
-    Attributes
-    ----------
-    setting : dict
-    scores : dict from int to ndarray
-        By fold, the log-likelihood of its held-out bags, each at least log 1e-12.
-    fits : dict from int to estimator
-        By fold, the model as far as it was fitted.
-    n_iter : int
-        Of all fits together.
+    By fold, `scores` are the log-likelihoods of held-out bags, each at least log 1e-12, and `fits`
+    the models as far as they were fitted. `n_iter` is of all fits together.
     """
 
     setting: Setting
@@ -94,34 +87,13 @@ class Fold:
 
 
 class Search:
-    """Successive halving over settings.
+    """Successive halving over settings, by the held-out bags of `cv` folds.
 
-    Parameters
-    ----------
-    bags : Bags
-    y : LabelSets
-    settings : sequence of dict
-    cv : int
-        Number of folds.
-    seconds : float, optional
-        After so many, the search ends.
-    seed : int
-    progress : callable, optional
-        Called as ``progress(n_done, n_all)``, in fits.
-    instance_labels : ndarray, optional
-        Labels of instances that are known.
-
-    Attributes
-    ----------
-    trials : list of Trial
-    remaining : list of Trial
-        Those that have come as far as the last round that was begun.
-    complete : bool
-        Whether the search came to its end.
-    background_scores : list or None
-        Why there is a background or none, where that was asked: see `ORLogisticRegression`.
-    bag_iterations : int
-        What the search has cost.
+    After so many seconds the search ends. `progress` is called as ``progress(n_done, n_all)``, in
+    fits. `remaining` are the trials that have come as far as the last round that was begun;
+    `complete` is whether the search came to its end. `background_scores` are why there is a
+    background or none, where that was asked: see `ORLogisticRegression`. `bag_iterations` is what
+    it has cost.
     """
 
     def __init__(
@@ -284,19 +256,7 @@ class Search:
 
 
 def held_out_likelihood(model: Any, bags: Bags, labels: LabelSets) -> np.ndarray:
-    """Return the log-likelihood of the label set of each bag, at least log 1e-12.
-
-    Parameters
-    ----------
-    model : estimator
-        Fitted.
-    bags : Bags
-    labels : LabelSets
-
-    Returns
-    -------
-    ndarray of shape (n_bags,)
-    """
+    """Return the log-likelihood of the label set of each bag, at least log 1e-12."""
     return model._label_set_scores(bags, labels, np.zeros(len(bags), dtype=bool))
 
 

@@ -138,18 +138,7 @@ def fallback_of(settings: Sequence[Setting]) -> Setting:
 def unfitted(setting: Setting, classes: ArrayLike, seed: int, *, is_trial: bool = False) -> Any:
     """Build the model of a setting, with what makes its features.
 
-    Parameters
-    ----------
-    setting : dict
-    classes : array-like of shape (n_classes,)
-        All classes, so that folds agree on them.
-    seed : int
-    is_trial : bool
-        Whether it is to be tried only, which may be cheaper.
-
-    Returns
-    -------
-    estimator or BagPipeline
+    It gets all classes, so that folds agree on them. One that is tried only may be cheaper.
     """
     own = {name: value for name, value in setting.items() if name != "encoding"}
     is_network = "encoding" in setting

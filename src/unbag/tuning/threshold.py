@@ -13,18 +13,9 @@ def best_threshold(proba: Sequence[np.ndarray], y: Sequence[np.ndarray]) -> floa
     """Find the threshold by which the fewest labels of held-out bags are wrong.
 
     The usual one is kept unless another is better by more than one standard error. Where a model
-    has doubts about many instances of a bag, too many classes have a probability of one half.
-
-    Parameters
-    ----------
-    proba : sequence of ndarray of shape (n_bags, n_classes)
-        Fold by fold, the probability that each class occurs in each bag.
-    y : sequence of ndarray of shape (n_bags, n_classes)
-        1 where it does, 0 where it does not, -1 where that is unknown.
-
-    Returns
-    -------
-    float
+    has doubts about many instances of a bag, too many classes have a probability of one half. Fold
+    by fold, `proba` is the probability that each class occurs in each bag, and `y` is 1 where it
+    does, 0 where it does not, -1 where that is unknown.
 
     Examples
     --------

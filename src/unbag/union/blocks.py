@@ -45,11 +45,6 @@ class FewBags(NamedTuple):
 def sort_out(layout: Layout, bags: np.ndarray) -> tuple[FewBags, np.ndarray]:
     """Sort out the bags of few labels, with no more required labels than free instances.
 
-    Parameters
-    ----------
-    layout : Layout
-    bags : ndarray of int
-
     Returns
     -------
     few : FewBags
@@ -130,9 +125,7 @@ def load_log_priors(layout: Layout, log_prior: np.ndarray, few: FewBags) -> Bloc
 
     Parameters
     ----------
-    layout : Layout
     log_prior : C-contiguous ndarray of shape (n_instances, n_classes)
-    few : FewBags
 
     Returns
     -------
@@ -151,14 +144,8 @@ def load_priors(layout: Layout, prior: np.ndarray, few: FewBags) -> Blocks:
 
     Parameters
     ----------
-    layout : Layout
     prior : ndarray
         Flat, class by class, with LANES floats of room behind them.
-    few : FewBags
-
-    Returns
-    -------
-    Blocks
     """
     blocks = new_blocks(few)
     copy_priors(layout, prior, few.bags, few.starts, *blocks)
@@ -172,9 +159,6 @@ def answer_blocks(
 
     Parameters
     ----------
-    layout : Layout
-    few : FewBags
-    blocks : Blocks
     tolerance : float
         Error bound to reach.
     answer : PackedInference
@@ -308,7 +292,7 @@ def settle(layout, bags, sums, log_tops, tolerance, code, log_likelihood, error_
 
 @kernel
 def is_settled(n_instances, n_labels, kernels, log_likelihood, tolerance):
-    """Tell whether no other kernel would do better.
+    """Return whether no other kernel would do better.
 
     What counts is the bound that `infer` will report. Where only the bag's length spoils that, the
     chain kernel is no remedy either.

@@ -41,7 +41,6 @@ def independent_parts(
 
     Parameters
     ----------
-    layout : Layout
     log_prior : ndarray of shape (n_instances, n_classes)
     batch : Batch
         Read; impossible bags are not looked at.
@@ -133,9 +132,6 @@ def put_together(layout: Layout, batch: Batch, parts: Parts, solved: Batch) -> N
 
     Parameters
     ----------
-    layout : Layout
-    batch : Batch
-    parts : Parts
     solved : Batch
         Of all parts.
     """

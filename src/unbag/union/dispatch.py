@@ -74,7 +74,6 @@ def solve(
     ----------
     bags : ndarray of int
         Which bags.
-    layout : Layout
     log_prior : ndarray of float64 of shape (n_instances, n_classes)
     method : str
         "auto" or one of `METHODS`.

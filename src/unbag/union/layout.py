@@ -38,7 +38,6 @@ class Layout(NamedTuple):
 
     Attributes
     ----------
-    n_classes : int
     offsets : ndarray of int64 of shape (n_bags + 1,)
         Bag b has the instances ``offsets[b]:offsets[b + 1]``.
     column_offsets : ndarray of int64 of shape (n_bags + 1,)

@@ -133,7 +133,6 @@ class Split(NamedTuple):
         Of the others.
     weights : ndarray of shape (n_free,)
         Their missing weights given the chained ones, rounded up.
-    passes : Passes
     whole : float
         g(none), scaled as the passes are.
     log_scale : tuple of float
@@ -163,10 +162,6 @@ def split(
     """Prepare the passes for a choice of chained labels, and weigh all others given these.
 
     Parameters are those of `mixed`.
-
-    Returns
-    -------
-    Split
     """
     (chosen,), (free,) = chained.nonzero(), (~chained).nonzero()
     by_instance = np.ascontiguousarray(share[free].T)
@@ -197,7 +192,6 @@ class Walked(NamedTuple):
 
     Attributes
     ----------
-    sums : Sums
     z : float
         Relative to g(none).
     error_bound : float
@@ -205,7 +199,6 @@ class Walked(NamedTuple):
     offender : int
         Which label would best be chained too, as a place in the order of the walk; -1 where that
         would not help, as nothing cancels.
-    work : float
     """
 
     sums: Sums
@@ -222,16 +215,11 @@ def walk_until_certain(
 
     Parameters
     ----------
-    bag : Split
     slack : ndarray of shape (n_instances,)
     n_labels : int
         Of the whole bag.
     tolerance, most
         As in `mixed`.
-
-    Returns
-    -------
-    Walked
     """
     n_free, n_instances = bag.share.shape
     n_chained = len(bag.chosen)

@@ -77,13 +77,11 @@ class NoisyProblem:
 
     Parameters
     ----------
-    problem : UnionProblem
     may_miss, may_be_false : ndarrays of bool of shape (n_classes,)
         The classes whose rates may be other than zero.
 
     Attributes
     ----------
-    problem : UnionProblem
     augmented : UnionProblem
         With the column and the rows that make up for what is wrong.
     rows : ndarray of int of shape (n_instances,)
@@ -146,10 +144,6 @@ class NoisyProblem:
             Zero for all classes but those of `may_miss` and `may_be_false`.
         method, tolerance, n_jobs
             As in `unbag.union.infer`.
-
-        Returns
-        -------
-        NoisyAnswer
         """
         problem, augmented = self.problem, self.augmented
         n_bags, n_classes = problem.y.shape
@@ -248,9 +242,7 @@ def infer_noisily(
 
     Parameters
     ----------
-    problem : UnionProblem
     log_prior : C-contiguous ndarray of float64 of shape (n_instances, n_classes)
-    rates : Rates
     on_impossible, on_intractable
         As in `unbag.union.infer`.
     **options

@@ -39,13 +39,8 @@ def ordered_power_set(n_labels: int, with_empty: bool = False) -> list[frozenset
 
     Parameters
     ----------
-    n_labels : int
     with_empty : bool, default=False
         Whether to begin with the empty set.
-
-    Returns
-    -------
-    list of frozenset
 
     Examples
     --------
@@ -68,10 +63,6 @@ def as_priors(prior: ArrayLike, slack: ArrayLike | None) -> tuple[np.ndarray, np
     prior : array-like of shape (n_instances, n_labels)
     slack : array-like of shape (n_instances,) or None
         Zeros where it is None.
-
-    Returns
-    -------
-    prior, slack : ndarrays
     """
     prior = np.asarray(prior, dtype=float)
     return prior, np.zeros(len(prior)) if slack is None else np.asarray(slack, dtype=float)

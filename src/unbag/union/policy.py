@@ -148,15 +148,10 @@ def settle_impossible(
 
     Parameters
     ----------
-    problem : UnionProblem
     on_impossible : {"relax", "drop", "raise"}
         A bag with instances and nothing allowed stays impossible under "relax", and is dropped.
     impossible : ndarray of bool of shape (n_bags,), optional
         Which these are; by default those of the problem.
-
-    Returns
-    -------
-    Settled
     """
     impossible = problem.impossible if impossible is None else impossible
     if on_impossible == "raise" and impossible.any():
@@ -177,13 +172,8 @@ def allow_every_bag_an_answer(
 
     Parameters
     ----------
-    problem : UnionProblem
     impossible : ndarray of bool of shape (n_bags,), optional
         As in `settle_impossible`.
-
-    Returns
-    -------
-    UnionProblem
     """
     impossible = problem.impossible if impossible is None else impossible
     if not impossible.any():
@@ -199,9 +189,7 @@ def surest_labels(
 
     Parameters
     ----------
-    problem : UnionProblem
     log_prior : ndarray of shape (n_instances, n_classes)
-    bags : sequence of int
 
     Returns
     -------
@@ -239,7 +227,7 @@ def refuse_intractable(layout: Layout, bags: Sequence[int] | np.ndarray) -> None
 
 
 def describe_impossible(bags: Sequence[Any] | np.ndarray, n_bags: int) -> str:
-    """Say which of all bags have label sets that cannot be.
+    """Describe which bags have impossible label sets.
 
     Parameters
     ----------
@@ -247,10 +235,6 @@ def describe_impossible(bags: Sequence[Any] | np.ndarray, n_bags: int) -> str:
         Their places, or their ids.
     n_bags : int
         How many bags there are in all.
-
-    Returns
-    -------
-    str
     """
     return (
         f"{len(bags)} of {n_bags} bags have label sets that no labelling of their instances can "
@@ -259,14 +243,5 @@ def describe_impossible(bags: Sequence[Any] | np.ndarray, n_bags: int) -> str:
 
 
 def name_bags(bags: Sequence[Any] | np.ndarray) -> str:
-    """List the first few of some bags.
-
-    Parameters
-    ----------
-    bags : sequence of int or str
-
-    Returns
-    -------
-    str
-    """
+    """List the first few of some bags."""
     return ", ".join(map(str, bags[:NAMED_BAGS])) + (", ..." if len(bags) > NAMED_BAGS else "")

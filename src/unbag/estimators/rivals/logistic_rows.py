@@ -46,16 +46,9 @@ class LogisticRows:
     def minimised(self, weights: np.ndarray, positive: np.ndarray, whole: np.ndarray) -> np.ndarray:
         """Bring each row close to the minimum of its loss, and none above where it was.
 
-        Parameters
-        ----------
-        weights : ndarray of shape (n_rows, n_features)
-            Where to start from.
-        positive, whole : ndarrays of shape (n_rows, n_instances)
-            Weight of each instance as a positive example, and as an example of either kind.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_features)
+        It starts from weights of shape (n_rows, n_features). `positive` and `whole`, of shape
+        (n_rows, n_instances), are the weights of instances as positive examples, and as examples of
+        either kind.
         """
         weights = weights.copy()
         rows = np.arange(len(weights))
@@ -97,21 +90,10 @@ class LogisticRows:
         whole: np.ndarray,
         room: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the loss of each row, and its derivatives.
+        """Return the loss of each row, its gradient, and second derivatives in the logits.
 
-        Parameters
-        ----------
-        weights, positive, whole
-            As in `minimised`.
-        room : ndarray of shape (4, at least n_rows, n_instances), optional
-            Where to work, if not in the room of this object.
-
-        Returns
-        -------
-        loss : ndarray of shape (n_rows,)
-        gradient : ndarray of shape (n_rows, n_features)
-        curvature : ndarray of shape (n_rows, n_instances)
-            Second derivatives in the logits; in `room`, so the next call overwrites them.
+        The arguments are as in `minimised`. The second derivatives, of shape (n_rows, n_instances),
+        lie in `room`, by default that of this object, so the next call overwrites them.
         """
         room = self._room[2:] if room is None else room
         logits, odds, log_odds, curvature = room[:, : len(weights)]

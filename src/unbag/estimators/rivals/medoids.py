@@ -122,22 +122,11 @@ def hausdorff_distances(
     other_X: np.ndarray | None = None,
     other_offsets: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Measure the maximal Hausdorff distance of every bag to every other.
+    """Measure the maximal Hausdorff distance of every bag to every other, (n_bags, n_others).
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_instances, n_features)
-    offsets : ndarray of int of shape (n_bags + 1,)
-        Where the bags begin and end.
-    other_X, other_offsets : ndarrays, optional
-        The bags to measure the distance to; by default, the same ones.
-
-    Returns
-    -------
-    ndarray of shape (n_bags, n_others)
-        The Euclidean distance of the most isolated instance of either bag to the nearest one
-        of the other bag. Zero exactly for bags of the same instances; infinite if one bag is
-        empty, and the other is not.
+    That is the Euclidean distance of the most isolated instance of either bag to the nearest one of
+    the other bag. It is zero exactly for bags of the same instances, and infinite if one bag is
+    empty, and the other is not. Without other bags, distances are those among the same ones.
 
     Notes
     -----
@@ -215,24 +204,12 @@ def squared_hausdorff(X, offsets, other_X, other_offsets, symmetric):
 
 
 def k_medoids(distances: np.ndarray, n_medoids: int, rng: np.random.RandomState) -> np.ndarray:
-    """Choose bags that the others lie around.
+    """Choose bags that the others lie around, from distances of shape (n_bags, n_bags).
 
-    Clusters start at random. Then, in turn, every bag joins its nearest medoid and every
-    cluster chooses as its medoid the bag with the least sum of distances to the others.
-
-    Parameters
-    ----------
-    distances : ndarray of shape (n_bags, n_bags)
-        Symmetric.
-    n_medoids : int
-        From 1 to n_bags.
-    rng : RandomState
-
-    Returns
-    -------
-    ndarray of int of shape (n_medoids,)
-        Distinct positions of bags, in order, as they were when no medoid changed any more, or
-        after 100 rounds.
+    Clusters start at random. Then, in turn, every bag joins its nearest medoid and every cluster
+    chooses as its medoid the bag with the least sum of distances to the others. What is returned
+    are distinct positions of bags, in order, as they were when no medoid changed any more, or after
+    100 rounds.
 
     Examples
     --------

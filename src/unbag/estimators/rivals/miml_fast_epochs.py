@@ -46,16 +46,10 @@ class Ranker(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """How it is learnt.
+    """How it is learnt: no row of `columns` and no concept is ever longer than `norm_bound`.
 
-    Parameters
-    ----------
-    norm_bound : float
-        No row of `columns` and no concept is ever longer.
-    first_step, decay : float
-        The step after t updates is ``first_step / (1 + decay * first_step * t)``.
-    average_every : int
-        The ranker is added up after every so many pairs of an epoch.
+    The step after t updates is ``first_step / (1 + decay * first_step * t)``. The ranker is added
+    up after every so many pairs of an epoch.
     """
 
     norm_bound: float
@@ -93,24 +87,10 @@ def train(
 ) -> tuple[Ranker, np.ndarray]:
     """Improve a ranker in place, and average it over its way.
 
-    Parameters
-    ----------
-    contest : Contest
-    pair_bags, pair_labels : ndarray of int of shape (n_pairs,)
-        Each bag that has instances with each of its labels, the dummy among them.
-    ranker : Ranker
-        Where to start; changed in place.
-    schedule : Schedule
-    n_epochs : int
-        How many times all pairs are taken, in a new order each time.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    average : Ranker
-        `ranker` itself, when there was nothing to average: fewer pairs than `average_every`.
-    n_updates : ndarray of int of shape (n_epochs,)
-        How many pairs of each epoch were out of order.
+    The pairs are each bag that has instances with each of its labels, the dummy among them. All are
+    taken in each epoch, in a new order. Return the average, which is the ranker itself when there
+    was nothing to average: fewer pairs than `average_every`; and how many pairs of each epoch were
+    out of order.
     """
     total = Ranker(np.zeros_like(ranker.columns), np.zeros_like(ranker.concepts))
     history = np.zeros(n_epochs, dtype=np.int64)
@@ -131,19 +111,9 @@ def train(
 def run_epoch(contest, pair_bags, pair_labels, rng, ranker, total, schedule, n_before):
     """Take pairs of a bag and a label in turn; where a rival is too close, push both apart.
 
-    Parameters
-    ----------
-    contest, pair_bags, pair_labels, rng, ranker, schedule
-        As in `train`; the pairs come in the order in which they are taken.
-    total : Ranker
-        Gets `ranker` added, as the schedule says, from the first update on.
-    n_before : int
-        Number of updates in the epochs before.
-
-    Returns
-    -------
-    n_updates, n_summed : int
-        Number of updates in this epoch, and of additions to `total`.
+    The pairs come in the order in which they are taken. `total` gets the ranker added, as the
+    schedule says, from the first update on; `n_before` updates were made in the epochs before.
+    Return the number of updates in this epoch, and of additions to `total`.
     """
     X, offsets, rivals, rival_offsets = contest
     columns, concepts = ranker

@@ -121,18 +121,7 @@ class MIMLNN(MedoidClassifier):
 
 
 def ridge(X: np.ndarray, target: np.ndarray, alpha: float) -> np.ndarray:
-    """Find the W of least ``||X W - target||**2 + alpha ||W||**2``.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_rows, n_columns)
-    target : ndarray of shape (n_rows, n_targets)
-    alpha : float
-        If zero, the least squares solution of least norm.
-
-    Returns
-    -------
-    ndarray of shape (n_columns, n_targets)
+    """Find the W of least ``||X W - target||**2 + alpha ||W||**2``; of many, that of least norm.
 
     Examples
     --------

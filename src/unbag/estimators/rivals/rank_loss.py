@@ -158,12 +158,7 @@ def descend_by_bags(
 
 
 def gram_matrices(X: np.ndarray, offsets: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the inner products of the support instances of each class.
-
-    Returns
-    -------
-    ndarray of shape (n_classes, n_bags, n_bags)
-    """
+    """Return the inner products of the support instances, of shape (n_classes, n_bags, n_bags)."""
     n_bags, n_classes = len(offsets) - 1, weights.shape[1]
     width = max(1, BLOCK_NUMBERS // (n_bags * n_classes))
     gram = np.zeros((n_classes, n_bags, n_bags))
@@ -180,16 +175,9 @@ def gram_matrices(X: np.ndarray, offsets: np.ndarray, weights: np.ndarray) -> np
 def weigh_instances(scores, offsets, chosen, hard, weights):
     """Set how much each instance counts for the chosen classes of its bag.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n_instances, n_classes)
-    offsets : ndarray of int of shape (n_bags + 1,)
-    chosen : ndarray of bool of shape (n_bags, n_classes)
-    hard : bool
-        True to count the best instance only, in equal parts if there are several; False for
-        the softmax of the scores over the bag. Where all scores are equal, both give the mean.
-    weights : ndarray of shape (n_instances, n_classes)
-        Changed in place; stays as it is for classes not chosen.
+    `hard` counts the best instance only, in equal parts if there are several; else it is the
+    softmax of the scores over the bag. Where all scores are equal, both give the mean. The weights,
+    of shape (n_instances, n_classes), are changed in place for the classes that are chosen.
     """
     for b in range(len(offsets) - 1):
         first, last = offsets[b], offsets[b + 1]
@@ -305,24 +293,10 @@ def loss_and_gradient(W, X, offsets, weights, y, support, gradient):
 def descend_in_span(gram, scores, y, squared_norm, alpha, steps, best):
     """Descend among the combinations of the first iterate and the support instances.
 
-    Parameters
-    ----------
-    gram : ndarray of shape (n_classes, n_bags, n_bags)
-    scores : ndarray of shape (n_bags, n_classes)
-        Of the first iterate; changed in place.
-    y : ndarray of int8 of shape (n_bags, n_classes)
-    squared_norm : float
-        Of the first iterate.
-    alpha : float
-    steps : ndarray of shape (n_steps + 1,)
-        What the last one leads to is not looked at.
-    best : ndarray of shape (n_bags, n_classes)
-        Set to how much of each support instance the best iterate has.
-
-    Returns
-    -------
-    float
-        How much of the first iterate the best one has.
+    Scores, of shape (n_bags, n_classes), and `squared_norm` are those of the first iterate; the
+    scores are changed in place. What the last step leads to is not looked at. `best`, of the same
+    shape, is set to how much of each support instance the best iterate has; what it has of the
+    first iterate is returned.
     """
     n_bags, n_classes = y.shape
     amounts, pull = np.zeros((n_bags, n_classes)), np.empty((n_bags, n_classes))

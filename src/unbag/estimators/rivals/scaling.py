@@ -13,25 +13,11 @@ LARGEST_FEATURE = 1e150
 
 
 def fitted_scaler(model: Any, X: np.ndarray) -> Any:
-    """Learn how to scale features, as the parameter `scaling` of a model says.
+    """Return a transformer, fitted to features, as the parameter `scaling` of a model says.
 
-    Parameters
-    ----------
-    model : estimator
-        Its `scaling` is "standard" (mean zero, variance one), "minmax" (from zero to one) or
-        None (as they are).
-    X : ndarray of shape (n_instances, n_features)
-        The instances of the training bags. Constant features stay finite.
-
-    Returns
-    -------
-    transformer
-        Fitted; what it transforms keeps its precision.
-
-    Raises
-    ------
-    ValueError
-        When a feature is too large for distances and variances; names it.
+    That is "standard" (mean zero, variance one), "minmax" (from zero to one) or None (as they are).
+    Constant features stay finite, and what is transformed keeps its precision. A feature that is
+    too large for distances and variances is a ValueError.
     """
     check_choices(model, scaling=SCALINGS)
     largest = np.abs(X).max(axis=0).astype(np.float64)

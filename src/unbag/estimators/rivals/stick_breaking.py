@@ -43,7 +43,6 @@ class Mixture:
     dirichlet : ndarray of shape (n_components, n_classes)
     history : ndarray of shape (n_iterations,)
         Lower bound on the log-likelihood after each iteration.
-    converged : bool
     """
 
     coef: np.ndarray
@@ -70,19 +69,13 @@ def fit_mixture(
     X : ndarray of shape (n_instances, n_features)
     allowed : ndarray of bool of shape (n_instances, n_classes)
         The labels that each instance may have, at least one.
-    n_components : int
     variance : float
         Of the normal prior of each coefficient.
     concentration : float
         Of the Dirichlet prior of the class probabilities.
-    max_iter : int
     tol : float
         Stop when the mean bound of three iterations exceeds that of the three before by less
         than this part.
-
-    Returns
-    -------
-    Mixture
 
     Notes
     -----
@@ -152,13 +145,8 @@ def seeded_components(allowed: np.ndarray, n_components: int) -> np.ndarray:
 class Sets:
     """The distinct label sets of instances that are sorted by them.
 
-    Attributes
-    ----------
-    sizes : ndarray of int of shape (n_sets,)
-        How many instances have each set.
-    cardinality : ndarray of int of shape (n_sets,)
-    labels : ndarray of int of shape (sum of cardinality,)
-        The classes of each set, one set after the other.
+    `sizes` is how many instances have each set, and `labels` are the classes of each set, one set
+    after the other.
     """
 
     sizes: np.ndarray
@@ -187,15 +175,7 @@ def starts_of(sizes: np.ndarray) -> np.ndarray:
 def log_sticks(logits: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """Return the log-probabilities of the components, given the logits of their sticks.
 
-    Parameters
-    ----------
-    logits : ndarray of shape (n_components - 1, n_instances)
-    out : ndarray of shape (n_components, n_instances), optional
-        Where to put them.
-
-    Returns
-    -------
-    ndarray of shape (n_components, n_instances)
+    There is a row for each component, and one stick less; they may go to `out`.
 
     Examples
     --------
@@ -235,19 +215,9 @@ def label_given_set(
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Infer component and label of each instance, its label set known.
 
-    Parameters
-    ----------
-    log_phi : ndarray of shape (n_components, n_instances)
-        Overwritten by `share`.
-    expected : ndarray of shape (n_components, n_classes)
-    sets : Sets
-
-    Returns
-    -------
-    share : ndarray of shape (n_components, n_instances)
-    counts : ndarray of shape (n_components, n_classes)
-    evidence : float
-        The sum over instances of the logarithm of what `share` was divided by.
+    `log_phi`, of shape (n_components, n_instances), is overwritten by the shares of components in
+    instances, which are returned with the counts of components and classes, and the evidence: the
+    sum over instances of the logarithm of what the share was divided by.
 
     Notes
     -----
@@ -311,7 +281,6 @@ class Sticks:
     ----------
     X : ndarray of shape (n_instances, d)
     penalty : ndarray of shape (d,)
-    n_components : int
     """
 
     def __init__(self, X: np.ndarray, penalty: np.ndarray, n_components: int) -> None:
