@@ -358,7 +358,11 @@ ASKED = {
         "no column 'x' for features",
     ),
     "no bag": (frame_of(file=None), {}, "no column 'file' for bag"),
-    "a strange label": (frame_of(tags=["tit", "tit", "w", "w"]), {}, "bag a has the label 'tit'"),
+    "a strange label": (
+        frame_of(tags=["tit", "tit", "w", "w"]),
+        {},
+        "bag a has the unknown label 'tit'",
+    ),
     "a share above one": (
         frame_of(),
         {"review_share": 2.0},
@@ -386,5 +390,5 @@ def test_bad_frames_of_a_fitted_model(case, model):
 def test_vectors_of_another_length_than_those_of_the_fit():
     fitted = unbag.fit(vectors([0.0, 1.0], [1.0, 1.0], [8.0, 1.0], [9.0, 2.0]), **TAGGED)
     short = vectors([0.0], [1.0], [8.0], [9.0])
-    with pytest.raises(DataError, match=r"not the features.*lacks v\[1\]"):
+    with pytest.raises(DataError, match=r"lacks features that the model needs: v\[1\]"):
         fitted.annotate_frame(short)

@@ -117,5 +117,5 @@ def test_a_foreign_line_is_named(tmp_path, name, line):
     (tmp_path / "inductive").mkdir()
     content = gzip.compress(line) if name == COMPRESSED else line
     (tmp_path / "inductive" / name).write_bytes(content)
-    with pytest.raises(ValueError, match=rf"{name}, line 1, is no record of finished work"):
+    with pytest.raises(ValueError, match=rf"{name}, line 1, is not a record of finished work"):
         Ledger(tmp_path, "inductive")

@@ -115,7 +115,7 @@ def test_strange_labels_and_other_formats_are_refused(fitted, write, tmp_path):
     model, data = fitted
     cells = ["violet"] * data.table.num_rows
     folder = write(data.table.set_column(1, "labels", pa.array(cells)))
-    with pytest.raises(DataError, match="bag bag 0 has the label 'violet', which the model"):
+    with pytest.raises(DataError, match="bag bag 0 has the unknown label 'violet'; the model"):
         out_of_core.annotate(model, folder, tmp_path / "a.parquet")
     with pytest.raises(DataError, match=r"must end in one of \.parquet"):
         out_of_core.annotate(model, folder, tmp_path / "a.csv")
