@@ -4,9 +4,11 @@ import base64
 import hashlib
 import html
 import json
+import os
 import re
 import shutil
 import subprocess
+import tempfile
 
 import numpy as np
 import pytest
@@ -127,16 +129,19 @@ def in_browser(page, script, tmp_path, width=1000):
     page = page.replace("<title>", f"<script>{watch}</script><title>", 1)
     path = tmp_path / "page.html"
     path.write_text(page.replace("</body>", f"<script>{show}</script></body>"))
-    done = subprocess.run(
-        [
-            CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic",
-            "--no-first-run", "--disable-background-networking", "--disable-component-update",
-            "--disable-sync", f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom",
-            f"--window-size={width},800",
-            path.as_uri(),
-        ],
-        capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
+    # The name of a socket that the browser opens there has room for some hundred characters.
+    short = "/tmp" if os.path.isdir("/tmp") else None
+    with tempfile.TemporaryDirectory(dir=short, ignore_cleanup_errors=True) as profile:
+        done = subprocess.run(
+            [
+                CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic",
+                "--no-first-run", "--disable-background-networking", "--disable-component-update",
+                "--disable-sync", f"--user-data-dir={profile}", "--dump-dom",
+                f"--window-size={width},800",
+                path.as_uri(),
+            ],
+            capture_output=True, text=True, timeout=120, env={**os.environ, "TMPDIR": profile},
+        )  # fmt: skip
     found = re.search(r'<pre id="result">(.*?)</pre>', done.stdout, re.DOTALL)
     assert found, done.stderr[-2000:]
     return json.loads(html.unescape(found.group(1)))
