@@ -77,9 +77,9 @@ class LabelNoise:
         """Return a problem as one whose label sets may be wrong."""
         return noisy_problem(problem, self.rates)
 
-    def part(self, *arguments: Any) -> "NoisyPart":
+    def part(self, *arguments: Any, **options: Any) -> "NoisyPart":
         """Make a part of the bags; see `NoisyPart`."""
-        return NoisyPart(*arguments, noise=self)
+        return NoisyPart(*arguments, noise=self, **options)
 
     def objective(self, parts: Sequence[Any], **options: Any) -> "NoisyObjective":
         """Make the objective of some parts; see `NoisyObjective`."""
@@ -162,8 +162,8 @@ class NoisyPart(Part):
     Asked as a `Part` is, with the `Rates` besides.
     """
 
-    def __init__(self, *arguments: Any, noise: LabelNoise) -> None:
-        super().__init__(*arguments)
+    def __init__(self, *arguments: Any, noise: LabelNoise, **options: Any) -> None:
+        super().__init__(*arguments, **options)
         self._noise = noise
         self._noisy = noise.noisy(self.problem)
         self._rates: Rates = noise.rates
@@ -197,7 +197,12 @@ class NoisyPart(Part):
 
     def _answer(self, logits, intercepts, packed):
         log_prior, prior = Softmax(logits, intercepts).rows()
-        noisy = self._noisy.answer(log_prior, prior, self._rates, method=self.method, n_jobs=1)
+        left = prior
+        if self._charges is not None:
+            log_prior[:, -1] -= self._charges
+            left = prior.copy()
+            left[:, -1] *= np.exp(-self._charges)
+        noisy = self._noisy.answer(log_prior, left, self._rates, method=self.method, n_jobs=1)
         surplus = np.ascontiguousarray((prior - noisy.posterior).T)
         counts = expected_counts(noisy, self.problem.offsets, self._known)
         return surplus, noisy, noisy.posterior, counts

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import partial, reduce
 from itertools import groupby
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any, Protocol
@@ -80,12 +80,15 @@ class Progress:
         Log-likelihood after each iteration.
     rates : Rates or None
         How often labels are wrong, after the last completed iteration; None if they never are.
+    decided : dict from str to float
+        What the fit has decided on before it began, by the names of a model's attributes.
     """
 
     weights: np.ndarray
     watch: Callable[[int, float], object] | None = None
     history: list[float] = field(default_factory=list)
     rates: "Rates | None" = None
+    decided: dict[str, float] = field(default_factory=dict)
 
     def completed(
         self, weights: np.ndarray, log_likelihood: float, rates: "Rates | None" = None
@@ -350,6 +353,8 @@ class Training:
         See `Objective`.
     noise : LabelNoise, optional
         How often labels are wrong; by default they never are.
+    cost : float
+        As in `Part`.
     **options
         `alpha` and `on_intractable` of `Objective`.
 
@@ -377,6 +382,7 @@ class Training:
         method: Method = "auto",
         map: Callable[..., Any] = map,
         noise: "LabelNoise | None" = None,
+        cost: float = 0.0,
         **options: Any,
     ) -> None:
         self.bags = bags
@@ -387,6 +393,7 @@ class Training:
         self.options = options
         self.map = map
         self.noise = noise
+        self.cost = cost
         self.relaxed: dict[int, np.ndarray] = {}
         self.uncertified: list[tuple[int, ...]] = []
         self.shape: tuple[int, int] = problem.y.shape[1], bags.n_features + 1
@@ -466,9 +473,13 @@ class Training:
             for b, columns in self.relaxed.items():
                 labels[b, columns] = True
             self.problem = self.problem.relaxed(labels)
-        part = Part if self.noise is None else self.noise.part
         given = self.bags, self.problem, chosen, self.weight, self.scale.centre, self.method, gather
-        return make_parts(*given, part)
+        return make_parts(*given, self.part)
+
+    @property
+    def part(self) -> Callable[..., Part]:
+        """What makes a part of the bags."""
+        return partial(Part if self.noise is None else self.noise.part, cost=self.cost)
 
     def _objective(self, parts):
         make = Objective if self.noise is None else self.noise.objective
@@ -538,13 +549,16 @@ class BagSource(Protocol):
 
 
 def sampled(
-    bags: BagSource, labels: LabelSets, pinned: np.ndarray | None, weight: np.ndarray | None
+    bags: Bags | BagSource,
+    labels: LabelSets,
+    pinned: np.ndarray | None,
+    weight: np.ndarray | None,
 ) -> tuple[Bags, LabelSets, np.ndarray | None, np.ndarray | None]:
-    """Read some bags into memory, `SAMPLE_BYTES` of them, with what is known of these.
+    """Take bags with features of `SAMPLE_BYTES`, and what is known of these; all, if they are few.
 
     Parameters
     ----------
-    bags : BagSource
+    bags : Bags or BagSource
     labels : LabelSets
         Of all bags.
     pinned : ndarray of int of shape (n_instances,) or None
@@ -555,7 +569,18 @@ def sampled(
     bags, labels, pinned, weight
         Of the sample.
     """
-    found, places = bags.sample(SAMPLE_BYTES)
+    if isinstance(bags, Bags):
+        X: Any = bags.X
+        size = X.data.nbytes if sparse.issparse(X) else X.nbytes
+        if size <= SAMPLE_BYTES:
+            return bags, labels, pinned, weight
+        # Evenly from all label sets; nothing is random.
+        n_wanted = max(2, int(len(bags) * (SAMPLE_BYTES / size)))
+        order = np.lexsort(labels.indicator.T) if labels.shape[1] else np.arange(len(bags))
+        places = np.sort(order[np.linspace(0, len(bags) - 1, n_wanted).round().astype(int)])
+        found = bags[places]
+    else:
+        found, places = bags.sample(SAMPLE_BYTES)
     if pinned is not None:
         within = np.zeros(len(bags), dtype=bool)
         within[places] = True
@@ -629,8 +654,7 @@ class StreamedTraining(Training):
 
     def _stream(self, question, parts, make=None):
         """Call a function with every part, block by block, and yield the results in order."""
-        if make is None:
-            make = Part if self.noise is None else self.noise.part
+        make = self.part if make is None else make
         blocks = self._blocks(parts)
         waiting: Iterable[Any] = ()
         for own, (first, X) in zip(blocks, self._features(blocks), strict=True):

@@ -2,7 +2,7 @@
 
 import io
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -34,6 +34,8 @@ class Checkpoint:
         How often labels are wrong, if that was learnt.
     of : dict
         What was fitted to what, as `describe_fit` says.
+    decided : dict from str to float
+        What was decided on before the fit began, as in `Progress`.
     """
 
     weights: np.ndarray
@@ -41,6 +43,7 @@ class Checkpoint:
     history: list[float]
     rates: Rates | None
     of: dict[str, Any]
+    decided: dict[str, float] = field(default_factory=dict)
 
     def save(self, path: PathLike) -> None:
         """Write it to a file, whole or not at all.
@@ -52,6 +55,7 @@ class Checkpoint:
         arrays: dict[str, Any] = {
             "weights": self.weights, "shift": self.scale.shift, "scale": self.scale.scale,
             "history": np.array(self.history), "of": np.array(json.dumps(self.of)),
+            "decided": np.array(json.dumps(self.decided)),
         }  # fmt: skip
         if self.scale.centre is not None:
             arrays["centre"] = self.scale.centre
@@ -84,7 +88,8 @@ class Checkpoint:
                 rates = Rates(arrays["missed"], arrays["false"])
             scale = Scale(arrays["shift"], arrays["scale"], arrays.get("centre"))
             of = json.loads(str(arrays["of"]))
-            return cls(arrays["weights"], scale, arrays["history"].tolist(), rates, of)
+            decided = json.loads(str(arrays.get("decided", "{}")))
+            return cls(arrays["weights"], scale, arrays["history"].tolist(), rates, of, decided)
         except OSError as error:
             raise unreadable(path, error) from error
         except (ValueError, KeyError, EOFError, TypeError, BadZipFile) as error:
@@ -93,7 +98,7 @@ class Checkpoint:
     @property
     def progress(self) -> Progress:
         """The same, as a solver leaves it."""
-        return Progress(self.weights, history=self.history, rates=self.rates)
+        return Progress(self.weights, history=self.history, rates=self.rates, decided=self.decided)
 
     def check_same(self, of: dict[str, Any], path: PathLike) -> None:
         """Raise an error if the fit that is to go on is another one than that of the checkpoint.
@@ -148,7 +153,7 @@ class KeptFit:
 
     def save(self, scale: Scale, now: Progress) -> None:
         """Keep what the fit has reached."""
-        Checkpoint(now.weights, scale, now.history, now.rates, self.of).save(self.path)
+        Checkpoint(now.weights, scale, now.history, now.rates, self.of, now.decided).save(self.path)
 
 
 def checkpoint_beside(output: PathLike) -> Path:

@@ -22,6 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from unbag.bags import Bags
 from unbag.fitting.solvers import interruptions_raised
+from unbag.fitting.threshold import USUAL, best_threshold
 from unbag.labels import LabelSets
 from unbag.learning import Settings
 from unbag.model_selection import MultilabelStratifiedKFold
@@ -29,7 +30,6 @@ from unbag.union import ImpossibleBagWarning, IntractableBagWarning
 
 from .background import decided_background, with_background
 from .settings import MAX_ITER, OF_FEATURES, Setting, unfitted
-from .threshold import USUAL, best_threshold
 
 #: What a search does not warn of: the next round goes on with it, or the final fit says it.
 EXPECTED_WARNINGS = (ConvergenceWarning, ImpossibleBagWarning, IntractableBagWarning)
