@@ -19,7 +19,7 @@ from unbag._warnings import warn_caller
 from unbag.bags import Bags
 from unbag.estimators import ORLogisticRegression
 from unbag.estimators.contract import BagsLike, LabelSetsLike, RandomState
-from unbag.estimators.instances import LabelSetLearner, Threshold
+from unbag.estimators.instances import LabelSetLearner, Threshold, check_background_cost
 from unbag.fitting import SCALINGS, Rate, Scale, Scaling, Training, watched
 from unbag.fitting.objective import SAMPLE_BYTES
 from unbag.fitting.solvers import InterruptedFitWarning
@@ -82,6 +82,8 @@ class ORNetwork(LabelSetLearner):
     background : bool or "auto", default=False
         Whether there is one more class, optional in every bag and never named in a label
         set. "auto" decides as ``ORLogisticRegression(background="auto")`` does, by linear models.
+    background_cost : float, optional
+        What an instance of the background costs in bags with labels: as in `ORLogisticRegression`.
     missed : float, array-like of shape (n_classes,), "learn" or "learn-per-class", default=0.0
         How often an instance goes unnoticed when its bag is labelled: as in
         `ORLogisticRegression`.
@@ -137,13 +139,15 @@ class ORNetwork(LabelSetLearner):
         Log-likelihood of the bags of each step, for the mean member, before the step and disturbed
         as it was; in a round of `distill`, minus the cross-entropy.
     log_likelihood_ : float
-        Of the training bags, by the networks together.
+        Of the training bags, by the networks together. Where a background costs something, less
+        that.
     missed_, false_ : ndarrays of shape (n_classes,)
         These rates, as given or learnt.
     has_background_ : bool
         Whether the model has a background class.
-    background_scores_ : ndarray of shape (2, 2)
-        Why ``background="auto"`` was decided so: see `ORLogisticRegression`.
+    background_cost_, background_scores_, background_share_, background_note_
+        What a background costs, and why ``background="auto"`` was decided so: see
+        `ORLogisticRegression`.
     relaxed_ : dict
         For each impossible bag (its id) that was used: the labels that were not required.
     n_features_in_ : int
@@ -176,6 +180,7 @@ class ORNetwork(LabelSetLearner):
         batch_size: int | None = None,
         scaling: Scaling = "standard",
         background: bool | Literal["auto"] = False,
+        background_cost: float | None = None,
         missed: Rate = 0.0,
         false: Rate = 0.0,
         on_impossible: Literal["relax", "drop", "raise"] = "relax",
@@ -202,6 +207,7 @@ class ORNetwork(LabelSetLearner):
         self.batch_size = batch_size
         self.scaling: Scaling = scaling
         self.background = background
+        self.background_cost = background_cost
         self.missed: Rate = missed
         self.false: Rate = false
         self.on_impossible: Literal["relax", "drop", "raise"] = on_impossible
@@ -327,7 +333,9 @@ class ORNetwork(LabelSetLearner):
             )
 
     def _decide_background(self, bags, labels, pinned, weight, start):
-        self.__dict__.pop("background_scores_", None)
+        for name in ("background_scores_", "background_share_"):
+            self.__dict__.pop(name, None)
+        cost = self.background_cost or 0.0
         if start is not None:
             _, classes, background = start
             wanted = background if self.background == "auto" else bool(self.background)
@@ -336,17 +344,26 @@ class ORNetwork(LabelSetLearner):
                     f"warm_start needs the classes of the last fit, {classes.tolist()}, and its "
                     f"background, if it had one; these are {self.classes_.tolist()}."
                 )
+            cost = self.background_cost_ if self.background == "auto" else cost
         elif self.background == "auto":
             linear = ORLogisticRegression(
-                background="auto", scaling=self.scaling, missed=self.missed, false=self.false
-            )
+                background="auto", background_cost=self.background_cost, scaling=self.scaling,
+                missed=self.missed, false=self.false,
+            )  # fmt: skip
             linear.classes_ = self.classes_
-            wanted = linear._needs_background(bags, labels, pinned, weight)
+            wanted, cost = linear._choose_background(bags, labels, pinned, weight)
             if hasattr(linear, "background_scores_"):
                 self.background_scores_: np.ndarray = linear.background_scores_
+                self.background_share_: float = linear.background_share_
         else:
             wanted = bool(self.background)
         self.has_background_ = wanted
+        self.background_cost_: float = float(cost) if wanted else 0.0
+        if self.background_cost_ and self.approximation is not None:
+            raise ValueError(
+                "A loss that approximates the exact one knows no background that costs something: "
+                "set background_cost=0."
+            )
 
     def _learn_inputs(self, scale, features):
         """Learn from the scale of training instances, and their features, what inputs are."""
@@ -429,12 +446,13 @@ class ORNetwork(LabelSetLearner):
     def _taught(self, bags):
         """Return the bags with what the networks make of their instances, given the label sets."""
         log_proba = bounded_scores(self._scored(bags.X.double(), bags.offsets))
-        return replace(bags, teacher=self._conditioned(log_proba, bags.problem()))
+        problem = bags.problem()
+        return replace(bags, teacher=self._conditioned(self._charged(log_proba, problem), problem))
 
     def _look_back(self, problem, used, weight, bags):
         """Compute the likelihood of what was fitted to."""
         inferred = problem.infer(
-            bounded_scores(self._label_scores(bags)),
+            self._charged(bounded_scores(self._label_scores(bags)), problem),
             on_intractable=self.on_intractable,
             **self._rates(),
         )
@@ -546,6 +564,7 @@ def check_parameters(model: Any) -> None:
         raise ValueError(
             f"hidden must be a tuple of units, one number for each layer; got {model.hidden!r}."
         )
+    check_background_cost(model)
     check_choices(
         model,
         encoding=(None, "quantile"),
