@@ -1,7 +1,7 @@
 """``unbag check``: which labels of the bags of a table look wrong."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -48,7 +48,8 @@ def check(
             check_output(output, *source.files)
         data = read_source(source, Roles.from_options(**given), progress=report)
     data.check_learnable()
-    found = find_suspicious(doubting_settings().unfitted(), data, data.labels, folds, seed)
+    model = doubting_settings().unfitted()
+    found = find_suspicious(model, data, data.labels, folds, seed, rates="learn")
     if output is not None:
         from unbag.io.writing import write_tables
 
@@ -75,6 +76,7 @@ def find_suspicious(
     labels: LabelSets | None,
     folds: int = FOLDS,
     seed: int = 0,
+    rates: Literal["learn"] | None = None,
 ) -> "pa.Table":
     """Check the labels of the bags of a table, and show how far that has got."""
     from unbag.checking import check_labels
@@ -82,7 +84,9 @@ def find_suspicious(
     if labels is None:
         raise DataError(f"{data.path} has no bag labels to check, or they are ignored.")
     with progress("checking") as report:
-        return check_labels(model, data.bags, labels, cv=folds, random_state=seed, progress=report)
+        return check_labels(
+            model, data.bags, labels, cv=folds, rates=rates, random_state=seed, progress=report
+        )
 
 
 def show(found: "pa.Table", top: int, table: Path, output: Path | None) -> None:
