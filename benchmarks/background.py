@@ -23,9 +23,10 @@ from pathlib import Path
 
 import numpy as np
 
+from measure import machine
+
 RESULTS = Path(__file__).parent / "results" / "background.json"
 SETTINGS = {"False": False, "True": True, "auto": "auto", "old auto": "auto"}
-N_SEEDS = 3
 
 
 # Data.
@@ -168,26 +169,29 @@ def main():
     options.add_argument("--old")
     options.add_argument("--models", default="linear")
     options.add_argument("--only", default="")
-    options.add_argument("--one", nargs=4)
-    options.add_argument("--anew", default="")
+    options.add_argument("--one", nargs=4, help=argparse.SUPPRESS)
+    options.add_argument("--results", type=Path, default=RESULTS)
+    options.add_argument("--seeds", type=int, default=3)
     options = options.parse_args()
     if options.one:
         data, kind, setting, seed = options.one
         print(json.dumps(measured(data, kind, SETTINGS[setting], int(seed))))
         return
-    kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    path = options.results
+    kept = json.loads(path.read_text()) if path.exists() else {"machine": machine()}
+    names = [name for name in DATA if any(each in name for each in options.only.split(";"))]
     for kind in options.models.split(","):
-        for data in (name for name in DATA if options.only in name):
+        for data in names:
             for setting in SETTINGS:
-                for seed in range(N_SEEDS if not data.startswith(("hja", "msrc")) else 2):
+                for seed in range(options.seeds):
                     key = "/".join((kind, data, setting, str(seed)))
-                    if key in kept and not (options.anew and setting == options.anew):
+                    if key in kept:
                         continue
                     if setting != "old auto":
                         kept[key] = measured(data, kind, SETTINGS[setting], seed)
                     elif options.old:
                         kept[key] = elsewhere(options.old, data, kind, setting, seed)
-                    RESULTS.write_text(json.dumps(kept, indent=0, sort_keys=True) + "\n")
+                    path.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
             show(kept, kind, data)
 
 
@@ -203,7 +207,7 @@ def show(kept, kind, data):
     """Print a row for each setting of a data set."""
     for setting in SETTINGS:
         prefix = f"{kind}/{data}/{setting}/"
-        rows = [row for key, row in kept.items() if key.startswith(prefix)]
+        rows = [row for key, row in sorted(kept.items()) if key.startswith(prefix)]
         if rows:
             mean = {name: np.mean([row[name] for row in rows]) for name in rows[0]}
             print(

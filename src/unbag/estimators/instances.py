@@ -540,3 +540,12 @@ def linear_scores(X: Features, coef: np.ndarray, intercept: np.ndarray) -> NDArr
         rows = slice(start, start + SCORED_AT_ONCE)
         scores[rows] = X[rows].astype(np.float64, copy=False) @ coef.T
     return scores + intercept
+
+
+def linear_proba(X: Features, coef: np.ndarray, intercept: np.ndarray) -> NDArray[np.float64]:
+    """Compute the probability of each class for each instance, some instances at a time."""
+    proba = np.empty((X.shape[0], len(coef)))
+    for start in range(0, X.shape[0], SCORED_AT_ONCE):
+        rows = slice(start, start + SCORED_AT_ONCE)
+        proba[rows] = log_softmax(linear_scores(X[rows], coef, intercept))[1]
+    return proba

@@ -35,7 +35,6 @@ from unbag.fitting import (
     fit_stochastic,
     held_out_evidence,
     is_background_better,
-    log_softmax,
     naming_costs,
     sampled,
     thread_map,
@@ -66,7 +65,7 @@ from .instances import (
     LinearUnionClassifier,
     Threshold,
     check_background_cost,
-    linear_scores,
+    linear_proba,
 )
 
 # What is decided on by held-out bags, and is kept where a fit goes on.
@@ -499,7 +498,7 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
                 # Whatever is random would let the same bags be decided on in different ways.
                 self._solve(training, progress, "em" if self.solver == "em" else "lbfgs")
             model = training.scale.coefficients(progress.weights)
-            _, proba = log_softmax(linear_scores(bags.X, *model))
+            proba = linear_proba(bags.X, *model)
             shares = np.average(proba, axis=0, weights=np.repeat(weight * used, bags.sizes))
             found = held_out_evidence(proba, shares, bags.offsets, y)
             information[held_out], presence[held_out] = (each[held_out] for each in found)

@@ -182,15 +182,15 @@ def held_out_evidence(
     # Not zero, for label sets of classes that no instance has.
     expected = np.maximum(allowed @ shares[:n_classes], 1e-12)
     rest = np.where(allowed.any(axis=1), 1.0 - shares[n_classes:].sum(), 0.0)
-    named = rest * (proba[:, :n_classes] * allowed).sum(axis=1) / expected
+    named = rest * np.einsum("ic,ic->i", proba[:, :n_classes], allowed) / expected
     background = proba[:, n_classes:] / np.maximum(shares[n_classes:], 1e-12)
     ratio = named + (1.0 - rest) * background.sum(axis=1)
+    absent = np.zeros((n_bags, n_classes))
     with np.errstate(divide="ignore"):
         information = np.bincount(bag, np.log(ratio), n_bags)
-        log_absence = np.log1p(-np.minimum(proba[:, :n_classes], 1.0))
-    absent = np.zeros((n_bags, n_classes))
-    for c, each in enumerate(log_absence.T):
-        absent[:, c] = np.bincount(bag, each, n_bags)
+        for c in range(n_classes):
+            log_absence = np.log1p(-np.minimum(proba[:, c], 1.0))
+            absent[:, c] = np.bincount(bag, log_absence, n_bags)
     return information, -np.expm1(absent)
 
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 #: Steps of a search that are asked for together: on the way down from four times the last good one.
 STEPS_AT_ONCE = 4
 #: Bytes of features of the bags by which `background=\"auto\"` is decided.
-SAMPLE_BYTES = 64 << 20
+SAMPLE_BYTES = 32 << 20
 
 
 class NonFiniteObjectiveError(ValueError):
@@ -569,23 +569,36 @@ def sampled(
     bags, labels, pinned, weight
         Of the sample.
     """
-    if isinstance(bags, Bags):
-        X: Any = bags.X
-        size = X.data.nbytes if sparse.issparse(X) else X.nbytes
-        if size <= SAMPLE_BYTES:
-            return bags, labels, pinned, weight
-        # Evenly from all label sets; nothing is random.
-        n_wanted = max(2, int(len(bags) * (SAMPLE_BYTES / size)))
-        order = np.lexsort(labels.indicator.T) if labels.shape[1] else np.arange(len(bags))
-        places = np.sort(order[np.linspace(0, len(bags) - 1, n_wanted).round().astype(int)])
-        found = bags[places]
-    else:
-        found, places = bags.sample(SAMPLE_BYTES)
+    places, sizes = np.arange(len(bags)), bags.sizes
+    if not isinstance(bags, Bags):
+        bags, places = bags.sample(SAMPLE_BYTES)
+    chosen = evenly_chosen(bags, labels.indicator[places])
+    if len(places) == len(labels) and chosen is None:
+        return bags, labels, pinned, weight
+    if chosen is not None:
+        bags, places = bags[chosen], places[chosen]
     if pinned is not None:
-        within = np.zeros(len(bags), dtype=bool)
+        within = np.zeros(len(labels), dtype=bool)
         within[places] = True
-        pinned = pinned[np.repeat(within, bags.sizes)]
-    return found, labels[places], pinned, None if weight is None else weight[places]
+        pinned = pinned[np.repeat(within, sizes)]
+    return bags, labels[places], pinned, None if weight is None else weight[places]
+
+
+def evenly_chosen(bags: Bags, y: np.ndarray) -> np.ndarray | None:
+    """Choose some bags in memory evenly from all label sets; None if they are few enough.
+
+    Nothing is random. Features may take `SAMPLE_BYTES`, answers for all classes four times that.
+    """
+    X: Any = bags.X
+    n_bytes = X.data.nbytes if sparse.issparse(X) else X.nbytes
+    share = min(
+        SAMPLE_BYTES / max(n_bytes, 1), 4 * SAMPLE_BYTES / max(8 * bags.n_instances * y.shape[1], 1)
+    )
+    if share >= 1:
+        return None
+    order = np.lexsort(y.T) if y.shape[1] else np.arange(len(bags))
+    n_wanted = max(2, int(len(bags) * share))
+    return np.sort(order[np.linspace(0, len(bags) - 1, n_wanted).round().astype(int)])
 
 
 class StreamedTraining(Training):
