@@ -131,8 +131,8 @@ def check_labels(
     >>> check_labels(ORLogisticRegression(), bags, y, random_state=0).slice(0, 1).to_pylist()
     [{'bag': 4, 'class': 'b', 'tagged': False, 'p_wrong': 0.4...}]
     """
-    given: dict[str, Any] = dict(named)
-    data = training_set(X, y, given.pop("roles", None), **given)
+    columns: dict[str, Any] = dict(named)
+    data = training_set(X, y, columns.pop("roles", None), **columns)
     if data.roles is not None:
         data.check_learnable()
     bags, labels = as_bags(data.bags), data.label_sets

@@ -1,6 +1,7 @@
 """``background="auto"``: whether there are instances of no class is decided by held-out bags."""
 
 import re
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -201,6 +202,25 @@ def test_a_background_does_not_swallow_what_labels_do_not_need(seed):
     assert right(ORLogisticRegression(background="auto")) > none - 0.02
 
 
+def test_unnoticed_instances_do_not_take_the_place_of_a_background():
+    """Beside a background that costs something, instances that go unnoticed would cost nothing."""
+    bags, y = made(2 / 3, 0)
+    free = ORLogisticRegression(background=True, missed="learn").fit(bags, y)
+    for background, cost in (("auto", None), (True, 0.5)):
+        model = ORLogisticRegression(
+            background=background, background_cost=cost, missed="learn", false="learn"
+        ).fit(bags, y)
+        assert model.background_cost_ > 0
+        assert 0 < model.missed_[0] < 0.1
+        right, by_free = (
+            np.mean(each.annotate(bags, y) == bags.instance_labels) for each in (model, free)
+        )
+        assert right > by_free - 0.02
+    # A warm start keeps the rates.
+    rates = model.missed_.copy()
+    np.testing.assert_array_equal(model.set_params(warm_start=True).fit(bags, y).missed_, rates)
+
+
 def test_a_threshold_is_learnt_where_bags_are_held_out():
     bags, y = made(0.0, 0)
     train, test = slice(0, 150), slice(150, 200)
@@ -217,6 +237,19 @@ def test_a_cost_without_a_background_is_refused(colours):
         ORLogisticRegression(background_cost=1.0).fit(*colours)
     with pytest.raises(ValueError, match="background_cost must be a number"):
         ORLogisticRegression(background=True, background_cost=-1.0).fit(*colours)
+
+
+def test_a_decision_takes_little_memory(monkeypatch):
+    bags, y = made(2 / 3, 0, n_bags=4000)
+    monkeypatch.setattr(objective, "SAMPLE_BYTES", 1 << 17)
+    peaks = []
+    # What is compiled on the way counts once.
+    for background in ("auto", False, "auto"):
+        tracemalloc.start()
+        ORLogisticRegression(background=background, max_iter=3, tol=0.0).fit(bags, y)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[2] < peaks[1] + bags.X.nbytes
 
 
 def test_many_bags_are_decided_on_by_some_of_them(monkeypatch):

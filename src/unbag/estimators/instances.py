@@ -404,18 +404,20 @@ class LabelSetLearner(UnionClassifier):
     missed_: np.ndarray
     false_: np.ndarray
     relaxed_: dict[object, np.ndarray]
-    has_background_: bool
-    background_scores_: np.ndarray
-    background_share_: float
 
     @property
     def background_note_(self) -> str:
         """What was decided about a background, and what that costs, in a sentence."""
         scores, share = (getattr(self, f"background_{name}_", None) for name in ("scores", "share"))
-        return describe_background(self.has_background_, self.background_cost_, scores, share)
+        is_used = bool(self._has_background)
+        return describe_background(is_used, self.background_cost_, scores, share)
 
-    def _noise_of_fit(self, problem, rates=None):
-        """Return how often labels are wrong, learnt from `rates` on; None if they never are."""
+    def _noise_of_fit(self, problem, rates=None, cost=0.0):
+        """Return how often labels are wrong, learnt from `rates` on; None if they never are.
+
+        Beside a background that costs something, rates are kept as they are, where these are known:
+        instances that go unnoticed cost nothing, and would take the place of the background.
+        """
         if not any(isinstance(rate, str) or np.any(rate) for rate in (self.missed, self.false)):
             return None
         given: list[Rate] = []
@@ -428,6 +430,8 @@ class LabelSetLearner(UnionClassifier):
                 given.append(checked_rate(kind, rate, np.empty((0, len(self.classes_))))[0])
         noise = LabelNoise(len(self.classes_), problem.y.shape[1], *given)
         noise.start_from(rates)
+        if cost and rates is not None:
+            noise.keep()
         return noise
 
     def _keep_rates(self, rates):

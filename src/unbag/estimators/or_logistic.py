@@ -22,6 +22,7 @@ from unbag._warnings import warn_caller
 from unbag.fitting import (
     PARTS_OF_COST,
     SCALINGS,
+    SLIGHTLY,
     NonFiniteObjectiveError,
     Progress,
     Rate,
@@ -89,13 +90,14 @@ class HeldOut(NamedTuple):
     """What held-out bags say of a background of some cost; of none, if that is None.
 
     Their means, as in `is_background_better`; the probability that each class occurs in each bag;
-    and the share of the instances that would be background.
+    the share of the instances that would be background; and how often labels are wrong.
     """
 
     scores: tuple[float, float]
     presence: np.ndarray
     share: float
     cost: float | None
+    rates: dict[str, np.ndarray] | None = None
 
 
 class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
@@ -283,6 +285,8 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
     _accepts_sparse = True
     # What `partial_fit` has learnt so far; None before the first batch.
     _stream: Stream | None = None
+    # How often labels are wrong by fits whose background costs nothing, until a fit has its own.
+    _rates_of_fit: dict[str, np.ndarray] | None = None
 
     @property
     def has_background_(self) -> bool:
@@ -340,6 +344,8 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
             used = cheapest_bags(problem, used, self.prune)
             if reached is None and start is not None:
                 rates = self._rates()
+            elif reached is None:
+                rates = self._rates_beside_cost(*given)
             elif reached is not None and last.rates is not None:
                 rates = {"missed": last.rates.missed[0], "false": last.rates.false[0]}
             with self._training(bags, problem, used, weight, scale, rates, make) as training:
@@ -418,7 +424,10 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
             # The scale is learnt from all bags of the first batch, even those that are not used.
             with self._training(bags, problem, np.ones(len(bags), dtype=bool), weight) as whole:
                 stream = Stream(whole.scale)
-        rates = None if self._stream is None else self._rates()
+        if self._stream is None:
+            rates = self._rates_beside_cost(bags, labels, pinned, weight)
+        else:
+            rates = self._rates()
         with self._training(bags, problem, used, weight, stream.scale, rates) as training:
             progress = stream.advance(training)
         self.converged_ = False
@@ -442,7 +451,7 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
             elif start is not None:
                 coef, _, classes = start
                 self._background_of_fit = len(coef) > len(classes)
-                vars(self).update(decided)
+                vars(self).update(decided or {})
             else:
                 chosen = self._choose_background(bags, labels, pinned, weight)
                 self._background_of_fit, self.background_cost_ = chosen
@@ -451,6 +460,7 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
             yield
         finally:
             self.__dict__.pop("_background_of_fit", None)
+            self.__dict__.pop("_rates_of_fit", None)
 
     def _choose_background(self, bags, labels, pinned, weight, watch=None):
         """Decide by held-out bags whether to use a background, and what it costs.
@@ -467,19 +477,38 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
         costs = [part * mean for part in PARTS_OF_COST] if mean else [0.0]
         if self.background_cost is not None:
             costs = [self.background_cost]
+        self._rates_of_fit = self._rates_of_halves(halves)
         without, best = self._held_out(halves, None), self._held_out(halves, costs[0])
         self.background_scores_: np.ndarray = np.array([without.scores, best.scores])
         n_wrong = np.average(labels.cardinality, weights=counts)
         is_better = is_background_better(self.background_scores_, n_wrong)
         for cost in costs[1:] if is_better else ():
             other = self._held_out(halves, cost)
-            best = other if other.scores[0] > best.scores[0] else best
+            best = other if other.scores[0] > best.scores[0] + SLIGHTLY else best
         chosen = best if is_better else without
         self.background_share_: float = best.share
         self.threshold_: float = best_threshold(
             [chosen.presence[halves.counted]], [labels.indicator[halves.counted]]
         )
-        return is_better, best.cost if is_better else 0.0
+        return is_better, (best.cost or 0.0) if is_better else 0.0
+
+    def _rates_beside_cost(self, bags, labels, pinned, weight):
+        """Return how often labels are wrong, where a background costs something and that is learnt.
+
+        In the same fit, instances that go unnoticed would take the place of the background.
+        """
+        if not self.background_cost_:
+            return None
+        if self._rates_of_fit is None:
+            given = sampled(bags, labels, pinned, weight)
+            self._rates_of_fit = self._rates_of_halves(Halves(*given, None))
+        return self._rates_of_fit
+
+    def _rates_of_halves(self, halves):
+        """Learn how often labels are wrong by fits whose background costs nothing."""
+        if not any(isinstance(rate, str) for rate in (self.missed, self.false)):
+            return None
+        return self._held_out(halves, 0.0).rates
 
     def _held_out(self, halves, cost):
         """Fit to each half with a background of some cost, or without one, and ask the other."""
@@ -488,12 +517,15 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
         problem = UnionProblem(bags.offsets, self._union_y(halves.labels), halves.pinned)
         usable = cheapest_bags(problem, ~self._impossible_in_fit(problem), self.prune)
         information, presence = np.zeros(len(bags)), np.zeros(y.shape)
-        share = 0.0
+        share, wrong = 0.0, np.zeros((2, len(self.classes_)))
         for own in (0, 1):
             used, held_out = usable & (halves.half == own), halves.half == 1 - own
             if not used.any():
                 return HeldOut((UNLIKELY, len(self.classes_)), presence, 0.0, cost)
-            with self._training(bags, problem, used, weight, cost=cost or 0.0) as training:
+            rates = self._rates_of_fit if cost else None
+            with self._training(
+                bags, problem, used, weight, rates=rates, cost=cost or 0.0
+            ) as training:
                 progress = Progress(np.zeros(training.shape), halves.watch)
                 # Whatever is random would let the same bags be decided on in different ways.
                 self._solve(training, progress, "em" if self.solver == "em" else "lbfgs")
@@ -503,16 +535,20 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
             found = held_out_evidence(proba, shares, bags.offsets, y)
             information[held_out], presence[held_out] = (each[held_out] for each in found)
             share += 0.5 * float(shares[len(self.classes_) :].sum())
+            if progress.rates is not None:
+                wrong += 0.5 * np.concatenate(progress.rates)[:, : len(self.classes_)]
         n_wrong = (((presence >= 0.5) != (y == 1)) & (y != -1)).sum(axis=1)
         found = np.maximum(information, UNLIKELY), n_wrong
         scores = np.average(found, axis=1, weights=weight * halves.counted)
-        return HeldOut(tuple(scores), presence, share, cost)
+        by_kind: dict[str, np.ndarray] = {"missed": wrong[0], "false": wrong[1]}
+        return HeldOut(tuple(scores), presence, share, cost, by_kind)
 
     @contextmanager
     def _training(
         self, bags, problem, used, weight, scale=None, rates=None, make=Training, cost=None
     ):
         """Prepare the bags of a fit, and the threads for it."""
+        cost = self.background_cost_ if cost is None else cost
         if self.device != "cpu":
             make = training_on(self.device, make)
         n_multiplications = bags.n_instances * problem.y.shape[1] * (bags.n_features + 1)
@@ -523,10 +559,10 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
                 scaling=self.scaling,
                 method=self.inference,
                 map=map,
-                noise=self._noise_of_fit(problem, rates),
+                noise=self._noise_of_fit(problem, rates, cost),
                 alpha=self.alpha,
                 on_intractable=self.on_intractable,
-                cost=self.background_cost_ if cost is None else cost,
+                cost=cost,
             )  # fmt: skip
 
     def _warm_weights(self, training, coef, intercept, classes):

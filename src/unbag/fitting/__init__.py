@@ -8,6 +8,7 @@ from unbag._threads import one_blas_thread, thread_map
 
 from .background import (
     PARTS_OF_COST,
+    SLIGHTLY,
     charged,
     describe_background,
     held_out_evidence,
@@ -42,6 +43,7 @@ __all__ = [
     "LEARNT",
     "PARTS_OF_COST",
     "SCALINGS",
+    "SLIGHTLY",
     "BagSource",
     "LabelNoise",
     "Moments",

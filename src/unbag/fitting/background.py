@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 # By how much a background must be better, in nats per bag, to be used: of equals, the simpler.
 CLEARLY = 0.1
+# By how much that must be better, in nats per bag, at a higher cost: of equals, the lower.
+SLIGHTLY = 0.02
 # How many more labels than empty label sets would have must be wrong without a background, for that
 # alone to be a reason to use one.
 FAR_WORSE = 1.25

@@ -73,6 +73,11 @@ class LabelNoise:
                 # Of zero, which may be where they were not learnt, log-odds are infinite.
                 rate[0, : self.n_classes] = np.clip(earlier[: self.n_classes], 1e-6, 1 - 1e-6)
 
+    def keep(self) -> None:
+        """Learn the rates no further."""
+        missed, false = (rate[0, : self.n_classes].copy() for rate in self.rates)
+        self.given = missed, false
+
     def noisy(self, problem: Any) -> NoisyProblem:
         """Return a problem as one whose label sets may be wrong."""
         return noisy_problem(problem, self.rates)

@@ -281,7 +281,8 @@ class Batch:
         own = self._charges(1)
         if own is None:
             return logits, None
-        background = logits[..., -1:] - self._tensor(own, logits.dtype)[:, None]
+        charges_of_rows = torch.as_tensor(own, dtype=logits.dtype, device=self.device)
+        background = logits[..., -1:] - charges_of_rows[:, None]
         left = torch.cat([logits[..., :-1], background], dim=2)
         lost = torch.logsumexp(logits, 2) - torch.logsumexp(left, 2)
         return left, (lost * self.row_weight).sum() / max(self.weight * len(logits), 1e-30)

@@ -206,7 +206,7 @@ class ORNetwork(LabelSetLearner):
         self.max_iter = max_iter
         self.batch_size = batch_size
         self.scaling: Scaling = scaling
-        self.background = background
+        self.background: bool | Literal["auto"] = background
         self.background_cost = background_cost
         self.missed: Rate = missed
         self.false: Rate = false
@@ -287,7 +287,7 @@ class ORNetwork(LabelSetLearner):
         given = self._read_fit(X, y, instance_labels, sample_weight, make is not Training)
         bags, labels, pinned, weight = given
         self._check_same_features(start, last)
-        self._decide_background(*given, start)
+        rates = self._decide_background(*given, start)
         problem, used = self._possible_label_sets(bags, labels, pinned)
         if not used.any():
             raise ValueError("No bag is left to fit to: all were dropped.")
@@ -295,7 +295,7 @@ class ORNetwork(LabelSetLearner):
             scale = make(bags, problem, used, weight, scaling=self.scaling).scale
             is_here = isinstance(bags, Bags)
             self._learn_inputs(scale, lambda: (bags if is_here else bags.sample(SAMPLE_BYTES)[0]).X)
-        noise = self._noise_of_fit(problem, None if start is None else self._rates())
+        noise = self._noise_of_fit(problem, rates, self.background_cost_)
         return start, bags, problem, used, weight, noise
 
     def _fit_stored(self, bags, labels, **options):
@@ -333,9 +333,10 @@ class ORNetwork(LabelSetLearner):
             )
 
     def _decide_background(self, bags, labels, pinned, weight, start):
+        """Decide on a background; return how often labels are wrong, as far as that is known."""
         for name in ("background_scores_", "background_share_"):
             self.__dict__.pop(name, None)
-        cost = self.background_cost or 0.0
+        cost, rates = self.background_cost or 0.0, None
         if start is not None:
             _, classes, background = start
             wanted = background if self.background == "auto" else bool(self.background)
@@ -345,18 +346,19 @@ class ORNetwork(LabelSetLearner):
                     f"background, if it had one; these are {self.classes_.tolist()}."
                 )
             cost = self.background_cost_ if self.background == "auto" else cost
-        elif self.background == "auto":
+            rates = self._rates()
+        else:
             linear = ORLogisticRegression(
-                background="auto", background_cost=self.background_cost, scaling=self.scaling,
-                missed=self.missed, false=self.false,
+                background=self.background, background_cost=self.background_cost,
+                scaling=self.scaling, missed=self.missed, false=self.false,
             )  # fmt: skip
             linear.classes_ = self.classes_
-            wanted, cost = linear._choose_background(bags, labels, pinned, weight)
-            if hasattr(linear, "background_scores_"):
-                self.background_scores_: np.ndarray = linear.background_scores_
-                self.background_share_: float = linear.background_share_
-        else:
-            wanted = bool(self.background)
+            with linear._decided_background(bags, labels, pinned, weight):
+                wanted, cost = linear._has_background, linear.background_cost_
+                rates = linear._rates_beside_cost(bags, labels, pinned, weight)
+            for name in ("background_scores_", "background_share_"):
+                if hasattr(linear, name):
+                    setattr(self, name, getattr(linear, name))
         self.has_background_ = wanted
         self.background_cost_: float = float(cost) if wanted else 0.0
         if self.background_cost_ and self.approximation is not None:
@@ -364,6 +366,7 @@ class ORNetwork(LabelSetLearner):
                 "A loss that approximates the exact one knows no background that costs something: "
                 "set background_cost=0."
             )
+        return rates
 
     def _learn_inputs(self, scale, features):
         """Learn from the scale of training instances, and their features, what inputs are."""
