@@ -30,14 +30,14 @@ def refused(data, client, message, error=DataError, model=None, **options):
 def test_a_scheduler_that_cannot_be_reached_is_named(address, coloured, monkeypatch):
     monkeypatch.setattr("unbag.dask.clusters.SCHEDULER_PATIENCE", 0.5)
     given = pairs(coloured(n_bags=8))
-    refused(given, address, f"No scheduler answers at {address} within 0.5 s", ClusterError)
+    refused(given, address, f"No scheduler answered at {address} within 0.5 s", ClusterError)
 
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nowhere", "bad://x:1", ""])
 def test_a_client_that_cannot_connect_is_closed(address, monkeypatch):
     """What is left to the collector of garbage may wait for a lock that never opens."""
     monkeypatch.setattr("unbag.dask.clusters.SCHEDULER_PATIENCE", 0.1)
-    with pytest.raises(ClusterError, match="No scheduler answers"):
+    with pytest.raises(ClusterError, match="No scheduler answered"):
         opened(address)
     clients = [each for each in gc.get_objects() if issubclass(type(each), Client)]
     assert all(each.status in ("running", "closed") for each in clients)
@@ -58,7 +58,7 @@ def test_a_cluster_without_workers_is_refused(coloured, monkeypatch):
         LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
-        refused(given, client, "has no workers, and none came within 0.2 s", ClusterError)
+        refused(given, client, "has no workers, and none started within 0.2 s", ClusterError)
 
 
 def test_workers_of_another_version_are_named(coloured, client, monkeypatch):
@@ -71,7 +71,7 @@ def test_workers_of_another_version_are_named(coloured, client, monkeypatch):
 def test_workers_without_the_package_are_named(coloured, client, monkeypatch):
     missing = ModuleNotFoundError("No module named 'unbag'")
     monkeypatch.setattr(client, "run", lambda *given, **options: {"tcp://there:1": missing})
-    message = "Worker tcp://there:1 has no unbag .*: install the same version"
+    message = "Worker tcp://there:1 does not have unbag .*: install version"
     refused(pairs(coloured(n_bags=8)), client, message, ClusterError)
 
 
@@ -92,12 +92,12 @@ def test_other_models_are_refused(model, coloured, client):
 
 def test_data_without_partitions_are_refused(coloured, client, tmp_path):
     data = coloured(n_bags=8)
-    refused(data.table.to_pandas(), client, "A DataFrame has no partitions: give a Dask DataFrame")
-    refused(data.bags, client, "A Bags has no partitions")
+    refused(data.table.to_pandas(), client, "expected a Dask DataFrame .*, got DataFrame")
+    refused(data.bags, client, "expected a Dask DataFrame .*, got Bags")
     refused([], client, "the list of pairs is empty")
-    refused((data.bags, data.sets), client, "Partition 0: a pair of Bags and labels is needed")
-    refused([(data.bags.X, data.sets)], client, "Partition 0: Bags come first in a pair, not ndarr")
-    refused([(data.bags, data.sets[1:])], client, "there are 8 bags, and 7 label sets")
+    refused((data.bags, data.sets), client, "Partition 0: expected a pair of Bags and labels")
+    refused([(data.bags.X, data.sets)], client, "Partition 0: the first of a pair must be Bags")
+    refused([(data.bags, data.sets[1:])], client, "it has 8 bags but 7 label sets")
     refused([(data.bags[:0], [])], client, "all partitions are empty")
     divided = frame(data)
     refused(divided[divided["u"] > 1e9], client, "all partitions .* are empty")

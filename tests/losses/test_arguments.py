@@ -203,5 +203,5 @@ def test_weights_below_zero_are_refused(weight):
 
 
 def test_rates_with_a_gradient_are_refused():
-    with pytest.raises(ValueError, match="missed is not learnt by gradients"):
+    with pytest.raises(ValueError, match="missed requires a gradient"):
         union_loss(torch.zeros(1, 3), [0, 1], [[0]], missed=torch.tensor(0.1, requires_grad=True))

@@ -117,7 +117,7 @@ def annotate(
     with connected(client) as own, staged(Path(output)) as folder, Tasks(own) as tasks:
         found = tasks.results(annotated_partitions(model, data, tasks, wanted, folder))
         filled = [place for place, each in enumerate(found) if each is not None]
-        check(filled, "There is no bag: all partitions are empty.")
+        check(filled, "There are no bags: all partitions are empty.")
         if not is_path(data):
             # Of frames, nobody knows before they are read.
             refuse_divided_bags([found[place].ids for place in filled], filled)
@@ -139,7 +139,7 @@ def staged(output: Path) -> Iterator[Path]:
     """Give a folder that becomes `output` when the context ends well, and goes when it does not."""
     check(
         not output.exists() or (output.is_dir() and not any(output.iterdir())),
-        f"{output} is there already, and not an empty folder: name another, or remove it.",
+        f"{output} already exists and is not an empty folder: choose another, or remove it.",
     )
     staging = output.absolute().with_name(f".unbag-{secrets.token_hex(6)}")
     try:

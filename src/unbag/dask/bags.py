@@ -33,7 +33,7 @@ class ClusterBags:
         same = {"with_instance_labels": with_instance_labels}
         found = tasks.results(tasks.map(describe, partitions, **same))
         self.places: list[int] = [i for i, each in enumerate(found) if each is not None]
-        check(self.places, "There is no bag: all partitions are empty.")
+        check(self.places, "There are no bags: all partitions are empty.")
         self.partitions: list[Future] = [partitions[i] for i in self.places]
         self.descriptions: list[Description] = [found[i] for i in self.places]
         first = self.descriptions[0]
@@ -101,21 +101,21 @@ def check_same_features(name: str, own: Description, other_name: str, other: Des
     """Raise an error unless the features of two partitions are the same, and of one type."""
     check(
         own.n_features == other.n_features,
-        f"{name} has {own.n_features} features, and {other_name} has {other.n_features}: give all "
-        "partitions the same columns.",
+        f"{name} has {own.n_features} features, but {other_name} has {other.n_features}: "
+        "all partitions need the same columns.",
     )
     names, expected = ([] if each.feature_names is None else each.feature_names.tolist()
                        for each in (own, other))  # fmt: skip
     check(
         names == expected,
-        f"{name} has the columns {listed(names) or 'without names'}, and {other_name} "
-        f"{listed(expected) or 'columns without names'}: give all partitions the same, in the "
-        "same order.",
+        f"{name} has the columns {listed(names) or 'without names'}, but {other_name} has "
+        f"{listed(expected) or 'columns without names'}: all partitions need the same columns in "
+        "the same order.",
     )
     check(
         (own.dtype, own.is_sparse) == (other.dtype, other.is_sparse),
-        f"{name} has {'sparse ' * own.is_sparse}features of {own.dtype}, and {other_name} "
-        f"{'sparse ' * other.is_sparse}ones of {other.dtype}: give all partitions the same type.",
+        f"{name} has {'sparse ' * own.is_sparse}features of {own.dtype}, but {other_name} has "
+        f"{'sparse ' * other.is_sparse}ones of {other.dtype}: all partitions need the same type.",
     )
 
 
@@ -137,15 +137,15 @@ def joined_labels(bags: ClusterBags) -> Any:
         check(each is not None, f"Partition {place} has no labels to fit to.")
         check(
             type(each) is type(first),
-            f"Partition {place} has {form(each)}, and partition {place_of_first} {form(first)}: "
-            "give the labels of all partitions in one form.",
+            f"Partition {place} has {form(each)}, but partition {place_of_first} has "
+            f"{form(first)}: all partitions need labels of the same type.",
         )
         found, expected = classes_of(each), classes_of(first)
         check(
             found == expected,
-            f"Partition {place} has the classes {listed(found)}, and partition {place_of_first} "
-            f"{listed(expected)}: an indicator has the same columns in all partitions. Label sets "
-            "as lists of sets need not have the same classes.",
+            f"Partition {place} has the classes {listed(found)}, but partition {place_of_first} "
+            f"has {listed(expected)}: indicators need the same columns in all partitions. Lists of "
+            "sets may have different classes.",
         )
     if isinstance(first, LabelSets):
         return LabelSets(np.concatenate([each.indicator for each in own]), first.classes)

@@ -96,8 +96,8 @@ def opened(address: str) -> Client:
         return ConnectedClient(address, timeout=SCHEDULER_PATIENCE, set_as_default=False)
     except (OSError, ValueError) as error:
         raise ClusterError(
-            f"No scheduler answers at {address} within {SCHEDULER_PATIENCE} seconds: check the "
-            f"address, and that the scheduler runs. ({error})"
+            f"No scheduler answered at {address} within {SCHEDULER_PATIENCE} seconds: check the "
+            f"address, and that the scheduler is running. ({error})"
         ) from error
 
 
@@ -110,7 +110,7 @@ def check_workers(client: Client) -> None:
             probe.result(timeout=WORKER_PATIENCE)
         except TimeoutError as error:
             raise ClusterError(
-                f"The cluster has no workers, and none came within {WORKER_PATIENCE} seconds: "
+                f"The cluster has no workers, and none started within {WORKER_PATIENCE} seconds: "
                 "start some, and wait for them (client.wait_for_workers)."
             ) from error
         finally:
@@ -120,13 +120,13 @@ def check_workers(client: Client) -> None:
     for worker, version in found.items():
         if isinstance(version, BaseException):
             raise ClusterError(
-                f"Worker {worker} has no unbag ({version}), and this machine has {__version__}: "
-                "install the same version there."
+                f"Worker {worker} does not have unbag ({version}): install version {__version__} "
+                "there, as on this machine."
             )
         if version != __version__:
             raise ClusterError(
-                f"Worker {worker} has unbag {version}, and this machine has {__version__}: install "
-                "the same version on all of them."
+                f"Worker {worker} has unbag {version}, but this machine has {__version__}: install "
+                "the same version everywhere."
             )
 
 
@@ -192,13 +192,13 @@ class Tasks:
             return found
         except CancelledError as error:
             raise ClusterError(
-                "The tasks were cancelled, or the scheduler that knew them is gone: nothing is "
-                "left of the work. Begin again, with a client that is connected."
+                "The tasks were cancelled, or the scheduler was lost, and their results with them: "
+                "start again with a connected client."
             ) from error
         except distributed.KilledWorker as error:
             raise ClusterError(
-                f"Workers died over and over at the same task, most likely of too little memory: "
-                f"give them more of it, or the data more partitions. ({error})"
+                f"Workers died repeatedly at the same task, most likely because they ran out of "
+                f"memory: give them more, or split the data into more partitions. ({error})"
             ) from error
 
 

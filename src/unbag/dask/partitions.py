@@ -158,11 +158,11 @@ def read_pair(pair: Any, place: int) -> Partition | None:
 def check_pair(items: Any) -> None:
     """Raise an error unless items are Bags and something else."""
     if not isinstance(items, tuple | list):
-        raise TypeError(f"a pair of Bags and labels is needed, not {type(items).__name__}.")
+        raise TypeError(f"expected a pair of Bags and labels, got {type(items).__name__}.")
     if len(items) != 2:
-        raise TypeError(f"a pair of Bags and labels is needed, not {len(items)} items.")
+        raise TypeError(f"expected a pair of Bags and labels, got {len(items)} items.")
     if not isinstance(items[0], Bags):
-        raise TypeError(f"Bags come first in a pair, not {type(items[0]).__name__}.")
+        raise TypeError(f"the first of a pair must be Bags, got {type(items[0]).__name__}.")
 
 
 def plain_labels(labels: Any, bags: Bags) -> Any:
@@ -173,7 +173,7 @@ def plain_labels(labels: Any, bags: Bags) -> Any:
     if not isinstance(labels, LabelSets):
         labels = np.asarray(labels) if np.ndim(labels) == 2 and is_array(labels) else list(labels)
     if len(labels) != len(bags):
-        raise ValueError(f"there are {len(bags)} bags, and {len(labels)} label sets.")
+        raise ValueError(f"it has {len(bags)} bags but {len(labels)} label sets.")
     return labels
 
 

@@ -47,8 +47,8 @@ def check_kind(data: Any) -> None:
     if is_path(data) or is_pairs(data) or is_frame:
         return
     raise DataError(
-        f"A {type(data).__name__} has no partitions: give a Dask DataFrame (dask.dataframe has "
-        "from_pandas), a list of pairs of Bags and labels, or the path of a Parquet set."
+        f"expected a Dask DataFrame (see dask.dataframe.from_pandas), a list of pairs of Bags and "
+        f"labels, or the path of a Parquet set, got {type(data).__name__}."
     )
 
 
@@ -57,7 +57,7 @@ def check_kind(data: Any) -> None:
 
 def pairs_of(data: Sequence[Any], tasks: Tasks) -> list[Future]:
     """Return a `Partition` for each pair of bags and labels: as they are, delayed, or futures."""
-    check(len(data), "There is no partition: the list of pairs is empty.")
+    check(len(data), "There are no partitions: the list of pairs is empty.")
     data = [delayed_whole(pair) for pair in data]
     later = [place for place, pair in enumerate(data) if is_dask_collection(pair)]
     coming = dict(zip(later, tasks.compute([data[place] for place in later]), strict=True))
@@ -101,11 +101,11 @@ def roles_of_frames(frames: list[Future], tasks: Tasks, roles: Roles, need_label
     """Fill in the roles that were left out, by the first partition that has rows."""
     check(
         roles.missing_values != "mean",
-        "A mean over all partitions is not taken for missing values: replace them before "
+        "missing_values='mean' is not supported on a cluster: fill missing values beforehand "
         "(data.fillna), or drop their rows (missing_values='drop').",
     )
     filled = np.flatnonzero(tasks.results(tasks.map(len, frames)))
-    check(filled.size, "There is no bag: all partitions of the DataFrame are empty.")
+    check(filled.size, "There are no bags: all partitions of the DataFrame are empty.")
     return tasks.results([tasks.submit(resolved_roles, frames[filled[0]], roles, need_labels)])[0]
 
 
@@ -157,7 +157,7 @@ def refuse_divided_bags(ids_of_partitions: Sequence[np.ndarray], places: Sequenc
         for each in ids.tolist():
             if (first := place_of.setdefault(each, place)) != place:
                 raise DataError(
-                    f"Bag {each!r} is in partitions {first} and {place}, and has to be in one: "
-                    "bring the rows of each bag together, as in data.shuffle(on=bag), or give bags "
-                    "of different partitions different ids."
+                    f"Bag {each!r} is in partitions {first} and {place}: put the rows of each bag "
+                    "into one partition, as data.shuffle(on=bag) does, or give different bags "
+                    "different ids."
                 )

@@ -316,7 +316,7 @@ def warn_of_gaps(media: Media) -> None:
         reasons = ", ".join(
             f"{number(count)} {reason}{where.get(reason, '')}" for reason, count in gaps.items()
         )
-        warn_caller(f"media that are not shown: {reasons}.")
+        warn_caller(f"media not shown: {reasons}.")
 
 
 def relaxed_bags(model: Any) -> list[tuple[str, list[str]]]:

@@ -24,8 +24,8 @@ LONGEST_NAME = 80
 
 MISSING = "missing"
 OUTSIDE = "outside the media folder"
-IS_ADDRESS = "a web address: reports load nothing"
-NO_REGULAR_FILE = "no regular file"
+IS_ADDRESS = "a web address, which reports do not load"
+NO_REGULAR_FILE = "not a regular file"
 NO_MEDIUM = "not a picture or a sound"
 TOO_LARGE = f"larger than {MOST_BYTES // 1_000_000} MB"
 NO_ROOM = f"beyond the {MOST_BYTES_IN_ALL // 1_000_000} MB of media that a report holds"

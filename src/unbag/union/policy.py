@@ -72,8 +72,8 @@ class ImpossibleBagError(_BagError):
 
     def __str__(self) -> str:
         return (
-            f"{describe_impossible(self.bags, self.args[1])} Correct them, or choose what is done "
-            "with them by on_impossible."
+            f"{describe_impossible(self.bags, self.args[1])} Correct them, or set "
+            "on_impossible to choose what to do with them."
         )
 
 
@@ -103,10 +103,10 @@ class IntractableBagError(_BagError):
         return (
             f"bag {bags[0]} has {n_required[0]} required labels and {n_free[0]} instances that are "
             f"not pinned: too many labels for exact inference (up to {MOST_LABELS} always work; "
-            f"more do when most of them are almost certain to occur). Ways out: mark labels of "
-            f"this bag as unknown (-1 in y) rather than present, those first that surely occur; "
-            f"pin instances whose label is known; split the bag; or let on_intractable='relax' do "
-            f"the first.{more}"
+            f"more do if most of them are almost certain to occur). You can mark labels of this "
+            f"bag as unknown (-1 in y) instead of present, the most certain ones first, or use "
+            f"on_intractable='relax', which does so; pass the labels of instances that are known; "
+            f"or split the bag.{more}"
         )
 
 

@@ -428,16 +428,16 @@ def checked_offsets(offsets: ArrayLike) -> NDArray[np.int64]:
     offsets = np.asarray(offsets)
     if offsets.ndim != 1 or len(offsets) == 0 or offsets.dtype.kind not in "iu":
         raise ValueError(
-            "offsets must be a 1-D array of integers, one more than there are bags; got "
+            "offsets must be a 1-D array of n_bags + 1 integers; got "
             f"dtype {offsets.dtype} and shape {offsets.shape}."
         )
     offsets = np.ascontiguousarray(offsets, dtype=np.int64)
     if offsets[0] != 0:
         raise ValueError(f"offsets must start at 0; bag 0 starts at {offsets[0]}.")
-    descends = offsets[1:] < offsets[:-1]
-    if descends.any():
-        b = descends.argmax()
+    decreases = offsets[1:] < offsets[:-1]
+    if decreases.any():
+        b = decreases.argmax()
         raise ValueError(
-            f"offsets must not descend; bag {b} would run from {offsets[b]} to {offsets[b + 1]}."
+            f"offsets must not decrease; bag {b} would run from {offsets[b]} to {offsets[b + 1]}."
         )
     return offsets

@@ -43,8 +43,8 @@ def checked_rate(name: str, rate: ArrayLike | None, y: np.ndarray) -> NDArray[np
         place = np.argwhere(outside)[0]
         where = f" (class {place[-1]})" if len(place) else ""
         raise ValueError(
-            f"{name} must be at least 0 and below 1; got {given[tuple(place)]}{where}. A label "
-            "that says nothing is unknown: -1 in y."
+            f"{name} must be at least 0 and below 1; got {given[tuple(place)]}{where}. If a "
+            "label says nothing, mark it as unknown (-1 in y)."
         )
     if given.ndim < 2:
         given = np.broadcast_to(given, (1, n_classes))
