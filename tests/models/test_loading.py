@@ -207,7 +207,7 @@ EDITS = {
     "no part": (lambda h, a: h.update(model={"is": "tuple", "items": []}), "another kind"),
     "unknown class": (in_model(**{"is": "Evil"}), "unknown kind of value: 'Evil'"),
     "class by path": (in_model(**{"is": "os.system"}), "unknown kind of value: 'os.system'"),
-    "base of classes": (in_model(**{"is": "BagClassifier"}), "of the kind 'BagClassifier'"),
+    "base of classes": (in_model(**{"is": "BagClassifier"}), "value: 'BagClassifier'"),
     "class of list": (in_model(**{"is": [1]}), "do not fit together"),
     "no class": (lambda h, a: step(h, -1).pop("is") and None, "unknown kind of value: None"),
     "more in a part": (in_model(call="os.system"), "do not fit together"),
@@ -238,7 +238,7 @@ EDITS = {
         "no JSON|do not fit together|must be finite"),
     "no number": (in_state(-2, delta_={"is": "float", "value": "1"}), "'1' is not a number"),
     "code": (in_state(-2, delta_={"is": "code", "text": "1"}), "unknown kind of value: 'code'"),
-    "object scalar": (in_state(-2, delta_={**NUMBER, "dtype": "object"}), "of the type 'object'"),
+    "object scalar": (in_state(-2, delta_={**NUMBER, "dtype": "object"}), "of numbers: 'object'"),
     "large scalar": (in_state(-2, delta_={**NUMBER, "value": 300}), "do not fit together"),
     "scalar of list": (in_state(-2, delta_={**NUMBER, "value": [300]}), "not of the type int8"),
     "wide names": (in_state(-2, names_={**NAMES, "width": 2**40}), "a width of"),
@@ -249,7 +249,7 @@ EDITS = {
         in_state(-2, names_={"is": "objects", "shape": [2**40], "items": [1]}), "have the shape"),
     "wild indices": (wild_indices, "has indices outside its shape"),
     "unknown matrix": (
-        in_state(-2, dictionary_={**MATRIX, "indices": ARRAY, "is": "evil"}), "kind of value: 'evil'"),
+        in_state(-2, dictionary_={**MATRIX, "indices": ARRAY, "is": "evil"}), "value: 'evil'"),
     "unknown record": (in_state(-1, stream={"is": "Popen"}), "kind of value: 'Popen'"),
     "other record": (in_state(-1, stream={"is": "Stream"}), "Stream has"),
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Bags that lie on the workers of a cluster: what this process knows of them."""
+"""Bags on the workers of a cluster, as the client knows them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,11 +19,11 @@ from .sources import refuse_divided_bags
 
 
 class ClusterBags:
-    """Bags whose features lie on workers; sizes, ids and labels are known here.
+    """Bags whose features are on workers; the client knows their sizes, ids and labels.
 
-    A partition is the future of a `Partition`, or of None where it is empty: those are left out,
-    and `places` lists which of all partitions are not. `firsts` are the places of the first bag of
-    each among all bags, and then the number of bags.
+    A partition is the future of a `Partition`, or of None if it is empty. Empty partitions are left
+    out; `places` are the positions of the others. `firsts` are the positions of the first bag of
+    each partition among all bags, followed by the number of bags.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class ClusterBags:
 
     def _joined_ids(self):
         own = [each.ids for each in self.descriptions]
-        # Bags that nobody has named are counted.
+        # Bags without ids are numbered.
         if all(np.array_equal(ids, np.arange(len(ids))) for ids in own):
             return np.arange(len(self))
         refuse_divided_bags(own, self.places)
@@ -71,24 +71,24 @@ class ClusterBags:
 
     @property
     def rows(self) -> NDArray[np.intp]:
-        """The place of each instance, of shape (n_instances,): they come bag after bag."""
+        """The row of each instance, of shape (n_instances,): instances are in the order of bags."""
         return np.arange(self.n_instances)
 
     @property
     def instance_labels(self) -> NDArray[Any] | None:
-        """Known labels of instances, if they were wanted and all partitions have them."""
+        """Known instance labels, if they were requested and all partitions have them."""
         known = [each.instance_labels for each in self.descriptions]
         return None if any(each is None for each in known) else joined(known)
 
     def split(self, bags: np.ndarray) -> list[NDArray[np.intp]]:
-        """Return for each partition which of some bags, in ascending order, it has."""
+        """Return the bags of each partition among some bags in ascending order."""
         own = np.split(bags, np.searchsorted(bags, self.firsts[1:-1]))
         return [each - first for each, first in zip(own, self.firsts[:-1], strict=True)]
 
     def sample(self, n_bytes: int) -> tuple[Bags, NDArray[np.intp]]:
-        """Fetch some bags, spread evenly over all, and return them with their places.
+        """Fetch a sample of bags, spread evenly over all, and return it with its positions.
 
-        Their features may take about `n_bytes`; all bags are taken if these take less.
+        Their features take about `n_bytes`; if all bags take less, all are fetched.
         """
         n_all = self.n_instances * self.n_features * self.dtype.itemsize
         n_bags = max(int(min(n_bytes / max(n_all, 1), 1.0) * len(self)), 1)
@@ -98,7 +98,7 @@ class ClusterBags:
 
 
 def check_same_features(name: str, own: Description, other_name: str, other: Description) -> None:
-    """Raise an error unless the features of two partitions are the same, and of one type."""
+    """Raise an error unless two partitions have the same features, of the same type."""
     check(
         own.n_features == other.n_features,
         f"{name} has {own.n_features} features, but {other_name} has {other.n_features}: "
@@ -123,14 +123,14 @@ def check_same_features(name: str, own: Description, other_name: str, other: Des
 
 
 def joined_label_sets(bags: ClusterBags) -> LabelSets:
-    """Put the label sets of tables together; classes are those of all partitions, sorted."""
+    """Join the label sets of tables; classes are the sorted classes of all partitions."""
     own: list[LabelSets] = [each.labels for each in bags.descriptions]
     classes = sorted(set().union(*(each.classes.tolist() for each in own)))
     return LabelSets(np.concatenate([each.reindex(classes).indicator for each in own]), classes)
 
 
 def joined_labels(bags: ClusterBags) -> Any:
-    """Put the labels of pairs together, as a fit takes them."""
+    """Join the labels of pairs, in a form that a fit accepts."""
     own = [each.labels for each in bags.descriptions]
     first, place_of_first = own[0], bags.places[0]
     for place, each in zip(bags.places, own, strict=True):
@@ -155,13 +155,13 @@ def joined_labels(bags: ClusterBags) -> Any:
 
 
 def classes_of(labels: Any) -> Sequence[Any]:
-    """Return what the columns of an indicator stand for; nothing for lists of sets."""
+    """Return the classes of the columns of an indicator; empty for lists of sets."""
     if isinstance(labels, LabelSets):
         return labels.classes.tolist()
     return range(labels.shape[1]) if isinstance(labels, np.ndarray) else ()
 
 
 def form(labels: Any) -> str:
-    """Write for people in which form labels are."""
+    """Describe the type of labels for a message."""
     forms = {LabelSets: "LabelSets", np.ndarray: "an indicator"}
     return forms.get(type(labels), "a list of labels")
