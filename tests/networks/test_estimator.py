@@ -191,7 +191,7 @@ def test_an_encoder_learns_with_the_networks():
     np.testing.assert_array_equal(
         again.predict_instances_proba(BAGS), model.predict_instances_proba(BAGS)
     )
-    with pytest.raises(ModelFileError, match="no encoder"):
+    with pytest.raises(ModelFileError, match="with an encoder cannot be saved"):
         model.save("m.unbag")
 
 
@@ -300,7 +300,7 @@ def test_an_encoder_that_returns_no_rows_of_features_is_refused():
 def test_a_warm_start_refuses_other_networks(changed):
     model = network(max_iter=2, warm_start=True).fit(BAGS, Y)
     (name,) = changed
-    with pytest.raises(ValueError, match=f"networks of the last fit, whose {name} is"):
+    with pytest.raises(ValueError, match=f"networks of the last fit, which have {name}="):
         model.set_params(**changed).fit(BAGS, Y)
 
 
