@@ -8,7 +8,7 @@ import pytest
 
 from made_results import figure, make_results
 from unbag import ORLogisticRegression
-from unbag.model_selection.compare import as_users_have_it
+from unbag.model_selection.compare import compared_method
 from unbag_reproduce import METHODS, STUDIES, find_study, published, reproduce
 from unbag_reproduce.conditions import runs_section
 from unbag_reproduce.confirm import confirm
@@ -155,7 +155,7 @@ def test_the_penalised_row_is_called_what_it_runs():
     others = {name for name in row if row[name] != default[name]}
     assert others == {"max_iter", "tol", "threshold"}
     assert "but other iterations, tolerance and threshold" in words
-    users = as_users_have_it("unbag")
+    users = compared_method("unbag")
     assert users.title == "MLR, unbag's default"
     assert users.build(**users.grids["standard"][0]).get_params() == default
 

@@ -28,7 +28,7 @@ def refused(data, client, message, error=DataError, model=None, **options):
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nowhere"])
 def test_a_scheduler_that_cannot_be_reached_is_named(address, coloured, monkeypatch):
-    monkeypatch.setattr("unbag.dask.clusters.SCHEDULER_PATIENCE", 0.5)
+    monkeypatch.setattr("unbag.dask.clusters.SCHEDULER_TIMEOUT", 0.5)
     given = pairs(coloured(n_bags=8))
     refused(given, address, f"No scheduler answered at {address} within 0.5 s", ClusterError)
 
@@ -36,7 +36,7 @@ def test_a_scheduler_that_cannot_be_reached_is_named(address, coloured, monkeypa
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nowhere", "bad://x:1", ""])
 def test_a_client_that_cannot_connect_is_closed(address, monkeypatch):
     """What is left to the collector of garbage may wait for a lock that never opens."""
-    monkeypatch.setattr("unbag.dask.clusters.SCHEDULER_PATIENCE", 0.1)
+    monkeypatch.setattr("unbag.dask.clusters.SCHEDULER_TIMEOUT", 0.1)
     with pytest.raises(ClusterError, match="No scheduler answered"):
         opened(address)
     clients = [each for each in gc.get_objects() if issubclass(type(each), Client)]
@@ -52,7 +52,7 @@ def test_a_client_must_be_one_that_runs(coloured, address):
 
 
 def test_a_cluster_without_workers_is_refused(coloured, monkeypatch):
-    monkeypatch.setattr("unbag.dask.clusters.WORKER_PATIENCE", 0.2)
+    monkeypatch.setattr("unbag.dask.clusters.WORKER_TIMEOUT", 0.2)
     given = pairs(coloured(n_bags=8))
     with (
         LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as cluster,

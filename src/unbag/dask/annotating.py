@@ -33,14 +33,14 @@ from unbag.out_of_core.annotating import opened_for_model
 
 from .bags import ClusterBags
 from .clusters import ClientLike, Tasks, connected
-from .partitions import Partition, faults_of, itself
+from .partitions import Partition, faults_of, identity
 from .sources import (
+    check_bags_not_split,
     check_kind,
     frames_of,
     is_pairs,
     is_path,
     pairs_of,
-    refuse_divided_bags,
     tables_of,
 )
 
@@ -119,7 +119,7 @@ def annotate(
         check(filled, "There are no bags: all partitions are empty.")
         if not is_path(data):
             # For frames and pairs, this is known only after reading them.
-            refuse_divided_bags([found[place].ids for place in filled], filled)
+            check_bags_not_split([found[place].ids for place in filled], filled)
         return joined_figures([found[place].figures for place in filled])
 
 
@@ -166,7 +166,7 @@ def annotated_partitions(
     model: Any, data: Any, tasks: Tasks, wanted: Wanted, folder: Path
 ) -> list[Future]:
     """Submit tasks that annotate each partition and write it."""
-    same = {"model": tasks.submit(itself, model), "wanted": wanted}
+    same = {"model": tasks.submit(identity, model), "wanted": wanted}
     if is_pairs(data):
         bags = ClusterBags(tasks, pairs_of(data, tasks))
         ids = np.split(bags.ids, bags.firsts[1:-1])

@@ -15,7 +15,7 @@ from unbag.labels import LabelSets
 
 from .clusters import Tasks
 from .partitions import Description, describe, some_bags
-from .sources import refuse_divided_bags
+from .sources import check_bags_not_split
 
 
 class ClusterBags:
@@ -53,7 +53,7 @@ class ClusterBags:
         # Bags without ids are numbered.
         if all(np.array_equal(ids, np.arange(len(ids))) for ids in own):
             return np.arange(len(self))
-        refuse_divided_bags(own, self.places)
+        check_bags_not_split(own, self.places)
         return joined(own)
 
     def __len__(self) -> int:
@@ -137,8 +137,8 @@ def joined_labels(bags: ClusterBags) -> Any:
         check(each is not None, f"Partition {place} has no labels to fit to.")
         check(
             type(each) is type(first),
-            f"Partition {place} has {form(each)}, but partition {place_of_first} has "
-            f"{form(first)}: all partitions need labels of the same type.",
+            f"Partition {place} has {label_type(each)}, but partition {place_of_first} has "
+            f"{label_type(first)}: all partitions need labels of the same type.",
         )
         found, expected = classes_of(each), classes_of(first)
         check(
@@ -161,7 +161,7 @@ def classes_of(labels: Any) -> Sequence[Any]:
     return range(labels.shape[1]) if isinstance(labels, np.ndarray) else ()
 
 
-def form(labels: Any) -> str:
+def label_type(labels: Any) -> str:
     """Describe the type of labels for a message."""
     forms = {LabelSets: "LabelSets", np.ndarray: "an indicator"}
     return forms.get(type(labels), "a list of labels")

@@ -16,9 +16,9 @@ from unbag._version import __version__
 #: A client, the address of a scheduler, or None for the current client or a local cluster.
 ClientLike: TypeAlias = "Client | str | None"
 #: Seconds to wait for a scheduler.
-SCHEDULER_PATIENCE = 10
+SCHEDULER_TIMEOUT = 10
 #: Seconds to wait for a worker; clusters that scale on demand start with none.
-WORKER_PATIENCE = 60
+WORKER_TIMEOUT = 60
 #: Number of results that one task adds.
 FAN_IN = 8
 
@@ -93,10 +93,10 @@ class ConnectedClient(Client):
 def opened(address: str) -> Client:
     """Connect to a scheduler; raise a ClusterError if it does not answer."""
     try:
-        return ConnectedClient(address, timeout=SCHEDULER_PATIENCE, set_as_default=False)
+        return ConnectedClient(address, timeout=SCHEDULER_TIMEOUT, set_as_default=False)
     except (OSError, ValueError) as error:
         raise ClusterError(
-            f"No scheduler answered at {address} within {SCHEDULER_PATIENCE} seconds: check the "
+            f"No scheduler answered at {address} within {SCHEDULER_TIMEOUT} seconds: check the "
             f"address, and that the scheduler is running. ({error})"
         ) from error
 
@@ -107,10 +107,10 @@ def check_workers(client: Client) -> None:
         # A task, instead of just waiting, makes clusters start workers on demand.
         probe = client.submit(resolve_name, "sys:version", pure=False)
         try:
-            probe.result(timeout=WORKER_PATIENCE)
+            probe.result(timeout=WORKER_TIMEOUT)
         except TimeoutError as error:
             raise ClusterError(
-                f"The cluster has no workers, and none started within {WORKER_PATIENCE} seconds: "
+                f"The cluster has no workers, and none started within {WORKER_TIMEOUT} seconds: "
                 "start some, and wait for them (client.wait_for_workers)."
             ) from error
         finally:

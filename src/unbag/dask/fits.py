@@ -10,7 +10,7 @@ from unbag.estimators import ORLogisticRegression
 from unbag.fitting import Progress, Training
 from unbag.io import Roles
 from unbag.learning import TrainingSet
-from unbag.out_of_core.fits import Pace, check_model, fit_elsewhere, opened, training_set_of
+from unbag.out_of_core.fits import Pace, check_model, fit_not_in_memory, opened, training_set_of
 
 from .bags import ClusterBags, joined_label_sets, joined_labels
 from .clusters import ClientLike, Tasks, connected
@@ -100,7 +100,7 @@ def fit(
     with connected(client) as own, Tasks(own) as tasks:
         found = on_workers(data, tasks, given).check_learnable()
         pace.n_bags = len(found.bags)
-        fit_elsewhere(model, found, make, watch)
+        fit_not_in_memory(model, found, make, watch)
     found.remember(model)
     return model
 

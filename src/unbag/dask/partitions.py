@@ -109,12 +109,12 @@ def answer(
     return total
 
 
-def itself(thing: Any) -> Any:
+def identity(thing: Any) -> Any:
     """Return the argument: as a task, any worker can repeat it if the result is lost."""
     return thing
 
 
-def beside(partition: Partition, problem: PartitionProblem) -> PartitionProblem:
+def problem_on_worker(partition: Partition, problem: PartitionProblem) -> PartitionProblem:
     """Return the problem, on the worker that holds the partition, where it will be needed."""
     return problem
 

@@ -58,7 +58,7 @@ def check_kind(data: Any) -> None:
 def pairs_of(data: Sequence[Any], tasks: Tasks) -> list[Future]:
     """Return a `Partition` for each pair of bags and labels: values, delayed, or futures."""
     check(len(data), "There are no partitions: the list of pairs is empty.")
-    data = [delayed_whole(pair) for pair in data]
+    data = [delayed_pair(pair) for pair in data]
     later = [place for place, pair in enumerate(data) if is_dask_collection(pair)]
     coming = dict(zip(later, tasks.compute([data[place] for place in later]), strict=True))
     workers = tasks.threads()
@@ -71,12 +71,12 @@ def pairs_of(data: Sequence[Any], tasks: Tasks) -> list[Future]:
             # Values are checked here, before they are sent to a worker.
             with faults_of(f"Partition {place}"):
                 check_pair(pair)
-            given, options = Pair(pair), on_turn(workers, place)
+            given, options = Pair(pair), next_worker(workers, place)
         partitions.append(tasks.submit(read_pair, given, place, **options))
     return partitions
 
 
-def delayed_whole(pair: Any) -> Any:
+def delayed_pair(pair: Any) -> Any:
     """Return a pair as one delayed value if its bags or labels are delayed."""
     is_plain = isinstance(pair, tuple | list)
     if is_plain and any(is_dask_collection(each) or isinstance(each, Future) for each in pair):
@@ -84,7 +84,7 @@ def delayed_whole(pair: Any) -> Any:
     return pair
 
 
-def on_turn(workers: list[str], place: int) -> dict[str, Any]:
+def next_worker(workers: list[str], place: int) -> dict[str, Any]:
     """Return options that assign a partition to the next worker, or to another if it is lost."""
     return {"workers": [workers[place % len(workers)]], "allow_other_workers": True}
 
@@ -138,7 +138,7 @@ def tables_of(
     for place, (first, last) in enumerate(runs_of(stored, len(workers))):
         bounds = (first, last) if stored.is_wide else stored.offsets[[first, last]].tolist()
         given = stored.table.holding(*bounds), list(columns), *bounds
-        tables.append(tasks.submit(read_rows, *given, **on_turn(workers, place)))
+        tables.append(tasks.submit(read_rows, *given, **next_worker(workers, place)))
         names.append(f"Partition {place}, from {stored.table.place(bounds[0])} on")
     return tables, names
 
@@ -150,7 +150,7 @@ def partitions_of_set(stored: StoredBags, tasks: Tasks) -> list[Future]:
     return tasks.map(read_frame, tables, names, roles=roles, need_labels=False)
 
 
-def refuse_divided_bags(ids_of_partitions: Sequence[np.ndarray], places: Sequence[int]) -> None:
+def check_bags_not_split(ids_of_partitions: Sequence[np.ndarray], places: Sequence[int]) -> None:
     """Raise an error if a bag is in more than one partition."""
     place_of: dict[Any, int] = {}
     for place, ids in zip(places, ids_of_partitions, strict=True):

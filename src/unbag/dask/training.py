@@ -11,7 +11,7 @@ from unbag.fitting import Moments, Part, Training
 from unbag.fitting.objective import STEPS_AT_ONCE
 
 from .bags import ClusterBags
-from .partitions import PartitionProblem, answer, beside, itself
+from .partitions import PartitionProblem, answer, identity, problem_on_worker
 
 
 class ClusterTraining(Training):
@@ -82,7 +82,7 @@ class ClusterTraining(Training):
                 [self._on_cluster.partitions[place] for place in places],
                 [problems[place] for place in places],
                 samples,
-                question=tasks.submit(itself, question),
+                question=tasks.submit(identity, question),
             )
         )
         if self._on_bags_done is not None:
@@ -96,7 +96,9 @@ class ClusterTraining(Training):
         if self._problems is None or len(self.relaxed) > self._n_relaxed:
             chosen = self._on_cluster.split(self.chosen)
             self._problems = [
-                self._on_cluster.tasks.submit(beside, partition, self._problem(place, own))
+                self._on_cluster.tasks.submit(
+                    problem_on_worker, partition, self._problem(place, own)
+                )
                 for place, (partition, own) in enumerate(
                     zip(self._on_cluster.partitions, chosen, strict=True)
                 )

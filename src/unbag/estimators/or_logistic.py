@@ -36,10 +36,10 @@ from unbag.fitting import (
     held_out_evidence,
     is_background_better,
     log_softmax,
+    progress_watch,
     sampled,
     thread_map,
     two_halves,
-    watched,
 )
 from unbag.fitting.devices import check_device_fit, training_on
 from unbag.fitting.solvers import InterruptedFitWarning
@@ -551,4 +551,4 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
     @property
     def _watch(self):
         """What is called after each iteration of a fit."""
-        return watched(self.callback, self.max_iter, self.verbose)
+        return progress_watch(self.callback, self.max_iter, self.verbose)

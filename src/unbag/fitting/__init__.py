@@ -16,8 +16,8 @@ from .objective import (
     StreamedTraining,
     Training,
     UncertifiedWarning,
+    progress_watch,
     sampled,
-    watched,
 )
 from .parts import Part, log_softmax, make_parts
 from .scaling import SCALINGS, Scale, Scaling
@@ -57,8 +57,8 @@ __all__ = [
     "log_softmax",
     "make_parts",
     "one_blas_thread",
+    "progress_watch",
     "sampled",
     "thread_map",
     "two_halves",
-    "watched",
 ]

@@ -108,7 +108,7 @@ class Progress:
         return self.watch is not None and bool(self.watch(len(self.history), self.history[-1]))
 
 
-def watched(
+def progress_watch(
     callback: Callable[[int, float], object] | None, max_iter: int, verbose: int
 ) -> Callable[[int, float], object]:
     """Return a `Progress.watch` that prints a line of progress, and calls the callback.

@@ -21,8 +21,8 @@ from .scaling import Scale
 from .statistics import Ray, Statistics
 
 # A step must gain at least this share of what the gradient predicts; otherwise it is halved.
-SUFFICIENT = 0.3
-SHORTER = 0.5
+SUFFICIENT_GAIN = 0.3
+BACKTRACKING_FACTOR = 0.5
 # How far a sample of the bags, or a batch of a stream, moves the rates of wrong labels.
 SAMPLE_SHARE = 0.1
 
@@ -99,7 +99,7 @@ def fit_stochastic(
         if step is None:
             step = 1.0 / max(here.weight, 1.0)
         log_likelihood = here.value + objective.penalty(W)
-        W, step, _ = gradient_step(objective, W, here, step, look_back=False)
+        W, step, _ = gradient_step(objective, W, here, step, statistics_after=False)
         objective.learn_rates(here, share=SAMPLE_SHARE)
         if progress.completed(W, log_likelihood, objective.rates):
             return True
@@ -119,13 +119,17 @@ def e_step(
 
 
 def gradient_step(
-    objective: Objective, W: np.ndarray, here: Statistics, step: float, look_back: bool = True
+    objective: Objective,
+    W: np.ndarray,
+    here: Statistics,
+    step: float,
+    statistics_after: bool = True,
 ) -> tuple[np.ndarray, float, Statistics]:
     """Take a step along the gradient of EM's lower bound, with a backtracking line search.
 
     `here` are the statistics of the objective at W, and `step` is the length of the last step, in
     multiples of the gradient. Return the new weights, the length of the step, and the statistics at
-    the new weights; without `look_back`, those at the old weights.
+    the new weights; without `statistics_after`, those at the old weights.
     """
     gradient = here.gradient
     with np.errstate(over="ignore"):
@@ -134,19 +138,19 @@ def gradient_step(
         raise NonFiniteObjectiveError("The norm of the gradient is not finite.")
     ray = Ray(W, gradient)
     # Start well above the last step, so that it can grow.
-    step /= SHORTER**2
-    shorter = (SHORTER ** np.arange(objective.steps_at_once)).tolist()
+    step /= BACKTRACKING_FACTOR**2
+    shorter = (BACKTRACKING_FACTOR ** np.arange(objective.steps_at_once)).tolist()
     bound, *bounds = objective.lower_bounds(ray, [0.0, *(step * each for each in shorter)])
     while step * slope > 1e-14 * max(1.0, abs(bound)):
         if not bounds:
             bounds = list(objective.lower_bounds(ray, [step * each for each in shorter]))
-        if bounds.pop(0) - bound >= SUFFICIENT * step * slope:
+        if bounds.pop(0) - bound >= SUFFICIENT_GAIN * step * slope:
             candidate = ray.at(step)
-            if look_back:
+            if statistics_after:
                 objective.learn_rates(here)
                 here = e_step(objective, candidate, ray, step)
             return candidate, step, here
-        step *= SHORTER
+        step *= BACKTRACKING_FACTOR
     return W, step, here
 
 

@@ -223,10 +223,10 @@ def fit_linear(
         return model._watch(iteration, log_likelihood)
 
     make = partial(StreamedTraining, on_bags_done=pace.on_bags_done)
-    fit_elsewhere(model, data, make, watch, reached)
+    fit_not_in_memory(model, data, make, watch, reached)
 
 
-def fit_elsewhere(
+def fit_not_in_memory(
     model: ORLogisticRegression, data: TrainingSet, make: Any, watch: Any, reached: Any = None
 ) -> None:
     """Fit a linear model to bags that are not in memory, as its `fit` does in memory."""

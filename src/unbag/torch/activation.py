@@ -15,7 +15,7 @@ from torch import Tensor
 
 from unbag._compile import kernel
 
-from .threads import in_shares
+from .threads import in_parallel
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class _Activation(torch.autograd.Function):
         def share(start, stop):
             cut_and_drop(*arrays, bag, limit, larger, keys, start, stop)
 
-        in_shares(share, x)
+        in_parallel(share, x)
         ctx.save_for_backward(x)
         ctx.rows, ctx.larger = rows, larger
         return x
@@ -111,7 +111,7 @@ class _Activation(torch.autograd.Function):
         # In place: the product of the next layer created it, and nothing else uses it.
         gradient = gradient.contiguous()
         arrays = x.numpy(), gradient.numpy()
-        in_shares(lambda start, stop: pass_back(*arrays, ctx.larger, start, stop), x)
+        in_parallel(lambda start, stop: pass_back(*arrays, ctx.larger, start, stop), x)
         return gradient, bag_sums(gradient, ctx.rows), None, None, None
 
 

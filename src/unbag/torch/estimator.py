@@ -20,7 +20,7 @@ from unbag.bags import Bags
 from unbag.estimators import ORLogisticRegression
 from unbag.estimators.contract import BagsLike, LabelSetsLike, RandomState
 from unbag.estimators.instances import LabelSetLearner, Threshold
-from unbag.fitting import SCALINGS, Rate, Scale, Scaling, Training, watched
+from unbag.fitting import SCALINGS, Rate, Scale, Scaling, Training, progress_watch
 from unbag.fitting.objective import SAMPLE_BYTES
 from unbag.fitting.solvers import InterruptedFitWarning
 from unbag.models import ModelFileError
@@ -36,7 +36,7 @@ from .activation import BagRows
 from .batches import DivergedError, LearningBags, Settings, bounded_scores
 from .encoding import piecewise_linear, quantile_edges
 from .network import MemberNetworks
-from .threads import threads_that_pay
+from .threads import limited_threads
 from .training import Course, Trainer
 
 # Hidden units, over all members, that are computed at once.
@@ -268,7 +268,7 @@ class ORNetwork(LabelSetLearner):
             bags.ids,
         ).chosen(np.flatnonzero(used))
         self._learn(learning, start, noise)
-        self._look_back(problem, used, weight, bags)
+        self._keep_log_likelihood(problem, used, weight, bags)
         return self
 
     def _begin(self, X, y, instance_labels, sample_weight, make=Training):
@@ -367,7 +367,7 @@ class ORNetwork(LabelSetLearner):
         try:
             for round_, seed in enumerate(seeds.tolist()):
                 if round_:
-                    bags, start = self._taught(bags), None
+                    bags, start = self._with_teacher(bags), None
                 if self._learn_round(bags, start, noise, seed, course):
                     break
             self.converged_ = True
@@ -428,12 +428,12 @@ class ORNetwork(LabelSetLearner):
         if encoder is not None:
             self.encoder_ = encoder.cpu().eval()
 
-    def _taught(self, bags):
+    def _with_teacher(self, bags):
         """Return the bags with a teacher: the posteriors of instances, given the label sets."""
         log_proba = bounded_scores(self._scored(bags.X.double(), bags.offsets))
         return replace(bags, teacher=self._conditioned(log_proba, bags.problem()))
 
-    def _look_back(self, problem, used, weight, bags):
+    def _keep_log_likelihood(self, problem, used, weight, bags):
         """Compute the likelihood of the training bags."""
         inferred = problem.infer(
             bounded_scores(self._label_scores(bags)),
@@ -446,7 +446,7 @@ class ORNetwork(LabelSetLearner):
     @property
     def _watch(self):
         """The function to call after each step of a fit."""
-        return watched(self.callback, self.max_iter * (self.distill + 1), self.verbose)
+        return progress_watch(self.callback, self.max_iter * (self.distill + 1), self.verbose)
 
     # Predictions.
 
@@ -506,7 +506,7 @@ class ORNetwork(LabelSetLearner):
             inputs = X[offsets[first] : offsets[last]].to(device)
             features = inputs if encoder is None else encoder(inputs)
             rows = BagRows.of(offsets[first : last + 1] - offsets[first], device)
-            with threads_that_pay(networks.n_multiplications(len(inputs))):
+            with limited_threads(networks.n_multiplications(len(inputs))):
                 logits = networks(features.expand(networks.n_members, *features.shape), rows)
             log_proba = torch.logsumexp(torch.log_softmax(logits, 2), 0)
             answers.append((log_proba - math.log(networks.n_members)).cpu().numpy())

@@ -265,14 +265,14 @@ class DeviceTraining(Training):
                 'device="cpu", or convert them if they fit in memory.'
             )
         self.device: torch.device = present_device(device)
-        with self._full_memory_explained(bags):
+        with self._explain_full_memory(bags):
             self._part = DevicePart(bags, problem, np.flatnonzero(used), weight, self.device)
             super().__init__(bags, problem, used, weight, map=self._ask, **options)
             if self.scale.centre is not None:
                 self._part.subtract(self.scale.centre)
 
     @contextmanager
-    def _full_memory_explained(self, bags) -> Iterator[None]:
+    def _explain_full_memory(self, bags) -> Iterator[None]:
         try:
             yield
         except torch.cuda.OutOfMemoryError as error:
@@ -286,7 +286,7 @@ class DeviceTraining(Training):
             ) from error
 
     def _ask(self, question, parts):
-        with self._full_memory_explained(self.bags):
+        with self._explain_full_memory(self.bags):
             return [question(part) for part in parts]
 
     def moments(self, weighted: bool) -> Moments:

@@ -18,7 +18,7 @@ MULTIPLICATIONS = 2**24
 
 
 @contextmanager
-def threads_that_pay(n_multiplications: int) -> Iterator[None]:
+def limited_threads(n_multiplications: int) -> Iterator[None]:
     """Limit torch to one thread within a block, unless there is enough work for more."""
     n_threads = torch.get_num_threads()
     if n_multiplications >= MULTIPLICATIONS or n_threads == 1:
@@ -31,7 +31,7 @@ def threads_that_pay(n_multiplications: int) -> Iterator[None]:
         torch.set_num_threads(n_threads)
 
 
-def in_shares(work: Callable[[int, int], object], array: Tensor) -> None:
+def in_parallel(work: Callable[[int, int], object], array: Tensor) -> None:
     """Call ``work(start, stop)`` for ranges of rows, on as many threads as torch uses."""
     n_rows = array.shape[0] * array.shape[1]
     n_threads = min(torch.get_num_threads(), array.numel() // WORTHWHILE + 1)

@@ -16,7 +16,7 @@ from unbag.fitting import LabelNoise
 from .activation import Disturbance
 from .batches import Batch, LearningSource, Settings
 from .network import MemberNetworks
-from .threads import threads_that_pay
+from .threads import limited_threads
 
 # Steps until the learning rate is reached.
 WARM_UP = 20
@@ -100,7 +100,7 @@ class Trainer:
             self.optimizer.zero_grad(set_to_none=True)
             batch = next(self.batches)
             n_rows = len(batch.bags.X)
-            with threads_that_pay(sum(group.n_multiplications(n_rows) for group in self.groups)):
+            with limited_threads(sum(group.n_multiplications(n_rows) for group in self.groups)):
                 loss = self._learn_from(batch, learns_rates and step % RATES_EVERY == 0)
             if course.completed(-loss / self.n_members):
                 return True

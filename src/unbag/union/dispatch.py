@@ -56,7 +56,7 @@ CHEAP_CHAIN = 600_000.0
 # Estimates of the number of sets may be too low. The adaptive kernel gives up after this multiple
 # of the estimate, and the mixed kernel after this share of what the chain would cost; it does not
 # start if it is estimated to need more than a third of the chain's cost.
-PATIENCE = 16.0
+GIVE_UP_AFTER = 16.0
 MIXED_SHARE = 0.5
 
 
@@ -277,7 +277,7 @@ def choice(share, slack, tolerance):
     n_sets = estimate_sets(weights, first_threshold(weights, tolerance))
     work = n_sets * n_instances
     if work < MOST_WORK and ADAPTIVE_COST * n_sets < 2.0 ** min(n_labels, MOST_LABELS):
-        return ADAPTIVE, ADAPTIVE_COST * work, min(MOST_WORK, PATIENCE * work)
+        return ADAPTIVE, ADAPTIVE_COST * work, min(MOST_WORK, GIVE_UP_AFTER * work)
     dense_cost = n_instances * 2.0**n_labels
     if n_labels > MOST_LABELS or chain_cost(n_instances, n_labels) < dense_cost:
         return stable_choice(n_instances, n_labels)

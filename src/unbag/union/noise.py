@@ -29,7 +29,7 @@ from .policy import (
     ImpossibleBagError,
     OnImpossible,
     OnIntractable,
-    refuse_intractable,
+    check_tractable,
     surest_labels,
 )
 from .rates import Rates, checked_rates
@@ -268,7 +268,7 @@ def infer_noisily(
         relaxed |= surest_labels(problem.relaxed(relaxed), log_prior, intractable)
         answer = bounded_answer(problem.relaxed(relaxed), log_prior, rates, **options)
         (intractable,) = (answer.served == INTRACTABLE).nonzero()
-    refuse_intractable(problem.layout, intractable)
+    check_tractable(problem.layout, intractable)
     return answer, relaxed
 
 

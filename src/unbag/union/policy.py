@@ -162,7 +162,7 @@ def settle_impossible(
     return Settled(problem.relaxed(relaxed), impossible, dropped, relaxed)
 
 
-def allow_every_bag_an_answer(
+def relax_impossible(
     problem: "UnionProblem", impossible: np.ndarray | None = None
 ) -> "UnionProblem":
     """Relax the bags that are impossible whatever the priors, so that each can be annotated.
@@ -210,7 +210,7 @@ def surest_labels(
     return surest
 
 
-def refuse_intractable(layout: Layout, bags: Sequence[int] | np.ndarray) -> None:
+def check_tractable(layout: Layout, bags: Sequence[int] | np.ndarray) -> None:
     """Raise an error that names the intractable bags, if there are any.
 
     Parameters

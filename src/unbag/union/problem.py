@@ -42,7 +42,7 @@ from .policy import (
     ImpossibleBagError,
     OnImpossible,
     OnIntractable,
-    refuse_intractable,
+    check_tractable,
     surest_labels,
 )
 from .rates import checked_rates
@@ -268,7 +268,7 @@ class UnionProblem:
                 relaxed |= surest_labels(problem, log_prior, intractable)
                 problem = self.relaxed(relaxed)
                 problem._fill(intractable, *given)
-            refuse_intractable(problem.layout, answer.intractable)
+            check_tractable(problem.layout, answer.intractable)
         return Inference(
             log_likelihood=answer.log_likelihood,
             posterior=posterior,
