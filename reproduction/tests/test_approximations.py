@@ -97,14 +97,14 @@ def test_unknown_classes_and_backgrounds_count_nothing(device, loss):
     ("option", "message"),
     [
         ({"instance_labels": torch.zeros(2, dtype=torch.int64)}, "instance_labels cannot"),
-        ({"missed": 0.1}, "missed cannot be honoured"),
-        ({"false": 0.1}, "false cannot be honoured"),
+        ({"missed": 0.1}, "missed is not supported"),
+        ({"false": 0.1}, "false is not supported"),
         ({"on_impossible": "relax"}, "no bag is impossible"),
         ({"on_intractable": "relax"}, "no bag is impossible"),
         ({"reduction": "total"}, "reduction must be one of"),
     ],
 )
-def test_what_they_cannot_honour_is_refused(loss, option, message):
+def test_unsupported_arguments_are_named(loss, option, message):
     with pytest.raises(ValueError, match=message):
         loss(torch.zeros(2, 2), [0, 2], [[0]], **option)
 

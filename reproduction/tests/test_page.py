@@ -22,7 +22,7 @@ COMMITTED = REPOSITORY / "docs" / "results"
 
 
 def test_a_page_of_all_that_is_done(tmp_path):
-    with pytest.raises(ValueError, match="holds no finished experiment"):
+    with pytest.raises(ValueError, match="contains no finished experiment"):
         write_page(tmp_path / "results", tmp_path / "page.md")
     reproduce("datasets", ["letter-frost"], out=tmp_path / "results")
     assert write_page(tmp_path / "results", tmp_path / "docs" / "page.md") == ["datasets"]
