@@ -25,6 +25,8 @@ SUFFICIENT_GAIN = 0.3
 BACKTRACKING_FACTOR = 0.5
 # How far a sample of the bags, or a batch of a stream, moves the rates of wrong labels.
 SAMPLE_SHARE = 0.1
+# Steps that L-BFGS remembers of the curvature.
+LBFGS_MEMORY = 10
 
 
 class InterruptedFitWarning(ConvergenceWarning):
@@ -211,7 +213,7 @@ def climb(
             "maxfun": 20 * max_iter + 20,
             "ftol": tol,
             "gtol": 0.0,
-            "maxcor": 10,
+            "maxcor": LBFGS_MEMORY,
         },
     )
     if not progress.history:
