@@ -96,11 +96,14 @@ def test_unknown_classes_and_backgrounds_count_nothing(device, loss):
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ({"instance_labels": torch.zeros(2, dtype=torch.int64)}, "instance_labels cannot"),
+        (
+            {"instance_labels": torch.zeros(2, dtype=torch.int64)},
+            "instance_labels is not supported",
+        ),
         ({"missed": 0.1}, "missed is not supported"),
         ({"false": 0.1}, "false is not supported"),
-        ({"on_impossible": "relax"}, "no bag is impossible"),
-        ({"on_intractable": "relax"}, "no bag is impossible"),
+        ({"on_impossible": "relax"}, "no impossible or intractable bags"),
+        ({"on_intractable": "relax"}, "no impossible or intractable bags"),
         ({"reduction": "total"}, "reduction must be one of"),
     ],
 )
