@@ -98,7 +98,7 @@ def test_unknown_classes_and_backgrounds_count_nothing(device, loss):
     [
         (
             {"instance_labels": torch.zeros(2, dtype=torch.int64)},
-            "instance_labels is not supported",
+            "labels is not supported",
         ),
         ({"missed": 0.1}, "missed is not supported"),
         ({"false": 0.1}, "false is not supported"),
