@@ -129,7 +129,7 @@ def test_partitions_have_the_same_form_of_labels(coloured, client):
     y = np.ones((20, 3), dtype=int)
     two = [(bags, LabelSets(y, list("abc"))), (other, LabelSets(y, list("abd")))]
     refused(two, client, "Partition 1 has the classes a, b, d, but partition 0 has a, b, c")
-    refused([(bags, y), (other, y[:, :2])], client, "Partition 1 has the classes 0, 1, and")
+    refused([(bags, y), (other, y[:, :2])], client, "Partition 1 has the classes 0, 1, but")
     refused([(bags, sets), (other, y)], client, "Partition 1 has an indicator, but partition 0 has")
     refused([(bags, sets), (other, None)], client, "Partition 1 has no labels")
 
