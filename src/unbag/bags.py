@@ -463,7 +463,7 @@ class TableRows:
     ) -> None:
         self.rows = rows
         self.n_rows = n_rows
-        self.table = _Table() if table is None else table
+        self.table: object = _Table() if table is None else table
 
     @classmethod
     def checked(cls, rows: ArrayLike | None, n_instances: int) -> "TableRows":

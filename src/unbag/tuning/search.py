@@ -18,8 +18,8 @@ from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
+from unbag._scikit_learn import ConvergenceWarning
 from unbag.bags import Bags
 from unbag.fitting.solvers import interruptions_raised
 from unbag.labels import LabelSets
@@ -32,7 +32,9 @@ from .settings import MAX_ITER, OF_FEATURES, Setting, unfitted
 from .threshold import USUAL, best_threshold
 
 #: What a search does not warn of: the next round goes on with it, or the final fit says it.
-EXPECTED_WARNINGS = (ConvergenceWarning, ImpossibleBagWarning, IntractableBagWarning)
+EXPECTED_WARNINGS: tuple[type[Warning], ...] = (
+    ConvergenceWarning, ImpossibleBagWarning, IntractableBagWarning,
+)  # fmt: skip
 
 
 class Round(NamedTuple):
@@ -71,7 +73,10 @@ class Fold:
     """Training bags and held-out bags, with features as a setting wants them."""
 
     def __init__(self, train: Bags, y: LabelSets, held_out: Bags, truth: LabelSets) -> None:
-        self.train, self.y, self.held_out, self.truth = train, y, held_out, truth
+        self.train: Bags = train
+        self.y: LabelSets = y
+        self.held_out: Bags = held_out
+        self.truth: LabelSets = truth
         self._kept: tuple[Any, Any] = None, None
 
     def features(self, features: Setting, seed: int) -> tuple[Bags, Bags]:
@@ -108,13 +113,16 @@ class Search:
         progress: Callable[[int, int], object] | None = None,
         instance_labels: np.ndarray | None = None,
     ) -> None:
-        self.bags, self.y, self.seed, self.cv = bags, y, seed, cv
+        self.bags: Bags = bags
+        self.y: LabelSets = y
+        self.seed: int = seed
+        self.cv: int = cv
         self.instance_labels = instance_labels
         self.trials: list[Trial] = [Trial(setting) for setting in settings]
-        self.remaining = self.trials
-        self.complete = False
+        self.remaining: list[Trial] = self.trials
+        self.complete: bool = False
         self.background_scores: list[list[float]] | None = None
-        self.bag_iterations = 0
+        self.bag_iterations: int = 0
         self._progress = progress
         self._deadline = None if seconds is None else time.monotonic() + seconds
         self._n_done = 0
