@@ -8,11 +8,11 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
-from unbag._checks import LARGEST
 from unbag.fitting.noise import NoiseCounts, expected_counts
 from unbag.union import IntractableBagError, UnionProblem
 from unbag.union.noise import infer_noisily
 from unbag.union.policy import OnIntractable
+from unbag.union.problem import LARGEST
 from unbag.union.rates import Rates
 
 from .activation import BagRows

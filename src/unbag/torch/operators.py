@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from unbag._checks import LARGEST
 from unbag.union import UnionProblem
+from unbag.union.problem import LARGEST
 
 from .arguments import PADDING, working_dtype
 from .counts import IMPOSSIBLE, RELAXED, SLOW
