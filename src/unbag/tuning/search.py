@@ -114,9 +114,9 @@ class Search:
     The order of the bags does not matter: they are sorted by what they hold. The search ends
     early enough for a fit to all bags within so many seconds. `progress` is called as
     ``progress(n_done, n_all)``, in fits. `remaining` are the trials that have come as far as the
-    last round that was begun; `complete` is whether the search came to its end. `background_scores` are why there is a
-    background or none, where that was asked: see `ORLogisticRegression`. `bag_iterations` is what
-    it has cost.
+    last round that was begun; `complete` is whether the search came to its end.
+    `background_scores` are why there is a background or none, where that was asked: see
+    `ORLogisticRegression`. `bag_iterations` is what it has cost.
     """
 
     def __init__(
