@@ -322,7 +322,8 @@ def order_of_content(bags: Bags, y: LabelSets) -> np.ndarray:
     >>> places.tolist() == (2 - turned).tolist()
     True
     """
-    X: Any = bags.X.tocsr() if sparse.issparse(bags.X) else np.ascontiguousarray(bags.X)
+    X: Any = bags.X
+    X = X.tocsr() if sparse.issparse(X) else np.ascontiguousarray(X)
     keys = []
     for b, (first, last) in enumerate(itertools.pairwise(bags.offsets)):
         rows = X[first:last]
