@@ -546,6 +546,14 @@ def write_cell(labels: Collection[str | Unknown], delimiter: str) -> str:
 def is_missing(value: object) -> bool:
     """Return whether a value stands for none: None, NaN, or that of pandas.
 
+    Parameters
+    ----------
+    value : object
+
+    Returns
+    -------
+    bool
+
     Examples
     --------
     >>> is_missing(None), is_missing(float("nan")), is_missing("nan"), is_missing(0)
