@@ -7,7 +7,6 @@ from functools import cache
 
 import numpy as np
 import torch
-from torch import Tensor
 
 # Entries of an array from which a second thread is worthwhile.
 WORTHWHILE = 2**17
@@ -31,7 +30,7 @@ def limited_threads(n_multiplications: int) -> Iterator[None]:
         torch.set_num_threads(n_threads)
 
 
-def in_parallel(work: Callable[[int, int], object], array: Tensor) -> None:
+def in_parallel(work: Callable[[int, int], object], array: torch.Tensor) -> None:
     """Call ``work(start, stop)`` for ranges of rows, on as many threads as torch uses."""
     n_rows = array.shape[0] * array.shape[1]
     n_threads = min(torch.get_num_threads(), array.numel() // WORTHWHILE + 1)
