@@ -236,7 +236,7 @@ def confidence_chart(answers: Annotations) -> str | None:
 def evaluation_part(
     model: Any, bags: Bags, labels: LabelSets | None, truth: Truth
 ) -> dict[str, Any] | None:
-    """Compare the model with its baselines and its bound, on a sample if there are many bags."""
+    """Compare the model with its yardsticks, on a sample if there are many bags."""
     if labels is None and truth is None:
         return None
     measured_on = ""
