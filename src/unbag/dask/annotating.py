@@ -53,6 +53,7 @@ def annotate(
     *,
     bag: str | None = None,
     labels: str | None = None,
+    untagged: str | None = None,
     roles: Roles | None = None,
     use_labels: bool = True,
     review_share: float = REVIEW_SHARE,
@@ -75,6 +76,9 @@ def annotate(
     bag, labels : str, optional
         The columns that name the bag, and its labels; by default those of the table that the
         model was fitted to.
+    untagged : {"refuse", "unknown", "absent"}, optional
+        What an empty cell in place of labels means; by default what it meant in the table that
+        the model was fitted to.
     roles : Roles, optional
         What the other columns are, by default the features are those of the model; what is named
         beside it wins.
@@ -112,7 +116,7 @@ def annotate(
         )
     check_is_fitted(model)
     check_kind(data)
-    given = Roles.given(roles, bag=bag, labels=labels)
+    given = Roles.given(roles, bag=bag, labels=labels, untagged=untagged)
     wanted = Wanted(given, use_labels, review_share, unknown_below)
     with connected(client) as own, staged(Path(output)) as folder, Tasks(own) as tasks:
         found = tasks.results(annotated_partitions(model, data, tasks, wanted, folder))
@@ -221,7 +225,7 @@ def annotate_pair(
     with faults_of(file.stem):
         known: Any = None
         if wanted.use_labels and labels is not None:
-            known = LabelSets.parse(labels, model.classes_)
+            known = LabelSets.parse(labels, model.classes_, untagged=wanted.roles.untagged)
         return written(model, bag_table(file, bags, known), known, file, wanted, {})
 
 

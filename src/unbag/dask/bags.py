@@ -126,7 +126,7 @@ def joined_label_sets(bags: ClusterBags) -> LabelSets:
     """Put the label sets of tables together; classes are those of all partitions, sorted."""
     own: list[LabelSets] = [each.labels for each in bags.descriptions]
     classes = sorted(set().union(*(each.classes.tolist() for each in own)))
-    return LabelSets(np.concatenate([each.reindex(classes).indicator for each in own]), classes)
+    return LabelSets.stacked(own, classes)
 
 
 def joined_labels(bags: ClusterBags) -> Any:
@@ -148,7 +148,7 @@ def joined_labels(bags: ClusterBags) -> Any:
             "as lists of sets need not have the same classes.",
         )
     if isinstance(first, LabelSets):
-        return LabelSets(np.concatenate([each.indicator for each in own]), first.classes)
+        return LabelSets.stacked(own, first.classes)
     if isinstance(first, np.ndarray):
         return np.concatenate(own)
     return [label for each in own for label in each]

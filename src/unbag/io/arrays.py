@@ -11,7 +11,7 @@ from scipy import sparse
 from unbag._checks import bag_of, first_nonfinite
 from unbag._files import DataError, PathLike, check, refuse
 from unbag.bags import Bags
-from unbag.labels import LabelSets, write_cell
+from unbag.labels import LabelSets
 
 from .bag_table import BagTable
 from .roles import NUMBER, USUAL, Roles
@@ -78,7 +78,7 @@ def long_chunks(
     bag_of_row = np.repeat(np.arange(len(bags)), bags.sizes)
     ids = _id_column(bags.ids)
     if labels is not None:
-        cells = pa.array([write_cell(labels_of, delimiter) for labels_of in labels], pa.string())
+        cells = pa.array(labels.to_cells(delimiter), pa.string())
     # At least one chunk, so that a file without instances still has its columns.
     for first in range(0, max(bags.n_instances, 1), CHUNK_ROWS):
         rows = slice(first, first + CHUNK_ROWS)

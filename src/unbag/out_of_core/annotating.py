@@ -74,6 +74,7 @@ def annotate(
     *,
     bag: str | None = None,
     labels: str | None = None,
+    untagged: str | None = None,
     roles: Roles | None = None,
     use_labels: bool = True,
     review_share: float = REVIEW_SHARE,
@@ -93,6 +94,9 @@ def annotate(
     bag, labels : str, optional
         The columns that name the bag, and its labels; by default those of the table that the
         model was fitted to, or else those called so.
+    untagged : {"refuse", "unknown", "absent"}, optional
+        What an empty cell in place of labels means; by default what it meant in the table that
+        the model was fitted to.
     roles : Roles, optional
         What the other columns are, by default the features are those of the model; what is named
         beside it wins.
@@ -114,7 +118,7 @@ def annotate(
     -----
     Memory holds what is known of bags, 8 bytes for each instance, and a few blocks.
     """
-    given = Roles.given(roles, bag=bag, labels=labels)
+    given = Roles.given(roles, bag=bag, labels=labels, untagged=untagged)
     stored = opened_for_model(model, path, given, use_labels)
     table = stored.table
     check_format(output, PARQUET)

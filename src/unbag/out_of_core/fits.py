@@ -125,6 +125,7 @@ def fit(
     bag: str | None = None,
     labels: str | None = None,
     instance_labels: str | None = None,
+    untagged: str | None = None,
     roles: Roles | None = None,
     checkpoint: PathLike | None = None,
     resume: bool = False,
@@ -145,6 +146,8 @@ def fit(
         The columns that name the bag, and its labels; by default those called so.
     instance_labels : str, optional
         A column of known labels of instances, to be fitted to as well.
+    untagged : {"refuse", "unknown", "absent"}, optional
+        What an empty cell in place of labels means, as in :class:`unbag.io.Roles`.
     roles : Roles, optional
         What the other columns are; what is named beside it wins.
     checkpoint : str or path, optional
@@ -187,7 +190,9 @@ def fit(
     array(['a', 'b'], dtype='<U1')
     """
     check_fit(model, checkpoint, resume)
-    given = Roles.given(roles, bag=bag, labels=labels, instance_labels=instance_labels)
+    given = Roles.given(
+        roles, bag=bag, labels=labels, instance_labels=instance_labels, untagged=untagged
+    )
     stored = opened(path, given)
     data = training_set_of(stored).check_learnable()
     pace = Pace(len(stored), model.max_iter, report=progress)
