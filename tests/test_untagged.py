@@ -447,6 +447,20 @@ def test_names_on_the_command_line(tmp_path, run):
     assert json.loads(out)["bags_per_class"] == {"Wren": 1, "owl": 3}
 
 
+def test_check_and_report_list_doubtful_names(tmp_path, run):
+    tags = ["Owl", "owl|wren", "wren", "owl", "Owl|wren"] * 4
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"bag": np.repeat(np.arange(20), 3), "labels": np.repeat(tags, 3),
+                          "x": rng.normal(size=60)})  # fmt: skip
+    frame.to_csv(path := tmp_path / "t.csv", index=False)
+    code, _, err = run("check", path, "--folds", 2)
+    assert code == 0
+    assert "Owl (8 bags) and owl (8 bags) differ in case or accents only" in err
+    assert run("fit", path, "-o", tmp_path / "m.unbag")[0] == 0
+    assert run("report", tmp_path / "m.unbag", path, "-o", tmp_path / "r.html")[0] == 0
+    assert "Owl (8 bags) and owl (8 bags) differ" in (tmp_path / "r.html").read_text("utf-8")
+
+
 def test_label_sets_carry_what_is_unknown_beyond_their_classes():
     labels = LabelSets.parse([{"owl"}, {Unknown(...)}, {"wren", Unknown(...)}])
     assert labels.indicator.tolist() == [[1, 0], [-1, -1], [-1, 1]]

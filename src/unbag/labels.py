@@ -140,12 +140,12 @@ class LabelSets:
                 f"{self.classes[column]}: write 1 for present, 0 for absent, -1 for unknown."
             )
         self.indicator: NDArray[np.int8] = indicator.astype(np.int8, copy=False)
-        n_bags = len(indicator)
-        self.open: NDArray[np.bool_] = (
-            np.zeros(n_bags, bool) if open is None else np.asarray(open, bool)
-        )
-        if self.open.shape != (n_bags,):
-            raise ValueError(f"open has shape {self.open.shape} for {n_bags} bags: give one each.")
+        open = np.zeros(len(indicator), bool) if open is None else open
+        self.open: NDArray[np.bool_] = np.asarray(open, bool)
+        if self.open.shape != (len(indicator),):
+            raise ValueError(
+                f"open has shape {self.open.shape} for {len(indicator)} bags: give one for each."
+            )
 
     @classmethod
     def parse(
@@ -285,7 +285,7 @@ class LabelSets:
         classes : array-like of shape (n_classes,), optional
             The classes of the columns; by default 0, 1, 2, ...
         open : array-like of bool of shape (n_bags,), optional
-            Where classes besides these are unknown.
+            Where classes besides these are unknown; by default nowhere.
 
         Returns
         -------
@@ -376,15 +376,18 @@ class LabelSets:
 
         Examples
         --------
-        >>> LabelSets([[1, -1], [0, 0], [-1, -1]], ["owl", "wren"], [False, False, True]).to_cells()
+        >>> labels = LabelSets([[1, -1], [0, 0], [-1, -1]], ["owl", "wren"], [False, False, True])
+        >>> labels.to_cells()
         ['owl|?wren', '(none)', '(unknown)']
         """
         is_any = self.open & ~self.forbidden.any(axis=1)
+        # A table knows no classes but those that it names.
+        is_named = (self.required | (self.optional & ~is_any[:, None])).any(axis=0)
+        implied = {Unknown(label) for label in self.classes[is_named].tolist()}
         cells = []
         for labels, any_other in zip(self.to_sets(), is_any.tolist(), strict=True):
-            if any_other:
-                labels = {each for each in labels if not isinstance(each, Unknown)} | {EVERY_LABEL}
-            cells.append(write_cell(labels, delimiter))
+            written = labels - implied | {EVERY_LABEL} if any_other else labels
+            cells.append(write_cell(written, delimiter))
         return cells
 
     def reindex(self, classes: ArrayLike) -> Self:
@@ -637,6 +640,10 @@ def _class_array(classes):
 def bags_per_class(labels: LabelSets) -> dict[str, int]:
     """Return in how many bags each class is known to be present, by its name.
 
+    Parameters
+    ----------
+    labels : LabelSets
+
     Examples
     --------
     >>> bags_per_class(LabelSets([[1, 0], [1, -1]], ["owl", "wren"]))
@@ -648,6 +655,10 @@ def bags_per_class(labels: LabelSets) -> dict[str, int]:
 
 def doubtful_names(labels: LabelSets) -> list[str]:
     """Return sentences about classes whose names look like one, or like no class at all.
+
+    Parameters
+    ----------
+    labels : LabelSets
 
     Examples
     --------
@@ -687,7 +698,12 @@ FEW_BAGS = 3
 
 
 def rare_classes(labels: LabelSets) -> str | None:
-    """Return a sentence about classes that can hardly be learnt; None if there are none."""
+    """Return a sentence about classes that can hardly be learnt; None if there are none.
+
+    Parameters
+    ----------
+    labels : LabelSets
+    """
     rare = [f"{name} ({n})" for name, n in bags_per_class(labels).items() if n < FEW_BAGS]
     if not rare:
         return None
@@ -715,6 +731,10 @@ def label_text(value: object) -> str:
 
 def is_blank(value: object) -> bool:
     """Return whether a value stands for nothing: None, NaN, or text of spaces alone.
+
+    Parameters
+    ----------
+    value : object
 
     Examples
     --------
@@ -766,28 +786,34 @@ class Tagging:
         fold_case: bool | None = None,
         rename: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
     ) -> "Tagging":
-        """Check what a person has chosen; None is the usual."""
-        check(
-            untagged is None or untagged in UNTAGGED,
-            f"{argument('untagged')} must be one of {', '.join(UNTAGGED)}, not {untagged!r}.",
-        )
-        words = (none,) if isinstance(none, str) else tuple(none or ())
-        pairs = tuple(rename.items() if isinstance(rename, Mapping) else rename or ())
-        check(
-            all(isinstance(word, str) and not is_blank(word) for word in words),
-            f"{argument('none')} must be a word, or several, not {none!r}: what a blank means is "
-            f"said by {argument('untagged')}.",
-        )
-        for pair in pairs:
-            check(
-                len(pair) == 2 and all(isinstance(each, str) and each.strip() for each in pair),
-                f"{argument('rename')} needs an old and a new name, not {shortened(pair)}.",
+        """Check what a person has chosen; None is the usual.
+
+        Parameters
+        ----------
+        untagged, none, fold_case, rename
+            As in `LabelSets.parse`.
+        """
+        if untagged is not None and untagged not in UNTAGGED:
+            raise DataError(
+                f"{argument('untagged')} must be one of {', '.join(UNTAGGED)}, not {untagged!r}."
             )
-        olds = [normal_spelling(old) for old, _ in pairs]
-        check(
-            len(set(olds)) == len(olds),
-            f"{argument('rename')} has two new names for one label: decide for one.",
-        )
+        words = (none,) if isinstance(none, str) else tuple(none or ())
+        if not all(isinstance(word, str) and not is_blank(word) for word in words):
+            raise DataError(
+                f"{argument('none')} must be a word, or several, not {none!r}: what a blank means "
+                f"is said by {argument('untagged')}."
+            )
+        given: Any = rename or ()
+        pairs = tuple(given.items() if isinstance(given, Mapping) else given)
+        for pair in pairs:
+            if len(pair) != 2 or not all(isinstance(each, str) and each.strip() for each in pair):
+                raise DataError(
+                    f"{argument('rename')} needs an old and a new name, not {shortened(pair)}."
+                )
+        if len({normal_spelling(old) for old, _ in pairs}) < len(pairs):
+            raise DataError(
+                f"{argument('rename')} has two new names for one label: decide for one."
+            )
         return cls(untagged or "refuse", words, bool(fold_case), pairs)
 
     @cached_property
@@ -803,7 +829,12 @@ class Tagging:
         return name.lower() if self.fold_case else name
 
     def name(self, label: Any) -> Any:
-        """Return the name of the class that a label stands for; of a number, itself."""
+        """Return the name of the class that a label stands for; of a number, itself.
+
+        Parameters
+        ----------
+        label : str or number
+        """
         # As it is spelt, since models of old may know spellings apart.
         if not isinstance(label, str) or not (self.fold_case or self.rename):
             return label
@@ -814,6 +845,10 @@ class Tagging:
         """Return the label set of some labels; None if there is none but blanks.
 
         No label at all, or a word for that, is an empty set.
+
+        Parameters
+        ----------
+        labels : iterable of str, number, Unknown and blanks
         """
         members, is_none, n_given, n_blank = set(), None, 0, 0
         for label in labels:
@@ -850,7 +885,7 @@ class Tagging:
     def meaning_of_blanks(
         self,
         is_blank: NDArray[np.bool_],
-        ids: Sequence[Any],
+        ids: Sequence[Any] | NDArray[Any],
         where: object = "y",
     ) -> frozenset[Any]:
         """Return the label set of bags whose labels are blank; refuse them if that is chosen.
@@ -864,29 +899,45 @@ class Tagging:
             What messages call the table; "y" is not one.
         """
         if self.untagged == "refuse" and is_blank.any():
-            several = [shortened(ids[int(bag)]) for bag in np.flatnonzero(is_blank)[:3]]
+            some: list[Any] = [ids[int(bag)] for bag in np.flatnonzero(is_blank)[:3]]
+            names = [each.item() if isinstance(each, np.generic) else each for each in some]
             n_blank = int(is_blank.sum())
             written = (" (or write {Unknown(...)})", " (or set())") if where == "y" else ("", "")
             raise DataError(
                 f"{where}: {n_blank:,} of {len(is_blank):,} bags "
                 f"{'has' if n_blank == 1 else 'have'} nothing in place of labels, such as "
-                f"{listed(several)}. If nobody has looked for labels there, use "
+                f"{listed(map(shortened, names))}. If nobody has looked for labels there, use "
                 f"{argument('untagged', 'unknown')}{written[0]}; if somebody has looked and found "
                 f"none, {argument('untagged', 'absent')}{written[1]}."
             )
         return frozenset([EVERY_LABEL]) if self.untagged == "unknown" else frozenset()
 
 
-class Spellings(dict[str, set[str]]):
+class Spellings:
     """The ways in which labels are spelt that are read as one, by their normal spelling."""
 
+    def __init__(self) -> None:
+        self._found: dict[str, set[str]] = {}
+
     def note(self, label: object) -> None:
-        """Remember a label as it stands in the data."""
+        """Remember a label as it stands in the data.
+
+        Parameters
+        ----------
+        label : object
+        """
         if isinstance(label, str):
-            self.setdefault(normal_spelling(label), set()).add(label)
+            self._found.setdefault(normal_spelling(label), set()).add(label)
 
     def note_cell(self, cell: object, parts: Sequence[object]) -> None:
-        """Remember the labels of a cell; spaces beside a delimiter are a matter of course."""
+        """Remember the labels of a cell; spaces beside a delimiter are a matter of course.
+
+        Parameters
+        ----------
+        cell : str, list or number
+        parts : sequence
+            Its labels.
+        """
         if not isinstance(cell, str):
             for part in parts:
                 self.note(part)
@@ -897,8 +948,14 @@ class Spellings(dict[str, set[str]]):
             self.note(text if place == len(parts) - 1 else text.rstrip())
 
     def warn(self, where: object) -> None:
-        """Warn of labels that were spelt in several ways."""
-        merged = [sorted(found) for name, found in self.items() if name and len(found) > 1]
+        """Warn of labels that were spelt in several ways.
+
+        Parameters
+        ----------
+        where : object
+            What messages call the table.
+        """
+        merged = [sorted(found) for name, found in self._found.items() if name and len(found) > 1]
         if merged:
             shown = "; ".join(
                 f"{' and '.join(map(ascii, found[:3]))} are {normal_spelling(found[0])!r}"
@@ -913,6 +970,10 @@ class Spellings(dict[str, set[str]]):
 
 def twins(classes: Iterable[str]) -> list[list[str]]:
     """Return the names that differ in case or accents alone, as sorted groups.
+
+    Parameters
+    ----------
+    classes : iterable of str
 
     Examples
     --------

@@ -181,7 +181,9 @@ def open_from(
     untagged = choices.get("untagged")
     tagging = None if untagged in (None, "refuse") else Tagging.of(untagged)
     table = labelled(found, absent, delimiter or DELIMITER, path, tagging)
-    return AdaptedTable(path, format, table, found)
+    opened = AdaptedTable(path, format, table, found)
+    opened.tagged_by = choices.get("tags") or path
+    return opened
 
 
 def read_from(

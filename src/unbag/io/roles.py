@@ -340,7 +340,8 @@ def new_names(path: PathLike) -> list[tuple[str, str]]:
     from .table import TABLES, open_source
 
     pairs = []
-    with open_source(path, TABLES) as table:
+    source: Any = open_source(path, TABLES)
+    with source as table:
         for name in ("old", "new"):
             check_column(table.path, name, table.columns, "the names of labels")
         for _, chunk in table.chunks(texts=["old", "new"]):

@@ -302,9 +302,9 @@ class Scan:
 
     def _meaning_of_blanks(self, is_blank):
         """Return the label set of bags that have nothing in place of labels."""
-        where = self.roles.label_table or self.source.path
-        if self.roles.label_table is None:
-            where = f"{where}, column {self.roles.labels!r}"
+        # Of another tool's file, the labels may come from a second one.
+        where = self.roles.label_table or getattr(self.source, "tagged_by", None)
+        where = where or f"{self.source.path}, column {self.roles.labels!r}"
         return self.tagging.meaning_of_blanks(is_blank, self.ids(), where)
 
     def _joined(self, parts, rows):

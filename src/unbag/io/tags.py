@@ -77,15 +77,15 @@ def labelled(
     instances = found.instances
     if found.tags is None:
         return instances
-    sets = label_sets(found.tags, absent)
+    sets: dict[str, frozenset[Any]] = label_sets(found.tags, absent)
     bags = instances.column("bag").combine_chunks().dictionary_encode()
     names = bags.dictionary.to_pylist()
     is_blank = np.array([name not in sets for name in names], dtype=bool)
-    otherwise: Any = frozenset()
+    otherwise: frozenset[Any] = frozenset()
     if tagging is not None:
         otherwise = tagging.meaning_of_blanks(is_blank, names, path)
     try:
-        cells = [write_cell(sets.get(name, otherwise), delimiter) for name in names]
+        cells = [write_cell(sets.get(str(name), otherwise), delimiter) for name in names]
     except DataError as error:
         raise DataError(f"{path}: {error}") from error
     # As categories, since cells that name every unknown label are long.

@@ -18,7 +18,7 @@ from unbag.annotations import (
     probabilities,
 )
 from unbag.bags import Bags
-from unbag.labels import LabelSets, normal_spelling
+from unbag.labels import LabelSets, doubtful_names, normal_spelling
 from unbag.metrics import calibration
 
 from .charts import calibration_chart, histogram, line_chart, number
@@ -92,6 +92,7 @@ def content(
         "labels_known": labels is not None,
         "summary": summary(bags, labels, answers, truth),
         "classes": class_rows(model, labels, answers, truth),
+        "doubtful_names": [] if labels is None else doubtful_names(labels),
         "truth_known": truth is not None,
         "confidence": confidence_chart(answers),
         "calibration": calibration_part(model, bags, labels, truth),
