@@ -131,7 +131,7 @@ def test_where_no_string_of_a_part_holds_two_labels_they_are_still_sets(bags, mo
 def test_what_cannot_be_split_names_its_bag(bags):
     with pytest.raises(ValueError, match="Bag dusk has a question mark without a label"):
         ORLogisticRegression().fit(bags, ["owl|wren", "wren", "?|owl", "owl", "owl", "owl"])
-    with pytest.raises(ValueError, match="y: 1 of 6 bags has nothing .* such as 'day'"):
+    with pytest.raises(ValueError, match=r"y: 1 of 6 bags has nothing .* such as 'day'"):
         ORLogisticRegression().fit(bags, ["owl", None, "owl", "wren", "owl", "owl"])
     with pytest.raises(ValueError, match=r"write set\('owl\|wren'\.split\('\|'\)\)"):
         LabelSets.parse(CELLS)

@@ -243,15 +243,15 @@ def are_within(values, limit):
 
 
 def is_missing(value: object) -> bool:
-    """Return whether a value stands for none: None, NaN, or that of pandas.
+    """Return whether a value stands for none: None, NaN, or those of pandas.
 
     Examples
     --------
     >>> is_missing(None), is_missing(float("nan")), is_missing("nan"), is_missing(0)
     (True, True, False, False)
     """
-    # pandas' missing value is not equal to anything, not even to a truth value.
-    return value is None or (not isinstance(value, str) and str(value) in ("nan", "<NA>"))
+    # A missing value of pandas is not equal to anything, not even to a truth value.
+    return value is None or (not isinstance(value, str) and str(value) in ("nan", "<NA>", "NaT"))
 
 
 # Entries that are looked at together: few, so that the search needs next to no memory.

@@ -5,7 +5,7 @@ instances may have it. An absent class is *forbidden*: no instance has it.
 """
 
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -581,30 +581,37 @@ def _is_label(label):
 def _read_sets(sets, tagging, warns):
     """Check collections of labels, and read their names; None where there is a blank."""
     first, repeats = None, None
-    found, spellings = [], Spellings()
+    found, seen, spellings = [], set(), Spellings()
     for bag, labels in enumerate(sets):
-        if is_blank(labels):
-            found.append(None)
-            continue
-        if isinstance(labels, str | bytes) or not isinstance(labels, Collection):
+        is_text = isinstance(labels, str | bytes)
+        if is_text or not isinstance(labels, Collection):
+            if is_blank(labels):
+                found.append(None)
+                continue
             remedy = f"{{{labels!r}}}"
             if isinstance(labels, str) and DELIMITER in labels:
                 remedy = f"set({labels!r}.split({DELIMITER!r}))"
             raise ValueError(f"Bag {bag} has {labels!r} in place of a label set: write {remedy}.")
-        for label in map(_label_of, labels):
-            if is_blank(label) or label is ...:
+        for member in labels:
+            # Many bags have the same labels, which are looked at once.
+            if member.__class__ is str and member in seen:
                 continue
-            if not _is_label(label):
-                raise ValueError(f"Bag {bag} has the label {label!r}, not a string or a number.")
-            first = label if first is None else first
-            if isinstance(label, str) != isinstance(first, str):
-                raise ValueError(
-                    f"Bag {bag} has the label {label!r} where others have {first!r}: use strings "
-                    "or numbers, not both."
-                )
-            spellings.note(label)
-        if repeats is None and len(set(labels)) < len(labels):
-            repeats = bag
+            label = _label_of(member)
+            if not (is_blank(label) or label is ...):
+                if not _is_label(label):
+                    raise ValueError(
+                        f"Bag {bag} has the label {label!r}, not a string or a number."
+                    )
+                first = label if first is None else first
+                if isinstance(label, str) != isinstance(first, str):
+                    raise ValueError(
+                        f"Bag {bag} has the label {label!r} where others have {first!r}: use "
+                        "strings or numbers, not both."
+                    )
+                spellings.note(label)
+            seen.add(member)
+        if repeats is None and not isinstance(labels, set | frozenset):
+            repeats = bag if len(set(labels)) < len(labels) else None
         try:
             found.append(tagging.read(labels))
         except ValueError as error:
@@ -746,6 +753,22 @@ def is_blank(value: object) -> bool:
     return not isinstance(value, Collection | Unknown) and is_missing(value)
 
 
+class Memory(dict[Any, Any]):
+    """The values of a function, computed when they are first asked for.
+
+    Parameters
+    ----------
+    function : callable
+    """
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self._function = function
+
+    def __missing__(self, key: Any) -> Any:
+        return self.setdefault(key, self._function(key))
+
+
 #: Every label that a set does not name is unknown.
 EVERY_LABEL = Unknown(...)
 
@@ -841,45 +864,51 @@ class Tagging:
         name = self._folded(label)
         return self._new_names.get(name, name)
 
-    def read(self, labels: Iterable[Any]) -> frozenset[Any] | None:
+    @cached_property
+    def _meanings(self) -> dict[Any, Any]:
+        # Many bags have the same labels, which are looked at once.
+        return Memory(self._meaning)
+
+    def _meaning(self, label):
+        """Return a label under its name; `NO_LABEL` for a word of that kind, None for a blank."""
+        text = _label_of(label)
+        if text is ...:
+            return EVERY_LABEL
+        if is_blank(text):
+            return None
+        name = self.name(text)
+        word = normal_spelling(name).casefold() if isinstance(name, str) else None
+        if word in self._words:
+            return NO_LABEL
+        if word == ANY_LABEL:
+            return EVERY_LABEL
+        return Unknown(name) if isinstance(label, Unknown) else name
+
+    def read(self, labels: Collection[Any]) -> frozenset[Any] | None:
         """Return the label set of some labels; None if there is none but blanks.
 
         No label at all, or a word for that, is an empty set.
 
         Parameters
         ----------
-        labels : iterable of str, number, Unknown and blanks
+        labels : collection of str, number, Unknown and blanks
         """
-        members, is_none, n_given, n_blank = set(), None, 0, 0
-        for label in labels:
-            n_given += 1
-            is_unknown = isinstance(label, Unknown)
-            text = label.label if is_unknown else label
-            if text is ...:
-                members.add(EVERY_LABEL)
-                continue
-            if is_blank(text):
-                n_blank += 1
-                continue
-            name = self.name(text)
-            word = normal_spelling(name).casefold() if isinstance(name, str) else None
-            if word in self._words:
-                is_none = name
-            elif word == ANY_LABEL:
-                members.add(EVERY_LABEL)
-            else:
-                members.add(Unknown(name) if is_unknown else name)
-        if is_none and members:
-            other = next(iter(members))
-            raise ValueError(
-                f"{is_none!r}, which means that there is no label, beside "
-                f"{shortened('other labels' if other == EVERY_LABEL else _label_of(other))}"
-            )
-        if not members and n_given and n_blank == n_given:
+        meanings = self._meanings
+        members = set(map(meanings.__getitem__, labels))
+        if members == {None}:
             return None
-        for name in members:
-            if Unknown(name) in members:
-                raise ValueError(f"the label {name!r} both as present and as unknown")
+        members.discard(None)
+        if NO_LABEL in members:
+            members.discard(NO_LABEL)
+            for other in members:
+                word = next(_label_of(label) for label in labels if meanings[label] == NO_LABEL)
+                raise ValueError(
+                    f"{word!r}, which means that there is no label, beside "
+                    f"{ANY_LABEL if other == EVERY_LABEL else shortened(_label_of(other))}"
+                )
+        for member in members:
+            if isinstance(member, Unknown) and member.label in members:
+                raise ValueError(f"the label {member.label!r} both as present and as unknown")
         return frozenset(members)
 
     def meaning_of_blanks(

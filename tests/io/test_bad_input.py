@@ -42,7 +42,7 @@ TEXT_CASES = [
     ("two label strings", "t.csv", GOOD + "a,owl,3\n", WORDS,
      "row 4, column 'tags': bag 'a' has 'owl' here but 'wren' in row 2"),
     ("labels and none", "t.csv", GOOD + "a,(none),3\n", WORDS,
-     r"bag 'a' has '\(none\)' here but 'wren'"),
+     "bag 'a' has '(none)' here but 'wren'"),
     ("unknown twice", "t.csv", "word,tags,x\na,b|?b,1\n", WORDS, "'b' both as present and as unk"),
     ("question mark alone", "t.csv", "word,tags,x\na,b|?,1\n", WORDS, "row 2.*without a label"),
     ("unknown and present", "t.csv", "word,tags,may,x\na,b,b,1\n",
