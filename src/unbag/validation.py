@@ -17,9 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
 
-from unbag._checks import bag_of, first_nonfinite
 from unbag._warnings import warn_caller
-from unbag.bags import Bags, BagsLike, listed_bags
+from unbag.bags import Bags, BagsLike, bag_of, first_nonfinite, listed_bags
 from unbag.labels import DELIMITER, LabelSets, LabelSetsLike, Tagging, is_blank, parse_cell
 
 Method = TypeVar("Method", bound=Callable[..., Any])
