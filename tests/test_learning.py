@@ -279,7 +279,7 @@ def test_labels_that_look_like_several_are_refused_at_every_door(frame, folder, 
 
 def test_bags_without_a_label_teach_nothing(frame, bags):
     for call in (
-        lambda: unbag.fit(frame.assign(tags=""), bag="file", labels="tags"),
+        lambda: unbag.fit(frame.assign(tags="(none)"), bag="file", labels="tags"),
         lambda: unbag.fit(bags, [set()] * 30),
         lambda: unbag.tune(bags, [set()] * 30, grid=GRID),
     ):

@@ -53,6 +53,7 @@ def annotate(
     *,
     bag: str | None = None,
     labels: str | None = None,
+    untagged: str | None = None,
     roles: Roles | None = None,
     use_labels: bool = True,
     review_share: float = REVIEW_SHARE,
@@ -74,6 +75,8 @@ def annotate(
         As in `unbag.dask.fit`.
     bag, labels : str, optional
         The columns of the bag and of its labels; by default those of the training table.
+    untagged : {"refuse", "unknown", "absent"}, optional
+        What an empty cell in place of labels means; by default as in the training table.
     roles : Roles, optional
         The roles of other columns; by default, features are those of the model. `bag` and `labels`
         take precedence.
@@ -111,7 +114,7 @@ def annotate(
         )
     check_is_fitted(model)
     check_kind(data)
-    given = Roles.given(roles, bag=bag, labels=labels)
+    given = Roles.given(roles, bag=bag, labels=labels, untagged=untagged)
     wanted = Wanted(given, use_labels, review_share, unknown_below)
     with connected(client) as own, staged(Path(output)) as folder, Tasks(own) as tasks:
         found = tasks.results(annotated_partitions(model, data, tasks, wanted, folder))
@@ -220,7 +223,7 @@ def annotate_pair(
     with faults_of(file.stem):
         known: Any = None
         if wanted.use_labels and labels is not None:
-            known = LabelSets.parse(labels, model.classes_)
+            known = LabelSets.parse(labels, model.classes_, untagged=wanted.roles.untagged)
         return written(model, bag_table(file, bags, known), known, file, wanted, {})
 
 

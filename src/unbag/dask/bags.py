@@ -125,7 +125,7 @@ def joined_label_sets(bags: ClusterBags) -> LabelSets:
     """Join the label sets of tables; classes are the sorted classes of all partitions."""
     own: list[LabelSets] = [each.labels for each in bags.descriptions]
     classes = sorted(set().union(*(each.classes.tolist() for each in own)))
-    return LabelSets(np.concatenate([each.reindex(classes).indicator for each in own]), classes)
+    return LabelSets.stacked(own, classes)
 
 
 def joined_labels(bags: ClusterBags) -> Any:
@@ -147,7 +147,7 @@ def joined_labels(bags: ClusterBags) -> Any:
             "sets may have different classes.",
         )
     if isinstance(first, LabelSets):
-        return LabelSets(np.concatenate([each.indicator for each in own]), first.classes)
+        return LabelSets.stacked(own, first.classes)
     if isinstance(first, np.ndarray):
         return np.concatenate(own)
     return [label for each in own for label in each]

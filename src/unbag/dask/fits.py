@@ -9,7 +9,7 @@ from typing import Any
 from unbag.estimators import ORLogisticRegression
 from unbag.fitting import Progress, Training
 from unbag.io import Roles
-from unbag.learning import TrainingSet
+from unbag.learning import TrainingSet, read_tags
 from unbag.out_of_core.fits import Pace, check_model, fit_not_in_memory, opened, training_set_of
 
 from .bags import ClusterBags, joined_label_sets, joined_labels
@@ -35,6 +35,7 @@ def fit(
     bag: str | None = None,
     labels: str | None = None,
     instance_labels: str | None = None,
+    untagged: str | None = None,
     roles: Roles | None = None,
     progress: Callable[[Pace], object] | None = None,
 ) -> ORLogisticRegression:
@@ -56,6 +57,8 @@ def fit(
         The columns of the bag and of its labels; by default "bag" and "labels".
     instance_labels : str, optional
         A column of known instance labels, which the fit uses too.
+    untagged : {"refuse", "unknown", "absent"}, optional
+        What an empty cell in place of labels means, as in :class:`unbag.io.Roles`.
     roles : Roles, optional
         The roles of other columns; the arguments above take precedence.
     progress : callable, optional
@@ -89,7 +92,9 @@ def fit(
     """
     check_model(model, "on a cluster")
     check_kind(data)
-    given = Roles.given(roles, bag=bag, labels=labels, instance_labels=instance_labels)
+    given = Roles.given(
+        roles, bag=bag, labels=labels, instance_labels=instance_labels, untagged=untagged
+    )
     pace = Pace(0, model.max_iter, report=progress)
 
     def watch(training: Training, now: Progress, iteration: int, log_likelihood: float) -> object:
@@ -112,7 +117,7 @@ def on_workers(data: Any, tasks: Tasks, roles: Roles) -> TrainingSet:
         return replace(stored, bags=ClusterBags(tasks, partitions_of_set(stored.bags, tasks)))
     if is_pairs(data):
         bags = ClusterBags(tasks, pairs_of(data, tasks))
-        return TrainingSet(bags, joined_labels(bags))
+        return TrainingSet(bags, read_tags(joined_labels(bags), bags, roles.tagging))
     frames = frames_of(data, tasks)
     found = roles_of_frames(frames, tasks, roles, need_labels=True)
     is_known = roles.instance_labels is not None

@@ -74,6 +74,7 @@ def annotate(
     *,
     bag: str | None = None,
     labels: str | None = None,
+    untagged: str | None = None,
     roles: Roles | None = None,
     use_labels: bool = True,
     review_share: float = REVIEW_SHARE,
@@ -93,6 +94,8 @@ def annotate(
     bag, labels : str, optional
         The columns of the bag and of its labels; by default those of the training table, or else
         the columns "bag" and "labels".
+    untagged : {"refuse", "unknown", "absent"}, optional
+        What an empty cell in place of labels means; by default as in the training table.
     roles : Roles, optional
         The roles of other columns; by default, features are those of the model. `bag` and `labels`
         take precedence.
@@ -114,7 +117,7 @@ def annotate(
     -----
     Memory holds the sizes, ids and label sets of bags, 8 bytes per instance, and a few blocks.
     """
-    given = Roles.given(roles, bag=bag, labels=labels)
+    given = Roles.given(roles, bag=bag, labels=labels, untagged=untagged)
     stored = opened_for_model(model, path, given, use_labels)
     table = stored.table
     check_format(output, PARQUET)

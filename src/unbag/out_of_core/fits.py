@@ -125,6 +125,7 @@ def fit(
     bag: str | None = None,
     labels: str | None = None,
     instance_labels: str | None = None,
+    untagged: str | None = None,
     roles: Roles | None = None,
     checkpoint: PathLike | None = None,
     resume: bool = False,
@@ -145,6 +146,8 @@ def fit(
         The columns of the bag and of its labels; by default "bag" and "labels".
     instance_labels : str, optional
         A column of known instance labels, which the fit uses too.
+    untagged : {"refuse", "unknown", "absent"}, optional
+        What an empty cell in place of labels means, as in :class:`unbag.io.Roles`.
     roles : Roles, optional
         The roles of other columns; the arguments above take precedence.
     checkpoint : str or path, optional
@@ -187,7 +190,9 @@ def fit(
     array(['a', 'b'], dtype='<U1')
     """
     check_fit(model, checkpoint, resume)
-    given = Roles.given(roles, bag=bag, labels=labels, instance_labels=instance_labels)
+    given = Roles.given(
+        roles, bag=bag, labels=labels, instance_labels=instance_labels, untagged=untagged
+    )
     stored = opened(path, given)
     data = training_set_of(stored).check_learnable()
     pace = Pace(len(stored), model.max_iter, report=progress)

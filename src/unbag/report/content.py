@@ -25,7 +25,7 @@ from unbag.evaluation import (
     evaluate,
     precision_and_recall,
 )
-from unbag.labels import LabelSets, normal_spelling
+from unbag.labels import LabelSets, doubtful_names, normal_spelling
 
 from .charts import calibration_chart, histogram, line_chart, number
 from .media import OUTSIDE, Media
@@ -102,6 +102,7 @@ def content(
         "summary": summary(bags, labels, answers, truth),
         "classes": class_rows(model, labels, answers, truth, known_answers),
         "evaluation": evaluation_part(model, bags, labels, truth),
+        "doubtful_names": [] if labels is None else doubtful_names(labels),
         "truth_known": truth is not None,
         "confidence": confidence_chart(answers),
         "calibration": calibration_part(known_answers),
