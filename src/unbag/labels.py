@@ -21,6 +21,8 @@ from unbag.bags import Position, Selection, bag_key
 
 # What separates labels that are written into one string, unless a table says otherwise.
 DELIMITER = "|"
+# What tables call instances of none of the classes, unless somebody names them otherwise.
+BACKGROUND_NAME = "background"
 # Before a label in a cell that is not known to be present.
 UNKNOWN_MARK = "?"
 # Characters of a bag's or class's name, and of a cell of labels: far more than anybody types.

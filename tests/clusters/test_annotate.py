@@ -12,7 +12,9 @@ from unbag.io import DataError
 
 from .conftest import frame, pairs
 
-ANSWERS = ["annotation", "probability", "second_choice", "second_probability", "entropy"]
+ANSWERS = [
+    "annotation", "status", "probability", "second_choice", "second_probability", "entropy",
+]  # fmt: skip
 
 
 @pytest.fixture
@@ -46,6 +48,8 @@ def test_answers_are_those_of_a_set_on_this_machine(kind, fitted, write, client,
     assert found.columns == expected.columns
     assert found.mean_probability == pytest.approx(expected.mean_probability)
     assert found.bag_labels_used
+    assert (found.status, found.tags) == (expected.status, expected.tags)
+    assert found.tags_without_instance == expected.tags_without_instance
 
 
 @pytest.mark.parametrize("kind", ["frame", "pairs"])

@@ -7,9 +7,9 @@ import numpy as np
 import typer
 
 from unbag._files import check, suffix_of
-from unbag.annotations import class_names, known_labels, texts
+from unbag.annotations import answer_texts, class_names, hold_none, known_labels, texts
 from unbag.io import BagTable
-from unbag.labels import LabelSets
+from unbag.labels import BACKGROUND_NAME, LabelSets
 
 from . import options as o
 from .check import find_suspicious
@@ -61,11 +61,13 @@ def measured(fitted: Any, data: BagTable, labels: LabelSets | None) -> dict[str,
     if truth is not None and hasattr(fitted, "predict_instances"):
         known = truth[1]
         true = truth[0][known]
-        predicted = texts(fitted.predict_instances(data.bags))[known]
+        predicted = answer_texts(fitted, fitted.predict_instances(data.bags))[known]
         result["instances"] = len(true)
         result["inductive_accuracy"] = float(np.mean(predicted == true))
         if labels is not None:
-            annotated = texts(fitted.annotate(data.bags, labels))[known]
+            annotated = answer_texts(fitted, fitted.annotate(data.bags, labels))
+            annotated[np.repeat(hold_none(fitted, labels), data.bags.sizes)] = BACKGROUND_NAME
+            annotated = annotated[known]
             result["transductive_accuracy"] = float(np.mean(annotated == true))
         classes = sorted(set(true.tolist()))
         shares = instance_accuracy_per_class(true, predicted, classes)

@@ -14,11 +14,16 @@ from unbag.annotations import (
     Annotations,
     annotate,
     class_names,
+    class_text,
+    has_background,
+    hold_none,
     known_labels,
     probabilities,
+    texts,
 )
 from unbag.bags import Bags
-from unbag.labels import LabelSets, normal_spelling
+from unbag.io.annotated import Status, free_name
+from unbag.labels import BACKGROUND_NAME, LabelSets
 from unbag.metrics import calibration
 
 from .charts import calibration_chart, histogram, line_chart, number
@@ -35,7 +40,6 @@ MOST_SUSPICIOUS = 60
 MOST_CLASSES = 30
 #: Labels of an instance that get a bar, and the least probability that is worth one.
 MOST_BARS, LEAST_BAR = 4, 0.005
-UNKNOWN_CLASS = "background"
 
 #: What `known_labels` returns: labels as text, and where they are known.
 Truth = tuple[NDArray[np.object_], NDArray[np.bool_]] | None
@@ -77,7 +81,9 @@ def content(
     UserWarning
         Of media that cannot be shown, with the reasons.
     """
-    answers = annotate(model, bags, labels)
+    # A class may be called so too.
+    name = free_name(BACKGROUND_NAME, texts(model.classes_))
+    answers = annotate(model, bags, labels, background_name=name)
     truth = known_labels(bags)
     check(
         media is None or len(media) == bags.n_instances,
@@ -113,11 +119,6 @@ def percent(share: float | None) -> str:
     return "" if share is None else f"{100 * share:.1f}\N{NO-BREAK SPACE}%"
 
 
-def class_text(name: object) -> str:
-    """Write a class as text; the background has no name of its own."""
-    return UNKNOWN_CLASS if name is None else normal_spelling(str(name))
-
-
 def summary(
     bags: Bags, labels: LabelSets | None, answers: Annotations, truth: Truth
 ) -> list[tuple[str, str]]:
@@ -134,7 +135,16 @@ def summary(
             facts.append(("unknown labels", number(int(labels.optional.sum()))))
     if bags.n_instances:
         facts.append(("mean probability of labels", percent(answers.probability.mean())))
-    facts.append(("instances worth a look", number(int(answers.review.sum()))))
+    figures = answers.figures()
+    for status in (Status.BACKGROUND, Status.NO_TAG):
+        if figures.status[status]:
+            facts.append((f"instances: {status}", number(figures.status[status])))
+    if figures.tags_without_instance:
+        missing = f"{number(figures.tags_without_instance)} of {number(figures.tags)}"
+        facts.append(("labels of bags without an instance", missing))
+    if figures.rare_rows:
+        facts.append(("instances that could be of a rare class", number(figures.rare_rows)))
+    facts.append(("instances worth a look", number(figures.review)))
     if truth is not None:
         right = answer_texts(answers)[truth[1]] == truth[0][truth[1]]
         facts.append(
@@ -185,7 +195,10 @@ def class_rows(
     """List each class with how often it occurs and how sure its labels are."""
     chosen = answer_texts(answers)
     rows = []
-    for name in class_names(model):
+    names = class_names(model).tolist()
+    if (answers.status == Status.NO_TAG).any() and not has_background(model):
+        names.append(None)
+    for name in names:
         text = class_text(name)
         own = chosen == text
         row = {
@@ -226,8 +239,7 @@ def calibration_part(
     if truth is None:
         return None
     known = truth[1]
-    proba = probabilities(model, bags, labels)
-    names = np.array([class_text(name) for name in class_names(model)], dtype=object)
+    proba, names = shown_probabilities(model, bags, labels)
     found = calibration(truth[0][known], proba[known], names)
     title = f"Calibration: expected error {found.ece:.3f}"
     bins = (found.confidence.tolist(), found.accuracy.tolist(), found.counts.tolist())
@@ -247,11 +259,10 @@ def ambiguous_bags(
     bag_of_instance = np.repeat(np.arange(len(bags)), bags.sizes)
     mistakes = np.bincount(bag_of_instance, 1.0 - answers.probability, minlength=len(bags))
     order = np.lexsort((-mistakes, ~answers.impossible))
-    names = np.array([class_text(name) for name in class_names(model)], dtype=object)
     described = []
     for b in order[:MOST_BAGS]:
         one = bags[[b]]
-        proba = probabilities(model, one, None if labels is None else labels[[b]])
+        proba, names = shown_probabilities(model, one, None if labels is None else labels[[b]])
         first = int(bags.offsets[b])
         described.append(
             {
@@ -269,6 +280,24 @@ def ambiguous_bags(
             }
         )
     return described
+
+
+def shown_probabilities(
+    model: Any, bags: Bags, labels: LabelSets | None
+) -> tuple[NDArray[np.floating], NDArray[np.object_]]:
+    """Return the probabilities of instances, and the classes of their columns as text.
+
+    All instances of a bag that is said to hold none of the classes are background, for which there
+    is a column then, even if the model has none.
+    """
+    proba = probabilities(model, bags, labels)
+    names = [class_text(name) for name in class_names(model)]
+    of_no_class = np.zeros(len(bags), bool) if labels is None else hold_none(model, labels)
+    if of_no_class.any():
+        if not has_background(model):
+            proba, names = np.pad(proba, ((0, 0), (0, 1))), [*names, class_text(None)]
+        proba[np.repeat(of_no_class, bags.sizes)] = np.arange(len(names)) == len(names) - 1
+    return proba, np.array(names, dtype=object)
 
 
 def suspicious_labels(found: "pa.Table") -> list[dict[str, Any]]:

@@ -247,7 +247,8 @@ class ORNetwork(LabelSetLearner):
         y : label sets
             As in `ORLogisticRegression.fit`.
         instance_labels : array-like of shape (n_instances,), optional
-            Labels of single instances, where they are known; None or -1 elsewhere.
+            Labels of single instances, where they are known; None or -1 elsewhere. The word
+            "background", unless it is a class, is the label of instances of none of the classes.
         sample_weight : array-like of shape (n_bags,), optional
             What each bag counts.
 
@@ -346,6 +347,7 @@ class ORNetwork(LabelSetLearner):
                 self.background_scores_: np.ndarray = linear.background_scores_
         else:
             wanted = bool(self.background)
+        self._check_known_background(pinned, bags, wanted)
         self.has_background_ = wanted
 
     def _learn_inputs(self, scale, features):

@@ -153,6 +153,7 @@ class LSBCMM(ProbabilisticClassifier):
         self._check_threshold()
         bags, labels = self._read_training(X, y)
         pinned = self._read_instance_labels(instance_labels, bags, labels)
+        self._check_known_background(pinned, bags, self._has_background)
         candidates = UnionProblem(bags.offsets, labels.indicator, pinned).allowed_labels()
         used = candidates.any(axis=1)
         if not used.any():
