@@ -334,6 +334,18 @@ def test_classes_of_one_bag_are_never_sure(tmp_path):
     assert old["review"].sum() == 1 < annotated["review"].sum()
 
 
+@pytest.mark.parametrize("background", [True, False])
+def test_all_classes_may_be_rare(background):
+    bags = Bags.from_list([[[0.0], [9.0]], [[1.0]], [[8.0], [8.5]]])
+    sets = LabelSets.parse([{"a", "b"}, {"a"}, {"b"}])
+    model = ORLogisticRegression(background=background).fit(bags, sets)
+    answers = annotate(model, bags, sets)
+    assert answers.rare.all()
+    assert answers.rare_tags == ["a", "b"]
+    # Without tags, nobody says that there is a rare class.
+    assert not annotate(model, bags).rare.any()
+
+
 def test_the_command_names_rare_classes(tmp_path, run):
     frame = with_a_stranger()
     frame.to_csv(tmp_path / "n.csv", index=False)

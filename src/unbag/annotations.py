@@ -419,9 +419,12 @@ def could_be_rare(
     y = np.pad(labels.indicator[is_asked], padding, constant_values=-1)
     is_tag = np.repeat(np.pad(tags, padding), asked.sizes, axis=0)
     # A class that the model is certain of leaves nothing for the others.
-    rest = np.where(is_tag, 0.0, np.maximum(proba, np.finfo(float).tiny))
+    smallest = np.finfo(float).tiny
+    rest = np.where(is_tag, 0.0, np.maximum(proba, smallest))
     left = 1 - is_tag.sum(axis=1, keepdims=True) / n_columns
-    flat = np.where(is_tag, 1 / n_columns, rest / rest.sum(axis=1, keepdims=True) * left)
+    # All classes may be rare tags.
+    whole = np.maximum(rest.sum(axis=1, keepdims=True), smallest)
+    flat = np.where(is_tag, 1 / n_columns, rest / whole * left)
     with np.errstate(divide="ignore"):
         inferred = UnionProblem(asked.offsets, y).infer(np.log(flat), on_intractable="relax")
     could_be = np.where(is_tag, inferred.posterior, 0.0)
