@@ -292,7 +292,7 @@ def test_the_command_counts_tags_without_an_instance(files, run):
     found = json.loads(result)
     assert (found["tags"], found["tags_without_instance"], found["review"]) == (2, 1, 1)
     _, _, words = run(*arguments)
-    assert "1 of 2 labels of bags have no annotated instance" in words
+    assert "without an annotated instance: 1 of 2." in words
     assert "--joint" in words
     code, result, errors = run(*arguments, "--json", "--joint", "--review", "0")
     assert code == 0, errors
@@ -301,6 +301,32 @@ def test_the_command_counts_tags_without_an_instance(files, run):
     code, _, errors = run(*arguments, "--joint", "--ignore-labels")
     assert code == 1
     assert "leave out --ignore-labels" in errors
+
+
+@pytest.mark.parametrize("options", [[], ["--joint", "--background-name", "noise"]])
+def test_tables_on_disk_say_the_same(files, run, options, monkeypatch):
+    monkeypatch.setattr("unbag.annotations.BLOCK", 7)
+    frame = pd.concat([nights(), pd.DataFrame(THREE_ALIKE[0], columns=["x", "y"]).assign(
+        night="alike", owl=1, wren=1, start=0.0, end=1.0, truth="owl",
+    )])  # fmt: skip
+    frame.loc[frame["night"] == "n4", ["owl", "wren"]] = 0
+    frame.to_parquet(files / "n.parquet", index=False)
+    given = ["annotate", files / "m.unbag", files / "n.parquet", "--unknown-below", "0.7"]
+    results, words = [], []
+    for where in ("--in-memory", "--out-of-core"):
+        out = files / f"{where}.parquet"
+        code, result, errors = run(*given, "-o", out, where, "--json", *options)
+        assert code == 0, errors
+        results.append(json.loads(result))
+        words.append(run(*given, "-o", out, where, *options)[2].splitlines()[:-1])
+    memory, disk = (pd.read_parquet(files / f"{each}.parquet") for each in (
+        "--in-memory", "--out-of-core",
+    ))  # fmt: skip
+    pd.testing.assert_frame_equal(memory, disk)
+    assert set(memory["status"]) == {"labelled", "background", "no tagged class", "unsure"}
+    assert words[0] == words[1]
+    for name in ("status", "tags", "tags_without_instance", "review", "rare_tags", "rare_rows"):
+        assert results[0][name] == results[1][name]
 
 
 # Rare classes.

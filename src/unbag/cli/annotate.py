@@ -203,8 +203,8 @@ def described(
     if figures.tags_without_instance:
         remedy = "" if joint else "; --joint gives each one"
         yield (
-            f"{figures.tags_without_instance:,} of {figures.tags:,} labels of bags have no "
-            f"annotated instance. The likeliest row of each is flagged for review{remedy}."
+            f"Labels of bags without an annotated instance: {figures.tags_without_instance:,} of "
+            f"{figures.tags:,}. The likeliest row of each is flagged for review{remedy}."
         )
     if figures.rare_rows:
         yield (

@@ -12,7 +12,7 @@ from unbag._files import check_output, looks_like_parquet
 from unbag.bags import Bags
 from unbag.io import DataError, Roles
 from unbag.io.table import Source
-from unbag.labels import LabelSets
+from unbag.labels import BACKGROUND_NAME, LabelSets
 
 from . import options as o
 from .console import messages, progress, show_plan
@@ -316,6 +316,8 @@ def summarise(model: Any, data: "TrainingSet", output: Path) -> None:
         show_search(tuning)
     if "held_out" in result["background"]:
         messages.note(describe_background(result["background"]))
+    elif result["background"]["used"] and BACKGROUND_NAME in known:
+        messages.note("Background: used, since instances are known to be background.")
     messages.note(
         f"Fitted to {result['bags']:,} bags, {result['instances']:,} instances, "
         f"{result['features']} features, {len(result['classes'])} classes in "

@@ -130,6 +130,8 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+    class_counts_ : ndarray of int of shape (n_classes,)
+        How many training bags have each class.
     coef_ : ndarray of shape (n_classes, n_features), or one row more for the background
     intercept_ : ndarray of shape (n_classes,), or one entry more for the background
     n_iter_ : int

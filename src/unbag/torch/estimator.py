@@ -118,6 +118,8 @@ class ORNetwork(LabelSetLearner):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+    class_counts_ : ndarray of int of shape (n_classes,)
+        How many training bags have each class.
     weights_ : list of ndarray of shape (n_members, n_inputs, n_outputs)
         Of each layer of the networks.
     biases_ : list of ndarray of shape (n_members, 1, n_outputs)

@@ -58,6 +58,8 @@ class LSBCMM(ProbabilisticClassifier):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+    class_counts_ : ndarray of int of shape (n_classes,)
+        How many training bags have each class.
     stick_coef_ : ndarray of shape (n_components - 1, n_features)
         Coefficients, on scaled features, of the logistic regression by which each component
         but the last keeps an instance that the ones before it did not.
