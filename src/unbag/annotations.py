@@ -458,6 +458,40 @@ def probabilities(model: Any, bags: Bags, labels: LabelSets | None) -> NDArray[A
     return model.annotate_proba(bags, labels)
 
 
+def column_texts(model: Any, labels: LabelSets | None) -> NDArray[np.object_]:
+    """Return the columns of `told_probabilities` as text: the classes, then the background.
+
+    It has a column too where a bag is said to hold none of the classes, and the model has none.
+    """
+    names = class_names(model).tolist()
+    if labels is not None and not has_background(model) and hold_none(model, labels).any():
+        names.append(None)
+    return texts(names)
+
+
+def told_probabilities(
+    model: Any, bags: Bags, labels: LabelSets | None, n_columns: int
+) -> NDArray[Any]:
+    """Return probabilities of instances in so many columns, as tables and `column_texts` say them.
+
+    All instances of a bag that is said to hold none of the classes are background.
+    """
+    proba = probabilities(model, bags, labels)
+    if n_columns > proba.shape[1]:
+        proba = np.pad(proba, ((0, 0), (0, n_columns - proba.shape[1])))
+    if labels is not None:
+        of_none = np.repeat(hold_none(model, labels), bags.sizes)
+        proba[of_none] = np.arange(n_columns) == n_columns - 1
+    return proba
+
+
+def told_texts(model: Any, bags: Bags, labels: LabelSets) -> NDArray[np.object_]:
+    """Return what `model.annotate` says as text; see `told_probabilities`."""
+    found = texts(model.annotate(bags, labels))
+    found[np.repeat(hold_none(model, labels), bags.sizes)] = BACKGROUND_NAME
+    return found
+
+
 def class_names(model: Any) -> NDArray[np.object_]:
     """Return the classes of the model's instance columns, as objects; None for the background."""
     return np.array(model.classes_.tolist() + [None] * has_background(model), dtype=object)
@@ -507,15 +541,6 @@ def known_labels(bags: Bags) -> tuple[NDArray[np.object_], NDArray[np.bool_]] | 
 def texts(labels: Iterable[object]) -> NDArray[np.object_]:
     """Return labels as text, as `class_text` does, in an array of objects."""
     return np.array([class_text(label) for label in labels], dtype=object)
-
-
-def answer_texts(model: Any, labels: Iterable[object]) -> NDArray[np.object_]:
-    """Return the answers of `predict_instances` or `annotate` as text, the background by its name.
-
-    It is -1 among classes that are numbers.
-    """
-    classes = set(model.classes_.tolist())
-    return texts(label if label in classes else None for label in np.asarray(labels).tolist())
 
 
 def class_text(label: object) -> str:
