@@ -1,8 +1,8 @@
-"""Annotations of Parquet sets: what a model says of every instance, block by block.
+"""Annotation of Parquet sets, block by block.
 
-Which instances are the most uncertain is known only when all have been looked at. So there are two
-passes: the first keeps its answers in a file without a name, which nobody has to remove, the second
-writes the rows of the set with them.
+The most uncertain instances are known only after all have been annotated, so there are two passes.
+The first keeps the annotations in an unnamed temporary file; the second writes the rows of the set
+with them.
 """
 
 import tempfile
@@ -38,13 +38,13 @@ from unbag.io.stored import StoredBags
 from unbag.io.writing import write_tables
 from unbag.labels import BACKGROUND_NAME
 
-#: Called with the instances done so far, and with twice their number: there are two passes.
+#: Called with the instances done so far and the total, which counts both passes.
 Report = Callable[[int, int], object]
 
 
 @dataclass(frozen=True)
 class Annotated(Figures):
-    """What was written, in figures.
+    """Summary of what was written.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class Annotated(Figures):
     tags, tags_without_instance, rare_tags, rare_rows
         As there.
     columns : dict of str to str
-        What the new columns are called.
+        Names of the new columns.
     """
 
     columns: dict[str, str]
@@ -74,7 +74,7 @@ def annotate(
     background_name: str = BACKGROUND_NAME,
     progress: Report | None = None,
 ) -> Annotated:
-    """Label every instance of a Parquet set, and write its rows with the answers.
+    """Label every instance of a Parquet set, and write its rows with the annotations.
 
     Parameters
     ----------
@@ -83,24 +83,24 @@ def annotate(
     path : str or path
         A Parquet set, as in `unbag.out_of_core.fit`; or `StoredBags`.
     output : str or path
-        A Parquet file; it appears when it is whole.
+        A Parquet file; it appears when it is complete.
     bag, labels : str, optional
-        The columns that name the bag, and its labels; by default those of the table that the
-        model was fitted to, or else those called so.
+        The columns of the bag and of its labels; by default those of the training table, or else
+        the columns "bag" and "labels".
     roles : Roles, optional
-        What the other columns are, by default the features are those of the model; what is named
-        beside it wins.
+        The roles of other columns; by default, features are those of the model. `bag` and `labels`
+        take precedence.
     use_labels : bool, default=True
-        Whether to go by the labels of bags, where there are any.
+        Whether to use the labels of bags, if there are any.
     review_share : float
         Share of the instances to flag for review.
     unknown_below : float, optional
-        No label where its probability is lower.
+        Instances whose label has a lower probability get no label.
     joint, background_name
         As in `unbag.annotations.annotate`.
     progress : callable, optional
-        Called as ``progress(done, total)``; each instance counts twice, since it is annotated
-        first and written then.
+        Called as ``progress(done, total)``; each instance counts twice, once when annotated and
+        once when written.
 
     Returns
     -------
@@ -108,7 +108,7 @@ def annotate(
 
     Notes
     -----
-    Memory holds what is known of bags, 9 bytes for each instance, and a few blocks.
+    Memory holds the sizes, ids and label sets of bags, 9 bytes per instance, and a few blocks.
     """
     given = Roles.given(roles, bag=bag, labels=labels)
     stored = opened_for_model(model, path, given, use_labels)
@@ -141,7 +141,7 @@ def annotate(
 def opened_for_model(
     model: Any, path: PathLike | StoredBags, given: Roles, use_labels: bool
 ) -> StoredBags:
-    """Return the bags of a set, by the roles that are given or else by those of the model."""
+    """Open the bags of a set, with the given roles or else those of the model."""
     check_is_fitted(model)
     if isinstance(path, StoredBags):
         return path
@@ -151,7 +151,7 @@ def opened_for_model(
 
 
 class KeptAnswers:
-    """Answers of the first pass, in a temporary file; in memory what decides on a review."""
+    """Annotations of the first pass, in a temporary file; in memory what decides on a review."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
@@ -161,7 +161,7 @@ class KeptAnswers:
         self.figures: list[Figures] = []
 
     def add(self, answers: annotations.Annotations) -> None:
-        """Keep the answers for the next bags."""
+        """Keep the annotations of the next bags."""
         given = answers.columns()
         columns = {}
         for name in ANSWERS:
@@ -178,7 +178,7 @@ class KeptAnswers:
 
     @property
     def entropy(self) -> NDArray[np.float64]:
-        """Of all instances, in their order."""
+        """Entropies of all instances, in order."""
         return np.concatenate([np.empty(0), *self._entropies])
 
     @property
@@ -187,7 +187,7 @@ class KeptAnswers:
         return np.concatenate([np.empty(0, dtype=bool), *self._reviews])
 
     def read(self) -> Iterator[pa.RecordBatch]:
-        """Yield what was kept, batch after batch, in the order of the instances."""
+        """Yield the annotations in batches, in the order of the instances."""
         self._writer.close()
         self._file.seek(0)
         yield from ipc.open_stream(self._file)
@@ -195,7 +195,7 @@ class KeptAnswers:
 
 @contextmanager
 def scratch(folder: Path) -> Iterator[KeptAnswers]:
-    """Give a file for answers that is gone afterwards, whatever happens."""
+    """Open a temporary file for annotations that is always deleted afterwards."""
     with tempfile.TemporaryFile(dir=folder, prefix=".unbag-") as file:
         yield KeptAnswers(file)
 
@@ -225,7 +225,7 @@ def rows_with_answers(
     keep_known: bool,
     report: Callable[[int], object],
 ) -> Iterator[tuple[int, pa.Table]]:
-    """Yield the rows of a set, with the answers of their instances as further columns."""
+    """Yield the rows of a set with the annotations of their instances as new columns."""
     table = stored.table
     new = {name: column for name, column in columns.items()
            if name != KNOWN_LABEL or not keep_known}  # fmt: skip
@@ -257,7 +257,7 @@ def rows_with_answers(
 
 
 class InstanceRows:
-    """Rows that come in batches of one size, and are taken in those of another."""
+    """Rows that arrive in batches of one size and are taken in batches of another."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
         self._batches = batches
