@@ -79,8 +79,8 @@ def test_cells_and_folds_of_a_run(quick):
             r"stability does not compare methods; inductive, .*kernel, distances do",
         ),
         (("tabel", "hja", "mlr"), "no experiment 'tabel'"),
-        (("inductive", "hja", "mlr"), r"nothing on mlr and hja; they have mlr, .* and hja-union"),
-        (("inductive", "hja-union", "svm"), "nothing on svm and hja-union"),
+        (("inductive", "hja", "mlr"), r"no results of mlr on hja; they have mlr, .* and hja-union"),
+        (("inductive", "hja-union", "svm"), "no results of svm on hja-union"),
         (("transductive", "letter-frost", "dummy", 0), "has no fold 0 of dummy on letter-frost"),
     ],
 )

@@ -138,7 +138,7 @@ def test_a_page_names_the_experiments_whose_cells_can_be_made_anew():
     (paragraph,) = (part for part in INTRODUCTION.split("\n\n") if "unbag reproduce cell" in part)
     named = re.findall(r"\]\(#([\w-]+)\)", paragraph)
     for name in STUDIES:
-        refused = "nothing on nobody" if name in named else "does not compare methods"
+        refused = "no results of nobody" if name in named else "does not compare methods"
         with pytest.raises(ValueError, match=refused):
             remake_cells(name, "msrcv2", "nobody", out=COMMITTED)
     assert f"{len(named)} of the {len(STUDIES)} experiments" in " ".join(paragraph.split())
