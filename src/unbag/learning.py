@@ -5,6 +5,7 @@ by `Settings`, take the roles of a call by `Roles.given`, and learn from a `Trai
 without the truth that a table may carry, their labels, and labels of instances that were named.
 """
 
+import logging
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -18,7 +19,7 @@ from sklearn.base import clone
 
 from unbag._extras import require
 from unbag._files import PathLike, check, refuse
-from unbag._messages import argument, shortened
+from unbag._messages import argument, listed, shortened
 from unbag.bags import Bags
 from unbag.estimators import ORLogisticRegression
 from unbag.estimators.contract import BagClassifier
@@ -40,6 +41,7 @@ NAMES = ("linear", "network")
 OF_NAMED_MODELS = ("alpha", "background", "missed", "false", "max_iter")
 OF_LINEAR_MODELS = ("alpha", "context", "kernel", "dictionary")
 
+logger: logging.Logger = logging.getLogger(__name__)
 Estimator = TypeVar("Estimator", bound=BagClassifier | BagPipeline)
 
 
@@ -143,6 +145,8 @@ class TrainingSet:
         None where bags came without a table.
     path : Path
         What messages call the table.
+    columns : sequence of str
+        Of the table, whether they are used or not.
     """
 
     bags: Any
@@ -150,6 +154,7 @@ class TrainingSet:
     instance_labels: Any = None
     roles: Roles | None = None
     path: Path = Path("y")
+    columns: Sequence[str] = ()
 
     @property
     def label_sets(self) -> LabelSets:
@@ -184,6 +189,27 @@ class TrainingSet:
                     f"rather than {delimiter!r}: use {argument('delimiter', mark)}."
                 ),
             )
+        return self
+
+    @property
+    def feature_names(self) -> list[str]:
+        """The names of the features; empty where they have none."""
+        names = self.bags.feature_names if self.roles is not None else None
+        return [] if names is None else list(map(str, names))
+
+    @property
+    def unused(self) -> list[str]:
+        """The columns of the table that have no role, texts and categories among them."""
+        roles = [] if self.roles is None else self.roles.columns()
+        used = {column for role, column in roles if role != "carry"}
+        return [name for name in self.columns if name not in used]
+
+    def announced(self) -> "TrainingSet":
+        """Log which columns are used and which are not; commands print what is logged."""
+        if names := self.feature_names:
+            logger.info("Features (%d): %s.", len(names), listed(names))
+        if names := self.unused:
+            logger.info("Columns that are not used (%d): %s.", len(names), listed(names))
         return self
 
     def fit(self, model: Any) -> Any:
@@ -271,7 +297,8 @@ def read_source(source: Source, roles: Roles, *, progress: Progress | None = Non
         known = data.bags.instance_labels
         if corrected is not None:
             known = corrected_labels(corrected, data)
-    return TrainingSet(without_truth(data.bags), data.labels, known, data.roles, data.path)
+    bags = without_truth(data.bags)
+    return TrainingSet(bags, data.labels, known, data.roles, data.path, source.columns)
 
 
 # From a table to a model.
@@ -414,4 +441,5 @@ def fit(
     )
     unfitted = settings.unfitted()
     named = {name: given[name] for name in Roles.__dataclass_fields__}
-    return training_set(table, y, roles, **named).check_learnable().fit(unfitted)
+    data = training_set(table, y, roles, **named).check_learnable().announced()
+    return data.fit(unfitted)

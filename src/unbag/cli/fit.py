@@ -167,6 +167,7 @@ def fit(
         check_output(output, *source.files)
         with progress("reading") as report:
             data = read_source(source, wanted, progress=report).check_learnable()
+        data.announced()
     if tune:
         from .tune import tuned_model
 
@@ -300,6 +301,8 @@ def summarise(model: Any, data: "TrainingSet", output: Path) -> None:
         "bags": len(data.bags),
         "instances": data.bags.n_instances,
         "features": data.bags.n_features,
+        "feature_names": data.feature_names,
+        "columns_not_used": data.unused,
         "classes": [str(label) for label in model.classes_],
         "known_instance_labels": sum(each is not None for each in known),
         "iterations": int(fitted.n_iter_),

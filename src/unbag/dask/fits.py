@@ -97,7 +97,7 @@ def fit(
 
     make = partial(ClusterTraining, on_bags_done=pace.on_bags_done)
     with connected(client) as own, Tasks(own) as tasks:
-        found = on_workers(data, tasks, given).check_learnable()
+        found = on_workers(data, tasks, given).check_learnable().announced()
         pace.n_bags = len(found.bags)
         fit_elsewhere(model, found, make, watch)
     found.remember(model)
@@ -116,5 +116,5 @@ def on_workers(data: Any, tasks: Tasks, roles: Roles) -> TrainingSet:
     found = roles_of_frames(frames, tasks, roles, need_labels=True)
     is_known = roles.instance_labels is not None
     bags = ClusterBags(tasks, partitions_of_frames(frames, tasks, found), is_known)
-    path = Path("The DataFrame")
-    return TrainingSet(bags, joined_label_sets(bags), bags.instance_labels, found, path)
+    path, columns = Path("The DataFrame"), list(map(str, data.columns))
+    return TrainingSet(bags, joined_label_sets(bags), bags.instance_labels, found, path, columns)

@@ -16,6 +16,7 @@ from unbag.bags import Bags
 from unbag.fitting import Part, make_parts
 from unbag.io import Roles
 from unbag.io.frame import open_frame
+from unbag.io.guess import rows_judged
 from unbag.io.parquet_set import ParquetSet, RowReader
 from unbag.labels import LabelSets
 from unbag.union import UnionProblem
@@ -182,9 +183,10 @@ def is_array(labels: Any) -> bool:
     return hasattr(labels, "__array__")
 
 
-def resolved_roles(frame: Any, roles: Roles, need_labels: bool) -> Roles:
-    """Fill in the roles that were left out, by the rows of one partition."""
-    return open_frame(frame).resolved(roles, need_labels)
+def first_rows(frame: Any, n_before: int) -> Any:
+    """Return the rows of a partition that columns are judged by, after `n_before` of others."""
+    wanted = rows_judged(len(open_frame(frame).columns)) - n_before
+    return frame.iloc[: max(wanted, 0)]
 
 
 def read_frame(frame: Any, name: str, roles: Roles, need_labels: bool = True) -> Partition | None:

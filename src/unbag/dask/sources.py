@@ -6,12 +6,14 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pandas
 from dask.base import is_dask_collection
 from dask.delayed import delayed
 from distributed import Future
 
 from unbag._files import DataError, check
 from unbag.io import Roles
+from unbag.io.frame import open_frame
 from unbag.io.stored import StoredBags
 
 from .clusters import Tasks
@@ -19,10 +21,10 @@ from .partitions import (
     Pair,
     check_pair,
     faults_of,
+    first_rows,
     read_frame,
     read_pair,
     read_rows,
-    resolved_roles,
 )
 
 #: Bytes of features of a partition of a Parquet set, where that makes enough of them.
@@ -98,15 +100,23 @@ def frames_of(data: Any, tasks: Tasks) -> list[Future]:
 
 
 def roles_of_frames(frames: list[Future], tasks: Tasks, roles: Roles, need_labels: bool) -> Roles:
-    """Fill in the roles that were left out, by the first partition that has rows."""
+    """Fill in the roles that were left out, by the first rows of all partitions, as in memory."""
     check(
         roles.missing_values != "mean",
         "A mean over all partitions is not taken for missing values: replace them before "
         "(data.fillna), or drop their rows (missing_values='drop').",
     )
-    filled = np.flatnonzero(tasks.results(tasks.map(len, frames)))
-    check(filled.size, "There is no bag: all partitions of the DataFrame are empty.")
-    return tasks.results([tasks.submit(resolved_roles, frames[filled[0]], roles, need_labels)])[0]
+    heads, n_rows = [], 0
+    for place in np.flatnonzero(tasks.results(tasks.map(len, frames))):
+        head = tasks.results([tasks.submit(first_rows, frames[place], n_rows)])[0]
+        # Other columns are refused when the partition is read.
+        if heads and (not len(head) or list(head.columns) != list(heads[0].columns)):
+            break
+        heads.append(head)
+        n_rows += len(head)
+    check(heads, "There is no bag: all partitions of the DataFrame are empty.")
+    # Here, and not on a worker, so that warnings are seen.
+    return open_frame(pandas.concat(heads)).resolved(roles, need_labels)
 
 
 def partitions_of_frames(frames: list[Future], tasks: Tasks, roles: Roles) -> list[Future]:

@@ -79,9 +79,13 @@ class Roles:
         vectors that there is, if it is the only one.
     features : sequence of str, optional
         The columns of numbers that describe an instance; by default, all columns of numbers that
-        have a name and no other role, and do not look like a counter or an id; beside an
-        `embedding`, none. In text, such a column has a majority of numbers in its first 1000
-        rows; anything else among them is an error.
+        have a name and no other role, beside an `embedding` none. In text, such a column has a
+        majority of numbers in its first 1000 rows; anything else among them is an error. Left out,
+        with a warning, are columns that are called like a time, a place, an id or the truth,
+        running numbers, and columns that differ between bags but never within one, where ten bags
+        or more have three instances: unless there is no other column of numbers. The first rows
+        say that, the same number of them in every format: 2,000,000 divided by the number of
+        columns, but at least 1000 and at most 10,000.
     instance_labels : str, optional
         The column of known labels of instances; empty where the label is not known.
     instance_id : str, optional

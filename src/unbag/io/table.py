@@ -236,10 +236,13 @@ class Table(Source):
         None where it is not known before the rows are read.
     compression : str
         Codec of a Parquet file that is written after this one.
+    made_features : bool
+        Whether the columns of numbers were made to be features, whatever they are called.
     """
 
     format: str
     is_text: bool = False
+    made_features: bool = False
     n_rows: int | None = None
     compression: str = "snappy"
 

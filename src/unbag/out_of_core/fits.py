@@ -189,7 +189,7 @@ def fit(
     check_fit(model, checkpoint, resume)
     given = Roles.given(roles, bag=bag, labels=labels, instance_labels=instance_labels)
     stored = opened(path, given)
-    data = training_set_of(stored).check_learnable()
+    data = training_set_of(stored).check_learnable().announced()
     pace = Pace(len(stored), model.max_iter, report=progress)
     with stored.decoded_once(scratch):
         if is_network(model):
@@ -289,8 +289,9 @@ def opened(path: PathLike | StoredBags, roles: Roles, **options: Any) -> StoredB
 def training_set_of(stored: StoredBags) -> TrainingSet:
     """Return what a fit may see of stored bags."""
     return TrainingSet(
-        stored, stored.labels, stored.instance_labels, stored.roles, stored.table.path
-    )
+        stored, stored.labels, stored.instance_labels, stored.roles, stored.table.path,
+        stored.table.columns,
+    )  # fmt: skip
 
 
 def check_model(model: Any, where: str = "out of core") -> None:

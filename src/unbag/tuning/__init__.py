@@ -101,7 +101,7 @@ def tune(
                 f"{name} is chosen by the search: fix it by grid={{{name!r}: [{value!r}]}}."
             )
     settings = candidates(grid, networks)
-    data = training_set(table, y, given.pop("roles", None), **given).check_learnable()
+    data = training_set(table, y, given.pop("roles", None), **given).check_learnable().announced()
     return tuned(data, settings, cv=cv, minutes=minutes, seed=seed, progress=progress)
 
 
