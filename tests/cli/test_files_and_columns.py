@@ -20,7 +20,7 @@ FIT = ("fit", "words.csv", "--bag", "word", "--labels", "tags", "-o", "new.unbag
 
 
 def test_a_corrected_table_that_is_not_there(run, folder):
-    code, _, errors = run(*FIT, "--instance-labels", "corr.csv")
+    code, _, errors = run(*FIT, "--corrections", "corr.csv")
     assert code == 1
     assert "corr.csv does not exist" in errors
     assert "column" not in errors
@@ -39,7 +39,7 @@ def test_a_corrected_table_that_is_not_there(run, folder):
             ("tags is a column of words.csv", "pass the column with --labels"),
         ),
         ("--label-table", "lables.csv", ("lables.csv does not exist",)),
-        ("--instance-labels", "leter", ("no column 'leter'", "Did you mean 'letter'?")),
+        ("--known", "leter", ("no column 'leter'", "Did you mean 'letter'?")),
     ],
 )
 def test_a_file_for_a_column_and_the_reverse(option, value, said, run, folder):
@@ -57,12 +57,12 @@ def test_a_corrected_table_is_for_fit_alone(run, model, folder):
     code, _, errors = run("evaluate", model, "words.csv", "--instance-labels", "corr.csv")
     assert code == 1
     assert "corr.csv looks like a file" in errors
-    assert "used by fit alone" in errors
+    assert "Pass a corrected table to fit with --corrections" in errors
 
 
 def test_a_column_is_preferred_to_a_file_of_its_name(run, folder):
     (folder / "letter").write_text("no table at all")
-    code, _, errors = run(*FIT, "--instance-labels", "letter", "--max-iter", "3")
+    code, _, errors = run(*FIT, "--known", "letter", "--max-iter", "3")
     assert code == 0, errors
 
 
@@ -105,7 +105,7 @@ def test_corrections_of_a_table_of_vectors(run, tmp_path, monkeypatch):
     rows = (tmp_path / "out.csv").read_text().splitlines()
     (tmp_path / "out.csv").write_text("\n".join([*rows[:-1], rows[-1] + "w"]) + "\n")
     code, out, errors = run(
-        "fit", "t.csv", *roles, "--instance-labels", "out.csv", "-o", "n.unbag", "--json"
+        "fit", "t.csv", *roles, "--corrections", "out.csv", "-o", "n.unbag", "--json"
     )
     assert code == 0, errors
     assert '"known_instance_labels": 1' in out

@@ -178,7 +178,7 @@ def test_known_labels_of_instances_are_used_only_if_they_are_named(kind, coloure
     model = ORLogisticRegression(max_iter=6).fit(data.bags, data.sets)
     agree(unbag.dask.fit(ORLogisticRegression(max_iter=6), given, client), model)
     model.fit(data.bags, data.sets, instance_labels=known)
-    given = {"data": given, "client": client, "instance_labels": "instance_label"}
+    given = {"data": given, "client": client, "known": "instance_label"}
     agree(unbag.dask.fit(ORLogisticRegression(max_iter=6), **given), model)
 
 

@@ -19,10 +19,11 @@ from .printing import print_table
 from .tune import described
 
 
-@o.with_roles(*o.OF_MODELS, "instance_labels", *o.OF_TOOLS)
+@o.with_roles(*o.OF_MODELS, "instance_labels", "known", *o.OF_TOOLS)
 def evaluate(
     model: o.Model,
     table: o.Data,
+    corrections: o.Corrections = None,
     as_json: o.Json = False,
     **given: Any,
 ) -> None:
@@ -30,7 +31,9 @@ def evaluate(
 
     Example: unbag evaluate words.unbag words.csv --instance-labels letter
     """
-    fitted, _, data, labels = load_and_read(model, table, given)
+    fitted, _, data, labels = load_and_read(
+        model, table, given, compare=True, corrections=corrections
+    )
     measures = measured(fitted, data, labels)
     messages.result(measures)
     if as_json:
@@ -84,7 +87,7 @@ def measured(fitted: Any, data: BagTable, labels: LabelSets | None) -> dict[str,
     return result
 
 
-@o.with_roles(*o.OF_MODELS, "instance_labels", *o.OF_TOOLS)
+@o.with_roles(*o.OF_MODELS, "instance_labels", "known", *o.OF_TOOLS)
 def report(
     model: o.Model,
     table: o.Data,
@@ -99,6 +102,7 @@ def report(
         ),
     ] = None,
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
+    corrections: o.Corrections = None,
     check_bag_labels: Annotated[
         bool,
         typer.Option("--check", help="Also list bag labels that look wrong; this takes five fits."),
@@ -113,8 +117,9 @@ def report(
     from unbag.report import write_report
 
     fitted, header, data, labels = load_and_read(
-        model, table, given, output, use_labels=not ignore_labels
-    )
+        model, table, given, output, use_labels=not ignore_labels, compare=True,
+        corrections=corrections,
+    )  # fmt: skip
     check(
         suffix_of(output) in (".html", ".htm"),
         f"{output} must end in .html.",

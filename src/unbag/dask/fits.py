@@ -6,10 +6,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from unbag._files import check
 from unbag.estimators import ORLogisticRegression
 from unbag.fitting import Progress, Training
 from unbag.io import Roles
-from unbag.learning import TrainingSet
+from unbag.learning import TrainingSet, refuse_contradiction, refuse_truth
 from unbag.out_of_core.fits import Pace, check_model, fit_elsewhere, opened, training_set_of
 
 from .bags import ClusterBags, joined_label_sets, joined_labels
@@ -34,6 +35,8 @@ def fit(
     *,
     bag: str | None = None,
     labels: str | None = None,
+    known: str | None = None,
+    ignore_known: bool = False,
     instance_labels: str | None = None,
     roles: Roles | None = None,
     progress: Callable[[Pace], object] | None = None,
@@ -53,8 +56,13 @@ def fit(
         of threads in this process, which ends with the fit.
     bag, labels : str, optional
         The columns that name the bag, and its labels; by default those called so.
+    known : str, optional
+        A column of labels of instances that people gave, to be fitted to as well; by default
+        ``known_label``, if there is one.
+    ignore_known : bool, default=False
+        Whether to do without such labels, where the data have some.
     instance_labels : str, optional
-        A column of known labels of instances, to be fitted to as well.
+        Refused: labels to compare with are not learnt from. Use `known`.
     roles : Roles, optional
         What the other columns are; what is named beside it wins.
     progress : callable, optional
@@ -88,7 +96,9 @@ def fit(
     """
     check_model(model, "on a cluster")
     check_kind(data)
-    given = Roles.given(roles, bag=bag, labels=labels, instance_labels=instance_labels)
+    refuse_truth(instance_labels)
+    refuse_contradiction(ignore_known, known=known)
+    given = Roles.given(roles, bag=bag, labels=labels, known=known)
     pace = Pace(0, model.max_iter, report=progress)
 
     def watch(training: Training, now: Progress, iteration: int, log_likelihood: float) -> object:
@@ -97,24 +107,24 @@ def fit(
 
     make = partial(ClusterTraining, on_bags_done=pace.on_bags_done)
     with connected(client) as own, Tasks(own) as tasks:
-        found = on_workers(data, tasks, given).check_learnable().announced()
+        found = on_workers(data, tasks, given, ignore_known).check_learnable().announced()
         pace.n_bags = len(found.bags)
         fit_elsewhere(model, found, make, watch)
     found.remember(model)
     return model
 
 
-def on_workers(data: Any, tasks: Tasks, roles: Roles) -> TrainingSet:
+def on_workers(data: Any, tasks: Tasks, roles: Roles, ignore_known: bool = False) -> TrainingSet:
     """Bring data to the workers; return what a fit may see of them."""
     if is_path(data):
-        stored = training_set_of(opened(data, roles))
+        stored = training_set_of(opened(data, roles, ignore_known=ignore_known))
         return replace(stored, bags=ClusterBags(tasks, partitions_of_set(stored.bags, tasks)))
     if is_pairs(data):
+        check(roles.known is None, "known= names a column, and pairs of bags and labels have none.")
         bags = ClusterBags(tasks, pairs_of(data, tasks))
         return TrainingSet(bags, joined_labels(bags))
     frames = frames_of(data, tasks)
-    found = roles_of_frames(frames, tasks, roles, need_labels=True)
-    is_known = roles.instance_labels is not None
-    bags = ClusterBags(tasks, partitions_of_frames(frames, tasks, found), is_known)
+    found = roles_of_frames(frames, tasks, roles, ignore_known)
+    bags = ClusterBags(tasks, partitions_of_frames(frames, tasks, found))
     path, columns = Path("The DataFrame"), list(map(str, data.columns))
-    return TrainingSet(bags, joined_label_sets(bags), bags.instance_labels, found, path, columns)
+    return TrainingSet(bags, joined_label_sets(bags), bags.known, found, path, columns)

@@ -58,11 +58,12 @@ class PartitionProblem:
 
 
 class Partition:
-    """Bags on a worker, with their labels as they came; None where there are none."""
+    """Bags on a worker, with labels and known labels as they came; None where there are none."""
 
-    def __init__(self, bags: Bags, labels: Any = None) -> None:
+    def __init__(self, bags: Bags, labels: Any = None, known: Any = None) -> None:
         self.bags = bags
         self.labels = labels
+        self.known = known
         # Parts that were asked last, and of which sample of which problem they are.
         self._parts: tuple[str, np.ndarray | None, list[Part]] | None = None
 
@@ -195,7 +196,7 @@ def read_frame(frame: Any, name: str, roles: Roles, need_labels: bool = True) ->
         return None
     with faults_of(name):
         found = open_frame(frame).read(roles, need_labels=need_labels)
-    return Partition(found.bags, found.labels)
+    return Partition(found.bags, found.labels, found.known)
 
 
 def read_rows(table: ParquetSet, columns: list[str], start: int, stop: int) -> pa.Table:
@@ -210,20 +211,19 @@ class Description:
     sizes: np.ndarray
     ids: np.ndarray
     labels: Any
-    instance_labels: Any
+    known: Any
     feature_names: Any
     n_features: int
     dtype: np.dtype
     is_sparse: bool
 
 
-def describe(partition: Partition | None, with_instance_labels: bool) -> Description | None:
+def describe(partition: Partition | None) -> Description | None:
     """Return what there is to know of a partition; None if it is empty."""
     if partition is None:
         return None
     bags = partition.bags
     return Description(
-        bags.sizes, bags.ids, partition.labels,
-        bags.instance_labels if with_instance_labels else None,
+        bags.sizes, bags.ids, partition.labels, partition.known,
         bags.feature_names, bags.n_features, bags.dtype, sparse.issparse(bags.X),
     )  # fmt: skip

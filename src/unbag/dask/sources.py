@@ -14,6 +14,7 @@ from distributed import Future
 from unbag._files import DataError, check
 from unbag.io import Roles
 from unbag.io.frame import open_frame
+from unbag.io.guess import with_known
 from unbag.io.stored import StoredBags
 
 from .clusters import Tasks
@@ -99,7 +100,9 @@ def frames_of(data: Any, tasks: Tasks) -> list[Future]:
     return tasks.compute(data.to_delayed())
 
 
-def roles_of_frames(frames: list[Future], tasks: Tasks, roles: Roles, need_labels: bool) -> Roles:
+def roles_of_frames(
+    frames: list[Future], tasks: Tasks, roles: Roles, ignore_known: bool = False
+) -> Roles:
     """Fill in the roles that were left out, by the first rows of all partitions, as in memory."""
     check(
         roles.missing_values != "mean",
@@ -116,7 +119,8 @@ def roles_of_frames(frames: list[Future], tasks: Tasks, roles: Roles, need_label
         n_rows += len(head)
     check(heads, "There is no bag: all partitions of the DataFrame are empty.")
     # Here, and not on a worker, so that warnings are seen.
-    return open_frame(pandas.concat(heads)).resolved(roles, need_labels)
+    table = open_frame(pandas.concat(heads))
+    return table.resolved(with_known(table, roles, ignore_known))
 
 
 def partitions_of_frames(frames: list[Future], tasks: Tasks, roles: Roles) -> list[Future]:

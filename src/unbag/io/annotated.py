@@ -17,13 +17,12 @@ from numpy.typing import ArrayLike
 from unbag._files import DataError, PathLike, check
 
 from .bag_table import CHUNK_BYTES, BagTable, Progress
-from .roles import Roles
+from .roles import KNOWN_LABEL, Roles
 from .table import Source, open_source
 
-#: What annotate writes for every instance, in the order of its columns.
+#: What annotate writes for every instance, in the order of its columns; `KNOWN_LABEL`, which people
+#: fill in, comes last.
 ANSWERS = ("annotation", "probability", "second_choice", "second_probability", "entropy", "review")
-#: One column more, for people to fill in.
-KNOWN_LABEL = "known_label"
 #: What predict writes for every bag: the labels, and the probability of each class.
 PREDICTED = "predicted"
 NUMBERS = ("probability", "second_probability", "entropy")
@@ -87,7 +86,7 @@ def check_nothing_is_lost(path: Path, tables: Iterable[Path]) -> None:
         return
     try:
         with open_source(path) as source:
-            column = written_columns(source).get(KNOWN_LABEL)
+            column = known_label_column(source)
             is_filled = column is not None and _has_text(source, column)
     except DataError:
         # Not a table, or damaged: it holds no corrections.
@@ -162,8 +161,11 @@ def _named(table, columns, written):
 
     taken = set(own_columns(table))
     names = {name: written.get(name) or free_name(name, taken) for name in columns}
+    if KNOWN_LABEL in names and KNOWN_LABEL in taken and KNOWN_LABEL not in written:
+        # People have labelled instances before: there is one place for that.
+        names[KNOWN_LABEL] = KNOWN_LABEL
     new = {names[name]: values for name, values in columns.items()
-           if name != KNOWN_LABEL or name not in written}  # fmt: skip
+           if name != KNOWN_LABEL or names[name] not in taken}  # fmt: skip
     return names, new
 
 

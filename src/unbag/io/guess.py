@@ -21,7 +21,7 @@ from unbag._messages import argument, listed
 from unbag._warnings import warn_caller
 from unbag.labels import DELIMITER
 
-from .annotated import answer_columns
+from .annotated import KNOWN_LABEL, answer_columns, known_label_column, written_columns
 from .formats.arrow import is_list_of_numbers, is_list_of_vectors, is_text, is_value
 from .roles import (
     LABEL_SOURCES,
@@ -32,6 +32,7 @@ from .roles import (
     possible_features,
     with_label_columns,
 )
+from .table import Source
 from .vectors import FEW_CELLS, are_vectors
 
 # What a cell has that may be a vector.
@@ -137,7 +138,7 @@ def filled_in(
     if given.embedding is not None:
         return replace(given, features=given.features or ())
     if given.features is None:
-        taken = {column for _, column in given.columns()} | {NUMBER}
+        taken = {column for _, column in given.columns()} | {NUMBER, KNOWN_LABEL}
         found = [name for name in columns if name in numbers and name not in taken]
         given = replace(given, features=[name for name in found if name.strip()])
     if not given.features:
@@ -159,6 +160,30 @@ def _with_usual_columns(given, columns):
             others = tuple(name for name in given.carry if name != column)
             given = replace(given, **{role: column}, carry=others if is_carried else given.carry)
     return given
+
+
+def with_known(source: Source, roles: Roles, ignore_known: bool = False) -> Roles:
+    """Return the roles by which a table is learnt from: with the labels that people gave.
+
+    If nobody names them, they are in ``known_label``, which annotate writes for people to fill in
+    and adapters write where people have labelled instances. What annotate answered is refused.
+    """
+    if ignore_known:
+        left = () if roles.known is None else (roles.known,)
+        return replace(roles, known=None, carry=(*roles.carry, *left))
+    answers = {column: name for name, column in written_columns(source).items()}
+    found = answers.get(roles.known or "")
+    check(
+        found in (None, KNOWN_LABEL),
+        f"{source.path}: {roles.known} is what annotate answered, not what a person knows: "
+        f"fill in {KNOWN_LABEL}, and pass that with {argument('known')}.",
+    )
+    column = known_label_column(source)
+    if roles.known is not None or column is None:
+        return roles
+    used = {name for role, name in roles.columns() if role != "carry"}
+    rest = tuple(name for name in roles.carry if name != column)
+    return roles if column in used else replace(roles, known=column, carry=rest)
 
 
 # Vectors.

@@ -8,12 +8,14 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Literal, TypeVar
 
-from unbag._files import DataError, PathLike, check, check_output, looks_like_file
+from unbag._files import DataError, PathLike, check_output
 from unbag.estimators import ORLogisticRegression
 from unbag.fitting import Progress, StreamedTraining, Training
 from unbag.io import Roles
+from unbag.io.guess import with_known
+from unbag.io.parquet_set import ParquetSet
 from unbag.io.stored import StoredBags
-from unbag.learning import TrainingSet
+from unbag.learning import TrainingSet, refuse_contradiction, refuse_truth
 from unbag.validation import unchanged_on_error
 
 from .checkpoints import KeptFit, describe_fit
@@ -124,6 +126,8 @@ def fit(
     *,
     bag: str | None = None,
     labels: str | None = None,
+    known: str | None = None,
+    ignore_known: bool = False,
     instance_labels: str | None = None,
     roles: Roles | None = None,
     checkpoint: PathLike | None = None,
@@ -143,8 +147,13 @@ def fit(
         go on from the end of one to the start of the next. Or `StoredBags` that were opened before.
     bag, labels : str, optional
         The columns that name the bag, and its labels; by default those called so.
+    known : str, optional
+        A column of labels of instances that people gave, to be fitted to as well; by default
+        ``known_label``, if there is one.
+    ignore_known : bool, default=False
+        Whether to do without such labels, where the set has some.
     instance_labels : str, optional
-        A column of known labels of instances, to be fitted to as well.
+        Refused: labels to compare with are not learnt from. Use `known`.
     roles : Roles, optional
         What the other columns are; what is named beside it wins.
     checkpoint : str or path, optional
@@ -187,8 +196,10 @@ def fit(
     array(['a', 'b'], dtype='<U1')
     """
     check_fit(model, checkpoint, resume)
-    given = Roles.given(roles, bag=bag, labels=labels, instance_labels=instance_labels)
-    stored = opened(path, given)
+    refuse_truth(instance_labels)
+    refuse_contradiction(ignore_known, known=known)
+    given = Roles.given(roles, bag=bag, labels=labels, known=known)
+    stored = opened(path, given, ignore_known=ignore_known)
     data = training_set_of(stored).check_learnable().announced()
     pace = Pace(len(stored), model.max_iter, report=progress)
     with stored.decoded_once(scratch):
@@ -231,7 +242,7 @@ def fit_elsewhere(
 ) -> None:
     """Fit a linear model to bags that are not in memory, as its `fit` would to those that are."""
     with unchanged_on_error(model):
-        model._fit(data.bags, data.labels, data.instance_labels, None, make, reached, watch)
+        model._fit(data.bags, data.labels, data.known, None, make, reached, watch)
 
 
 def fit_network(model: Any, data: TrainingSet, pace: Pace) -> None:
@@ -247,7 +258,7 @@ def fit_network(model: Any, data: TrainingSet, pace: Pace) -> None:
     model._fit_stored(
         data.bags,
         data.labels,
-        instance_labels=data.instance_labels,
+        instance_labels=data.known,
         # Who is not asked does not wait for the device.
         watch=None if report is None else watch,
         on_bags_done=pace.on_bags_done,
@@ -270,28 +281,25 @@ def check_fit(model: Any, checkpoint: PathLike | None, resume: bool) -> None:
         )
 
 
-def opened(path: PathLike | StoredBags, roles: Roles, **options: Any) -> StoredBags:
-    """Return the bags of a set, which may have been opened before.
-
-    Labels of instances are read if their column is named.
-    """
+def opened(
+    path: PathLike | StoredBags, roles: Roles, *, ignore_known: bool = False, **options: Any
+) -> StoredBags:
+    """Return the bags of a set, which may have been opened before, with labels that people gave."""
     if isinstance(path, StoredBags):
         return path
-    known = roles.instance_labels
-    check(
-        known is None or not looks_like_file(known),
-        f"{known} looks like a corrected table, which fits out of core do not take: put its labels "
-        "into a column of the set, or fit in memory (unbag.fit, or unbag fit --in-memory).",
-    )
-    return StoredBags(path, roles, with_instance_labels=known is not None, **options)
+    table = ParquetSet(path)
+    roles = with_known(table, roles, ignore_known)
+    return StoredBags(table, roles, with_known=True, **options)
 
 
 def training_set_of(stored: StoredBags) -> TrainingSet:
     """Return what a fit may see of stored bags."""
-    return TrainingSet(
-        stored, stored.labels, stored.instance_labels, stored.roles, stored.table.path,
-        stored.table.columns,
-    )  # fmt: skip
+    known = stored.known
+    if known is not None and not any(each is not None for each in known):
+        # A column that nobody has filled in.
+        known = None
+    path, columns = stored.table.path, stored.table.columns
+    return TrainingSet(stored, stored.labels, known, stored.roles, path, columns)
 
 
 def check_model(model: Any, where: str = "out of core") -> None:
