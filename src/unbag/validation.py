@@ -17,10 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
 
-from unbag._checks import bag_of, first_nonfinite, is_missing
 from unbag._warnings import warn_caller
-from unbag.bags import Bags, BagsLike, listed_bags
-from unbag.labels import DELIMITER, LabelSets, LabelSetsLike, parse_cell
+from unbag.bags import Bags, BagsLike, bag_of, first_nonfinite, listed_bags
+from unbag.labels import DELIMITER, LabelSets, LabelSetsLike, is_missing, parse_cell
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 # How names of whitened features begin.
@@ -330,7 +329,7 @@ def is_whitened(bags: Any) -> bool:
 
 
 def check_scaling(bags: Any, scaling: str | None) -> None:
-    """Warn of, or refuse, scaling that features cannot bear, also where they lie elsewhere."""
+    """Warn if features are whitened already; raise an error if scaling would make them dense."""
     if scaling is not None and is_whitened(bags):
         warn_caller(
             "The features are a whitened dictionary: scaling them again undoes the whitening and "

@@ -14,11 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 
-from unbag._checks import bag_of, is_missing
 from unbag._warnings import warn_caller
-from unbag.bags import Bags, Features
+from unbag.bags import Bags, Features, bag_of
 from unbag.fitting import LEARNT, LabelNoise, Rate, log_softmax
-from unbag.labels import ColumnOfLabel, LabelSets
+from unbag.labels import ColumnOfLabel, LabelSets, is_missing
 from unbag.union import (
     ImpossibleBagError,
     ImpossibleBagWarning,
@@ -30,8 +29,8 @@ from unbag.union.noise import impossible_bags
 from unbag.union.policy import (
     OnIntractable,
     Settled,
-    allow_every_bag_an_answer,
     describe_impossible,
+    relax_impossible,
     settle_impossible,
 )
 from unbag.union.rates import checked_rate
@@ -160,7 +159,7 @@ class InstanceClassifier(BagClassifier):
         labels = self._read_labels(y, X)
         pinned = self._read_instance_labels(instance_labels, bags, labels)
         problem = UnionProblem(bags.offsets, self._union_y(labels), pinned)
-        problem = allow_every_bag_an_answer(problem, self._impossible(problem))
+        problem = relax_impossible(problem, self._impossible(problem))
         return self._label_scores(bags), problem
 
     def _rates(self) -> dict[str, Any]:
