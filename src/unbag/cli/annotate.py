@@ -100,7 +100,7 @@ def annotate(
         given_roles = Roles.from_options(**given)
         wanted = roles_for_model(fitted, source, given_roles, use_labels=use_labels)
         if dry_run:
-            show_plan(source.peek(wanted, need_labels=False), output)
+            show_plan(source.peek(wanted, need_labels=False), output, ("instance_labels", "known"))
             return
         if out_of_core or (not is_foreign and any(map(looks_like_parquet, table))):
             from . import large

@@ -143,6 +143,8 @@ def recognised(head: Head) -> str | None:
 class AdaptedTable(TypedTable):
     """A table in memory, made of another tool's file; `origin` knows where its rows come from."""
 
+    made_features: bool = True
+
     def __init__(self, path: PathLike, format: str, table: pa.Table, origin: Adapted):
         check_rows(path, table.num_rows)
         self.path: Path = Path(path)
