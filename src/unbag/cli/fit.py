@@ -351,7 +351,9 @@ def summarise(model: Any, data: "TrainingSet", output: Path) -> None:
         show_search(tuning)
     if "held_out" in result["background"]:
         messages.note(describe_background(result["background"]))
-    elif result["background"]["used"] and BACKGROUND_NAME in known:
+    elif result["background"]["used"] and BACKGROUND_NAME in (
+        () if data.instance_labels is None else data.instance_labels
+    ):
         messages.note("Background: used, since instances are known to be background.")
     messages.note(
         f"Fitted to {result['bags']:,} bags, {result['instances']:,} instances, "
