@@ -352,7 +352,7 @@ def summarise(model: Any, data: "TrainingSet", output: Path) -> None:
     if "held_out" in result["background"]:
         messages.note(describe_background(result["background"]))
     elif result["background"]["used"] and BACKGROUND_NAME in (
-        () if data.instance_labels is None else data.instance_labels
+        () if data.known is None else data.known
     ):
         messages.note("Background: used, since instances are known to be background.")
     messages.note(
