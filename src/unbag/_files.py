@@ -4,6 +4,7 @@ import errno
 import os
 import secrets
 import stat
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -398,5 +399,6 @@ def check_rows(path: PathLike, rows: object) -> None:
 def check_distinct(path: PathLike, columns: list[str]) -> None:
     """Raise an error if two columns of a table have the same name."""
     if len(set(columns)) < len(columns):
-        twice = next(name for name in columns if columns.count(name) > 1)
+        times = Counter(columns)
+        twice = next(name for name in columns if times[name] > 1)
         raise DataError(f"{path} has two columns named {twice!r}: rename one.")

@@ -182,7 +182,8 @@ class Bags:
         for column in [bag, *(features or []), instance_labels]:
             if column is not None and column not in schema:
                 raise ValueError(f"The table has no column {column!r}; it has {frame.columns}.")
-        numbers = frame.select(numeric() | boolean()).columns
+        # In their order, and looked up at once.
+        numbers = dict.fromkeys(frame.select(numeric() | boolean()).columns)
         if features is None:
             features = [column for column in numbers if column not in (bag, instance_labels)]
         if not features:

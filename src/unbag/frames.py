@@ -266,7 +266,8 @@ def roles_for_model(model: Any, source: Source, given: Roles, *, use_labels: boo
     known: Mapping[str, Any] = getattr(model, "roles_", None) or {}
     remembered = Roles(**{name: known[name] for name in REMEMBERED if known.get(name)})
     remembered = replace(remembered, features=features_beside(model, remembered.embedding))
-    present = source.columns
+    # In their order, and looked up at once.
+    present = dict.fromkeys(source.columns)
     for role in ("labels", "unknown", "media", "start", "end"):
         column = getattr(given, role)
         if present and column is not None:
@@ -319,7 +320,8 @@ def read_for_model(
     expected = feature_names(model)
     found = table.bags.feature_names
     if expected is not None and found is not None and tuple(map(str, found)) != expected:
-        missing = [name for name in expected if name not in set(map(str, found))]
+        present = set(map(str, found))
+        missing = [name for name in expected if name not in present]
         if missing:
             raise DataError(f"{table.path} lacks features that the model needs: {listed(missing)}.")
         raise DataError(f"{table.path} has the features of the model in another order.")

@@ -176,7 +176,8 @@ def written_predictions(columns: Sequence[str], names: Sequence[str]) -> dict[st
     {'predicted': 'predicted', 'p(owl)': 'p(owl)'}
     """
     for first in range(len(columns) - len(names) + 1):
-        if list(columns[first : first + len(names)]) == list(names):
+        is_first = columns[first] == names[0]
+        if is_first and list(columns[first : first + len(names)]) == list(names):
             return dict(zip(names, names, strict=True))
     return {}
 
@@ -218,9 +219,10 @@ def _metadata(source: Any) -> Mapping[bytes, bytes] | None:
 
 def _side_by_side(columns):
     """Find the last run of columns that have our names, all answers, in our order."""
+    names = (*ANSWERS, KNOWN_LABEL)
     for first in reversed(range(len(columns))):
         found = {}
-        for name, column in zip((*ANSWERS, KNOWN_LABEL), columns[first:], strict=False):
+        for name, column in zip(names, columns[first : first + len(names)], strict=False):
             if not _is_called(name, column):
                 break
             found[name] = column

@@ -62,7 +62,7 @@ def resolved_roles(table: Any, roles: Roles | None, need_labels: bool) -> Roles:
 def filled_in(
     roles: Roles,
     path: PathLike,
-    columns: Sequence[str],
+    columns: Collection[str],
     numbers: Collection[str],
     need_labels: bool = True,
 ) -> Roles:
@@ -77,6 +77,8 @@ def filled_in(
     (('pitch',), 'labels')
     """
     given = replace(roles, delimiter=roles.delimiter or DELIMITER)
+    # In their order, and looked up at once: there may be a million.
+    columns = dict.fromkeys(columns)
     if given.label_table is not None:
         second = Path(given.label_table)
         check(
@@ -109,7 +111,8 @@ def filled_in(
         return replace(given, features=given.features or ())
     if given.features is None:
         taken = {column for _, column in given.columns()} | {NUMBER}
-        found = [name for name in columns if name in numbers and name not in taken]
+        used = set(numbers) - taken
+        found = [name for name in columns if name in used]
         given = replace(given, features=[name for name in found if name.strip()])
     if not given.features:
         raise DataError(
@@ -148,7 +151,7 @@ def with_embedding(table: Any, roles: Roles) -> Roles:
     found = find(table, names, roles)
     if len(found) != 1:
         return roles
-    rest = tuple(name for name in roles.features or () if name not in found)
+    rest = tuple(name for name in roles.features or () if name != found[0])
     return replace(roles, embedding=found[0], features=rest)
 
 
@@ -290,7 +293,8 @@ def without_counters(roles: Roles, path: PathLike, counters: Collection[str]) ->
     """Leave out features that look like a counter or an id, unless all do; warn in either case."""
     if not counters:
         return roles
-    others = tuple(name for name in roles.features or () if name not in counters)
+    left_out = set(counters)
+    others = tuple(name for name in roles.features or () if name not in left_out)
     what, verb, it, kind = ("looks like a counter or an id", "is", "it", "a feature")
     if len(counters) > 1:
         what, verb, it, kind = ("look like counters or ids", "are", "them", "features")

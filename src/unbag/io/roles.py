@@ -17,7 +17,7 @@ from unbag._files import (
     refuse,
     unreadable,
 )
-from unbag._messages import argument, listed, suggestion
+from unbag._messages import argument, listed, shortened, suggestion
 
 # Columns of these names have these roles unless others are named for them.
 USUAL = {
@@ -135,10 +135,10 @@ class Roles:
         for name in MANY_COLUMNS:
             value = getattr(self, name)
             if value is not None:
-                check(
-                    not isinstance(value, str) and all(isinstance(each, str) for each in value),
-                    f"The role {name} must be a list of names, not {value!r}.",
-                )
+                if isinstance(value, str) or not all(isinstance(each, str) for each in value):
+                    raise DataError(
+                        f"The role {name} must be a list of names, not {shortened(value)}."
+                    )
                 object.__setattr__(self, name, tuple(value))
         check(
             self.delimiter != "", "The delimiter of labels must not be empty: the usual one is '|'."
@@ -307,7 +307,7 @@ def possible_features(roles: Roles, columns: Sequence[str]) -> list[str]:
 
 
 def with_label_columns(
-    roles: Roles, path: PathLike, columns: Sequence[str], need_labels: bool
+    roles: Roles, path: PathLike, columns: Collection[str], need_labels: bool
 ) -> Roles:
     """Replace patterns of label columns by the columns that they match; not by carried ones.
 
@@ -320,7 +320,7 @@ def with_label_columns(
 
 
 def expanded(
-    path: PathLike, patterns: Sequence[str], columns: Sequence[str], carried: Sequence[str] = ()
+    path: PathLike, patterns: Sequence[str], columns: Collection[str], carried: Sequence[str] = ()
 ) -> tuple[str, ...]:
     """Return the columns that names and patterns stand for.
 
@@ -329,6 +329,7 @@ def expanded(
     >>> expanded("a.csv", ["is_*"], ["bag", "is_owl", "pitch", "is_wren"])
     ('is_owl', 'is_wren')
     """
+    columns, carried = dict.fromkeys(columns), frozenset(carried)
     found: dict[str, None] = {}
     for pattern in patterns:
         if pattern in columns or not any(sign in pattern for sign in "*?["):

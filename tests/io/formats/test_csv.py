@@ -127,10 +127,10 @@ def test_a_record_ends_where_the_chunks_it_is_read_in_do_not(tmp_path):
 
 @pytest.mark.parametrize(("digits", "end"), [("1" * 100_000, "x"), ("1" * 100_000 + ".5", "")])
 def test_long_numbers_are_read_in_one_pass(digits, end):
-    start = time.perf_counter()
+    start = time.process_time()
     assert is_number(digits + end) is not bool(end)
     # Time squared in the digits would take minutes.
-    assert time.perf_counter() - start < 1.0
+    assert time.process_time() - start < 1.0
 
 
 # Whole files

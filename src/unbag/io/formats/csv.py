@@ -523,7 +523,8 @@ def bad_record(
 
     Its message has `error` where no record seems to be wrong.
     """
-    positions = [(source.columns.index(name), name) for name in numbers]
+    place = {name: position for position, name in enumerate(source.columns)}
+    positions = [(place[name], name) for name in numbers]
     for row, record in enumerate(records, first):
         cells = raw_cells(record.rstrip(b"\r"), source.delimiter)
         if len(cells) != len(source.columns):
@@ -562,8 +563,9 @@ def write_records(
     """
     old, new = source.delimiter, _delimiter(path, source)
     cells = {name: _Cells(column, new, source.decimal) for name, column in columns.items()}
-    place = {source.columns.index(name): name for name in columns if name in source.columns}
-    added = [name for name in columns if name not in source.columns]
+    place = {at: name for at, name in enumerate(source.columns) if name in columns}
+    present = set(source.columns)
+    added = [name for name in columns if name not in present]
     done = 0
     with writing(path) as file, compressed(path, file) as out:
         header = [source.header] if old == new else _respelt(source.header, old, new)
