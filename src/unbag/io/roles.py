@@ -320,7 +320,7 @@ def with_label_columns(
 
 
 def expanded(
-    path: PathLike, patterns: Sequence[str], columns: Collection[str], carried: Sequence[str] = ()
+    path: PathLike, patterns: Sequence[str], columns: Collection[str], carried: Collection[str] = ()
 ) -> tuple[str, ...]:
     """Return the columns that names and patterns stand for.
 

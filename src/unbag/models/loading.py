@@ -10,6 +10,7 @@ from unbag._checks import first_nonfinite
 from unbag._scikit_learn import BaseEstimator
 from unbag.bags import Bags
 from unbag.labels import LabelSets
+from unbag.union.rates import RANGE, is_rate
 
 from . import container
 from .container import IN_HEADER, first_learnt, one_line
@@ -144,6 +145,8 @@ def _check_rates(model, n_classes):
         rates = first_learnt(model, name)
         if rates is not None and np.shape(rates) != (n_classes,):
             raise ModelFileError(f"{name} has shape {np.shape(rates)} for {n_classes} classes")
+        if rates is not None and not np.all(is_rate(rates)):
+            raise ModelFileError(f"{name} must be {RANGE}")
 
 
 def _check_scores(method, scores, n_rows, n_classes):

@@ -62,10 +62,11 @@ def infer(
         The probability that an instance of each class goes unnoticed: the label set is the union
         of the noticed ones. The posterior is then over all classes, since an instance of a
         forbidden one may be there, unnoticed. An optional class has nothing to notice, and the
-        rate has no say there. By default 0: nothing goes unnoticed.
+        rate has no say there. By default 0: nothing goes unnoticed; else at least 1e-12.
     false : float or array-like of shape (n_classes,), optional
         The probability that each class is added to the label set by mistake, whether or not an
-        instance shows it. By default 0. Near 1, a required class is all but optional.
+        instance shows it. By default 0; else at least 1e-12. Near 1, a required class is all but
+        optional.
     n_jobs : int, optional
         Number of threads; -1 for as many as there are cores. By default as many as there
         are cores, but only when the work repays them. The answer does not depend on it.
