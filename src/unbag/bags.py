@@ -23,6 +23,7 @@ from unbag._checks import (
     joined,
     stacked,
 )
+from unbag._messages import listed
 from unbag._notebook import bags_html
 
 # An array, or a CSR matrix: scipy says nothing of its types.
@@ -181,7 +182,9 @@ class Bags:
         schema = frame.schema
         for column in [bag, *(features or []), instance_labels]:
             if column is not None and column not in schema:
-                raise ValueError(f"The table has no column {column!r}; it has {frame.columns}.")
+                raise ValueError(
+                    f"The table has no column {column!r}; it has {listed(frame.columns)}."
+                )
         # In their order, and looked up at once.
         numbers = dict.fromkeys(frame.select(numeric() | boolean()).columns)
         if features is None:

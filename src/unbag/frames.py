@@ -263,9 +263,7 @@ def roles_for_model(model: Any, source: Source, given: Roles, *, use_labels: boo
     when the model was fitted may have a role now. Where bag labels are not wanted, their columns
     are carried through unread.
     """
-    known: Mapping[str, Any] = getattr(model, "roles_", None) or {}
-    remembered = Roles(**{name: known[name] for name in REMEMBERED if known.get(name)})
-    remembered = replace(remembered, features=features_beside(model, remembered.embedding))
+    remembered = remembered_roles(model)
     # In their order, and looked up at once.
     present = dict.fromkeys(source.columns)
     for role in ("labels", "unknown", "media", "start", "end"):
@@ -287,6 +285,13 @@ def roles_for_model(model: Any, source: Source, given: Roles, *, use_labels: boo
         unread = (unread - taken) & set(present)
         roles = replace(roles, carry=(*roles.carry, *sorted(unread)))
     return roles
+
+
+def remembered_roles(model: Any) -> Roles:
+    """Return the roles of columns that a model remembers, its features among them."""
+    known: Mapping[str, Any] = getattr(model, "roles_", None) or {}
+    remembered = Roles(**{name: known[name] for name in REMEMBERED if known.get(name)})
+    return replace(remembered, features=features_beside(model, remembered.embedding))
 
 
 def feature_names(model: Any) -> tuple[str, ...] | None:
@@ -355,7 +360,7 @@ def in_classes(
             indicator[:, column] = states
         elif (states == 1).any():
             bag = bags.ids[(states == 1).argmax()]
-            known = ", ".join(sorted(map(str, classes)))
+            known = listed(sorted(map(str, classes)))
             raise DataError(
                 f"{path}: bag {bag} has the unknown label {str(label)!r}; the model knows {known}. "
                 f"Correct the label, fit again with it, or use {argument(*remedy)}."

@@ -176,7 +176,9 @@ def open_table(table: "Paths", given: dict[str, Any]) -> "Source":
 
     chosen = taken_tool_options(given)
     if not chosen:
-        return open_source(table)
+        source = open_source(table)
+        messages.table = source.path
+        return source
     from unbag.io.adapters import open_from
 
     several = [table] if isinstance(table, str | os.PathLike) else table
@@ -185,6 +187,7 @@ def open_table(table: "Paths", given: dict[str, Any]) -> "Source":
             f"--from {chosen['format']} takes one file, or a folder of them; got {len(several)}."
         )
     source = open_from(several[0], delimiter=given.get("delimiter"), **chosen)
+    messages.table = source.path
     for note in source.notes:
         messages.note(note)
     return source

@@ -14,7 +14,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from unbag._files import DataError, PathLike, check
+from unbag._files import DataError, PathLike, check, parsed_json
 
 from .bag_table import CHUNK_BYTES, BagTable, Progress
 from .roles import Roles
@@ -205,7 +205,7 @@ def marked_metadata(
 def marked_columns(metadata: Mapping[bytes, bytes] | None) -> dict[str, str]:
     """Return the columns that a file's metadata mark as ours; nothing if they are damaged."""
     try:
-        found = json.loads((metadata or {}).get(MARK, b"{}"))
+        found = parsed_json((metadata or {}).get(MARK, b"{}"))
     except ValueError:
         return {}
     found = found if isinstance(found, dict) else {}

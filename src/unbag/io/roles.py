@@ -2,7 +2,7 @@
 
 import os
 import tomllib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -124,7 +124,7 @@ class Roles:
             value = getattr(self, name)
             check(
                 value is None or isinstance(value, str),
-                f"The role {name} must be one name, not {value!r}.",
+                f"The role {name} must be one name, not {shortened(value)}.",
             )
         check(
             self.label_table is None or isinstance(self.label_table, str | os.PathLike),
@@ -135,7 +135,8 @@ class Roles:
         for name in MANY_COLUMNS:
             value = getattr(self, name)
             if value is not None:
-                if isinstance(value, str) or not all(isinstance(each, str) for each in value):
+                is_list = isinstance(value, Iterable) and not isinstance(value, str)
+                if not is_list or not all(isinstance(each, str) for each in value):
                     raise DataError(
                         f"The role {name} must be a list of names, not {shortened(value)}."
                     )
@@ -185,6 +186,8 @@ class Roles:
             content = tomllib.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
             raise unreadable(path, error) from error
+        except RecursionError as error:
+            raise DataError(f"{path} is not a TOML file of roles: nested too deep.") from error
         except ValueError as error:
             raise DataError(f"{path} is not a TOML file: {error}.") from error
         content = content.get("roles", content)
@@ -362,4 +365,4 @@ def check_column(path: PathLike, name: str, columns: Collection[str], role: str)
             f"{listed(columns)}.{instead.get(role, '')}"
         )
     found = f"{listed(columns)}.{suggestion(name, columns)}"
-    raise DataError(f"{path} has no column {name!r} for {role}; it has {found}")
+    raise DataError(f"{path} has no column {shortened(name)} for {role}; it has {found}")
