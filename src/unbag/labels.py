@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from unbag._checks import value_array
 from unbag._files import check
-from unbag.bags import Position, Selection, bag_key
+from unbag.bags import Position, Selection, bag_key, value_array
 
 # What separates labels that are written into one string, unless a table says otherwise.
 DELIMITER = "|"
@@ -559,3 +558,23 @@ def write_cell(labels: Collection[str | Unknown], delimiter: str) -> str:
             f"{delimiter!r}: rename it, or choose another delimiter.",
         )
     return delimiter.join(mark + name for name, mark in pairs)
+
+
+def is_missing(value: object) -> bool:
+    """Return whether a value stands for none: None, NaN, or that of pandas.
+
+    Parameters
+    ----------
+    value : object
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> is_missing(None), is_missing(float("nan")), is_missing("nan"), is_missing(0)
+    (True, True, False, False)
+    """
+    # pandas' missing value is not equal to anything, not even to a truth value.
+    return value is None or (not isinstance(value, str) and str(value) in ("nan", "<NA>"))

@@ -17,10 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
 
-from unbag._checks import bag_of, first_nonfinite, is_missing
 from unbag._warnings import warn_caller
-from unbag.bags import Bags, BagsLike, listed_bags
-from unbag.labels import DELIMITER, LabelSets, LabelSetsLike, parse_cell
+from unbag.bags import Bags, BagsLike, bag_of, first_nonfinite, listed_bags
+from unbag.labels import DELIMITER, LabelSets, LabelSetsLike, is_missing, parse_cell
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 # How names of whitened features begin.

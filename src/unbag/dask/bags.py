@@ -7,10 +7,9 @@ import numpy as np
 from distributed import Future
 from numpy.typing import NDArray
 
-from unbag._checks import joined
 from unbag._files import check
 from unbag._messages import listed
-from unbag.bags import Bags, offsets_of
+from unbag.bags import Bags, joined, offsets_of
 from unbag.labels import LabelSets
 
 from .clusters import Tasks

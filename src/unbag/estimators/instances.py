@@ -14,11 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 
-from unbag._checks import bag_of, is_missing
 from unbag._warnings import warn_caller
-from unbag.bags import Bags, Features
+from unbag.bags import Bags, Features, bag_of
 from unbag.fitting import LEARNT, LabelNoise, Rate, log_softmax
-from unbag.labels import ColumnOfLabel, LabelSets
+from unbag.labels import ColumnOfLabel, LabelSets, is_missing
 from unbag.union import (
     ImpossibleBagError,
     ImpossibleBagWarning,

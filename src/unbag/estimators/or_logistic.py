@@ -13,11 +13,11 @@ from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from unbag._messages import listed
+from unbag._scikit_learn import ConvergenceWarning
 from unbag._warnings import warn_caller
 from unbag.bags import Bags
 from unbag.fitting import (

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 
 import numpy as np
 from scipy.optimize import minimize
-from sklearn.exceptions import ConvergenceWarning
 
+from unbag._scikit_learn import ConvergenceWarning
 from unbag.union import IntractableBagError, UnionProblem
 
 from .objective import NonFiniteObjectiveError, Objective, Progress, Training

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from unbag._checks import bag_of, first_nonfinite
 from unbag._files import DataError, PathLike, check, refuse
-from unbag.bags import Bags
+from unbag.bags import Bags, bag_of, first_nonfinite
 from unbag.labels import LabelSets, write_cell
 
 from .bag_table import BagTable

@@ -22,10 +22,9 @@ import pyarrow.compute as pc
 from numpy.typing import DTypeLike, NDArray
 from pyarrow import types
 
-from unbag._checks import bag_of, first_nonfinite
 from unbag._files import TABLES, DataError, PathLike, check, check_rows, check_same, refuse
 from unbag._messages import argument, shortened
-from unbag.bags import offsets_of
+from unbag.bags import bag_of, first_nonfinite, offsets_of
 from unbag.labels import LONGEST_NAME, LabelSets, Unknown, label_text, parse_cell, write_cell
 
 from .bag_table import Progress

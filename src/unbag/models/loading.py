@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from unbag._checks import first_nonfinite
 from unbag._messages import one_line
 from unbag._scikit_learn import BaseEstimator
-from unbag.bags import Bags
+from unbag.bags import Bags, first_nonfinite
 from unbag.labels import LabelSets
 from unbag.union.rates import RANGE, is_rate
 

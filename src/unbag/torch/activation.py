@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from unbag._compile import kernel
 
@@ -22,8 +21,8 @@ from .threads import in_shares
 class BagRows:
     """Which rows are those of which bag: offsets of bags, and the bag of every row, in int64."""
 
-    offsets: Tensor
-    bag: Tensor
+    offsets: torch.Tensor
+    bag: torch.Tensor
 
     @classmethod
     def of(cls, offsets: np.ndarray, device: torch.device) -> "BagRows":
@@ -35,7 +34,7 @@ class BagRows:
         )
 
     @property
-    def sizes(self) -> Tensor:
+    def sizes(self) -> torch.Tensor:
         """Number of rows of each bag, of shape (n_bags,)."""
         return self.offsets.diff()
 
@@ -58,7 +57,7 @@ class Disturbance:
     noise: float
     generator: torch.Generator
 
-    def noisy(self, X: Tensor, n_members: int) -> Tensor:
+    def noisy(self, X: torch.Tensor, n_members: int) -> torch.Tensor:
         """Return inputs of shape (n_members, n_rows, n_features), each member's with its noise."""
         if not self.noise:
             return X.expand(n_members, *X.shape)
@@ -67,7 +66,9 @@ class Disturbance:
         return noise.normal_(0.0, self.noise, generator=self.generator) + X
 
 
-def activate(x: Tensor, shift: Tensor, rows: BagRows, disturbance: Disturbance | None) -> Tensor:
+def activate(
+    x: torch.Tensor, shift: torch.Tensor, rows: BagRows, disturbance: Disturbance | None
+) -> torch.Tensor:
     """Add a shift to the rows of each bag, cut off what is negative, and drop units.
 
     What is kept is made larger in return. `x`, which may be written to, is of shape (n_members,
@@ -115,7 +116,7 @@ class _Activation(torch.autograd.Function):
         return gradient, bag_sums(gradient, ctx.rows), None, None, None
 
 
-def spread_over_bags(values: Tensor, rows: BagRows) -> Tensor:
+def spread_over_bags(values: torch.Tensor, rows: BagRows) -> torch.Tensor:
     """Give every row what its bag has: (n_members, n_bags, n_units) to (n_members, n_rows, ...)."""
     if values.shape[1] == 1:
         return values
@@ -135,7 +136,7 @@ class _Spread(torch.autograd.Function):
         return bag_sums(gradients[0], ctx.rows), None
 
 
-def bag_means(values: Tensor, rows: BagRows) -> Tensor:
+def bag_means(values: torch.Tensor, rows: BagRows) -> torch.Tensor:
     """Return the mean of the rows of each bag, zero where it has none."""
     return _Means.apply(values, rows)
 
@@ -152,7 +153,7 @@ class _Means(torch.autograd.Function):
         return (gradients[0] / sizes).index_select(1, ctx.rows.bag), None
 
 
-def bag_sums(values: Tensor, rows: BagRows) -> Tensor:
+def bag_sums(values: torch.Tensor, rows: BagRows) -> torch.Tensor:
     """Add up the rows of each bag, in their order: atomic sums would differ from run to run."""
     n_bags = len(rows.offsets) - 1
     if n_bags == 1:

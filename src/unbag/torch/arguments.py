@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from unbag.union.rates import RANGE, is_rate
 
@@ -22,10 +21,13 @@ PADDING = -2
 #: Label sets: numbers 1, 0 and -1 of shape (n_bags, n_classes); or for each bag the list of its
 #: classes; or a tuple of those lists one after the other, and of their offsets.
 Targets: TypeAlias = (
-    Tensor | np.ndarray | tuple[Tensor, Tensor] | Sequence[Collection[int] | Tensor]
+    torch.Tensor
+    | np.ndarray
+    | tuple[torch.Tensor, torch.Tensor]
+    | Sequence[Collection[int] | torch.Tensor]
 )
 #: A probability, or one for each class.
-Rates: TypeAlias = float | Sequence[float] | Tensor | None
+Rates: TypeAlias = float | Sequence[float] | torch.Tensor | None
 
 
 class BagBatch(NamedTuple):
@@ -42,12 +44,12 @@ class BagBatch(NamedTuple):
         Of the logits as they were given.
     """
 
-    logits: Tensor
-    offsets: Tensor
-    targets: Tensor
-    pins: Tensor | None
-    missed: Tensor | None
-    false: Tensor | None
+    logits: torch.Tensor
+    offsets: torch.Tensor
+    targets: torch.Tensor
+    pins: torch.Tensor | None
+    missed: torch.Tensor | None
+    false: torch.Tensor | None
     background: bool
     shape: tuple[int, ...]
 
@@ -60,7 +62,7 @@ class BagBatch(NamedTuple):
         """Return the batch with logits that have no gradient."""
         return self._replace(logits=self.logits.detach())
 
-    def bag_sizes(self) -> Tensor:
+    def bag_sizes(self) -> torch.Tensor:
         """Return the number of instances of each bag; padding is none."""
         if self.pins is None:
             return self.offsets.diff()
@@ -69,14 +71,14 @@ class BagBatch(NamedTuple):
 
 
 def read_batch(
-    logits: Tensor,
-    offsets: Tensor | Sequence[int] | None,
+    logits: torch.Tensor,
+    offsets: torch.Tensor | Sequence[int] | None,
     targets: Targets | None,
     *,
-    lengths: Tensor | Sequence[int] | None = None,
-    mask: Tensor | None = None,
+    lengths: torch.Tensor | Sequence[int] | None = None,
+    mask: torch.Tensor | None = None,
     background: bool = False,
-    instance_labels: Tensor | None = None,
+    instance_labels: torch.Tensor | None = None,
     missed: Rates = None,
     false: Rates = None,
 ) -> BagBatch:
@@ -84,7 +86,7 @@ def read_batch(
 
     A malformed argument is a ValueError or a TypeError. Numbers on a device are not looked at.
     """
-    if not isinstance(logits, Tensor) or not logits.is_floating_point():
+    if not isinstance(logits, torch.Tensor) or not logits.is_floating_point():
         raise TypeError("logits must be a tensor of floating-point numbers.")
     if targets is None:
         raise TypeError("union losses need targets: the label sets of the bags.")
@@ -121,8 +123,8 @@ def read_batch(
 
 
 def known_classes(
-    instance_labels: Tensor | None, shape: tuple[int, ...], device: torch.device
-) -> Tensor | None:
+    instance_labels: torch.Tensor | None, shape: tuple[int, ...], device: torch.device
+) -> torch.Tensor | None:
     """Return the known class of every row, -1 where there is none; None where all are unknown."""
     if instance_labels is None:
         return None
@@ -140,17 +142,17 @@ def known_classes(
     return on_device(labels.reshape(-1), device, torch.int64)
 
 
-def on_device(values: Tensor, device: torch.device, dtype: torch.dtype) -> Tensor:
+def on_device(values: torch.Tensor, device: torch.device, dtype: torch.dtype) -> torch.Tensor:
     """Return a tensor on a device, without waiting for it."""
     return values.to(device=device, dtype=dtype, non_blocking=True)
 
 
 def padded_rows(
-    logits: Tensor,
+    logits: torch.Tensor,
     offsets: Any,
-    lengths: Tensor | Sequence[int] | None,
-    mask: Tensor | None,
-) -> tuple[Tensor, Tensor | None]:
+    lengths: torch.Tensor | Sequence[int] | None,
+    mask: torch.Tensor | None,
+) -> tuple[torch.Tensor, torch.Tensor | None]:
     """Return the offsets of padded bags, and which of their rows hold no instance."""
     n_bags, n_rows, _ = logits.shape
     if offsets is not None:
@@ -176,7 +178,7 @@ def padded_rows(
     return offsets, ~on_device(mask, logits.device, torch.bool).flatten()
 
 
-def bag_lengths(lengths: Tensor | Sequence[int]) -> Tensor:
+def bag_lengths(lengths: torch.Tensor | Sequence[int]) -> torch.Tensor:
     """Return the numbers of instances of bags, wherever they lie."""
     lengths = torch.as_tensor(lengths)
     if lengths.numel() == 0:
@@ -189,10 +191,10 @@ def bag_lengths(lengths: Tensor | Sequence[int]) -> Tensor:
 
 
 def bag_offsets(
-    offsets: Tensor | Sequence[int] | None,
-    lengths: Tensor | Sequence[int] | None,
-    logits: Tensor,
-) -> Tensor:
+    offsets: torch.Tensor | Sequence[int] | None,
+    lengths: torch.Tensor | Sequence[int] | None,
+    logits: torch.Tensor,
+) -> torch.Tensor:
     """Return where bags begin and end among flat logits."""
     if (offsets is None) == (lengths is None):
         raise ValueError("give offsets or lengths of the bags: one of them.")
@@ -203,7 +205,7 @@ def bag_offsets(
 
 def checked_offsets(
     offsets: Any, name: str, things: str, n_things: int, device: torch.device
-) -> Tensor:
+) -> torch.Tensor:
     """Return offsets as int64 on a device; they are looked at where that needs no waiting."""
     offsets = torch.as_tensor(offsets)
     if offsets.ndim != 1 or len(offsets) == 0 or offsets.is_floating_point():
@@ -215,15 +217,15 @@ def checked_offsets(
     return on_device(offsets, device, torch.int64)
 
 
-def label_sets(targets: Targets, n_bags: int, n_classes: int, device: torch.device) -> Tensor:
+def label_sets(targets: Targets, n_bags: int, n_classes: int, device: torch.device) -> torch.Tensor:
     """Return label sets as int8 of shape (n_bags, n_classes)."""
     if isinstance(targets, np.ndarray) and targets.ndim == 2:
         targets = torch.as_tensor(targets)
     if isinstance(targets, tuple) and len(targets) == 2:
         classes, offsets = targets
-        if isinstance(classes, Tensor) and isinstance(offsets, Tensor):
+        if isinstance(classes, torch.Tensor) and isinstance(offsets, torch.Tensor):
             return packed_label_sets(classes, offsets, n_bags, n_classes, device)
-    if not isinstance(targets, Tensor):
+    if not isinstance(targets, torch.Tensor):
         return listed_label_sets(targets, n_bags, n_classes, device)
     if targets.shape != (n_bags, n_classes):
         raise ValueError(
@@ -236,11 +238,11 @@ def label_sets(targets: Targets, n_bags: int, n_classes: int, device: torch.devi
 
 
 def listed_label_sets(
-    targets: Sequence[Collection[int] | Tensor] | np.ndarray,
+    targets: Sequence[Collection[int] | torch.Tensor] | np.ndarray,
     n_bags: int,
     n_classes: int,
     device: torch.device,
-) -> Tensor:
+) -> torch.Tensor:
     """Return lists of classes as int8 of shape (n_bags, n_classes)."""
     if len(targets) != n_bags:
         raise ValueError(f"targets must list the classes of {n_bags} bags; got {len(targets)}.")
@@ -262,9 +264,9 @@ def listed_label_sets(
     return packed_label_sets(classes, offsets, n_bags, n_classes, device)
 
 
-def listed_classes(classes: Collection[int] | Tensor, bag: int) -> Tensor:
+def listed_classes(classes: Collection[int] | torch.Tensor, bag: int) -> torch.Tensor:
     """Return the classes of a bag as a tensor on the CPU."""
-    listed = classes if isinstance(classes, Tensor | np.ndarray) else list(classes)
+    listed = classes if isinstance(classes, torch.Tensor | np.ndarray) else list(classes)
     try:
         listed = torch.as_tensor(listed)
     except (TypeError, ValueError, RuntimeError):
@@ -277,8 +279,8 @@ def listed_classes(classes: Collection[int] | Tensor, bag: int) -> Tensor:
 
 
 def packed_label_sets(
-    classes: Tensor, offsets: Tensor, n_bags: int, n_classes: int, device: torch.device
-) -> Tensor:
+    classes: torch.Tensor, offsets: torch.Tensor, n_bags: int, n_classes: int, device: torch.device
+) -> torch.Tensor:
     """Return packed lists of classes as int8 of shape (n_bags, n_classes)."""
     name = "the second of packed targets, offsets,"
     offsets = checked_offsets(offsets, name, "listed classes", len(classes), device)
@@ -293,7 +295,7 @@ def packed_label_sets(
     return sets.index_put_((bag, classes), sets.new_ones(()))
 
 
-def rates(values: Rates, name: str, n_classes: int, logits: Tensor) -> Tensor | None:
+def rates(values: Rates, name: str, n_classes: int, logits: torch.Tensor) -> torch.Tensor | None:
     """Return rates as one number per class, or None where there are none."""
     if values is None:
         return None
@@ -310,13 +312,13 @@ def rates(values: Rates, name: str, n_classes: int, logits: Tensor) -> Tensor | 
     return values.expand(n_classes).contiguous()
 
 
-def check_rates(values: Tensor, name: str) -> None:
+def check_rates(values: torch.Tensor, name: str) -> None:
     """Raise an error unless all numbers may be rates; on a GPU, nobody waits to look at them."""
     if not values.is_cuda and not bool((found := is_rate(values)).all()):
         wrong = values[~found].reshape(-1)[0].item()
         raise ValueError(f"{name} must be {RANGE}; got {wrong:g}.")
 
 
-def working_dtype(logits: Tensor) -> torch.dtype:
+def working_dtype(logits: torch.Tensor) -> torch.dtype:
     """Return the precision in which rows are normalised: that of the logits, but no half one."""
     return torch.float64 if logits.dtype == torch.float64 else torch.float32

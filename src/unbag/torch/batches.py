@@ -7,13 +7,12 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from unbag._checks import LARGEST
 from unbag.fitting.noise import NoiseCounts, expected_counts
 from unbag.union import IntractableBagError, UnionProblem
 from unbag.union.noise import infer_noisily
 from unbag.union.policy import OnIntractable
+from unbag.union.problem import LARGEST
 from unbag.union.rates import Rates
 
 from .activation import BagRows
@@ -64,7 +63,7 @@ class LearningSource(Protocol):
         """As of `LearningBags`."""
         ...
 
-    def first_inputs(self) -> Tensor:
+    def first_inputs(self) -> torch.Tensor:
         """Return the inputs of an instance or two, on the device: what shape they have."""
         ...
 
@@ -95,7 +94,7 @@ class LearningBags:
         Probabilities to learn instead of the label sets.
     """
 
-    X: Tensor
+    X: torch.Tensor
     offsets: np.ndarray
     targets: np.ndarray
     background: bool
@@ -119,7 +118,7 @@ class LearningBags:
         """Number of instances in all bags together."""
         return len(self.X)
 
-    def first_inputs(self) -> Tensor:
+    def first_inputs(self) -> torch.Tensor:
         """Return the inputs of the first two instances."""
         return self.X[:2]
 
@@ -176,7 +175,7 @@ class Settings:
     noise: float
     batch_size: int | None
     on_intractable: OnIntractable
-    approximation: Callable[..., Tensor] | None = None
+    approximation: Callable[..., torch.Tensor] | None = None
 
     @classmethod
     def of(cls, model: Any) -> "Settings":
@@ -192,12 +191,13 @@ class Batch:
         self.settings = settings
         self.device: torch.device = bags.X.device
         self.rows: BagRows = BagRows.of(bags.offsets, self.device)
-        self.teacher: Tensor | None = self._tensor(bags.teacher, torch.float32)
+        self.teacher: torch.Tensor | None = self._tensor(bags.teacher, torch.float32)
         self._bag_weight = np.ones(len(bags.targets)) if bags.weight is None else bags.weight
         #: What the bags count together.
         self.weight: float = float(self._bag_weight.sum())
         row_weight = np.repeat(self._bag_weight, np.diff(bags.offsets))
-        self.row_weight: Tensor = torch.as_tensor(row_weight, dtype=torch.float32).to(self.device)
+        as_tensor = torch.as_tensor(row_weight, dtype=torch.float32)
+        self.row_weight: torch.Tensor = as_tensor.to(self.device)
         # What is the same in every step is made once for each number of members.
         self._problem = cache(bags.problem)
         self._arguments = cache(self._arguments_of_loss)
@@ -205,7 +205,7 @@ class Batch:
     def _tensor(self, array, dtype):
         return None if array is None else torch.as_tensor(array, dtype=dtype, device=self.device)
 
-    def loss(self, logits: Tensor, rates: Rates | None = None) -> Tensor:
+    def loss(self, logits: torch.Tensor, rates: Rates | None = None) -> torch.Tensor:
         """Return the members' mean losses per bag, added up.
 
         Logits are of shape (n_members, n_instances, n_columns), and rates of wrong labels of shape
@@ -268,7 +268,7 @@ class Batch:
             "weight": self._tensor(weight, torch.float32),
         }
 
-    def noise_counts(self, logits: Tensor, rates: Rates) -> NoiseCounts:
+    def noise_counts(self, logits: torch.Tensor, rates: Rates) -> NoiseCounts:
         """Count how often labels are expected to be wrong at the present rates, over all members.
 
         Logits are of shape (n_members, n_instances, n_columns).

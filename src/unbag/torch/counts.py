@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from torch import Tensor
+import torch
 
 # Places in the `counts` of operators, in the order of `BagCounts`.
 SLOW, IMPOSSIBLE, RELAXED, INTRACTABLE = range(4)
@@ -22,6 +22,6 @@ class BagCounts(NamedTuple):
         Bags some of whose labels were taken as optional.
     """
 
-    slow: Tensor
-    impossible: Tensor
-    relaxed: Tensor
+    slow: torch.Tensor
+    impossible: torch.Tensor
+    relaxed: torch.Tensor

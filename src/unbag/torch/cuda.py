@@ -13,7 +13,6 @@ import numpy as np
 import torch
 import triton
 import triton.language as tl
-from torch import Tensor
 
 from unbag.union import IntractableBagError
 
@@ -41,7 +40,9 @@ FEW_QUEUE, MANY_QUEUE, LONG_QUEUE, SLOW_QUEUE = range(4)
 
 
 #: What `unbag.torch.operators.union` returns.
-Answer: TypeAlias = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
+Answer: TypeAlias = tuple[
+    torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor
+]
 
 
 class PreparedBags(NamedTuple):
@@ -63,23 +64,23 @@ class PreparedBags(NamedTuple):
         Bags that were relaxed for their many labels, or that might fit nowhere.
     """
 
-    row_bag: Tensor
-    labels: Tensor
-    n_required: Tensor
-    openness: Tensor
-    queues: Tensor
-    queue_lengths: Tensor
-    counts: Tensor
-    n_large: Tensor
+    row_bag: torch.Tensor
+    labels: torch.Tensor
+    n_required: torch.Tensor
+    openness: torch.Tensor
+    queues: torch.Tensor
+    queue_lengths: torch.Tensor
+    counts: torch.Tensor
+    n_large: torch.Tensor
 
 
 def union(
-    logits: Tensor,
-    offsets: Tensor,
-    targets: Tensor,
-    pins: Tensor | None,
-    missed: Tensor | None,
-    false: Tensor | None,
+    logits: torch.Tensor,
+    offsets: torch.Tensor,
+    targets: torch.Tensor,
+    pins: torch.Tensor | None,
+    missed: torch.Tensor | None,
+    false: torch.Tensor | None,
     background: bool,
     on_impossible: str,
     on_intractable: str,
@@ -139,14 +140,14 @@ def union(
 
 def sum_over_subsets(
     bags: PreparedBags,
-    offsets: Tensor,
-    pins: Tensor | None,
-    missed: Tensor | None,
-    false: Tensor | None,
-    normaliser: Tensor,
-    log_ratio: Tensor,
-    posteriors: Tensor,
-    log_likelihood: Tensor,
+    offsets: torch.Tensor,
+    pins: torch.Tensor | None,
+    missed: torch.Tensor | None,
+    false: torch.Tensor | None,
+    normaliser: torch.Tensor,
+    log_ratio: torch.Tensor,
+    posteriors: torch.Tensor,
+    log_likelihood: torch.Tensor,
     n_targets: int,
 ) -> None:
     """Infer all bags but those of very many labels; see `triton_subsets` and `triton_long`."""
@@ -192,7 +193,9 @@ def sum_over_subsets(
     )  # fmt: skip
 
 
-def prepared(targets: Tensor, offsets: Tensor, n_rows: int, relax: bool) -> PreparedBags:
+def prepared(
+    targets: torch.Tensor, offsets: torch.Tensor, n_rows: int, relax: bool
+) -> PreparedBags:
     """List what bags require, and put them into queues; see `unbag.torch.triton_rows`."""
     n_bags, n_targets = targets.shape
     empty = {"dtype": torch.int32, "device": targets.device}
@@ -223,12 +226,12 @@ def prepared(targets: Tensor, offsets: Tensor, n_rows: int, relax: bool) -> Prep
     return bags
 
 
-def with_adjacent_columns(logits: Tensor) -> Tensor:
+def with_adjacent_columns(logits: torch.Tensor) -> torch.Tensor:
     """Return logits whose columns lie next to each other; their rows may lie anywhere."""
     return logits if logits.stride(1) == 1 else logits.contiguous()
 
 
-def copied(number: Tensor) -> tuple[Tensor, torch.cuda.Event]:
+def copied(number: torch.Tensor) -> tuple[torch.Tensor, torch.cuda.Event]:
     """Begin to copy a number to the CPU; the event says when it is there."""
     there = torch.empty(1, dtype=number.dtype, pin_memory=True)
     there.copy_(number, non_blocking=True)
@@ -237,7 +240,7 @@ def copied(number: Tensor) -> tuple[Tensor, torch.cuda.Event]:
     return there, event
 
 
-def is_positive(number: Tensor, event: torch.cuda.Event) -> bool:
+def is_positive(number: torch.Tensor, event: torch.cuda.Event) -> bool:
     """Wait for a copied number, and return whether it is positive."""
     event.synchronize()
     return bool(number[0] > 0)
@@ -269,21 +272,21 @@ def triton_type(dtype: torch.dtype) -> Any:
 
 
 def infer_on_the_cpu(
-    logits: Tensor,
-    offsets: Tensor,
-    targets: Tensor,
-    pins: Tensor | None,
-    missed: Tensor | None,
-    false: Tensor | None,
+    logits: torch.Tensor,
+    offsets: torch.Tensor,
+    targets: torch.Tensor,
+    pins: torch.Tensor | None,
+    missed: torch.Tensor | None,
+    false: torch.Tensor | None,
     background: bool,
     on_impossible: str,
-    row_bag: Tensor,
-    log_likelihood: Tensor,
-    labels: Tensor,
-    posteriors: Tensor,
-    log_ratio: Tensor,
-    counts: Tensor,
-) -> tuple[Tensor, Tensor]:
+    row_bag: torch.Tensor,
+    log_likelihood: torch.Tensor,
+    labels: torch.Tensor,
+    posteriors: torch.Tensor,
+    log_ratio: torch.Tensor,
+    counts: torch.Tensor,
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Infer the bags that did not fit by the kernels of the CPU, and put their answers in place.
 
     Returns the labels and posteriors of all bags: with more columns, where these need them.
@@ -322,18 +325,18 @@ def infer_on_the_cpu(
 
 
 def union_gradient(
-    scale: Tensor,
-    logits: Tensor,
-    targets: Tensor,
-    pins: Tensor | None,
-    missed: Tensor | None,
+    scale: torch.Tensor,
+    logits: torch.Tensor,
+    targets: torch.Tensor,
+    pins: torch.Tensor | None,
+    missed: torch.Tensor | None,
     background: bool,
-    normaliser: Tensor,
-    labels: Tensor,
-    posteriors: Tensor,
-    log_ratio: Tensor,
-    row_bag: Tensor,
-) -> Tensor:
+    normaliser: torch.Tensor,
+    labels: torch.Tensor,
+    posteriors: torch.Tensor,
+    log_ratio: torch.Tensor,
+    row_bag: torch.Tensor,
+) -> torch.Tensor:
     """Return what `unbag.torch.operators.union_gradient` returns."""
     logits = with_adjacent_columns(logits)
     n_rows, n_classes = logits.shape

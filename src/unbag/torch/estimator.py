@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
-from torch import Tensor, nn
 
 from unbag._warnings import warn_caller
 from unbag.bags import Bags
@@ -180,7 +179,7 @@ class ORNetwork(LabelSetLearner):
         false: Rate = 0.0,
         on_impossible: Literal["relax", "drop", "raise"] = "relax",
         on_intractable: OnIntractable = "relax",
-        encoder: nn.Module | None = None,
+        encoder: torch.nn.Module | None = None,
         classes: ArrayLike | None = None,
         threshold: Threshold = 0.5,
         device: str = "auto",
@@ -220,12 +219,12 @@ class ORNetwork(LabelSetLearner):
     context_: list[np.ndarray]
     scale_: Scale
     edges_: np.ndarray
-    encoder_: nn.Module
+    encoder_: torch.nn.Module
     has_background_: bool
     converged_: bool
 
     #: A loss with the arguments of `union_loss`, in place of the exact one: for comparisons.
-    approximation: Callable[..., Tensor] | None = None
+    approximation: Callable[..., torch.Tensor] | None = None
 
     # Learning needs gradients, also where a caller has turned them off.
     @torch.inference_mode(False)
@@ -554,7 +553,7 @@ def check_parameters(model: Any) -> None:
         scaling=SCALINGS,
         background=(False, True, "auto"),
     )
-    if model.encoder is not None and not isinstance(model.encoder, nn.Module):
+    if model.encoder is not None and not isinstance(model.encoder, torch.nn.Module):
         raise ValueError(f"encoder must be a torch.nn.Module; got {model.encoder!r}.")
     check_device(model.device)
     model._check_threshold()

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
-from torch import Tensor
 from torch.utils.data import Dataset
 
 from unbag.bags import Bags
@@ -28,10 +27,10 @@ class CollatedBags(NamedTuple):
         Known classes of instances, -1 elsewhere.
     """
 
-    X: Tensor
-    offsets: Tensor
-    targets: Tensor
-    instance_labels: Tensor | None = None
+    X: torch.Tensor
+    offsets: torch.Tensor
+    targets: torch.Tensor
+    instance_labels: torch.Tensor | None = None
 
     def to(self, device: torch.device | str | int, *, non_blocking: bool = False) -> "CollatedBags":
         """Return the bags with all tensors on a device.
@@ -96,7 +95,7 @@ class MIMLDataset(Dataset):
         classes: ArrayLike | None = None,
         instance_labels: ArrayLike | None = None,
     ) -> None:
-        self._bags: list[Tensor] = tensors_of(X)
+        self._bags: list[torch.Tensor] = tensors_of(X)
         labels = LabelSets.parse(as_labels(y, X, are_sets=True), classes)
         if len(labels) != len(self._bags):
             raise ValueError(
@@ -113,13 +112,13 @@ class MIMLDataset(Dataset):
     def __len__(self) -> int:
         return len(self._bags)
 
-    def __getitem__(self, bag: int) -> tuple[Tensor, ...]:
+    def __getitem__(self, bag: int) -> tuple[torch.Tensor, ...]:
         """Return the instances of a bag, its targets and, where any are given, known classes."""
         item = self._bags[bag], self._targets[bag]
         return item if self._known is None else (*item, self._known[bag])
 
 
-def known_columns(instance_labels: ArrayLike, n_instances: int, n_classes: int) -> Tensor:
+def known_columns(instance_labels: ArrayLike, n_instances: int, n_classes: int) -> torch.Tensor:
     """Return known classes of instances as int64, checked."""
     known = np.asarray(instance_labels)
     if known.shape != (n_instances,):
@@ -136,15 +135,15 @@ def known_columns(instance_labels: ArrayLike, n_instances: int, n_classes: int) 
     return torch.as_tensor(known.astype(np.int64))
 
 
-def tensor_of(instances: Any) -> Tensor:
+def tensor_of(instances: Any) -> torch.Tensor:
     """Return the instances of a bag in float32; integers and the like as well."""
-    if isinstance(instances, Tensor):
+    if isinstance(instances, torch.Tensor):
         return instances.to(torch.float32)
     dense = instances.toarray() if hasattr(instances, "toarray") else instances
     return torch.from_numpy(np.array(dense, dtype=np.float32))
 
 
-def tensors_of(X: Bags | Sequence[ArrayLike]) -> list[Tensor]:
+def tensors_of(X: Bags | Sequence[ArrayLike]) -> list[torch.Tensor]:
     """Return the instances of each bag in float32, all instances being of one shape."""
     if hasattr(X, "columns"):
         raise TypeError(
@@ -170,7 +169,7 @@ def tensors_of(X: Bags | Sequence[ArrayLike]) -> list[Tensor]:
     return bags
 
 
-def collate_bags(items: Sequence[tuple[Tensor, ...]]) -> CollatedBags:
+def collate_bags(items: Sequence[tuple[torch.Tensor, ...]]) -> CollatedBags:
     """Make a batch of bags: the ``collate_fn`` of a ``DataLoader`` over a `MIMLDataset`.
 
     Parameters

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 import torch
-from torch import Tensor, nn
 
 from unbag.union import ImpossibleBagError
 from unbag.union.policy import ON_IMPOSSIBLE, ON_INTRACTABLE, OnImpossible, OnIntractable
@@ -18,21 +17,21 @@ REDUCTIONS: tuple[Reduction, ...] = ("mean", "instances", "sum", "none")
 
 
 def union_loss(
-    logits: Tensor,
-    offsets: Tensor | Sequence[int] | None = None,
+    logits: torch.Tensor,
+    offsets: torch.Tensor | Sequence[int] | None = None,
     targets: Targets | None = None,
     *,
-    lengths: Tensor | Sequence[int] | None = None,
-    mask: Tensor | None = None,
+    lengths: torch.Tensor | Sequence[int] | None = None,
+    mask: torch.Tensor | None = None,
     background: bool = False,
-    instance_labels: Tensor | None = None,
+    instance_labels: torch.Tensor | None = None,
     missed: Rates = None,
     false: Rates = None,
-    weight: Tensor | None = None,
+    weight: torch.Tensor | None = None,
     reduction: Reduction = "mean",
     on_impossible: OnImpossible = "keep",
     on_intractable: OnIntractable = "raise",
-) -> Tensor:
+) -> torch.Tensor:
     """Compute the negative log-likelihood of the label sets of bags, exactly.
 
     Each instance has one class, by the softmax of its logits, and the label set of a bag is the
@@ -145,7 +144,7 @@ def check_policies(on_impossible: str, on_intractable: str) -> None:
 
 def answer(
     batch: BagBatch, on_impossible: OnImpossible = "keep", on_intractable: OnIntractable = "raise"
-) -> tuple[Tensor, ...]:
+) -> tuple[torch.Tensor, ...]:
     """Infer a batch; see `unbag.torch.operators`."""
     check_policies(on_impossible, on_intractable)
     impossible = "keep" if on_impossible == "raise" else on_impossible
@@ -163,8 +162,8 @@ def answer(
 
 
 def reduced_loss(
-    log_likelihood: Tensor, batch: BagBatch, weight: Tensor | None, reduction: Reduction
-) -> Tensor:
+    log_likelihood: torch.Tensor, batch: BagBatch, weight: torch.Tensor | None, reduction: Reduction
+) -> torch.Tensor:
     """Weigh the losses of bags, and add them up; a log-likelihood of ``-inf`` is not counted."""
     # As few operations as there can be: on a GPU each costs as much as a hundred thousand bags.
     counted = log_likelihood != -torch.inf
@@ -192,7 +191,7 @@ def reduced_loss(
     return 0.0 - total.to(dtype)
 
 
-class UnionLoss(nn.Module):
+class UnionLoss(torch.nn.Module):
     """`union_loss` as a module, which counts the bags that were out of the ordinary.
 
     Parameters
@@ -219,8 +218,8 @@ class UnionLoss(nn.Module):
     1
     """
 
-    missed: Tensor | None
-    false: Tensor | None
+    missed: torch.Tensor | None
+    false: torch.Tensor | None
 
     def __init__(
         self,
@@ -250,15 +249,15 @@ class UnionLoss(nn.Module):
 
     def forward(
         self,
-        logits: Tensor,
-        offsets: Tensor | Sequence[int] | None = None,
+        logits: torch.Tensor,
+        offsets: torch.Tensor | Sequence[int] | None = None,
         targets: Targets | None = None,
         *,
-        lengths: Tensor | Sequence[int] | None = None,
-        mask: Tensor | None = None,
-        instance_labels: Tensor | None = None,
-        weight: Tensor | None = None,
-    ) -> Tensor:
+        lengths: torch.Tensor | Sequence[int] | None = None,
+        mask: torch.Tensor | None = None,
+        instance_labels: torch.Tensor | None = None,
+        weight: torch.Tensor | None = None,
+    ) -> torch.Tensor:
         """Compute the loss.
 
         Parameters

@@ -9,7 +9,6 @@ from itertools import pairwise
 
 import numpy as np
 import torch
-from torch import Tensor, nn
 
 from .activation import (
     BagRows,
@@ -21,7 +20,7 @@ from .activation import (
 )
 
 
-class MemberNetworks(nn.Module):
+class MemberNetworks(torch.nn.Module):
     """Networks with ReLU units, and with a learnt context: what the bag is like.
 
     After the first hidden layer, the bag's mean of ``tanh(h @ context + bias)`` is one more input
@@ -39,12 +38,15 @@ class MemberNetworks(nn.Module):
     """
 
     def __init__(
-        self, weights: Sequence[Tensor], biases: Sequence[Tensor], context: Sequence[Tensor] = ()
+        self,
+        weights: Sequence[torch.Tensor],
+        biases: Sequence[torch.Tensor],
+        context: Sequence[torch.Tensor] = (),
     ) -> None:
         super().__init__()
-        self.weights = nn.ParameterList(weights)
-        self.biases = nn.ParameterList(biases)
-        self.context = nn.ParameterList(context)
+        self.weights: torch.nn.ParameterList = torch.nn.ParameterList(weights)
+        self.biases: torch.nn.ParameterList = torch.nn.ParameterList(biases)
+        self.context: torch.nn.ParameterList = torch.nn.ParameterList(context)
 
     @classmethod
     def drawn(
@@ -97,7 +99,7 @@ class MemberNetworks(nn.Module):
             for parts in self.named_parts().values()
         ))  # fmt: skip
 
-    def named_parts(self) -> dict[str, list[Tensor]]:
+    def named_parts(self) -> dict[str, list[torch.Tensor]]:
         """Return all weights, by what they are called here."""
         return {
             "weights": list(self.weights),
@@ -127,7 +129,9 @@ class MemberNetworks(nn.Module):
             for name in parts[0]
         ))  # fmt: skip
 
-    def forward(self, X: Tensor, rows: BagRows, disturbance: Disturbance | None = None) -> Tensor:
+    def forward(
+        self, X: torch.Tensor, rows: BagRows, disturbance: Disturbance | None = None
+    ) -> torch.Tensor:
         """Return the logits of instances, of shape (n_members, n_instances, n_columns).
 
         `X` is of shape (n_members, n_instances, n_features). A disturbance is for learning.

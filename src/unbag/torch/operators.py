@@ -18,10 +18,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from unbag._checks import LARGEST
 from unbag.union import UnionProblem
+from unbag.union.problem import LARGEST
 
 from .arguments import PADDING, working_dtype
 from .counts import IMPOSSIBLE, RELAXED, SLOW
@@ -36,16 +35,18 @@ NO_TRANSFORMS = (
 
 @torch.library.custom_op("unbag::union", mutates_args=())
 def union(
-    logits: Tensor,
-    offsets: Tensor,
-    targets: Tensor,
-    pins: Tensor | None,
-    missed: Tensor | None,
-    false: Tensor | None,
+    logits: torch.Tensor,
+    offsets: torch.Tensor,
+    targets: torch.Tensor,
+    pins: torch.Tensor | None,
+    missed: torch.Tensor | None,
+    false: torch.Tensor | None,
     background: bool,
     on_impossible: str,
     on_intractable: str,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+) -> tuple[
+    torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor
+]:
     """Return log-likelihoods, and what backward needs: see the module.
 
     The log-likelihood of a bag that no labelling explains is ``-inf``, and that of one with NaN or
@@ -104,13 +105,15 @@ def union(
     return log_likelihood, torch.empty(0, dtype=dtype), labels, *kept, row_bag, counts
 
 
-def bag_of_rows(offsets: Tensor) -> Tensor:
+def bag_of_rows(offsets: torch.Tensor) -> torch.Tensor:
     """Return the bag of every row."""
     bags = torch.arange(len(offsets) - 1, dtype=torch.int32)
     return torch.repeat_interleave(bags, offsets.diff())
 
 
-def log_priors(logits: Tensor, pins: Tensor | None) -> tuple[Tensor, Tensor]:
+def log_priors(
+    logits: torch.Tensor, pins: torch.Tensor | None
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Return log-probabilities of classes, and which rows hold NaN or infinity.
 
     A row that leaves nothing to any class has ``-inf`` everywhere.
@@ -126,7 +129,7 @@ def log_priors(logits: Tensor, pins: Tensor | None) -> tuple[Tensor, Tensor]:
     return log_prior, broken
 
 
-def required_labels(targets: Tensor) -> Tensor:
+def required_labels(targets: torch.Tensor) -> torch.Tensor:
     """List the classes that each bag requires; -1 beyond them."""
     bag, label = (targets == 1).nonzero(as_tuple=True)
     count = torch.bincount(bag, minlength=len(targets))
@@ -138,12 +141,12 @@ def required_labels(targets: Tensor) -> Tensor:
 
 
 def log_shares(
-    log_prior: Tensor,
-    labels: Tensor,
-    row_bag: Tensor,
-    pins: Tensor | None,
-    missed: Tensor | None,
-) -> Tensor:
+    log_prior: torch.Tensor,
+    labels: torch.Tensor,
+    row_bag: torch.Tensor,
+    pins: torch.Tensor | None,
+    missed: torch.Tensor | None,
+) -> torch.Tensor:
     """Return the log-probability that a row has, and shows, each label that its bag requires."""
     label = labels[row_bag].to(torch.int64)
     here = label >= 0
@@ -156,12 +159,14 @@ def log_shares(
     return torch.where(here, bounded(share), -torch.inf)
 
 
-def bounded(log_share: Tensor) -> Tensor:
+def bounded(log_share: torch.Tensor) -> torch.Tensor:
     """Return log-probabilities no farther from zero than the core can tell apart, or ``-inf``."""
     return torch.where(log_share == -torch.inf, log_share, log_share.clamp(min=-LARGEST))
 
 
-def slack_weight(targets: Tensor, missed: Tensor | None, background: bool) -> Tensor | None:
+def slack_weight(
+    targets: torch.Tensor, missed: torch.Tensor | None, background: bool
+) -> torch.Tensor | None:
     """Return how much of each class's probability asks nothing of the label set, bag by bag.
 
     All of an optional class and of the background; of the others what goes unnoticed. None where
@@ -175,7 +180,9 @@ def slack_weight(targets: Tensor, missed: Tensor | None, background: bool) -> Te
     return weight if bool((weight > 0).any()) else None
 
 
-def row_weight(weight: Tensor, row_bag: Tensor, pins: Tensor | None) -> Tensor:
+def row_weight(
+    weight: torch.Tensor, row_bag: torch.Tensor, pins: torch.Tensor | None
+) -> torch.Tensor:
     """Return what `slack_weight` says of every row: of a known class, nothing of the others."""
     weight = weight[row_bag]
     if pins is None:
@@ -186,18 +193,18 @@ def row_weight(weight: Tensor, row_bag: Tensor, pins: Tensor | None) -> Tensor:
 
 @torch.library.custom_op("unbag::union_gradient", mutates_args=())
 def union_gradient(
-    scale: Tensor,
-    logits: Tensor,
-    targets: Tensor,
-    pins: Tensor | None,
-    missed: Tensor | None,
+    scale: torch.Tensor,
+    logits: torch.Tensor,
+    targets: torch.Tensor,
+    pins: torch.Tensor | None,
+    missed: torch.Tensor | None,
     background: bool,
-    normaliser: Tensor,
-    labels: Tensor,
-    posteriors: Tensor,
-    log_ratio: Tensor,
-    row_bag: Tensor,
-) -> Tensor:
+    normaliser: torch.Tensor,
+    labels: torch.Tensor,
+    posteriors: torch.Tensor,
+    log_ratio: torch.Tensor,
+    row_bag: torch.Tensor,
+) -> torch.Tensor:
     """Return the gradient: of each row posterior minus prior, times the scale of its bag."""
     if logits.is_cuda:
         from . import cuda

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import torch
 from scipy import sparse
-from torch import Tensor
 
 from unbag.bags import Bags, offsets_of
 from unbag.fitting import Moments, Statistics, Training, log_softmax
@@ -55,11 +54,11 @@ class Block:
 
     bags: np.ndarray
     problem: UnionProblem
-    X: Tensor
-    offsets: Tensor
-    pins: Tensor | None
-    weight: Tensor
-    targets: Tensor = field(init=False)
+    X: torch.Tensor
+    offsets: torch.Tensor
+    pins: torch.Tensor | None
+    weight: torch.Tensor
+    targets: torch.Tensor = field(init=False)
     on_intractable: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -77,7 +76,7 @@ class Block:
             if cuda.holds_every_bag(np.diff(problem.offsets), n_required):
                 self.on_intractable = "relax"
 
-    def row_weight(self) -> Tensor:
+    def row_weight(self) -> torch.Tensor:
         """Return what each instance counts."""
         return torch.repeat_interleave(self.weight, self.offsets.diff())
 
@@ -188,13 +187,13 @@ class DevicePart:
         return relaxed
 
 
-def logits(X: Tensor, weights: Tensor) -> Tensor:
+def logits(X: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
     """Multiply features and weights, and add the intercepts, in the precision of the features."""
     return torch.addmm(weights[:, -1].to(X.dtype), X, weights[:, :-1].to(X.dtype).T)
 
 
 @torch.no_grad()
-def residuals(block: Block, weights: Tensor) -> tuple[Tensor, Tensor]:
+def residuals(block: Block, weights: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Return log-likelihoods of the bags of a block, and residuals of their instances.
 
     These are posterior minus prior, by the weights of the bags.
@@ -208,14 +207,14 @@ def residuals(block: Block, weights: Tensor) -> tuple[Tensor, Tensor]:
     return log_likelihood, residual
 
 
-def weight_gradient(residual: Tensor, X: Tensor) -> Tensor:
+def weight_gradient(residual: torch.Tensor, X: torch.Tensor) -> torch.Tensor:
     """Return the gradient with respect to the weights, (n_classes, n_features + 1), in float64."""
     # A product with ones takes a fifth of the time of a sum in float64.
     ones = X.new_ones((len(X), 1))
     return torch.cat([product_in_runs(X, residual), product_in_runs(ones, residual)]).T
 
 
-def product_in_runs(left: Tensor, right: Tensor) -> Tensor:
+def product_in_runs(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     """Return ``left.T @ right`` in float64; runs of rows are added up in their own precision."""
     n_runs = len(left) // RUN
     whole = n_runs * RUN
@@ -226,7 +225,7 @@ def product_in_runs(left: Tensor, right: Tensor) -> Tensor:
     return runs.sum(0, dtype=torch.float64) + left[whole:].T @ right[whole:]
 
 
-def feature_moments(X: Tensor, weight: Tensor) -> Moments:
+def feature_moments(X: torch.Tensor, weight: torch.Tensor) -> Moments:
     """Compute `unbag.fitting.scaling.feature_moments` of features in float64."""
     counted = weight > 0
     X, weight = X[counted], weight[counted]

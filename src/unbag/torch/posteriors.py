@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from unbag.union import ImpossibleBagError, most_likely_labels
 from unbag.union.policy import OnImpossible, OnIntractable
@@ -15,19 +14,19 @@ from .operators import bag_of_rows, log_priors, union_gradient
 
 
 def posterior(
-    logits: Tensor,
-    offsets: Tensor | Sequence[int] | None = None,
+    logits: torch.Tensor,
+    offsets: torch.Tensor | Sequence[int] | None = None,
     targets: Targets | None = None,
     *,
-    lengths: Tensor | Sequence[int] | None = None,
-    mask: Tensor | None = None,
+    lengths: torch.Tensor | Sequence[int] | None = None,
+    mask: torch.Tensor | None = None,
     background: bool = False,
-    instance_labels: Tensor | None = None,
+    instance_labels: torch.Tensor | None = None,
     missed: Rates = None,
     false: Rates = None,
     on_impossible: OnImpossible = "keep",
     on_intractable: OnIntractable = "raise",
-) -> Tensor:
+) -> torch.Tensor:
     """Compute the probability of each class for each instance, the label sets of bags known.
 
     Parameters
@@ -68,7 +67,7 @@ def posterior(
     return dense_posterior(batch, answer(batch, on_impossible, on_intractable)).reshape(batch.shape)
 
 
-def dense_posterior(batch: BagBatch, result: tuple[Tensor, ...]) -> Tensor:
+def dense_posterior(batch: BagBatch, result: tuple[torch.Tensor, ...]) -> torch.Tensor:
     """Return probabilities as they follow from gradients, which are posterior minus prior."""
     log_likelihood, normaliser, *kept, row_bag, _ = result
     logits = batch.logits.to(normaliser.dtype)
@@ -88,20 +87,20 @@ def dense_posterior(batch: BagBatch, result: tuple[Tensor, ...]) -> Tensor:
 
 
 def annotate(
-    logits: Tensor,
-    offsets: Tensor | Sequence[int] | None = None,
+    logits: torch.Tensor,
+    offsets: torch.Tensor | Sequence[int] | None = None,
     targets: Targets | None = None,
     joint: bool = False,
     *,
-    lengths: Tensor | Sequence[int] | None = None,
-    mask: Tensor | None = None,
+    lengths: torch.Tensor | Sequence[int] | None = None,
+    mask: torch.Tensor | None = None,
     background: bool = False,
-    instance_labels: Tensor | None = None,
+    instance_labels: torch.Tensor | None = None,
     missed: Rates = None,
     false: Rates = None,
     on_impossible: OnImpossible = "keep",
     on_intractable: OnIntractable = "raise",
-) -> Tensor:
+) -> torch.Tensor:
     """Choose the class of each instance, the label sets of bags known.
 
     Parameters
@@ -154,7 +153,7 @@ def annotate(
     return labels.to(logits.device).reshape(batch.shape[:-1])
 
 
-def jointly_most_likely(batch: BagBatch, on_impossible: OnImpossible) -> Tensor:
+def jointly_most_likely(batch: BagBatch, on_impossible: OnImpossible) -> torch.Tensor:
     """Return the likeliest labelling of each bag that covers its label set; padding is -1."""
     y, offsets, pins, rates = batch.targets.cpu().numpy(), batch.offsets.cpu(), batch.pins, {}
     for name, rate in (("missed", batch.missed), ("false", batch.false)):

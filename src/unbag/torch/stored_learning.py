@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
-from torch import Tensor
 
 from unbag.bags import Bags, offsets_of
 from unbag.fitting import BagSource, StreamedTraining
@@ -70,7 +69,7 @@ class StoredLearningBags:
         #: The bags of each block.
         self.blocks: list[np.ndarray] = np.split(chosen, cuts)
 
-    def first_inputs(self) -> Tensor:
+    def first_inputs(self) -> torch.Tensor:
         """Return the inputs of a bag's instances or two, read for that."""
         first = next((own for own in self.blocks if self.source.sizes[own].any()), self.blocks[0])
         return self._read(self.source.reader(), first).X[:2].to(self.device)

@@ -7,7 +7,6 @@ from functools import cache
 
 import numpy as np
 import torch
-from torch import Tensor
 
 # Entries of an array from which a second thread repays itself.
 WORTHWHILE = 2**17
@@ -31,7 +30,7 @@ def threads_that_pay(n_multiplications: int) -> Iterator[None]:
         torch.set_num_threads(n_threads)
 
 
-def in_shares(work: Callable[[int, int], object], array: Tensor) -> None:
+def in_shares(work: Callable[[int, int], object], array: torch.Tensor) -> None:
     """Call ``work(start, stop)`` over the rows of all members, on as many threads as torch has."""
     n_rows = array.shape[0] * array.shape[1]
     n_threads = min(torch.get_num_threads(), array.numel() // WORTHWHILE + 1)

@@ -9,7 +9,6 @@ from functools import reduce
 
 import numpy as np
 import torch
-from torch import Tensor, nn
 
 from unbag.fitting import LabelNoise
 
@@ -34,9 +33,9 @@ class Course:
     """
 
     watch: Callable[[int, float], object] | None = None
-    _values: list[Tensor] = field(default_factory=list)
+    _values: list[torch.Tensor] = field(default_factory=list)
 
-    def completed(self, log_likelihood: Tensor) -> bool:
+    def completed(self, log_likelihood: torch.Tensor) -> bool:
         """Record a step; return whether to stop. Only with `watch` does it wait for the device."""
         self._values.append(log_likelihood)
         if self.watch is None:
@@ -62,7 +61,7 @@ class Trainer:
     def __init__(
         self,
         network: MemberNetworks,
-        encoder: nn.Module | None,
+        encoder: torch.nn.Module | None,
         bags: LearningSource,
         settings: Settings,
         generator: torch.Generator,
@@ -74,16 +73,16 @@ class Trainer:
         self.has_teacher: bool = bags.teacher is not None
         self.noise = noise
         self.groups: list[MemberNetworks] = grouped(network, bags, device)
-        self.encoder: nn.Module | None = None
+        self.encoder: torch.nn.Module | None = None
         learning = [part for group in self.groups for part in group.parameters()]
         if encoder is not None:
             self.encoder = copy.deepcopy(encoder).to(device).train()
             learning += list(self.encoder.parameters())
         # Fused, a step is taken wholly or not at all, whenever it is interrupted.
-        self.optimizer = torch.optim.AdamW(
+        self.optimizer: torch.optim.Optimizer = torch.optim.AdamW(
             learning, lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
         )
-        self.disturbance = Disturbance(settings.dropout, settings.noise, generator)
+        self.disturbance: Disturbance = Disturbance(settings.dropout, settings.noise, generator)
         self.batches: Iterator[Batch] = bags.batches(network, settings, generator)
 
     def networks(self) -> MemberNetworks:

@@ -10,13 +10,12 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unbag._checks import checked_log_prior
 from unbag._compile import inlined, kernel
 
 from .assignment import cheapest_cover, is_possible
 from .layout import part
 from .noise import noisy_problem
-from .problem import UnionProblem
+from .problem import UnionProblem, checked_log_prior
 from .rates import Rates, checked_rates
 
 

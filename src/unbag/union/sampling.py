@@ -9,7 +9,6 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unbag._checks import checked_log_prior
 from unbag._compile import kernel
 from unbag._random import Seed, generator
 from unbag._threads import batches
@@ -20,7 +19,7 @@ from .dispatch import FEW_LABELS, MIXED, MOST_LABELS, solve, solve_parts
 from .lattice import is_on_path, lattice
 from .layout import IMPOSSIBLE, INTRACTABLE, UNDECIDED, Batch, Layout, labels_part, part
 from .policy import refuse_intractable
-from .problem import UnionProblem
+from .problem import UnionProblem, checked_log_prior
 
 # Bound on the errors of the inference that decides how to draw.
 TOLERANCE = 1e-9

@@ -587,6 +587,20 @@ def write_records(
         check_same(source.path, done == n_rows)
 
 
+def write_new_records(source: Any, path: PathLike, columns: Mapping[str, pa.ChunkedArray]) -> None:
+    """Write columns in the style of a text: its delimiter, decimal mark, line ends and BOM."""
+    delimiter = _delimiter(path, source)
+    cells = [
+        _Cells(column.combine_chunks(), delimiter, source.decimal) for column in columns.values()
+    ]
+    rows = slice(0, max(map(len, columns.values()), default=0))
+    header = delimiter.join(quoted(name, delimiter) for name in columns)
+    records = map(delimiter.join, zip(*(each[rows] for each in cells), strict=True))
+    with writing(path) as file, compressed(path, file) as out:
+        out.write(BOM * source.has_mark)
+        out.write(source.line_end.join([header, *records, b""]))
+
+
 def text_writer(path: PathLike, file: BinaryIO, schema: pa.Schema) -> Any:
     """Open a writer of pyarrow tables as delimited text, between tabs in a ``.tsv`` file."""
     delimiter = "\t" if suffix_of(path) in TAB_SEPARATED else ","
