@@ -14,8 +14,10 @@ from unbag.io.arrays import is_unknown
 from unbag.labels import DELIMITER, LabelSets, normal_spelling
 from unbag.union import UnionProblem
 
-#: Instances that are worked on at a time, so that memory stays bounded.
+#: Instances that are worked on at a time, and entries of instances times classes, so that memory
+#: stays bounded.
 BLOCK = 65_536
+BLOCK_ENTRIES = 2 << 20
 #: Share of the instances that are flagged for review.
 REVIEW_SHARE = 0.05
 #: Entropy, in bits, up to which nothing is worth a look: the label is as good as certain.
@@ -119,15 +121,16 @@ def annotate(
     best, second = np.empty((2, n_instances), dtype=np.intp)
     probability, second_probability, entropy = np.empty((3, n_instances))
     impossible = np.zeros(len(bags), dtype=bool)
-    if labels is not None:
-        y = labels.indicator
-        if has_background(model):
-            y = np.hstack([y, np.full((len(y), 1), -1, dtype=y.dtype)])
-        impossible = UnionProblem(bags.offsets, y).impossible
-    for first, last in blocks(bags):
-        proba = probabilities(
-            model, bags[first:last], None if labels is None else labels[first:last]
-        )
+    names = class_names(model)
+    for first, last in blocks(bags, len(names)):
+        of_block = None if labels is None else labels[first:last]
+        proba = probabilities(model, bags[first:last], of_block)
+        if of_block is not None:
+            y = of_block.indicator
+            if has_background(model):
+                y = np.hstack([y, np.full((len(y), 1), -1, dtype=y.dtype)])
+            offsets = bags.offsets[first : last + 1] - bags.offsets[first]
+            impossible[first:last] = UnionProblem(offsets, y).impossible
         rows = slice(bags.offsets[first], bags.offsets[last])
         order = np.argsort(-proba, axis=1, kind="stable")[:, :2]
         best[rows], second[rows] = order[:, 0], order[:, -1]
@@ -137,7 +140,6 @@ def annotate(
         entropy[rows] = entr(proba).sum(axis=1) / np.log(2)
         if progress is not None:
             progress(int(bags.offsets[last]), n_instances)
-    names = class_names(model)
     label, second_label = names[best], names[second]
     second_label[~(second_probability > 0)] = None
     if unknown_below is not None:
@@ -187,9 +189,10 @@ def has_background(model: Any) -> bool:
     return getattr(model.model, "_has_background", False)
 
 
-def blocks(bags: Bags) -> list[tuple[int, int]]:
-    """Cut bags into runs of about `BLOCK` instances each."""
-    cuts = (np.flatnonzero(np.diff(bags.offsets[1:] // BLOCK)) + 1).tolist()
+def blocks(bags: Bags, n_columns: int) -> list[tuple[int, int]]:
+    """Cut bags into runs of about `BLOCK` instances each; fewer, if there are many classes."""
+    n_instances = max(min(BLOCK, BLOCK_ENTRIES // max(n_columns, 1)), 1)
+    cuts = (np.flatnonzero(np.diff(bags.offsets[1:] // n_instances)) + 1).tolist()
     return list(zip([0, *cuts], [*cuts, len(bags)], strict=True)) if len(bags) else []
 
 

@@ -38,7 +38,9 @@ MOST_BAGS, MOST_INSTANCES = 60, 40
 #: So many labels of bags that look wrong are listed.
 MOST_SUSPICIOUS = 60
 #: So many entries of bags times classes are measured at most.
-MOST_MEASURED = 20_000_000
+MOST_MEASURED = 4_000_000
+#: So many bags are counted at a time.
+COUNTED_BAGS = 4096
 #: So many classes stand in the table of co-occurrence.
 MOST_CLASSES = 30
 #: Labels of an instance that get a bar, and the least probability that is worth one.
@@ -139,9 +141,10 @@ def summary(
         ("instances per bag, median", number(float(np.median(bags.sizes))) if len(bags) else "0"),
     ]
     if labels is not None:
-        facts.append(("labels per bag, mean", f"{labels.cardinality.mean():.2f}"))
-        if labels.optional.any():
-            facts.append(("unknown labels", number(int(labels.optional.sum()))))
+        n_present = bags_per_class(labels, 1).sum()
+        facts.append(("labels per bag, mean", f"{n_present / max(len(labels), 1):.2f}"))
+        if n_unknown := int(bags_per_class(labels, -1).sum()):
+            facts.append(("unknown labels", number(n_unknown)))
     if bags.n_instances:
         facts.append(("mean probability of labels", percent(answers.probability.mean())))
     facts.append(("instances worth a look", number(int(answers.review.sum()))))
@@ -158,12 +161,22 @@ def answer_texts(answers: Annotations) -> NDArray[np.object_]:
     return np.array([class_text(label) for label in answers.label], dtype=object)
 
 
+def bags_per_class(labels: LabelSets, state: int) -> NDArray[np.int64]:
+    """Count for each class the bags in which it is present (1) or unknown (-1).
+
+    Some bags at a time: all bags times all classes may be more than is left of the memory.
+    """
+    counts = np.zeros(len(labels.classes), dtype=np.int64)
+    for first in range(0, len(labels), COUNTED_BAGS):
+        counts += (labels.indicator[first : first + COUNTED_BAGS] == state).sum(axis=0)
+    return counts
+
+
 def co_occurrence(labels: LabelSets) -> dict[str, Any]:
     """Count for each pair of classes the bags that have both; the most frequent classes only."""
-    present = labels.required.astype(np.int64)
+    frequent = np.argsort(-bags_per_class(labels, 1), kind="stable")[:MOST_CLASSES]
+    present = (labels.indicator[:, frequent] == 1).astype(np.int64)
     together = present.T @ present
-    frequent = np.argsort(-np.diag(together), kind="stable")[:MOST_CLASSES]
-    together = together[np.ix_(frequent, frequent)]
     pairs = together - np.diag(np.diag(together))
     largest = max(int(pairs.max(initial=0)), 1)
     return {
@@ -197,11 +210,21 @@ def class_rows(
     known_answers: Answers | None,
 ) -> list[dict[str, Any]]:
     """List each class with how often it occurs and how sure its labels are."""
-    chosen = answer_texts(answers)
+    names = class_names(model)
+    # Numbers of classes, which are compared much faster than their texts.
+    number_of = {class_text(name): place for place, name in enumerate(names)}
+    chosen = np.array([number_of[text] for text in answer_texts(answers)], dtype=np.intp)
+    true = None
+    if truth is not None:
+        true = np.array([number_of.get(text, -1) for text in truth[0]], dtype=np.intp)
+    present = {}
+    if labels is not None:
+        counts = bags_per_class(labels, 1).tolist()
+        present = dict(zip(labels.classes.tolist(), counts, strict=True))
     rows = []
-    for name in class_names(model):
+    for place, name in enumerate(names):
         text = class_text(name)
-        own = chosen == text
+        own = chosen == place
         row = {
             "name": text,
             "bags": None,
@@ -210,10 +233,9 @@ def class_rows(
             "review": int(answers.review[own].sum()),
         }
         if labels is not None and name is not None:
-            column = labels.classes.tolist().index(name) if name in labels.classes else None
-            row["bags"] = 0 if column is None else int(labels.required[:, column].sum())
+            row["bags"] = present.get(name, 0)
         if truth is not None and known_answers is not None:
-            is_true, known = truth[0] == text, truth[1]
+            is_true, known = true == place, truth[1]
             row |= precision_and_recall(is_true[known], own[known])
             row["support"] = int((is_true & known).sum())
             row["average_precision"] = known_answers.average_precision(text)
@@ -322,9 +344,9 @@ def suspicious_labels(found: "pa.Table") -> list[dict[str, Any]]:
 
 def bag_labels(labels: LabelSets, b: int) -> list[str]:
     """List the labels of a bag, those that are unknown with a question mark."""
-    required, optional = labels.required[b], labels.optional[b]
-    present = [str(name) for name in labels.classes[required]]
-    return present + [f"?{name}" for name in labels.classes[optional]]
+    states = labels.indicator[b]
+    present = [str(name) for name in labels.classes[states == 1]]
+    return present + [f"?{name}" for name in labels.classes[states == -1]]
 
 
 def instance(
