@@ -11,7 +11,7 @@ from scipy.special import entr
 from unbag.bags import Bags
 from unbag.io.annotated import ANSWERS, KNOWN_LABEL
 from unbag.io.arrays import is_unknown
-from unbag.labels import DELIMITER, LabelSets, normal_spelling
+from unbag.labels import DELIMITER, NO_LABEL, LabelSets, normal_spelling
 from unbag.union import UnionProblem
 
 #: Instances that are worked on at a time, and entries of instances times classes, so that memory
@@ -158,14 +158,15 @@ def annotate(
 def predictions(model: Any, bags: Bags, delimiter: str = DELIMITER) -> dict[str, NDArray[Any]]:
     """Predict which classes occur in each bag, as the columns of a table.
 
-    ``predicted`` has the labels as text, separated by the delimiter. Where the model has
-    probabilities, ``p(wren)`` is the probability that there is a wren, and so for every class.
+    ``predicted`` has the labels as text, separated by the delimiter, or ``(none)``. Where the model
+    has probabilities, ``p(wren)`` is the probability that there is a wren, and so for every class.
     """
     sets = model.predict(bags)
     names = np.array([str(label) for label in model.classes_], dtype=object)
     if getattr(model.model, "single_label_", False):
         sets = np.asarray(sets)[:, None] == model.classes_
-    columns = {"predicted": np.array([delimiter.join(names[row == 1]) for row in sets], object)}
+    cells = [delimiter.join(names[row == 1]) or NO_LABEL for row in sets]
+    columns = {"predicted": np.array(cells, object)}
     if hasattr(model, "predict_proba"):
         proba = model.predict_proba(bags)
         columns |= {f"p({name})": column for name, column in zip(names, proba.T, strict=True)}

@@ -42,7 +42,8 @@ def corrected_labels(path: Path, data: BagTable) -> np.ndarray:
             f"{path} has no column {KNOWN_LABEL}: fill in that column of annotate's output where "
             "you know the label, and leave it empty elsewhere."
         )
-    known = [label_text(value) or None for value in corrected.texts(column, "known_label")]
+    named = data.roles.tagging.name
+    known = [named(label_text(each)) or None for each in corrected.texts(column, "known_label")]
     check(
         any(known),
         f"{path}: no label is filled in in the column {column!r}: do so, or leave out "

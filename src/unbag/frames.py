@@ -43,6 +43,10 @@ class ColumnRoles(TypedDict, total=False):
     start: str | None
     end: str | None
     missing_values: str | None
+    untagged: str | None
+    none: str | Sequence[str]
+    fold_case: bool | None
+    rename: Mapping[str, str] | PathLike | None
     roles: Roles | None
 
 
@@ -111,6 +115,8 @@ class BagModel(Protocol):
         label_columns: str | Sequence[str] | None = None,
         label_table: PathLike | None = None,
         delimiter: str | None = None,
+        untagged: str | None = None,
+        none: str | Sequence[str] = (),
         roles: Roles | None = None,
         ignore_labels: bool = False,
         review_share: float = REVIEW_SHARE,
@@ -168,6 +174,8 @@ class FrameAnswers:
         label_columns: str | Sequence[str] | None = None,
         label_table: PathLike | None = None,
         delimiter: str | None = None,
+        untagged: str | None = None,
+        none: str | Sequence[str] = (),
         roles: Roles | None = None,
         ignore_labels: bool = False,
         review_share: float = REVIEW_SHARE,
@@ -179,9 +187,9 @@ class FrameAnswers:
         ----------
         frame : pandas.DataFrame, polars.DataFrame, polars.LazyFrame or pyarrow.Table
             One row per instance, in any order; or one per bag, with lists.
-        bag, labels, label_columns, label_table, delimiter
-            Roles of its columns, as in :class:`unbag.io.Roles`; by default those of the frame
-            that the model was fitted to.
+        bag, labels, label_columns, label_table, delimiter, untagged, none
+            Roles of its columns and what their blanks mean, as in :class:`unbag.io.Roles`; by
+            default those of the frame that the model was fitted to.
         roles : Roles, optional
             Roles of columns; what is named beside it wins.
         ignore_labels : bool, default=False
@@ -203,7 +211,7 @@ class FrameAnswers:
 
         given = Roles.given(
             roles, bag=bag, labels=labels, label_columns=label_columns, label_table=label_table,
-            delimiter=delimiter,
+            delimiter=delimiter, untagged=untagged, none=none,
         )  # fmt: skip
         use_labels = not ignore_labels
         source = open_frame(frame)
@@ -355,6 +363,8 @@ def in_classes(
     # By their text, as files have it; the classes of a model may be numbers.
     column_of = ColumnOfLabel(map(str, classes))
     indicator = np.zeros((len(bags), len(classes)), labels.indicator.dtype)
+    # Of bags that nobody has looked at, no class is known, whether the table has it or not.
+    indicator[labels.open] = -1
     for states, label in zip(labels.indicator.T, labels.classes, strict=True):
         if (column := column_of[str(label)]) >= 0:
             indicator[:, column] = states
@@ -365,4 +375,4 @@ def in_classes(
                 f"{path}: bag {bag} has the unknown label {str(label)!r}; the model knows {known}. "
                 f"Correct the label, fit again with it, or use {argument(*remedy)}."
             )
-    return LabelSets(indicator, classes)
+    return LabelSets(indicator, classes, labels.open)

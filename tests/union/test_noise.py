@@ -232,8 +232,8 @@ def test_phantoms_and_what_went_unnoticed_are_counted(drawn):
 @pytest.mark.parametrize(
     ("rates", "message"),
     [
-        ({"missed": 1.0}, r"missed must be 0, or at least 1e-12 and below 1; got 1.0. A label"),
-        ({"missed": 1e-300}, r"missed must be 0, or at least 1e-12 and below 1; got 1e-300. A"),
+        ({"missed": 1.0}, r"missed must be 0, or at least 1e-12 and below 1; got 1.0. If a label"),
+        ({"missed": 1e-300}, r"missed must be 0, or at least 1e-12 and below 1; got 1e-300. If"),
         ({"missed": [0.1, 1e-287]}, r"missed must be 0, or .*; got 1e-287 \(class 1\)"),
         ({"false": [5e-324, 0.1]}, r"false must be 0, or .*; got 5e-324 \(class 0\)"),
         ({"false": -0.1}, r"false must be 0, or at least 1e-12 and below 1; got -0.1"),

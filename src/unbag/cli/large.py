@@ -24,7 +24,7 @@ from unbag.out_of_core.checkpoints import checkpoint_beside
 from unbag.out_of_core.fits import check_fit, is_network, opened, training_set_of
 
 from .console import messages, progress
-from .fit import background_facts, describe_noise, facts, summarise
+from .fit import background_facts, describe_noise, facts, show_classes, summarise
 
 # Features that take more than this part of the memory are left on disk: a fit needs room as well.
 SHARE_OF_MEMORY = 0.5
@@ -94,6 +94,8 @@ def fit_on_disk(table: Path, wanted: Roles, model: Any, output: Path, resume: bo
     check_output(output, *([] if table.is_dir() else [table]))
     with progress("reading") as report:
         stored = opened(table, wanted, progress=report)
+    if stored.labels is not None:
+        show_classes(stored.labels)
     with progress("fitting") as report, told_how_to_resume(checkpoint), interruptions_raised():
 
         def show(pace: out_of_core.Pace) -> None:

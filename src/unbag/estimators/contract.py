@@ -284,7 +284,7 @@ def known_labels(y: LabelSetsLike, classes: np.ndarray) -> tuple[LabelSets, np.n
     labels = LabelSets.parse(y, classes if has_columns_alone else None)
     column_of = ColumnOfLabel(classes.tolist())
     is_known = np.array([column_of[label] >= 0 for label in labels.classes.tolist()], dtype=bool)
-    kept = LabelSets(labels.indicator[:, is_known], labels.classes[is_known])
+    kept = LabelSets(labels.indicator[:, is_known], labels.classes[is_known], labels.open)
     return kept.reindex(classes), np.asarray(labels.required[:, ~is_known].any(axis=1))
 
 
