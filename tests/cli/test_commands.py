@@ -91,6 +91,27 @@ def test_predict_bags(words, model, run, tmp_path):
     assert all(0 <= float(row["p(A)"]) <= 1 for row in rows)
 
 
+@pytest.mark.parametrize("command", ["predict", "check"])
+def test_tables_are_written_as_they_are_read(command, words, model, run, tmp_path):
+    """A spreadsheet with decimal commas opens both, or neither."""
+    header, *lines = words.read_text().replace(",", ";").splitlines()
+    text = "\n".join([header, *(f"{line},5" for line in lines), ""])
+    table, out = tmp_path / "german.csv", tmp_path / "bags.csv"
+    table.write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
+    given = ["predict", model, table] if command == "predict" else ["check", table, *ROLES]
+    assert run(*given, "-o", out)[0] == 0
+    written = out.read_bytes()
+    assert written.startswith(b"\xef\xbb\xbf")
+    header, *lines = written[3:].decode().split("\r\n")
+    name, numbers = ("p(A)", 2) if command == "predict" else ("p_wrong", 3)
+    assert name in header.split(";")
+    assert lines.pop() == ""
+    assert len({line.count(";") for line in [header, *lines]}) == 1
+    number = lines[0].split(";")[numbers]
+    assert "," in number
+    assert 0 <= float(number.replace(",", ".")) <= 1
+
+
 def test_evaluate(words, model, run):
     code, out, _ = run("evaluate", model, words, "--instance-labels", "letter", "--json")
     assert code == 0
@@ -98,7 +119,10 @@ def test_evaluate(words, model, run):
     assert measures["transductive_accuracy"] > measures["inductive_accuracy"] > 0.6
     assert 0 <= measures["hamming_loss"] < 0.2
     code, out, _ = run("evaluate", model, words, "--instance-labels", "letter")
-    assert "transductive accuracy" in out
+    assert "instances right given tags" in out
+    assert "predict nothing" in out
+    assert "on the 237 labelled instances of this table" in out
+    assert "The model was fitted to this table" in out
 
 
 def test_a_dry_run_reads_little_and_writes_nothing(words, run, tmp_path):
@@ -190,7 +214,7 @@ def test_corrections_go_back_in(words, model, run, tmp_path):
         writer.writerows(rows)
     better = tmp_path / "better.unbag"
     code, out_text, errors = run(
-        "fit", words, *ROLES, "-o", better, "--instance-labels", corrected, "--max-iter", "30",
+        "fit", words, *ROLES, "-o", better, "--corrections", corrected, "--max-iter", "30",
         "--json",
     )  # fmt: skip
     assert code == 0, errors
@@ -200,6 +224,14 @@ def test_corrections_go_back_in(words, model, run, tmp_path):
         for path in (model, better)
     ]
     assert accuracy[1]["inductive_accuracy"] > accuracy[0]["inductive_accuracy"]
+    # They are left out of a comparison, as soon as it is known which they are.
+    evaluate = ("evaluate", better, words, "--instance-labels", "letter")
+    said = run(*evaluate)[2]
+    assert f"The model has learnt from {len(wrong)} known labels of instances." in said
+    left = json.loads(run(*evaluate, "--corrections", corrected, "--json")[1])
+    assert left["instances"] == len(rows) - len(wrong)
+    on_corrected = run("evaluate", better, corrected, "--instance-labels", "letter")
+    assert f"{len(wrong)} labelled instances are left out of the comparison" in on_corrected[2]
 
 
 def filled_in(path, target, *, order=None):
@@ -221,13 +253,13 @@ def test_corrections_in_another_order_are_refused(words, model, run, tmp_path):
     run("annotate", model, words, "-o", out)
     shuffled = filled_in(out, tmp_path / "c.csv", order=lambda row: (row["word"], row["entropy"]))
     code, _, errors = run(
-        "fit", words, *ROLES, "-o", tmp_path / "n.unbag", "--instance-labels", shuffled
+        "fit", words, *ROLES, "-o", tmp_path / "n.unbag", "--corrections", shuffled
     )
     assert code == 1
     assert "in another order" in errors
     code, out_text, errors = run(
         "fit", words, *ROLES[:4], "--carry", "letter", "--instance-id", "note", "-o",
-        tmp_path / "n.unbag", "--instance-labels", shuffled, "--max-iter", "5", "--json",
+        tmp_path / "n.unbag", "--corrections", shuffled, "--max-iter", "5", "--json",
     )  # fmt: skip
     assert code == 0, errors
     assert json.loads(out_text)["known_instance_labels"] == len(rows_of(words))
@@ -246,7 +278,7 @@ def test_corrections_of_a_parquet_table_may_be_csv(words, model, run, tmp_path):
     )
     code, out, errors = run(
         "fit", tmp_path / "w.parquet", *ROLES, "--instance-id", "id", "--max-iter", "5", "--json",
-        "-o", tmp_path / "n.unbag", "--instance-labels", corrected,
+        "-o", tmp_path / "n.unbag", "--corrections", corrected,
     )  # fmt: skip
     assert code == 0, errors
     assert json.loads(out)["known_instance_labels"] == table.num_rows
@@ -433,7 +465,7 @@ def test_rates_of_wrong_labels_are_given_or_learnt(words, run, tmp_path):
     assert ((model.false_ > 0) & (model.false_ < 0.2)).all()
     # What is missing is an estimate, and never the rate of unnoticed instances.
     assert "Wrong labels, an estimate: " in said
-    for option in ("--missed", "--false"):
-        code, _, said = run("fit", words, *ROLES, "-o", path, option, "often")
+    for option, rate in [("--missed", "often"), ("--false", "often"), ("--missed", "1e-300")]:
+        code, _, said = run("fit", words, *ROLES, "-o", path, option, rate)
         assert code == 1
-        assert f"{option} must be a number from 0 to below 1, learn or learn-per-class" in said
+        assert f"{option} must be 0, or at least 1e-12 and below 1, learn or" in said

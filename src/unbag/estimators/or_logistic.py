@@ -9,15 +9,15 @@ import sys
 from collections.abc import Callable
 from contextlib import contextmanager
 from functools import partial
-from typing import Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from unbag._messages import listed
+from unbag._scikit_learn import ConvergenceWarning
 from unbag._warnings import warn_caller
 from unbag.fitting import (
     PARTS_OF_COST,
@@ -37,10 +37,10 @@ from unbag.fitting import (
     held_out_evidence,
     is_background_better,
     naming_costs,
+    progress_watch,
     sampled,
     thread_map,
     two_halves,
-    watched,
 )
 from unbag.fitting.devices import check_device_fit, training_on
 from unbag.fitting.solvers import InterruptedFitWarning
@@ -176,6 +176,8 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+    class_counts_ : ndarray of int of shape (n_classes,)
+        How many training bags have each class.
     coef_ : ndarray of shape (n_classes, n_features), or one row more for the background
     intercept_ : ndarray of shape (n_classes,), or one entry more for the background
     n_iter_ : int
@@ -311,7 +313,8 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
             Sets of labels, strings such as "wren|owl", an indicator of 1, 0 and -1 (unknown),
             `LabelSets`; or one label per bag. A pandas index of bag ids is looked up.
         instance_labels : array-like of shape (n_instances,), optional
-            Labels of single instances, where they are known; None or -1 elsewhere.
+            Labels of single instances, where they are known; None or -1 elsewhere. The word
+            "background", unless it is a class, is the label of instances of none of the classes.
         sample_weight : array-like of shape (n_bags,), optional
             What each bag counts.
 
@@ -402,12 +405,17 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
                 f"{self.classes_}."
             )
         labels = self._read_labels(y, X)
+        seen: Any = 0 if stream is None else getattr(self, "class_counts_", None)
+        # A model of a file of version 0.1 does not know what it has seen.
+        if seen is not None:
+            self.class_counts_: np.ndarray = seen + labels.required.sum(axis=0)
         pinned = self._read_instance_labels(instance_labels, bags, labels)
         weight = bag_weights(sample_weight, bags, X)
         if stream is None:
             check_scaling(bags, self.scaling)
             with self._decided_background(bags, labels, pinned, weight):
                 return self._take_batch(bags, labels, pinned, weight)
+        self._check_known_background(pinned, bags, self._has_background)
         return self._take_batch(bags, labels, pinned, weight)
 
     def _read_classes(self, classes):
@@ -457,6 +465,7 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
                 self._background_of_fit, self.background_cost_ = chosen
             if not self._background_of_fit:
                 self.background_cost_ = 0.0
+            self._check_known_background(pinned, bags, self._background_of_fit)
             yield
         finally:
             self.__dict__.pop("_background_of_fit", None)
@@ -465,32 +474,37 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
     def _choose_background(self, bags, labels, pinned, weight, watch=None):
         """Decide by held-out bags whether to use a background, and what it costs.
 
-        With less than two bags there is none. `watch` is that of the fits to halves of the bags,
-        see `Progress`.
+        With less than two bags there is none, unless instances are known to be background. `watch`
+        is that of the fits to halves of the bags, see `Progress`.
         """
+        # Somebody has seen instances of none of the classes.
+        is_known = pinned is not None and bool((pinned == len(self.classes_)).any())
         bags, labels, pinned, weight = sampled(bags, labels, pinned, weight)
         halves = Halves(bags, labels, pinned, weight, watch)
         if halves.counted.sum() < 2:
-            return False, 0.0
+            return is_known, 0.0
         counts = halves.weight * halves.counted
         _, mean = naming_costs(labels.indicator, bags.sizes, counts)
         costs = [part * mean for part in PARTS_OF_COST] if mean else [0.0]
         if self.background_cost is not None:
             costs = [self.background_cost]
         self._rates_of_fit = self._rates_of_halves(halves)
-        without, best = self._held_out(halves, None), self._held_out(halves, costs[0])
-        self.background_scores_: np.ndarray = np.array([without.scores, best.scores])
-        n_wrong = np.average(labels.cardinality, weights=counts)
-        is_better = is_background_better(self.background_scores_, n_wrong)
-        for cost in costs[1:] if is_better else ():
+        chosen = best = self._held_out(halves, costs[0])
+        if not is_known:
+            without = self._held_out(halves, None)
+            self.background_scores_: np.ndarray = np.array([without.scores, best.scores])
+            n_wrong = np.average(labels.cardinality, weights=counts)
+            if not is_background_better(self.background_scores_, n_wrong):
+                chosen = without
+        for cost in () if chosen.cost is None else costs[1:]:
             other = self._held_out(halves, cost)
-            best = other if other.scores[0] > best.scores[0] + SLIGHTLY else best
-        chosen = best if is_better else without
+            if other.scores[0] > chosen.scores[0] + SLIGHTLY:
+                chosen = best = other
         self.background_share_: float = best.share
         self.threshold_: float = best_threshold(
             [chosen.presence[halves.counted]], [labels.indicator[halves.counted]]
         )
-        return is_better, (best.cost or 0.0) if is_better else 0.0
+        return chosen.cost is not None, chosen.cost or 0.0
 
     def _rates_beside_cost(self, bags, labels, pinned, weight):
         """Return how often labels are wrong, where a background costs something and that is learnt.
@@ -570,13 +584,13 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
         n_columns, n_features = training.shape[0], training.shape[1] - 1
         if len(coef) != n_columns or not np.array_equal(classes, self.classes_):
             raise ValueError(
-                f"warm_start needs the classes of the last fit, {listed(classes)}, and its "
-                f"background, if it had one; these are {listed(self.classes_)}."
+                f"warm_start needs the classes of the last fit, {listed(classes)}, and a "
+                f"background only if it had one; the classes are {listed(self.classes_)} now."
             )
         if coef.shape[1] != n_features:
             raise ValueError(
                 f"warm_start needs the classes and features of the last fit: its coefficients "
-                f"have shape {coef.shape}, these need {(n_columns, n_features)}."
+                f"have shape {coef.shape}, but this fit needs {(n_columns, n_features)}."
             )
         return training.scale.weights(coef, intercept)
 
@@ -676,4 +690,4 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
     @property
     def _watch(self):
         """What is called after each iteration of a fit."""
-        return watched(self.callback, self.max_iter, self.verbose)
+        return progress_watch(self.callback, self.max_iter, self.verbose)

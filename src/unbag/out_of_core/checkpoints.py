@@ -1,20 +1,21 @@
-"""Checkpoints: where a fit has got to, on disk after each iteration, so that it can go on."""
+"""Checkpoints: the state of a fit, written after each iteration, so that it can be resumed."""
 
 import io
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
-from unbag._files import DataError, PathLike, existing_file, unreadable, writing
+from unbag._files import DataError, PathLike, existing_file, parsed_json, writing
 from unbag._messages import argument
+from unbag.estimators.or_logistic import DECIDED
 from unbag.fitting import Progress, Scale
+from unbag.io.formats.npz import read_arrays
 from unbag.union.rates import Rates
 
-#: Parameters that may change from one part of a fit to the next.
+#: Parameters that may change when a fit is resumed.
 MAY_CHANGE = (
     "max_iter", "tol", "callback", "verbose", "n_jobs", "device", "warm_start", "threshold"
 )  # fmt: skip
@@ -22,7 +23,7 @@ MAY_CHANGE = (
 
 @dataclass
 class Checkpoint:
-    """What a fit has reached: weights of scaled features, the scale, and the way so far.
+    """The state of a fit: weights for scaled features, the scale, and the history.
 
     Attributes
     ----------
@@ -31,11 +32,11 @@ class Checkpoint:
     history : list of float
         Log-likelihood after each iteration.
     rates : Rates or None
-        How often labels are wrong, if that was learnt.
+        The learnt rates of wrong labels, if any.
     of : dict
-        What was fitted to what, as `describe_fit` says.
+        Description of the model and the data; see `describe_fit`.
     decided : dict from str to float
-        What was decided on before the fit began, as in `Progress`.
+        What was decided before the fit began; see `Progress`.
     """
 
     weights: np.ndarray
@@ -46,7 +47,7 @@ class Checkpoint:
     decided: dict[str, float] = field(default_factory=dict)
 
     def save(self, path: PathLike) -> None:
-        """Write it to a file, whole or not at all.
+        """Write it to a file, completely or not at all.
 
         Parameters
         ----------
@@ -68,7 +69,7 @@ class Checkpoint:
 
     @classmethod
     def load(cls, path: PathLike) -> "Checkpoint":
-        """Read what `save` has written.
+        """Read a file that `save` has written.
 
         Parameters
         ----------
@@ -78,35 +79,32 @@ class Checkpoint:
         -------
         Checkpoint
         """
+        needed = ("weights", "shift", "scale", "history", "of")
         path = existing_file(path)
         try:
-            # From memory: where an archive is damaged, numpy would leave the file open.
-            with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as found:
-                arrays = dict(found)
-            rates = None
-            if "missed" in arrays:
-                rates = Rates(arrays["missed"], arrays["false"])
-            scale = Scale(arrays["shift"], arrays["scale"], arrays.get("centre"))
-            of = json.loads(str(arrays["of"]))
-            decided = json.loads(str(arrays.get("decided", "{}")))
-            return cls(arrays["weights"], scale, arrays["history"].tolist(), rates, of, decided)
-        except OSError as error:
-            raise unreadable(path, error) from error
-        except (ValueError, KeyError, EOFError, TypeError, BadZipFile) as error:
+            arrays = read_arrays(path, needed, ("centre", "missed", "false", "decided"))
+            of = parsed_json(str(arrays["of"]))
+            decided = parsed_json(str(arrays.get("decided", "{}")))
+            if not _is_sound(arrays, of) or not _is_sound_decision(decided):
+                raise ValueError("its arrays do not fit together")
+        except ValueError as error:
             raise DataError(f"{path} is not a checkpoint of a fit, or is damaged.") from error
+        rates = Rates(arrays["missed"], arrays["false"]) if "missed" in arrays else None
+        scale = Scale(arrays["shift"], arrays["scale"], arrays.get("centre"))
+        return cls(arrays["weights"], scale, arrays["history"].tolist(), rates, of, decided)
 
     @property
     def progress(self) -> Progress:
-        """The same, as a solver leaves it."""
+        """The same as a `Progress` of a solver."""
         return Progress(self.weights, history=self.history, rates=self.rates, decided=self.decided)
 
     def check_same(self, of: dict[str, Any], path: PathLike) -> None:
-        """Raise an error if the fit that is to go on is another one than that of the checkpoint.
+        """Raise an error if the checkpoint belongs to another fit.
 
         Parameters
         ----------
         of : dict
-            The fit that is to go on.
+            Description of the fit to resume.
         path : str or path
             Of the checkpoint.
         """
@@ -119,8 +117,34 @@ class Checkpoint:
                 )
 
 
+def _is_sound(arrays: dict[str, np.ndarray], of: object) -> bool:
+    """Return whether the arrays of a checkpoint are finite and fit together."""
+    if not isinstance(of, dict) or not isinstance(of.get("features"), list):
+        return False
+    n_features = len(of["features"])
+    numbers = [array for name, array in arrays.items() if name not in ("of", "decided")]
+    if not all(array.dtype.kind == "f" and np.isfinite(array).all() for array in numbers):
+        return False
+    n_rows = len(arrays["weights"]) if arrays["weights"].ndim else 0
+    shapes = {
+        "weights": (n_rows, n_features + 1), "shift": (n_features,), "scale": (n_features,),
+        "centre": (n_features,), "missed": (1, n_rows), "false": (1, n_rows), "of": (),
+        "history": (arrays["history"].size,), "decided": (),
+    }  # fmt: skip
+    has_both_rates = ("missed" in arrays) == ("false" in arrays)
+    return has_both_rates and all(shapes[name] == array.shape for name, array in arrays.items())
+
+
+def _is_sound_decision(decided: object) -> bool:
+    """Return whether what was decided before a fit is what such decisions are about."""
+    return isinstance(decided, dict) and all(
+        name in DECIDED and isinstance(value, int | float) and 0 <= value < np.inf
+        for name, value in decided.items()
+    )
+
+
 def describe_fit(model: Any, stored: Any) -> dict[str, Any]:
-    """Describe, for JSON, what must be the same for a fit to go on: model and data."""
+    """Describe, for JSON, what must be the same for a fit to be resumed: model and data."""
     parameters = {
         name: np.asarray(value).tolist() if isinstance(value, np.ndarray) else value
         for name, value in model.get_params().items()
@@ -137,14 +161,14 @@ def describe_fit(model: Any, stored: Any) -> dict[str, Any]:
 
 
 class KeptFit:
-    """The checkpoint of a fit that is going on, which `describe_fit` describes."""
+    """The checkpoint file of a running fit, which `describe_fit` describes."""
 
     def __init__(self, path: PathLike, of: dict[str, Any]) -> None:
         self.path = path
         self.of = of
 
     def reached(self) -> tuple[Scale, Progress] | None:
-        """Return the scale of features, and where the fit has got to; None if it has not begun."""
+        """Return the scale of features and the progress so far; None without a checkpoint."""
         if not Path(self.path).exists():
             return None
         found = Checkpoint.load(self.path)
@@ -152,10 +176,10 @@ class KeptFit:
         return found.scale, found.progress
 
     def save(self, scale: Scale, now: Progress) -> None:
-        """Keep what the fit has reached."""
+        """Write the current state of the fit."""
         Checkpoint(now.weights, scale, now.history, now.rates, self.of, now.decided).save(self.path)
 
 
 def checkpoint_beside(output: PathLike) -> Path:
-    """Return where the checkpoint of a model lies while it is fitted."""
+    """Return the path of the checkpoint of a model that is being fitted."""
     return Path(f"{output}.checkpoint")

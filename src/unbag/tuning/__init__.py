@@ -31,6 +31,9 @@ from .settings import (
 if TYPE_CHECKING:
     from unbag.torch import ORNetwork
 
+#: A last fit for which there is no time left ends after so many iterations.
+FEWEST_ITERATIONS = 20
+
 __all__ = ["candidates", "network_candidates", "settings_of", "tune", "tune_around", "tuned"]
 
 
@@ -67,24 +70,32 @@ def tune(
     cv : int, default=3
         Number of folds.
     minutes : float, optional
-        After so many minutes the search ends, and the best setting so far is taken, or a usual
-        one where nothing is known yet. So it is when the search is interrupted, but for the latter.
+        Time for the search and the last fit. The search ends early enough for that fit, and the
+        best setting so far is taken, or a usual one where nothing is known yet. So it is when the
+        search is interrupted, but for the latter. A last fit that takes longer than expected is
+        stopped too, after at least 20 iterations.
     seed : int, default=0
         Of the folds, the kernel's dictionary and the networks.
     progress : callable, optional
         Called as ``progress(n_done, n_all)``.
     **named
-        Roles of columns, `roles` and `instance_labels`, as in `unbag.fit`.
+        Roles of columns, `roles`, `known`, `corrections` and `ignore_known`, as in `unbag.fit`.
 
     Returns
     -------
     estimator or BagPipeline
         Fitted to all bags. Its `tuning_` is a dict: ``chosen``, the setting; ``tried``, all
-        settings with their score, the mean log-likelihood of held-out label sets, the best first;
+        settings with their score, the mean log-likelihood of held-out label sets: those of the last
+        round first, and of a round the best first;
         ``threshold``, that of the model, by which the fewest labels of held-out bags are wrong;
         ``background_scores``, why there is a background or none, as `ORLogisticRegression` has
         them, or None where that was said; ``bag_iterations``, what the search has cost;
-        ``complete``, whether it came to its end; ``folds``, their number. A model file keeps it.
+        ``complete``, whether it came to its end; ``stopped``, where it was stopped, or None;
+        ``folds``, their number. A model file keeps it.
+
+    Notes
+    -----
+    The choice does not depend on the order of the bags.
 
     Examples
     --------
@@ -102,7 +113,7 @@ def tune(
                 f"{name} is chosen by the search: fix it by grid={{{name!r}: [{value!r}]}}."
             )
     settings = candidates(grid, networks)
-    data = training_set(table, y, given.pop("roles", None), **given).check_learnable()
+    data = training_set(table, y, given.pop("roles", None), **given).check_learnable().announced()
     return tuned(data, settings, cv=cv, minutes=minutes, seed=seed, progress=progress)
 
 
@@ -161,14 +172,27 @@ def tuned(
     labels = data.label_sets
     search = Search(
         as_bags(data.bags), labels, settings, cv=cv, seed=seed, progress=progress,
-        seconds=None if minutes is None else 60.0 * minutes, instance_labels=data.instance_labels,
+        seconds=None if minutes is None else 60.0 * minutes, instance_labels=data.known,
     )  # fmt: skip
     search.run(rounds_of(cv))
     best = search.best or Trial(fallback_of(settings))
     threshold = search.threshold(best)
     model = unfitted(best.setting, labels.classes, seed)
     model.model.set_params(threshold=threshold)
+    is_cut_short = False
+
+    def stop(iteration: int, *_: object) -> bool:
+        nonlocal is_cut_short
+        is_cut_short = iteration >= FEWEST_ITERATIONS and search.is_past_deadline()
+        return is_cut_short
+
+    if minutes is not None:
+        model.model.set_params(callback=stop)
     data.fit(model)
+    model.model.set_params(callback=None)
+    stopped = search.stopped
+    if is_cut_short:
+        stopped = f"{stopped or 'after all rounds'}; and in the last fit"
     model.tuning_ = {
         "chosen": best.setting,
         "tried": search.table(),
@@ -176,6 +200,7 @@ def tuned(
         "background_scores": search.background_scores,
         "bag_iterations": search.bag_iterations,
         "complete": search.complete,
+        "stopped": stopped,
         "folds": cv,
     }
     return model
