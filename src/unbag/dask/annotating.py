@@ -148,6 +148,9 @@ def staged(output: Path) -> Iterator[Path]:
         raise unwritable(output, error) from error
     try:
         yield staging
+        # What workers that were killed have left half-written.
+        for part in staging.glob(".unbag-*.part"):
+            part.unlink()
         # Windows replaces no folder, not even an empty one.
         if output.exists():
             output.rmdir()

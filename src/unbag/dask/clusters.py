@@ -1,9 +1,12 @@
 """Clusters: a client to work with, workers that can do the work, and tasks that leave nothing."""
 
+import asyncio
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import wait
 from contextlib import contextmanager
 from pkgutil import resolve_name
+from time import monotonic
 from typing import Any, TypeAlias
 from weakref import WeakSet
 
@@ -12,6 +15,7 @@ from distributed import CancelledError, Client, Future
 
 from unbag._threads import core_count
 from unbag._version import __version__
+from unbag._warnings import warn_caller
 
 #: A client, the address of a scheduler, or None for the current client or a cluster of one's own.
 ClientLike: TypeAlias = "Client | str | None"
@@ -19,12 +23,21 @@ ClientLike: TypeAlias = "Client | str | None"
 SCHEDULER_PATIENCE = 10
 #: Seconds within which there has to be a worker; clusters that grow on demand begin with none.
 WORKER_PATIENCE = 60
+#: Seconds to wait for a worker when all are lost. A nanny starts one in seconds, a queue of jobs
+#: in minutes.
+LOST_PATIENCE = 300
+#: Seconds between two looks at whether there are workers, while answers are awaited.
+LOOK_EVERY = 1.0
 #: Answers that are added up by one task.
 FAN_IN = 8
 
 
 class ClusterError(RuntimeError):
     """A cluster cannot be reached, or cannot do what it is asked to; the message says why."""
+
+
+class LostWorkersWarning(UserWarning):
+    """A cluster has lost all its workers, and a fit or an annotation waits for others."""
 
 
 @contextmanager
@@ -118,6 +131,9 @@ def check_workers(client: Client) -> None:
     # By a function that Python brings: workers without the package have none of ours.
     found: Any = client.run(resolve_name, "unbag._version:__version__", on_error="return")
     for worker, version in found.items():
+        if isinstance(version, OSError):
+            # It was lost meanwhile, and others do its work.
+            continue
         if isinstance(version, BaseException):
             raise ClusterError(
                 f"Worker {worker} has no unbag ({version}), and this machine has {__version__}: "
@@ -148,12 +164,10 @@ class Tasks:
         for future in list(self._shared):
             future.release()
 
-    def threads(self) -> list[str]:
-        """Return the address of the worker of each thread there is, the workers taking turns."""
+    def n_threads(self) -> int:
+        """Return how many threads the workers have; one where all are lost at the moment."""
         workers = self.client.scheduler_info(n_workers=-1)["workers"]
-        turns = [(turn, address) for address, worker in workers.items()
-                 for turn in range(worker["nthreads"])]  # fmt: skip
-        return [address for _, address in sorted(turns)]
+        return max(sum(worker["nthreads"] for worker in workers.values()), 1)
 
     def submit(self, function: Callable[..., Any], *given: Any, **options: Any) -> Future:
         """Let a worker call a function; what it is given is kept until the task is forgotten."""
@@ -186,20 +200,60 @@ class Tasks:
         return self.results(answers)[0]
 
     def results(self, futures: list[Future]) -> list[Any]:
-        """Wait for tasks and return what they give; an error of one of them is raised."""
+        """Wait for tasks and return what they give; an error of one of them is raised.
+
+        While there is no worker, others are waited for: they do all that was lost again.
+        """
+        gathered: Any = self.client.gather(futures, asynchronous=True)
+        loop: Any = self.client.loop
+        waiting = asyncio.run_coroutine_threadsafe(gathered, loop.asyncio_loop)
+        lost_at = None
         try:
-            found: Any = self.client.gather(futures)
-            return found
+            while not wait([waiting], timeout=LOOK_EVERY).done:
+                lost_at = self._look_for_workers(lost_at)
+            return waiting.result()
         except CancelledError as error:
             raise ClusterError(
-                "The tasks were cancelled, or the scheduler that knew them is gone: nothing is "
-                "left of the work. Begin again, with a client that is connected."
+                "The tasks were cancelled, or the scheduler that knew them is gone, or data that "
+                "only a lost worker had: nothing is left of the work. Begin again, with a client "
+                "that is connected."
             ) from error
         except distributed.KilledWorker as error:
             raise ClusterError(
                 f"Workers died over and over at the same task, most likely of too little memory: "
                 f"give them more of it, or the data more partitions. ({error})"
             ) from error
+        finally:
+            waiting.cancel()
+
+    def _look_for_workers(self, lost_at: float | None) -> float | None:
+        """Return since when there is no worker; None if there is one.
+
+        Raise an error where that is too long ago.
+        """
+        try:
+            workers = self.client.scheduler_info(n_workers=-1)["workers"]
+        except OSError:
+            # The scheduler is gone, and that cancels the tasks.
+            return lost_at
+        if workers:
+            if lost_at is not None:
+                check_workers(self.client)
+            return None
+        if lost_at is None:
+            warn_caller(
+                f"The cluster has lost all its workers: waiting up to {LOST_PATIENCE:g} seconds "
+                "for others, which do again what was lost.",
+                LostWorkersWarning,
+            )
+            return monotonic()
+        if monotonic() - lost_at > LOST_PATIENCE:
+            raise ClusterError(
+                f"The cluster has lost all its workers, and none came within {LOST_PATIENCE:g} "
+                "seconds: look in their logs why they ended (often it is memory), start some, and "
+                "begin again."
+            )
+        return lost_at
 
 
 def add_up(answers: Sequence[Any]) -> Any:

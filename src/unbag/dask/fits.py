@@ -50,7 +50,8 @@ def fit(
         a Parquet set as in `unbag.out_of_core.fit`, that all workers see under the same name.
     client : distributed.Client or str, optional
         Or the address of a scheduler. By default the current client; if there is none, a cluster
-        of threads in this process, which ends with the fit.
+        of threads in this process, which ends with the fit. Use only a scheduler that you trust:
+        whoever runs it can run code in this process.
     bag, labels : str, optional
         The columns that name the bag, and its labels; by default those called so.
     instance_labels : str, optional
@@ -71,7 +72,8 @@ def fit(
     Partitions stay on their workers, unless the scheduler gives one to a worker that is idle. An
     evaluation of the objective sends the weights out, and gets one likelihood and gradient back,
     added up in a tree. When a worker is lost, others read its partitions again, and the fit goes
-    on. This process holds what is known of bags: their sizes, ids and label sets. When a fit ends,
+    on, to the same digits. When all are lost, it waits for new ones, with a LostWorkersWarning.
+    This process holds what is known of bags: their sizes, ids and label sets. When a fit ends,
     however it does, none of its tasks is left.
 
     Examples

@@ -61,18 +61,17 @@ def pairs_of(data: Sequence[Any], tasks: Tasks) -> list[Future]:
     data = [delayed_whole(pair) for pair in data]
     later = [place for place, pair in enumerate(data) if is_dask_collection(pair)]
     coming = dict(zip(later, tasks.compute([data[place] for place in later]), strict=True))
-    workers = tasks.threads()
     partitions = []
     for place, pair in enumerate(data):
         if place in coming or isinstance(pair, Future):
             # They are read where they lie.
-            given, options = coming.get(place, pair), {}
+            given = coming.get(place, pair)
         else:
             # What can be seen here need not go to a worker first.
             with faults_of(f"Partition {place}"):
                 check_pair(pair)
-            given, options = Pair(pair), on_turn(workers, place)
-        partitions.append(tasks.submit(read_pair, given, place, **options))
+            given = Pair(pair)
+        partitions.append(tasks.submit(read_pair, given, place))
     return partitions
 
 
@@ -82,11 +81,6 @@ def delayed_whole(pair: Any) -> Any:
     if is_plain and any(is_dask_collection(each) or isinstance(each, Future) for each in pair):
         return delayed(tuple(pair))
     return pair
-
-
-def on_turn(workers: list[str], place: int) -> dict[str, Any]:
-    """Let a partition go to the worker whose turn it is, or to any other if that is lost."""
-    return {"workers": [workers[place % len(workers)]], "allow_other_workers": True}
 
 
 # Dask DataFrames.
@@ -131,14 +125,14 @@ def tables_of(
 ) -> tuple[list[Future], list[str]]:
     """Return rows of whole bags of a Parquet set as pyarrow tables, and the names of these.
 
-    Workers read them from the same files.
+    Workers read them from the same files. Which one reads what is left to the scheduler: tasks that
+    are tied to a worker would wait for ever where all workers are lost at once.
     """
-    workers = tasks.threads()
     tables, names = [], []
-    for place, (first, last) in enumerate(runs_of(stored, len(workers))):
+    for place, (first, last) in enumerate(runs_of(stored, tasks.n_threads())):
         bounds = (first, last) if stored.is_wide else stored.offsets[[first, last]].tolist()
         given = stored.table.holding(*bounds), list(columns), *bounds
-        tables.append(tasks.submit(read_rows, *given, **on_turn(workers, place)))
+        tables.append(tasks.submit(read_rows, *given))
         names.append(f"Partition {place}, from {stored.table.place(bounds[0])} on")
     return tables, names
 
