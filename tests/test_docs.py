@@ -220,7 +220,6 @@ def test_pages_say_that_a_scheduler_can_run_code_here(page):
     assert re.search(r"only (to )?schedulers that you or people you trust run", text)
 
 
-
 @pytest.mark.parametrize("page", PAGES)
 def test_no_command_stands_outside_the_snippets(page):
     """What is only indented would not be run."""

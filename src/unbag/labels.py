@@ -4,6 +4,7 @@ A present class is *required*: at least one instance has it. An unknown class is
 instances may have it. An absent class is *forbidden*: no instance has it.
 """
 
+import hashlib
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
@@ -348,6 +349,25 @@ class LabelSets:
 # What is read as label sets: collections of labels, an indicator, a table; or, by estimators, one
 # label per bag.
 LabelSetsLike: TypeAlias = LabelSets | ArrayLike | Iterable[Collection[object]] | Any
+
+
+def digest_of(labels: LabelSets | None, instance_labels: Iterable[Any] | None = None) -> str:
+    """Return a short text that is another one where label sets or known labels are others.
+
+    Examples
+    --------
+    >>> digest_of(LabelSets([[1, 0]])) == digest_of(LabelSets([[1, 0]]))
+    True
+    >>> digest_of(LabelSets([[1, 0]])) == digest_of(LabelSets([[1, -1]]))
+    False
+    """
+    found = hashlib.sha256()
+    if labels is not None:
+        found.update(repr((labels.shape, labels.classes.tolist())).encode(errors="replace"))
+        found.update(np.ascontiguousarray(labels.indicator).tobytes())
+    for label in () if instance_labels is None else instance_labels:
+        found.update(repr(label).encode(errors="replace") + b"\n")
+    return found.hexdigest()[:16]
 
 
 def _read_table(table):

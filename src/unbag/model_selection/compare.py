@@ -15,6 +15,7 @@ from unbag._extras import require
 from unbag._machine import describe_machine, versions
 from unbag.estimators import ORLogisticRegression
 from unbag.io import BagTable, Roles, read
+from unbag.labels import digest_of
 
 from .folds import cross_validate_bags
 from .ledger import Ledger, Values, Work
@@ -95,7 +96,7 @@ def compare(
             "needs more bags."
         )
     given = {name: value for name, value in asdict(table.roles).items() if value is not None}
-    data = table_name(path, given)
+    data = table_name(path, given, digest_of(table.labels, table.bags.instance_labels))
     compared = {name: as_users_have_it(name) for name in methods}
     if {"dummy", "dummy-bags"} <= set(compared):
         compared["dummy-bags"] = replace(compared["dummy-bags"], title="dummy, bags alone")
@@ -169,14 +170,16 @@ class Trial(Work):
         return {**measures, "seconds": float(found["fit_time"][0])}
 
 
-def table_name(path: Path, roles: Values) -> str:
+def table_name(path: Path, roles: Values, labels: str) -> str:
     """Return a name by which `read_table` finds a table: where it lies, its state, its columns.
 
     It is JSON. A table that has been written anew since has another name: its results are others.
+    So has one whose labels, of which `labels` is the digest, come from another table that has.
     """
     state = path.stat()
     named = {
         "path": str(path), "changed": state.st_mtime_ns, "size": state.st_size, "roles": roles,
+        "labels": labels,
     }  # fmt: skip
     return json.dumps(named, sort_keys=True, default=str)
 

@@ -2,7 +2,7 @@
 
 import io
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -10,13 +10,20 @@ from zipfile import BadZipFile
 import numpy as np
 
 from unbag._files import DataError, PathLike, existing_file, unreadable, writing
-from unbag._messages import argument
+from unbag._messages import argument, shortened
 from unbag.fitting import Progress, Scale
+from unbag.labels import digest_of
 from unbag.union.rates import Rates
 
 #: Parameters that may change from one part of a fit to the next.
 MAY_CHANGE = (
     "max_iter", "tol", "callback", "verbose", "n_jobs", "device", "warm_start", "threshold"
+)  # fmt: skip
+
+
+#: Roles that no fit looks at, and such as the features and the labels themselves tell of.
+NOT_FITTED = (
+    "features", "instance_id", "carry", "media", "start", "end", "label_table", "delimiter"
 )  # fmt: skip
 
 
@@ -88,7 +95,10 @@ class Checkpoint:
         except OSError as error:
             raise unreadable(path, error) from error
         except (ValueError, KeyError, EOFError, TypeError, BadZipFile) as error:
-            raise DataError(f"{path} is not a checkpoint of a fit, or is damaged.") from error
+            raise DataError(
+                f"{path} is not a checkpoint of a fit, or is damaged, and a checkpoint is to be "
+                "written there: move it away, or choose another name."
+            ) from error
 
     @property
     def progress(self) -> Progress:
@@ -105,17 +115,27 @@ class Checkpoint:
         path : str or path
             Of the checkpoint.
         """
-        for name, value in of.items():
-            if self.of.get(name) != value:
+        for name in of | self.of:
+            before, now = self.of.get(name), of.get(name)
+            if before != now:
                 raise DataError(
-                    f"{path} belongs to another fit: {name} was {self.of.get(name)!r}, and is "
-                    f"{value!r} now. Use the same model and data, or leave out "
+                    f"{path} belongs to another fit: {name} was {shortened(before)}, "
+                    f"and is {shortened(now)} now. Use the same model and data, or leave out "
                     f"{argument('resume', True)} to start over."
                 )
 
 
 def describe_fit(model: Any, stored: Any) -> dict[str, Any]:
-    """Describe, for JSON, what must be the same for a fit to go on: model and data."""
+    """Describe, for JSON, what must be the same for a fit to go on: model, data and labels.
+
+    Roles say which columns were read; that the labels in them were read alike, only the labels
+    themselves say, and so do second tables.
+    """
+    roles = {
+        f"{name} of the table": value
+        for name, value in asdict(stored.roles).items()
+        if name not in NOT_FITTED and value not in (None, ())
+    }
     parameters = {
         name: np.asarray(value).tolist() if isinstance(value, np.ndarray) else value
         for name, value in model.get_params().items()
@@ -126,17 +146,26 @@ def describe_fit(model: Any, stored: Any) -> dict[str, Any]:
         "features": stored.feature_names.tolist(),
         "classes": [str(label) for label in stored.labels.classes.tolist()],
         "bags": len(stored),
+        "instances": stored.n_instances,
+        **roles,
+        "what the labels say": digest_of(stored.labels, stored.instance_labels),
         **{f"{name} of the model": value for name, value in parameters.items()},
     }
     return json.loads(json.dumps(of, default=str))
 
 
 class KeptFit:
-    """The checkpoint of a fit that is going on, which `describe_fit` describes."""
+    """The checkpoint of a fit that is going on, which `describe_fit` describes.
+
+    It replaces a checkpoint, and no other file.
+    """
 
     def __init__(self, path: PathLike, of: dict[str, Any]) -> None:
         self.path = path
         self.of = of
+        if Path(path).exists():
+            # It says what is wrong where that is no checkpoint.
+            Checkpoint.load(path)
 
     def reached(self) -> tuple[Scale, Progress] | None:
         """Return the scale of features, and where the fit has got to; None if it has not begun."""

@@ -148,10 +148,11 @@ def fit(
     roles : Roles, optional
         What the other columns are; what is named beside it wins.
     checkpoint : str or path, optional
-        A file that is written after each iteration; not of networks.
+        A file that is written after each iteration; not of networks. It replaces an earlier
+        checkpoint, but no other file.
     resume : bool, default=False
-        Whether to go on from the checkpoint, if it is there. Data and parameters must be the same,
-        but for `max_iter` and `tol`. L-BFGS begins a new history there.
+        Whether to go on from the checkpoint, if it is there. Data, labels and parameters must be
+        the same, but for `max_iter` and `tol`. L-BFGS begins a new history there.
     scratch : str or path, "auto" or None
         A folder for features as they are decoded, in a file without a name, so that this is done
         once. "auto" is one for temporary files, unless there is no room in it or compression saves
