@@ -31,8 +31,8 @@ LAYERS = (
     {"pipeline"},
     {"estimators"},
     {"torch"},
-    {"model_selection", "checking", "corrections", "costs", "learning", "tuning", "export",
-     "out_of_core", "dask"},
+    {"model_selection", "evaluation", "checking", "corrections", "costs", "learning", "tuning",
+     "export", "out_of_core", "dask"},
     {"report", "demo"},
     {"cli"},
 )  # fmt: skip

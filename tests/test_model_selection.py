@@ -314,6 +314,13 @@ def test_folds_of_ones_own_and_scoring():
     )
     np.testing.assert_allclose(folds["neg_hamming_loss"], -1 / 6)
     splits = [([0, 1, 2], [3, 4, 5])]
+    several = cross_validate_bags(Thresholds(), bags, sets, cv=splits, scoring=SCORERS)
+    for names in ("average_precision", ["average_precision", "neg_one_error"]):
+        named = cross_validate_bags(Thresholds(), bags, sets, cv=splits, scoring=names)
+        np.testing.assert_allclose(named["average_precision"], several["average_precision"])
+        assert ("neg_one_error" in named) == isinstance(names, list)
+    with pytest.raises(ValueError, match="scoring is 'accuracy': give one of inductive_accuracy"):
+        cross_validate_bags(Thresholds(), bags, sets, cv=splits, scoring="accuracy")
     single = cross_validate_bags(Thresholds(), bags, sets, cv=splits, scoring=inductive_accuracy)
     np.testing.assert_allclose(single["score"], [5 / 6])
 

@@ -54,6 +54,7 @@ def test_the_best_setting_of_a_grid_is_fitted_to_all_bags(model, digits):
     assert said["folds"] == 3
     assert len(said["tried"]) == 4
     assert said["bag_iterations"] > 0
+    assert said["stopped"] is None
     furthest = [row for row in said["tried"] if row["folds"] == 3]
     assert said["tried"][: len(furthest)] == furthest
     scores = [row["log_likelihood"] for row in furthest]
@@ -73,6 +74,7 @@ def test_scores_are_those_of_bags_that_were_held_out(digits):
     settings = tuning.settings_of({**GRID, **SMALL, "context": [0.0], "alpha": [1.0]})
     search = Search(bags, labels, settings)
     search.run([Round(3, 1000)])
+    bags, labels = search.bags, search.y
     for fold, (train, held_out) in enumerate(search.folds):
         assert not set(train) & set(held_out)
         fitted = unbag.ORLogisticRegression(classes=labels.classes).fit(bags[train], labels[train])
@@ -85,6 +87,45 @@ def test_the_same_seed_gives_the_same_model(model, digits):
     again = unbag.tune(digits.bags[:60], digits.y[:60], grid=SMALL)
     assert again.tuning_ == model.tuning_
     np.testing.assert_array_equal(again.model.coef_, model.model.coef_)
+
+
+def test_the_order_of_bags_does_not_matter(model, digits):
+    order = np.random.default_rng(0).permutation(60)
+    bags = digits.bags[:60][order]
+    again = unbag.tune(bags, np.asarray(digits.y[:60])[order], grid=SMALL)
+    assert again.tuning_["tried"] == model.tuning_["tried"]
+    assert again.tuning_["chosen"] == model.tuning_["chosen"]
+    assert again.tuning_["threshold"] == model.tuning_["threshold"]
+
+
+def test_known_labels_follow_their_bags(digits):
+    bags, labels = digits.bags[:30], unbag.LabelSets.parse(digits.y[:30])
+    settings = tuning.settings_of({**GRID, **SMALL})
+    search = Search(bags, labels, settings, instance_labels=np.asarray(bags.instance_labels))
+    np.testing.assert_array_equal(search.instance_labels, search.bags.instance_labels)
+    assert sorted(search.bags.ids.tolist()) == sorted(bags.ids.tolist())
+
+
+def test_tried_settings_are_sorted_by_round_and_score(digits):
+    labels = unbag.LabelSets.parse(digits.y[:60])
+    settings = tuning.settings_of({**GRID, **SMALL, "alpha": [0.001, 0.3, 3.0]})
+    search = Search(digits.bags[:60], labels, settings)
+    search.run([Round(1, 10, 1 / 2), Round(1, 20, 1 / 3), Round(3, 1000)])
+    rows = [(-row["round"], -row["log_likelihood"]) for row in search.table()]
+    assert rows == sorted(rows)
+    assert [-row for row, _ in rows] == [3, 2, 2, 1, 1, 1]
+
+
+def test_a_search_leaves_time_for_the_last_fit(digits, monkeypatch):
+    # The clock runs on by a second at each look.
+    seconds = iter(range(10**9))
+    monkeypatch.setattr("unbag.tuning.search.time.monotonic", lambda: float(next(seconds)))
+    model = unbag.tune(digits.bags[:60], digits.y[:60], grid={**SMALL, "alpha": [0.3]}, minutes=2)
+    assert next(seconds) < 120 + 30
+    said = model.tuning_
+    assert not said["complete"]
+    assert said["stopped"].startswith("in round 3 of 4, with 2 of 2 settings tried")
+    assert model.callback is None
 
 
 def test_without_time_usual_settings_are_taken(digits):
@@ -190,8 +231,6 @@ def test_a_background_is_found_where_there_is_one(share, seed):
     assert said["chosen"]["background"] is (share > 0)
     assert {row["background"] for row in said["tried"]} == {share > 0}
     assert np.shape(said["background_scores"]) == (2, 2)
-    alone = unbag.ORLogisticRegression(background="auto").fit(toy.bags, toy.y)
-    np.testing.assert_allclose(said["background_scores"], alone.background_scores_)
     # By the likelihood of label sets, one is taken where there is none.
     by_likelihood = unbag.tune(toy.bags, toy.y, grid={**grid, "background": [False, True]})
     assert by_likelihood.tuning_["chosen"]["background"]

@@ -20,7 +20,9 @@ from unbag._platform import (
 Found = TypeVar("Found")
 PathLike = str | os.PathLike[str]
 
-DELIMITED = (".csv", ".tsv", ".txt")
+# The suffixes of tables. `io.table.open_source` chooses the reader, `io.writing` the writer.
+TAB_SEPARATED = (".tsv",)
+DELIMITED = (".csv", *TAB_SEPARATED, ".txt")
 PARQUET = (".parquet", ".pq")
 FEATHER = (".feather", ".arrow", ".ipc")
 TABLES = (*DELIMITED, *PARQUET, *FEATHER)

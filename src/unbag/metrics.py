@@ -164,7 +164,30 @@ def calibration(
 
     is_true = labels_true[:, None] == classes
     is_right = is_true[np.arange(labels_true.size), proba.argmax(axis=1)]
-    confidence = proba.max(axis=1)
+    # Expanded, so that a true label beyond the classes counts as one more column of zeros.
+    distance = (proba**2).sum(axis=1) - 2.0 * (proba * is_true).sum(axis=1) + 1.0
+    return calibration_of_confidence(proba.max(axis=1), is_right, distance, n_bins, strategy)
+
+
+def calibration_of_confidence(
+    confidence: NDArray[np.floating],
+    is_right: NDArray[np.bool_],
+    distance: NDArray[np.floating],
+    n_bins: int = 10,
+    strategy: Literal["uniform", "quantile"] = "uniform",
+) -> Calibration:
+    """Do as `calibration`, where not all probabilities are held.
+
+    Parameters
+    ----------
+    confidence : ndarray of shape (n_instances,)
+        Probability of the predicted class.
+    is_right : ndarray of bool of shape (n_instances,)
+    distance : ndarray of shape (n_instances,)
+        Squared distance between the probabilities and the truth.
+    n_bins, strategy
+        As in `calibration`.
+    """
     edges = _bin_edges(confidence, n_bins, strategy)
     # Only inner edges divide: the outer bins take what lies on their ends, or beyond by rounding.
     bins = np.searchsorted(edges[1:-1], confidence)
@@ -177,9 +200,8 @@ def calibration(
         confidence=sum_confidence / filled,
         accuracy=n_right / filled,
         counts=counts,
-        ece=float(np.abs(n_right - sum_confidence).sum() / labels_true.size),
-        # Expanded, so that a true label beyond the classes counts as one more column of zeros.
-        brier_score=_mean((proba**2).sum(axis=1) - 2.0 * (proba * is_true).sum(axis=1) + 1.0),
+        ece=float(np.abs(n_right - sum_confidence).sum() / max(confidence.size, 1)),
+        brier_score=_mean(distance),
     )
 
 

@@ -94,6 +94,27 @@ def test_predict_bags(words, model, run, tmp_path):
     assert all(0 <= float(row["p(A)"]) <= 1 for row in rows)
 
 
+@pytest.mark.parametrize("command", ["predict", "check"])
+def test_tables_are_written_as_they_are_read(command, words, model, run, tmp_path):
+    """A spreadsheet with decimal commas opens both, or neither."""
+    header, *lines = words.read_text().replace(",", ";").splitlines()
+    text = "\n".join([header, *(f"{line},5" for line in lines), ""])
+    table, out = tmp_path / "german.csv", tmp_path / "bags.csv"
+    table.write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
+    given = ["predict", model, table] if command == "predict" else ["check", table, *ROLES]
+    assert run(*given, "-o", out)[0] == 0
+    written = out.read_bytes()
+    assert written.startswith(b"\xef\xbb\xbf")
+    header, *lines = written[3:].decode().split("\r\n")
+    name, numbers = ("p(A)", 2) if command == "predict" else ("p_wrong", 3)
+    assert name in header.split(";")
+    assert lines.pop() == ""
+    assert len({line.count(";") for line in [header, *lines]}) == 1
+    number = lines[0].split(";")[numbers]
+    assert "," in number
+    assert 0 <= float(number.replace(",", ".")) <= 1
+
+
 def test_evaluate(words, model, run):
     code, out, _ = run("evaluate", model, words, "--instance-labels", "letter", "--json")
     assert code == 0
@@ -101,7 +122,10 @@ def test_evaluate(words, model, run):
     assert measures["transductive_accuracy"] > measures["inductive_accuracy"] > 0.6
     assert 0 <= measures["hamming_loss"] < 0.2
     code, out, _ = run("evaluate", model, words, "--instance-labels", "letter")
-    assert "transductive accuracy" in out
+    assert "instances right given tags" in out
+    assert "predict nothing" in out
+    assert "on the 237 labelled instances of this table" in out
+    assert "The model was fitted to this table" in out
 
 
 def test_a_dry_run_reads_little_and_writes_nothing(words, run, tmp_path):

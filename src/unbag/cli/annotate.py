@@ -176,7 +176,7 @@ def predict(
     """
     import pyarrow as pa
 
-    from unbag.io.writing import id_array, write_tables
+    from unbag.io.writing import id_array, write_beside
 
     check_format(output, TABLES)
     fitted, _, data, _ = load_and_read(model, table, given, output, use_labels=False)
@@ -184,6 +184,6 @@ def predict(
     bag = data.roles.bag or "bag"
     columns = {bag: id_array(data)}
     columns |= {free_name(name, [bag]): pa.array(each) for name, each in answers.items()}
-    write_tables(output, [pa.table(columns)])
+    write_beside(data.source, output, pa.table(columns))
     messages.result({"output": str(output), "bags": len(data.bags)})
     messages.note(f"Predicted the labels of {len(data.bags):,} bags. Written to {output}.")

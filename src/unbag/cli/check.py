@@ -50,9 +50,9 @@ def check(
     data.check_learnable()
     found = find_suspicious(doubting_settings().unfitted(), data, data.labels, folds, seed)
     if output is not None:
-        from unbag.io.writing import write_tables
+        from unbag.io.writing import write_beside
 
-        write_tables(output, [found])
+        write_beside(source, output, found)
     show(found, top, data.path, output)
 
 

@@ -3,13 +3,11 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from unbag._files import check, suffix_of
-from unbag.annotations import class_names, known_labels, texts
+from unbag.annotations import known_labels
 from unbag.io import BagTable
-from unbag.labels import LabelSets
 
 from . import options as o
 from .check import find_suspicious
@@ -30,58 +28,84 @@ def evaluate(
 
     Example: unbag evaluate words.unbag words.csv --instance-labels letter
     """
-    fitted, _, data, labels = load_and_read(model, table, given)
-    measures = measured(fitted, data, labels)
-    messages.result(measures)
-    if as_json:
-        return
-    rows = [
-        (name.replace("_", " "), "" if value is None else f"{100 * value:.1f} %")
-        for name, value in measures.items()
-        if name not in ("instances", "per_class")
-    ]
-    print_table(f"{data.path}: {measures['instances']:,} labelled instances", ["measure", ""], rows)
-    classes = [(name, f"{100 * share:.1f} %") for name, share in measures["per_class"].items()]
-    if classes:
-        print_table("Instances labelled correctly, without bag labels", ["class", ""], classes)
+    from unbag.evaluation import evaluate as measured
 
-
-def measured(fitted: Any, data: BagTable, labels: LabelSets | None) -> dict[str, Any]:
-    """Measure a model on instances whose labels are known, and on bags."""
-    from unbag.metrics import bag_measures, calibration, instance_accuracy_per_class
-    from unbag.model_selection import bag_scores
-
+    fitted, header, data, labels = load_and_read(model, table, given)
     truth = known_labels(data.bags)
     check(
         truth is not None or labels is not None,
         f"{data.path} has no labels of instances or bags to compare with: name their columns "
         "with --instance-labels and --labels.",
     )
-    result = {"instances": 0, "per_class": {}}
-    if truth is not None and hasattr(fitted, "predict_instances"):
-        known = truth[1]
-        true = truth[0][known]
-        predicted = texts(fitted.predict_instances(data.bags))[known]
-        result["instances"] = len(true)
-        result["inductive_accuracy"] = float(np.mean(predicted == true))
-        if labels is not None:
-            annotated = texts(fitted.annotate(data.bags, labels))[known]
-            result["transductive_accuracy"] = float(np.mean(annotated == true))
-        classes = sorted(set(true.tolist()))
-        shares = instance_accuracy_per_class(true, predicted, classes)
-        result["per_class"] = dict(zip(classes, map(float, shares), strict=True))
-        if hasattr(fitted, "predict_instances_proba"):
-            proba = fitted.predict_instances_proba(data.bags)[known]
-            found = calibration(true, proba, texts(class_names(fitted)))
-            result["calibration_error"] = float(found.ece)
-    if labels is not None:
-        scores = bag_scores(fitted, data.bags)
-        # Where no bag has both kinds of classes, there is nothing to rank.
-        result |= {
-            name: float(value) if np.isfinite(value) else None
-            for name, value in bag_measures(labels, fitted.predict(data.bags), scores).items()
-        }
-    return result
+    found = measured(fitted, data.bags, labels, truth)
+    found["fitted_to_this_table"] = was_fitted_to(header, data)
+    messages.result(found)
+    if not as_json:
+        show(found, data.path)
+
+
+def show(found: dict[str, Any], path: Path) -> None:
+    """Print measures beside their yardsticks, then classes."""
+    from unbag.evaluation import MEASURE_NAMES, NOT_MEASURES
+
+    yardsticks = found["yardsticks"]
+    names = [name for name in found if name not in (*NOT_MEASURES, "fitted_to_this_table")]
+    print_table(
+        f"{path}: {found['instances']:,} labelled instances, {found['bags']:,} labelled bags",
+        ["measure", "model", *(name.replace("_", " ") for name in yardsticks)],
+        [
+            [MEASURE_NAMES.get(name, name.replace("_", " ")), *map(percent, cells)]
+            for name in names
+            for cells in [[found[name], *(each.get(name) for each in yardsticks.values())]]
+        ],
+        explanations(found),
+    )
+    for kind, key in (
+        ("instances, without bag labels", "per_class"),
+        ("bags", "per_class_of_bags"),
+    ):
+        if found[key]:
+            print_table(
+                f"Classes of {kind}",
+                ["class", "precision", "recall", "average precision", "support"],
+                [
+                    [name, *map(percent, list(each.values())[:3]), f"{each['support']:,}"]
+                    for name, each in found[key].items()
+                ],
+            )
+
+
+def explanations(found: dict[str, Any]) -> list[str]:
+    """Say what figures were measured on, and what the yardsticks are."""
+    said = []
+    if "calibration_error" in found:
+        said.append(
+            "Calibration error: how far probabilities are from the share of labels that are right, "
+            f"on the {found['instances']:,} labelled instances of this table."
+        )
+    if found["yardsticks"]:
+        said.append(
+            "Most frequent tags: those of this table for every bag; for an instance, the most "
+            "frequent tag, given tags that of its bag."
+        )
+    if found["fitted_to_this_table"]:
+        said.append(
+            "The model was fitted to this table, by its name and size: expect lower figures and "
+            "less reliable probabilities on new bags."
+        )
+    return said
+
+
+def was_fitted_to(header: dict[str, Any], data: BagTable) -> bool:
+    """Return whether a table has the name and the size of that which a model was fitted to."""
+    info = header.get("info") or {}
+    size = (data.path.name, len(data.bags), data.bags.n_instances)
+    return (info.get("source"), info.get("bags"), info.get("instances")) == size
+
+
+def percent(share: float | None) -> str:
+    """Write a share in percent; nothing where there is none."""
+    return "" if share is None else f"{100 * share:.1f} %"
 
 
 @o.with_roles(*o.OF_MODELS, "instance_labels", *o.OF_TOOLS)

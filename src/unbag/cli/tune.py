@@ -30,18 +30,19 @@ def show_search(tuning: dict[str, Any]) -> None:
     names = list(dict.fromkeys(name for row in tried for name in row))
     # Settings that were the same in all say nothing.
     varied = [name for name in names if len({str(row.get(name, "")) for row in tried}) > 1]
-    shown = [name for name in names if name in (*varied, "folds", "iterations", "log_likelihood")]
+    always = ("round", "folds", "iterations", "log_likelihood")
+    shown = [name for name in names if name in (*varied, *always)]
     if tried:
         left_out = len(tried) - SHOWN
         print_table(
-            "Settings by the log-likelihood of held-out bags",
+            "Settings by the log-likelihood of held-out bags; the better ones went on a round",
             [name.replace("_", " ") for name in shown],
             [[_text(row.get(name, "")) for name in shown] for row in tried[:SHOWN]],
             [f"and {left_out} more, which --json lists"] if left_out > 0 else [],
         )
-    if not tuning["complete"]:
+    if tuning["stopped"]:
         taken = "the best so far was taken" if tried else "usual settings were taken"
-        messages.note(f"The search was stopped before its end: {taken}.")
+        messages.note(f"The search was stopped {tuning['stopped']}: {taken}.")
     messages.note(f"Chosen: {described(tuning)}.")
 
 

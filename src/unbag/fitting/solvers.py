@@ -26,6 +26,8 @@ SUFFICIENT = 0.3
 SHORTER = 0.5
 # How far a sample of the bags, or a batch of a stream, moves the rates of wrong labels.
 SAMPLE_SHARE = 0.1
+# Steps that L-BFGS remembers of the curvature.
+LBFGS_MEMORY = 10
 
 
 class InterruptedFitWarning(ConvergenceWarning):
@@ -208,7 +210,7 @@ def climb(
             "maxfun": 20 * max_iter + 20,
             "ftol": tol,
             "gtol": 0.0,
-            "maxcor": 10,
+            "maxcor": LBFGS_MEMORY,
         },
     )
     if not progress.history:

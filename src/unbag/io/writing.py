@@ -32,7 +32,7 @@ from .arrays import OWN_COLUMNS, feature_names, long_chunks
 from .bag_table import CHUNK_BYTES, BagTable, Progress
 from .formats.arff import write_arff
 from .formats.arrow import row_groups, table_writer, with_shared_categories
-from .formats.csv import compressed, text_writer, write_records
+from .formats.csv import compressed, text_writer, write_new_records, write_records
 from .formats.mat import write_mat
 from .formats.npz import write_npz
 from .roles import USUAL, Roles
@@ -156,6 +156,14 @@ def write_rows(
     chunks = counted(chunks, progress, table.n_rows)
     compression = "snappy" if table.source is None else table.source.compression
     write_tables(path, (chunk for _, chunk in chunks), compression)
+
+
+def write_beside(source: Any, path: PathLike, table: pa.Table) -> None:
+    """Write a new table; text in the style of the source, so that the same program opens both."""
+    if getattr(source, "is_text", False) and suffix_of(path) in DELIMITED:
+        write_new_records(source, path, dict(zip(table.column_names, table.columns, strict=True)))
+    else:
+        write_tables(path, [table])
 
 
 def write_tables(path: PathLike, chunks: Iterable[pa.Table], compression: str = "snappy") -> None:

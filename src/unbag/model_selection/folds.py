@@ -1,6 +1,6 @@
 """Stratified folds of bags, and tables of what a model reaches on them."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -15,7 +15,7 @@ from unbag.bags import Bags, BagsLike
 from unbag.labels import LabelSets, LabelSetsLike
 from unbag.validation import as_labels, in_bag_order
 
-from .scorers import all_measures
+from .scorers import all_measures, scorers
 
 
 class MultilabelStratifiedKFold(BaseCrossValidator):
@@ -129,7 +129,7 @@ def cross_validate_bags(
     *,
     groups: ArrayLike | None = None,
     cv: int | Iterable[tuple[ArrayLike, ArrayLike]] | Any = 10,
-    scoring: Callable[..., Any] | Mapping[str, Callable[..., Any]] = all_measures,
+    scoring: str | Sequence[str] | Callable[..., Any] | Mapping[str, Any] = all_measures,
     n_jobs: int | None = None,
     random_state: int | np.random.RandomState | None = None,
 ) -> dict[str, np.ndarray]:
@@ -145,8 +145,9 @@ def cross_validate_bags(
         Given to `cv`: bags of the same group come into the same fold.
     cv : int, splitter or iterable of (train, test), default=10
         A number stands for that many folds of `MultilabelStratifiedKFold`.
-    scoring : callable or dict of callables, default=all_measures
-        ``scoring(estimator, X, y)`` returns a number or a dict of them; `SCORERS` has some.
+    scoring : str, list of str, callable or dict of callables, default=all_measures
+        Names of `SCORERS`; or ``scoring(estimator, X, y)``, which returns a number or a dict of
+        them.
     n_jobs : int, optional
         Number of folds to work on at once.
     random_state : int, RandomState instance or None, default=None
@@ -161,7 +162,6 @@ def cross_validate_bags(
     Examples
     --------
     >>> from sklearn.base import BaseEstimator
-    >>> from unbag.model_selection import SCORERS
     >>> class AlwaysWren(BaseEstimator):
     ...     def fit(self, X, y):
     ...         self.classes_ = y.classes
@@ -170,15 +170,15 @@ def cross_validate_bags(
     ...         return np.tile(self.classes_ == "wren", (len(X), 1))
     >>> bags = Bags(np.zeros((4, 1)), offsets=[0, 1, 2, 3, 4])
     >>> y = [{"wren"}, {"wren"}, {"tit"}, {"tit"}]
-    >>> scoring = {"loss": SCORERS["neg_hamming_loss"]}
-    >>> cross_validate_bags(AlwaysWren(), bags, y, cv=2, scoring=scoring)["loss"]
+    >>> found = cross_validate_bags(AlwaysWren(), bags, y, cv=2, scoring="neg_hamming_loss")
+    >>> found["neg_hamming_loss"]
     array([-0.5, -0.5])
     """
     y = LabelSets.parse(as_labels(y, X))
     groups = in_bag_order(groups, X, "groups")
     splits = bag_folds(X, y, cv, groups, random_state)
     scores = cross_validate(
-        estimator, X, y, cv=splits, scoring=scoring, n_jobs=n_jobs, error_score="raise"
+        estimator, X, y, cv=splits, scoring=scorers(scoring), n_jobs=n_jobs, error_score="raise"
     )
     return {
         "fold": np.arange(len(splits)),

@@ -3,7 +3,7 @@
 Scorers of instances read the hidden ``instance_labels`` of the test bags, which no estimator sees.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -148,6 +148,20 @@ SCORERS: dict[str, Callable[..., float]] = {
     "neg_one_error": BagScorer(one_error, "predict_proba", sign=-1),
     "neg_coverage": BagScorer(coverage, "predict_proba", sign=-1),
 }
+
+
+def scorers(scoring: Any) -> Any:
+    """Look up names among `SCORERS`; what is no name stays as it is.
+
+    scikit-learn would take its own scorers by these names, and they know no bags.
+    """
+    if callable(scoring) or isinstance(scoring, Mapping) or not isinstance(scoring, Iterable):
+        return scoring
+    names = [scoring] if isinstance(scoring, str) else list(scoring)
+    for name in names:
+        if name not in SCORERS:
+            raise ValueError(f"scoring is {name!r}: give one of {', '.join(SCORERS)}.")
+    return {name: SCORERS[name] for name in names}
 
 
 def all_measures(estimator: Any, X: BagsLike, y: LabelSetsLike) -> dict[str, float]:

@@ -18,8 +18,14 @@ from unbag.annotations import (
     probabilities,
 )
 from unbag.bags import Bags
+from unbag.evaluation import (
+    MEASURE_NAMES,
+    NOT_MEASURES,
+    Answers,
+    evaluate,
+    precision_and_recall,
+)
 from unbag.labels import LabelSets, normal_spelling
-from unbag.metrics import calibration
 
 from .charts import calibration_chart, histogram, line_chart, number
 from .media import OUTSIDE, Media
@@ -31,6 +37,8 @@ if TYPE_CHECKING:
 MOST_BAGS, MOST_INSTANCES = 60, 40
 #: So many labels of bags that look wrong are listed.
 MOST_SUSPICIOUS = 60
+#: So many entries of bags times classes are measured at most.
+MOST_MEASURED = 20_000_000
 #: So many classes stand in the table of co-occurrence.
 MOST_CLASSES = 30
 #: Labels of an instance that get a bar, and the least probability that is worth one.
@@ -83,6 +91,7 @@ def content(
         media is None or len(media) == bags.n_instances,
         "media must have one entry for each instance.",
     )
+    known_answers = None if truth is None else Answers(model, bags, labels, truth)
     shown_media = Media(media, media_root)
     described = ambiguous_bags(model, bags, labels, answers, truth, shown_media)
     warn_of_gaps(shown_media)
@@ -91,10 +100,11 @@ def content(
         "version": __version__,
         "labels_known": labels is not None,
         "summary": summary(bags, labels, answers, truth),
-        "classes": class_rows(model, labels, answers, truth),
+        "classes": class_rows(model, labels, answers, truth, known_answers),
+        "evaluation": evaluation_part(model, bags, labels, truth),
         "truth_known": truth is not None,
         "confidence": confidence_chart(answers),
-        "calibration": calibration_part(model, bags, labels, truth),
+        "calibration": calibration_part(known_answers),
         "class_names": [class_text(name) for name in class_names(model)],
         "bags": described,
         "suspicious": None if suspicious is None else suspicious_labels(suspicious),
@@ -180,7 +190,11 @@ def fit_curve(model: Any) -> str | None:
 
 
 def class_rows(
-    model: Any, labels: LabelSets | None, answers: Annotations, truth: Truth
+    model: Any,
+    labels: LabelSets | None,
+    answers: Annotations,
+    truth: Truth,
+    known_answers: Answers | None,
 ) -> list[dict[str, Any]]:
     """List each class with how often it occurs and how sure its labels are."""
     chosen = answer_texts(answers)
@@ -198,11 +212,11 @@ def class_rows(
         if labels is not None and name is not None:
             column = labels.classes.tolist().index(name) if name in labels.classes else None
             row["bags"] = 0 if column is None else int(labels.required[:, column].sum())
-        if truth is not None:
+        if truth is not None and known_answers is not None:
             is_true, known = truth[0] == text, truth[1]
-            hits = (own & is_true & known).sum()
-            row["precision"] = hits / max((own & known).sum(), 1) if (own & known).any() else None
-            row["recall"] = hits / (is_true & known).sum() if (is_true & known).any() else None
+            row |= precision_and_recall(is_true[known], own[known])
+            row["support"] = int((is_true & known).sum())
+            row["average_precision"] = known_answers.average_precision(text)
         rows.append(row)
     return rows
 
@@ -219,20 +233,47 @@ def confidence_chart(answers: Annotations) -> str | None:
     )  # fmt: skip
 
 
-def calibration_part(
+def evaluation_part(
     model: Any, bags: Bags, labels: LabelSets | None, truth: Truth
-) -> dict[str, str] | None:
-    """Draw how far probabilities can be trusted, where the truth is known."""
-    if truth is None:
+) -> dict[str, Any] | None:
+    """Measure the model beside its yardsticks; on a sample of the bags, where they are many."""
+    if labels is None and truth is None:
         return None
-    known = truth[1]
-    proba = probabilities(model, bags, labels)
-    names = np.array([class_text(name) for name in class_names(model)], dtype=object)
-    found = calibration(truth[0][known], proba[known], names)
+    measured_on = ""
+    n_bags = max(MOST_MEASURED // max(len(model.classes_), 1), 1)
+    if len(bags) > n_bags:
+        chosen = np.sort(np.random.default_rng(0).choice(len(bags), n_bags, replace=False))
+        measured_on = f"Measured on {number(n_bags)} of the bags, drawn at random."
+        bags, labels = bags[chosen], None if labels is None else labels[chosen]
+        truth = None if truth is None else known_labels(bags)
+    found = evaluate(model, bags, labels, truth)
+    yardsticks = found["yardsticks"]
+    return {
+        "measured_on": measured_on,
+        "yardsticks": [name.replace("_", " ") for name in yardsticks],
+        "rows": [
+            {
+                "name": MEASURE_NAMES.get(name, name.replace("_", " ")),
+                "cells": [found[name], *(each.get(name) for each in yardsticks.values())],
+            }
+            for name in found
+            if name not in NOT_MEASURES
+        ],
+    }
+
+
+def calibration_part(known_answers: Answers | None) -> dict[str, str] | None:
+    """Draw how far probabilities can be trusted, where the truth is known."""
+    if known_answers is None:
+        return None
+    found = known_answers.calibration
     title = f"Calibration: expected error {found.ece:.3f}"
     bins = (found.confidence.tolist(), found.accuracy.tolist(), found.counts.tolist())
     chart = calibration_chart(*bins, title=title)
-    return {"chart": chart, "ece": f"{found.ece:.3f}", "brier": f"{found.brier_score:.3f}"}
+    return {
+        "chart": chart, "ece": f"{found.ece:.3f}", "brier": f"{found.brier_score:.3f}",
+        "instances": number(int(found.counts.sum())),
+    }  # fmt: skip
 
 
 def ambiguous_bags(

@@ -31,6 +31,9 @@ from .settings import (
 if TYPE_CHECKING:
     from unbag.torch import ORNetwork
 
+#: A last fit for which there is no time left ends after so many iterations.
+FEWEST_ITERATIONS = 20
+
 __all__ = ["candidates", "network_candidates", "settings_of", "tune", "tune_around", "tuned"]
 
 
@@ -66,8 +69,10 @@ def tune(
     cv : int, default=3
         Number of folds.
     minutes : float, optional
-        After so many minutes the search ends, and the best setting so far is taken, or a usual
-        one where nothing is known yet. So it is when the search is interrupted, but for the latter.
+        Time for the search and the last fit. The search ends early enough for that fit, and the
+        best setting so far is taken, or a usual one where nothing is known yet. So it is when the
+        search is interrupted, but for the latter. A last fit that takes longer than expected is
+        stopped too, after at least 20 iterations.
     seed : int, default=0
         Of the folds, the kernel's dictionary and the networks.
     progress : callable, optional
@@ -79,11 +84,17 @@ def tune(
     -------
     estimator or BagPipeline
         Fitted to all bags. Its `tuning_` is a dict: ``chosen``, the setting; ``tried``, all
-        settings with their score, the mean log-likelihood of held-out label sets, the best first;
+        settings with their score, the mean log-likelihood of held-out label sets: those of the last
+        round first, and of a round the best first;
         ``threshold``, that of the model, by which the fewest labels of held-out bags are wrong;
         ``background_scores``, why there is a background or none, as `ORLogisticRegression` has
         them, or None where that was said; ``bag_iterations``, what the search has cost;
-        ``complete``, whether it came to its end; ``folds``, their number. A model file keeps it.
+        ``complete``, whether it came to its end; ``stopped``, where it was stopped, or None;
+        ``folds``, their number. A model file keeps it.
+
+    Notes
+    -----
+    The choice does not depend on the order of the bags.
 
     Examples
     --------
@@ -167,7 +178,20 @@ def tuned(
     threshold = search.threshold(best)
     model = unfitted(best.setting, labels.classes, seed)
     model.model.set_params(threshold=threshold)
+    is_cut_short = False
+
+    def stop(iteration: int, *_: object) -> bool:
+        nonlocal is_cut_short
+        is_cut_short = iteration >= FEWEST_ITERATIONS and search.is_past_deadline()
+        return is_cut_short
+
+    if minutes is not None:
+        model.model.set_params(callback=stop)
     data.fit(model)
+    model.model.set_params(callback=None)
+    stopped = search.stopped
+    if is_cut_short:
+        stopped = f"{stopped or 'after all rounds'}; and in the last fit"
     model.tuning_ = {
         "chosen": best.setting,
         "tried": search.table(),
@@ -175,6 +199,7 @@ def tuned(
         "background_scores": search.background_scores,
         "bag_iterations": search.bag_iterations,
         "complete": search.complete,
+        "stopped": stopped,
         "folds": cv,
     }
     return model

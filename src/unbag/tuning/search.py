@@ -7,6 +7,7 @@ bag-iterations what a search costs: iterations times training bags, of all its f
 ============== =====================================================================
 """
 
+import hashlib
 import itertools
 import time
 import warnings
@@ -18,6 +19,7 @@ from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from unbag.bags import Bags
@@ -28,7 +30,14 @@ from unbag.model_selection import MultilabelStratifiedKFold
 from unbag.union import ImpossibleBagWarning, IntractableBagWarning
 
 from .background import decided_background, with_background
-from .settings import MAX_ITER, OF_FEATURES, Setting, unfitted
+from .settings import (
+    MAX_ITER,
+    OF_FEATURES,
+    ORDINARY_MEMBERS,
+    TRIED_MEMBERS,
+    Setting,
+    unfitted,
+)
 from .threshold import USUAL, best_threshold
 
 #: What a search does not warn of: the next round goes on with it, or the final fit says it.
@@ -48,13 +57,16 @@ class Trial:
     """A setting, and what is known of it.
 
     By fold, `scores` are the log-likelihoods of held-out bags, each at least log 1e-12, and `fits`
-    the models as far as they were fitted. `n_iter` is of all fits together.
+    the models as far as they were fitted. `n_iter` is of all fits together, `seconds` of the
+    longest one, and `round` the last that it was in, from 1 on.
     """
 
     setting: Setting
     scores: dict[int, np.ndarray] = field(default_factory=dict)
     fits: dict[int, Any] = field(default_factory=dict)
     n_iter: int = 0
+    round: int = 0
+    seconds_of_fold: dict[int, float] = field(default_factory=dict)
 
     @property
     def score(self) -> float:
@@ -65,6 +77,16 @@ class Trial:
     def features(self) -> Setting:
         """What the features of a setting depend on."""
         return {name: self.setting[name] for name in OF_FEATURES if name in self.setting}
+
+    def expected_seconds(self, share: float) -> float:
+        """Return about how long a fit to all bags will take, if folds have a `share` of them."""
+        if not self.seconds_of_fold:
+            return 0.0
+        longest = max(self.seconds_of_fold.values()) / share
+        model = next(iter(self.fits.values()), None)
+        if hasattr(model, "n_members"):
+            return longest * ORDINARY_MEMBERS / TRIED_MEMBERS
+        return longest if getattr(model, "converged_", False) else 2 * longest
 
 
 class Fold:
@@ -89,11 +111,12 @@ class Fold:
 class Search:
     """Successive halving over settings, by the held-out bags of `cv` folds.
 
-    After so many seconds the search ends. `progress` is called as ``progress(n_done, n_all)``, in
-    fits. `remaining` are the trials that have come as far as the last round that was begun;
-    `complete` is whether the search came to its end. `background_scores` are why there is a
-    background or none, where that was asked: see `ORLogisticRegression`. `bag_iterations` is what
-    it has cost.
+    The order of the bags does not matter: they are sorted by what they hold. The search ends
+    early enough for a fit to all bags within so many seconds. `progress` is called as
+    ``progress(n_done, n_all)``, in fits. `remaining` are the trials that have come as far as the
+    last round that was begun; `complete` is whether the search came to its end.
+    `background_scores` are why there is a background or none, where that was asked: see
+    `ORLogisticRegression`. `bag_iterations` is what it has cost.
     """
 
     def __init__(
@@ -108,16 +131,22 @@ class Search:
         progress: Callable[[int, int], object] | None = None,
         instance_labels: np.ndarray | None = None,
     ) -> None:
-        self.bags, self.y, self.seed, self.cv = bags, y, seed, cv
+        order = order_of_content(bags, y)
+        self.bags, self.y, self.seed, self.cv = bags[order], y[order], seed, cv
         self.instance_labels = instance_labels
+        if instance_labels is not None:
+            rows = np.split(np.arange(bags.n_instances), bags.offsets[1:-1])
+            self.instance_labels = instance_labels[np.concatenate([rows[b] for b in order])]
         self.trials: list[Trial] = [Trial(setting) for setting in settings]
         self.remaining = self.trials
         self.complete = False
         self.background_scores: list[list[float]] | None = None
         self.bag_iterations = 0
         self._progress = progress
-        self._deadline = None if seconds is None else time.monotonic() + seconds
+        self._begin = time.monotonic()
+        self._deadline = None if seconds is None else self._begin + seconds
         self._n_done = 0
+        self._rounds: list[Round] = []
 
     @cached_property
     def folds(self) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -138,7 +167,7 @@ class Search:
         A stopped search (Ctrl-C, or its time is over) keeps what it has; one that is interrupted
         before it has anything raises KeyboardInterrupt.
         """
-        rounds = list(rounds)
+        self._rounds = rounds = list(rounds)
         try:
             # A fit would keep what it has reached, and the search go on.
             with interruptions_raised():
@@ -147,11 +176,11 @@ class Search:
                 n_all = sum(
                     size * round_.n_folds for size, round_ in zip(sizes, rounds, strict=True)
                 )
-                for size, round_ in zip(sizes, rounds, strict=True):
+                for number, (size, round_) in enumerate(zip(sizes, rounds, strict=True), start=1):
                     if size < len(self.remaining):
                         ranked = sorted(self.remaining, key=lambda trial: -trial.score)
                         self.remaining = ranked[:size]
-                    self._run_round(round_, n_all)
+                    self._run_round(number, round_, n_all)
             self.complete = True
         except TimeoutError:
             return
@@ -179,8 +208,10 @@ class Search:
         self.trials = [Trial(setting) for setting in with_background(settings, decided)]
         self.remaining = self.trials
 
-    def _run_round(self, round_, n_all):
+    def _run_round(self, number, round_, n_all):
         """Bring the remaining trials to as many folds and iterations as a round asks for."""
+        for trial in self.remaining:
+            trial.round = number
         by_features = sorted(self.remaining, key=lambda trial: repr(trial.features))
         for _, group in itertools.groupby(by_features, key=lambda trial: trial.features):
             members = list(group)
@@ -209,6 +240,7 @@ class Search:
             places, _ = self.folds[fold]
             rows = np.isin(np.repeat(np.arange(len(self.bags)), self.bags.sizes), places)
             known["instance_labels"] = self.instance_labels[rows]
+        begin = time.monotonic()
         with _expected_warnings():
             model.fit(train, here.y, **known)
             if self._is_over():
@@ -217,10 +249,34 @@ class Search:
         model.set_params(callback=None)
         trial.fits[fold] = model
         trial.n_iter += model.n_iter_
+        earlier = trial.seconds_of_fold.get(fold, 0.0)
+        trial.seconds_of_fold[fold] = earlier + time.monotonic() - begin
         self.bag_iterations += model.n_iter_ * len(train) * getattr(model, "n_members", 1)
 
     def _is_over(self):
+        if self._deadline is None:
+            return False
+        best = self.best
+        last_fit = 0.0 if best is None else best.expected_seconds((self.cv - 1) / self.cv)
+        return time.monotonic() + last_fit > self._deadline
+
+    def is_past_deadline(self) -> bool:
+        """Return whether the time for the search and the last fit is over."""
         return self._deadline is not None and time.monotonic() > self._deadline
+
+    @property
+    def stopped(self) -> str | None:
+        """Where the search was stopped; None if it came to its end."""
+        if self.complete:
+            return None
+        scored = [trial for trial in self.trials if trial.scores]
+        if not scored:
+            return "before any setting was tried"
+        reached = max(trial.round for trial in scored)
+        return (
+            f"in round {reached} of {len(self._rounds)}, with {len(scored)} of "
+            f"{len(self.trials)} settings tried"
+        )
 
     @property
     def best(self) -> Trial | None:
@@ -239,20 +295,44 @@ class Search:
         return best_threshold(proba, [self._of_fold[fold].truth.indicator for fold in trial.fits])
 
     def table(self) -> list[dict[str, Any]]:
-        """Return what was tried, the best first: settings, folds, iterations and score."""
+        """Return what was tried, those of the last round first, and of a round the best first."""
         scored = [trial for trial in self.trials if trial.scores]
         # Early iterations flatter settings that would learn too much: first, those that went on.
-        came_far = {id(trial) for trial in self.remaining}
-        scored.sort(key=lambda trial: (id(trial) not in came_far, -len(trial.scores), -trial.score))
+        scored.sort(key=lambda trial: (-trial.round, -len(trial.scores), -trial.score))
         return [
             {
                 **trial.setting,
+                "round": trial.round,
                 "folds": len(trial.scores),
                 "iterations": trial.n_iter,
                 "log_likelihood": round(trial.score, 6),
             }
             for trial in scored
         ]
+
+
+def order_of_content(bags: Bags, y: LabelSets) -> np.ndarray:
+    """Return an order of the bags that depends on what they hold alone, not on their order.
+
+    Examples
+    --------
+    >>> bags = Bags([[1.0], [2.0], [3.0]], offsets=[0, 1, 2, 3])
+    >>> y = LabelSets.parse([{"a"}, {"b"}, {"a"}])
+    >>> places, turned = order_of_content(bags, y), order_of_content(bags[::-1], y[::-1])
+    >>> places.tolist() == (2 - turned).tolist()
+    True
+    """
+    X: Any = bags.X
+    X = X.tocsr() if sparse.issparse(X) else np.ascontiguousarray(X)
+    keys = []
+    for b, (first, last) in enumerate(itertools.pairwise(bags.offsets)):
+        rows = X[first:last]
+        parts = (rows.indptr, rows.indices, rows.data) if sparse.issparse(rows) else (rows,)
+        digest = hashlib.blake2b(y.indicator[b].tobytes(), digest_size=16)
+        for part in parts:
+            digest.update(part.tobytes())
+        keys.append(digest.digest())
+    return np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.intp)
 
 
 def held_out_likelihood(model: Any, bags: Bags, labels: LabelSets) -> np.ndarray:

@@ -38,7 +38,7 @@ FALLBACK: Setting = {
 OF_FEATURES = ("context", "kernel", "dictionary")
 MAX_ITER = 1000
 #: Members of a network while it is tried; that which is chosen has all.
-TRIED_MEMBERS = 2
+TRIED_MEMBERS, ORDINARY_MEMBERS = 2, 8
 
 
 def settings_of(grid: Mapping[str, Sequence[Any]]) -> list[Setting]:

@@ -23,6 +23,7 @@ from pyarrow import csv, types
 
 from unbag._files import (
     DELIMITED,
+    TAB_SEPARATED,
     DataError,
     OpenFile,
     PathLike,
@@ -128,7 +129,7 @@ class DelimitedFile(TextTable):
         )
         self.has_mark: bool = head.startswith(BOM)
         # A guess, until the header is known; it hardly ever matters for where the header ends.
-        self.delimiter: bytes = b"," if suffix_of(self.path) != ".tsv" else b"\t"
+        self.delimiter: bytes = b"\t" if suffix_of(self.path) in TAB_SEPARATED else b","
         first = self._first_record()
         self.line_end: bytes = b"\r\n" if first.endswith(b"\r") else b"\n"
         self.header: bytes = first.rstrip(b"\r")
@@ -161,7 +162,7 @@ class DelimitedFile(TextTable):
 
     def _delimiter_of(self, header):
         widths = {each: len(raw_cells(header, each)) for each in DELIMITER_NAMES}
-        candidates = [b"\t"] if suffix_of(self.path) == ".tsv" else list(DELIMITER_NAMES)
+        candidates = [b"\t"] if suffix_of(self.path) in TAB_SEPARATED else list(DELIMITER_NAMES)
         best = max(candidates, key=widths.__getitem__)
         if widths[best] == 1:
             check_single_column(self.path, header, widths)
@@ -573,9 +574,23 @@ def write_records(
         check_same(source.path, done == n_rows)
 
 
+def write_new_records(source: Any, path: PathLike, columns: Mapping[str, pa.ChunkedArray]) -> None:
+    """Write columns in the style of a text: its delimiter, decimal mark, line ends and BOM."""
+    delimiter = _delimiter(path, source)
+    cells = [
+        _Cells(column.combine_chunks(), delimiter, source.decimal) for column in columns.values()
+    ]
+    rows = slice(0, max(map(len, columns.values()), default=0))
+    header = delimiter.join(quoted(name, delimiter) for name in columns)
+    records = map(delimiter.join, zip(*(each[rows] for each in cells), strict=True))
+    with writing(path) as file, compressed(path, file) as out:
+        out.write(BOM * source.has_mark)
+        out.write(source.line_end.join([header, *records, b""]))
+
+
 def text_writer(path: PathLike, file: BinaryIO, schema: pa.Schema) -> Any:
     """Open a writer of pyarrow tables as delimited text, between tabs in a ``.tsv`` file."""
-    delimiter = "\t" if suffix_of(path) == ".tsv" else ","
+    delimiter = "\t" if suffix_of(path) in TAB_SEPARATED else ","
     options = csv.WriteOptions(delimiter=delimiter, quoting_style="needed")
     return csv.CSVWriter(file, schema, write_options=options)
 
@@ -592,7 +607,7 @@ def compressed(path: PathLike, file: BinaryIO) -> Iterator[BinaryIO]:
 
 def _delimiter(path, source):
     """Return the delimiter of the source, unless the suffixes of the two files differ."""
-    of_suffix = {".tsv": b"\t", ".csv": b","}.get(suffix_of(path))
+    of_suffix = {".csv": b",", **dict.fromkeys(TAB_SEPARATED, b"\t")}.get(suffix_of(path))
     if of_suffix is None or suffix_of(path) == suffix_of(source.path):
         return source.delimiter
     return source.delimiter if of_suffix == b"," and source.delimiter == b";" else of_suffix
