@@ -354,6 +354,16 @@ LabelSetsLike: TypeAlias = LabelSets | ArrayLike | Iterable[Collection[object]] 
 def digest_of(labels: LabelSets | None, instance_labels: Iterable[Any] | None = None) -> str:
     """Return a short text that is another one where label sets or known labels are others.
 
+    Parameters
+    ----------
+    labels : LabelSets or None
+    instance_labels : iterable, optional
+        Known labels of instances; None where a label is not known.
+
+    Returns
+    -------
+    str
+
     Examples
     --------
     >>> digest_of(LabelSets([[1, 0]])) == digest_of(LabelSets([[1, 0]]))

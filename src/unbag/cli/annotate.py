@@ -8,7 +8,14 @@ import numpy as np
 import typer
 
 from unbag import annotations, io
-from unbag._files import TABLES, check, check_format, check_output, looks_like_parquet
+from unbag._files import (
+    TABLES,
+    check,
+    check_format,
+    check_outputs,
+    looks_like_parquet,
+    written_together,
+)
 from unbag.annotations import REVIEW_SHARE
 from unbag.io import Roles
 from unbag.io.annotated import (
@@ -17,6 +24,9 @@ from unbag.io.annotated import (
     write_annotated,
     written_columns,
 )
+from unbag.io.formats.audacity import SUFFIX as AUDACITY
+from unbag.io.formats.raven import SUFFIX as RAVEN
+from unbag.io.spans import recording_files, recordings_of
 
 from . import options as o
 from .console import messages, progress, show_plan
@@ -70,12 +80,16 @@ def annotate(
     fitted, _ = load_with_header(model)
     times = [perf_counter()]
     is_foreign = any(given[name] is not None for name in o.OF_TOOLS)
+    named = o.files_named(given)
     with o.open_table(table, given) as source:
         given_roles = Roles.from_options(**given)
         wanted = roles_for_model(fitted, source, given_roles, use_labels=use_labels)
         if dry_run:
             show_plan(source.peek(wanted, need_labels=False), output)
             return
+        inputs = [model, *source.files, *named]
+        outputs = [output, *([] if label_studio is None else [label_studio])]
+        check_outputs(outputs, inputs)
         if out_of_core or (not is_foreign and any(map(looks_like_parquet, table))):
             from . import large
 
@@ -89,11 +103,7 @@ def annotate(
                     fitted, table[0], wanted, output, use_labels, review, unknown_below
                 )
                 return
-        check_output(output, model)
-        check_nothing_is_lost(output, source.files)
-        for selections in (raven, audacity, label_studio):
-            if selections is not None and selections.is_file():
-                check_output(selections, model, *source.files, output)
+        check_nothing_is_lost(output)
         written = written_columns(source, wanted)
         with progress("reading") as report:
             data, labels = read_for_model(
@@ -109,6 +119,11 @@ def annotate(
         f"{data.path} has no start and end columns, which Raven, Audacity and Label Studio files "
         "need: name them with --start and --end.",
     )
+    selections = [
+        file for path, suffix in ((raven, RAVEN), (audacity, AUDACITY)) if path is not None
+        for file in recording_files(path, recordings_of(data), suffix)
+    ]  # fmt: skip
+    check_outputs(outputs, inputs, in_folders=selections)
     times.append(perf_counter())
     with progress("annotating") as report:
         answers = annotations.annotate(
@@ -117,16 +132,18 @@ def annotate(
         )  # fmt: skip
     times.append(perf_counter())
     columns = answers.columns()
-    # Before the table: times may be no numbers, and then nothing is to be replaced.
-    if raven is not None:
-        more = {"Probability": answers.probability.round(4)}
-        io.write_raven(raven, data, columns["annotation"], more=more)
-    if audacity is not None:
-        io.write_audacity(audacity, data, columns["annotation"])
-    if label_studio is not None:
-        io.write_label_studio(label_studio, data, columns["annotation"], score=answers.probability)
-    with progress("writing") as report:
-        names = write_annotated(data, output, columns, written, progress=report)
+    with written_together():
+        if raven is not None:
+            more = {"Probability": answers.probability.round(4)}
+            io.write_raven(raven, data, columns["annotation"], more=more)
+        if audacity is not None:
+            io.write_audacity(audacity, data, columns["annotation"])
+        if label_studio is not None:
+            io.write_label_studio(
+                label_studio, data, columns["annotation"], score=answers.probability
+            )
+        with progress("writing") as report:
+            names = write_annotated(data, output, columns, written, progress=report)
     times.append(perf_counter())
     seconds = np.diff(times).tolist()
     result = {

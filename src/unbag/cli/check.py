@@ -43,9 +43,10 @@ def check(
 
     if output is not None:
         check_format(output, TABLES)
+    named = o.files_named(given)
     with o.open_table(table, given) as source, progress("reading") as report:
         if output is not None:
-            check_output(output, *source.files)
+            check_output(output, *source.files, *named)
         data = read_source(source, Roles.from_options(**given), progress=report)
     data.check_learnable()
     found = find_suspicious(doubting_settings().unfitted(), data, data.labels, folds, seed)

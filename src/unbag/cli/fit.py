@@ -159,12 +159,13 @@ def fit(
         if is_on_disk and not dry_run:
             large.fit_on_disk(table[0], wanted, settings.unfitted(), output, resume)
             return
+    named = o.files_named(given)
     with o.open_table(table, given) as source:
         wanted = Roles.from_options(**given)
         if dry_run:
             show_fit(source, wanted, output, settings, table[0] if is_on_disk else None)
             return
-        check_output(output, *source.files)
+        check_output(output, *source.files, *named)
         with progress("reading") as report:
             data = read_source(source, wanted, progress=report).check_learnable()
     if tune:

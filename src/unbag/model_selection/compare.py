@@ -12,6 +12,7 @@ from rich.console import Console
 from sklearn.model_selection import KFold
 
 from unbag._extras import require
+from unbag._files import check_outputs
 from unbag._machine import describe_machine, versions
 from unbag.estimators import ORLogisticRegression
 from unbag.io import BagTable, Roles, read
@@ -29,7 +30,7 @@ from .methods import (
     n_folds_at,
 )
 from .statistics import HIGHER_IS_BETTER, best_methods, best_setting, spread, words
-from .tables import Table, comparison_table, write_tables
+from .tables import ABOUT, Table, comparison_table, write_tables
 from .work import check_process_count, run
 
 #: What is compared with and without instance labels, and what needs them.
@@ -107,7 +108,11 @@ def compare(
         ]
         for name, method in compared.items()
     }
-    ledger = Ledger(Path(out) / "compare")
+    folder = Path(out) / "compare"
+    made = [folder / f"compare{suffix}" for suffix in (".md", ".csv")]
+    second = [] if table.roles.label_table is None else [table.roles.label_table]
+    check_outputs([], [path, *second], in_folders=[*made, folder / ABOUT])
+    ledger = Ledger(folder)
     with ledger.writing():
         units = [trial for tried in trials.values() for folds in tried for trial in folds]
         run(units, ledger, n_jobs=n_jobs, console=console, title="compare")

@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from time import perf_counter
 from typing import Any, Literal, TypeVar
 
@@ -211,7 +210,8 @@ def fit_linear(
     """Fit a linear model block by block, and keep what it has reached after each iteration."""
     stored, reached, kept = data.bags, None, None
     if checkpoint is not None:
-        check_output(Path(checkpoint), *stored.table.files)
+        second = stored.roles.label_table
+        check_output(checkpoint, *stored.table.files, *([] if second is None else [second]))
         kept = KeptFit(checkpoint, describe_fit(model, stored))
         reached = kept.reached() if resume else None
     if reached is not None:
