@@ -386,6 +386,26 @@ def test_an_interrupt_in_renaming_comes_when_all_is_done(three, nth, is_done, mo
     assert not list(three[0].parent.rglob(".unbag-*"))
 
 
+@pytest.mark.parametrize("step", ["os.unlink", "os.rmdir"])
+@pytest.mark.parametrize("is_done", [False, True])
+def test_an_interrupt_in_tidying_up_leaves_nothing(three, step, is_done, monkeypatch):
+    real, has_come = getattr(os, step.removeprefix("os.")), False
+
+    def interrupt(*given, **options):
+        nonlocal has_come
+        if is_done or has_come:
+            real(*given, **options)
+        if not has_come:
+            has_come = True
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(step, interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        write_three(three)
+    assert [path.read_bytes() for path in three] == [NEW] * 3
+    assert not list(three[0].parent.rglob(".unbag-*"))
+
+
 def test_a_file_is_not_written_twice_in_one_block(path):
     with pytest.raises(DataError, match="would be written twice"), written_together():  # noqa: PT012
         write_text(path, "one")

@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
@@ -277,13 +278,22 @@ def written_together() -> Iterator[None]:
     token = _group.set(group)
     try:
         yield
-        group.rename()
+        _finish(group.rename)
     except BaseException:
-        group.discard(undo=True)
+        _finish(partial(group.discard, undo=True))
         raise
     finally:
         _group.reset(token)
-        group.discard()
+        _finish(group.discard)
+
+
+def _finish(step: Callable[[], object]) -> None:
+    """Take a step that can be taken again where it has stopped, to its end even on Ctrl-C."""
+    try:
+        step()
+    except KeyboardInterrupt:
+        step()
+        raise
 
 
 class _Group:
@@ -337,19 +347,11 @@ class _Group:
 
     def rename(self) -> None:
         """Give all files their names."""
-        stopped = None
         for each in self._files:
-            try:
-                each.rename()
-            except KeyboardInterrupt as error:
-                # What has begun is finished first: it takes no time.
-                stopped = error
-                each.rename()
+            each.rename()
         for folder in self._stagings:
             sync_folder(folder)
-        if stopped is not None:
-            self._files = []
-            raise stopped
+        self._files, self.made = [], []
 
     def discard(self, undo: bool = False) -> None:
         """Remove what is temporary; with `undo`, bring back what was there before."""
@@ -357,15 +359,15 @@ class _Group:
             for each in self._files:
                 each.undo()
         self._files = []
-        for staging, descriptor in self._stagings.values():
+        for folder, (staging, descriptor) in list(self._stagings.items()):
             # Windows removes no file that is open.
             if not IS_POSIX:
                 os.close(descriptor)
             with suppress(OSError):
                 remove_locked_folder(staging / LOCK)
+            del self._stagings[folder]
             if IS_POSIX:
                 os.close(descriptor)
-        self._stagings = {}
         for folder in reversed(self.made) if undo else ():
             with suppress(OSError):
                 folder.rmdir()

@@ -101,8 +101,8 @@ def remove_locked_folder(lock: Path) -> None:
     """Remove a folder and its files, the one that was locked last: who finds it can go on."""
     for each in lock.parent.iterdir():
         if each != lock:
-            each.unlink()
-    lock.unlink()
+            each.unlink(missing_ok=True)
+    lock.unlink(missing_ok=True)
     lock.parent.rmdir()
 
 
