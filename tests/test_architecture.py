@@ -21,7 +21,7 @@ REPOSITORY = Path(__file__).parents[1]
 # From the bottom up. A part, a file or folder of the package, imports from lower layers, and from
 # its own layer where no circle comes of it.
 LAYERS = (
-    {"_version", "_messages", "_files", "_random", "_compile", "_threads", "_checks", "_extras",
+    {"_version", "_messages", "_files", "_random", "_compile", "_threads", "_extras",
      "_scikit_learn", "_warnings", "_notebook", "_platform", "_machine"},
     {"bags", "labels"},
     {"io"},

@@ -140,6 +140,7 @@ def test_every_snippet_of_a_page_runs(page, tmp_path, monkeypatch):
     check_page(page, tmp_path, monkeypatch)
 
 
+@pytest.mark.filterwarnings("ignore:.*in fewer than three bags")
 def test_the_notebook_runs(tmp_path, monkeypatch):
     """Its cells one after the other, as they are: without outputs, since only a run makes them."""
     notebook = json.loads((DOCS / "first_steps.ipynb").read_text())

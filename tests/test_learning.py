@@ -279,7 +279,7 @@ def test_labels_that_look_like_several_are_refused_at_every_door(frame, folder, 
 
 def test_bags_without_a_label_teach_nothing(frame, bags):
     for call in (
-        lambda: unbag.fit(frame.assign(tags=""), bag="file", labels="tags"),
+        lambda: unbag.fit(frame.assign(tags="(none)"), bag="file", labels="tags"),
         lambda: unbag.fit(bags, [set()] * 30),
         lambda: unbag.tune(bags, [set()] * 30, grid=GRID),
     ):
@@ -310,7 +310,7 @@ def test_a_corrected_table_is_taken_in_python_too(frame, tmp_path, monkeypatch):
 
 def test_corrected_tables_are_refused_out_of_core_at_every_door(folder, tmp_path, capsys):
     (tmp_path / "corrected.csv").write_text("known_label\n")
-    said = "looks like a corrected table, which fits out of core do not take"
+    said = "looks like a corrected table, which fits out of core do not support"
     with pytest.raises(DataError, match=said):
         out_of_core.fit(
             unbag.ORLogisticRegression(), folder, instance_labels=str(tmp_path / "corrected.csv")

@@ -3,6 +3,7 @@
 import ast
 import doctest
 import json
+import os
 import re
 import subprocess
 import sys
@@ -57,6 +58,26 @@ def test_code_of_the_documentation_has_no_type_error(page, tmp_path):
         cwd=tmp_path, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.slow
+def test_public_names_have_known_types(tmp_path):
+    """Types of extras are known only if these are installed; the share must do without them."""
+    pytest.importorskip("basedpyright")
+    # It looks for packages where the first `python` of the path does.
+    folders = [str(Path(sys.executable).parent), os.environ["PATH"]]
+    done = subprocess.run(
+        [sys.executable, "-m", "basedpyright", "--ignoreexternal", "--verifytypes", "unbag",
+         "--outputjson"],
+        cwd=tmp_path, env=os.environ | {"PATH": os.pathsep.join(folders)},
+        capture_output=True, text=True,
+    )  # fmt: skip
+    found = json.loads(done.stdout)["typeCompleteness"]
+    unknown = [each["name"] for each in found["symbols"]
+               if each["isExported"] and not each["isTypeKnown"]]  # fmt: skip
+    assert found["completenessScore"] >= 0.98, unknown
+    named = [f"unbag.{name}" for name in unbag.__all__]
+    assert [name for name in named if name in unknown] == []
 
 
 #: What a type checker makes of what people write; an editor then offers what there is.

@@ -1,6 +1,7 @@
 """What ours derive from in scikit-learn; the stub beside this file gives it types."""
 
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
@@ -9,6 +10,7 @@ __all__ = [
     "BaseCrossValidator",
     "BaseEstimator",
     "ClassifierMixin",
+    "ConvergenceWarning",
     "Pipeline",
     "TransformerMixin",
     "available_if",

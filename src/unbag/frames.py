@@ -19,7 +19,7 @@ from unbag.io.annotated import annotated_frame, written_columns, written_predict
 from unbag.io.bag_table import BagTable, Progress
 from unbag.io.roles import REMEMBERED, Roles, check_column
 from unbag.io.table import Source
-from unbag.labels import DELIMITER, ColumnOfLabel, LabelSets, LabelSetsLike
+from unbag.labels import BACKGROUND_NAME, DELIMITER, ColumnOfLabel, LabelSets, LabelSetsLike
 
 #: A frame of any kind; what comes back is of the same.
 Frame = TypeVar("Frame")
@@ -43,6 +43,10 @@ class ColumnRoles(TypedDict, total=False):
     start: str | None
     end: str | None
     missing_values: str | None
+    untagged: str | None
+    none: str | Sequence[str]
+    fold_case: bool | None
+    rename: Mapping[str, str] | PathLike | None
     roles: Roles | None
 
 
@@ -111,10 +115,14 @@ class BagModel(Protocol):
         label_columns: str | Sequence[str] | None = None,
         label_table: PathLike | None = None,
         delimiter: str | None = None,
+        untagged: str | None = None,
+        none: str | Sequence[str] = (),
         roles: Roles | None = None,
         ignore_labels: bool = False,
         review_share: float = REVIEW_SHARE,
         unknown_below: float | None = None,
+        joint: bool = False,
+        background_name: str = BACKGROUND_NAME,
     ) -> Frame:
         """Label every instance of a frame; see `FrameAnswers.annotate_frame`."""
         ...
@@ -168,10 +176,14 @@ class FrameAnswers:
         label_columns: str | Sequence[str] | None = None,
         label_table: PathLike | None = None,
         delimiter: str | None = None,
+        untagged: str | None = None,
+        none: str | Sequence[str] = (),
         roles: Roles | None = None,
         ignore_labels: bool = False,
         review_share: float = REVIEW_SHARE,
         unknown_below: float | None = None,
+        joint: bool = False,
+        background_name: str = BACKGROUND_NAME,
     ) -> Frame:
         """Label every instance of a frame; bag labels are used if there are any.
 
@@ -179,9 +191,9 @@ class FrameAnswers:
         ----------
         frame : pandas.DataFrame, polars.DataFrame, polars.LazyFrame or pyarrow.Table
             One row per instance, in any order; or one per bag, with lists.
-        bag, labels, label_columns, label_table, delimiter
-            Roles of its columns, as in :class:`unbag.io.Roles`; by default those of the frame
-            that the model was fitted to.
+        bag, labels, label_columns, label_table, delimiter, untagged, none
+            Roles of its columns and what their blanks mean, as in :class:`unbag.io.Roles`; by
+            default those of the frame that the model was fitted to.
         roles : Roles, optional
             Roles of columns; what is named beside it wins.
         ignore_labels : bool, default=False
@@ -189,21 +201,27 @@ class FrameAnswers:
         review_share : float
             Share of the instances to flag for review.
         unknown_below : float, optional
-            No label where the probability of the likeliest is lower.
+            No label where its probability is lower.
+        joint : bool, default=False
+            False for the most probable label of each instance, so that a label of the bag may be
+            that of no instance; True for the most likely labelling of the whole bag that has them
+            all.
+        background_name : str, default="background"
+            What instances of none of the classes are called; no class may be called so.
 
         Returns
         -------
         frame
             Of the same kind, with the same rows and index, and the columns that ``unbag annotate``
-            writes: ``annotation``, ``probability``, ``second_choice``, ``second_probability``,
-            ``entropy``, ``review`` and ``known_label``. They take the place of those that were
-            written before, but for ``known_label``, which people fill in.
+            writes: ``annotation``, ``status``, ``probability``, ``second_choice``,
+            ``second_probability``, ``entropy``, ``review`` and ``known_label``. They take the place
+            of those that were written before, but for ``known_label``, which people fill in.
         """
         from unbag.io.frame import open_frame
 
         given = Roles.given(
             roles, bag=bag, labels=labels, label_columns=label_columns, label_table=label_table,
-            delimiter=delimiter,
+            delimiter=delimiter, untagged=untagged, none=none,
         )  # fmt: skip
         use_labels = not ignore_labels
         source = open_frame(frame)
@@ -211,8 +229,9 @@ class FrameAnswers:
         written = written_columns(source, wanted)
         data, known = read_for_model(self, source, wanted, use_labels=use_labels)
         answers = annotate(
-            self, data.bags, known, review_share=review_share, unknown_below=unknown_below
-        )
+            self, data.bags, known, review_share=review_share, unknown_below=unknown_below,
+            joint=joint, background_name=background_name,
+        )  # fmt: skip
         # The copy of the features goes before there are new columns.
         data = without_features(data)
         return annotated_frame(data, answers.columns(), written)
@@ -348,6 +367,8 @@ def in_classes(
     # By their text, as files have it; the classes of a model may be numbers.
     column_of = ColumnOfLabel(map(str, classes))
     indicator = np.zeros((len(bags), len(classes)), labels.indicator.dtype)
+    # Of bags that nobody has looked at, no class is known, whether the table has it or not.
+    indicator[labels.open] = -1
     for states, label in zip(labels.indicator.T, labels.classes, strict=True):
         if (column := column_of[str(label)]) >= 0:
             indicator[:, column] = states
@@ -358,4 +379,4 @@ def in_classes(
                 f"{path}: bag {bag} has the unknown label {str(label)!r}; the model knows {known}. "
                 f"Correct the label, fit again with it, or use {argument(*remedy)}."
             )
-    return LabelSets(indicator, classes)
+    return LabelSets(indicator, classes, labels.open)

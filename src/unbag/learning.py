@@ -6,8 +6,8 @@ without the truth that a table may carry, their labels, and labels of instances 
 """
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, overload
 
@@ -19,21 +19,25 @@ from sklearn.base import clone
 from unbag._extras import require
 from unbag._files import PathLike, check, refuse
 from unbag._messages import argument, shortened
+from unbag._warnings import warn_caller
 from unbag.bags import Bags
 from unbag.estimators import ORLogisticRegression
 from unbag.estimators.contract import BagClassifier
 from unbag.fitting import Rate
 from unbag.frames import ColumnRoles
 from unbag.io.bag_table import Progress
-from unbag.io.roles import Roles
+from unbag.io.roles import OF_LABELS, Roles
 from unbag.io.table import Source, open_source
-from unbag.labels import LabelSets, LabelSetsLike
+from unbag.labels import LabelSets, LabelSetsLike, Tagging, doubtful_names, rare_classes
 from unbag.model_selection.folds import read_label_sets
 from unbag.pipeline import BagPipeline, bag_pipeline
+from unbag.validation import as_labels
 
 if TYPE_CHECKING:
     from unbag.torch import ORNetwork
 
+#: Tables of fewer bags are examples.
+A_FEW_BAGS = 20
 #: Models that have a name.
 NAMES = ("linear", "network")
 # Settings that a given model has itself, and those that networks do not have.
@@ -159,13 +163,18 @@ class TrainingSet:
         return read_label_sets(self.labels, self.bags)
 
     def check_learnable(self) -> "TrainingSet":
-        """Raise an error where nothing can be learnt, or several labels look like one."""
+        """Raise an error where nothing can be learnt, or one label looks like several.
+
+        Warn of names that look like one class, or like none.
+        """
         check(self.labels is not None, f"{self.path} has no labels to fit to: name their column.")
         labels = self.label_sets
         check(
             self.instance_labels is not None or (labels.indicator == 1).any(),
             f"{self.path}: no bag has a label, and nothing can be learnt without: tag some bags.",
         )
+        for sentence in doubtful_names(labels):
+            warn_caller(f"{self.path}: {sentence}.")
         # Labels in columns of their own, and those of Python, are separated by nothing.
         if self.roles is None or self.roles.label_columns:
             return self
@@ -227,6 +236,7 @@ def training_set(
             raise TypeError("y is for Bags: name the column of the labels by labels=.")
         with open_table(data) as source:
             return read_source(source, Roles.given(roles, **named))
+    tagging = Roles(**{name: named.pop(name) for name in OF_LABELS if name in named}).tagging
     known = named.pop("instance_labels", None)
     given = {"roles": roles, **named, "instance_labels": known if isinstance(known, str) else None}
     if strange := [name for name, value in given.items() if value is not None and np.size(value)]:
@@ -236,7 +246,14 @@ def training_set(
         )
     if y is None:
         raise TypeError("y is missing: give the label sets of the bags.")
-    return TrainingSet(without_truth(data), y, known)
+    return TrainingSet(without_truth(data), read_tags(y, data, tagging), known)
+
+
+def read_tags(y: LabelSetsLike, bags: Any, tagging: Tagging) -> LabelSetsLike:
+    """Read the labels of bags as `tagging` says; if that is the usual, models do so themselves."""
+    if tagging == Tagging():
+        return y
+    return LabelSets.parse(as_labels(y, bags, are_sets=True), **asdict(tagging))
 
 
 def without_truth(bags: Any) -> Any:
@@ -340,6 +357,10 @@ def fit(
     start: str | None = None,
     end: str | None = None,
     missing_values: str | None = None,
+    untagged: str | None = None,
+    none: str | Sequence[str] = (),
+    fold_case: bool | None = None,
+    rename: Mapping[str, str] | PathLike | None = None,
     roles: Roles | None = None,
     model: Any = None,
     alpha: float = 1.0,
@@ -370,6 +391,15 @@ def fit(
         (n_instances,), with None where a label is not known.
     delimiter, media, start, end, missing_values
         As in :class:`unbag.io.Roles`.
+    untagged : {"refuse", "unknown", "absent"}, optional
+        What it means that a bag has nothing in place of labels (an empty cell, NaN, None): nobody
+        looked (unknown), or somebody looked and found none (absent). By default it is an error.
+    none : str or list of str, optional
+        Words in place of labels that mean that a bag has none of them, such as ``"none"``.
+    fold_case : bool, optional
+        Whether labels that differ in upper and lower case are one.
+    rename : dict of str to str, or path, optional
+        New names of labels, by their old ones; or a table with columns ``old`` and ``new``.
     roles : Roles, optional
         Roles of columns; what is named beside it wins.
     model : "linear", "network" or estimator, optional
@@ -414,4 +444,9 @@ def fit(
     )
     unfitted = settings.unfitted()
     named = {name: given[name] for name in Roles.__dataclass_fields__}
-    return training_set(table, y, roles, **named).check_learnable().fit(unfitted)
+    data = training_set(table, y, roles, **named).check_learnable()
+    # In a handful of bags every class is rare, and everybody sees it.
+    sentence = rare_classes(data.label_sets) if len(data.label_sets) >= A_FEW_BAGS else None
+    if sentence is not None:
+        warn_caller(f"{data.path}: {sentence}.")
+    return data.fit(unfitted)

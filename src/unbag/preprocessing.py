@@ -24,9 +24,8 @@ from sklearn.utils.validation import (
     check_random_state,
 )
 
-from unbag._checks import first_nonfinite
 from unbag._scikit_learn import BaseEstimator, TransformerMixin
-from unbag.bags import Bags, listed_bags
+from unbag.bags import Bags, first_nonfinite, listed_bags
 from unbag.validation import WHITENED, all_or_nothing, check_finite, validate_bags
 
 BLOCK_ENTRIES = 2**23  # bounds the arrays held at once beside the result: 64 MiB each

@@ -128,14 +128,14 @@ def test_recordings_are_found_by_their_catalogue_number(tmp_path):
 def test_two_recordings_of_one_name_are_not_confused(tmp_path):
     path = write(tmp_path / "e.csv", EMBEDDINGS.replace("site/dusk", "other/dawn"))
     tags = write(tmp_path / "r.csv", RESULTS.replace("site/dusk", "else/dawn"))
-    with pytest.raises(ValueError, match=r"no tags for 1 of 2 bags, such as 'other/dawn.wav'"):
+    with pytest.raises(ValueError, match=r"r.csv: 1 of 2 bags has nothing.*'other/dawn.wav'"):
         read_from(path, "birdnet-embeddings", tags=tags)
 
 
 def test_a_recording_does_not_take_the_tags_of_another_of_its_name(tmp_path):
     path = write(tmp_path / "e.csv", EMBEDDINGS.replace("site/dusk", "other/dawn"))
     tags = write(tmp_path / "r.csv", "".join(RESULTS.splitlines(keepends=True)[:4]))
-    with pytest.raises(ValueError, match=r"no tags for 1 of 2 bags, such as 'other/dawn.wav'"):
+    with pytest.raises(ValueError, match=r"r.csv: 1 of 2 bags has nothing.*'other/dawn.wav'"):
         read_from(path, "birdnet-embeddings", tags=tags)
 
 

@@ -253,9 +253,9 @@ def test_tables_of_a_folder_need_the_same_columns(tmp_path):
         ({"tags": "none.csv"}, "holds no detections"),
         ({"tags": "strange.csv"}, "is in no format that tags= takes"),
         ({"tags": "other.csv"}, "has no tags for any of the 2 bags: its names are like 'x.wav'"),
-        ({"tags": "part.csv"}, "has no tags for 1 of 2 bags, such as 'site/dusk.wav': add them"),
+        ({"tags": "part.csv"}, "part.csv: 1 of 2 bags has nothing .* such as 'site/dusk.wav'"),
         ({"absent": "no"}, "absent= must be one of absent, unknown, not 'no'"),
-        ({"untagged": "no"}, "untagged= must be one of refuse, absent, unknown, not 'no'"),
+        ({"untagged": "no"}, "untagged= must be one of refuse, unknown, absent, not 'no'"),
     ],
 )
 def test_bad_tags_get_one_clear_line(tmp_path, choices, message):

@@ -119,12 +119,17 @@ def as_option(name: str, *value: object) -> str:
     --------
     >>> as_option("delimiter", ";"), as_option("absent", "unknown"), as_option("use_labels", False)
     ("--delimiter ';'", '--absent unknown', '--ignore-labels')
+    >>> as_option("rename", {"Amsel": "amsel"})
+    '--rename Amsel=amsel'
     """
     option = OPTION_OF.get(name, f"--{name.replace('_', '-')}")
     if not value or isinstance(value[0], bool):
         return option
     text = str(value[0])
-    return f"{option} {text if text.replace('-', '').isalnum() else repr(text)}"
+    if isinstance(value[0], dict):
+        text = ",".join(f"{old}={new}" for old, new in value[0].items())
+    is_plain = text.replace("-", "").replace("=", "").isalnum()
+    return f"{option} {text if is_plain else repr(text)}"
 
 
 def text_of_error(error: Exception) -> str:

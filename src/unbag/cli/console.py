@@ -138,6 +138,8 @@ def show_plan(plan: "Peek", output: "Path") -> None:
         print(f"rows: {plan.n_rows:,}")
     for role, value in roles.items():
         if value:
+            if role == "rename":
+                value = tuple(f"{old}={new}" for old, new in value)
             names = ", ".join(map(str, value)) if isinstance(value, tuple) else value
             print(f"{role}: {names}")
     if plan.roles is not None:

@@ -9,10 +9,11 @@ import numpy as np
 import typer
 
 from unbag._files import check_output, looks_like_parquet
+from unbag._messages import listed
 from unbag.bags import Bags
 from unbag.io import DataError, Roles
 from unbag.io.table import Source
-from unbag.labels import LabelSets
+from unbag.labels import BACKGROUND_NAME, LabelSets, bags_per_class, rare_classes
 
 from . import options as o
 from .console import messages, progress, show_plan
@@ -168,6 +169,7 @@ def fit(
         check_output(output, *source.files, *named)
         with progress("reading") as report:
             data = read_source(source, wanted, progress=report).check_learnable()
+    show_classes(data.label_sets)
     if tune:
         from .tune import tuned_model
 
@@ -179,6 +181,21 @@ def fit(
     rates = (fitted.model.missed, fitted.model.false)
     if any(isinstance(rate, str) for rate in rates):
         messages.note(describe_noise(fitted, data.bags, data.label_sets))
+
+
+def show_classes(labels: LabelSets) -> None:
+    """Print in how many bags each class is, what else bags may be, and which classes are rare."""
+    counts = sorted(bags_per_class(labels).items(), key=lambda item: -item[1])
+    messages.note(f"Bags of each class: {listed(f'{name} {n:,}' for name, n in counts)}.")
+    n_none = int((labels.forbidden.all(axis=1) & ~labels.open).sum())
+    n_unknown = int((labels.optional.all(axis=1) | (labels.open & ~labels.required.any(1))).sum())
+    others = [f"{n:,} {what}" for n, what in ((n_none, "have none of them"),
+                                              (n_unknown, "may have any")) if n]  # fmt: skip
+    if others:
+        messages.note(f"Of {len(labels):,} bags, {' and '.join(others)}.")
+    rare = rare_classes(labels)
+    if rare is not None:
+        messages.warn(f"{rare}.")
 
 
 def fit_shown(unfitted: Any, data: "TrainingSet") -> Any:
@@ -302,6 +319,7 @@ def summarise(model: Any, data: "TrainingSet", output: Path) -> None:
         "instances": data.bags.n_instances,
         "features": data.bags.n_features,
         "classes": [str(label) for label in model.classes_],
+        "bags_per_class": bags_per_class(data.label_sets),
         "known_instance_labels": sum(each is not None for each in known),
         "iterations": int(fitted.n_iter_),
         "converged": bool(fitted.converged_),
@@ -317,6 +335,8 @@ def summarise(model: Any, data: "TrainingSet", output: Path) -> None:
         show_search(tuning)
     if "held_out" in result["background"]:
         messages.note(describe_background(result["background"]))
+    elif result["background"]["used"] and BACKGROUND_NAME in known:
+        messages.note("Background: used, since instances are known to be background.")
     messages.note(
         f"Fitted to {result['bags']:,} bags, {result['instances']:,} instances, "
         f"{result['features']} features, {len(result['classes'])} classes in "

@@ -86,13 +86,36 @@ ROLE_OPTIONS = {
         "Default: stop with an error.",
     ),
     "delimiter": _role(str, "Separator between the labels in a cell. Default: |."),
+    "untagged": _role(
+        str,
+        "What an empty cell in place of labels means: unknown (nobody looked), absent (somebody "
+        "looked and found none), or refuse (the default: stop with an error).",
+    ),
+    "none": _role(
+        str,
+        "Words in place of labels that mean that the bag has none of them, separated by commas, "
+        "such as none,silence.",
+    ),
+    "fold_case": Annotated[
+        bool | None,
+        typer.Option(
+            "--fold-case/--keep-case",
+            help="Whether labels that differ in upper and lower case are one.",
+            rich_help_panel=ROLES,
+            show_default=False,
+        ),
+    ],
+    "rename": _role(
+        str,
+        "New names of labels: old=new, separated by commas; or a table with columns old and new.",
+    ),
     "roles": _role(Path, "A TOML file with the roles of the columns.", "--roles"),
 }
 #: Those of commands that read a table as it is, and of commands that know it from a model.
 OF_TABLES = tuple(ROLE_OPTIONS)
 OF_MODELS = (
     "bag", "labels", "label_columns", "label_table", "media", "start", "end", "missing_values",
-    "delimiter", "roles",
+    "delimiter", "untagged", "none", "fold_case", "rename", "roles",
 )  # fmt: skip
 
 
@@ -116,10 +139,6 @@ TOOL_OPTIONS = {
     ),
     "tags": _tool(Path, "File of another tool with the labels of the bags."),
     "absent": _tool(str, "Labels that the tags of a bag do not name are: absent or unknown."),
-    "untagged": _tool(
-        str,
-        "Labels of bags without tags: refuse (stop with an error; the default), absent or unknown.",
-    ),
     "confidence": _tool(float, "Labels detected with a lower confidence are unknown."),
     "annotation_column": _tool(str, "Column with the label in a Raven selection table."),
 }
@@ -157,7 +176,7 @@ def taken_tool_options(given: dict[str, Any]) -> dict[str, Any]:
     They have the names of `unbag.io.adapters.open_from`; there are none without ``--from``.
     """
     format = given.pop("from_", None)
-    names = ("tags", "absent", "untagged", "confidence", "annotation_column")
+    names = ("tags", "absent", "confidence", "annotation_column")
     chosen = {name: value for name in names if (value := given.pop(name, None)) is not None}
     if format is not None:
         return {"format": format, **chosen}
@@ -196,7 +215,8 @@ def open_table(table: "Paths", given: dict[str, Any]) -> "Source":
         raise ValueError(
             f"--from {chosen['format']} takes one file, or a folder of them; got {len(several)}."
         )
-    source = open_from(several[0], delimiter=given.get("delimiter"), **chosen)
+    of_labels = {name: given.get(name) for name in ("delimiter", "untagged")}
+    source = open_from(several[0], **of_labels, **chosen)
     for note in source.notes:
         messages.note(note)
     return source

@@ -27,9 +27,10 @@ from unbag._files import (
     unreadable,
 )
 from unbag._messages import argument, listed, shortened
+from unbag.labels import UNTAGGED
 
 from .table import Table
-from .tags import ABSENT, UNTAGGED, States, matched, union_of
+from .tags import ABSENT, States, matched, union_of
 
 # Longer first lines are those of no format that is known here.
 LONGEST_HEADER = 1 << 20
@@ -151,8 +152,8 @@ class Adapted:
         ``instance_label``; other columns of numbers are features. None if the file is about whole
         recordings only.
     tags : dict of str to dict of str to int, or None
-        For bags by name: 1 for labels that are present, 0 for absent, -1 for unknown ones. None
-        if the file has no labels.
+        For bags by name: 1 for labels that are present, 0 for absent, -1 for unknown ones. A bag
+        that nobody has tagged is not there. None if the file has no labels.
     place : callable
         Names a row of the instances, as the file has it.
     notes : tuple of str
@@ -164,15 +165,12 @@ class Adapted:
     place: Callable[[int], str] = nth_row
     notes: tuple[str, ...] = field(default=())
 
-    def with_tags(self, other: "Adapted", path: PathLike, untagged: str) -> "Adapted":
-        """Return the instances of this file with the tags of another one, at `path`.
-
-        `untagged` is "refuse", "absent" or "unknown": the state of labels of bags without tags.
-        """
+    def with_tags(self, other: "Adapted", path: PathLike) -> "Adapted":
+        """Return the instances of this file with the tags of another one, at `path`."""
         if self.instances is None:
             return self
         bags = self.instances.column("bag").unique().to_pylist()
-        tags, notes = matched(bags, other.tags or {}, path, untagged)
+        tags, notes = matched(bags, other.tags or {}, path)
         return replace(self, tags=tags, notes=(*self.notes, *other.notes, *notes))
 
 

@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from unbag._checks import bag_of, first_nonfinite
 from unbag._files import DataError, PathLike, check, refuse
-from unbag.bags import Bags
-from unbag.labels import LabelSets, write_cell
+from unbag.bags import Bags, bag_of, first_nonfinite
+from unbag.labels import LabelSets
 
 from .bag_table import BagTable
 from .roles import NUMBER, USUAL, Roles
@@ -41,6 +40,9 @@ def checked_bags(path: PathLike, bags: Bags, labels: LabelSets) -> Bags:
 def bag_table(path: Path, bags: Bags, labels: LabelSets) -> BagTable:
     """Make a BagTable of bags from a file that is not a table; see `checked_bags`."""
     roles = Roles(features=feature_names(bags), delimiter="|")
+    # Such files have no other way to say that nobody has looked at a bag.
+    is_open = labels.open | (labels.optional.all(axis=1) & bool(labels.classes.size))
+    labels = LabelSets(labels.indicator, labels.classes, is_open)
     return BagTable(path, roles, bags, labels, np.arange(bags.n_instances), bags.n_instances)
 
 
@@ -78,7 +80,7 @@ def long_chunks(
     bag_of_row = np.repeat(np.arange(len(bags)), bags.sizes)
     ids = _id_column(bags.ids)
     if labels is not None:
-        cells = pa.array([write_cell(labels_of, delimiter) for labels_of in labels], pa.string())
+        cells = pa.array(labels.to_cells(delimiter), pa.string())
     # At least one chunk, so that a file without instances still has its columns.
     for first in range(0, max(bags.n_instances, 1), CHUNK_ROWS):
         rows = slice(first, first + CHUNK_ROWS)

@@ -2,7 +2,7 @@
 
 import os
 import tomllib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -18,6 +18,7 @@ from unbag._files import (
     unreadable,
 )
 from unbag._messages import argument, listed, suggestion
+from unbag.labels import Tagging
 
 # Columns of these names have these roles unless others are named for them.
 USUAL = {
@@ -31,8 +32,10 @@ USUAL = {
 #: Roles that a model remembers for the tables to come.
 REMEMBERED = (
     "bag", "labels", "unknown", "label_columns", "embedding", "carry", "delimiter", "media",
-    "start", "end", "missing_values",
+    "start", "end", "missing_values", "untagged", "none", "fold_case", "rename",
 )  # fmt: skip
+#: How cells of labels are read, whichever they are; see `Roles.tagging`.
+OF_LABELS = ("untagged", "none", "fold_case", "rename")
 # Where labels come from, and what may be given beside it.
 LABEL_SOURCES = {
     "labels": (), "label_table": ("label_columns",), "label_columns": ("label_table",),
@@ -62,12 +65,15 @@ class Roles:
         The column that names the bag of each row.
     labels : str, optional
         The column of the bag's labels, such as ``wren|thrush``, the same in all rows of a bag.
-        ``?wren`` is a label not known to be present; an empty cell is an empty label set.
+        ``?wren`` is a label not known to be present, ``(none)`` a bag without labels, and
+        ``(unknown)`` one of which nothing is known. An empty cell is one of the two: see
+        `untagged`. If only some rows of a bag have labels, they are those of the bag.
     unknown : str, optional
         A column of labels not known to be present or absent, delimited like `labels`.
     label_table : str or path, optional
         A second table, in place of `labels`: columns ``bag`` and ``label``, one row per label of
-        a bag; perhaps ``state``: present, unknown or absent.
+        a bag; perhaps ``state``: present, unknown or absent. A bag without a row, or with an
+        empty label, is one without labels in its cell.
     label_columns : sequence of str, optional
         In place of `labels`: one column per label, of 1 where the bag has it, 0 where it does not,
         and -1 or nothing where that is not known; or patterns of such columns, as ``is_*``. A
@@ -96,6 +102,19 @@ class Roles:
     missing_values : {"mean", "drop"}, optional
         What becomes of features without a value: the mean of their column, or the row has no part
         in its bag. By default they are an error.
+    untagged : {"refuse", "unknown", "absent"}, optional
+        What it means that a bag has nothing in place of labels (an empty cell, NaN, None): nobody
+        looked, and every label is unknown; or somebody looked and found none, and every label is
+        absent. By default it is an error, which names such bags. In columns of one label each, an
+        empty cell always leaves that label unknown.
+    none : str or sequence of str, optional
+        Words in place of labels that mean that a bag has none of them, such as ``"none"``, in
+        upper or lower case. An empty list means the same.
+    fold_case : bool, optional
+        Whether labels that differ in upper and lower case are one; they are then lower case.
+    rename : dict of str to str, or path, optional
+        New names of labels, by their old ones; or a table with columns ``old`` and ``new``. Two
+        labels with one new name are one. The new name may be ``(none)`` or ``(unknown)``.
 
     Examples
     --------
@@ -118,8 +137,13 @@ class Roles:
     start: str | None = None
     end: str | None = None
     missing_values: str | None = None
+    untagged: str | None = None
+    none: str | Sequence[str] = ()
+    fold_case: bool | None = None
+    rename: Any = ()
 
     def __post_init__(self) -> None:
+        self._check_tagging()
         for name in (*ONE_COLUMN, "delimiter"):
             value = getattr(self, name)
             check(
@@ -170,6 +194,23 @@ class Roles:
             check(is_free, f"Column {column!r} cannot be both {other} and {role}: choose one.")
             role_of[column] = role
 
+    def _check_tagging(self):
+        words = (self.none,) if isinstance(self.none, str) else tuple(self.none or ())
+        object.__setattr__(self, "none", words)
+        rename = self.rename
+        if isinstance(rename, str | os.PathLike):
+            rename = new_names(rename)
+        elif isinstance(rename, Mapping):
+            rename = rename.items()
+        object.__setattr__(self, "rename", tuple(tuple(pair) for pair in rename or ()))
+        # Raises an error for what cannot be.
+        self.tagging  # noqa: B018
+
+    @property
+    def tagging(self) -> Tagging:
+        """How cells of labels are read."""
+        return Tagging.of(self.untagged, self.none, self.fold_case, self.rename)
+
     @classmethod
     def from_toml(cls, path: PathLike) -> Self:
         """Read roles from a TOML file: one line per role, on top or under ``[roles]``.
@@ -177,8 +218,8 @@ class Roles:
         Parameters
         ----------
         path : str or path
-            With lines such as ``bag = "night"`` and ``features = ["pitch", "length"]``. The path
-            `label_table` is relative to the folder of the file.
+            With lines such as ``bag = "night"`` and ``features = ["pitch", "length"]``. Paths
+            (`label_table`, `rename`) are relative to the folder of the file.
         """
         path = existing_file(path)
         try:
@@ -196,8 +237,9 @@ class Roles:
                 f"{path}: there is no role {key!r}, only {listed(names)}.{suggestion(key, names)}"
             ),
         )
-        if isinstance(content.get("label_table"), str):
-            content["label_table"] = path.parent / content["label_table"]
+        for name in ("label_table", "rename"):
+            if isinstance(content.get(name), str):
+                content[name] = path.parent / content[name]
         try:
             return cls(**content)
         except (DataError, TypeError) as error:
@@ -212,7 +254,8 @@ class Roles:
         roles : str or path, optional
             The file, as in `from_toml`.
         **given
-            Roles by name, None where nothing was typed; several columns are separated by commas.
+            Roles by name, None where nothing was typed; several columns or words are separated by
+            commas. New names are pairs such as ``old=new``, or a file.
 
         Examples
         --------
@@ -225,6 +268,10 @@ class Roles:
                 names = tuple(filter(None, map(str.strip, typed[role].split(","))))
                 check(names, f"{argument(role)} names no column: name one, or leave it out.")
                 typed[role] = names
+        if "none" in typed:
+            typed["none"] = tuple(filter(None, map(str.strip, typed["none"].split(","))))
+        if "=" in (renamed := typed.get("rename") or ""):
+            typed["rename"] = [tuple(pair.split("=", 1)) for pair in renamed.split(",")]
         return cls.given(None if roles is None else cls.from_toml(roles), **typed)
 
     @classmethod
@@ -267,7 +314,7 @@ class Roles:
     def remembered(self) -> dict[str, Any]:
         """Return what a model keeps of the roles of its table, for the tables to come."""
         return {
-            name: list(value) if isinstance(value, tuple) else value
+            name: _listed(value)
             for name in REMEMBERED
             # Columns of labels in a second table are not those of other tables.
             if (value := getattr(self, name))
@@ -281,6 +328,26 @@ class Roles:
                 if role != "label_columns" or self.label_table is None]  # fmt: skip
         several = [(role, name) for role in here for name in getattr(self, role) or ()]
         return [(role, name) for role, name in [*single, *several] if name is not None]
+
+
+def _listed(value):
+    """Return tuples as lists, as JSON has them."""
+    return [_listed(each) for each in value] if isinstance(value, tuple) else value
+
+
+def new_names(path: PathLike) -> list[tuple[str, str]]:
+    """Read pairs of the old and the new name of a label from a table with these two columns."""
+    from .table import TABLES, open_source
+
+    pairs = []
+    source: Any = open_source(path, TABLES)
+    with source as table:
+        for name in ("old", "new"):
+            check_column(table.path, name, table.columns, "the names of labels")
+        for _, chunk in table.chunks(texts=["old", "new"]):
+            pairs += zip(*(chunk.column(name).to_pylist() for name in ("old", "new")), strict=True)
+    check(pairs, f"{path} renames no label: it needs a row for each, with old and new name.")
+    return [(str(old or ""), str(new or "")) for old, new in pairs]
 
 
 # Columns, given the roles.

@@ -14,10 +14,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import types
 
-from unbag._checks import first_nonfinite, value_array
 from unbag._files import DataError, PathLike, check
 from unbag._platform import temporary_folder
-from unbag.bags import Bags
+from unbag.bags import Bags, first_nonfinite, value_array
 from unbag.labels import LabelSets
 
 from .bag_table import Progress

@@ -110,7 +110,7 @@ def read_table(
     >>> import pathlib, tempfile
     >>> folder = tempfile.TemporaryDirectory()
     >>> path = pathlib.Path(folder.name, "nights.csv")
-    >>> _ = path.write_text("night,species,pitch\na,wren|owl,3\nb,,5\na,owl|wren,4\n")
+    >>> _ = path.write_text("night,species,pitch\na,wren|owl,3\nb,(none),5\na,,4\n")
     >>> table = read_table(path, Roles(bag="night", labels="species"))
     >>> table.bags[0].tolist(), table.rows.tolist()
     ([[3.0], [4.0]], [0, 2, 1])

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import types
 
-from unbag._checks import first_nonfinite
 from unbag._files import DataError, check, refuse
 from unbag._messages import shortened
+from unbag.bags import first_nonfinite
 
 from .formats.arrow import is_list, is_list_of_numbers, is_text
 

@@ -18,10 +18,10 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
-from sklearn.exceptions import ConvergenceWarning
 
 from unbag._messages import argument
 from unbag._platform import ignore_interrupts, interrupts_blocked
+from unbag._scikit_learn import ConvergenceWarning
 from unbag._threads import one_blas_thread
 from unbag.fitting.solvers import interruptions_raised
 

@@ -1,4 +1,4 @@
-"""Checkpoints: where a fit has got to, on disk after each iteration, so that it can go on."""
+"""Checkpoints: the state of a fit, written after each iteration, so that it can be resumed."""
 
 import io
 import json
@@ -15,13 +15,13 @@ from unbag.fitting import Progress, Scale
 from unbag.labels import digest_of
 from unbag.union.rates import Rates
 
-#: Parameters that may change from one part of a fit to the next.
+#: Parameters that may change when a fit is resumed.
 MAY_CHANGE = (
     "max_iter", "tol", "callback", "verbose", "n_jobs", "device", "warm_start", "threshold"
 )  # fmt: skip
 
 
-#: Roles that no fit looks at, and such as the features and the labels themselves tell of.
+#: Roles that do not change a fit, or that the features and the digest of the labels cover.
 NOT_FITTED = (
     "features", "instance_id", "carry", "media", "start", "end", "label_table", "delimiter"
 )  # fmt: skip
@@ -29,7 +29,7 @@ NOT_FITTED = (
 
 @dataclass
 class Checkpoint:
-    """What a fit has reached: weights of scaled features, the scale, and the way so far.
+    """The state of a fit: weights for scaled features, the scale, and the history.
 
     Attributes
     ----------
@@ -38,9 +38,9 @@ class Checkpoint:
     history : list of float
         Log-likelihood after each iteration.
     rates : Rates or None
-        How often labels are wrong, if that was learnt.
+        The learnt rates of wrong labels, if any.
     of : dict
-        What was fitted to what, as `describe_fit` says.
+        Description of the model and the data; see `describe_fit`.
     """
 
     weights: np.ndarray
@@ -50,7 +50,7 @@ class Checkpoint:
     of: dict[str, Any]
 
     def save(self, path: PathLike) -> None:
-        """Write it to a file, whole or not at all.
+        """Write it to a file, completely or not at all.
 
         Parameters
         ----------
@@ -71,7 +71,7 @@ class Checkpoint:
 
     @classmethod
     def load(cls, path: PathLike) -> "Checkpoint":
-        """Read what `save` has written.
+        """Read a file that `save` has written.
 
         Parameters
         ----------
@@ -83,7 +83,7 @@ class Checkpoint:
         """
         path = existing_file(path)
         try:
-            # From memory: where an archive is damaged, numpy would leave the file open.
+            # From memory: numpy does not close the file of a damaged archive.
             with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as found:
                 arrays = dict(found)
             rates = None
@@ -102,16 +102,16 @@ class Checkpoint:
 
     @property
     def progress(self) -> Progress:
-        """The same, as a solver leaves it."""
+        """The same as a `Progress` of a solver."""
         return Progress(self.weights, history=self.history, rates=self.rates)
 
     def check_same(self, of: dict[str, Any], path: PathLike) -> None:
-        """Raise an error if the fit that is to go on is another one than that of the checkpoint.
+        """Raise an error if the checkpoint belongs to another fit.
 
         Parameters
         ----------
         of : dict
-            The fit that is to go on.
+            Description of the fit to resume.
         path : str or path
             Of the checkpoint.
         """
@@ -126,10 +126,10 @@ class Checkpoint:
 
 
 def describe_fit(model: Any, stored: Any) -> dict[str, Any]:
-    """Describe, for JSON, what must be the same for a fit to go on: model, data and labels.
+    """Describe, for JSON, what must be the same for a fit to be resumed: model, data and labels.
 
-    Roles say which columns were read; that the labels in them were read alike, only the labels
-    themselves say, and so do second tables.
+    The roles say which columns were read. The digest of the labels also covers how they were read,
+    and labels from a second table.
     """
     roles = {
         f"{name} of the table": value
@@ -155,20 +155,20 @@ def describe_fit(model: Any, stored: Any) -> dict[str, Any]:
 
 
 class KeptFit:
-    """The checkpoint of a fit that is going on, which `describe_fit` describes.
+    """The checkpoint file of a running fit, which `describe_fit` describes.
 
-    It replaces a checkpoint, and no other file.
+    It replaces an earlier checkpoint, but no other file.
     """
 
     def __init__(self, path: PathLike, of: dict[str, Any]) -> None:
         self.path = path
         self.of = of
         if Path(path).exists():
-            # It says what is wrong where that is no checkpoint.
+            # Raises an error if the file is not a checkpoint.
             Checkpoint.load(path)
 
     def reached(self) -> tuple[Scale, Progress] | None:
-        """Return the scale of features, and where the fit has got to; None if it has not begun."""
+        """Return the scale of features and the progress so far; None without a checkpoint."""
         if not Path(self.path).exists():
             return None
         found = Checkpoint.load(self.path)
@@ -176,10 +176,10 @@ class KeptFit:
         return found.scale, found.progress
 
     def save(self, scale: Scale, now: Progress) -> None:
-        """Keep what the fit has reached."""
+        """Write the current state of the fit."""
         Checkpoint(now.weights, scale, now.history, now.rates, self.of).save(self.path)
 
 
 def checkpoint_beside(output: PathLike) -> Path:
-    """Return where the checkpoint of a model lies while it is fitted."""
+    """Return the path of the checkpoint of a model that is being fitted."""
     return Path(f"{output}.checkpoint")

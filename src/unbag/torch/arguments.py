@@ -1,4 +1,4 @@
-"""What losses are given, brought into one form: rows of logits, bag after bag, and label sets.
+"""The arguments of losses, in one form: rows of logits, bag after bag, and label sets.
 
 ``logits``   (n_rows, n_columns), the rows of a bag next to each other
 ``offsets``  (n_bags + 1,) int64: bag b has the rows ``offsets[b]:offsets[b + 1]``
@@ -12,18 +12,20 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
-from torch import Tensor
 
-# A row that fills up a bag: it has no class, and no gradient.
+# The class of a row of padding, which has no gradient.
 PADDING = -2
 
 #: Label sets: numbers 1, 0 and -1 of shape (n_bags, n_classes); or for each bag the list of its
 #: classes; or a tuple of those lists one after the other, and of their offsets.
 Targets: TypeAlias = (
-    Tensor | np.ndarray | tuple[Tensor, Tensor] | Sequence[Collection[int] | Tensor]
+    torch.Tensor
+    | np.ndarray
+    | tuple[torch.Tensor, torch.Tensor]
+    | Sequence[Collection[int] | torch.Tensor]
 )
 #: A probability, or one for each class.
-Rates: TypeAlias = float | Sequence[float] | Tensor | None
+Rates: TypeAlias = float | Sequence[float] | torch.Tensor | None
 
 
 class BagBatch(NamedTuple):
@@ -40,12 +42,12 @@ class BagBatch(NamedTuple):
         Of the logits as they were given.
     """
 
-    logits: Tensor
-    offsets: Tensor
-    targets: Tensor
-    pins: Tensor | None
-    missed: Tensor | None
-    false: Tensor | None
+    logits: torch.Tensor
+    offsets: torch.Tensor
+    targets: torch.Tensor
+    pins: torch.Tensor | None
+    missed: torch.Tensor | None
+    false: torch.Tensor | None
     background: bool
     shape: tuple[int, ...]
 
@@ -58,8 +60,8 @@ class BagBatch(NamedTuple):
         """Return the batch with logits that have no gradient."""
         return self._replace(logits=self.logits.detach())
 
-    def bag_sizes(self) -> Tensor:
-        """Return the number of instances of each bag; padding is none."""
+    def bag_sizes(self) -> torch.Tensor:
+        """Return the number of instances of each bag, without padding."""
         if self.pins is None:
             return self.offsets.diff()
         before = torch.nn.functional.pad((self.pins != PADDING).cumsum(0), (1, 0))
@@ -67,22 +69,22 @@ class BagBatch(NamedTuple):
 
 
 def read_batch(
-    logits: Tensor,
-    offsets: Tensor | Sequence[int] | None,
+    logits: torch.Tensor,
+    offsets: torch.Tensor | Sequence[int] | None,
     targets: Targets | None,
     *,
-    lengths: Tensor | Sequence[int] | None = None,
-    mask: Tensor | None = None,
+    lengths: torch.Tensor | Sequence[int] | None = None,
+    mask: torch.Tensor | None = None,
     background: bool = False,
-    instance_labels: Tensor | None = None,
+    instance_labels: torch.Tensor | None = None,
     missed: Rates = None,
     false: Rates = None,
 ) -> BagBatch:
-    """Check the arguments of a loss, which are those of `union_loss`, and bring them into one form.
+    """Check the arguments of a loss (see `union_loss`), and return them in one form.
 
-    A malformed argument is a ValueError or a TypeError. Numbers on a device are not looked at.
+    A malformed argument raises a ValueError or a TypeError. Values on a GPU are not checked.
     """
-    if not isinstance(logits, Tensor) or not logits.is_floating_point():
+    if not isinstance(logits, torch.Tensor) or not logits.is_floating_point():
         raise TypeError("logits must be a tensor of floating-point numbers.")
     if targets is None:
         raise TypeError("union losses need targets: the label sets of the bags.")
@@ -94,7 +96,7 @@ def read_batch(
     shape = tuple(logits.shape)
     n_classes = shape[-1] - background
     if n_classes < 1:
-        raise ValueError(f"logits of {shape[-1]} columns leave no class beside the background.")
+        raise ValueError(f"logits of {shape[-1]} columns leave no class besides the background.")
     pins = known_classes(instance_labels, shape, logits.device)
     if logits.ndim == 3:
         offsets, absent = padded_rows(logits, offsets, lengths, mask)
@@ -119,9 +121,9 @@ def read_batch(
 
 
 def known_classes(
-    instance_labels: Tensor | None, shape: tuple[int, ...], device: torch.device
-) -> Tensor | None:
-    """Return the known class of every row, -1 where there is none; None where all are unknown."""
+    instance_labels: torch.Tensor | None, shape: tuple[int, ...], device: torch.device
+) -> torch.Tensor | None:
+    """Return the known class of every row, or -1; None if all are unknown."""
     if instance_labels is None:
         return None
     labels = torch.as_tensor(instance_labels)
@@ -138,23 +140,23 @@ def known_classes(
     return on_device(labels.reshape(-1), device, torch.int64)
 
 
-def on_device(values: Tensor, device: torch.device, dtype: torch.dtype) -> Tensor:
-    """Return a tensor on a device, without waiting for it."""
+def on_device(values: torch.Tensor, device: torch.device, dtype: torch.dtype) -> torch.Tensor:
+    """Return a tensor on a device, copied asynchronously."""
     return values.to(device=device, dtype=dtype, non_blocking=True)
 
 
 def padded_rows(
-    logits: Tensor,
+    logits: torch.Tensor,
     offsets: Any,
-    lengths: Tensor | Sequence[int] | None,
-    mask: Tensor | None,
-) -> tuple[Tensor, Tensor | None]:
+    lengths: torch.Tensor | Sequence[int] | None,
+    mask: torch.Tensor | None,
+) -> tuple[torch.Tensor, torch.Tensor | None]:
     """Return the offsets of padded bags, and which of their rows hold no instance."""
     n_bags, n_rows, _ = logits.shape
     if offsets is not None:
         raise ValueError("offsets are for flat logits; padded ones take lengths or a mask.")
     if lengths is not None and mask is not None:
-        raise ValueError("give lengths or a mask, not both.")
+        raise ValueError("pass lengths or a mask, not both.")
     offsets = torch.arange(n_bags + 1, device=logits.device) * n_rows
     if lengths is not None:
         lengths = bag_lengths(lengths)
@@ -174,8 +176,8 @@ def padded_rows(
     return offsets, ~on_device(mask, logits.device, torch.bool).flatten()
 
 
-def bag_lengths(lengths: Tensor | Sequence[int]) -> Tensor:
-    """Return the numbers of instances of bags, wherever they lie."""
+def bag_lengths(lengths: torch.Tensor | Sequence[int]) -> torch.Tensor:
+    """Return the numbers of instances of bags as a tensor, on any device."""
     lengths = torch.as_tensor(lengths)
     if lengths.numel() == 0:
         return lengths.new_zeros(0, dtype=torch.int64)
@@ -187,13 +189,13 @@ def bag_lengths(lengths: Tensor | Sequence[int]) -> Tensor:
 
 
 def bag_offsets(
-    offsets: Tensor | Sequence[int] | None,
-    lengths: Tensor | Sequence[int] | None,
-    logits: Tensor,
-) -> Tensor:
+    offsets: torch.Tensor | Sequence[int] | None,
+    lengths: torch.Tensor | Sequence[int] | None,
+    logits: torch.Tensor,
+) -> torch.Tensor:
     """Return where bags begin and end among flat logits."""
     if (offsets is None) == (lengths is None):
-        raise ValueError("give offsets or lengths of the bags: one of them.")
+        raise ValueError("pass either offsets or lengths of the bags.")
     if lengths is not None:
         offsets = torch.nn.functional.pad(bag_lengths(lengths).to(torch.int64).cumsum(0), (1, 0))
     return checked_offsets(offsets, "offsets", "instances", len(logits), logits.device)
@@ -201,27 +203,27 @@ def bag_offsets(
 
 def checked_offsets(
     offsets: Any, name: str, things: str, n_things: int, device: torch.device
-) -> Tensor:
-    """Return offsets as int64 on a device; they are looked at where that needs no waiting."""
+) -> torch.Tensor:
+    """Return offsets as int64 on a device; their values are checked unless they are on a GPU."""
     offsets = torch.as_tensor(offsets)
     if offsets.ndim != 1 or len(offsets) == 0 or offsets.is_floating_point():
-        raise ValueError(f"{name} must be a 1-D tensor of integers, one more than there are bags.")
+        raise ValueError(f"{name} must be a 1-D tensor of n_bags + 1 integers.")
     if not offsets.is_cuda:
         rises = offsets[0] == 0 and offsets[-1] == n_things and bool((offsets.diff() >= 0).all())
         if not rises:
-            raise ValueError(f"{name} must rise from 0 to the number of {things}, {n_things}.")
+            raise ValueError(f"{name} must increase from 0 to the number of {things}, {n_things}.")
     return on_device(offsets, device, torch.int64)
 
 
-def label_sets(targets: Targets, n_bags: int, n_classes: int, device: torch.device) -> Tensor:
+def label_sets(targets: Targets, n_bags: int, n_classes: int, device: torch.device) -> torch.Tensor:
     """Return label sets as int8 of shape (n_bags, n_classes)."""
     if isinstance(targets, np.ndarray) and targets.ndim == 2:
         targets = torch.as_tensor(targets)
     if isinstance(targets, tuple) and len(targets) == 2:
         classes, offsets = targets
-        if isinstance(classes, Tensor) and isinstance(offsets, Tensor):
+        if isinstance(classes, torch.Tensor) and isinstance(offsets, torch.Tensor):
             return packed_label_sets(classes, offsets, n_bags, n_classes, device)
-    if not isinstance(targets, Tensor):
+    if not isinstance(targets, torch.Tensor):
         return listed_label_sets(targets, n_bags, n_classes, device)
     if targets.shape != (n_bags, n_classes):
         raise ValueError(
@@ -234,21 +236,21 @@ def label_sets(targets: Targets, n_bags: int, n_classes: int, device: torch.devi
 
 
 def listed_label_sets(
-    targets: Sequence[Collection[int] | Tensor] | np.ndarray,
+    targets: Sequence[Collection[int] | torch.Tensor] | np.ndarray,
     n_bags: int,
     n_classes: int,
     device: torch.device,
-) -> Tensor:
+) -> torch.Tensor:
     """Return lists of classes as int8 of shape (n_bags, n_classes)."""
     if len(targets) != n_bags:
         raise ValueError(f"targets must list the classes of {n_bags} bags; got {len(targets)}.")
     lists = [listed_classes(classes, b) for b, classes in enumerate(targets)]
     for b, classes in enumerate(lists):
-        # A row of zeros and ones would be read as the classes 0 and 1, and nobody would know.
+        # A row of an indicator would silently be read as the classes 0 and 1.
         if len(classes) > len(classes.unique()):
             raise ValueError(
-                f"targets list a class of bag {b} twice: {classes.tolist()}. Where these are to "
-                "say of every class whether it is there, give them as a tensor."
+                f"targets list a class of bag {b} twice: {classes.tolist()}. If these are "
+                "indicators, with a number for each class, pass them as a tensor."
             )
         if bool(((classes < 0) | (classes >= n_classes)).any()):
             raise ValueError(
@@ -260,23 +262,23 @@ def listed_label_sets(
     return packed_label_sets(classes, offsets, n_bags, n_classes, device)
 
 
-def listed_classes(classes: Collection[int] | Tensor, bag: int) -> Tensor:
+def listed_classes(classes: Collection[int] | torch.Tensor, bag: int) -> torch.Tensor:
     """Return the classes of a bag as a tensor on the CPU."""
-    listed = classes if isinstance(classes, Tensor | np.ndarray) else list(classes)
+    listed = classes if isinstance(classes, torch.Tensor | np.ndarray) else list(classes)
     try:
         listed = torch.as_tensor(listed)
     except (TypeError, ValueError, RuntimeError):
         listed = None
     if listed is None or listed.ndim != 1 or (len(listed) and listed.is_floating_point()):
         raise ValueError(
-            f"targets of bag {bag} must be a list of classes, whole numbers; got {classes!r}."
+            f"targets of bag {bag} must be a list of integers, its classes; got {classes!r}."
         )
     return listed.to(device="cpu", dtype=torch.int64)
 
 
 def packed_label_sets(
-    classes: Tensor, offsets: Tensor, n_bags: int, n_classes: int, device: torch.device
-) -> Tensor:
+    classes: torch.Tensor, offsets: torch.Tensor, n_bags: int, n_classes: int, device: torch.device
+) -> torch.Tensor:
     """Return packed lists of classes as int8 of shape (n_bags, n_classes)."""
     name = "the second of packed targets, offsets,"
     offsets = checked_offsets(offsets, name, "listed classes", len(classes), device)
@@ -291,13 +293,13 @@ def packed_label_sets(
     return sets.index_put_((bag, classes), sets.new_ones(()))
 
 
-def rates(values: Rates, name: str, n_classes: int, logits: Tensor) -> Tensor | None:
-    """Return rates as one number per class, or None where there are none."""
+def rates(values: Rates, name: str, n_classes: int, logits: torch.Tensor) -> torch.Tensor | None:
+    """Return rates as one number per class, or None if there are none."""
     if values is None:
         return None
     values = torch.as_tensor(values, dtype=working_dtype(logits))
     if values.requires_grad:
-        raise ValueError(f"{name} is not learnt by gradients: give it detached.")
+        raise ValueError(f"{name} requires a gradient, but is not learnt: pass {name}.detach().")
     if values.shape not in ((), (n_classes,)):
         raise ValueError(
             f"{name} must be one rate, or one for each of {n_classes} classes; got shape "
@@ -309,6 +311,6 @@ def rates(values: Rates, name: str, n_classes: int, logits: Tensor) -> Tensor | 
     return values.expand(n_classes).contiguous()
 
 
-def working_dtype(logits: Tensor) -> torch.dtype:
-    """Return the precision in which rows are normalised: that of the logits, but no half one."""
+def working_dtype(logits: torch.Tensor) -> torch.dtype:
+    """Return the precision to normalise rows in: that of the logits, but at least float32."""
     return torch.float64 if logits.dtype == torch.float64 else torch.float32

@@ -1,4 +1,4 @@
-"""What networks learn from in each step, and the loss of it."""
+"""The bags that networks learn from in each step, and their loss."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
@@ -7,25 +7,24 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from unbag._checks import LARGEST
 from unbag.fitting.noise import NoiseCounts, expected_counts
 from unbag.union import IntractableBagError, UnionProblem
 from unbag.union.noise import infer_noisily
 from unbag.union.policy import OnIntractable
+from unbag.union.problem import LARGEST
 from unbag.union.rates import Rates
 
 from .activation import BagRows
 from .loss import union_loss
 from .network import MemberNetworks
 
-# Hidden units, of all instances and members of a batch together, that memory is expected to hold.
+# Hidden units of a batch, over all instances and members, that are expected to fit in memory.
 FULL_BATCH = 2**28
 
 
 class DivergedError(ValueError):
-    """Steps were so long that scores or weights are out of all bounds."""
+    """Training diverged: scores or weights are huge, infinite or NaN."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -35,14 +34,14 @@ class DivergedError(ValueError):
 
 
 def bounded_scores(log_proba: np.ndarray) -> np.ndarray:
-    """Return log-probabilities that inference can work with."""
+    """Return log-probabilities within the range that inference supports."""
     if not (log_proba > -LARGEST).all():
         raise DivergedError
     return log_proba
 
 
 class LearningSource(Protocol):
-    """What networks learn from, wherever it lies: here `LearningBags`, or in files."""
+    """Bags that networks learn from, in memory (`LearningBags`) or in files."""
 
     @property
     def device(self) -> torch.device:
@@ -61,23 +60,23 @@ class LearningSource(Protocol):
 
     @property
     def teacher(self) -> np.ndarray | None:
-        """As of `LearningBags`."""
+        """See `LearningBags`."""
         ...
 
-    def first_inputs(self) -> Tensor:
-        """Return the inputs of an instance or two, on the device: what shape they have."""
+    def first_inputs(self) -> torch.Tensor:
+        """Return the inputs of one or two instances, on the device, to see their shape."""
         ...
 
     def batches(
         self, network: MemberNetworks, settings: "Settings", generator: torch.Generator
     ) -> "Iterator[Batch]":
-        """Yield what each step learns from, without an end."""
+        """Yield the bags of each step, endlessly."""
         ...
 
 
 @dataclass(frozen=True)
 class LearningBags:
-    """What networks learn from, in memory.
+    """Bags that networks learn from, in memory.
 
     Attributes
     ----------
@@ -95,7 +94,7 @@ class LearningBags:
         Probabilities to learn instead of the label sets.
     """
 
-    X: Tensor
+    X: torch.Tensor
     offsets: np.ndarray
     targets: np.ndarray
     background: bool
@@ -106,7 +105,7 @@ class LearningBags:
 
     @property
     def device(self) -> torch.device:
-        """Where the inputs lie."""
+        """The device of the inputs."""
         return self.X.device
 
     @property
@@ -119,14 +118,14 @@ class LearningBags:
         """Number of instances in all bags together."""
         return len(self.X)
 
-    def first_inputs(self) -> Tensor:
+    def first_inputs(self) -> torch.Tensor:
         """Return the inputs of the first two instances."""
         return self.X[:2]
 
     def batches(
         self, network: MemberNetworks, settings: "Settings", generator: torch.Generator
     ) -> "Iterator[Batch]":
-        """Yield what each step learns from: all bags, or some that are dealt out at random."""
+        """Yield the bags of each step: all of them, or random batches."""
         n_bags = self.n_bags
         n_together = bags_per_batch(self, network, settings)
         if n_together >= n_bags:
@@ -139,7 +138,7 @@ class LearningBags:
                 yield Batch(self.chosen(np.sort(order[start : start + n_together])), settings)
 
     def problem(self, n_members: int = 1) -> UnionProblem:
-        """Return the label sets for inference, one after the other for each of some members."""
+        """Return the label sets for inference, repeated for each of some members."""
         y = self.targets
         if self.background:
             y = np.hstack([y, np.full((len(y), 1), -1, dtype=y.dtype)])
@@ -176,7 +175,7 @@ class Settings:
     noise: float
     batch_size: int | None
     on_intractable: OnIntractable
-    approximation: Callable[..., Tensor] | None = None
+    approximation: Callable[..., torch.Tensor] | None = None
 
     @classmethod
     def of(cls, model: Any) -> "Settings":
@@ -185,37 +184,38 @@ class Settings:
 
 
 class Batch:
-    """Bags of a step, as the loss of a group of members wants them: once for each member."""
+    """The bags of a step, repeated for each member of a group."""
 
     def __init__(self, bags: LearningBags, settings: Settings) -> None:
         self.bags = bags
         self.settings = settings
         self.device: torch.device = bags.X.device
         self.rows: BagRows = BagRows.of(bags.offsets, self.device)
-        self.teacher: Tensor | None = self._tensor(bags.teacher, torch.float32)
+        self.teacher: torch.Tensor | None = self._tensor(bags.teacher, torch.float32)
         self._bag_weight = np.ones(len(bags.targets)) if bags.weight is None else bags.weight
-        #: What the bags count together.
+        #: The total weight of the bags.
         self.weight: float = float(self._bag_weight.sum())
         row_weight = np.repeat(self._bag_weight, np.diff(bags.offsets))
-        self.row_weight: Tensor = torch.as_tensor(row_weight, dtype=torch.float32).to(self.device)
-        # What is the same in every step is made once for each number of members.
+        as_tensor = torch.as_tensor(row_weight, dtype=torch.float32)
+        self.row_weight: torch.Tensor = as_tensor.to(self.device)
+        # Cached for each number of members, because it is the same in every step.
         self._problem = cache(bags.problem)
         self._arguments = cache(self._arguments_of_loss)
 
     def _tensor(self, array, dtype):
         return None if array is None else torch.as_tensor(array, dtype=dtype, device=self.device)
 
-    def loss(self, logits: Tensor, rates: Rates | None = None) -> Tensor:
+    def loss(self, logits: torch.Tensor, rates: Rates | None = None) -> torch.Tensor:
         """Return the members' mean losses per bag, added up.
 
         Logits are of shape (n_members, n_instances, n_columns), and rates of wrong labels of shape
         (1, n_columns) each.
         """
         on_cpu = logits.device.type == "cpu"
-        # On other devices that would be waiting; there the weights tell later.
+        # On other devices, this would have to wait; there, the weights are checked later.
         if on_cpu and logits.numel():
             low, high = torch.aminmax(logits.detach())
-            # Not so either where one of them is NaN.
+            # False if one of them is NaN.
             if not float(high) - float(low) < LARGEST:
                 raise DivergedError
         if self.teacher is not None:
@@ -235,7 +235,7 @@ class Batch:
         return mean * len(logits)
 
     def _loss_on_cpu(self, logits, rates):
-        """Return the mean loss, by label sets that were prepared for all steps to come."""
+        """Return the mean loss, with label sets that are prepared once for all steps."""
         weight = np.tile(self._bag_weight, len(logits))
         options = {"on_intractable": self.settings.on_intractable}
         if rates is not None:
@@ -268,7 +268,7 @@ class Batch:
             "weight": self._tensor(weight, torch.float32),
         }
 
-    def noise_counts(self, logits: Tensor, rates: Rates) -> NoiseCounts:
+    def noise_counts(self, logits: torch.Tensor, rates: Rates) -> NoiseCounts:
         """Count how often labels are expected to be wrong at the present rates, over all members.
 
         Logits are of shape (n_members, n_instances, n_columns).
@@ -285,7 +285,7 @@ class Batch:
 
 
 class _PreparedUnionLoss(torch.autograd.Function):
-    """The mean of `union_loss` of one `UnionProblem`, which is asked again in every step."""
+    """The mean of `union_loss` for a `UnionProblem` that is used in every step."""
 
     @staticmethod
     def forward(ctx: Any, logits, problem, weight, options):
@@ -305,7 +305,7 @@ class _PreparedUnionLoss(torch.autograd.Function):
 
 
 def bags_per_batch(source: LearningSource, network: MemberNetworks, settings: Settings) -> int:
-    """Return how many bags a step learns from: all of them, as long as memory is to hold that."""
+    """Return the number of bags per step: all of them, if they are expected to fit in memory."""
     if settings.batch_size is not None:
         return settings.batch_size
     n_units = sum(weight.shape[2] for weight in network.weights) * network.n_members
@@ -313,5 +313,5 @@ def bags_per_batch(source: LearningSource, network: MemberNetworks, settings: Se
 
 
 def permuted(n: int, generator: torch.Generator) -> np.ndarray:
-    """Return the numbers below n in a random order."""
+    """Return the integers below n in random order."""
     return torch.randperm(n, generator=generator, device=generator.device).cpu().numpy()

@@ -1,27 +1,27 @@
-"""What is counted of a batch of bags, beside their likelihoods."""
+"""Counts of the bags of a batch, in addition to their likelihoods."""
 
 from typing import NamedTuple
 
-from torch import Tensor
+import torch
 
 # Places in the `counts` of operators, in the order of `BagCounts`.
 SLOW, IMPOSSIBLE, RELAXED, INTRACTABLE = range(4)
 
 
 class BagCounts(NamedTuple):
-    """How many bags of a batch were out of the ordinary; see `unbag.torch.UnionLoss.counts`.
+    """Number of unusual bags in a batch; see `unbag.torch.UnionLoss.counts`.
 
     Attributes
     ----------
     slow : Tensor
-        Bags whose likelihood was not certified by inclusion and exclusion, or that have too many
-        labels for it, and that took the slower path; on a GPU impossible ones are among them.
+        Bags that took the slower path, because inclusion-exclusion could not certify their
+        likelihood or they have too many labels for it. On a GPU, they include impossible bags.
     impossible : Tensor
-        Bags that no labelling explains, and that were not relaxed.
+        Bags whose label set no labelling can produce, and that were not relaxed.
     relaxed : Tensor
-        Bags some of whose labels were taken as optional.
+        Bags of which some labels were treated as optional.
     """
 
-    slow: Tensor
-    impossible: Tensor
-    relaxed: Tensor
+    slow: torch.Tensor
+    impossible: torch.Tensor
+    relaxed: torch.Tensor

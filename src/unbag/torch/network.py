@@ -1,7 +1,7 @@
-"""Several small networks side by side, each of which scores the instances of bags.
+"""An ensemble of small networks, each of which scores the instances of bags.
 
-A layer of all members is one array, of shape (n_members, n_inputs, n_outputs), so that members cost
-one product of matrices together.
+A layer of all members is one array of shape (n_members, n_inputs, n_outputs), so that one matrix
+product serves all members.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,6 @@ from itertools import pairwise
 
 import numpy as np
 import torch
-from torch import Tensor, nn
 
 from .activation import (
     BagRows,
@@ -21,8 +20,8 @@ from .activation import (
 )
 
 
-class MemberNetworks(nn.Module):
-    """Networks with ReLU units, and with a learnt context: what the bag is like.
+class MemberNetworks(torch.nn.Module):
+    """Networks with ReLU units and a learnt summary of the bag, the context.
 
     After the first hidden layer, the bag's mean of ``tanh(h @ context + bias)`` is one more input
     of the next layer, the same for all instances of the bag.
@@ -33,18 +32,21 @@ class MemberNetworks(nn.Module):
         Of each layer; the last one gives the logits.
     biases : sequence of Tensor of shape (n_members, 1, n_outputs)
     context : sequence of Tensor
-        Nothing, for networks without a context. Else the weights of its units, their biases, and
-        the weights of the next layer for them: shapes (n_members, n_hidden, n_units),
-        (n_members, 1, n_units) and (n_members, n_units, n_outputs).
+        Empty without a context. Otherwise the weights of its units, their biases, and the weights
+        of the next layer for them: shapes (n_members, n_hidden, n_units), (n_members, 1, n_units)
+        and (n_members, n_units, n_outputs).
     """
 
     def __init__(
-        self, weights: Sequence[Tensor], biases: Sequence[Tensor], context: Sequence[Tensor] = ()
+        self,
+        weights: Sequence[torch.Tensor],
+        biases: Sequence[torch.Tensor],
+        context: Sequence[torch.Tensor] = (),
     ) -> None:
         super().__init__()
-        self.weights = nn.ParameterList(weights)
-        self.biases = nn.ParameterList(biases)
-        self.context = nn.ParameterList(context)
+        self.weights: torch.nn.ParameterList = torch.nn.ParameterList(weights)
+        self.biases: torch.nn.ParameterList = torch.nn.ParameterList(biases)
+        self.context: torch.nn.ParameterList = torch.nn.ParameterList(context)
 
     @classmethod
     def drawn(
@@ -87,7 +89,7 @@ class MemberNetworks(nn.Module):
         return len(self.weights[0])
 
     def n_multiplications(self, n_instances: int) -> int:
-        """Return how many multiplications it takes to score instances."""
+        """Return the number of multiplications to score some instances."""
         return n_instances * sum(part.numel() for part in (*self.weights, *self.context))
 
     def members(self, start: int, stop: int) -> "MemberNetworks":
@@ -97,8 +99,8 @@ class MemberNetworks(nn.Module):
             for parts in self.named_parts().values()
         ))  # fmt: skip
 
-    def named_parts(self) -> dict[str, list[Tensor]]:
-        """Return all weights, by what they are called here."""
+    def named_parts(self) -> dict[str, list[torch.Tensor]]:
+        """Return all weights by name."""
         return {
             "weights": list(self.weights),
             "biases": list(self.biases),
@@ -106,9 +108,9 @@ class MemberNetworks(nn.Module):
         }
 
     def affordable(self, offsets: np.ndarray, n_units: int) -> Iterator[tuple[int, int]]:
-        """Yield first and last (not included) of runs of bags that take few hidden units.
+        """Yield the start and stop of runs of bags that need few hidden units.
 
-        That is of all members together, but a run has one bag at least.
+        Counted over all members; a run has at least one bag.
         """
         n_rows = n_units // (self.n_members * max(weight.shape[2] for weight in self.weights))
         first, n_bags = 0, len(offsets) - 1
@@ -127,10 +129,12 @@ class MemberNetworks(nn.Module):
             for name in parts[0]
         ))  # fmt: skip
 
-    def forward(self, X: Tensor, rows: BagRows, disturbance: Disturbance | None = None) -> Tensor:
+    def forward(
+        self, X: torch.Tensor, rows: BagRows, disturbance: Disturbance | None = None
+    ) -> torch.Tensor:
         """Return the logits of instances, of shape (n_members, n_instances, n_columns).
 
-        `X` is of shape (n_members, n_instances, n_features). A disturbance is for learning.
+        `X` has shape (n_members, n_instances, n_features). A disturbance is for training only.
         """
         everything = one_bag(X.shape[1], X.device)
         hidden, shift, shifted = X, self.biases[0], everything

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from sklearn.exceptions import ConvergenceWarning
 
+from unbag._scikit_learn import ConvergenceWarning
 from unbag.bags import Bags
 from unbag.fitting.solvers import interruptions_raised
 from unbag.labels import LabelSets
@@ -41,7 +41,9 @@ from .settings import (
 from .threshold import USUAL, best_threshold
 
 #: What a search does not warn of: the next round goes on with it, or the final fit says it.
-EXPECTED_WARNINGS = (ConvergenceWarning, ImpossibleBagWarning, IntractableBagWarning)
+EXPECTED_WARNINGS: tuple[type[Warning], ...] = (
+    ConvergenceWarning, ImpossibleBagWarning, IntractableBagWarning,
+)  # fmt: skip
 
 
 class Round(NamedTuple):
@@ -93,7 +95,10 @@ class Fold:
     """Training bags and held-out bags, with features as a setting wants them."""
 
     def __init__(self, train: Bags, y: LabelSets, held_out: Bags, truth: LabelSets) -> None:
-        self.train, self.y, self.held_out, self.truth = train, y, held_out, truth
+        self.train: Bags = train
+        self.y: LabelSets = y
+        self.held_out: Bags = held_out
+        self.truth: LabelSets = truth
         self._kept: tuple[Any, Any] = None, None
 
     def features(self, features: Setting, seed: int) -> tuple[Bags, Bags]:
@@ -132,16 +137,19 @@ class Search:
         instance_labels: np.ndarray | None = None,
     ) -> None:
         order = order_of_content(bags, y)
-        self.bags, self.y, self.seed, self.cv = bags[order], y[order], seed, cv
-        self.instance_labels = instance_labels
+        self.bags: Bags = bags[order]
+        self.y: LabelSets = y[order]
+        self.seed: int = seed
+        self.cv: int = cv
+        self.instance_labels: np.ndarray | None = instance_labels
         if instance_labels is not None:
             rows = np.split(np.arange(bags.n_instances), bags.offsets[1:-1])
             self.instance_labels = instance_labels[np.concatenate([rows[b] for b in order])]
         self.trials: list[Trial] = [Trial(setting) for setting in settings]
-        self.remaining = self.trials
-        self.complete = False
+        self.remaining: list[Trial] = self.trials
+        self.complete: bool = False
         self.background_scores: list[list[float]] | None = None
-        self.bag_iterations = 0
+        self.bag_iterations: int = 0
         self._progress = progress
         self._begin = time.monotonic()
         self._deadline = None if seconds is None else self._begin + seconds

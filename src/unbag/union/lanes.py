@@ -17,6 +17,7 @@ Arrays are flat and contiguous, and nobody checks that they are long enough.
 """
 
 import operator
+from typing import Any
 
 from llvmlite import ir
 from numba import types
@@ -26,7 +27,7 @@ from numba.extending import lower_builtin, models, register_model, type_callable
 from unbag._compile import intrinsic
 
 LANES = 4
-VECTOR = ir.VectorType(ir.DoubleType(), LANES)
+VECTOR: Any = ir.VectorType(ir.DoubleType(), LANES)
 # What numba promises of the place of a double in an array, in bytes.
 ALIGNMENT = 8
 
@@ -45,7 +46,7 @@ LANES_TYPE = LanesType()
 class LanesModel(models.PrimitiveModel):
     """Lanes are one vector of LLVM's."""
 
-    def __init__(self, manager, kind) -> None:
+    def __init__(self, manager: Any, kind: Any) -> None:
         super().__init__(manager, kind, VECTOR)
 
 

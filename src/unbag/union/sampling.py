@@ -9,7 +9,6 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unbag._checks import checked_log_prior
 from unbag._compile import kernel
 from unbag._random import Seed, generator
 from unbag._threads import batches
@@ -19,8 +18,8 @@ from .components import independent_parts
 from .dispatch import FEW_LABELS, MIXED, MOST_LABELS, solve, solve_parts
 from .lattice import is_on_path, lattice
 from .layout import IMPOSSIBLE, INTRACTABLE, UNDECIDED, Batch, Layout, labels_part, part
-from .policy import refuse_intractable
-from .problem import UnionProblem
+from .policy import check_tractable
+from .problem import UnionProblem, checked_log_prior
 
 # Bound on the errors of the inference that decides how to draw.
 TOLERANCE = 1e-9
@@ -88,7 +87,7 @@ def sample_labels(
         for bags in batches(np.arange(layout.n_bags), None, 1)
     ]
     served = [batch.bags[batch.served == INTRACTABLE] for batch in solved]
-    refuse_intractable(layout, np.concatenate(served) if served else [])
+    check_tractable(layout, np.concatenate(served) if served else [])
     for batch in solved:
         draw_batch(layout, log_prior, batch, rng, labels)
     return labels

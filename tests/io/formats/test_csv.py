@@ -104,7 +104,7 @@ c,owl,5" pipe,.5,6.
 a,,"two
 lines",7,8
 '''
-WORDS = Roles(bag="word", labels="tags")
+WORDS = Roles(bag="word", labels="tags", untagged="absent")
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])

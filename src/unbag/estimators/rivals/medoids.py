@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from unbag._checks import first_nonfinite
 from unbag._compile import kernel
-from unbag.bags import Bags
+from unbag.bags import Bags, first_nonfinite
 from unbag.estimators.contract import BagClassifier, BagsLike, LabelSetsLike, RandomState
 from unbag.fitting import Scaling
 from unbag.validation import check_numbers

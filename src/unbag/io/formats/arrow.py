@@ -112,7 +112,8 @@ class ArrowFile(TypedTable):
         check(n_bytes, f"{self.path} is empty: it needs a row per instance.")
         if self.is_parquet:
             opened = parquet.ParquetFile(file)
-            self.schema, self._metadata = opened.schema_arrow, opened.metadata
+            self.schema: Any = opened.schema_arrow
+            self._metadata = opened.metadata
             self.n_rows: int | None = self._metadata.num_rows
             groups = [self._metadata.row_group(i) for i in range(opened.num_row_groups)]
             n_bytes = sum(group.total_byte_size for group in groups)

@@ -58,7 +58,8 @@ def read_metadata(head: Head, _: Choices) -> Adapted:
         number = label_text(recording["id"]).upper().removeprefix("XC")
         tags.setdefault(f"XC{number}", {}).update(dict.fromkeys(filter(None, labels), 1))
     check(tags, f"{head.path} holds no recordings of xeno-canto.")
-    return Adapted(None, tags)
+    # A soundscape whose background nobody has filled in says nothing.
+    return Adapted(None, {bag: states for bag, states in tags.items() if states})
 
 
 def _recordings(head: Head) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from unbag import _checks
-from unbag._checks import first_nonfinite
+from unbag import bags
+from unbag.bags import first_nonfinite
 
 NUMBERS = st.sampled_from([0.0, 1.0, -2.5, 3e38, -3e38, np.nan, np.inf, -np.inf])
 ARRAYS = of_numpy.arrays(
@@ -32,7 +32,7 @@ def slow_search(X):
 @given(X=ARRAYS, block=st.integers(1, 8), layout=st.sampled_from(["C", "F"]))
 def test_the_first_is_found(X, block, layout):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_checks, "BLOCK_ENTRIES", block)
+        patch.setattr(bags, "BLOCK_ENTRIES", block)
         found = first_nonfinite(np.array(X, order=layout))
     np.testing.assert_equal(found, slow_search(X))
 
