@@ -168,7 +168,7 @@ def test_answers_take_the_place_of_earlier_ones_but_for_what_people_filled_in(fr
     twice = model.predict_frame(model.predict_frame(again))
     assert list(twice.columns) == [*again.columns, *PREDICTED]
     # Answers are no features.
-    refitted = unbag.fit(twice, bag="file", labels="tags", instance_labels="known_label")
+    refitted = unbag.fit(twice, bag="file", labels="tags", known="known_label")
     assert refitted.feature_names_in_.tolist() == [*"abc"]
 
 
@@ -234,9 +234,9 @@ def test_known_labels_are_used_where_they_are_named(frame):
     known = frame.assign(known=frame["truth"].where(np.arange(len(frame)) % 3 == 0))
     options = {"bag": "file", "labels": "tags", "features": [*"abc"]}
     plain = unbag.fit(known, **options)
-    told = unbag.fit(known, instance_labels="known", **options)
+    told = unbag.fit(known, known="known", **options)
     assert told.log_likelihood_ < plain.log_likelihood_
-    in_pipeline = unbag.fit(known, instance_labels="known", context=0.5, **options)
+    in_pipeline = unbag.fit(known, known="known", context=0.5, **options)
     assert in_pipeline.model.classes_.tolist() == CLASSES.tolist()
 
 

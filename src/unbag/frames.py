@@ -14,10 +14,10 @@ from unbag._files import DataError, PathLike
 from unbag._messages import argument, listed
 from unbag._scikit_learn import available_if
 from unbag.annotations import REVIEW_SHARE, annotate, predictions
-from unbag.bags import BagsLike
+from unbag.bags import Bags, BagsLike
 from unbag.io.annotated import annotated_frame, written_columns, written_predictions
 from unbag.io.bag_table import BagTable, Progress
-from unbag.io.roles import REMEMBERED, Roles, check_column
+from unbag.io.roles import REMEMBERED, USUAL, Roles, check_column
 from unbag.io.table import Source
 from unbag.labels import BACKGROUND_NAME, DELIMITER, ColumnOfLabel, LabelSets, LabelSetsLike
 
@@ -35,7 +35,10 @@ class ColumnRoles(TypedDict, total=False):
     label_table: PathLike | None
     features: Sequence[str] | None
     embedding: str | None
-    instance_labels: str | ArrayLike | None
+    known: str | ArrayLike | None
+    corrections: PathLike | None
+    ignore_known: bool
+    instance_labels: str | None
     instance_id: str | None
     carry: Sequence[str]
     delimiter: str | None
@@ -284,6 +287,8 @@ def roles_for_model(model: Any, source: Source, given: Roles, *, use_labels: boo
     """
     known: Mapping[str, Any] = getattr(model, "roles_", None) or {}
     remembered = Roles(**{name: known[name] for name in REMEMBERED if known.get(name)})
+    # Labels that people gave were for the fit; evaluations ask for them by `known_when_fitted`.
+    remembered = replace(remembered, known=None)
     remembered = replace(remembered, features=features_beside(model, remembered.embedding))
     present = source.columns
     for role in ("labels", "unknown", "media", "start", "end"):
@@ -345,6 +350,55 @@ def read_for_model(
     if table.labels is None or not use_labels:
         return table, None
     return table, in_classes(table.labels, model.classes_, table.bags, table.path, remedy)
+
+
+def known_when_fitted(model: Any, source: Source, roles: Roles, info: Mapping[str, Any]) -> Roles:
+    """Return roles that also name the labels of instances that the model was told, if it was.
+
+    If nobody names the column, it is the one that the model remembers, or ``known_label``: but only
+    in a table that the model was fitted to, as far as the `info` of its file says.
+    """
+    from unbag.io.annotated import known_label_column
+
+    remembered = (getattr(model, "roles_", None) or {}).get("known")
+    is_told = remembered is not None or info.get("known_instance_labels", 0)
+    is_same = "source" not in info or source.path.name in (info["source"], info.get("corrections"))
+    column = remembered if remembered in source.columns else known_label_column(source)
+    if roles.known is not None or column is None or not (is_told and is_same):
+        return roles
+    if column == (roles.instance_labels or USUAL["instance_labels"]):
+        # The model was told the very labels that answers are to be compared with.
+        return replace(roles, known=column, instance_labels=None)
+    used = {name for role, name in roles.columns() if role != "carry"}
+    rest = tuple(name for name in roles.carry if name != column)
+    return roles if column in used else replace(roles, known=column, carry=rest)
+
+
+def without_known(table: BagTable, *known: NDArray[Any] | None) -> tuple[BagTable, int]:
+    """Return a table without the truth of instances that the model was told, and their number.
+
+    Parameters
+    ----------
+    table : BagTable
+        Read by the roles of `known_when_fitted`.
+    *known : ndarray of shape (n_instances,)
+        More labels that the model was told, None where it was not.
+    """
+    bags = table.bags
+    if bags.instance_labels is None:
+        return table, 0 if table.known is None else n_given(table.known)
+    truth = np.array(bags.instance_labels, dtype=object)
+    told = [each for each in (table.known, *known) if each is not None]
+    is_told = [any(label is not None for label in labels) for labels in zip(*told, strict=True)]
+    left_out = [place for place, each in enumerate(is_told) if each and truth[place] is not None]
+    truth[left_out] = None
+    bags = Bags(bags.X, bags.offsets, bags.ids, truth, bags.feature_names, bags.rows)
+    return replace(table, bags=bags), len(left_out)
+
+
+def n_given(labels: NDArray[Any] | None) -> int:
+    """Count labels of instances that are not None."""
+    return 0 if labels is None else sum(each is not None for each in labels)
 
 
 def without_features(table: BagTable) -> BagTable:

@@ -506,13 +506,13 @@ class LabelSets:
 LabelSetsLike: TypeAlias = LabelSets | ArrayLike | Iterable[Collection[object]] | Any
 
 
-def digest_of(labels: LabelSets | None, instance_labels: Iterable[Any] | None = None) -> str:
+def digest_of(labels: LabelSets | None, known: Iterable[Any] | None = None) -> str:
     """Return a short text that is another one where label sets or known labels are others.
 
     Parameters
     ----------
     labels : LabelSets or None
-    instance_labels : iterable, optional
+    known : iterable, optional
         Known labels of instances; None where a label is not known.
 
     Returns
@@ -530,7 +530,7 @@ def digest_of(labels: LabelSets | None, instance_labels: Iterable[Any] | None = 
     if labels is not None:
         found.update(repr((labels.shape, labels.classes.tolist())).encode(errors="replace"))
         found.update(np.ascontiguousarray(labels.indicator).tobytes())
-    for label in () if instance_labels is None else instance_labels:
+    for label in () if known is None else known:
         found.update(repr(label).encode(errors="replace") + b"\n")
     return found.hexdigest()[:16]
 

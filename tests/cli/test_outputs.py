@@ -158,6 +158,7 @@ def test_files_that_options_name_are_inputs(folder, run):
         ("fit", "dawn.csv", *table, "-o", "labels.csv"),
         ("fit", "dawn.csv", "--roles", "roles.toml", "-o", "labels.csv"),
         ("fit", "dawn.csv", "--roles", "roles.toml", "-o", "roles.toml"),
+        ("fit", "dawn.csv", *ROLES, "--corrections", "labels.csv", "-o", "labels.csv"),
         ("check", "dawn.csv", *table, "-o", "labels.csv"),
         ("annotate", "m.unbag", "dawn.csv", *table, "-o", "labels.csv"),
         ("report", "m.unbag", "dawn.csv", "--roles", "roles.toml", "-o", "roles.toml"),

@@ -38,6 +38,16 @@ def test_fits_in_memory_out_of_core_and_on_a_cluster_are_the_same(
         assert found.feature_names_in_.tolist() == ["u", "v"]
 
 
+def test_what_describes_no_instance_is_left_out_as_in_memory(coloured, client):
+    """By the first rows of all partitions, and said here, not on a worker."""
+    data = coloured(n_bags=40)
+    heat = np.repeat(np.arange(40) * 7 % 11, data.bags.sizes)
+    data.table = data.table.append_column("heat", pa.array(heat))
+    with pytest.warns(UserWarning, match=r"heat \(the same in all rows of a bag\)"):
+        found = unbag.dask.fit(ORLogisticRegression(max_iter=2), frame(data, 20), client)
+    assert found.feature_names_in_.tolist() == ["u", "v"]
+
+
 def test_samples_of_the_stochastic_solver_are_those_in_memory(coloured, client):
     data = coloured(n_bags=200)
     options = {"solver": "stochastic", "max_iter": 5, "random_state": 0}
@@ -168,7 +178,7 @@ def test_known_labels_of_instances_are_used_only_if_they_are_named(kind, coloure
     model = ORLogisticRegression(max_iter=6).fit(data.bags, data.sets)
     agree(unbag.dask.fit(ORLogisticRegression(max_iter=6), given, client), model)
     model.fit(data.bags, data.sets, instance_labels=known)
-    given = {"data": given, "client": client, "instance_labels": "instance_label"}
+    given = {"data": given, "client": client, "known": "instance_label"}
     agree(unbag.dask.fit(ORLogisticRegression(max_iter=6), **given), model)
 
 

@@ -124,7 +124,7 @@ def test_known_instances_count(coloured, write):
     known = np.array(["red", "green", "blue", None], dtype=object)[data.bags.instance_labels]
     known[::2] = None
     table = data.table.append_column("truth", pa.array(known, pa.string()))
-    found = out_of_core.fit(network(), write(table), instance_labels="truth")
+    found = out_of_core.fit(network(), write(table), known="truth")
     assert_same(found, network().fit(data.bags, data.sets, known))
 
 

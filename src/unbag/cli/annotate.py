@@ -111,7 +111,7 @@ def annotate(
         given_roles = Roles.from_options(**given)
         wanted = roles_for_model(fitted, source, given_roles, use_labels=use_labels)
         if dry_run:
-            show_plan(source.peek(wanted, need_labels=False), output)
+            show_plan(source.peek(wanted, need_labels=False), output, ("instance_labels", "known"))
             return
         inputs = [model, *source.files, *named]
         outputs = [output, *([] if label_studio is None else [label_studio])]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 FOLDS = 5
 
 
-@o.with_roles(*o.OF_TABLES, *o.OF_TOOLS)
+@o.with_roles("known", *o.OF_TABLES, *o.OF_TOOLS)
 def check(
     table: o.Data,
     output: Annotated[
@@ -32,6 +32,8 @@ def check(
         int, typer.Option(min=2, help="Number of folds; each is checked by a model of the others.")
     ] = FOLDS,
     seed: Annotated[int, typer.Option(help="Random seed of the folds.")] = 0,
+    corrections: o.Corrections = None,
+    ignore_known: o.IgnoreKnown = False,
     as_json: o.Json = False,
     **given: Any,
 ) -> None:  # fmt: skip
@@ -39,15 +41,20 @@ def check(
 
     Example: unbag check words.csv --bag word --labels tags -o suspicious.csv
     """
-    from unbag.learning import read_source
+    from unbag.learning import read_source, refuse_contradiction, refuse_truth
 
+    refuse_truth(given["instance_labels"])
+    refuse_contradiction(ignore_known, corrections=corrections, known=given["known"])
     if output is not None:
         check_format(output, TABLES)
-    named = o.files_named(given)
+    named = o.files_named(given, corrections)
     with o.open_table(table, given) as source, progress("reading") as report:
         if output is not None:
             check_output(output, *source.files, *named)
-        data = read_source(source, Roles.from_options(**given), progress=report)
+        data = read_source(
+            source, Roles.from_options(**given), corrections=corrections,
+            ignore_known=ignore_known, progress=report,
+        )  # fmt: skip
     data.check_learnable()
     found = find_suspicious(doubting_settings().unfitted(), data, data.labels, folds, seed)
     if output is not None:
@@ -83,7 +90,10 @@ def find_suspicious(
     if labels is None:
         raise DataError(f"{data.path} has no bag labels to check, or they are ignored.")
     with progress("checking") as report:
-        return check_labels(model, data.bags, labels, cv=folds, random_state=seed, progress=report)
+        return check_labels(
+            model, data.bags, labels, cv=folds, random_state=seed, progress=report,
+            known=data.known,
+        )  # fmt: skip
 
 
 def show(found: "pa.Table", top: int, table: Path, output: Path | None) -> None:

@@ -84,7 +84,9 @@ def refuse_with(is_on_disk: bool, **used: bool) -> None:
     )
 
 
-def fit_on_disk(table: Path, wanted: Roles, model: Any, output: Path, resume: bool) -> None:
+def fit_on_disk(
+    table: Path, wanted: Roles, model: Any, output: Path, resume: bool, ignore_known: bool
+) -> None:
     """Fit a model to a table that stays on disk, and write it.
 
     While the fit lasts, its checkpoint lies beside the model file. It stays there if the fit is
@@ -96,7 +98,7 @@ def fit_on_disk(table: Path, wanted: Roles, model: Any, output: Path, resume: bo
     second = [] if wanted.label_table is None else [wanted.label_table]
     check_outputs([output, *checkpoints], [*ParquetSet(table).files, *second])
     with progress("reading") as report:
-        stored = opened(table, wanted, progress=report)
+        stored = opened(table, wanted, ignore_known=ignore_known, progress=report)
     if stored.labels is not None:
         show_classes(stored.labels)
     with progress("fitting") as report, told_how_to_resume(checkpoint), interruptions_raised():

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from unbag._files import DataError, PathLike, check
 
 from .bag_table import CHUNK_BYTES, BagTable, Progress
-from .roles import Roles
+from .roles import KNOWN_LABEL, Roles
 from .table import Source, open_source
 
 #: Why an annotation is what it is: see `Status`.
@@ -26,14 +26,12 @@ STATUS = "status"
 #: Whether a look by a person is worth most.
 REVIEW = "review"
 #: What annotate writes for every instance, in the order of its columns: attributes of
-#: `unbag.annotations.Annotations` by these names.
+#: `unbag.annotations.Annotations` by these names. `KNOWN_LABEL`, which people fill in, comes last.
 ANSWERS = (
     "annotation", STATUS, "probability", "second_choice", "second_probability", "entropy", REVIEW,
 )  # fmt: skip
 #: Those that version 0.1 wrote: tables of it are recognised too.
 FIRST_ANSWERS = tuple(name for name in ANSWERS if name != STATUS)
-#: One column more, for people to fill in.
-KNOWN_LABEL = "known_label"
 #: What predict writes for every bag: the labels, and the probability of each class.
 PREDICTED = "predicted"
 NUMBERS = ("probability", "second_probability", "entropy")
@@ -119,7 +117,7 @@ def check_nothing_is_lost(path: Path) -> None:
         return
     try:
         with open_source(path) as source:
-            column = written_columns(source).get(KNOWN_LABEL)
+            column = known_label_column(source)
             is_filled = column is not None and _has_text(source, column)
     except DataError:
         # Not a table, or damaged: it holds no corrections.
@@ -192,9 +190,10 @@ def _named(table, columns, written):
     """Return what new columns are called, and those to be written, by these names."""
     from .writing import own_columns
 
-    names = answer_names(columns, own_columns(table), written)
+    taken = set(own_columns(table))
+    names = answer_names(columns, taken, written)
     new = {names[name]: values for name, values in columns.items()
-           if name != KNOWN_LABEL or name not in written}  # fmt: skip
+           if name != KNOWN_LABEL or names[name] not in taken}  # fmt: skip
     return names, new
 
 
@@ -215,6 +214,9 @@ def answer_names(
     names = {name: written.get(name) or free_name(name, taken) for name in answers}
     if written and STATUS in names and STATUS not in written:
         names[STATUS] = free_name(STATUS, {*taken, STATUS})
+    if KNOWN_LABEL in names and KNOWN_LABEL in taken and KNOWN_LABEL not in written:
+        # People have labelled instances before: there is one place for that.
+        names[KNOWN_LABEL] = KNOWN_LABEL
     return names
 
 

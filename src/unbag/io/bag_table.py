@@ -44,6 +44,8 @@ class BagTable:
         Rows of the file. As many as instances, except where a row is a bag.
     source : Table or None
         The table, if it is one; a file is closed, and each further pass opens it once.
+    known : ndarray of shape (n_instances,) or None
+        Labels of instances that people gave, text or None; None if no column of them was named.
     """
 
     path: Path
@@ -53,6 +55,7 @@ class BagTable:
     rows: NDArray[np.intp]
     n_rows: int
     source: Any = None
+    known: NDArray[np.object_] | None = None
 
     @property
     def is_wide(self) -> bool:

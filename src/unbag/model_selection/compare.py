@@ -12,8 +12,9 @@ from rich.console import Console
 from sklearn.model_selection import KFold
 
 from unbag._extras import require
-from unbag._files import check_outputs
+from unbag._files import check, check_outputs
 from unbag._machine import describe_machine, versions
+from unbag._messages import argument
 from unbag.estimators import ORLogisticRegression
 from unbag.io import BagTable, Roles, read
 from unbag.labels import digest_of
@@ -81,6 +82,11 @@ def compare(
     """
     check_process_count(n_jobs)
     path = Path(path).resolve()
+    check(
+        roles is None or roles.known is None,
+        "The methods that are compared learn from labels of bags alone: leave out "
+        f"{argument('known')}, or pass labels to compare with by {argument('instance_labels')}.",
+    )
     table = read(path, roles)
     if methods is None:
         more = () if table.bags.instance_labels is None else WITH_INSTANCE_LABELS

@@ -23,7 +23,8 @@ MAY_CHANGE = (
 
 #: Roles that do not change a fit, or that the features and the digest of the labels cover.
 NOT_FITTED = (
-    "features", "instance_id", "carry", "media", "start", "end", "label_table", "delimiter"
+    "features", "instance_labels", "instance_id", "carry", "media", "start", "end", "label_table",
+    "delimiter",
 )  # fmt: skip
 
 
@@ -148,7 +149,7 @@ def describe_fit(model: Any, stored: Any) -> dict[str, Any]:
         "bags": len(stored),
         "instances": stored.n_instances,
         **roles,
-        "what the labels say": digest_of(stored.labels, stored.instance_labels),
+        "what the labels say": digest_of(stored.labels, stored.known),
         **{f"{name} of the model": value for name, value in parameters.items()},
     }
     return json.loads(json.dumps(of, default=str))

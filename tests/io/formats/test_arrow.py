@@ -246,7 +246,7 @@ def parts():
         names = [NAMES[first + bag] for bag in ids]
         labels = categories([["owl", "wren", "jay"][bag % 3] for bag in ids])
         yield {
-            "bag": categories(names), "labels": labels, "x": np.arange(200.0),
+            "bag": categories(names), "labels": labels, "x": np.arange(200) / 2,
             "note": categories([*names[1:], None]),
             "rank": categories(["low", "high"] * 100, ordered=True),
         }  # fmt: skip
