@@ -1,10 +1,12 @@
 """Files: which format a name tells, what is wrong with one, and writing it whole or not at all."""
 
 import errno
+import json
 import os
 import secrets
 import stat
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -12,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
+from unbag._messages import one_line
 from unbag._platform import (
     IS_POSIX,
     create_locked,
@@ -42,7 +45,13 @@ HIGHEST_RATIO = 100
 
 
 class DataError(ValueError):
-    """A file cannot be read or written; the message says where, why, and what to do."""
+    """A file cannot be read or written; the message says where, why, and what to do.
+
+    It is one line, whatever the names of files, columns and bags in it.
+    """
+
+    def __init__(self, message: object) -> None:
+        super().__init__(one_line(message))
 
 
 def check(condition: object, message: str) -> None:
@@ -74,6 +83,23 @@ def faults_at(where: object) -> Iterator[None]:
         raise
     except ValueError as error:
         raise DataError(f"{where}: {error}") from error
+
+
+def parsed_json(text: str | bytes) -> Any:
+    """Parse JSON; what is nested too deep for that is a ValueError, as all that is no JSON.
+
+    Examples
+    --------
+    >>> parsed_json('{"bag": 1}')
+    {'bag': 1}
+    >>> parsed_json("[" * 10**5)
+    Traceback (most recent call last):
+    ValueError: it is nested too deep
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
 
 
 def suffix_of(path: PathLike) -> str:
@@ -588,12 +614,14 @@ def check_format(path: PathLike, suffixes: Collection[str] = ALL) -> None:
 
 def unreadable(path: PathLike, error: Exception) -> DataError:
     """Make a DataError of an error of the operating system in reading."""
-    return DataError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.")
+    reason = str(getattr(error, "strerror", None) or error).rstrip(" .\n")
+    return DataError(f"{path} cannot be read: {reason}.")
 
 
 def unwritable(path: PathLike, error: OSError) -> DataError:
     """Make a DataError of an error of the operating system in writing."""
-    return DataError(f"{path} cannot be written: {error.strerror or error}.")
+    reason = str(error.strerror or error).rstrip(" .\n")
+    return DataError(f"{path} cannot be written: {reason}.")
 
 
 def check_unpacked(where: object, n_bytes: int, packed_bytes: int) -> None:
@@ -630,5 +658,6 @@ def check_rows(path: PathLike, rows: object) -> None:
 def check_distinct(path: PathLike, columns: list[str]) -> None:
     """Raise an error if two columns of a table have the same name."""
     if len(set(columns)) < len(columns):
-        twice = next(name for name in columns if columns.count(name) > 1)
+        times = Counter(columns)
+        twice = next(name for name in columns if times[name] > 1)
         raise DataError(f"{path} has two columns named {twice!r}: rename one.")

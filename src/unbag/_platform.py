@@ -13,6 +13,7 @@ import errno
 import os
 import signal
 import stat
+import sys
 import tempfile
 import threading
 import time
@@ -280,6 +281,19 @@ def is_broken_pipe(error: BaseException | None) -> bool:
     if IS_POSIX or isinstance(error, BrokenPipeError):
         return isinstance(error, BrokenPipeError)
     return isinstance(error, OSError) and error.errno == errno.EINVAL and error.filename is None
+
+
+def replace_closed_streams() -> None:
+    """Discard what is printed where standard output or error is closed, as ``>&-`` does."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+
+
+def discard_output() -> None:
+    """Discard what is still to be printed, which the interpreter would try again at its end."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def print_all_characters(stream: Any) -> None:

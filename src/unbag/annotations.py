@@ -15,8 +15,10 @@ from unbag.io.arrays import is_unknown
 from unbag.labels import BACKGROUND_NAME, DELIMITER, NO_LABEL, LabelSets, normal_spelling
 from unbag.union import UnionProblem
 
-#: Instances that are worked on at a time, so that memory stays bounded.
+#: Instances that are worked on at a time, and entries of instances times classes, so that memory
+#: stays bounded.
 BLOCK = 65_536
+BLOCK_ENTRIES = 2 << 20
 #: Share of the instances that are flagged for review.
 REVIEW_SHARE = 0.05
 #: Entropy, in bits, up to which nothing is worth a look: the label is as good as certain.
@@ -246,13 +248,15 @@ def annotate(
     n_tags, n_uncovered = np.zeros((2, n_bags), dtype=np.intp)
     if labels is not None:
         holds_none = hold_none(model, labels)
-        y = labels.indicator
-        if has_background(model):
-            y = np.hstack([y, np.full((len(y), 1), -1, dtype=y.dtype)])
-        impossible = UnionProblem(bags.offsets, y).impossible & ~holds_none
     rare = rare_classes(model)
-    for first, last in blocks(bags):
+    for first, last in blocks(bags, n_classes + 1):
         block, known = bags[first:last], None if labels is None else labels[first:last]
+        if known is not None:
+            y = known.indicator
+            if has_background(model):
+                y = np.hstack([y, np.full((len(y), 1), -1, dtype=y.dtype)])
+            impossible[first:last] = UnionProblem(block.offsets, y).impossible
+            impossible[first:last] &= ~holds_none[first:last]
         rows = slice(bags.offsets[first], bags.offsets[last])
         proba = probabilities(model, block, known)
         is_none = np.repeat(holds_none[first:last], block.sizes)
@@ -503,9 +507,10 @@ def has_background(model: Any) -> bool:
     return getattr(model.model, "_has_background", False)
 
 
-def blocks(bags: Bags) -> list[tuple[int, int]]:
-    """Cut bags into runs of about `BLOCK` instances each."""
-    cuts = (np.flatnonzero(np.diff(bags.offsets[1:] // BLOCK)) + 1).tolist()
+def blocks(bags: Bags, n_columns: int) -> list[tuple[int, int]]:
+    """Cut bags into runs of about `BLOCK` instances each; fewer, if there are many classes."""
+    n_instances = max(min(BLOCK, BLOCK_ENTRIES // max(n_columns, 1)), 1)
+    cuts = (np.flatnonzero(np.diff(bags.offsets[1:] // n_instances)) + 1).tolist()
     return list(zip([0, *cuts], [*cuts, len(bags)], strict=True)) if len(bags) else []
 
 

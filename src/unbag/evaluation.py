@@ -115,7 +115,7 @@ class Answers:
         self.names: NDArray[np.object_] = column_texts(model, labels)
         self.true: NDArray[np.object_] = true[known]
         best, confidence, squared, kept = [], [], [], []
-        for first, last in blocks(bags):
+        for first, last in blocks(bags, len(self.names)):
             rows = slice(bags.offsets[first], bags.offsets[last])
             here = known[rows]
             if not here.any():

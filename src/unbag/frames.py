@@ -285,12 +285,10 @@ def roles_for_model(model: Any, source: Source, given: Roles, *, use_labels: boo
     when the model was fitted may have a role now. Where bag labels are not wanted, their columns
     are carried through unread.
     """
-    known: Mapping[str, Any] = getattr(model, "roles_", None) or {}
-    remembered = Roles(**{name: known[name] for name in REMEMBERED if known.get(name)})
     # Labels that people gave were for the fit; evaluations ask for them by `known_when_fitted`.
-    remembered = replace(remembered, known=None)
-    remembered = replace(remembered, features=features_beside(model, remembered.embedding))
-    present = source.columns
+    remembered = replace(remembered_roles(model), known=None)
+    # In their order, and looked up at once.
+    present = dict.fromkeys(source.columns)
     for role in ("labels", "unknown", "media", "start", "end"):
         column = getattr(given, role)
         if present and column is not None:
@@ -310,6 +308,13 @@ def roles_for_model(model: Any, source: Source, given: Roles, *, use_labels: boo
         unread = (unread - taken) & set(present)
         roles = replace(roles, carry=(*roles.carry, *sorted(unread)))
     return roles
+
+
+def remembered_roles(model: Any) -> Roles:
+    """Return the roles of columns that a model remembers, its features among them."""
+    known: Mapping[str, Any] = getattr(model, "roles_", None) or {}
+    remembered = Roles(**{name: known[name] for name in REMEMBERED if known.get(name)})
+    return replace(remembered, features=features_beside(model, remembered.embedding))
 
 
 def feature_names(model: Any) -> tuple[str, ...] | None:
@@ -343,7 +348,8 @@ def read_for_model(
     expected = feature_names(model)
     found = table.bags.feature_names
     if expected is not None and found is not None and tuple(map(str, found)) != expected:
-        missing = [name for name in expected if name not in set(map(str, found))]
+        present = set(map(str, found))
+        missing = [name for name in expected if name not in present]
         if missing:
             raise DataError(f"{table.path} lacks features that the model needs: {listed(missing)}.")
         raise DataError(f"{table.path} has the features of the model in another order.")
@@ -428,7 +434,7 @@ def in_classes(
             indicator[:, column] = states
         elif (states == 1).any():
             bag = bags.ids[(states == 1).argmax()]
-            known = ", ".join(sorted(map(str, classes)))
+            known = listed(sorted(map(str, classes)))
             raise DataError(
                 f"{path}: bag {bag} has the unknown label {str(label)!r}; the model knows {known}. "
                 f"Correct the label, fit again with it, or use {argument(*remedy)}."

@@ -6,6 +6,7 @@ instances may have it. An absent class is *forbidden*: no instance has it.
 
 import hashlib
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -666,10 +667,26 @@ def _class_array(classes):
                 f"{label!r} cannot be a class beside {labels[0]!r}: classes are all strings or "
                 "all numbers."
             )
+    for label in labels:
+        if isinstance(label, str) and not _is_text(label):
+            raise ValueError(
+                f"The class {label!r} holds half a character (a lone surrogate), which no file can "
+                "hold: correct its spelling."
+            )
     if len(set(labels)) < len(labels):
-        repeated = next(label for label in labels if labels.count(label) > 1)
+        times = Counter(labels)
+        repeated = next(label for label in labels if times[label] > 1)
         raise ValueError(f"Class {repeated!r} occurs twice: classes must differ.")
     return value_array(labels)
+
+
+def _is_text(label):
+    """Return whether a label can be written in UTF-8."""
+    try:
+        label.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 # Names of classes that look wrong.

@@ -489,7 +489,7 @@ def test_rates_of_wrong_labels_are_given_or_learnt(words, run, tmp_path):
     assert ((model.false_ > 0) & (model.false_ < 0.2)).all()
     # What is missing is an estimate, and never the rate of unnoticed instances.
     assert "Wrong labels, an estimate: " in said
-    for option in ("--missed", "--false"):
-        code, _, said = run("fit", words, *ROLES, "-o", path, option, "often")
+    for option, rate in [("--missed", "often"), ("--false", "often"), ("--missed", "1e-300")]:
+        code, _, said = run("fit", words, *ROLES, "-o", path, option, rate)
         assert code == 1
-        assert f"{option} must be a number from 0 to below 1, learn or learn-per-class" in said
+        assert f"{option} must be 0, or at least 1e-12 and below 1, learn or" in said

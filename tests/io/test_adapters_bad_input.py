@@ -240,6 +240,23 @@ def test_files_that_are_not_there_are_refused(tmp_path, format):
     check_refused(tmp_path / "nowhere.csv", format, "does not exist")
 
 
+def test_events_of_birdset_are_lists(tmp_path):
+    columns = {"filepath": ["a", "b"], "ebird_code_multilabel": [["owl"], ["wren"]]}
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({**columns, "detected_events": [3, 4]}), path)
+    with pytest.raises(DataError, match=r"t\.parquet, row 1, column 'detected_events': 3 is not a"):
+        read_from(path, "birdset")
+
+
+def test_metadata_of_birdset_may_be_nested_too_deep(tmp_path):
+    columns = {"filepath": ["a", "b"], "ebird_code_multilabel": [[0], [1]]}
+    times = {"start_time": [0.0, 1.0], "end_time": [1.0, 2.5]}
+    deep = {b"huggingface": b"[" * 10**5, b"unbag.annotated": b"[" * 10**5}
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({**columns, **times}).replace_schema_metadata(deep), path)
+    assert read_from(path, "birdset").labels.classes.tolist() == ["0", "1"]
+
+
 def test_tables_of_a_folder_need_the_same_columns(tmp_path):
     write(tmp_path / "a.txt", RAVEN)
     write(tmp_path / "b.txt", RAVEN.replace("Annotation", "Species"))

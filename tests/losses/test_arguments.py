@@ -6,7 +6,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'unbag[torch]'")
 
 from logit_batches import on, random_batch
-from unbag.torch import union_loss
+from unbag.torch import UnionLoss, union_loss
 
 
 def packed(y):
@@ -205,3 +205,14 @@ def test_weights_below_zero_are_refused(weight):
 def test_rates_with_a_gradient_are_refused():
     with pytest.raises(ValueError, match="missed requires a gradient"):
         union_loss(torch.zeros(1, 3), [0, 1], [[0]], missed=torch.tensor(0.1, requires_grad=True))
+
+
+@pytest.mark.parametrize("rate", [1e-30, [0.1, 1e-30, 0.0], -0.1, 1.0])
+@pytest.mark.parametrize("name", ["missed", "false"])
+def test_rates_out_of_range_are_refused(name, rate):
+    words = f"{name} must be 0, or at least 1e-12 and below 1; got"
+    with pytest.raises(ValueError, match=words):
+        union_loss(torch.zeros(1, 3), [0, 1], [[0]], **{name: rate})
+    # Before the module moves to a device where nobody looks.
+    with pytest.raises(ValueError, match=words):
+        UnionLoss(**{name: rate})

@@ -139,6 +139,17 @@ def test_what_is_known_of_classes_belongs_to_them(name, rates, path):
         unbag.load(path)
 
 
+@pytest.mark.parametrize("name", ["missed_", "false_"])
+@pytest.mark.parametrize("rate", [1e-300, 1.0])
+def test_rates_of_wrong_labels_lie_in_their_range(name, rate, path):
+    bags = [[[0.0], [9.0]], [[1.0]], [[8.0]], [[1.0], [7.0]]]
+    model = unbag.ORLogisticRegression().fit(bags, [{"a", "b"}, {"a"}, {"b"}, {"a", "b"}])
+    setattr(model, name, np.array([0.1, rate]))
+    model.save(path)
+    with pytest.raises(ModelFileError, match=f"{name} must be 0, or at least 1e-12 and below 1"):
+        unbag.load(path)
+
+
 @pytest.mark.parametrize("scale", [1e-14, 1e-6, 1e6, 1e14])
 def test_models_of_any_scale_are_loaded(scale, path):
     bags = [np.array(bag) * scale for bag in ([[0.0], [9.0]], [[1.0]], [[8.0]], [[1.0], [7.0]])]

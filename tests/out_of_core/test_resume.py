@@ -1,5 +1,6 @@
 """Checkpoints: a fit that was stopped goes on, and only with the same data and model."""
 
+import io
 from dataclasses import replace
 
 import numpy as np
@@ -160,6 +161,27 @@ def test_a_damaged_checkpoint_is_refused(content, coloured, write, tmp_path):
         out_of_core.fit(
             ORLogisticRegression(), write(coloured().table), checkpoint=kept, resume=True
         )
+
+
+CHANGES = {
+    "not JSON": {"of": np.array("{")}, "deep": {"of": np.array("[" * 10**5)},
+    "a list": {"of": np.array("[1]")}, "numbers": {"of": np.zeros(3)},
+    "weights": {"weights": np.zeros(3)}, "text": {"weights": np.array("weights")},
+    "NaN": {"weights": np.full((3, 3), np.nan)}, "scale": {"scale": np.ones(1)},
+    "history": {"history": np.array(["a"])}, "one rate": {"missed": np.zeros((1, 3))},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_checkpoint_that_was_made_by_hand_is_refused(change, coloured, write, tmp_path):
+    kept, folder = tmp_path / "m.checkpoint", write(coloured().table)
+    out_of_core.fit(ORLogisticRegression(max_iter=2), folder, checkpoint=kept)
+    with np.load(io.BytesIO(kept.read_bytes())) as found:
+        arrays = dict(found)
+    with kept.open("wb") as file:
+        np.savez(file, **{**arrays, **CHANGES[change]})
+    with pytest.raises(DataError, match=r"m\.checkpoint is not a checkpoint of a fit, or is dam"):
+        out_of_core.fit(ORLogisticRegression(), folder, checkpoint=kept, resume=True)
 
 
 def test_resuming_without_a_checkpoint_begins_anew(coloured, write, tmp_path):

@@ -9,6 +9,8 @@ import re
 import shutil
 import subprocess
 import tempfile
+import tracemalloc
+import warnings
 
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ from toys import PNG
 from unbag import Bags, LabelSets, ORLogisticRegression
 from unbag.annotations import annotate, worth_a_look
 from unbag.report import render, write_report
-from unbag.report.content import ambiguous_bags
+from unbag.report.content import ambiguous_bags, content
 from unbag.report.media import Media
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -301,3 +303,22 @@ def test_results_come_before_what_they_were_made_from(letters):
     assert sections.index("classes") < sections.index("together") < sections.index("settings")
     assert sections.index("bags") < sections.index("together")
     assert re.findall('<a href="#([a-z]+)">', page) == sections
+
+
+def test_memory_does_not_grow_with_instances_times_classes(rng, monkeypatch):
+    # What is measured on a sample has a bound of its own.
+    monkeypatch.setitem(content.__globals__, "MOST_MEASURED", 500_000)
+    n_classes, n_bags = 1000, 5000
+    classes = [f"class {place}" for place in range(n_classes)]
+    X = rng.normal(size=(2 * n_bags, 2))
+    y = np.eye(n_classes, dtype=np.int8)
+    model = ORLogisticRegression(max_iter=1, background=False)
+    with warnings.catch_warnings(action="ignore"):
+        model.fit(Bags(X[:n_classes], np.arange(n_classes + 1)), LabelSets(y, classes))
+    bags, labels = Bags(X, np.arange(0, 2 * n_bags + 1, 2)), LabelSets(np.tile(y, (5, 1)), classes)
+    tracemalloc.start()
+    content(model, bags, labels)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # One array of instances times classes takes 80 MB, and there were four.
+    assert peak < 200 << 20

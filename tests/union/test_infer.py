@@ -213,3 +213,18 @@ def test_the_reported_bound_decides_on_the_kernel(rng):
         assert bound <= tolerance or not attainable
         remedied += attainable
     assert remedied > 20
+
+
+def test_one_bag_of_many_labels_is_answered_at_once(rng, monkeypatch):
+    """What is for many bags, or for bags of few labels, takes as long as the answer itself."""
+    log_prior = rng.normal(size=(60, 10))
+    both = infer(log_prior, [0, 30, 60], np.ones((2, 10)), n_jobs=1)
+
+    def refuse(*_):
+        raise AssertionError("asked for one bag of ten labels")
+
+    for name in ("sort_out", "pool_map", "batches"):
+        monkeypatch.setattr(f"unbag.union.problem.{name}", refuse)
+    one = infer(log_prior[:30], [0, 30], np.ones((1, 10)), n_jobs=1)
+    np.testing.assert_array_equal(one.posterior, both.posterior[:30])
+    np.testing.assert_array_equal(one.log_likelihood, both.log_likelihood[:1])

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unbag._files import TABLES, check_format, check_output
+from unbag._messages import argument, one_line
 from unbag.io import BagTable, DataError, Roles
 from unbag.labels import LabelSets
 
@@ -89,6 +90,7 @@ def find_suspicious(
 
     if labels is None:
         raise DataError(f"{data.path} has no bag labels to check, or they are ignored.")
+    check_folds(folds, data)
     with progress("checking") as report:
         return check_labels(
             model, data.bags, labels, cv=folds, random_state=seed, progress=report,
@@ -96,9 +98,18 @@ def find_suspicious(
         )  # fmt: skip
 
 
+def check_folds(folds: int, data: Any) -> None:
+    """Raise an error if there are more folds than bags."""
+    if folds > len(data.bags):
+        raise DataError(
+            f"{data.path} has {len(data.bags):,} bags, which cannot fill "
+            f"{argument('folds', one_line(folds, 30))}: choose fewer."
+        )
+
+
 def show(found: "pa.Table", top: int, table: Path, output: Path | None) -> None:
     """Print the most suspicious labels."""
-    rows = found.slice(0, top).to_pylist()
+    rows = found.slice(0, min(top, found.num_rows)).to_pylist()
     messages.result(
         {
             "checked": found.num_rows,

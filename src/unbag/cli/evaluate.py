@@ -158,8 +158,8 @@ def report(
         title=title or f"{data.path.name}, annotated",
         settings={
             "model file": model.name, "table": data.path.name,
-            "fitted to": (header.get("info") or {}).get("source", "unknown"),
-            "written by": f"unbag {header['versions']['unbag']}" if "versions" in header else "",
+            "fitted to": str(header["info"].get("source", "unknown")),
+            "written by": f"unbag {header['versions'].get('unbag', 'of an unknown version')}",
             **({} if tuning is None else {"settings chosen by fit": described(tuning)}),
         },
         suspicious=suspicious,

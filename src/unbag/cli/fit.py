@@ -9,12 +9,13 @@ import numpy as np
 import typer
 
 from unbag._files import check_output, existing_file, looks_like_parquet
-from unbag._messages import listed
+from unbag._messages import listed, shortened
 from unbag.bags import Bags
 from unbag.io import DataError, Roles
 from unbag.io.roles import NOT_LEARNT_FROM
 from unbag.io.table import Source
 from unbag.labels import BACKGROUND_NAME, LabelSets, bags_per_class, rare_classes
+from unbag.union.rates import RANGE, is_rate
 
 from . import options as o
 from .console import messages, progress, show_plan
@@ -247,9 +248,9 @@ def rate_of(option: str, given: str) -> float | Literal["learn", "learn-per-clas
         rate = float(given)
     except ValueError:
         rate = -1.0
-    if not 0 <= rate < 1:
+    if not is_rate(rate):
         raise DataError(
-            f"{option} must be a number from 0 to below 1, learn or learn-per-class; got {given!r}."
+            f"{option} must be {RANGE}, learn or learn-per-class; got {shortened(given)}."
         )
     return rate
 

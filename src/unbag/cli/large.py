@@ -161,4 +161,5 @@ def show_cost(table: Path | Source, wanted: Roles, background: bool) -> None:
     data: Any = StoredBags(table, wanted) if isinstance(table, Path) else table.read(wanted)
     if data.labels is not None:
         bags = data if isinstance(table, Path) else data.bags
-        messages.note(str(costs.cost(bags, data.labels, background=background)))
+        for line in str(costs.cost(bags, data.labels, background=background)).splitlines():
+            messages.note(line)

@@ -226,7 +226,9 @@ def open_table(table: "Paths", given: dict[str, Any]) -> "Source":
 
     chosen = taken_tool_options(given)
     if not chosen:
-        return open_source(table)
+        source = open_source(table)
+        messages.table = source.path
+        return source
     from unbag.io.adapters import open_from
 
     several = [table] if isinstance(table, str | os.PathLike) else table
@@ -236,6 +238,7 @@ def open_table(table: "Paths", given: dict[str, Any]) -> "Source":
         )
     of_labels = {name: given.get(name) for name in ("delimiter", "untagged")}
     source = open_from(several[0], **of_labels, **chosen)
+    messages.table = source.path
     for note in source.notes:
         messages.note(note)
     return source

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unbag.union.noise import NoisyAnswer, NoisyProblem, noisy_problem
-from unbag.union.rates import Rates
+from unbag.union.rates import LEAST_RATE, Rates
 
 from .objective import Objective
 from .parts import Part, Softmax
@@ -34,6 +34,9 @@ SEEN_WRONG, SEEN_RIGHT = 1.0, 9.0
 # standard deviation around their mean, to which the beta prior applies. A free rate could explain a
 # class instead of the weights, which would then not learn it.
 SPREAD = 0.5
+# Log-odds of the highest and the lowest rate that are learnt.
+FURTHEST = 27.6
+assert np.exp(-FURTHEST) / (1.0 + np.exp(-FURTHEST)) >= LEAST_RATE
 
 
 class LabelNoise:
@@ -278,8 +281,8 @@ def log_odds_of(rates: np.ndarray) -> NDArray[np.float64]:
 
 
 def rates_of(log_odds: np.ndarray | np.floating) -> NDArray[np.float64]:
-    """Return the rates of log-odds: never exactly 0 or 1."""
-    return 1.0 / (1.0 + np.exp(-np.clip(log_odds, -30.0, 30.0)))
+    """Return the rates of log-odds: never exactly 0 or 1, nor below `LEAST_RATE`."""
+    return 1.0 / (1.0 + np.exp(-np.clip(log_odds, -FURTHEST, FURTHEST)))
 
 
 def log_prior_of(log_odds: np.ndarray) -> float:

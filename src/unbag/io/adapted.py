@@ -23,6 +23,7 @@ from unbag._files import (
     PathLike,
     check,
     existing_file,
+    parsed_json,
     refuse,
     suffix_of,
     unreadable,
@@ -113,7 +114,7 @@ class Head:
             return None
         try:
             content = self.path.read_bytes()
-            document = json.loads(content)
+            document = parsed_json(content)
             if b"\\ud" in content.lower() or b"\xed" in content:
                 # There may be half a character, which no table can hold.
                 json.dumps(document, ensure_ascii=False).encode()
@@ -191,7 +192,7 @@ def finite_number(value: object, where: str) -> float:
     """
     try:
         number = math.nan if isinstance(value, bool) else float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
         raise DataError(f"{where}: {shortened(value)} is not a finite number: correct it.")

@@ -15,7 +15,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from unbag._files import DataError, PathLike, check
+from unbag._files import DataError, PathLike, check, parsed_json
 
 from .bag_table import CHUNK_BYTES, BagTable, Progress
 from .roles import KNOWN_LABEL, Roles
@@ -229,7 +229,8 @@ def written_predictions(columns: Sequence[str], names: Sequence[str]) -> dict[st
     {'predicted': 'predicted', 'p(owl)': 'p(owl)'}
     """
     for first in range(len(columns) - len(names) + 1):
-        if list(columns[first : first + len(names)]) == list(names):
+        is_first = columns[first] == names[0]
+        if is_first and list(columns[first : first + len(names)]) == list(names):
             return dict(zip(names, names, strict=True))
     return {}
 
@@ -257,7 +258,7 @@ def marked_metadata(
 def marked_columns(metadata: Mapping[bytes, bytes] | None) -> dict[str, str]:
     """Return the columns that a file's metadata mark as ours; nothing if they are damaged."""
     try:
-        found = json.loads((metadata or {}).get(MARK, b"{}"))
+        found = parsed_json((metadata or {}).get(MARK, b"{}"))
     except ValueError:
         return {}
     found = found if isinstance(found, dict) else {}
@@ -273,8 +274,9 @@ def _side_by_side(columns):
     """Find the last run of columns that have our names, all answers, in our order."""
     for first in reversed(range(len(columns))):
         for answers in (ANSWERS, FIRST_ANSWERS):
+            names = (*answers, KNOWN_LABEL)
             found = {}
-            for name, column in zip((*answers, KNOWN_LABEL), columns[first:], strict=False):
+            for name, column in zip(names, columns[first : first + len(names)], strict=False):
                 if not _is_called(name, column):
                     break
                 found[name] = column

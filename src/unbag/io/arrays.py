@@ -1,5 +1,6 @@
 """Bags as a long table with the usual names of columns; bags of files that are not tables."""
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -70,8 +71,9 @@ def long_chunks(
 
     names = feature_names(bags)
     known = instance_label_texts(bags, labels)
+    times = Counter(names)
     refuse(
-        (name for name in names if name in OWN_COLUMNS or names.count(name) > 1),
+        (name for name in names if name in OWN_COLUMNS or times[name] > 1),
         lambda name: (
             f"The feature {name!r} has the name of another column of the table: rename it."
         ),

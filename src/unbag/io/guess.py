@@ -90,7 +90,7 @@ def resolved_roles(table: Any, roles: Roles | None, need_labels: bool) -> Roles:
 def filled_in(
     roles: Roles,
     path: PathLike,
-    columns: Sequence[str],
+    columns: Collection[str],
     numbers: Collection[str],
     need_labels: bool = True,
 ) -> Roles:
@@ -105,6 +105,8 @@ def filled_in(
     (('pitch',), 'labels')
     """
     given = replace(roles, delimiter=roles.delimiter or DELIMITER)
+    # In their order, and looked up at once: there may be a million.
+    columns = dict.fromkeys(columns)
     if given.label_table is not None:
         second = Path(given.label_table)
         check(
@@ -137,7 +139,8 @@ def filled_in(
         return replace(given, features=given.features or ())
     if given.features is None:
         taken = {column for _, column in given.columns()} | {NUMBER, KNOWN_LABEL}
-        found = [name for name in columns if name in numbers and name not in taken]
+        used = set(numbers) - taken
+        found = [name for name in columns if name in used]
         given = replace(given, features=[name for name in found if name.strip()])
     if not given.features:
         raise DataError(
@@ -200,7 +203,7 @@ def with_embedding(table: Any, roles: Roles) -> Roles:
     found = find(table, names, roles)
     if len(found) != 1:
         return roles
-    rest = tuple(name for name in roles.features or () if name not in found)
+    rest = tuple(name for name in roles.features or () if name != found[0])
     return replace(roles, embedding=found[0], features=rest)
 
 

@@ -2,7 +2,7 @@
 
 import os
 import tomllib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -17,7 +17,7 @@ from unbag._files import (
     refuse,
     unreadable,
 )
-from unbag._messages import argument, listed, suggestion
+from unbag._messages import argument, listed, shortened, suggestion
 from unbag.labels import Tagging
 
 # Columns of these names have these roles unless others are named for them.
@@ -161,7 +161,7 @@ class Roles:
             value = getattr(self, name)
             check(
                 value is None or isinstance(value, str),
-                f"The role {name} must be one name, not {value!r}.",
+                f"The role {name} must be one name, not {shortened(value)}.",
             )
         check(
             self.label_table is None or isinstance(self.label_table, str | os.PathLike),
@@ -172,10 +172,11 @@ class Roles:
         for name in MANY_COLUMNS:
             value = getattr(self, name)
             if value is not None:
-                check(
-                    not isinstance(value, str) and all(isinstance(each, str) for each in value),
-                    f"The role {name} must be a list of names, not {value!r}.",
-                )
+                is_list = isinstance(value, Iterable) and not isinstance(value, str)
+                if not is_list or not all(isinstance(each, str) for each in value):
+                    raise DataError(
+                        f"The role {name} must be a list of names, not {shortened(value)}."
+                    )
                 object.__setattr__(self, name, tuple(value))
         check(
             self.delimiter != "", "The delimiter of labels must not be empty: the usual one is '|'."
@@ -239,6 +240,8 @@ class Roles:
             content = tomllib.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
             raise unreadable(path, error) from error
+        except RecursionError as error:
+            raise DataError(f"{path} is not a TOML file of roles: nested too deep.") from error
         except ValueError as error:
             raise DataError(f"{path} is not a TOML file: {error}.") from error
         content = content.get("roles", content)
@@ -387,7 +390,7 @@ def possible_features(roles: Roles, columns: Sequence[str]) -> list[str]:
 
 
 def with_label_columns(
-    roles: Roles, path: PathLike, columns: Sequence[str], need_labels: bool
+    roles: Roles, path: PathLike, columns: Collection[str], need_labels: bool
 ) -> Roles:
     """Replace patterns of label columns by the columns that they match; not by carried ones.
 
@@ -400,7 +403,7 @@ def with_label_columns(
 
 
 def expanded(
-    path: PathLike, patterns: Sequence[str], columns: Sequence[str], carried: Sequence[str] = ()
+    path: PathLike, patterns: Sequence[str], columns: Collection[str], carried: Collection[str] = ()
 ) -> tuple[str, ...]:
     """Return the columns that names and patterns stand for.
 
@@ -409,6 +412,7 @@ def expanded(
     >>> expanded("a.csv", ["is_*"], ["bag", "is_owl", "pitch", "is_wren"])
     ('is_owl', 'is_wren')
     """
+    columns, carried = dict.fromkeys(columns), frozenset(carried)
     found: dict[str, None] = {}
     for pattern in patterns:
         if pattern in columns or not any(sign in pattern for sign in "*?["):
@@ -442,4 +446,4 @@ def check_column(path: PathLike, name: str, columns: Collection[str], role: str)
             f"{listed(columns)}.{instead.get(role, '')}"
         )
     found = f"{listed(columns)}.{suggestion(name, columns)}"
-    raise DataError(f"{path} has no column {name!r} for {role}; it has {found}")
+    raise DataError(f"{path} has no column {shortened(name)} for {role}; it has {found}")

@@ -10,6 +10,7 @@ vector, and the rows of a bag may lie anywhere, or side by side.
 
 from abc import ABC, abstractmethod
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -569,8 +570,9 @@ class StateColumn(ColumnOfBags):
 def joined_columns(path: PathLike, columns: Sequence[StateColumn], tagging: Tagging) -> LabelSets:
     """Put columns of one label each side by side, as the label sets of the bags."""
     names = [label_text(column.name) for column in columns]
+    times = Counter(names)
     refuse(
-        (name for name in names if names.count(name) > 1),
+        (name for name in names if times[name] > 1),
         lambda name: f"{path} has two columns of the label {name!r}: rename one.",
     )
     states = np.column_stack([column.of_bag for column in columns])

@@ -320,7 +320,8 @@ def _with_columns(table, columns, metadata, chunk_bytes):
         chunks = long_chunks(table.bags, table.labels, table.roles.delimiter)
     elif is_text(table):
         names, features = table.source.columns, table.roles.features
-        texts = [name for name in names if name not in features]
+        of_features = set(features)
+        texts = [name for name in names if name not in of_features]
         chunks = table.source.chunks(texts, features, chunk_bytes)
         chunks = ((first, chunk.select(names)) for first, chunk in chunks)
     else:

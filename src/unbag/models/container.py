@@ -26,7 +26,8 @@ import scipy
 import sklearn
 from sklearn.utils.validation import check_is_fitted
 
-from unbag._files import atomic_write
+from unbag._files import atomic_write, parsed_json
+from unbag._messages import one_line
 from unbag._scikit_learn import BaseEstimator
 from unbag._version import __version__
 
@@ -299,8 +300,8 @@ def _other_format(path, header):
 
 def _parsed(text, path):
     try:
-        parsed = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        parsed = parsed_json(text)
+    except ValueError as error:
         raise _damaged(path, f"its header is not JSON ({one_line(error)})") from None
     if not isinstance(parsed, dict):
         raise _damaged(path, f"its header is {type(parsed).__name__}, not a JSON object")
@@ -308,13 +309,7 @@ def _parsed(text, path):
 
 
 def _damaged(path, what):
-    return ModelFileError(f"{path} is damaged, or was edited: {one_line(what)}. {SAVE_AGAIN}")
-
-
-def one_line(text: object, longest: int = 300) -> str:
-    """Shorten text to one line that is safe to print on a terminal."""
-    line = "".join(c if c.isprintable() else " " for c in str(text)[: 2 * longest])
-    return line if len(line) <= longest else f"{line[:longest]}..."
+    return ModelFileError(f"{path} is damaged, or was edited: {one_line(what, 300)}. {SAVE_AGAIN}")
 
 
 def _looks_like(start):

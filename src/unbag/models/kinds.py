@@ -33,6 +33,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from unbag._messages import one_line
 from unbag._scikit_learn import BaseEstimator
 from unbag.bags import Bags
 
@@ -53,7 +54,10 @@ DTYPES = {
 
 
 class ModelFileError(ValueError):
-    """A model cannot be written to a file, or a file is not a valid model."""
+    """A model cannot be written to a file, or a file is not a valid model; in one line."""
+
+    def __init__(self, message: object) -> None:
+        super().__init__(one_line(message))
 
 
 class OutOfRangeError(ModelFileError):

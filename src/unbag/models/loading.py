@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from unbag._messages import one_line
 from unbag._scikit_learn import BaseEstimator
 from unbag.bags import Bags, first_nonfinite
 from unbag.labels import LabelSets
+from unbag.union.rates import RANGE, is_rate
 
 from . import container
-from .container import IN_HEADER, first_learnt, one_line
+from .container import IN_HEADER, first_learnt
 from .kinds import Decoder, ModelFileError
 
 if TYPE_CHECKING:
@@ -94,7 +96,24 @@ def load_with_header(path: str | os.PathLike[str]) -> tuple["BagModel", dict[str
     for name, said in IN_HEADER.items():
         if isinstance(found := header["info"].get(said), dict):
             setattr(model, name, found)
+    try:
+        _check_info(model)
+    except ValueError as error:
+        raise _unsound(path, header, f"what it says of its table is wrong ({error})") from None
     return cast("BagModel", model), header
+
+
+def _check_info(model):
+    """Raise an error unless roles and tuning, which stand in the header, have the right form."""
+    # They bring pyarrow, which other models need not load.
+    if hasattr(model, "roles_"):
+        from unbag.frames import remembered_roles
+
+        remembered_roles(model)
+    tuning = getattr(model, "tuning_", {})
+    for name, kind in (("chosen", dict), ("tried", list)):
+        if name in tuning and not isinstance(tuning[name], kind):
+            raise ValueError(f"{name!r} of its tuning is no {kind.__name__}")
 
 
 def _unsound(path, header, why):
@@ -151,6 +170,8 @@ def _check_one_for_each_class(model, n_classes):
             raise ModelFileError(f"{name} has shape {np.shape(found)} for {n_classes} classes")
         if np.asarray(found).dtype.kind not in "iuf":
             raise ModelFileError(f"{name} holds other than numbers")
+        if name != "class_counts_" and not np.all(is_rate(found)):
+            raise ModelFileError(f"{name} must be {RANGE}")
 
 
 def _check_scores(method, scores, n_rows, n_classes):

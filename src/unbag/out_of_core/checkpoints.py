@@ -5,13 +5,13 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
-from unbag._files import DataError, PathLike, existing_file, unreadable, writing
+from unbag._files import DataError, PathLike, existing_file, parsed_json, writing
 from unbag._messages import argument, shortened
 from unbag.fitting import Progress, Scale
+from unbag.io.formats.npz import read_arrays
 from unbag.labels import digest_of
 from unbag.union.rates import Rates
 
@@ -82,24 +82,21 @@ class Checkpoint:
         -------
         Checkpoint
         """
+        needed = ("weights", "shift", "scale", "history", "of")
         path = existing_file(path)
         try:
-            # From memory: numpy does not close the file of a damaged archive.
-            with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as found:
-                arrays = dict(found)
-            rates = None
-            if "missed" in arrays:
-                rates = Rates(arrays["missed"], arrays["false"])
-            scale = Scale(arrays["shift"], arrays["scale"], arrays.get("centre"))
-            of = json.loads(str(arrays["of"]))
-            return cls(arrays["weights"], scale, arrays["history"].tolist(), rates, of)
-        except OSError as error:
-            raise unreadable(path, error) from error
-        except (ValueError, KeyError, EOFError, TypeError, BadZipFile) as error:
+            arrays = read_arrays(path, needed, ("centre", "missed", "false"))
+            of = parsed_json(str(arrays["of"]))
+            if not _is_sound(arrays, of):
+                raise ValueError("its arrays do not fit together")
+        except ValueError as error:
             raise DataError(
                 f"{path} is not a checkpoint of a fit, or is damaged, and a checkpoint is to be "
                 "written there: move it away, or choose another name."
             ) from error
+        rates = Rates(arrays["missed"], arrays["false"]) if "missed" in arrays else None
+        scale = Scale(arrays["shift"], arrays["scale"], arrays.get("centre"))
+        return cls(arrays["weights"], scale, arrays["history"].tolist(), rates, of)
 
     @property
     def progress(self) -> Progress:
@@ -124,6 +121,24 @@ class Checkpoint:
                     f"and is {shortened(now)} now. Use the same model and data, or leave out "
                     f"{argument('resume', True)} to start over."
                 )
+
+
+def _is_sound(arrays: dict[str, np.ndarray], of: object) -> bool:
+    """Return whether the arrays of a checkpoint are finite and fit together."""
+    if not isinstance(of, dict) or not isinstance(of.get("features"), list):
+        return False
+    n_features = len(of["features"])
+    numbers = [array for name, array in arrays.items() if name != "of"]
+    if not all(array.dtype.kind == "f" and np.isfinite(array).all() for array in numbers):
+        return False
+    n_rows = len(arrays["weights"]) if arrays["weights"].ndim else 0
+    shapes = {
+        "weights": (n_rows, n_features + 1), "shift": (n_features,), "scale": (n_features,),
+        "centre": (n_features,), "missed": (1, n_rows), "false": (1, n_rows), "of": (),
+        "history": (arrays["history"].size,),
+    }  # fmt: skip
+    has_both_rates = ("missed" in arrays) == ("false" in arrays)
+    return has_both_rates and all(shapes[name] == array.shape for name, array in arrays.items())
 
 
 def describe_fit(model: Any, stored: Any) -> dict[str, Any]:

@@ -43,7 +43,9 @@ MOST_BAGS, MOST_INSTANCES = 60, 40
 #: Number of suspicious labels that are listed.
 MOST_SUSPICIOUS = 60
 #: Largest number of bags times classes that are measured.
-MOST_MEASURED = 20_000_000
+MOST_MEASURED = 4_000_000
+#: Number of bags that are counted at a time.
+COUNTED_BAGS = 4096
 #: Number of classes in the table of co-occurrence.
 MOST_CLASSES = 30
 #: Number of labels of an instance that get a bar, and their lowest probability.
@@ -141,9 +143,10 @@ def summary(
         ("instances per bag, median", number(float(np.median(bags.sizes))) if len(bags) else "0"),
     ]
     if labels is not None:
-        facts.append(("labels per bag, mean", f"{labels.cardinality.mean():.2f}"))
-        if labels.optional.any():
-            facts.append(("unknown labels", number(int(labels.optional.sum()))))
+        n_present = count_bags(labels, 1).sum()
+        facts.append(("labels per bag, mean", f"{n_present / max(len(labels), 1):.2f}"))
+        if n_unknown := int(count_bags(labels, -1).sum()):
+            facts.append(("unknown labels", number(n_unknown)))
     if bags.n_instances:
         facts.append(("mean probability of labels", percent(answers.probability.mean())))
     figures = answers.figures()
@@ -169,12 +172,22 @@ def answer_texts(answers: Annotations) -> NDArray[np.object_]:
     return np.array([class_text(label) for label in answers.label], dtype=object)
 
 
+def count_bags(labels: LabelSets, state: int) -> NDArray[np.int64]:
+    """Count for each class the bags in which it is present (1) or unknown (-1).
+
+    Some bags at a time: all bags times all classes may be more than is left of the memory.
+    """
+    counts = np.zeros(len(labels.classes), dtype=np.int64)
+    for first in range(0, len(labels), COUNTED_BAGS):
+        counts += (labels.indicator[first : first + COUNTED_BAGS] == state).sum(axis=0)
+    return counts
+
+
 def co_occurrence(labels: LabelSets) -> dict[str, Any]:
     """Count for each pair of classes the bags that have both; the most frequent classes only."""
-    present = labels.required.astype(np.int64)
+    frequent = np.argsort(-count_bags(labels, 1), kind="stable")[:MOST_CLASSES]
+    present = (labels.indicator[:, frequent] == 1).astype(np.int64)
     together = present.T @ present
-    frequent = np.argsort(-np.diag(together), kind="stable")[:MOST_CLASSES]
-    together = together[np.ix_(frequent, frequent)]
     pairs = together - np.diag(np.diag(together))
     largest = max(int(pairs.max(initial=0)), 1)
     return {
@@ -208,11 +221,21 @@ def class_rows(
     known_answers: Answers | None,
 ) -> list[dict[str, Any]]:
     """List each class with its frequency and how certain its labels are."""
-    chosen = answer_texts(answers)
-    rows = []
     names = class_names(model).tolist()
-    for name, text in zip_longest(names, column_texts(model, labels)):
-        own = chosen == text
+    columns = column_texts(model, labels).tolist()
+    # Numbers of classes, which are compared much faster than their texts.
+    number_of = {text: place for place, text in enumerate(columns)}
+    chosen = np.array([number_of.get(text, -1) for text in answer_texts(answers)], dtype=np.intp)
+    true = None
+    if truth is not None:
+        true = np.array([number_of.get(text, -1) for text in truth[0]], dtype=np.intp)
+    present = {}
+    if labels is not None:
+        counts = count_bags(labels, 1).tolist()
+        present = dict(zip(labels.classes.tolist(), counts, strict=True))
+    rows = []
+    for place, (name, text) in enumerate(zip_longest(names, columns)):
+        own = chosen == place
         row = {
             "name": text,
             "bags": None,
@@ -221,10 +244,9 @@ def class_rows(
             "review": int(answers.review[own].sum()),
         }
         if labels is not None and name is not None:
-            column = labels.classes.tolist().index(name) if name in labels.classes else None
-            row["bags"] = 0 if column is None else int(labels.required[:, column].sum())
+            row["bags"] = present.get(name, 0)
         if truth is not None and known_answers is not None:
-            is_true, known = truth[0] == text, truth[1]
+            is_true, known = true == place, truth[1]
             row |= precision_and_recall(is_true[known], own[known])
             row["support"] = int((is_true & known).sum())
             row["average_precision"] = known_answers.average_precision(text)
@@ -334,9 +356,9 @@ def suspicious_labels(found: "pa.Table") -> list[dict[str, Any]]:
 
 def bag_labels(labels: LabelSets, b: int) -> list[str]:
     """List the labels of a bag; unknown labels have a question mark."""
-    required, optional = labels.required[b], labels.optional[b]
-    present = [str(name) for name in labels.classes[required]]
-    return present + [f"?{name}" for name in labels.classes[optional]]
+    states = labels.indicator[b]
+    present = [str(name) for name in labels.classes[states == 1]]
+    return present + [f"?{name}" for name in labels.classes[states == -1]]
 
 
 def instance(

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import torch
 
+from unbag.union.rates import RANGE, is_rate
+
 # The class of a row of padding, which has no gradient.
 PADDING = -2
 
@@ -305,10 +307,16 @@ def rates(values: Rates, name: str, n_classes: int, logits: torch.Tensor) -> tor
             f"{name} must be one rate, or one for each of {n_classes} classes; got shape "
             f"{tuple(values.shape)}."
         )
-    if not values.is_cuda and not bool(((values >= 0) & (values < 1)).all()):
-        raise ValueError(f"{name} must hold probabilities, at least 0 and below 1.")
+    check_rates(values, name)
     values = on_device(values, logits.device, values.dtype)
     return values.expand(n_classes).contiguous()
+
+
+def check_rates(values: torch.Tensor, name: str) -> None:
+    """Raise an error unless all numbers may be rates; on a GPU, nobody waits to look at them."""
+    if not values.is_cuda and not bool((found := is_rate(values)).all()):
+        wrong = values[~found].reshape(-1)[0].item()
+        raise ValueError(f"{name} must be {RANGE}; got {wrong:g}.")
 
 
 def working_dtype(logits: torch.Tensor) -> torch.dtype:

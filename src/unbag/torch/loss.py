@@ -8,7 +8,7 @@ import torch
 from unbag.union import ImpossibleBagError
 from unbag.union.policy import ON_IMPOSSIBLE, ON_INTRACTABLE, OnImpossible, OnIntractable
 
-from .arguments import BagBatch, Rates, Targets, read_batch, working_dtype
+from .arguments import BagBatch, Rates, Targets, check_rates, read_batch, working_dtype
 from .counts import IMPOSSIBLE, RELAXED, SLOW, BagCounts
 from .operators import NO_TRANSFORMS, union
 
@@ -243,6 +243,9 @@ class UnionLoss(torch.nn.Module):
         # Buffers move to the device of the module; in float64, for logits in float64.
         for name, rate in (("missed", missed), ("false", false)):
             exact = None if rate is None else torch.as_tensor(rate, dtype=torch.float64)
+            if exact is not None:
+                # Now: on a GPU they are not looked at.
+                check_rates(exact, name)
             self.register_buffer(name, exact)
 
     def forward(

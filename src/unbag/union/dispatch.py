@@ -135,7 +135,7 @@ def new_batch(bags: np.ndarray, layout: Layout) -> Batch:
     n_optional = layout.n_allowed[bags] - n_labels
     offsets = np.zeros((4, len(bags) + 1), np.int64)
     counts = n_free, n_free * n_labels, n_free * n_optional, n_labels
-    np.cumsum(counts, axis=1, out=offsets[:, 1:])
+    np.add.accumulate(counts, axis=1, out=offsets[:, 1:])
     n_rows, n_shares, n_parts, n_all_labels = offsets[:, -1]
     return Batch(
         bags=bags,

@@ -60,10 +60,11 @@ def infer(
         The probability that an instance of each class is missed: the label set is the union of the
         classes of the other instances. The posterior is then over all classes, since an instance of
         a forbidden class may be present but missed. The rate has no effect on optional classes. By
-        default 0.
+        default 0; otherwise at least 1e-12.
     false : float or array-like of shape (n_classes,), optional
         The probability that each class is added to the label set by mistake, whether or not an
-        instance has it. By default 0. Near 1, a required class is almost optional.
+        instance has it. By default 0; otherwise at least 1e-12. Near 1, a required class is almost
+        optional.
     n_jobs : int, optional
         Number of threads; -1 for one per core. By default one per core, but only if there is enough
         work. The result does not depend on it.

@@ -16,6 +16,7 @@ from unbag._threads import INFERENCE_WORTHWHILE, batches, job_count, pool_map
 from unbag.bags import bag_of
 
 from .blocks import (
+    MOST_FEW,
     FewBags,
     answer_blocks,
     load_log_priors,
@@ -396,7 +397,9 @@ class UnionProblem:
 
         def work(bags):
             others, lost = bags, bags[:0]
-            if method in SUMS_OVER_FEW:
+            # To sort one bag takes as long as some answers do.
+            has_many = len(bags) == 1 and layout.n_required[bags[0]] > MOST_FEW
+            if method in SUMS_OVER_FEW and not has_many:
                 few, others = sort_out(layout, bags)
                 if len(few.bags):
                     blocks = load_log_priors(layout, log_prior, few)
@@ -412,6 +415,9 @@ class UnionProblem:
                     if posterior is not None:
                         unpack(layout, own, answer.values, posterior)
 
+        if n_threads == 1 and len(bags) == 1:
+            work(bags)
+            return
         with pool_map(n_threads) as run:
             list(run(work, batches(bags, cost, n_threads)))
 

@@ -1,9 +1,13 @@
 """Rates of wrong labels as arrays, checked."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+#: Rates below that are refused, but for zero: products with small priors would vanish, and what is
+#: all but impossible would be called impossible.
+LEAST_RATE = 1e-12
 
 
 class Rates(NamedTuple):
@@ -12,11 +16,20 @@ class Rates(NamedTuple):
     Attributes
     ----------
     missed, false : ndarrays of shape (1, n_classes) or (n_bags, n_classes)
-        At least 0 and below 1.
+        0, or at least `LEAST_RATE` and below 1.
     """
 
     missed: np.ndarray
     false: np.ndarray
+
+
+#: What `is_rate` asks for, in words.
+RANGE = f"0, or at least {LEAST_RATE:g} and below 1"
+
+
+def is_rate(given: Any) -> Any:
+    """Return whether each number, of an array or a tensor, may be a rate."""
+    return (given == 0) | ((given >= LEAST_RATE) & (given < 1))
 
 
 def checked_rates(missed: ArrayLike | None, false: ArrayLike | None, y: np.ndarray) -> Rates | None:
@@ -38,13 +51,13 @@ def checked_rate(name: str, rate: ArrayLike | None, y: np.ndarray) -> NDArray[np
             f"{given.dtype} and shape {given.shape}."
         )
     given = given.astype(np.float64)
-    outside = ~((given >= 0) & (given < 1))
+    outside = ~is_rate(given)
     if outside.any():
         place = np.argwhere(outside)[0]
         where = f" (class {place[-1]})" if len(place) else ""
         raise ValueError(
-            f"{name} must be at least 0 and below 1; got {given[tuple(place)]}{where}. If a "
-            "label says nothing, mark it as unknown (-1 in y)."
+            f"{name} must be {RANGE}; got {given[tuple(place)]}{where}. If a label says nothing, "
+            "mark it as unknown (-1 in y)."
         )
     if given.ndim < 2:
         given = np.broadcast_to(given, (1, n_classes))

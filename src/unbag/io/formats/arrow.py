@@ -137,7 +137,8 @@ class ArrowFile(TypedTable):
                 )
                 batches = opened.iter_batches(batch_size=rows, columns=columns)
             else:
-                batches = _feather_batches(file, [self.columns.index(name) for name in columns])
+                place = {name: at for at, name in enumerate(self.columns)}
+                batches = _feather_batches(file, [place[name] for name in columns])
             for batch in batches:
                 # Text of a damaged file may be no UTF-8.
                 batch.validate(full=True)
