@@ -310,7 +310,7 @@ def test_a_corrected_table_is_taken_in_python_too(frame, tmp_path, monkeypatch):
 
 def test_corrected_tables_are_refused_out_of_core_at_every_door(folder, tmp_path, capsys):
     (tmp_path / "corrected.csv").write_text("known_label\n")
-    said = "looks like a corrected table, which fits out of core do not take"
+    said = "looks like a corrected table, which fits out of core do not support"
     with pytest.raises(DataError, match=said):
         out_of_core.fit(
             unbag.ORLogisticRegression(), folder, instance_labels=str(tmp_path / "corrected.csv")

@@ -186,7 +186,7 @@ def _open_plain(path: str) -> int:
         raise OSError(errno.ELOOP, "symbolic links have been put there", path)
     # Opening a pipe would wait for someone to write to it.
     if not stat.S_ISREG(os.lstat(path).st_mode):
-        raise OSError(errno.EINVAL, "no regular file", path)
+        raise OSError(errno.EINVAL, "not a regular file", path)
     return os.open(path, os.O_RDONLY | _BINARY)
 
 

@@ -1,14 +1,14 @@
-"""Which labels of bags look wrong: tags that no instance bears out, and classes that nobody named.
+"""Labels of bags that look wrong: tags that no instance supports, and missing tags.
 
-The model is fitted anew to the other folds, so that it does not defend what it has seen. Of the
-bags that it was not shown it then answers, exactly, for every class c
+The model is cross-validated: each bag is checked by a model that was fitted to other folds, and
+cannot have learnt its errors. For every class c, the model computes exactly
 
     P(no instance is c | label set) = P(label set, no instance is c) / P(label set)
 
-where label sets may be wrong (`unbag.union.infer` with `missed` and `false`): for a tag that is the
-probability that it is wrong, for a class without a tag one minus it. Both likelihoods are of the
-same bag; in the numerator c is taken out of every instance's prior. So the other tags of the bag
-have their say: an instance that has to account for one of them cannot bear out another.
+where label sets may be wrong (`unbag.union.infer` with `missed` and `false`). This is the
+probability that a tag is wrong; for a class without a tag, it is one minus that. Both likelihoods
+are of the same bag; in the numerator, c is removed from every instance's prior. The other tags of
+the bag matter too: an instance that is needed to explain one of them cannot support another.
 """
 
 import warnings

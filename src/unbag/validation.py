@@ -328,7 +328,7 @@ def is_whitened(bags: Any) -> bool:
 
 
 def check_scaling(bags: Any, scaling: str | None) -> None:
-    """Warn of, or refuse, scaling that features cannot bear, also where they lie elsewhere."""
+    """Warn if features are whitened already; raise an error if scaling would make them dense."""
     if scaling is not None and is_whitened(bags):
         warn_caller(
             "The features are a whitened dictionary: scaling them again undoes the whitening and "

@@ -110,7 +110,7 @@ def test_what_is_there_is_not_replaced(there, fitted, client, tmp_path):
     else:
         output.mkdir()
         (output / "notes.txt").write_text("mine")
-    with pytest.raises(DataError, match="there already"):
+    with pytest.raises(DataError, match="already exists"):
         unbag.dask.annotate(fitted.model, pairs(fitted), output, client)
     assert (output if there == "a file" else output / "notes.txt").read_text() == "mine"
 

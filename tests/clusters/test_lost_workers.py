@@ -70,6 +70,6 @@ def test_processes_without_the_package_are_named():
             n_workers=1, threads_per_worker=1, dashboard_address=":0", preload=[hidden]
         ) as cluster,
         Client(cluster, set_as_default=False) as client,
-        pytest.raises(ClusterError, match=r"Worker tcp://.* has no unbag"),
+        pytest.raises(ClusterError, match=r"Worker tcp://.* does not have unbag"),
     ):
         unbag.dask.fit(ORLogisticRegression(), [read_partition(0)], client)

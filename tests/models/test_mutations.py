@@ -91,10 +91,10 @@ EDITS = [
     ("BagContext", in_state(n_features_in_=0), "n_features_in_ of BagContext is 0"),
     ("DummyBags", in_state(n_features_in_=2.0), "n_features_in_ of DummyBags is 2.0"),
     ("DummyBags", in_state(n_features_in_=True), "n_features_in_ of DummyBags is True"),
-    ("SIM", in_state(feature_names_in_=-1), "feature_names_in_ of SIM is no list of 2 names"),
-    ("SIM", in_state(feature_names_in_=None), "feature_names_in_ of SIM is no list of 2 names"),
-    ("SIM", in_state(feature_names_in_="ab"), "feature_names_in_ of SIM is no list of 2 names"),
-    ("SIM", in_state(classes_=[]), "classes_ is no list of classes"),
+    ("SIM", in_state(feature_names_in_=-1), "feature_names_in_ of SIM is not a list of 2 names"),
+    ("SIM", in_state(feature_names_in_=None), "feature_names_in_ of SIM is not a list of 2 names"),
+    ("SIM", in_state(feature_names_in_="ab"), "feature_names_in_ of SIM is not a list of 2 names"),
+    ("SIM", in_state(classes_=[]), "classes_ is not a list of classes"),
     ("LSBCMM", lambda model: model["state"]["classes_"].update(
         items=["owl"] * len(model["state"]["classes_"]["items"])), "Class 'owl' occurs twice"),
     ("OnInstances-QuantileTransformer", lambda model: model["state"]["transformer_"][

@@ -207,7 +207,7 @@ def hostile(letters):
 
 
 @pytest.mark.filterwarnings(
-    "ignore:media that are not shown", "ignore::unbag.union.policy.ImpossibleBagWarning"
+    "ignore:media not shown", "ignore::unbag.union.policy.ImpossibleBagWarning"
 )
 def test_nothing_in_a_table_becomes_markup(letters, tmp_path):
     bags, labels, model = hostile(letters)

@@ -232,7 +232,7 @@ def test_phantoms_and_what_went_unnoticed_are_counted(drawn):
 @pytest.mark.parametrize(
     ("rates", "message"),
     [
-        ({"missed": 1.0}, r"missed must be at least 0 and below 1; got 1.0. A label"),
+        ({"missed": 1.0}, r"missed must be at least 0 and below 1; got 1.0. If a label"),
         ({"false": -0.1}, r"false must be at least 0"),
         ({"false": [0.1, np.nan]}, r"got nan \(class 1\)"),
         ({"missed": [0.1] * 3}, r"missed must be a number, or one for each class: shape \(2,\)"),

@@ -1,4 +1,4 @@
-"""Fits on a cluster: from data of any kind that has partitions to a fitted model."""
+"""Fits on a cluster, to any kind of data with partitions."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,7 +10,7 @@ from unbag.estimators import ORLogisticRegression
 from unbag.fitting import Progress, Training
 from unbag.io import Roles
 from unbag.learning import TrainingSet, read_tags
-from unbag.out_of_core.fits import Pace, check_model, fit_elsewhere, opened, training_set_of
+from unbag.out_of_core.fits import Pace, check_model, fit_not_in_memory, opened, training_set_of
 
 from .bags import ClusterBags, joined_label_sets, joined_labels
 from .clusters import ClientLike, Tasks, connected
@@ -44,38 +44,39 @@ def fit(
     Parameters
     ----------
     model : ORLogisticRegression
-        Fitted in place, as by its `fit`.
+        Fitted in place, as by its `fit` method.
     data : dask DataFrame, list of (Bags, labels), str or path
-        A Dask DataFrame with one row per instance, or one per bag and lists, each bag in one
-        partition. A list of pairs, each of them a partition: as they are, delayed, or futures. Or
-        a Parquet set as in `unbag.out_of_core.fit`, that all workers see under the same name.
+        A Dask DataFrame with one row per instance, or one row per bag with lists; all rows of a bag
+        must be in one partition. Or a list of pairs, each of which is a partition: as values,
+        delayed, or futures. Or a Parquet set as in `unbag.out_of_core.fit`, which all workers must
+        see under the same path.
     client : distributed.Client or str, optional
-        Or the address of a scheduler. By default the current client; if there is none, a cluster
-        of threads in this process, which ends with the fit.
+        A client, or the address of a scheduler. By default the current client; if there is none, a
+        cluster of threads in this process, which ends with the fit.
     bag, labels : str, optional
-        The columns that name the bag, and its labels; by default those called so.
+        The columns of the bag and of its labels; by default "bag" and "labels".
     instance_labels : str, optional
-        A column of known labels of instances, to be fitted to as well.
+        A column of known instance labels, which the fit uses too.
     untagged : {"refuse", "unknown", "absent"}, optional
         What an empty cell in place of labels means, as in :class:`unbag.io.Roles`.
     roles : Roles, optional
-        What the other columns are; what is named beside it wins.
+        The roles of other columns; the arguments above take precedence.
     progress : callable, optional
-        Called with an `unbag.out_of_core.Pace` each time that all bags have answered.
+        Called with an `unbag.out_of_core.Pace` after each pass over all bags.
 
     Returns
     -------
     ORLogisticRegression
-        The model itself. Its coefficients are those of a fit in memory, but for roundings. It
-        remembers the roles of columns, as after `unbag.fit`.
+        The model itself. Its coefficients are the same as in memory, up to rounding. It remembers
+        the roles of the columns, as after `unbag.fit`.
 
     Notes
     -----
-    Partitions stay on their workers, unless the scheduler gives one to a worker that is idle. An
-    evaluation of the objective sends the weights out, and gets one likelihood and gradient back,
-    added up in a tree. When a worker is lost, others read its partitions again, and the fit goes
-    on. This process holds what is known of bags: their sizes, ids and label sets. When a fit ends,
-    however it does, none of its tasks is left.
+    Partitions stay on their workers, unless the scheduler moves one to an idle worker. An
+    evaluation of the objective sends the weights to the workers, and gets one likelihood and one
+    gradient back, added up in a tree. If a worker is lost, others read its partitions again, and
+    the fit continues. The client holds the sizes, ids and label sets of the bags. When a fit ends,
+    even with an error, all of its tasks are released.
 
     Examples
     --------
@@ -104,13 +105,13 @@ def fit(
     with connected(client) as own, Tasks(own) as tasks:
         found = on_workers(data, tasks, given).check_learnable()
         pace.n_bags = len(found.bags)
-        fit_elsewhere(model, found, make, watch)
+        fit_not_in_memory(model, found, make, watch)
     found.remember(model)
     return model
 
 
 def on_workers(data: Any, tasks: Tasks, roles: Roles) -> TrainingSet:
-    """Bring data to the workers; return what a fit may see of them."""
+    """Load data on the workers; return it as a `TrainingSet`."""
     if is_path(data):
         stored = training_set_of(opened(data, roles))
         return replace(stored, bags=ClusterBags(tasks, partitions_of_set(stored.bags, tasks)))

@@ -29,8 +29,8 @@ from unbag.union.noise import impossible_bags
 from unbag.union.policy import (
     OnIntractable,
     Settled,
-    allow_every_bag_an_answer,
     describe_impossible,
+    relax_impossible,
     settle_impossible,
 )
 from unbag.union.rates import checked_rate
@@ -159,7 +159,7 @@ class InstanceClassifier(BagClassifier):
         labels = self._read_labels(y, X)
         pinned = self._read_instance_labels(instance_labels, bags, labels)
         problem = UnionProblem(bags.offsets, self._union_y(labels), pinned)
-        problem = allow_every_bag_an_answer(problem, self._impossible(problem))
+        problem = relax_impossible(problem, self._impossible(problem))
         return self._label_scores(bags), problem
 
     def _rates(self) -> dict[str, Any]:

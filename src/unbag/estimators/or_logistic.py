@@ -36,10 +36,10 @@ from unbag.fitting import (
     held_out_evidence,
     is_background_better,
     log_softmax,
+    progress_watch,
     sampled,
     thread_map,
     two_halves,
-    watched,
 )
 from unbag.fitting.devices import check_device_fit, training_on
 from unbag.fitting.solvers import InterruptedFitWarning
@@ -446,13 +446,13 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
         n_columns, n_features = training.shape[0], training.shape[1] - 1
         if len(coef) != n_columns or not np.array_equal(classes, self.classes_):
             raise ValueError(
-                f"warm_start needs the classes of the last fit, {listed(classes)}, and its "
-                f"background, if it had one; these are {listed(self.classes_)}."
+                f"warm_start needs the classes of the last fit, {listed(classes)}, and a "
+                f"background only if it had one; the classes are {listed(self.classes_)} now."
             )
         if coef.shape[1] != n_features:
             raise ValueError(
                 f"warm_start needs the classes and features of the last fit: its coefficients "
-                f"have shape {coef.shape}, these need {(n_columns, n_features)}."
+                f"have shape {coef.shape}, but this fit needs {(n_columns, n_features)}."
             )
         return training.scale.weights(coef, intercept)
 
@@ -551,4 +551,4 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
     @property
     def _watch(self):
         """What is called after each iteration of a fit."""
-        return watched(self.callback, self.max_iter, self.verbose)
+        return progress_watch(self.callback, self.max_iter, self.verbose)

@@ -96,7 +96,7 @@ def compare(
         )
     given = {name: value for name, value in asdict(table.roles).items() if value is not None}
     data = table_name(path, given)
-    compared = {name: as_users_have_it(name) for name in methods}
+    compared = {name: compared_method(name) for name in methods}
     if {"dummy", "dummy-bags"} <= set(compared):
         compared["dummy-bags"] = replace(compared["dummy-bags"], title="dummy, bags alone")
     trials = {
@@ -172,7 +172,7 @@ class Trial(Work):
 def table_name(path: Path, roles: Values) -> str:
     """Return a name by which `read_table` finds a table: where it lies, its state, its columns.
 
-    It is JSON. A table that has been written anew since has another name: its results are others.
+    It is JSON. If the table changes, its name changes too, because its results are no longer valid.
     """
     state = path.stat()
     named = {
@@ -228,10 +228,11 @@ def measure_records(
     ]  # fmt: skip
 
 
-def as_users_have_it(name: str) -> Method:
-    """Return one of `METHODS`, with bags answered for by their probabilities where it has any.
+def compared_method(name: str) -> Method:
+    """Return one of `METHODS` with the defaults of unbag instead of those of the paper.
 
-    The paper's tables have its own rule for label sets; who compares wants to know what he gets.
+    The paper has its own rule to predict label sets. Here, methods with probabilities use a
+    threshold of 0.5, as users get it by default.
     """
     method = METHODS[name]
     if name == "unbag":

@@ -1,8 +1,8 @@
-"""Annotations of Parquet sets: what a model says of every instance, block by block.
+"""Annotation of Parquet sets, block by block.
 
-Which instances are the most uncertain is known only when all have been looked at. So there are two
-passes: the first keeps its answers in a file without a name, which nobody has to remove, the second
-writes the rows of the set with them.
+The most uncertain instances are known only after all have been annotated, so there are two passes.
+The first keeps the annotations in an unnamed temporary file; the second writes the rows of the set
+with them.
 """
 
 import tempfile
@@ -36,13 +36,13 @@ from unbag.io.parquet_set import ParquetSet
 from unbag.io.stored import StoredBags
 from unbag.io.writing import write_tables
 
-#: Called with the instances done so far, and with twice their number: there are two passes.
+#: Called with the instances done so far and the total, which counts both passes.
 Report = Callable[[int, int], object]
 
 
 @dataclass(frozen=True)
 class Annotated:
-    """What was written, in figures.
+    """Summary of what was written.
 
     Attributes
     ----------
@@ -51,11 +51,11 @@ class Annotated:
     mean_probability : float
         Of the annotations.
     review : int
-        Instances that are worth a look.
+        Number of instances flagged for review.
     impossible_bags : int
         Bags whose label sets no labelling can produce.
     columns : dict of str to str
-        What the new columns are called.
+        Names of the new columns.
     """
 
     bags: int
@@ -81,7 +81,7 @@ def annotate(
     unknown_below: float | None = None,
     progress: Report | None = None,
 ) -> Annotated:
-    """Label every instance of a Parquet set, and write its rows with the answers.
+    """Label every instance of a Parquet set, and write its rows with the annotations.
 
     Parameters
     ----------
@@ -90,25 +90,25 @@ def annotate(
     path : str or path
         A Parquet set, as in `unbag.out_of_core.fit`; or `StoredBags`.
     output : str or path
-        A Parquet file; it appears when it is whole.
+        A Parquet file; it appears when it is complete.
     bag, labels : str, optional
-        The columns that name the bag, and its labels; by default those of the table that the
-        model was fitted to, or else those called so.
+        The columns of the bag and of its labels; by default those of the training table, or else
+        the columns "bag" and "labels".
     untagged : {"refuse", "unknown", "absent"}, optional
         What an empty cell in place of labels means; by default what it meant in the table that
         the model was fitted to.
     roles : Roles, optional
-        What the other columns are, by default the features are those of the model; what is named
-        beside it wins.
+        The roles of other columns; by default, features are those of the model. `bag` and `labels`
+        take precedence.
     use_labels : bool, default=True
-        Whether to go by the labels of bags, where there are any.
+        Whether to use the labels of bags, if there are any.
     review_share : float
         Share of the instances to flag for review.
     unknown_below : float, optional
-        No label where the probability of the likeliest is lower.
+        Instances whose most likely label has a lower probability get no label.
     progress : callable, optional
-        Called as ``progress(done, total)``; each instance counts twice, since it is annotated
-        first and written then.
+        Called as ``progress(done, total)``; each instance counts twice, once when annotated and
+        once when written.
 
     Returns
     -------
@@ -116,7 +116,7 @@ def annotate(
 
     Notes
     -----
-    Memory holds what is known of bags, 8 bytes for each instance, and a few blocks.
+    Memory holds the sizes, ids and label sets of bags, 8 bytes per instance, and a few blocks.
     """
     given = Roles.given(roles, bag=bag, labels=labels, untagged=untagged)
     stored = opened_for_model(model, path, given, use_labels)
@@ -154,7 +154,7 @@ def annotate(
 def opened_for_model(
     model: Any, path: PathLike | StoredBags, given: Roles, use_labels: bool
 ) -> StoredBags:
-    """Return the bags of a set, by the roles that are given or else by those of the model."""
+    """Open the bags of a set, with the given roles or else those of the model."""
     check_is_fitted(model)
     if isinstance(path, StoredBags):
         return path
@@ -164,7 +164,7 @@ def opened_for_model(
 
 
 class KeptAnswers:
-    """Answers of the first pass, in a temporary file; entropies in memory too."""
+    """Annotations of the first pass, in a temporary file; entropies also in memory."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
@@ -173,11 +173,11 @@ class KeptAnswers:
         self.probability_sum: float = 0.0
 
     def add(self, answers: annotations.Annotations) -> None:
-        """Keep the answers for the next bags."""
+        """Keep the annotations of the next bags."""
         given = answers.columns()
         columns = {}
         for name in ANSWERS[:-1]:
-            # Classes may be numbers, and are text in a table.
+            # Classes may be numbers, but are text in a table.
             is_text = given[name].dtype.kind == "O"
             values = [None if each is None else str(each) for each in given[name]]
             columns[name] = pa.array(values, pa.string()) if is_text else pa.array(given[name])
@@ -190,11 +190,11 @@ class KeptAnswers:
 
     @property
     def entropy(self) -> NDArray[np.float64]:
-        """Of all instances, in their order."""
+        """Entropies of all instances, in order."""
         return np.concatenate([np.empty(0), *self._entropies])
 
     def read(self) -> Iterator[pa.RecordBatch]:
-        """Yield what was kept, batch after batch, in the order of the instances."""
+        """Yield the annotations in batches, in the order of the instances."""
         self._writer.close()
         self._file.seek(0)
         yield from ipc.open_stream(self._file)
@@ -202,7 +202,7 @@ class KeptAnswers:
 
 @contextmanager
 def scratch(folder: Path) -> Iterator[KeptAnswers]:
-    """Give a file for answers that is gone afterwards, whatever happens."""
+    """Open a temporary file for annotations that is always deleted afterwards."""
     with tempfile.TemporaryFile(dir=folder, prefix=".unbag-") as file:
         yield KeptAnswers(file)
 
@@ -215,7 +215,7 @@ def annotate_blocks(
     unknown_below: float | None,
     report: Callable[[int], object],
 ) -> NDArray[np.bool_]:
-    """Annotate block after block; return which bags no labelling can produce."""
+    """Annotate block by block; return which bags have impossible label sets."""
     impossible = np.zeros(len(stored), dtype=bool)
     reader = stored.reader()
     for first, last in stored.runs():
@@ -238,7 +238,7 @@ def rows_with_answers(
     keep_known: bool,
     report: Callable[[int], object],
 ) -> Iterator[tuple[int, pa.Table]]:
-    """Yield the rows of a set, with the answers of their instances as further columns."""
+    """Yield the rows of a set with the annotations of their instances as new columns."""
     table = stored.table
     new = {name: column for name, column in columns.items()
            if name != KNOWN_LABEL or not keep_known}  # fmt: skip
@@ -270,7 +270,7 @@ def rows_with_answers(
 
 
 class InstanceRows:
-    """Rows that come in batches of one size, and are taken in those of another."""
+    """Rows that arrive in batches of one size and are taken in batches of another."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
         self._batches = batches

@@ -1,4 +1,4 @@
-"""Checkpoints: where a fit has got to, on disk after each iteration, so that it can go on."""
+"""Checkpoints: the state of a fit, written after each iteration, so that it can be resumed."""
 
 import io
 import json
@@ -14,7 +14,7 @@ from unbag._messages import argument
 from unbag.fitting import Progress, Scale
 from unbag.union.rates import Rates
 
-#: Parameters that may change from one part of a fit to the next.
+#: Parameters that may change when a fit is resumed.
 MAY_CHANGE = (
     "max_iter", "tol", "callback", "verbose", "n_jobs", "device", "warm_start", "threshold"
 )  # fmt: skip
@@ -22,7 +22,7 @@ MAY_CHANGE = (
 
 @dataclass
 class Checkpoint:
-    """What a fit has reached: weights of scaled features, the scale, and the way so far.
+    """The state of a fit: weights for scaled features, the scale, and the history.
 
     Attributes
     ----------
@@ -31,9 +31,9 @@ class Checkpoint:
     history : list of float
         Log-likelihood after each iteration.
     rates : Rates or None
-        How often labels are wrong, if that was learnt.
+        The learnt rates of wrong labels, if any.
     of : dict
-        What was fitted to what, as `describe_fit` says.
+        Description of the model and the data; see `describe_fit`.
     """
 
     weights: np.ndarray
@@ -43,7 +43,7 @@ class Checkpoint:
     of: dict[str, Any]
 
     def save(self, path: PathLike) -> None:
-        """Write it to a file, whole or not at all.
+        """Write it to a file, completely or not at all.
 
         Parameters
         ----------
@@ -64,7 +64,7 @@ class Checkpoint:
 
     @classmethod
     def load(cls, path: PathLike) -> "Checkpoint":
-        """Read what `save` has written.
+        """Read a file that `save` has written.
 
         Parameters
         ----------
@@ -76,7 +76,7 @@ class Checkpoint:
         """
         path = existing_file(path)
         try:
-            # From memory: where an archive is damaged, numpy would leave the file open.
+            # From memory: numpy does not close the file of a damaged archive.
             with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as found:
                 arrays = dict(found)
             rates = None
@@ -92,16 +92,16 @@ class Checkpoint:
 
     @property
     def progress(self) -> Progress:
-        """The same, as a solver leaves it."""
+        """The same as a `Progress` of a solver."""
         return Progress(self.weights, history=self.history, rates=self.rates)
 
     def check_same(self, of: dict[str, Any], path: PathLike) -> None:
-        """Raise an error if the fit that is to go on is another one than that of the checkpoint.
+        """Raise an error if the checkpoint belongs to another fit.
 
         Parameters
         ----------
         of : dict
-            The fit that is to go on.
+            Description of the fit to resume.
         path : str or path
             Of the checkpoint.
         """
@@ -115,7 +115,7 @@ class Checkpoint:
 
 
 def describe_fit(model: Any, stored: Any) -> dict[str, Any]:
-    """Describe, for JSON, what must be the same for a fit to go on: model and data."""
+    """Describe, for JSON, what must be the same for a fit to be resumed: model and data."""
     parameters = {
         name: np.asarray(value).tolist() if isinstance(value, np.ndarray) else value
         for name, value in model.get_params().items()
@@ -132,14 +132,14 @@ def describe_fit(model: Any, stored: Any) -> dict[str, Any]:
 
 
 class KeptFit:
-    """The checkpoint of a fit that is going on, which `describe_fit` describes."""
+    """The checkpoint file of a running fit, which `describe_fit` describes."""
 
     def __init__(self, path: PathLike, of: dict[str, Any]) -> None:
         self.path = path
         self.of = of
 
     def reached(self) -> tuple[Scale, Progress] | None:
-        """Return the scale of features, and where the fit has got to; None if it has not begun."""
+        """Return the scale of features and the progress so far; None without a checkpoint."""
         if not Path(self.path).exists():
             return None
         found = Checkpoint.load(self.path)
@@ -147,10 +147,10 @@ class KeptFit:
         return found.scale, found.progress
 
     def save(self, scale: Scale, now: Progress) -> None:
-        """Keep what the fit has reached."""
+        """Write the current state of the fit."""
         Checkpoint(now.weights, scale, now.history, now.rates, self.of).save(self.path)
 
 
 def checkpoint_beside(output: PathLike) -> Path:
-    """Return where the checkpoint of a model lies while it is fitted."""
+    """Return the path of the checkpoint of a model that is being fitted."""
     return Path(f"{output}.checkpoint")

@@ -1,4 +1,4 @@
-"""What a report says, as plain values; the template only lays it out."""
+"""The content of a report, as plain values for the template."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -33,19 +33,19 @@ from .media import OUTSIDE, Media
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: So many bags are shown in full, and of each so many instances.
+#: Number of bags that are shown in full, and of instances of each.
 MOST_BAGS, MOST_INSTANCES = 60, 40
-#: So many labels of bags that look wrong are listed.
+#: Number of suspicious labels that are listed.
 MOST_SUSPICIOUS = 60
-#: So many entries of bags times classes are measured at most.
+#: Largest number of bags times classes that are measured.
 MOST_MEASURED = 20_000_000
-#: So many classes stand in the table of co-occurrence.
+#: Number of classes in the table of co-occurrence.
 MOST_CLASSES = 30
-#: Labels of an instance that get a bar, and the least probability that is worth one.
+#: Number of labels of an instance that get a bar, and their lowest probability.
 MOST_BARS, LEAST_BAR = 4, 0.005
 UNKNOWN_CLASS = "background"
 
-#: What `known_labels` returns: labels as text, and where they are known.
+#: What `known_labels` returns: labels as text, and which of them are known.
 Truth = tuple[NDArray[np.object_], NDArray[np.bool_]] | None
 
 
@@ -60,30 +60,30 @@ def content(
     settings: dict[str, str] | None = None,
     suspicious: "pa.Table | None" = None,
 ) -> dict[str, Any]:
-    """Work out everything that a report shows.
+    """Compute everything that a report shows.
 
     Parameters
     ----------
     model : fitted estimator or BagPipeline
-        With probabilities of instances.
+        With instance probabilities.
     bags : Bags
-        With `instance_labels` where the truth is known: then it is compared with.
+        If they have `instance_labels`, the labels of the model are compared with them.
     labels : LabelSets, optional
-        What the bags contain, as far as that is known.
+        The label sets of the bags, if known.
     media : sequence of str of length n_instances, optional
-        The file of a picture or recording of each instance; empty where there is none.
+        The image or audio file of each instance; empty if there is none.
     media_root : str or path
-        The folder that `media` are relative to, and must lie in: what a table names elsewhere is
-        not shown, nor what is no picture or sound.
+        The folder that `media` are relative to. Files outside it, and files that are not images or
+        audio, are not shown.
     settings : dict, optional
-        How the model was made, for the last section.
+        How the model was fitted, for the last section.
     suspicious : pyarrow.Table, optional
-        What `unbag.check_labels` says of the labels of the bags.
+        The result of `unbag.check_labels` for these bags.
 
     Warns
     -----
     UserWarning
-        Of media that cannot be shown, with the reasons.
+        If media cannot be shown, with the reasons.
     """
     answers = annotate(model, bags, labels)
     truth = known_labels(bags)
@@ -120,19 +120,19 @@ def content(
 
 
 def percent(share: float | None) -> str:
-    """Write a share so that it is not torn apart at the end of a line; None is empty."""
+    """Format a share with a non-breaking space; None is empty."""
     return "" if share is None else f"{100 * share:.1f}\N{NO-BREAK SPACE}%"
 
 
 def class_text(name: object) -> str:
-    """Write a class as text; the background has no name of its own."""
+    """Return a class as text; the background has no name of its own."""
     return UNKNOWN_CLASS if name is None else normal_spelling(str(name))
 
 
 def summary(
     bags: Bags, labels: LabelSets | None, answers: Annotations, truth: Truth
 ) -> list[tuple[str, str]]:
-    """List the facts at the top: what there is, and how sure the labels are."""
+    """List the facts at the top: sizes, and how certain the labels are."""
     facts = [
         ("bags", number(len(bags))),
         ("instances", number(bags.n_instances)),
@@ -181,7 +181,7 @@ def co_occurrence(labels: LabelSets) -> dict[str, Any]:
 
 
 def fit_curve(model: Any) -> str | None:
-    """Draw the log-likelihood over iterations, where the model remembers it."""
+    """Draw the log-likelihood over iterations, if the model has its history."""
     history = getattr(model.model, "history_", None)
     values = [float(value) for value in ([] if history is None else history) if np.isfinite(value)]
     if not values:
@@ -197,7 +197,7 @@ def class_rows(
     truth: Truth,
     known_answers: Answers | None,
 ) -> list[dict[str, Any]]:
-    """List each class with how often it occurs and how sure its labels are."""
+    """List each class with its frequency and how certain its labels are."""
     chosen = answer_texts(answers)
     rows = []
     for name in class_names(model):
@@ -223,7 +223,7 @@ def class_rows(
 
 
 def confidence_chart(answers: Annotations) -> str | None:
-    """Draw how many instances got their label with which probability."""
+    """Draw a histogram of the probabilities of the chosen labels."""
     if not len(answers.probability):
         return None
     counts, edges = np.histogram(answers.probability, bins=20, range=(0, 1))
@@ -237,7 +237,7 @@ def confidence_chart(answers: Annotations) -> str | None:
 def evaluation_part(
     model: Any, bags: Bags, labels: LabelSets | None, truth: Truth
 ) -> dict[str, Any] | None:
-    """Measure the model beside its yardsticks; on a sample of the bags, where they are many."""
+    """Compare the model with its yardsticks, on a sample if there are many bags."""
     if labels is None and truth is None:
         return None
     measured_on = ""
@@ -285,7 +285,7 @@ def ambiguous_bags(
     truth: Truth,
     media: Media,
 ) -> list[dict[str, Any]]:
-    """Describe the bags whose labels are the least certain, by the mistakes to be expected."""
+    """Describe the bags with the most expected mistakes."""
     bag_of_instance = np.repeat(np.arange(len(bags)), bags.sizes)
     mistakes = np.bincount(bag_of_instance, 1.0 - answers.probability, minlength=len(bags))
     order = np.lexsort((-mistakes, ~answers.impossible))
@@ -314,7 +314,7 @@ def ambiguous_bags(
 
 
 def suspicious_labels(found: "pa.Table") -> list[dict[str, Any]]:
-    """List the labels of bags, or their absence, that are the most probably wrong."""
+    """List the present or absent labels of bags that are most probably wrong."""
     return [
         {**row, "bag": str(row["bag"]), "class": class_text(row["class"])}
         for row in found.slice(0, MOST_SUSPICIOUS).to_pylist()
@@ -322,7 +322,7 @@ def suspicious_labels(found: "pa.Table") -> list[dict[str, Any]]:
 
 
 def bag_labels(labels: LabelSets, b: int) -> list[str]:
-    """List the labels of a bag, those that are unknown with a question mark."""
+    """List the labels of a bag; unknown labels have a question mark."""
     required, optional = labels.required[b], labels.optional[b]
     present = [str(name) for name in labels.classes[required]]
     return present + [f"?{name}" for name in labels.classes[optional]]
@@ -336,7 +336,7 @@ def instance(
     truth: Truth,
     media: Media,
 ) -> dict[str, Any]:
-    """Describe one instance of a bag: its likeliest labels, and the truth where it is known."""
+    """Describe one instance of a bag: its most likely labels, and the true label if known."""
     order = np.argsort(-proba, kind="stable")[:MOST_BARS]
     true = truth[0][first + i] if truth is not None and truth[1][first + i] else None
     return {
@@ -351,18 +351,18 @@ def instance(
 
 
 def warn_of_gaps(media: Media) -> None:
-    """Warn of pictures and sounds that cannot be shown: how many, and why."""
+    """Warn about images and audio that cannot be shown: how many, and why."""
     gaps = media.gaps()
     if gaps:
         where = {OUTSIDE: f" {media.root} ({argument('media_root')} sets another)"}
         reasons = ", ".join(
             f"{number(count)} {reason}{where.get(reason, '')}" for reason, count in gaps.items()
         )
-        warn_caller(f"media that are not shown: {reasons}.")
+        warn_caller(f"media not shown: {reasons}.")
 
 
 def relaxed_bags(model: Any) -> list[tuple[str, list[str]]]:
-    """List the training bags whose labels were taken as optional, as the fit remembers them."""
+    """List the training bags whose labels the fit treated as optional."""
     relaxed = getattr(model.model, "relaxed_", None) or {}
     return [(str(bag), [str(label) for label in labels]) for bag, labels in relaxed.items()]
 

@@ -1,4 +1,4 @@
-"""How often label sets are wrong: the rates of that, as arrays, or what is wrong with them."""
+"""Rates of wrong labels as arrays, checked."""
 
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ class Rates(NamedTuple):
 
 
 def checked_rates(missed: ArrayLike | None, false: ArrayLike | None, y: np.ndarray) -> Rates | None:
-    """Return rates as `unbag.union.infer` takes them; None where label sets are right."""
+    """Return the rates that `unbag.union.infer` was given; None if label sets are never wrong."""
     if missed is None and false is None:
         return None
     rates = Rates(checked_rate("missed", missed, y), checked_rate("false", false, y))
@@ -28,7 +28,7 @@ def checked_rates(missed: ArrayLike | None, false: ArrayLike | None, y: np.ndarr
 
 
 def checked_rate(name: str, rate: ArrayLike | None, y: np.ndarray) -> NDArray[np.float64]:
-    """Return one kind of rate as an array of two axes, or say what is wrong with it."""
+    """Return one kind of rate as a 2-D array, checked."""
     n_bags, n_classes = y.shape
     given = np.asarray(0.0 if rate is None else rate)
     shapes = (), (n_classes,), (n_bags, n_classes)
@@ -43,8 +43,8 @@ def checked_rate(name: str, rate: ArrayLike | None, y: np.ndarray) -> NDArray[np
         place = np.argwhere(outside)[0]
         where = f" (class {place[-1]})" if len(place) else ""
         raise ValueError(
-            f"{name} must be at least 0 and below 1; got {given[tuple(place)]}{where}. A label "
-            "that says nothing is unknown: -1 in y."
+            f"{name} must be at least 0 and below 1; got {given[tuple(place)]}{where}. If a "
+            "label says nothing, mark it as unknown (-1 in y)."
         )
     if given.ndim < 2:
         given = np.broadcast_to(given, (1, n_classes))
