@@ -17,8 +17,8 @@ from unbag.io import DataError, Roles
 
 CLASSES = np.array(["owl", "tit", "wren"])
 ANNOTATED = [
-    "annotation", "probability", "second_choice", "second_probability", "entropy", "review",
-    "known_label",
+    "annotation", "status", "probability", "second_choice", "second_probability", "entropy",
+    "review", "known_label",
 ]  # fmt: skip
 PREDICTED = ["predicted", "p(owl)", "p(tit)", "p(wren)"]
 
@@ -198,7 +198,7 @@ def test_any_model_can_be_fitted(frame):
     assert "predicted" in sim.predict_frame(frame).columns
     pipeline = unbag.fit(frame, context=0.5, kernel=1.0, dictionary=20, **options)
     assert list(pipeline.named_steps) == ["scale", "context", "kernel", "model"]
-    assert list(pipeline.annotate_frame(frame).columns[-7:]) == ANNOTATED
+    assert list(pipeline.annotate_frame(frame).columns[-8:]) == ANNOTATED
     with pytest.raises(ValueError, match="alpha= is a setting of the model that fit builds"):
         unbag.fit(frame, model=unbag.SIM(), alpha=2.0, **options)
 
@@ -221,7 +221,7 @@ def test_networks_are_fitted_by_name(frame):
     model = unbag.fit(frame, model="network", max_iter=3, background=False, seed=4, **options)
     assert type(model).__name__ == "ORNetwork"
     assert (model.n_iter_, model.random_state, model.background) == (3, 4, False)
-    assert list(model.annotate_frame(frame).columns[-7:]) == ANNOTATED
+    assert list(model.annotate_frame(frame).columns[-8:]) == ANNOTATED
 
 
 def test_networks_by_name_need_torch(frame, monkeypatch):

@@ -153,5 +153,7 @@ def test_halves_are_computed_in_single_precision(rng, device, loss, dtype):
 
 
 def test_attention_refuses_offsets_that_do_not_fit():
-    with pytest.raises(ValueError, match="offsets must increase from 0 to the number of instances, 3"):
+    with pytest.raises(
+        ValueError, match="offsets must increase from 0 to the number of instances, 3"
+    ):
         AttentionPooling(4, 2)(torch.zeros(3, 4), [0, 2])

@@ -9,9 +9,15 @@ import numpy as np
 from unbag._files import check, existing_file, looks_like_file, refuse
 from unbag._messages import argument
 from unbag.io import BagTable, DataError, Roles
-from unbag.io.annotated import KNOWN_LABEL, known_label_column
-from unbag.io.table import open_source
-from unbag.labels import label_text
+from unbag.io.annotated import (
+    KNOWN_LABEL,
+    OF_NO_CLASS,
+    STATUS,
+    known_label_column,
+    written_columns,
+)
+from unbag.io.table import Source, open_source
+from unbag.labels import BACKGROUND_NAME, label_text
 
 
 def without_corrected_table(roles: Roles, columns: Sequence[str]) -> tuple[Roles, Path | None]:
@@ -28,15 +34,17 @@ def without_corrected_table(roles: Roles, columns: Sequence[str]) -> tuple[Roles
 def corrected_labels(path: Path, data: BagTable) -> np.ndarray:
     """Read known labels, as text or None, from a table that annotate wrote and a person corrected.
 
-    The column ``known_label`` is empty where the label is not known. Instances of `data`, which is
-    fitted, are found again by their id, where there is one; else by their place, as long as bags
-    and features are the same there.
+    The column ``known_label`` is empty where the label is not known, and has the name of the
+    background for instances of none of the classes, which is "background" here. Instances of
+    `data`, which is fitted, are found again by their id, where there is one; else by their place,
+    as long as bags and features are the same there.
     """
     same = ("bag", "instance_id", "features", "embedding", "missing_values")
     wanted = Roles(**{role: getattr(data.roles, role) for role in same})
     with open_source(path) as source:
         corrected = source.read(wanted, need_labels=False)
         column = known_label_column(source)
+        others = background_names(source, corrected)
     if column is None:
         raise DataError(
             f"{path} has no column {KNOWN_LABEL}: fill in that column of annotate's output where "
@@ -44,6 +52,7 @@ def corrected_labels(path: Path, data: BagTable) -> np.ndarray:
         )
     named = data.roles.tagging.name
     known = [named(label_text(each)) or None for each in corrected.texts(column, "known_label")]
+    known = [BACKGROUND_NAME if label in others else label for label in known]
     check(
         any(known),
         f"{path}: no label is filled in in the column {column!r}: do so, or leave out "
@@ -58,6 +67,22 @@ def corrected_labels(path: Path, data: BagTable) -> np.ndarray:
             f"rows, or name a column of ids by {argument('instance_id')}.",
         )
     return np.array(known, dtype=object)
+
+
+def background_names(source: Source, corrected: BagTable) -> set[str]:
+    """Return what an annotated table calls instances of none of the classes, other than usual.
+
+    That is the annotation of rows which have this status.
+    """
+    written = written_columns(source)
+    if STATUS not in written or "annotation" not in written:
+        return set()
+    columns = (corrected.texts(written[name]) for name in ("annotation", STATUS))
+    return {
+        label_text(name)
+        for name, status in zip(*columns, strict=True)
+        if status in OF_NO_CLASS and name is not None
+    }
 
 
 def by_id(

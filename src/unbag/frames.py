@@ -19,7 +19,7 @@ from unbag.io.annotated import annotated_frame, written_columns, written_predict
 from unbag.io.bag_table import BagTable, Progress
 from unbag.io.roles import REMEMBERED, Roles, check_column
 from unbag.io.table import Source
-from unbag.labels import DELIMITER, ColumnOfLabel, LabelSets, LabelSetsLike
+from unbag.labels import BACKGROUND_NAME, DELIMITER, ColumnOfLabel, LabelSets, LabelSetsLike
 
 #: A frame of any kind; what comes back is of the same.
 Frame = TypeVar("Frame")
@@ -121,6 +121,8 @@ class BagModel(Protocol):
         ignore_labels: bool = False,
         review_share: float = REVIEW_SHARE,
         unknown_below: float | None = None,
+        joint: bool = False,
+        background_name: str = BACKGROUND_NAME,
     ) -> Frame:
         """Label every instance of a frame; see `FrameAnswers.annotate_frame`."""
         ...
@@ -180,6 +182,8 @@ class FrameAnswers:
         ignore_labels: bool = False,
         review_share: float = REVIEW_SHARE,
         unknown_below: float | None = None,
+        joint: bool = False,
+        background_name: str = BACKGROUND_NAME,
     ) -> Frame:
         """Label every instance of a frame; bag labels are used if there are any.
 
@@ -197,15 +201,21 @@ class FrameAnswers:
         review_share : float
             Share of the instances to flag for review.
         unknown_below : float, optional
-            No label where the probability of the likeliest is lower.
+            No label where its probability is lower.
+        joint : bool, default=False
+            False for the most probable label of each instance, so that a label of the bag may be
+            that of no instance; True for the most likely labelling of the whole bag that has them
+            all.
+        background_name : str, default="background"
+            What instances of none of the classes are called; no class may be called so.
 
         Returns
         -------
         frame
             Of the same kind, with the same rows and index, and the columns that ``unbag annotate``
-            writes: ``annotation``, ``probability``, ``second_choice``, ``second_probability``,
-            ``entropy``, ``review`` and ``known_label``. They take the place of those that were
-            written before, but for ``known_label``, which people fill in.
+            writes: ``annotation``, ``status``, ``probability``, ``second_choice``,
+            ``second_probability``, ``entropy``, ``review`` and ``known_label``. They take the place
+            of those that were written before, but for ``known_label``, which people fill in.
         """
         from unbag.io.frame import open_frame
 
@@ -219,8 +229,9 @@ class FrameAnswers:
         written = written_columns(source, wanted)
         data, known = read_for_model(self, source, wanted, use_labels=use_labels)
         answers = annotate(
-            self, data.bags, known, review_share=review_share, unknown_below=unknown_below
-        )
+            self, data.bags, known, review_share=review_share, unknown_below=unknown_below,
+            joint=joint, background_name=background_name,
+        )  # fmt: skip
         # The copy of the features goes before there are new columns.
         data = without_features(data)
         return annotated_frame(data, answers.columns(), written)

@@ -23,6 +23,8 @@ from unbag.bags import Position, Selection, bag_key, value_array
 
 # What separates labels that are written into one string, unless a table says otherwise.
 DELIMITER = "|"
+# What tables call instances of none of the classes, unless somebody names them otherwise.
+BACKGROUND_NAME = "background"
 # Before a label in a cell that is not known to be present.
 UNKNOWN_MARK = "?"
 # In place of labels: somebody looked and found none; nobody looked, so that every label is unknown.

@@ -361,7 +361,7 @@ def test_bags_without_labels_mean_the_same_on_a_cluster(client):
     unfitted = {"max_iter": 20}
     model = unbag.fit(table, untagged="unknown", model=ORLogisticRegression(**unfitted))
     for given in (parts, frames):
-        with pytest.raises(ValueError, match="bags ha(s|ve) nothing in place of labels"):
+        with pytest.raises(ValueError, match=r"bags ha(s|ve) nothing in place of labels"):
             unbag.dask.fit(ORLogisticRegression(**unfitted), given, client)
         found = unbag.dask.fit(ORLogisticRegression(**unfitted), given, client, untagged="unknown")
         agree(found, model)

@@ -13,7 +13,7 @@ from unbag._messages import listed
 from unbag.bags import Bags
 from unbag.io import DataError, Roles
 from unbag.io.table import Source
-from unbag.labels import LabelSets, bags_per_class, rare_classes
+from unbag.labels import BACKGROUND_NAME, LabelSets, bags_per_class, rare_classes
 
 from . import options as o
 from .console import messages, progress, show_plan
@@ -334,6 +334,8 @@ def summarise(model: Any, data: "TrainingSet", output: Path) -> None:
         show_search(tuning)
     if "held_out" in result["background"]:
         messages.note(describe_background(result["background"]))
+    elif result["background"]["used"] and BACKGROUND_NAME in known:
+        messages.note("Background: used, since instances are known to be background.")
     messages.note(
         f"Fitted to {result['bags']:,} bags, {result['instances']:,} instances, "
         f"{result['features']} features, {len(result['classes'])} classes in "

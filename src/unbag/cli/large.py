@@ -23,6 +23,7 @@ from unbag.io.table import Source
 from unbag.out_of_core.checkpoints import checkpoint_beside
 from unbag.out_of_core.fits import check_fit, is_network, opened, training_set_of
 
+from .annotate import described
 from .console import messages, progress
 from .fit import background_facts, describe_noise, facts, show_classes, summarise
 
@@ -132,7 +133,7 @@ def annotate_on_disk(
     output: Path,
     use_labels: bool,
     review: float,
-    unknown_below: float | None,
+    options: dict[str, Any],
 ) -> None:
     """Annotate a table that stays on disk, as `unbag.out_of_core.annotate` does, and print that."""
     start = perf_counter()
@@ -140,18 +141,15 @@ def annotate_on_disk(
         stored = StoredBags(table, wanted, need_labels=False, progress=report)
     with progress("annotating") as report:
         found = out_of_core.annotate(
-            model, stored, output, use_labels=use_labels, review_share=review,
-            unknown_below=unknown_below, progress=report,
+            model, stored, output, use_labels=use_labels, review_share=review, progress=report,
+            **options,
         )  # fmt: skip
     result = {"output": str(output), **asdict(found), "seconds": perf_counter() - start}
     del result["columns"]
     messages.result(result)
-    how = "their bags' labels known" if found.bag_labels_used else "without bag labels"
-    messages.note(
-        f"Annotated {found.instances:,} instances of {found.bags:,} bags, {how}, of which "
-        f"{found.impossible_bags:,} have label sets that cannot be; {found.review:,} instances are "
-        f"worth a look (column {found.columns['review']}). Written to {output}."
-    )
+    for line in described(found, found.columns, options["unknown_below"], options["joint"]):
+        messages.note(line)
+    messages.note(f"Written to {output}.")
 
 
 def show_cost(table: Path | Source, wanted: Roles, background: bool) -> None:

@@ -59,6 +59,11 @@ class BagTable:
         """Whether the file has one row per bag."""
         return self.source is not None and self.source.is_wide(self.roles)
 
+    @property
+    def n_dropped(self) -> int:
+        """Rows of the file that were left out, because values are missing in them."""
+        return 0 if self.source is None or self.is_wide else self.n_rows - len(self.rows)
+
     def write(
         self,
         path: PathLike,

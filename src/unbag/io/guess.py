@@ -48,10 +48,8 @@ def resolved_roles(table: Any, roles: Roles | None, need_labels: bool) -> Roles:
     # Features that were named need no look at the cells.
     is_named = roles.features is not None or roles.embedding is not None
     numbers = () if is_named else table.numbers(table.is_wide(roles))
-    answers = ("second_probability", "predicted")
-    if numbers and any(answer in name for name in table.columns for answer in answers):
+    if numbers and (answers := answer_columns(table.columns)):
         # What annotate or predict has written is no feature.
-        answers = answer_columns(table.columns)
         numbers = [name for name in numbers if name not in answers]
     resolved = filled_in(roles, table.path, table.columns, numbers, need_labels)
     if is_named:

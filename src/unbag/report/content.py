@@ -1,6 +1,7 @@
 """The content of a report, as plain values for the template."""
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,8 +15,11 @@ from unbag.annotations import (
     Annotations,
     annotate,
     class_names,
+    class_text,
+    column_texts,
     known_labels,
-    probabilities,
+    texts,
+    told_probabilities,
 )
 from unbag.bags import Bags
 from unbag.evaluation import (
@@ -25,7 +29,8 @@ from unbag.evaluation import (
     evaluate,
     precision_and_recall,
 )
-from unbag.labels import LabelSets, doubtful_names, normal_spelling
+from unbag.io.annotated import Status, free_name
+from unbag.labels import BACKGROUND_NAME, LabelSets, doubtful_names
 
 from .charts import calibration_chart, histogram, line_chart, number
 from .media import OUTSIDE, Media
@@ -43,7 +48,6 @@ MOST_MEASURED = 20_000_000
 MOST_CLASSES = 30
 #: Number of labels of an instance that get a bar, and their lowest probability.
 MOST_BARS, LEAST_BAR = 4, 0.005
-UNKNOWN_CLASS = "background"
 
 #: What `known_labels` returns: labels as text, and which of them are known.
 Truth = tuple[NDArray[np.object_], NDArray[np.bool_]] | None
@@ -85,7 +89,9 @@ def content(
     UserWarning
         If media cannot be shown, with the reasons.
     """
-    answers = annotate(model, bags, labels)
+    # A class may be called so too.
+    name = free_name(BACKGROUND_NAME, texts(model.classes_))
+    answers = annotate(model, bags, labels, background_name=name)
     truth = known_labels(bags)
     check(
         media is None or len(media) == bags.n_instances,
@@ -124,11 +130,6 @@ def percent(share: float | None) -> str:
     return "" if share is None else f"{100 * share:.1f}\N{NO-BREAK SPACE}%"
 
 
-def class_text(name: object) -> str:
-    """Return a class as text; the background has no name of its own."""
-    return UNKNOWN_CLASS if name is None else normal_spelling(str(name))
-
-
 def summary(
     bags: Bags, labels: LabelSets | None, answers: Annotations, truth: Truth
 ) -> list[tuple[str, str]]:
@@ -145,7 +146,16 @@ def summary(
             facts.append(("unknown labels", number(int(labels.optional.sum()))))
     if bags.n_instances:
         facts.append(("mean probability of labels", percent(answers.probability.mean())))
-    facts.append(("instances worth a look", number(int(answers.review.sum()))))
+    figures = answers.figures()
+    for status in (Status.BACKGROUND, Status.NO_TAG):
+        if figures.status[status]:
+            facts.append((f"instances: {status}", number(figures.status[status])))
+    if figures.tags_without_instance:
+        missing = f"{number(figures.tags_without_instance)} of {number(figures.tags)}"
+        facts.append(("labels of bags without an instance", missing))
+    if figures.rare_rows:
+        facts.append(("instances that could be of a rare class", number(figures.rare_rows)))
+    facts.append(("instances worth a look", number(figures.review)))
     if truth is not None:
         right = answer_texts(answers)[truth[1]] == truth[0][truth[1]]
         facts.append(
@@ -200,8 +210,8 @@ def class_rows(
     """List each class with its frequency and how certain its labels are."""
     chosen = answer_texts(answers)
     rows = []
-    for name in class_names(model):
-        text = class_text(name)
+    names = class_names(model).tolist()
+    for name, text in zip_longest(names, column_texts(model, labels)):
         own = chosen == text
         row = {
             "name": text,
@@ -289,11 +299,12 @@ def ambiguous_bags(
     bag_of_instance = np.repeat(np.arange(len(bags)), bags.sizes)
     mistakes = np.bincount(bag_of_instance, 1.0 - answers.probability, minlength=len(bags))
     order = np.lexsort((-mistakes, ~answers.impossible))
-    names = np.array([class_text(name) for name in class_names(model)], dtype=object)
     described = []
     for b in order[:MOST_BAGS]:
         one = bags[[b]]
-        proba = probabilities(model, one, None if labels is None else labels[[b]])
+        tags = None if labels is None else labels[[b]]
+        names = column_texts(model, tags)
+        proba = told_probabilities(model, one, tags, len(names))
         first = int(bags.offsets[b])
         described.append(
             {
