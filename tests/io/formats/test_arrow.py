@@ -193,7 +193,8 @@ def test_labels_of_any_allowed_type(tmp_path, kind):
     if unnamed:
         # A list of numbers that is the labels makes no feature of itself, nor a wide table.
         write(path, {name: unnamed[name] for name in ("bag", "f")} | {"labels": unnamed["lists"]})
-        assert read_table(path, Roles(untagged="absent")).bags.feature_names.tolist() == ["f"]
+        found = read_table(path, Roles(untagged="absent"))
+        assert found.bags.feature_names.tolist() == ["f"]
 
 
 @pytest.mark.skipif(not is_text(pa.string_view()), reason="this pyarrow makes no text of views")
