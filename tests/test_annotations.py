@@ -340,6 +340,7 @@ def with_a_stranger(seed=0):
     return pd.concat([frame, more], ignore_index=True)
 
 
+@pytest.mark.filterwarnings("ignore:The frame. 1 class is in fewer than three bags")
 def test_classes_of_one_bag_are_never_sure(tmp_path):
     frame = with_a_stranger()
     fitted = unbag.fit(frame, roles=ROLES, label_columns=["kite", *BIRDS], background=True)
@@ -372,6 +373,7 @@ def test_all_classes_may_be_rare(background):
     assert not annotate(model, bags).rare.any()
 
 
+@pytest.mark.filterwarnings("ignore:The frame. 1 class is in fewer than three bags")
 def test_the_command_names_rare_classes(tmp_path, run):
     frame = with_a_stranger()
     frame.to_csv(tmp_path / "n.csv", index=False)

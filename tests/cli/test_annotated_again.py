@@ -109,14 +109,15 @@ def test_what_people_filled_in_is_kept_and_goes_into_a_fit(words, model, run, tm
     assert json.loads(text)["known_instance_labels"] == table.bags.n_instances
 
     # Annotated anew, the labels stay; a file that holds them is not replaced by another table's.
-    assert run("annotate", model, filled, "-o", filled)[0] == 0
-    found = columns_of(filled)
+    again = tmp_path / f"again{suffix}"
+    assert run("annotate", model, filled, "-o", again)[0] == 0
+    found = columns_of(again)
     assert found["known_label"] == found["letter"]
     assert len(found) == len(columns_of(out))
-    code, _, errors = run("annotate", model, first, "-o", filled)
+    code, _, errors = run("annotate", model, first, "-o", again)
     assert code == 1
     assert "labels that were filled in, in its column 'known_label'" in errors
-    assert columns_of(filled) == found
+    assert columns_of(again) == found
 
 
 def test_a_marked_column_that_the_user_writes_is_no_longer_ours(words, model, run, tmp_path):
@@ -126,8 +127,9 @@ def test_a_marked_column_that_the_user_writes_is_no_longer_ours(words, model, ru
     table = read(out, Roles(bag="word", labels="tags", carry=["letter", "note"]))
     table.write(own, {"annotation": table.column("letter")})
     assert "annotation" not in json.loads(pq.read_schema(own).metadata[MARK])
-    assert run("annotate", model, own, "-o", own)[0] == 0
-    found = columns_of(own)
+    again = tmp_path / "again.parquet"
+    assert run("annotate", model, own, "-o", again)[0] == 0
+    found = columns_of(again)
     assert found["annotation"] == found["letter"]
     assert "unbag_annotation" in found
 

@@ -355,3 +355,23 @@ def test_labels_that_look_like_several_are_refused(coloured, write, client):
     for given in (frame(SimpleNamespace(**{**vars(data), "table": odd})), write(odd)):
         with pytest.raises(ValueError, match=r"looks like several.*use delimiter=';'"):
             unbag.dask.fit(ORLogisticRegression(max_iter=3), given, client)
+
+
+def test_bags_without_labels_mean_the_same_on_a_cluster(client):
+    dataframe = pytest.importorskip("dask.dataframe")
+    pandas = pytest.importorskip("pandas")
+    tags = ["owl|wren", "", "owl", "wren", None, "wren"]
+    table = pandas.DataFrame({
+        "bag": np.repeat([*"abcdef"], 3), "labels": np.repeat(np.array(tags, dtype=object), 3),
+        "x": np.random.default_rng(0).normal(size=18),
+    })  # fmt: skip
+    bags = Bags(table[["x"]].to_numpy(), np.arange(0, 19, 3))
+    parts = [(bags[:3], tags[:3]), (bags[3:], tags[3:])]
+    frames = dataframe.from_pandas(table.set_index("bag"), npartitions=3)
+    unfitted = {"max_iter": 20}
+    model = unbag.fit(table, untagged="unknown", model=ORLogisticRegression(**unfitted))
+    for given in (parts, frames):
+        with pytest.raises(ValueError, match=r"bags ha(s|ve) nothing in place of labels"):
+            unbag.dask.fit(ORLogisticRegression(**unfitted), given, client)
+        found = unbag.dask.fit(ORLogisticRegression(**unfitted), given, client, untagged="unknown")
+        agree(found, model)

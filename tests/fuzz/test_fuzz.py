@@ -18,7 +18,7 @@ SAID = {
 }
 # What `make test` tries of each target: a second's worth.
 SMOKE = {"inference": 20, "fits": 20, "tables": 60, "meanings": 4, "foreign": 40, "models": 60,
-         "commands": 10}  # fmt: skip
+         "checkpoints": 60, "commands": 10}  # fmt: skip
 
 
 def behaviour(number):

@@ -300,7 +300,7 @@ def test_label_studios_choices_alone_are_tags(tmp_path):
     tags = write(tmp_path / "l.json", document)
     windows = write(tmp_path / "e.csv", EMBEDDINGS)
     # An empty annotation may mean that there is nothing, or that nobody looked.
-    with pytest.raises(DataError, match="no tags for 1 of 2 bags"):
+    with pytest.raises(DataError, match="1 of 2 bags has nothing in place of labels"):
         read_from(windows, "birdnet-embeddings", tags=tags)
     table = read_from(windows, "birdnet-embeddings", tags=tags, untagged="absent")
     assert sets(table) == {"site/dawn.wav": {"owl"}, "site/dusk.wav": set()}

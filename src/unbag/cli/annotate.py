@@ -10,7 +10,14 @@ import numpy as np
 import typer
 
 from unbag import annotations, io
-from unbag._files import TABLES, check, check_format, check_output, looks_like_parquet
+from unbag._files import (
+    TABLES,
+    check,
+    check_format,
+    check_outputs,
+    looks_like_parquet,
+    written_together,
+)
 from unbag._messages import listed
 from unbag.annotations import REVIEW_SHARE
 from unbag.io import Roles
@@ -24,6 +31,9 @@ from unbag.io.annotated import (
     write_annotated,
     written_columns,
 )
+from unbag.io.formats.audacity import SUFFIX as AUDACITY
+from unbag.io.formats.raven import SUFFIX as RAVEN
+from unbag.io.spans import recording_files, recordings_of
 from unbag.labels import BACKGROUND_NAME
 
 from . import options as o
@@ -96,12 +106,16 @@ def annotate(
     annotations.check_background_name(fitted, None, background_name)
     times = [perf_counter()]
     is_foreign = any(given[name] is not None for name in o.OF_TOOLS)
+    named = o.files_named(given)
     with o.open_table(table, given) as source:
         given_roles = Roles.from_options(**given)
         wanted = roles_for_model(fitted, source, given_roles, use_labels=use_labels)
         if dry_run:
             show_plan(source.peek(wanted, need_labels=False), output, ("instance_labels", "known"))
             return
+        inputs = [model, *source.files, *named]
+        outputs = [output, *([] if label_studio is None else [label_studio])]
+        check_outputs(outputs, inputs)
         if out_of_core or (not is_foreign and any(map(looks_like_parquet, table))):
             from . import large
 
@@ -115,11 +129,7 @@ def annotate(
                     fitted, table[0], wanted, output, use_labels, review, options
                 )
                 return
-        check_output(output, model)
-        check_nothing_is_lost(output, source.files)
-        for selections in (raven, audacity, label_studio):
-            if selections is not None and selections.is_file():
-                check_output(selections, model, *source.files, output)
+        check_nothing_is_lost(output)
         written = written_columns(source, wanted)
         with progress("reading") as report:
             data, labels = read_for_model(
@@ -135,6 +145,11 @@ def annotate(
         f"{data.path} has no start and end columns, which Raven, Audacity and Label Studio files "
         "need: name them with --start and --end.",
     )
+    selections = [
+        file for path, suffix in ((raven, RAVEN), (audacity, AUDACITY)) if path is not None
+        for file in recording_files(path, recordings_of(data), suffix)
+    ]  # fmt: skip
+    check_outputs(outputs, inputs, in_folders=selections)
     times.append(perf_counter())
     with progress("annotating") as report:
         answers = annotations.annotate(
@@ -146,16 +161,16 @@ def annotate(
     # People listen to these; background would only be in their way.
     selected = columns["annotation"].copy()
     selected[answers.status != Status.LABELLED] = None
-    # Before the table: times may be no numbers, and then nothing is to be replaced.
-    if raven is not None:
-        more = {"Probability": answers.probability.round(4)}
-        io.write_raven(raven, data, selected, more=more)
-    if audacity is not None:
-        io.write_audacity(audacity, data, selected)
-    if label_studio is not None:
-        io.write_label_studio(label_studio, data, selected, score=answers.probability)
-    with progress("writing") as report:
-        names = write_annotated(data, output, columns, written, progress=report)
+    with written_together():
+        if raven is not None:
+            more = {"Probability": answers.probability.round(4)}
+            io.write_raven(raven, data, selected, more=more)
+        if audacity is not None:
+            io.write_audacity(audacity, data, selected)
+        if label_studio is not None:
+            io.write_label_studio(label_studio, data, selected, score=answers.probability)
+        with progress("writing") as report:
+            names = write_annotated(data, output, columns, written, progress=report)
     times.append(perf_counter())
     seconds = np.diff(times).tolist()
     not_selected = 0

@@ -48,9 +48,10 @@ def check(
     refuse_contradiction(ignore_known, corrections=corrections, known=given["known"])
     if output is not None:
         check_format(output, TABLES)
+    named = o.files_named(given, corrections)
     with o.open_table(table, given) as source, progress("reading") as report:
         if output is not None:
-            check_output(output, *source.files)
+            check_output(output, *source.files, *named)
         data = read_source(
             source, Roles.from_options(**given), corrections=corrections,
             ignore_known=ignore_known, progress=report,

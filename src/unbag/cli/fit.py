@@ -176,6 +176,7 @@ def fit(
             model = settings.unfitted()
             large.fit_on_disk(table[0], wanted, model, output, resume, ignore_known)
             return
+    named = o.files_named(given, corrections)
     with o.open_table(table, given) as source:
         wanted = Roles.from_options(**given)
         if dry_run:
@@ -186,7 +187,7 @@ def fit(
             if corrections is not None:
                 messages.note(f"corrections: {existing_file(corrections)}")
             return
-        check_output(output, *source.files)
+        check_output(output, *source.files, *named)
         with progress("reading") as report:
             data = read_source(
                 source, wanted, corrections=corrections, ignore_known=ignore_known, progress=report

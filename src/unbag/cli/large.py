@@ -12,7 +12,7 @@ import numpy as np
 import typer
 
 from unbag import _platform, costs, out_of_core
-from unbag._files import DataError, check, check_output, looks_like_parquet, refuse
+from unbag._files import DataError, check, check_outputs, looks_like_parquet, refuse
 from unbag.costs import in_bytes
 from unbag.fitting.objective import SAMPLE_BYTES
 from unbag.fitting.solvers import interruptions_raised
@@ -94,7 +94,9 @@ def fit_on_disk(
     """
     checkpoint = None if is_network(model) else checkpoint_beside(output)
     check_fit(model, checkpoint, resume)
-    check_output(output, *([] if table.is_dir() else [table]))
+    checkpoints = [] if checkpoint is None else [checkpoint]
+    second = [] if wanted.label_table is None else [wanted.label_table]
+    check_outputs([output, *checkpoints], [*ParquetSet(table).files, *second])
     with progress("reading") as report:
         stored = opened(table, wanted, ignore_known=ignore_known, progress=report)
     if stored.labels is not None:

@@ -9,7 +9,7 @@ from unbag.io.table import Paths
 from unbag.labels import LabelSets
 
 from .console import messages, progress
-from .options import open_table
+from .options import files_named, open_table
 
 
 def load_and_read(
@@ -39,9 +39,10 @@ def load_and_read(
     from unbag.models import load_with_header
 
     fitted, header = load_with_header(model)
+    named = files_named(given, corrections)
     with open_table(table, given) as source, progress("reading") as report:
         if output is not None:
-            check_output(output, model, *source.files)
+            check_output(output, model, *source.files, *named)
         wanted = Roles.from_options(**given)
         roles = roles_for_model(fitted, source, wanted, use_labels=use_labels)
         info = header.get("info")

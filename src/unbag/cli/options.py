@@ -204,6 +204,19 @@ def taken_tool_options(given: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
+def files_named(given: dict[str, Any], *others: Path | None) -> list[Path]:
+    """Return the files that options name: a command reads them, and may not replace them."""
+    from unbag.io import Roles
+
+    values = (*given.values(), *others)
+    named = [value for value in values if isinstance(value, str | os.PathLike)]
+    roles = Roles.from_options(**{name: given[name] for name in given if name in ROLE_OPTIONS})
+    if roles.label_table is not None:
+        # A file of roles may name it.
+        named.append(roles.label_table)
+    return [Path(name) for name in named if os.path.exists(name)]
+
+
 def open_table(table: "Paths", given: dict[str, Any]) -> "Source":
     """Open the table that a command is given; what another tool wrote, by its adapter.
 

@@ -157,6 +157,9 @@ def staged(output: Path) -> Iterator[Path]:
         raise unwritable(output, error) from error
     try:
         yield staging
+        # Remove what killed workers left half-written.
+        for part in staging.glob(".unbag-*.part"):
+            part.unlink()
         # Windows cannot replace a folder, not even an empty one.
         if output.exists():
             output.rmdir()

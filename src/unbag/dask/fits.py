@@ -55,7 +55,8 @@ def fit(
         see under the same path.
     client : distributed.Client or str, optional
         A client, or the address of a scheduler. By default the current client; if there is none, a
-        cluster of threads in this process, which ends with the fit.
+        cluster of threads in this process, which ends with the fit. Use only a scheduler that you
+        trust: whoever runs it can run code in this process.
     bag, labels : str, optional
         The columns of the bag and of its labels; by default "bag" and "labels".
     known : str, optional
@@ -83,8 +84,9 @@ def fit(
     Partitions stay on their workers, unless the scheduler moves one to an idle worker. An
     evaluation of the objective sends the weights to the workers, and gets one likelihood and one
     gradient back, added up in a tree. If a worker is lost, others read its partitions again, and
-    the fit continues. The client holds the sizes, ids and label sets of the bags. When a fit ends,
-    even with an error, all of its tasks are released.
+    the fit continues, with the same result to the last digit. If all are lost, it waits for new
+    ones, with a LostWorkersWarning. The client holds the sizes, ids and label sets of the bags.
+    When a fit ends, even with an error, all of its tasks are released.
 
     Examples
     --------

@@ -64,18 +64,17 @@ def pairs_of(data: Sequence[Any], tasks: Tasks) -> list[Future]:
     data = [delayed_pair(pair) for pair in data]
     later = [place for place, pair in enumerate(data) if is_dask_collection(pair)]
     coming = dict(zip(later, tasks.compute([data[place] for place in later]), strict=True))
-    workers = tasks.threads()
     partitions = []
     for place, pair in enumerate(data):
         if place in coming or isinstance(pair, Future):
             # Futures are read on their workers.
-            given, options = coming.get(place, pair), {}
+            given = coming.get(place, pair)
         else:
             # Values are checked here, before they are sent to a worker.
             with faults_of(f"Partition {place}"):
                 check_pair(pair)
-            given, options = Pair(pair), next_worker(workers, place)
-        partitions.append(tasks.submit(read_pair, given, place, **options))
+            given = Pair(pair)
+        partitions.append(tasks.submit(read_pair, given, place))
     return partitions
 
 
@@ -85,11 +84,6 @@ def delayed_pair(pair: Any) -> Any:
     if is_plain and any(is_dask_collection(each) or isinstance(each, Future) for each in pair):
         return delayed(tuple(pair))
     return pair
-
-
-def next_worker(workers: list[str], place: int) -> dict[str, Any]:
-    """Return options that assign a partition to the next worker, or to another if it is lost."""
-    return {"workers": [workers[place % len(workers)]], "allow_other_workers": True}
 
 
 # Dask DataFrames.
@@ -145,14 +139,14 @@ def tables_of(
 ) -> tuple[list[Future], list[str]]:
     """Return the rows of each partition of a Parquet set as pyarrow tables, with their names.
 
-    Workers read them from the same files.
+    Workers read them from the same files. The scheduler decides which worker reads what: tasks that
+    are restricted to a worker would wait for ever if all workers are lost at once.
     """
-    workers = tasks.threads()
     tables, names = [], []
-    for place, (first, last) in enumerate(runs_of(stored, len(workers))):
+    for place, (first, last) in enumerate(runs_of(stored, tasks.n_threads())):
         bounds = (first, last) if stored.is_wide else stored.offsets[[first, last]].tolist()
         given = stored.table.holding(*bounds), list(columns), *bounds
-        tables.append(tasks.submit(read_rows, *given, **next_worker(workers, place)))
+        tables.append(tasks.submit(read_rows, *given))
         names.append(f"Partition {place}, from {stored.table.place(bounds[0])} on")
     return tables, names
 

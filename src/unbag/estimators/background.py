@@ -45,5 +45,5 @@ def is_background(labels: ArrayLike) -> NDArray[np.bool_]:
         return np.asarray(labels == BACKGROUND_NAME)
     if labels.dtype != object:
         return np.zeros(labels.shape, dtype=bool)
-    missing = [is_missing(each) or each == BACKGROUND_NAME for each in labels.ravel().tolist()]
+    missing = [is_missing(each) or str(each) == BACKGROUND_NAME for each in labels.ravel().tolist()]
     return np.array(missing, dtype=bool).reshape(labels.shape)

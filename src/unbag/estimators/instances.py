@@ -76,7 +76,9 @@ class InstanceClassifier(BagClassifier):
             )
         column_of = ColumnOfLabel(self.classes_.tolist())
         columns = np.array([column_of[value] for value in values.tolist()], dtype=np.int64)
-        columns[(columns < 0) & (values == BACKGROUND_NAME)] = len(self.classes_)
+        # One by one: pandas' NA is neither equal to a word nor different from it.
+        said = [isinstance(value, str) and value == BACKGROUND_NAME for value in values.tolist()]
+        columns[(columns < 0) & np.array(said, dtype=bool)] = len(self.classes_)
         strange = columns < 0
         strange[strange] = [not is_missing(value) and value != -1 for value in values[strange]]
         if strange.any():

@@ -151,7 +151,7 @@ class AdaptedTable(TypedTable):
         self.format: str = format
         self.table: pa.Table = table
         self.notes: tuple[str, ...] = origin.notes
-        #: The file that the tags of bags come from.
+        # The file that the labels come from, for messages.
         self.tagged_by: PathLike = path
         self._origin = origin
         self.schema: Any = table.schema

@@ -111,12 +111,9 @@ def known_label_column(source: Source) -> str | None:
     return column if column in source.columns else None
 
 
-def check_nothing_is_lost(path: Path, tables: Iterable[Path]) -> None:
-    """Raise an error if writing `path` would lose labels that people filled in.
-
-    They are kept if `path` is one of the `tables` that are annotated.
-    """
-    if not path.exists() or any(path.samefile(table) for table in tables):
+def check_nothing_is_lost(path: Path) -> None:
+    """Raise an error if writing `path` would lose labels that people filled in."""
+    if not path.exists():
         return
     try:
         with open_source(path) as source:
@@ -128,7 +125,7 @@ def check_nothing_is_lost(path: Path, tables: Iterable[Path]) -> None:
     check(
         not is_filled,
         f"{path} holds labels that were filled in, in its column {column!r}, and they would be "
-        f"lost: annotate {path} itself, which keeps them, or choose another output.",
+        f"lost: choose another output. To keep them, annotate {path} itself, into a new file.",
     )
 
 

@@ -18,6 +18,7 @@ from unbag._files import (
     PathLike,
     check,
     check_format,
+    check_output,
     check_same,
     refuse,
     suffix_of,
@@ -76,6 +77,8 @@ def convert(
     table cannot hold an empty bag, and that is an error.
     """
     check_format(target)
+    second = roles and roles.label_table
+    check_output(target, source, *([] if second is None else [second]))
     table = read(source, roles, progress=progress, chunk_bytes=chunk_bytes)
     unfolds = table.is_wide and suffix_of(target) in DELIMITED
     if table.source is None or suffix_of(target) in WRITERS or unfolds:

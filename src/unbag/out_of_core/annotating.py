@@ -117,8 +117,9 @@ def annotate(
     stored = opened_for_model(model, path, given, use_labels)
     table = stored.table
     check_format(output, PARQUET)
-    check_output(Path(output), *(() if table.path.is_file() else table.files))
-    check_nothing_is_lost(Path(output), table.files)
+    second = stored.roles.label_table
+    check_output(output, *table.files, *([] if second is None else [second]))
+    check_nothing_is_lost(Path(output))
     label_sets = stored.labels if use_labels else None
     if label_sets is not None:
         remedy = ("use_labels", False)

@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from time import perf_counter
 from typing import Any, Literal, TypeVar
 
@@ -160,10 +159,11 @@ def fit(
     roles : Roles, optional
         The roles of other columns; the arguments above take precedence.
     checkpoint : str or path, optional
-        A file that is written after each iteration; not for networks.
+        A file that is written after each iteration; not for networks. It replaces an earlier
+        checkpoint, but no other file.
     resume : bool, default=False
-        Whether to continue from the checkpoint, if it exists. Data and parameters must be the same,
-        except `max_iter` and `tol`. L-BFGS restarts with an empty history.
+        Whether to continue from the checkpoint, if it exists. Data, labels and parameters must be
+        the same, except `max_iter` and `tol`. L-BFGS restarts with an empty history.
     scratch : str or path, "auto" or None
         A folder for an unnamed temporary file of decoded features, so that they are decoded only
         once. "auto" uses the system's temporary folder, unless it is too small or compression saves
@@ -224,7 +224,8 @@ def fit_linear(
     """Fit a linear model block by block, and write a checkpoint after each iteration."""
     stored, reached, kept = data.bags, None, None
     if checkpoint is not None:
-        check_output(Path(checkpoint), *stored.table.files)
+        second = stored.roles.label_table
+        check_output(checkpoint, *stored.table.files, *([] if second is None else [second]))
         kept = KeptFit(checkpoint, describe_fit(model, stored))
         reached = kept.reached() if resume else None
     if reached is not None:
