@@ -294,3 +294,41 @@ def errors(result, reference):
         likelihood_error = abs(mpmath.mpf(float(result.log_likelihood[0])) - log_likelihood)
         likelihood_error /= max(1, abs(log_likelihood))
     return float(posterior_error), float(likelihood_error)
+
+
+def enumerate_charged_bag(prior, y, cost, pinned=None):
+    """List every labelling of a bag; in bags with labels, each background instance has a price.
+
+    Parameters
+    ----------
+    prior : ndarray of shape (n_instances, n_columns)
+        Probabilities; the background comes last, and is optional in `y`.
+    cost : float
+        Divides the weight of a labelling by its exponential, once for each background instance.
+
+    Returns
+    -------
+    likelihood : float
+    posterior : ndarray of shape (n_instances, n_columns)
+    best : tuple of int
+        The labelling of the largest weight.
+    """
+    n_instances, n_columns = prior.shape
+    required = {c for c in range(n_columns) if y[c] == 1}
+    total, posterior, best = 0.0, np.zeros(prior.shape), (0.0, None)
+    for labelling in product(range(n_columns), repeat=n_instances):
+        fits = all(y[c] != 0 for c in labelling) and required <= set(labelling)
+        if pinned is not None:
+            fits &= all(pin in (-1, c) for pin, c in zip(pinned, labelling, strict=True))
+        if not fits:
+            continue
+        weight = 1.0
+        for i, c in enumerate(labelling):
+            weight *= prior[i, c]
+            if required and c == n_columns - 1:
+                weight /= np.exp(cost)
+        total += weight
+        best = max(best, (weight, labelling))
+        for i, c in enumerate(labelling):
+            posterior[i, c] += weight
+    return total, posterior / total, best[1]

@@ -236,3 +236,33 @@ def test_rates_of_the_model_are_those_of_the_check(mistaken):
         found = check_labels(model, bags, y, cv=2, random_state=0).to_pylist()
         doubts.append(sum(row["p_wrong"] for row in found if row["tagged"]))
     assert doubts[1] > doubts[0] + 5
+
+
+@pytest.mark.parametrize("background", [0.0, 1 / 3])
+def test_learnt_rates_say_how_sure_one_can_be(background):
+    """Of labels that are wrong with some probability, about so many are."""
+    data = make_bags(
+        300, n_classes=6, bag_size=(6, 12), labels_per_bag=(1, 3), background=background,
+        random_state=0,
+    )  # fmt: skip
+    rng, y = np.random.default_rng(0), data.y.copy()
+    named, absent = np.argwhere(data.y == 1), np.argwhere(data.y == 0)
+    y[tuple(rng.permutation(named)[: len(named) // 20].T)] = 0
+    y[tuple(rng.permutation(absent)[: len(absent) // 20].T)] = 1
+    model, off = ORLogisticRegression(background="auto"), {}
+    for rates in ("model", None):
+        found = check_labels(model, data.bags, y, cv=3, rates=rates, random_state=0)
+        b, c = found["bag"].to_numpy(), found["class"].to_numpy()
+        tags, p_wrong = found["tagged"].to_numpy(), found["p_wrong"].to_numpy()
+        is_wrong = (data.y != y)[b, c]
+        off[rates] = abs(p_wrong[tags].mean() - is_wrong[tags].mean())
+    assert off[None] < 0.06
+    assert off[None] < off["model"] / 2
+    doubtful = tags & (p_wrong > 0.3) & (p_wrong < 0.7)
+    assert doubtful.sum() > 20
+    assert abs(p_wrong[doubtful].mean() - is_wrong[doubtful].mean()) < 0.2
+
+
+def test_strange_rates_are_refused(rng):
+    with pytest.raises(ValueError, match="rates must be"):
+        check_labels(ORLogisticRegression(), *make_colours(rng, 20), rates="guess")

@@ -12,9 +12,9 @@ import unbag
 from unbag import tuning
 from unbag.cli import main
 from unbag.datasets import load_digit_bags, make_bags
+from unbag.fitting.threshold import best_threshold
 from unbag.tuning.search import Round, Search, rounds_of
 from unbag.tuning.settings import FALLBACK, GRID, fallback_of
-from unbag.tuning.threshold import best_threshold
 
 SMALL = {
     "context": [0.0, 0.5], "kernel": [None], "background": [False], "missed": [0.0],

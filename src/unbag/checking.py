@@ -9,18 +9,24 @@ where label sets may be wrong (`unbag.union.infer` with `missed` and `false`). T
 probability that a tag is wrong; for a class without a tag, it is one minus that. Both likelihoods
 are of the same bag; in the numerator, c is removed from every instance's prior. The other tags of
 the bag matter too: an instance that is needed to explain one of them cannot support another.
+
+How sure these answers are depends on how often labels are wrong. If the model does not know that,
+it is learnt from the same held-out bags: see `learnt_rates`.
 """
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Protocol, Self, Unpack
+from typing import Any, Literal, NamedTuple, Protocol, Self, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import minimize
+from scipy.special import expit, log_expit, logit
 from sklearn.base import clone
 
 from unbag.bags import as_bags, offsets_of
 from unbag.estimators.contract import check_one_for_each_bag
+from unbag.fitting.noise import SEEN_RIGHT, SEEN_WRONG
 from unbag.fitting.solvers import interruptions_raised
 from unbag.frames import ColumnRoles
 from unbag.labels import ColumnOfLabel, LabelSetsLike
@@ -53,6 +59,10 @@ DEFAULT_RATES: dict[str, float] = {"missed": 0.05, "false": 0.01}
 PRIORS_AT_ONCE = 2**21
 #: What is less probable than that counts as that: a label set must not become impossible.
 LEAST_PROBABILITY = 1e-300
+# Log-odds of nothing more certain than that are looked at.
+LEAST_ODDS = 1e-12
+# The deviation of the prior of an offset to log-odds.
+WIDEST_OFFSET = 5.0
 
 
 def check_labels(
@@ -61,6 +71,7 @@ def check_labels(
     y: LabelSetsLike | None = None,
     *,
     cv: int | Iterable[tuple[ArrayLike, ArrayLike]] | Any = 5,
+    rates: Literal["learn", "model"] | None = None,
     random_state: int | np.random.RandomState | None = None,
     progress: Callable[[int, int], object] | None = None,
     **named: Unpack[ColumnRoles],
@@ -80,6 +91,10 @@ def check_labels(
     cv : int, splitter or iterable of (train, test), default=5
         A number stands for that many folds of `MultilabelStratifiedKFold`. Every bag must be in
         one test fold.
+    rates : {"learn", "model"}, optional
+        How often label sets are wrong: as the held-out bags say, or at the rates `missed_` and
+        `false_` of the fitted models, at `DEFAULT_RATES` where these are zero or not there. By
+        default as the models say, where these have rates, and else learnt.
     random_state : int, RandomState instance or None, default=None
         Seed of the folds where `cv` is a number; that of the estimator is its own.
     progress : callable, optional
@@ -101,10 +116,9 @@ def check_labels(
 
     Notes
     -----
-    Label sets are taken to be noisy at the rates `missed_` and `false_` of the fitted models; where
-    these are zero or not there, at `DEFAULT_RATES`. The order hardly depends on the rates; the
-    probabilities do. A class that no other fold has looks wrong wherever it is named, as a misspelt
-    one does. It takes one fit per fold, and one inference per bag and class. Known labels of
+    The order of tags hardly depends on the rates, nor does that of the others; the probabilities
+    do. A class that no other fold has looks wrong wherever it is named, as a misspelt one does. It
+    takes one fit per fold, and one inference per bag and class. Known labels of
     instances are learnt from in the bags of the other folds.
 
     Examples
@@ -115,17 +129,20 @@ def check_labels(
     >>> bags = [[[0.0], [9.0]], [[1.0], [0.0]], [[8.0]], [[1.0], [7.0]], [[0.5], [8.5]]]
     >>> y = [{"a", "b"}, {"a"}, {"b"}, {"a", "b"}, {"a"}]
     >>> check_labels(ORLogisticRegression(), bags, y, random_state=0).slice(0, 1).to_pylist()
-    [{'bag': 4, 'class': 'b', 'tagged': False, 'p_wrong': 0.2...}]
+    [{'bag': 4, 'class': 'b', 'tagged': False, 'p_wrong': 0.4...}]
     """
-    given: dict[str, Any] = dict(named)
-    data = training_set(X, y, given.pop("roles", None), **given)
+    columns: dict[str, Any] = dict(named)
+    data = training_set(X, y, columns.pop("roles", None), **columns)
     if data.roles is not None:
         data.check_learnable()
     bags, labels = as_bags(data.bags), data.label_sets
     check_one_for_each_bag(labels, bags)
     _refuse_without_probabilities(estimator)
     folds = _partition(bags, bag_folds(bags, labels, cv, random_state=random_state))
-    p_wrong = np.empty(labels.shape)
+    if rates not in (None, "learn", "model"):
+        raise ValueError(f'rates must be "learn", "model" or None; got {rates!r}.')
+    absence, used = np.empty(labels.shape), []
+    missed, false = np.empty((2, *labels.shape))
 
     def known_of(train: NDArray[np.integer]) -> dict[str, Any]:
         # Not every model can be told of known labels.
@@ -142,9 +159,16 @@ def check_labels(
             if progress is not None:
                 progress(done, len(folds))
             fitted = clone(estimator).fit(bags[train], labels[train], **known_of(train))
-            p_wrong[test] = _held_out_p_wrong(fitted, bags[test], labels[test])
+            absence[test], *own, has_rates = _held_out_absence(fitted, bags[test], labels[test])
+            missed[test], false[test] = own
+            used.append(has_rates)
     if progress is not None:
         progress(len(folds), len(folds))
+    if rates == "learn" or (rates is None and not any(used)):
+        known = ~labels.optional
+        given = absence[known], labels.required[known], missed[known], false[known]
+        absence[known] = learnt_rates(*given).absence(*given)
+    p_wrong = np.where(labels.required, absence, 1.0 - absence)
     return _most_suspicious_first(bags, labels, p_wrong)
 
 
@@ -216,11 +240,15 @@ def _partition(bags, folds):
     return folds
 
 
-def _held_out_p_wrong(fitted, bags, labels):
-    """Compute how probable it is that labels are wrong, by a model that has not seen them."""
+def _held_out_absence(fitted, bags, labels):
+    """Compute how probable it is that classes are absent, by a model that has not seen the bags.
+
+    Also the rates that this is by, and whether they are those of the model.
+    """
     model, seen = innermost_model(fitted, bags)
     given = labels.reindex(model.classes_)
     missed, false = (_rates(model, name, len(given.classes)) for name in DEFAULT_RATES)
+    has_rates = any(np.any(getattr(model, f"{name}_", 0.0)) for name in DEFAULT_RATES)
     if hasattr(model, "predict_instances_proba"):
         proba = model.predict_instances_proba(seen)
         n_unnamed = proba.shape[1] - len(given.classes)
@@ -236,7 +264,80 @@ def _held_out_p_wrong(fitted, bags, labels):
         absence = _absence_by_bag(model.predict_proba(seen), given.required, missed, false)
     column_of = ColumnOfLabel(model.classes_.tolist())
     columns = [column_of[label] for label in labels.classes.tolist()]
-    return np.where(labels.required, absence[:, columns], 1.0 - absence[:, columns])
+    return absence[:, columns], missed[columns], false[columns], has_rates
+
+
+class LearntRates(NamedTuple):
+    """How sure held-out bags let a model be, and how often labels are wrong in them.
+
+    A class is there with log-odds of `slope` times those of the model, its own tag not known, plus
+    `offset`. If it is there its tag is `missed` so often; if not, it is named by mistake so often
+    as `false` says.
+    """
+
+    slope: float
+    offset: float
+    missed: float
+    false: float
+
+    def absence(
+        self, absence: np.ndarray, tagged: np.ndarray, missed: np.ndarray, false: np.ndarray
+    ) -> NDArray[np.float64]:
+        """Return the probability that classes are absent, given their tags; see `learnt_rates`."""
+        odds = self.slope * _odds_without_tag(absence, tagged, missed, false) + self.offset
+        of_tag = np.log1p(-self.missed) - np.log(self.false)
+        of_none = np.log(self.missed) - np.log1p(-self.false)
+        return expit(-odds - np.where(tagged, of_tag, of_none))
+
+
+def learnt_rates(
+    absence: np.ndarray, tagged: np.ndarray, missed: np.ndarray, false: np.ndarray
+) -> LearntRates:
+    """Learn from held-out bags how often labels are wrong, and how sure a model may be.
+
+    Parameters
+    ----------
+    absence : ndarray of shape (n,)
+        By the model, the probability that a class is absent from a bag, given its label set.
+    tagged : ndarray of bool of shape (n,)
+        Whether the bag has the label.
+    missed, false : ndarrays of shape (n,)
+        The rates by which that was inferred.
+
+    Returns
+    -------
+    LearntRates
+        The likeliest, given the tags. Rates have the prior of fits: as if one of ten labels had
+        been seen to be wrong.
+
+    Notes
+    -----
+    Rates that are learnt in a fit hold for instances, and include whatever the model does not
+    explain: by them, classes that nobody named would look much too probable. Here the slope and the
+    offset take that up.
+    """
+    odds = _odds_without_tag(absence, tagged, missed, false)
+
+    def loss(parameters: np.ndarray) -> float:
+        log_slope, offset, *log_odds = parameters
+        wrong = expit(log_odds)
+        presence = expit(np.exp(log_slope) * odds + offset)
+        named = wrong[1] + (1.0 - wrong.sum()) * presence
+        chance = np.clip(np.where(tagged, named, 1.0 - named), 1e-12, 1.0)
+        of_rates = SEEN_WRONG * log_expit(log_odds) + SEEN_RIGHT * log_expit(np.negative(log_odds))
+        spread = 0.5 * (log_slope**2 + (offset / WIDEST_OFFSET) ** 2)
+        return spread - float(np.log(chance).sum() + of_rates.sum())
+
+    start = [0.0, 0.0, *(logit(rate) for rate in DEFAULT_RATES.values())]
+    log_slope, offset, *log_odds = minimize(loss, start, method="L-BFGS-B").x
+    return LearntRates(float(np.exp(log_slope)), float(offset), *map(float, expit(log_odds)))
+
+
+def _odds_without_tag(absence, tagged, missed, false):
+    """Return log-odds that classes occur, with what their own tags say taken away again."""
+    absence = np.clip(absence, LEAST_ODDS, 1.0 - LEAST_ODDS)
+    of_tag = np.where(tagged, np.log1p(-missed) - np.log(false), np.log(missed) - np.log1p(-false))
+    return -logit(absence) - of_tag
 
 
 def _absence_by_bag(presence, tagged, missed, false):

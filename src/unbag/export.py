@@ -212,7 +212,7 @@ def _metadata(model, classifier):
         "classes": json.dumps(classifier.classes_.tolist(), ensure_ascii=False),
         "feature_names": json.dumps(None if names is None else list(names), ensure_ascii=False),
         "background": json.dumps(bool(classifier._has_background)),
-        "threshold": json.dumps(classifier.threshold),
+        "threshold": json.dumps(classifier._least_probability),
     }
 
 

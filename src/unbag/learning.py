@@ -42,7 +42,7 @@ A_FEW_BAGS = 20
 #: Models that have a name.
 NAMES = ("linear", "network")
 # Settings that a given model has itself, and those that networks do not have.
-OF_NAMED_MODELS = ("alpha", "background", "missed", "false", "max_iter")
+OF_NAMED_MODELS = ("alpha", "background", "background_cost", "missed", "false", "max_iter")
 OF_LINEAR_MODELS = ("alpha", "context", "kernel", "dictionary")
 
 logger: logging.Logger = logging.getLogger(__name__)
@@ -69,6 +69,7 @@ class Settings:
     model: Any = "linear"
     alpha: float = 1.0
     background: bool | Literal["auto"] = "auto"
+    background_cost: float | None = None
     missed: Rate = 0.0
     false: Rate = 0.0
     context: float = 0.0
@@ -109,8 +110,10 @@ class Settings:
 
     def unfitted(self) -> Any:
         """Build the model, with the transformers before it that it needs."""
-        own: dict[str, Any] = {"background": self.background, "missed": self.missed,
-                               "false": self.false}  # fmt: skip
+        own: dict[str, Any] = {
+            name: getattr(self, name)
+            for name in ("background", "background_cost", "missed", "false")
+        }
         if self.max_iter is not None:
             own["max_iter"] = self.max_iter
         if not isinstance(self.model, str):
@@ -431,6 +434,7 @@ class _Seeded(ColumnRoles, total=False):
 
 class _NetworkSettings(_Seeded, total=False):
     background: bool | Literal["auto"]
+    background_cost: float | None
     missed: Rate
     false: Rate
     max_iter: int | None
@@ -499,6 +503,7 @@ def fit(
     model: Any = None,
     alpha: float = 1.0,
     background: bool | Literal["auto"] = "auto",
+    background_cost: float | None = None,
     missed: Rate = 0.0,
     false: Rate = 0.0,
     context: float = 0.0,
@@ -546,7 +551,7 @@ def fit(
         Any model of this library, of which a clone is fitted; or the name of one: by default an
         `ORLogisticRegression` with the next settings, or an `unbag.torch.ORNetwork`, which needs
         torch, with those that it has.
-    alpha, background, missed, false
+    alpha, background, background_cost, missed, false
         As in :class:`unbag.ORLogisticRegression`.
     context : float, default=0.0
         Weight of the bag's mean, as more features; see :class:`unbag.BagContext`.

@@ -56,6 +56,7 @@ def agree(model, other, atol=1e-6):
     [
         {},
         {"background": True},
+        {"background": True, "background_cost": 0.7},
         {"background": "auto"},
         {"scaling": "minmax"},
         {"scaling": None, "alpha": 0.1},

@@ -1,10 +1,13 @@
 """What a step learns from."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="networks need torch: pip install 'unbag[torch]'")
 
+from oracle import enumerate_charged_bag, enumerate_noisy_bag  # noqa: E402
 from toys import make_colours  # noqa: E402
 from unbag.torch import ORNetwork  # noqa: E402
 from unbag.torch.batches import Batch, LearningBags, Settings  # noqa: E402
@@ -47,6 +50,38 @@ def test_the_prepared_loss_is_the_loss(background, noisy):
         found.append((value.detach(), logits.grad))
     for theirs, ours in zip(*found, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("noisy", [False, True])
+def test_a_background_that_costs_something(noisy):
+    """Both losses, and their gradients, are sums over all labellings."""
+    cost, rate = 0.7, np.array([[0.2, 0.0, 0.1, 0.0]]) * noisy
+    settings = replace(Settings.of(ORNetwork()), background_cost_=cost)
+    own = learning_bags(True, targets=Y.astype(np.int8), pins=None).chosen(np.arange(6))
+    batch, weight = Batch(own, settings), own.weight / own.weight.sum()
+
+    def loss_by_hand(logits):
+        log_prior, total = logits - np.logaddexp.reduce(logits, axis=1, keepdims=True), 0.0
+        for b in range(6):
+            rows, y = slice(*own.offsets[b : b + 2]), np.append(own.targets[b], -1)
+            if noisy:
+                priced = log_prior[rows] - cost * np.array([0, 0, 0, (y == 1).any()])
+                likelihood = enumerate_noisy_bag(priced, y, rate[0], rate[0] / 2)[0]
+            else:
+                likelihood = enumerate_charged_bag(np.exp(log_prior[rows]), y, cost)[0]
+            total -= weight[b] * np.log(likelihood)
+        return total
+
+    start = torch.randn(1, len(own.X), 4, generator=torch.Generator().manual_seed(0)).double()
+    direction = torch.randn(start.shape, generator=torch.Generator().manual_seed(1)).double()
+    ends = [loss_by_hand((start + step * direction)[0].numpy()) for step in (1e-5, -1e-5)]
+    for loss in (batch._loss, batch._loss_on_cpu):
+        logits = start.clone().requires_grad_()
+        value = loss(logits, Rates(rate, rate / 2) if noisy else None)
+        value.backward()
+        assert float(value.detach()) == pytest.approx(loss_by_hand(start[0].numpy()), rel=1e-5)
+        slope = float((logits.grad * direction).sum())
+        assert slope == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=1e-4, abs=1e-5)
 
 
 def test_batches_deal_out_all_bags():

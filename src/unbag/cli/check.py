@@ -1,7 +1,7 @@
 """``unbag check``: which labels of the bags of a table look wrong."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -57,7 +57,8 @@ def check(
             ignore_known=ignore_known, progress=report,
         )  # fmt: skip
     data.check_learnable()
-    found = find_suspicious(doubting_settings().unfitted(), data, data.labels, folds, seed)
+    model = doubting_settings().unfitted()
+    found = find_suspicious(model, data, data.labels, folds, seed, rates="learn")
     if output is not None:
         from unbag.io.writing import write_beside
 
@@ -84,6 +85,7 @@ def find_suspicious(
     labels: LabelSets | None,
     folds: int = FOLDS,
     seed: int = 0,
+    rates: Literal["learn"] | None = None,
 ) -> "pa.Table":
     """Check the labels of the bags of a table, and show how far that has got."""
     from unbag.checking import check_labels
@@ -93,8 +95,8 @@ def find_suspicious(
     check_folds(folds, data)
     with progress("checking") as report:
         return check_labels(
-            model, data.bags, labels, cv=folds, random_state=seed, progress=report,
-            known=data.known,
+            model, data.bags, labels, cv=folds, rates=rates, random_state=seed,
+            progress=report, known=data.known,
         )  # fmt: skip
 
 

@@ -72,6 +72,15 @@ def fit(
             rich_help_panel=MODEL,
         ),
     ] = Background.AUTO,
+    background_cost: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            help="What an instance of no class costs in bags with labels, in nats; else 0 with "
+            "--background yes, and as held-out bags have it best with auto.",
+            rich_help_panel=MODEL,
+        ),
+    ] = None,
     missed: Annotated[
         str,
         typer.Option(
@@ -148,8 +157,9 @@ def fit(
     rates = {"missed": rate_of("--missed", missed), "false": rate_of("--false", false)}
     try:
         settings = Settings(
-            model=model.value, alpha=alpha, background=BACKGROUNDS[background], context=context,
-            kernel=kernel, dictionary=dictionary, max_iter=max_iter, seed=seed, **rates,
+            model=model.value, alpha=alpha, background=BACKGROUNDS[background],
+            background_cost=background_cost, context=context, kernel=kernel, dictionary=dictionary,
+            max_iter=max_iter, seed=seed, **rates,
         )  # fmt: skip
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
@@ -286,12 +296,15 @@ def facts(data: "TrainingSet") -> dict[str, Any]:
 
 
 def background_facts(fitted: Any) -> dict[str, Any]:
-    """Return whether a model has a background and, where that was decided here, by what."""
+    """Return whether a model has a background, what it costs, and by what that was decided here."""
+    found: dict[str, Any] = {"used": fitted.has_background_}
+    if fitted.has_background_:
+        found["cost"] = fitted.background_cost_
     scores = getattr(fitted, "background_scores_", None)
     if scores is None:
-        return {"used": fitted.has_background_}
-    return {
-        "used": fitted.has_background_,
+        return found
+    return found | {
+        "share": fitted.background_share_,
         "held_out": {
             name: {"information": information, "wrong_labels": n_wrong}
             for name, (information, n_wrong) in zip(
@@ -299,29 +312,6 @@ def background_facts(fitted: Any) -> dict[str, Any]:
             )
         },
     }
-
-
-def describe_background(facts: dict[str, Any]) -> str:
-    """Return a sentence about whether a background is used, and why: see `is_background_better`."""
-    from unbag.fitting.background import CLEARLY
-
-    without, with_it = facts["held_out"]["without"], facts["held_out"]["with"]
-    agreement = f"({with_it['information']:.1f} against {without['information']:.1f} nats per bag)"
-    if not facts["used"]:
-        return (
-            "Background: not used. The labels of held-out bags do not agree clearly better with "
-            f"their instances when there is one {agreement}."
-        )
-    if with_it["information"] > without["information"] + CLEARLY:
-        return (
-            "Background: used. The labels of held-out bags agree better with their instances when "
-            f"there is one {agreement}."
-        )
-    return (
-        "Background: used. Without one, predicting no label at all for held-out bags would be "
-        f"better: {without['wrong_labels']:.1f} labels per bag are wrong, "
-        f"{with_it['wrong_labels']:.1f} with one."
-    )
 
 
 def summarise(model: Any, data: "TrainingSet", output: Path) -> None:
@@ -351,12 +341,12 @@ def summarise(model: Any, data: "TrainingSet", output: Path) -> None:
         from .tune import show_search
 
         show_search(tuning)
-    if "held_out" in result["background"]:
-        messages.note(describe_background(result["background"]))
-    elif result["background"]["used"] and BACKGROUND_NAME in (
+    if "held_out" not in result["background"] and BACKGROUND_NAME in (
         () if data.known is None else data.known
     ):
         messages.note("Background: used, since instances are known to be background.")
+    elif fitted.has_background_ or "held_out" in result["background"]:
+        messages.note(fitted.background_note_)
     messages.note(
         f"Fitted to {result['bags']:,} bags, {result['instances']:,} instances, "
         f"{result['features']} features, {len(result['classes'])} classes in "

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from distributed import Future
 
-from unbag.fitting import Moments, Part, Training
+from unbag.fitting import Moments, Training
 from unbag.fitting.objective import STEPS_AT_ONCE
 
 from .bags import ClusterBags
@@ -123,5 +123,5 @@ class ClusterTraining(Training):
             weight=None if self.weight is None else self.weight[first:last],
             centre=self.scale.centre,
             method=self.method,
-            make=Part if self.noise is None else self.noise.part,
+            make=self.part,
         )

@@ -17,7 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 from unbag._messages import argument
 from unbag._warnings import warn_caller
 from unbag.bags import Bags, Features, bag_of
-from unbag.fitting import LEARNT, LabelNoise, Rate, log_softmax
+from unbag.fitting import LEARNT, LabelNoise, Rate, charged, describe_background, log_softmax
+from unbag.fitting.threshold import USUAL
 from unbag.labels import BACKGROUND_NAME, ColumnOfLabel, LabelSets, is_missing
 from unbag.union import (
     ImpossibleBagError,
@@ -35,13 +36,13 @@ from unbag.union.policy import (
     settle_impossible,
 )
 from unbag.union.rates import checked_rate
-from unbag.validation import check_known_labels, in_instance_order
+from unbag.validation import check_known_labels, check_numbers, in_instance_order
 
 from .background import BACKGROUND
 from .contract import BagClassifier, BagsLike, LabelSetsLike, log_of_rest, per_bag
 
 # From which probability on a class is taken to occur in a bag.
-Threshold: TypeAlias = float | Literal["union"]
+Threshold: TypeAlias = float | Literal["union", "auto"]
 # What a label set counts at least in a mean, so that no single bag decides.
 UNLIKELY: float = math.log(1e-12)
 
@@ -179,7 +180,11 @@ class InstanceClassifier(BagClassifier):
         self._check_known_background(pinned, bags, self._has_background)
         problem = UnionProblem(bags.offsets, self._union_y(labels), pinned)
         problem = relax_impossible(problem, self._impossible(problem))
-        return self._label_scores(bags), problem
+        return self._charged(self._label_scores(bags), problem), problem
+
+    def _charged(self, scores, problem):
+        """Return scores for inference given label sets, where a background may cost something."""
+        return scores
 
     def _rates(self) -> dict[str, Any]:
         """Return how often label sets are wrong, as `infer` takes it: never."""
@@ -216,10 +221,11 @@ class ProbabilisticClassifier(InstanceClassifier):
 
     A subclass implements ``_instance_log_proba(X)``, of shape (n_instances, n_columns), and has
     the parameter `threshold`: the least probability at which a class is taken to occur in a bag;
-    or "union", for the rule of all other models.
+    "auto" for `threshold_`, as it was learnt; or "union", for the rule of all other models.
     """
 
     threshold: Threshold
+    threshold_: float = USUAL
 
     def _instance_scores(self, X):
         """Score the classes of each instance: by default, their log-probabilities."""
@@ -315,7 +321,12 @@ class ProbabilisticClassifier(InstanceClassifier):
     def _bag_sets(self, bags, scores):
         if self._takes_union():
             return super()._bag_sets(bags, scores)
-        return (scores >= self.threshold).astype(int)
+        return (scores >= self._least_probability).astype(int)
+
+    @property
+    def _least_probability(self) -> "float | Literal['union']":
+        """The threshold itself, where that was learnt."""
+        return self.threshold_ if self.threshold == "auto" else self.threshold
 
     def _takes_union(self):
         """Return whether the classes of a bag are the likeliest ones of its instances."""
@@ -325,9 +336,9 @@ class ProbabilisticClassifier(InstanceClassifier):
     def _check_threshold(self):
         threshold: Any = self.threshold
         is_share = isinstance(threshold, Real) and 0 <= float(threshold) <= 1
-        if not is_share and not (isinstance(threshold, str) and threshold == "union"):
+        if not is_share and not (isinstance(threshold, str) and threshold in ("auto", "union")):
             raise ValueError(
-                f'threshold must be a number from 0 to 1, or "union"; got {threshold!r}.'
+                f'threshold must be a number from 0 to 1, "auto" or "union"; got {threshold!r}.'
             )
 
 
@@ -335,8 +346,15 @@ class UnionClassifier(ProbabilisticClassifier):
     """Base of the estimators that condition instances on the whole label set of their bag.
 
     Each label of a bag must be that of some instance, and no instance has another; unless the model
-    has rates of wrong label sets, `missed_` and `false_`.
+    has rates of wrong label sets, `missed_` and `false_`. Where it has a background, each instance
+    of that costs `background_cost_` in bags with labels.
     """
+
+    background_cost_: float = 0.0
+
+    def _charged(self, scores, problem):
+        cost = self.background_cost_ if self._has_background else 0.0
+        return charged(scores, problem.y, problem.offsets, cost)
 
     def _rates(self) -> dict[str, Any]:
         """Return how often label sets are wrong, as `infer` takes it; background never is."""
@@ -405,8 +423,19 @@ class LabelSetLearner(UnionClassifier):
     false_: np.ndarray
     relaxed_: dict[object, np.ndarray]
 
-    def _noise_of_fit(self, problem, rates=None):
-        """Return how often labels are wrong, learnt from `rates` on; None if they never are."""
+    @property
+    def background_note_(self) -> str:
+        """What was decided about a background, and what that costs, in a sentence."""
+        scores, share = (getattr(self, f"background_{name}_", None) for name in ("scores", "share"))
+        is_used = bool(self._has_background)
+        return describe_background(is_used, self.background_cost_, scores, share)
+
+    def _noise_of_fit(self, problem, rates=None, cost=0.0):
+        """Return how often labels are wrong, learnt from `rates` on; None if they never are.
+
+        Beside a background that costs something, rates are kept as they are, where these are known:
+        instances that go unnoticed cost nothing, and would take the place of the background.
+        """
         if not any(isinstance(rate, str) or np.any(rate) for rate in (self.missed, self.false)):
             return None
         given: list[Rate] = []
@@ -419,6 +448,8 @@ class LabelSetLearner(UnionClassifier):
                 given.append(checked_rate(kind, rate, np.empty((0, len(self.classes_))))[0])
         noise = LabelNoise(len(self.classes_), problem.y.shape[1], *given)
         noise.start_from(rates)
+        if cost and rates is not None:
+            noise.keep()
         return noise
 
     def _keep_rates(self, rates):
@@ -445,6 +476,17 @@ class LabelSetLearner(UnionClassifier):
             for b in (settled.impossible & ~settled.dropped).nonzero()[0]
         }
         return settled.problem, ~settled.dropped
+
+
+def check_background_cost(model: Any) -> None:
+    """Raise an error unless the cost of a background is one, or left open."""
+    if model.background_cost is not None:
+        check_numbers(model, background_cost=(0, np.inf))
+        if model.background is False and model.background_cost:
+            raise ValueError(
+                f"background_cost={model.background_cost!r} needs a background: set "
+                'background=True or background="auto", or leave it out.'
+            )
 
 
 def settled_label_sets(
@@ -520,3 +562,12 @@ def linear_scores(X: Features, coef: np.ndarray, intercept: np.ndarray) -> NDArr
         rows = slice(start, start + SCORED_AT_ONCE)
         scores[rows] = X[rows].astype(np.float64, copy=False) @ coef.T
     return scores + intercept
+
+
+def linear_proba(X: Features, coef: np.ndarray, intercept: np.ndarray) -> NDArray[np.float64]:
+    """Compute the probability of each class for each instance, some instances at a time."""
+    proba = np.empty((X.shape[0], len(coef)))
+    for start in range(0, X.shape[0], SCORED_AT_ONCE):
+        rows = slice(start, start + SCORED_AT_ONCE)
+        proba[rows] = log_softmax(linear_scores(X[rows], coef, intercept))[1]
+    return proba

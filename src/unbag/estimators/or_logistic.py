@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,9 +19,10 @@ from sklearn.utils.validation import check_is_fitted
 from unbag._messages import listed
 from unbag._scikit_learn import ConvergenceWarning
 from unbag._warnings import warn_caller
-from unbag.bags import Bags
 from unbag.fitting import (
+    PARTS_OF_COST,
     SCALINGS,
+    SLIGHTLY,
     NonFiniteObjectiveError,
     Progress,
     Rate,
@@ -35,7 +36,7 @@ from unbag.fitting import (
     fit_stochastic,
     held_out_evidence,
     is_background_better,
-    log_softmax,
+    naming_costs,
     progress_watch,
     sampled,
     thread_map,
@@ -43,6 +44,7 @@ from unbag.fitting import (
 )
 from unbag.fitting.devices import check_device_fit, training_on
 from unbag.fitting.solvers import InterruptedFitWarning
+from unbag.fitting.threshold import best_threshold
 from unbag.union import IntractableBagError, IntractableBagWarning, UnionProblem
 from unbag.union.dispatch import METHODS, Method
 from unbag.union.policy import OnIntractable, name_bags
@@ -58,7 +60,44 @@ from unbag.validation import (
 )
 
 from .contract import BagsLike, LabelSetsLike, RandomState, as_classes, is_one_label_each
-from .instances import UNLIKELY, LabelSetLearner, LinearUnionClassifier, Threshold, linear_scores
+from .instances import (
+    UNLIKELY,
+    LabelSetLearner,
+    LinearUnionClassifier,
+    Threshold,
+    check_background_cost,
+    linear_proba,
+)
+
+# What is decided on by held-out bags, and is kept where a fit goes on.
+DECIDED = ("background_cost_", "threshold_")
+
+
+class Halves:
+    """Bags to be fitted and held out in turn, half by half, and what is known of them.
+
+    `counted` are those that count: `half` is -1 for the others. `watch` is that of the fits.
+    """
+
+    def __init__(self, bags, labels, pinned, weight, watch):
+        self.bags, self.labels, self.pinned, self.watch = bags, labels, pinned, watch
+        self.weight: np.ndarray = np.ones(len(bags)) if weight is None else weight
+        self.counted: np.ndarray = (bags.sizes > 0) & (self.weight > 0)
+        self.half: np.ndarray = two_halves(labels.indicator, self.counted)
+
+
+class HeldOut(NamedTuple):
+    """What held-out bags say of a background of some cost; of none, if that is None.
+
+    Their means, as in `is_background_better`; the probability that each class occurs in each bag;
+    the share of the instances that would be background; and how often labels are wrong.
+    """
+
+    scores: tuple[float, float]
+    presence: np.ndarray
+    share: float
+    cost: float | None
+    rates: dict[str, np.ndarray] | None = None
 
 
 class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
@@ -85,7 +124,13 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
         Whether there is one more class, optional in every bag and never named in a label
         set: noise, silence, clutter, unseen species. "auto" fits one half of the bags at a time
         and checks on the other whether label sets agree better with a model that has one (see
-        `background_scores_`), which takes about as long as two more fits.
+        `background_scores_`), which takes about as long as two more fits; and if so, what it shall
+        cost, which takes about three more. Of many bags only some are asked.
+    background_cost : float, optional
+        What an instance of the background costs in bags with labels, in nats: given the labels,
+        it is that much less likely, and the model is fitted so. At 0 all instances that the labels
+        of a bag do not need become background. By default it is chosen by held-out bags with
+        ``background="auto"``, and 0 with ``background=True``.
     missed : float, array-like of shape (n_classes,), "learn" or "learn-per-class", default=0.0
         The probability that an instance of a class goes unnoticed when its bag is labelled, or how
         to learn it. A learnt rate includes misfit: it is not the share of missing labels.
@@ -108,10 +153,11 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
         The vocabulary, in the order of `classes_`: a label that is not in it is refused, and one
         that no bag has is a class all the same. By default the sorted labels of the training
         bags.
-    threshold : float or "union", default=0.5
-        The least probability at which `predict` takes a class to occur in a bag. "union" is the
-        published rule: the classes of a bag are the likeliest ones of its instances, and
-        `decision_function` is the probability of a class in its best instance.
+    threshold : float, "auto" or "union", default="auto"
+        The least probability at which `predict` takes a class to occur in a bag. "auto" is 0.5;
+        where ``background="auto"`` has bags held out, that by which the fewest of their labels are
+        wrong. "union" is the published rule: the classes of a bag are the likeliest ones of its
+        instances, and `decision_function` is the probability of a class in its best instance.
     warm_start : bool, default=False
         Whether to start from the coefficients of the last fit.
     callback : callable, optional
@@ -138,7 +184,8 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
     converged_ : bool
         Whether the fit ended by `tol` or the callback, rather than by `max_iter`.
     log_likelihood_ : float
-        Of the training bags, after the last iteration; the last of `history_`.
+        Of the training bags, after the last iteration; the last of `history_`. Where a background
+        costs something, less that.
     history_ : ndarray of shape (n_iter_,)
         Log-likelihood after each iteration; for the "stochastic" solver and `partial_fit`,
         that of the sample or batch, before the step.
@@ -147,13 +194,22 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
         like speak of what is there, not of labels.
     has_background_ : bool
         Whether the model has a background class.
+    background_cost_ : float
+        What an instance of the background costs in bags with labels; 0 without a background.
     background_scores_ : ndarray of shape (2, 2)
-        Why ``background="auto"`` was decided so; without a background, then with one. First, by
-        how much the label set of a held-out bag raises the log-likelihood of its instances, each
-        bag counting at least log 1e-12; by more than 0.1 it must be more with a background.
-        Second, wrong labels per held-out bag; where these are more than empty label sets would
-        have, a background is taken if there are fewer with it. Not there with less than two bags,
-        nor for a warm start, which keeps what it starts from.
+        Why ``background="auto"`` was decided so; without a background, then with one of a small
+        cost. First, by how much the label set of a held-out bag raises the log-likelihood of its
+        instances, each bag counting at least log 1e-12; by more than 0.1 it must be more with a
+        background. Second, wrong labels per held-out bag; where these are 1.25 times as many as
+        empty label sets would have, a background is taken if there are fewer with it. Not there
+        with less than two bags, nor for a warm start, which keeps what it starts from.
+    background_share_ : float
+        Which share of the instances is background, or would be if there were one; there with
+        `background_scores_`.
+    background_note_ : str
+        What was decided, and what that costs, in a sentence.
+    threshold_ : float
+        The threshold of "auto".
     relaxed_ : dict
         For each bag (its id) that was used, but not with all of its labels required: those
         labels.
@@ -184,6 +240,7 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
         tol: float = 1e-6,
         scaling: Scaling = "standard",
         background: bool | Literal["auto"] = False,
+        background_cost: float | None = None,
         missed: Rate = 0.0,
         false: Rate = 0.0,
         prune: float = 0.0,
@@ -192,7 +249,7 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
         on_intractable: OnIntractable = "relax",
         inference: Method = "auto",
         classes: ArrayLike | None = None,
-        threshold: Threshold = 0.5,
+        threshold: Threshold = "auto",
         warm_start: bool = False,
         callback: Callable[[int, float], object] | None = None,
         random_state: RandomState = None,
@@ -206,6 +263,7 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
         self.tol = tol
         self.scaling: Scaling = scaling
         self.background = background
+        self.background_cost = background_cost
         self.missed: Rate = missed
         self.false: Rate = false
         self.prune = prune
@@ -229,6 +287,8 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
     _accepts_sparse = True
     # What `partial_fit` has learnt so far; None before the first batch.
     _stream: Stream | None = None
+    # How often labels are wrong by fits whose background costs nothing, until a fit has its own.
+    _rates_of_fit: dict[str, np.ndarray] | None = None
 
     @property
     def has_background_(self) -> bool:
@@ -273,6 +333,7 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
         """
         self._check_parameters()
         scale = start = rates = None
+        decided = {name: getattr(self, name) for name in DECIDED}
         if self.warm_start and hasattr(self, "coef_"):
             start = self.coef_, self.intercept_, self.classes_
         given = self._read_fit(X, y, instance_labels, sample_weight, make is not Training)
@@ -280,15 +341,19 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
         if reached is not None:
             scale, last = reached
             start = *scale.coefficients(last.weights), self.classes_
-        with self._decided_background(*given, start):
+            decided = last.decided
+        with self._decided_background(*given, start, decided):
             problem, used = self._possible_label_sets(bags, labels, pinned)
             used = cheapest_bags(problem, used, self.prune)
             if reached is None and start is not None:
                 rates = self._rates()
+            elif reached is None:
+                rates = self._rates_beside_cost(*given)
             elif reached is not None and last.rates is not None:
                 rates = {"missed": last.rates.missed[0], "false": last.rates.false[0]}
             with self._training(bags, problem, used, weight, scale, rates, make) as training:
                 progress = Progress(np.zeros(training.shape), self._watch)
+                progress.decided = {name: getattr(self, name) for name in DECIDED}
                 if reached is not None:
                     progress.weights, progress.history = last.weights, list(last.history)
                 elif start is not None:
@@ -367,7 +432,10 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
             # The scale is learnt from all bags of the first batch, even those that are not used.
             with self._training(bags, problem, np.ones(len(bags), dtype=bool), weight) as whole:
                 stream = Stream(whole.scale)
-        rates = None if self._stream is None else self._rates()
+        if self._stream is None:
+            rates = self._rates_beside_cost(bags, labels, pinned, weight)
+        else:
+            rates = self._rates()
         with self._training(bags, problem, used, weight, stream.scale, rates) as training:
             progress = stream.advance(training)
         self.converged_ = False
@@ -376,68 +444,125 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
         return self
 
     @contextmanager
-    def _decided_background(self, bags, labels, pinned, weight, start=None):
-        """Decide whether a fit has a background, and set that until it has its coefficients."""
-        self.__dict__.pop("background_scores_", None)
+    def _decided_background(self, bags, labels, pinned, weight, start=None, decided=None):
+        """Decide whether a fit has a background, and what it costs, until it has coefficients.
+
+        With ``background="auto"``, a fit that goes on from an earlier one, `start`, keeps what was
+        `decided` there.
+        """
+        for name in ("background_scores_", "background_share_", *DECIDED):
+            self.__dict__.pop(name, None)
         try:
             if self.background != "auto":
                 self._background_of_fit = bool(self.background)
+                self.background_cost_: float = float(self.background_cost or 0.0)
             elif start is not None:
                 coef, _, classes = start
                 self._background_of_fit = len(coef) > len(classes)
+                vars(self).update(decided or {})
             else:
-                self._background_of_fit = self._needs_background(bags, labels, pinned, weight)
+                chosen = self._choose_background(bags, labels, pinned, weight)
+                self._background_of_fit, self.background_cost_ = chosen
+            if not self._background_of_fit:
+                self.background_cost_ = 0.0
             self._check_known_background(pinned, bags, self._background_of_fit)
             yield
         finally:
             self.__dict__.pop("_background_of_fit", None)
+            self.__dict__.pop("_rates_of_fit", None)
 
-    def _needs_background(self, bags, labels, pinned, weight, watch=None):
-        """Decide by held-out bags whether to use a background; with less than two, do not.
+    def _choose_background(self, bags, labels, pinned, weight, watch=None):
+        """Decide by held-out bags whether to use a background, and what it costs.
 
-        `watch` is that of the fits to halves of the bags, see `Progress`.
+        With less than two bags there is none, unless instances are known to be background. `watch`
+        is that of the fits to halves of the bags, see `Progress`.
         """
-        if pinned is not None and (pinned == len(self.classes_)).any():
-            # Somebody has seen instances of none of the classes.
-            return True
-        if not isinstance(bags, Bags):
-            bags, labels, pinned, weight = sampled(bags, labels, pinned, weight)
-        counted = bags.sizes > 0 if weight is None else (bags.sizes > 0) & (weight > 0)
-        if counted.sum() < 2:
-            return False
-        weight = np.ones(len(bags)) if weight is None else weight
-        given = bags, labels, pinned, weight, two_halves(labels.indicator, counted), watch
-        self.background_scores_: np.ndarray = np.array(
-            [self._held_out_scores(*given, background) for background in (False, True)]
+        # Somebody has seen instances of none of the classes.
+        is_known = pinned is not None and bool((pinned == len(self.classes_)).any())
+        bags, labels, pinned, weight = sampled(bags, labels, pinned, weight)
+        halves = Halves(bags, labels, pinned, weight, watch)
+        if halves.counted.sum() < 2:
+            return is_known, 0.0
+        counts = halves.weight * halves.counted
+        _, mean = naming_costs(labels.indicator, bags.sizes, counts)
+        costs = [part * mean for part in PARTS_OF_COST] if mean else [0.0]
+        if self.background_cost is not None:
+            costs = [self.background_cost]
+        self._rates_of_fit = self._rates_of_halves(halves)
+        chosen = best = self._held_out(halves, costs[0])
+        if not is_known:
+            without = self._held_out(halves, None)
+            self.background_scores_: np.ndarray = np.array([without.scores, best.scores])
+            n_wrong = np.average(labels.cardinality, weights=counts)
+            if not is_background_better(self.background_scores_, n_wrong):
+                chosen = without
+        for cost in () if chosen.cost is None else costs[1:]:
+            other = self._held_out(halves, cost)
+            if other.scores[0] > chosen.scores[0] + SLIGHTLY:
+                chosen = best = other
+        self.background_share_: float = best.share
+        self.threshold_: float = best_threshold(
+            [chosen.presence[halves.counted]], [labels.indicator[halves.counted]]
         )
-        n_wrong_if_empty = np.average(labels.cardinality[counted], weights=weight[counted])
-        return is_background_better(self.background_scores_, n_wrong_if_empty)
+        return chosen.cost is not None, chosen.cost or 0.0
 
-    def _held_out_scores(self, bags, labels, pinned, weight, half, watch, background):
-        """Fit to each half of the bags; return the mean evidence of the bags of the other."""
-        self._background_of_fit = background
-        problem = UnionProblem(bags.offsets, self._union_y(labels), pinned)
+    def _rates_beside_cost(self, bags, labels, pinned, weight):
+        """Return how often labels are wrong, where a background costs something and that is learnt.
+
+        In the same fit, instances that go unnoticed would take the place of the background.
+        """
+        if not self.background_cost_:
+            return None
+        if self._rates_of_fit is None:
+            given = sampled(bags, labels, pinned, weight)
+            self._rates_of_fit = self._rates_of_halves(Halves(*given, None))
+        return self._rates_of_fit
+
+    def _rates_of_halves(self, halves):
+        """Learn how often labels are wrong by fits whose background costs nothing."""
+        if not any(isinstance(rate, str) for rate in (self.missed, self.false)):
+            return None
+        return self._held_out(halves, 0.0).rates
+
+    def _held_out(self, halves, cost):
+        """Fit to each half with a background of some cost, or without one, and ask the other."""
+        self._background_of_fit = cost is not None
+        bags, weight, y = halves.bags, halves.weight, halves.labels.indicator
+        problem = UnionProblem(bags.offsets, self._union_y(halves.labels), halves.pinned)
         usable = cheapest_bags(problem, ~self._impossible_in_fit(problem), self.prune)
-        found = np.zeros((2, len(bags)))
+        information, presence = np.zeros(len(bags)), np.zeros(y.shape)
+        share, wrong = 0.0, np.zeros((2, len(self.classes_)))
         for own in (0, 1):
-            used, held_out = usable & (half == own), half == 1 - own
+            used, held_out = usable & (halves.half == own), halves.half == 1 - own
             if not used.any():
-                return UNLIKELY, len(self.classes_)
-            with self._training(bags, problem, used, weight) as training:
-                progress = Progress(np.zeros(training.shape), watch)
+                return HeldOut((UNLIKELY, len(self.classes_)), presence, 0.0, cost)
+            rates = self._rates_of_fit if cost else None
+            with self._training(
+                bags, problem, used, weight, rates=rates, cost=cost or 0.0
+            ) as training:
+                progress = Progress(np.zeros(training.shape), halves.watch)
                 # Whatever is random would let the same bags be decided on in different ways.
                 self._solve(training, progress, "em" if self.solver == "em" else "lbfgs")
             model = training.scale.coefficients(progress.weights)
-            _, proba = log_softmax(linear_scores(bags.X, *model))
+            proba = linear_proba(bags.X, *model)
             shares = np.average(proba, axis=0, weights=np.repeat(weight * used, bags.sizes))
-            evidence = held_out_evidence(proba, shares, bags.offsets, labels.indicator)
-            found[:, held_out] = np.array(evidence)[:, held_out]
-        found[0] = np.maximum(found[0], UNLIKELY)
-        return np.average(found, axis=1, weights=weight * (half >= 0))
+            found = held_out_evidence(proba, shares, bags.offsets, y)
+            information[held_out], presence[held_out] = (each[held_out] for each in found)
+            share += 0.5 * float(shares[len(self.classes_) :].sum())
+            if progress.rates is not None:
+                wrong += 0.5 * np.concatenate(progress.rates)[:, : len(self.classes_)]
+        n_wrong = (((presence >= 0.5) != (y == 1)) & (y != -1)).sum(axis=1)
+        found = np.maximum(information, UNLIKELY), n_wrong
+        scores = np.average(found, axis=1, weights=weight * halves.counted)
+        by_kind: dict[str, np.ndarray] = {"missed": wrong[0], "false": wrong[1]}
+        return HeldOut(tuple(scores), presence, share, cost, by_kind)
 
     @contextmanager
-    def _training(self, bags, problem, used, weight, scale=None, rates=None, make=Training):
+    def _training(
+        self, bags, problem, used, weight, scale=None, rates=None, make=Training, cost=None
+    ):
         """Prepare the bags of a fit, and the threads for it."""
+        cost = self.background_cost_ if cost is None else cost
         if self.device != "cpu":
             make = training_on(self.device, make)
         n_multiplications = bags.n_instances * problem.y.shape[1] * (bags.n_features + 1)
@@ -448,9 +573,10 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
                 scaling=self.scaling,
                 method=self.inference,
                 map=map,
-                noise=self._noise_of_fit(problem, rates),
+                noise=self._noise_of_fit(problem, rates, cost),
                 alpha=self.alpha,
                 on_intractable=self.on_intractable,
+                cost=cost,
             )  # fmt: skip
 
     def _warm_weights(self, training, coef, intercept, classes):
@@ -472,6 +598,7 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
         check_numbers(
             self, alpha=(0, np.inf), tol=(0, np.inf), prune=(0, 1), sample_fraction=(0, 1)
         )
+        check_background_cost(self)
         check_positive_integers(self, "max_iter")
         check_choices(
             self,

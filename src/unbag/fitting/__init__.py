@@ -6,7 +6,16 @@ a cluster each map over the parts and add the results.
 
 from unbag._threads import one_blas_thread, thread_map
 
-from .background import held_out_evidence, is_background_better, two_halves
+from .background import (
+    PARTS_OF_COST,
+    SLIGHTLY,
+    charged,
+    describe_background,
+    held_out_evidence,
+    is_background_better,
+    naming_costs,
+    two_halves,
+)
 from .noise import LEARNT, LabelNoise, Rate
 from .objective import (
     BagSource,
@@ -32,7 +41,9 @@ from .statistics import Moments, Statistics
 
 __all__ = [
     "LEARNT",
+    "PARTS_OF_COST",
     "SCALINGS",
+    "SLIGHTLY",
     "BagSource",
     "LabelNoise",
     "Moments",
@@ -48,7 +59,9 @@ __all__ = [
     "StreamedTraining",
     "Training",
     "UncertifiedWarning",
+    "charged",
     "cheapest_bags",
+    "describe_background",
     "fit_em",
     "fit_lbfgs",
     "fit_stochastic",
@@ -56,6 +69,7 @@ __all__ = [
     "is_background_better",
     "log_softmax",
     "make_parts",
+    "naming_costs",
     "one_blas_thread",
     "progress_watch",
     "sampled",

@@ -1,13 +1,116 @@
-"""Whether a model should have a background: decided by bags that it was not fitted to.
+"""Whether a model should have a background, and what it costs: decided by held-out bags.
 
 Two models, without a background and with one, are fitted to one half of the bags at a time and
-compared on the other.
+compared on the other. A background that costs nothing explains every instance that the labels of a
+bag do not need. So in bags with labels each instance of the background costs something: that is
+subtracted from its log-prior, which is not normalised again. What it costs is chosen by the same
+halves, and so is the probability from which on a class is taken to occur in a bag.
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 # By how much a background must be better, in nats per bag, to be used: of equals, the simpler.
 CLEARLY = 0.1
+# By how much that must be better, in nats per bag, at a higher cost: of equals, the lower.
+SLIGHTLY = 0.02
+# How many more labels than empty label sets would have must be wrong without a background, for that
+# alone to be a reason to use one.
+FAR_WORSE = 1.25
+#: What a background may cost, in parts of `naming_costs`: nothing at 0; at 1, an instance that says
+#: nothing is as well off with any of the labels of its bag. The first is that of the background by
+#: which it is decided whether there is one.
+PARTS_OF_COST = (0.2, 0.4, 0.6, 0.8)
+# Steps by which the shares of classes are found: they need not be exact.
+N_SHARING = 50
+
+
+def charges(y: np.ndarray, offsets: np.ndarray, cost: float | np.ndarray) -> NDArray[np.float64]:
+    """Return what each instance pays if it is background: bags without labels pay nothing.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_bags, n_columns)
+        Label sets; the background, optional everywhere, may be among the columns.
+    offsets : ndarray of int of shape (n_bags + 1,)
+    cost : float or ndarray of shape (n_bags,)
+        In nats.
+
+    Returns
+    -------
+    ndarray of shape (n_instances,)
+
+    Examples
+    --------
+    >>> charges(np.array([[1, 0], [0, 0]]), np.array([0, 2, 3]), 0.5)
+    array([0.5, 0.5, 0. ])
+    """
+    return np.repeat(np.where((y == 1).any(axis=1), cost, 0.0), np.diff(offsets))
+
+
+def charged(
+    log_prior: np.ndarray, y: np.ndarray, offsets: np.ndarray, cost: float | np.ndarray
+) -> np.ndarray:
+    """Return log-priors in which the background, their last column, pays its cost.
+
+    Parameters
+    ----------
+    log_prior : ndarray of shape (n_instances, n_columns)
+    y, offsets, cost
+        As in `charges`.
+
+    Returns
+    -------
+    ndarray of shape (n_instances, n_columns)
+        The one given, where the cost is zero; else a copy.
+    """
+    if not np.any(cost):
+        return log_prior
+    log_prior = log_prior.copy()
+    log_prior[:, -1] -= charges(y, offsets, cost)
+    return log_prior
+
+
+def naming_costs(
+    y: np.ndarray, sizes: np.ndarray, weight: np.ndarray
+) -> tuple[NDArray[np.float64], float]:
+    """Compute what it costs to name an instance that says nothing, in each bag and in the mean.
+
+    That is the probability of the labels of its bag: the share that these classes have of all
+    instances of bags with labels, as far as label sets tell, less that of bags without labels.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_bags, n_classes)
+    sizes : ndarray of int of shape (n_bags,)
+    weight : ndarray of shape (n_bags,)
+
+    Returns
+    -------
+    costs : ndarray of shape (n_bags,)
+        In nats; zero in bags without labels.
+    mean : float
+        Over the instances of bags with labels; zero if there are none.
+
+    Examples
+    --------
+    Two classes as frequent: an instance that says nothing has either with probability one half.
+
+    >>> naming_costs(np.array([[1, 0], [0, 1]]), np.array([3, 3]), np.ones(2))
+    (array([0.69314718, 0.69314718]), 0.6931471805599453)
+    """
+    has_labels = (y == 1).any(axis=1)
+    costs, counts = np.zeros(len(y)), weight * sizes
+    if not counts[has_labels].any():
+        return costs, 0.0
+    allowed, own = (y != 0)[has_labels], counts[has_labels]
+    shares = np.full(y.shape[1], 1.0 / y.shape[1])
+    # Expectation maximisation: every bag shares its instances out among its labels.
+    for _ in range(N_SHARING):
+        shares = (own / (allowed @ shares)) @ allowed * shares / own.sum()
+    unlabelled = counts[~has_labels].sum() / counts.sum()
+    costs[has_labels] = -np.log(np.minimum(allowed @ shares, 1.0)) - np.log1p(-unlabelled)
+    return costs, float(np.average(costs[has_labels], weights=own))
 
 
 def two_halves(y: np.ndarray, counted: np.ndarray) -> np.ndarray:
@@ -64,16 +167,16 @@ def held_out_evidence(
         Log-probability of the instances given the label set, less that without: background has
         its share in every bag, and the classes of the label set the rest. ``-inf`` where an
         instance is impossible.
-    n_wrong : ndarray of int of shape (n_bags,)
-        Labels that are wrong if those are predicted that occur with a probability of one half.
+    presence : ndarray of shape (n_bags, n_classes)
+        Probability that each class occurs in each bag.
 
     Examples
     --------
     Two classes as frequent, and an instance that surely is of the first: log 2, or not at all.
 
     >>> proba, shares = np.array([[1.0, 0.0]] * 2), np.array([0.5, 0.5])
-    >>> held_out_evidence(proba, shares, np.arange(3), np.array([[1, 0], [0, 1]]))
-    (array([0.69314718,       -inf]), array([0, 2]))
+    >>> held_out_evidence(proba, shares, np.arange(3), np.array([[1, 0], [0, 1]]))[0]
+    array([0.69314718,       -inf])
     """
     n_bags, n_classes = y.shape
     bag = np.repeat(np.arange(n_bags), np.diff(offsets))
@@ -81,15 +184,16 @@ def held_out_evidence(
     # Not zero, for label sets of classes that no instance has.
     expected = np.maximum(allowed @ shares[:n_classes], 1e-12)
     rest = np.where(allowed.any(axis=1), 1.0 - shares[n_classes:].sum(), 0.0)
-    named = rest * (proba[:, :n_classes] * allowed).sum(axis=1) / expected
+    named = rest * np.einsum("ic,ic->i", proba[:, :n_classes], allowed) / expected
     background = proba[:, n_classes:] / np.maximum(shares[n_classes:], 1e-12)
     ratio = named + (1.0 - rest) * background.sum(axis=1)
+    absent = np.zeros((n_bags, n_classes))
     with np.errstate(divide="ignore"):
         information = np.bincount(bag, np.log(ratio), n_bags)
-        log_absence = np.log1p(-np.minimum(proba[:, :n_classes], 1.0))
-    absent = np.stack([np.bincount(bag, each, n_bags) for each in log_absence.T], axis=1)
-    predicted = np.exp(absent) <= 0.5
-    return information, ((predicted != (y == 1)) & (y != -1)).sum(axis=1)
+        for c in range(n_classes):
+            log_absence = np.log1p(-np.minimum(proba[:, c], 1.0))
+            absent[:, c] = np.bincount(bag, log_absence, n_bags)
+    return information, -np.expm1(absent)
 
 
 def is_background_better(scores: np.ndarray, n_wrong_if_empty: float) -> bool:
@@ -98,7 +202,9 @@ def is_background_better(scores: np.ndarray, n_wrong_if_empty: float) -> bool:
     Parameters
     ----------
     scores : ndarray of shape (2, 2)
-        The means of what `held_out_evidence` returns, without a background and with one.
+        Means over held-out bags, without a background and with one: what label sets say of the
+        instances, and labels that are wrong if those are predicted that occur with a probability of
+        one half.
     n_wrong_if_empty : float
         Labels per bag that are wrong if none is predicted.
 
@@ -106,7 +212,7 @@ def is_background_better(scores: np.ndarray, n_wrong_if_empty: float) -> bool:
     -------
     bool
         Whether label sets say clearly more about their instances with a background; or whether,
-        without it, they are predicted worse than with it, and worse than by empty ones.
+        without it, they are predicted worse than with it, and far worse than by empty ones.
 
     Examples
     --------
@@ -116,5 +222,62 @@ def is_background_better(scores: np.ndarray, n_wrong_if_empty: float) -> bool:
     False
     """
     (information, n_wrong), (information_with, n_wrong_with) = scores
-    is_useless = n_wrong > max(n_wrong_if_empty, n_wrong_with)
+    is_useless = n_wrong > max(FAR_WORSE * n_wrong_if_empty, n_wrong_with)
     return bool(information_with > information + CLEARLY or is_useless)
+
+
+def describe_background(
+    is_used: bool, cost: float, scores: np.ndarray | None, share: float | None
+) -> str:
+    """Say in a sentence what was decided about a background, and what that costs either way.
+
+    Parameters
+    ----------
+    is_used : bool
+    cost : float
+        Of an instance of it, in nats.
+    scores : ndarray of shape (2, 2) or None
+        As in `is_background_better`; None if it was not decided by held-out bags.
+    share : float or None
+        Which share of the instances is background, or would be.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> print(describe_background(False, 0.0, np.array([[5.0, 0.1], [4.0, 0.1]]), 0.3))
+    Background: not used, so every instance gets one of its bag's labels, even if it is noise; with a background about 30 % of the instances would get none. Labels of held-out bags do not agree clearly better with their instances with one (4.0 against 5.0 nats per bag).
+    """  # noqa: E501
+    if scores is None or share is None:
+        if not is_used:
+            return (
+                "Background: not used, so every instance gets one of its bag's labels, even if it "
+                "is noise."
+            )
+        price = f"at a cost of {cost:.2f} nats for each instance" if cost else "at no cost"
+        return (
+            f"Background: used {price}, so instances that do not look like their bag's labels "
+            "get none, true ones perhaps among them."
+        )
+    (without, n_wrong), (with_it, n_wrong_with) = scores
+    agreement = f"({with_it:.1f} against {without:.1f} nats per bag)"
+    if not is_used:
+        return (
+            "Background: not used, so every instance gets one of its bag's labels, even if it is "
+            f"noise; with a background about {100 * share:.0f} % of the instances would get none. "
+            "Labels of held-out bags do not agree clearly better with their instances with one "
+            f"{agreement}."
+        )
+    reason = f"Labels of held-out bags agree better with their instances with one {agreement}."
+    if with_it <= without + CLEARLY:
+        reason = (
+            "Without one, predicting no label at all for held-out bags would be better: "
+            f"{n_wrong:.1f} labels per bag are wrong, {n_wrong_with:.1f} with one."
+        )
+    return (
+        f"Background: used at a cost of {cost:.2f} nats for each instance, so about "
+        f"{100 * share:.0f} % of the instances get no label, true ones perhaps among them; without "
+        f"a background each would get one of its bag's labels, even if it is noise. {reason}"
+    )

@@ -77,13 +77,18 @@ class LabelNoise:
                 # Rates that were not learnt may be zero, and have infinite log-odds.
                 rate[0, : self.n_classes] = np.clip(earlier[: self.n_classes], 1e-6, 1 - 1e-6)
 
+    def keep(self) -> None:
+        """Learn the rates no further."""
+        missed, false = (rate[0, : self.n_classes].copy() for rate in self.rates)
+        self.given = missed, false
+
     def noisy(self, problem: Any) -> NoisyProblem:
         """Return a problem as one whose label sets may be wrong."""
         return noisy_problem(problem, self.rates)
 
-    def part(self, *arguments: Any) -> "NoisyPart":
+    def part(self, *arguments: Any, **options: Any) -> "NoisyPart":
         """Make a part of the bags; see `NoisyPart`."""
-        return NoisyPart(*arguments, noise=self)
+        return NoisyPart(*arguments, noise=self, **options)
 
     def objective(self, parts: Sequence[Any], **options: Any) -> "NoisyObjective":
         """Make the objective of some parts; see `NoisyObjective`."""
@@ -166,8 +171,8 @@ class NoisyPart(Part):
     Its methods are those of `Part`, with the `Rates` as another argument.
     """
 
-    def __init__(self, *arguments: Any, noise: LabelNoise) -> None:
-        super().__init__(*arguments)
+    def __init__(self, *arguments: Any, noise: LabelNoise, **options: Any) -> None:
+        super().__init__(*arguments, **options)
         self._noise = noise
         self._noisy = noise.noisy(self.problem)
         self._rates: Rates = noise.rates
@@ -201,7 +206,12 @@ class NoisyPart(Part):
 
     def _answer(self, logits, intercepts, packed):
         log_prior, prior = Softmax(logits, intercepts).rows()
-        noisy = self._noisy.answer(log_prior, prior, self._rates, method=self.method, n_jobs=1)
+        left = prior
+        if self._charges is not None:
+            log_prior[:, -1] -= self._charges
+            left = prior.copy()
+            left[:, -1] *= np.exp(-self._charges)
+        noisy = self._noisy.answer(log_prior, left, self._rates, method=self.method, n_jobs=1)
         surplus = np.ascontiguousarray((prior - noisy.posterior).T)
         counts = expected_counts(noisy, self.problem.offsets, self._known)
         return surplus, noisy, noisy.posterior, counts

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import partial, reduce
 from itertools import groupby
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any, Protocol
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 #: Steps of a line search that are evaluated together, downwards from four times the last step.
 STEPS_AT_ONCE = 4
 #: Bytes of features of the bags by which `background=\"auto\"` is decided.
-SAMPLE_BYTES = 64 << 20
+SAMPLE_BYTES = 32 << 20
 
 
 class NonFiniteObjectiveError(ValueError):
@@ -80,12 +80,15 @@ class Progress:
         Log-likelihood after each iteration.
     rates : Rates or None
         How often labels are wrong, after the last completed iteration; None if they never are.
+    decided : dict from str to float
+        What the fit has decided on before it began, by the names of a model's attributes.
     """
 
     weights: np.ndarray
     watch: Callable[[int, float], object] | None = None
     history: list[float] = field(default_factory=list)
     rates: "Rates | None" = None
+    decided: dict[str, float] = field(default_factory=dict)
 
     def completed(
         self, weights: np.ndarray, log_likelihood: float, rates: "Rates | None" = None
@@ -354,6 +357,8 @@ class Training:
         See `Objective`.
     noise : LabelNoise, optional
         How often labels are wrong; by default they never are.
+    cost : float
+        As in `Part`.
     **options
         `alpha` and `on_intractable` of `Objective`.
 
@@ -381,6 +386,7 @@ class Training:
         method: Method = "auto",
         map: Callable[..., Any] = map,
         noise: "LabelNoise | None" = None,
+        cost: float = 0.0,
         **options: Any,
     ) -> None:
         self.bags = bags
@@ -391,6 +397,7 @@ class Training:
         self.options = options
         self.map = map
         self.noise = noise
+        self.cost = cost
         self.relaxed: dict[int, np.ndarray] = {}
         self.uncertified: list[tuple[int, ...]] = []
         self.shape: tuple[int, int] = problem.y.shape[1], bags.n_features + 1
@@ -468,9 +475,13 @@ class Training:
             for b, columns in self.relaxed.items():
                 labels[b, columns] = True
             self.problem = self.problem.relaxed(labels)
-        part = Part if self.noise is None else self.noise.part
         given = self.bags, self.problem, chosen, self.weight, self.scale.centre, self.method, gather
-        return make_parts(*given, part)
+        return make_parts(*given, self.part)
+
+    @property
+    def part(self) -> Callable[..., Part]:
+        """What makes a part of the bags."""
+        return partial(Part if self.noise is None else self.noise.part, cost=self.cost)
 
     def _objective(self, parts):
         make = Objective if self.noise is None else self.noise.objective
@@ -540,13 +551,16 @@ class BagSource(Protocol):
 
 
 def sampled(
-    bags: BagSource, labels: LabelSets, pinned: np.ndarray | None, weight: np.ndarray | None
+    bags: Bags | BagSource,
+    labels: LabelSets,
+    pinned: np.ndarray | None,
+    weight: np.ndarray | None,
 ) -> tuple[Bags, LabelSets, np.ndarray | None, np.ndarray | None]:
     """Read a sample of bags, `SAMPLE_BYTES` of features, with their labels and weights.
 
     Parameters
     ----------
-    bags : BagSource
+    bags : Bags or BagSource
     labels : LabelSets
         Of all bags.
     pinned : ndarray of int of shape (n_instances,) or None
@@ -557,12 +571,36 @@ def sampled(
     bags, labels, pinned, weight
         Of the sample.
     """
-    found, places = bags.sample(SAMPLE_BYTES)
+    places, sizes = np.arange(len(bags)), bags.sizes
+    if not isinstance(bags, Bags):
+        bags, places = bags.sample(SAMPLE_BYTES)
+    chosen = evenly_chosen(bags, labels.indicator[places])
+    if len(places) == len(labels) and chosen is None:
+        return bags, labels, pinned, weight
+    if chosen is not None:
+        bags, places = bags[chosen], places[chosen]
     if pinned is not None:
-        within = np.zeros(len(bags), dtype=bool)
+        within = np.zeros(len(labels), dtype=bool)
         within[places] = True
-        pinned = pinned[np.repeat(within, bags.sizes)]
-    return found, labels[places], pinned, None if weight is None else weight[places]
+        pinned = pinned[np.repeat(within, sizes)]
+    return bags, labels[places], pinned, None if weight is None else weight[places]
+
+
+def evenly_chosen(bags: Bags, y: np.ndarray) -> np.ndarray | None:
+    """Choose some bags in memory evenly from all label sets; None if they are few enough.
+
+    Nothing is random. Features may take `SAMPLE_BYTES`, answers for all classes four times that.
+    """
+    X: Any = bags.X
+    n_bytes = X.data.nbytes if sparse.issparse(X) else X.nbytes
+    share = min(
+        SAMPLE_BYTES / max(n_bytes, 1), 4 * SAMPLE_BYTES / max(8 * bags.n_instances * y.shape[1], 1)
+    )
+    if share >= 1:
+        return None
+    order = np.lexsort(y.T) if y.shape[1] else np.arange(len(bags))
+    n_wanted = max(2, int(len(bags) * share))
+    return np.sort(order[np.linspace(0, len(bags) - 1, n_wanted).round().astype(int)])
 
 
 class StreamedTraining(Training):
@@ -631,8 +669,7 @@ class StreamedTraining(Training):
 
     def _stream(self, question, parts, make=None):
         """Call a function with every part, block by block, and yield the results in order."""
-        if make is None:
-            make = Part if self.noise is None else self.noise.part
+        make = self.part if make is None else make
         blocks = self._blocks(parts)
         waiting: Iterable[Any] = ()
         for own, (first, X) in zip(blocks, self._features(blocks), strict=True):

@@ -27,6 +27,7 @@ from unbag.union.lanes import LANES
 from unbag.union.layout import INTRACTABLE, expected_log_prior
 from unbag.union.policy import surest_labels
 
+from .background import charges
 from .scaling import feature_moments
 from .statistics import Moments, NoiseCounts, Ray, Statistics
 
@@ -58,6 +59,9 @@ class Part:
         What to subtract from the features; see `unbag.fitting.scaling`.
     method : str
         As in `unbag.union.infer`.
+    cost : float
+        What an instance of the background, the last class, costs in bags with labels; see
+        `unbag.fitting.background`.
     """
 
     def __init__(
@@ -69,6 +73,7 @@ class Part:
         bag_weight: np.ndarray | None = None,
         centre: np.ndarray | None = None,
         method: Method = "auto",
+        cost: float = 0.0,
     ) -> None:
         self.X = X
         self.rows = rows
@@ -81,6 +86,9 @@ class Part:
         repeated = None if bag_weight is None else np.repeat(bag_weight, sizes)
         self.row_weight: np.ndarray | None = repeated
         self.weight: float = float(sizes.sum() if bag_weight is None else sizes @ bag_weight)
+        self._charges: np.ndarray | None = None
+        if cost:
+            self._charges = charges(problem.y, problem.offsets, cost)
         # Weights, logits and posteriors of the last E-step; direction and logits of a line search.
         self._e_step: Any = None
         self._ray: Any = None
@@ -159,8 +167,24 @@ class Part:
         softmax = Softmax(logits, intercepts)
         options = {"method": self.method, "packed": packed}
         normalised = softmax.flat, softmax.largest, softmax.total
+        if self._charges is None:
+            answer = self.problem.residual(logits, *normalised, **options)
+            return softmax.probability, answer, answer.values, None
+        # Inference sees what the background has left; prior and logits are as they were.
+        background, prior = logits[-1].copy(), softmax.probability[-1].copy()
+        logits[-1] -= self._charges
+        softmax.probability[-1] *= np.exp(-self._charges)
         answer = self.problem.residual(logits, *normalised, **options)
+        logits[-1] = background
+        softmax.probability[-1] -= prior * np.expm1(-self._charges)
         return softmax.probability, answer, answer.values, None
+
+    def _log_prior(self, logits, intercepts):
+        """Return log-probabilities as inference takes them, of shape (n_instances, n_classes)."""
+        log_prior, _ = Softmax(logits, intercepts).rows()
+        if self._charges is not None:
+            log_prior[:, -1] -= self._charges
+        return log_prior
 
     def _expected(self, posterior, logits):
         """Return the expected log-prior of the labels of each bag."""
@@ -249,7 +273,7 @@ class Part:
         own = np.flatnonzero(np.isin(self.bags, list(bags)))
         if not len(own):
             return {}
-        log_prior, _ = Softmax(scores(W, self.features()), W[:, -1].copy()).rows()
+        log_prior = self._log_prior(scores(W, self.features()), W[:, -1].copy())
         labels = surest_labels(self.problem, log_prior, own)
         self.problem = self.problem.relaxed(labels)
         self._e_step = self._ray = None

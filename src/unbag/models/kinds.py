@@ -309,7 +309,9 @@ _OUTPUT = {"output_config": "_sklearn_output_config"}
 _CLASSIFIER: dict[str, Any] = {"module": "unbag.estimators", "classes_": UNCHECKED,
                                "class_counts_": NOT_NEGATIVE}  # fmt: skip
 _LEARNER: dict[str, Any] = {**_CLASSIFIER, "history_": UNCHECKED, "log_likelihood_": UNCHECKED,
-                            "missed_": SHARE, "false_": SHARE}  # fmt: skip
+                            "missed_": SHARE, "false_": SHARE, "threshold_": SHARE,
+                            "background_cost_": NOT_NEGATIVE,
+                            "background_share_": SHARE}  # fmt: skip
 _SCALER: dict[str, Any] = {"module": "sklearn.preprocessing", "private": _OUTPUT}
 
 KINDS: dict[str, Kind] = {kind.name: kind for kind in (

@@ -2,7 +2,7 @@
 
 import io
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from unbag._files import DataError, PathLike, existing_file, parsed_json, writing
 from unbag._messages import argument, shortened
+from unbag.estimators.or_logistic import DECIDED
 from unbag.fitting import Progress, Scale
 from unbag.io.formats.npz import read_arrays
 from unbag.labels import digest_of
@@ -42,6 +43,8 @@ class Checkpoint:
         The learnt rates of wrong labels, if any.
     of : dict
         Description of the model and the data; see `describe_fit`.
+    decided : dict from str to float
+        What was decided before the fit began; see `Progress`.
     """
 
     weights: np.ndarray
@@ -49,6 +52,7 @@ class Checkpoint:
     history: list[float]
     rates: Rates | None
     of: dict[str, Any]
+    decided: dict[str, float] = field(default_factory=dict)
 
     def save(self, path: PathLike) -> None:
         """Write it to a file, completely or not at all.
@@ -60,6 +64,7 @@ class Checkpoint:
         arrays: dict[str, Any] = {
             "weights": self.weights, "shift": self.scale.shift, "scale": self.scale.scale,
             "history": np.array(self.history), "of": np.array(json.dumps(self.of)),
+            "decided": np.array(json.dumps(self.decided)),
         }  # fmt: skip
         if self.scale.centre is not None:
             arrays["centre"] = self.scale.centre
@@ -85,9 +90,10 @@ class Checkpoint:
         needed = ("weights", "shift", "scale", "history", "of")
         path = existing_file(path)
         try:
-            arrays = read_arrays(path, needed, ("centre", "missed", "false"))
+            arrays = read_arrays(path, needed, ("centre", "missed", "false", "decided"))
             of = parsed_json(str(arrays["of"]))
-            if not _is_sound(arrays, of):
+            decided = parsed_json(str(arrays.get("decided", "{}")))
+            if not _is_sound(arrays, of) or not _is_sound_decision(decided):
                 raise ValueError("its arrays do not fit together")
         except ValueError as error:
             raise DataError(
@@ -96,12 +102,12 @@ class Checkpoint:
             ) from error
         rates = Rates(arrays["missed"], arrays["false"]) if "missed" in arrays else None
         scale = Scale(arrays["shift"], arrays["scale"], arrays.get("centre"))
-        return cls(arrays["weights"], scale, arrays["history"].tolist(), rates, of)
+        return cls(arrays["weights"], scale, arrays["history"].tolist(), rates, of, decided)
 
     @property
     def progress(self) -> Progress:
         """The same as a `Progress` of a solver."""
-        return Progress(self.weights, history=self.history, rates=self.rates)
+        return Progress(self.weights, history=self.history, rates=self.rates, decided=self.decided)
 
     def check_same(self, of: dict[str, Any], path: PathLike) -> None:
         """Raise an error if the checkpoint belongs to another fit.
@@ -128,17 +134,25 @@ def _is_sound(arrays: dict[str, np.ndarray], of: object) -> bool:
     if not isinstance(of, dict) or not isinstance(of.get("features"), list):
         return False
     n_features = len(of["features"])
-    numbers = [array for name, array in arrays.items() if name != "of"]
+    numbers = [array for name, array in arrays.items() if name not in ("of", "decided")]
     if not all(array.dtype.kind == "f" and np.isfinite(array).all() for array in numbers):
         return False
     n_rows = len(arrays["weights"]) if arrays["weights"].ndim else 0
     shapes = {
         "weights": (n_rows, n_features + 1), "shift": (n_features,), "scale": (n_features,),
         "centre": (n_features,), "missed": (1, n_rows), "false": (1, n_rows), "of": (),
-        "history": (arrays["history"].size,),
+        "history": (arrays["history"].size,), "decided": (),
     }  # fmt: skip
     has_both_rates = ("missed" in arrays) == ("false" in arrays)
     return has_both_rates and all(shapes[name] == array.shape for name, array in arrays.items())
+
+
+def _is_sound_decision(decided: object) -> bool:
+    """Return whether what was decided before a fit is what such decisions are about."""
+    return isinstance(decided, dict) and all(
+        name in DECIDED and isinstance(value, int | float) and 0 <= value < np.inf
+        for name, value in decided.items()
+    )
 
 
 def describe_fit(model: Any, stored: Any) -> dict[str, Any]:
@@ -193,7 +207,7 @@ class KeptFit:
 
     def save(self, scale: Scale, now: Progress) -> None:
         """Write the current state of the fit."""
-        Checkpoint(now.weights, scale, now.history, now.rates, self.of).save(self.path)
+        Checkpoint(now.weights, scale, now.history, now.rates, self.of, now.decided).save(self.path)
 
 
 def checkpoint_beside(output: PathLike) -> Path:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
+from unbag.fitting.background import charges
 from unbag.fitting.noise import NoiseCounts, expected_counts
 from unbag.union import IntractableBagError, UnionProblem
 from unbag.union.noise import infer_noisily
@@ -166,7 +167,10 @@ class LearningBags:
 
 @dataclass(frozen=True)
 class Settings:
-    """How to learn; see `unbag.torch.ORNetwork`."""
+    """How to learn; see `unbag.torch.ORNetwork`.
+
+    `background_cost_` is what an instance of the background costs in bags with labels.
+    """
 
     max_iter: int
     learning_rate: float
@@ -176,6 +180,7 @@ class Settings:
     batch_size: int | None
     on_intractable: OnIntractable
     approximation: Callable[..., torch.Tensor] | None = None
+    background_cost_: float = 0.0
 
     @classmethod
     def of(cls, model: Any) -> "Settings":
@@ -201,6 +206,7 @@ class Batch:
         # Cached for each number of members, because it is the same in every step.
         self._problem = cache(bags.problem)
         self._arguments = cache(self._arguments_of_loss)
+        self._charges = cache(self._charges_of_rows)
 
     def _tensor(self, array, dtype):
         return None if array is None else torch.as_tensor(array, dtype=dtype, device=self.device)
@@ -240,8 +246,15 @@ class Batch:
         options = {"on_intractable": self.settings.on_intractable}
         if rates is not None:
             options.update(missed=rates.missed[0], false=rates.false[0])
-        problem = self._problem(len(logits))
-        return _PreparedUnionLoss.apply(logits.flatten(0, 1), problem, weight, options)
+        problem, own = self._problem(len(logits)), self._charges(len(logits))
+        return _PreparedUnionLoss.apply(logits.flatten(0, 1), problem, weight, own, options)
+
+    def _charges_of_rows(self, n_members):
+        """Return what each instance pays if it is background; None if nobody pays."""
+        problem, cost = self._problem(n_members), self.settings.background_cost_
+        if not (self.bags.background and cost):
+            return None
+        return charges(problem.y, problem.offsets, cost)
 
     def _loss(self, logits, rates):
         n_classes = self.bags.targets.shape[1]
@@ -250,13 +263,29 @@ class Batch:
             kind: self._tensor(rate[0, :n_classes], torch.float32)
             for kind, rate in rates._asdict().items() if rate.any()
         }  # fmt: skip
-        return union_loss(
+        logits, paid = self._charged(logits)
+        loss = union_loss(
             logits.flatten(0, 1),
             **self._arguments(len(logits)),  # pyright: ignore[reportArgumentType]
             **of_classes,
             background=self.bags.background,
             on_intractable=self.settings.on_intractable,
         )
+        return loss if paid is None else loss + paid
+
+    def _charged(self, logits):
+        """Return logits in which the background has paid, and what the loss has lost by that.
+
+        The loss normalises what it is given, so that what was paid is shared out again.
+        """
+        own = self._charges(1)
+        if own is None:
+            return logits, None
+        charges_of_rows = torch.as_tensor(own, dtype=logits.dtype, device=self.device)
+        background = logits[..., -1:] - charges_of_rows[:, None]
+        left = torch.cat([logits[..., :-1], background], dim=2)
+        lost = torch.logsumexp(logits, 2) - torch.logsumexp(left, 2)
+        return left, (lost * self.row_weight).sum() / max(self.weight * len(logits), 1e-30)
 
     def _arguments_of_loss(self, n_members):
         problem, bags = self._problem(n_members), self.bags
@@ -275,6 +304,8 @@ class Batch:
         """
         n_members, problem = len(logits), self._problem(len(logits))
         log_prior = torch.log_softmax(logits.detach().double(), 2).flatten(0, 1).cpu().numpy()
+        if (own := self._charges(n_members)) is not None:
+            log_prior[:, -1] -= own
         answer, relaxed = infer_noisily(
             problem, log_prior, rates, method="auto", tolerance=1e-9, n_jobs=None,
             on_impossible="keep", on_intractable=self.settings.on_intractable,
@@ -288,9 +319,13 @@ class _PreparedUnionLoss(torch.autograd.Function):
     """The mean of `union_loss` for a `UnionProblem` that is used in every step."""
 
     @staticmethod
-    def forward(ctx: Any, logits, problem, weight, options):
+    def forward(ctx: Any, logits, problem, weight, charged, options):
         log_prior = torch.log_softmax(logits, 1)
-        inferred = problem.infer(log_prior.double().numpy(), **options)
+        # A copy, even if these are doubles.
+        given = log_prior.numpy().astype(np.float64)
+        if charged is not None:
+            given[:, -1] -= charged
+        inferred = problem.infer(given, **options)
         possible = inferred.log_likelihood > -np.inf
         share = np.where(possible, weight, 0.0) / max(weight[possible].sum(), 1e-30)
         # The gradient of the log-likelihood is posterior minus prior.
@@ -301,7 +336,7 @@ class _PreparedUnionLoss(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients):
-        return gradients[0] * ctx.saved_tensors[0], None, None, None
+        return gradients[0] * ctx.saved_tensors[0], None, None, None, None
 
 
 def bags_per_batch(source: LearningSource, network: MemberNetworks, settings: Settings) -> int:

@@ -18,7 +18,7 @@ from unbag._warnings import warn_caller
 from unbag.bags import Bags
 from unbag.estimators import ORLogisticRegression
 from unbag.estimators.contract import BagsLike, LabelSetsLike, RandomState
-from unbag.estimators.instances import LabelSetLearner, Threshold
+from unbag.estimators.instances import LabelSetLearner, Threshold, check_background_cost
 from unbag.fitting import SCALINGS, Rate, Scale, Scaling, Training, progress_watch
 from unbag.fitting.objective import SAMPLE_BYTES
 from unbag.fitting.solvers import InterruptedFitWarning
@@ -83,6 +83,8 @@ class ORNetwork(LabelSetLearner):
         Whether to add a class for instances that belong to no other: optional in every bag, and
         never in a label set. "auto" decides with linear models, as
         ``ORLogisticRegression(background="auto")`` does.
+    background_cost : float, optional
+        The cost of an instance of the background in bags with labels; see `ORLogisticRegression`.
     missed : float, array-like of shape (n_classes,), "learn" or "learn-per-class", default=0.0
         How often an instance is missed when its bag is labelled; see `ORLogisticRegression`.
     false : float, array-like of shape (n_classes,), "learn" or "learn-per-class", default=0.0
@@ -139,13 +141,15 @@ class ORNetwork(LabelSetLearner):
         Log-likelihood of the bags of each step, averaged over members, before the step and with
         dropout and noise; in a round of `distill`, minus the cross-entropy.
     log_likelihood_ : float
-        Of the training bags, with the probabilities averaged over all networks.
+        Of the training bags, with the probabilities averaged over all networks. If a
+        background has a cost, less that cost.
     missed_, false_ : ndarrays of shape (n_classes,)
         The rates, as given or learnt.
     has_background_ : bool
         Whether the model has a background class.
-    background_scores_ : ndarray of shape (2, 2)
-        The scores that decided ``background="auto"``; see `ORLogisticRegression`.
+    background_cost_, background_scores_, background_share_, background_note_
+        The cost of the background, and why ``background="auto"`` was decided so; see
+        `ORLogisticRegression`.
     relaxed_ : dict
         For the id of each impossible bag that was used, its labels that were treated as optional.
     n_features_in_ : int
@@ -178,6 +182,7 @@ class ORNetwork(LabelSetLearner):
         batch_size: int | None = None,
         scaling: Scaling = "standard",
         background: bool | Literal["auto"] = False,
+        background_cost: float | None = None,
         missed: Rate = 0.0,
         false: Rate = 0.0,
         on_impossible: Literal["relax", "drop", "raise"] = "relax",
@@ -203,7 +208,8 @@ class ORNetwork(LabelSetLearner):
         self.max_iter = max_iter
         self.batch_size = batch_size
         self.scaling: Scaling = scaling
-        self.background = background
+        self.background: bool | Literal["auto"] = background
+        self.background_cost = background_cost
         self.missed: Rate = missed
         self.false: Rate = false
         self.on_impossible: Literal["relax", "drop", "raise"] = on_impossible
@@ -284,7 +290,7 @@ class ORNetwork(LabelSetLearner):
         given = self._read_fit(X, y, instance_labels, sample_weight, make is not Training)
         bags, labels, pinned, weight = given
         self._check_same_features(start, last)
-        self._decide_background(*given, start)
+        rates = self._decide_background(*given, start)
         problem, used = self._possible_label_sets(bags, labels, pinned)
         if not used.any():
             raise ValueError("No bag is left to fit to: all were dropped.")
@@ -292,7 +298,7 @@ class ORNetwork(LabelSetLearner):
             scale = make(bags, problem, used, weight, scaling=self.scaling).scale
             is_here = isinstance(bags, Bags)
             self._learn_inputs(scale, lambda: (bags if is_here else bags.sample(SAMPLE_BYTES)[0]).X)
-        noise = self._noise_of_fit(problem, None if start is None else self._rates())
+        noise = self._noise_of_fit(problem, rates, self.background_cost_)
         return start, bags, problem, used, weight, noise
 
     def _fit_stored(self, bags, labels, **options):
@@ -330,7 +336,10 @@ class ORNetwork(LabelSetLearner):
             )
 
     def _decide_background(self, bags, labels, pinned, weight, start):
-        self.__dict__.pop("background_scores_", None)
+        """Decide on a background; return how often labels are wrong, as far as that is known."""
+        for name in ("background_scores_", "background_share_"):
+            self.__dict__.pop(name, None)
+        cost, rates = self.background_cost or 0.0, None
         if start is not None:
             _, classes, background = start
             wanted = background if self.background == "auto" else bool(self.background)
@@ -340,18 +349,29 @@ class ORNetwork(LabelSetLearner):
                     f"{classes.tolist()}, background={background}; got {self.classes_.tolist()}, "
                     f"background={wanted}."
                 )
-        elif self.background == "auto":
-            linear = ORLogisticRegression(
-                background="auto", scaling=self.scaling, missed=self.missed, false=self.false
-            )
-            linear.classes_ = self.classes_
-            wanted = linear._needs_background(bags, labels, pinned, weight)
-            if hasattr(linear, "background_scores_"):
-                self.background_scores_: np.ndarray = linear.background_scores_
+            cost = self.background_cost_ if self.background == "auto" else cost
+            rates = self._rates()
         else:
-            wanted = bool(self.background)
+            linear = ORLogisticRegression(
+                background=self.background, background_cost=self.background_cost,
+                scaling=self.scaling, missed=self.missed, false=self.false,
+            )  # fmt: skip
+            linear.classes_ = self.classes_
+            with linear._decided_background(bags, labels, pinned, weight):
+                wanted, cost = linear._has_background, linear.background_cost_
+                rates = linear._rates_beside_cost(bags, labels, pinned, weight)
+            for name in ("background_scores_", "background_share_"):
+                if hasattr(linear, name):
+                    setattr(self, name, getattr(linear, name))
         self._check_known_background(pinned, bags, wanted)
         self.has_background_ = wanted
+        self.background_cost_: float = float(cost) if wanted else 0.0
+        if self.background_cost_ and self.approximation is not None:
+            raise ValueError(
+                "A loss that approximates the exact one knows no background that costs something: "
+                "set background_cost=0."
+            )
+        return rates
 
     def _learn_inputs(self, scale, features):
         """Keep the scale of the training instances, and learn their encoding."""
@@ -434,12 +454,13 @@ class ORNetwork(LabelSetLearner):
     def _with_teacher(self, bags):
         """Return the bags with a teacher: the posteriors of instances, given the label sets."""
         log_proba = bounded_scores(self._scored(bags.X.double(), bags.offsets))
-        return replace(bags, teacher=self._conditioned(log_proba, bags.problem()))
+        problem = bags.problem()
+        return replace(bags, teacher=self._conditioned(self._charged(log_proba, problem), problem))
 
     def _keep_log_likelihood(self, problem, used, weight, bags):
         """Compute the likelihood of the training bags."""
         inferred = problem.infer(
-            bounded_scores(self._label_scores(bags)),
+            self._charged(bounded_scores(self._label_scores(bags)), problem),
             on_intractable=self.on_intractable,
             **self._rates(),
         )
@@ -552,6 +573,7 @@ def check_parameters(model: Any) -> None:
         raise ValueError(
             f"hidden must be a tuple of integers, the units of each layer; got {model.hidden!r}."
         )
+    check_background_cost(model)
     check_choices(
         model,
         encoding=(None, "quantile"),

@@ -18,6 +18,7 @@ from scipy import sparse
 
 from unbag.bags import Bags, offsets_of
 from unbag.fitting import Moments, Statistics, Training, log_softmax
+from unbag.fitting.background import charges
 from unbag.fitting.parts import rows_of, runs_of_rows
 from unbag.union import IntractableBagError, UnionProblem
 from unbag.union.policy import surest_labels
@@ -47,6 +48,8 @@ class Block:
     pins : Tensor of int64 of shape (n_instances,), or None
     weight : Tensor of float64 of shape (n_bags,)
         Weight of each bag.
+    charges : Tensor of shape (n_instances,), or None
+        What an instance pays if it is of the last class, the background.
     targets : Tensor of int8 of shape (n_bags, n_classes)
         The label sets.
     on_intractable : {"raise", "relax"}
@@ -59,6 +62,7 @@ class Block:
     offsets: torch.Tensor
     pins: torch.Tensor | None
     weight: torch.Tensor
+    charges: torch.Tensor | None
     targets: torch.Tensor = field(init=False)
     on_intractable: str = field(init=False)
 
@@ -86,7 +90,7 @@ class DevicePart:
     """All bags of a fit on a device, as one part of `unbag.fitting.Objective`.
 
     Features are dense. `chosen` are the positions of the bags to use, in ascending order, and
-    `bag_weight` has the weights of all bags.
+    `bag_weight` has the weights of all bags. `cost` is that of the background; see `Part`.
 
     Notes
     -----
@@ -100,8 +104,10 @@ class DevicePart:
         chosen: np.ndarray,
         bag_weight: np.ndarray | None,
         device: torch.device,
+        cost: float = 0.0,
     ) -> None:
         self.device = device
+        self.cost = cost
         n_rows = max(BLOCK_LOGITS // problem.y.shape[1], RUN)
         runs = runs_of_rows(chosen, bags.sizes, n_rows)
         self.blocks: list[Block] = [self._placed(bags, problem, own, bag_weight) for own in runs]
@@ -120,7 +126,15 @@ class DevicePart:
             self._tensor(label_sets.offsets, torch.int64),
             None if pinned is None else self._tensor(pinned, torch.int64),
             self._tensor(np.ones(len(own)) if bag_weight is None else bag_weight[own]),
+            self._charges(label_sets, bags.X.dtype),
         )
+
+    def _charges(self, problem, dtype):
+        """Return what each instance pays if it is background; None if nobody pays."""
+        if not self.cost:
+            return None
+        own = charges(problem.y, problem.offsets, self.cost)
+        return self._tensor(own.astype(dtype))
 
     def _tensor(self, array, dtype=None):
         return torch.tensor(array, dtype=dtype, device=self.device)
@@ -181,6 +195,8 @@ class DevicePart:
                     offsets_of(np.diff(offsets[b : b + 2])), block.problem.y[own], pinned
                 )
                 log_prior, _ = log_softmax(logits(block.X[rows], weights).double().cpu().numpy())
+                if block.charges is not None:
+                    log_prior[:, -1] -= block.charges[rows].double().cpu().numpy()
                 labels[own] = surest_labels(alone, log_prior, [0])
                 relaxed[int(block.bags[b])] = labels[b].nonzero()[0]
             if labels.any():
@@ -200,11 +216,21 @@ def residuals(block: Block, weights: torch.Tensor) -> tuple[torch.Tensor, torch.
     Residuals are posterior minus prior, times the weight of the bag.
     """
     scores = logits(block.X, weights)
+    if block.charges is not None:
+        prior, normaliser = torch.softmax(scores, 1), torch.logsumexp(scores, 1)
+        scores[:, -1] -= block.charges
     log_likelihood, *kept, _ = union(
         scores, block.offsets, block.targets, block.pins, None, None, False, "keep",
         block.on_intractable,
     )  # fmt: skip
     residual = union_gradient(block.weight, scores, block.targets, block.pins, None, False, *kept)
+    if block.charges is not None:
+        # What the background has paid was shared out among the others: it is taken back.
+        share = torch.softmax(scores, 1).sub_(prior)
+        residual += share.mul_(block.row_weight().to(share.dtype)[:, None])
+        lost = (torch.logsumexp(scores, 1) - normaliser).double()
+        sums = torch.nn.functional.pad(lost.cumsum(0), (1, 0))[block.offsets]
+        log_likelihood = log_likelihood + sums.diff()
     return log_likelihood, residual
 
 
@@ -256,6 +282,7 @@ class DeviceTraining(Training):
         *,
         device: str,
         map: Any = None,
+        cost: float = 0.0,
         **options: Any,
     ) -> None:
         if sparse.issparse(bags.X):
@@ -265,8 +292,8 @@ class DeviceTraining(Training):
             )
         self.device: torch.device = present_device(device)
         with self._explain_full_memory(bags):
-            self._part = DevicePart(bags, problem, np.flatnonzero(used), weight, self.device)
-            super().__init__(bags, problem, used, weight, map=self._ask, **options)
+            self._part = DevicePart(bags, problem, np.flatnonzero(used), weight, self.device, cost)
+            super().__init__(bags, problem, used, weight, map=self._ask, cost=cost, **options)
             if self.scale.centre is not None:
                 self._part.subtract(self.scale.centre)
 

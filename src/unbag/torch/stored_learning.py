@@ -224,9 +224,12 @@ def log_likelihood_of_blocks(model: Any, bags: StoredLearningBags) -> float:
     total, reader = 0.0, bags.source.reader()
     for own in bags.blocks:
         scores = bounded_scores(model._label_scores(bags.features(own, reader)))
+        problem = bags.label_sets(own)
         try:
-            inferred = bags.label_sets(own).infer(
-                scores, on_intractable=model.on_intractable, **model._rates()
+            inferred = problem.infer(
+                model._charged(scores, problem),
+                on_intractable=model.on_intractable,
+                **model._rates(),
             )
         except IntractableBagError as error:
             raise error.with_ids(own) from None

@@ -59,10 +59,11 @@ def tune(
         Only with bags.
     grid : mapping from str to sequence, optional
         What to choose from, in the place of the usual values: ``{"kernel": [None]}`` is for linear
-        models only. Names are ``context``, ``kernel``, ``dictionary``, ``background``, ``missed``,
-        ``false``, ``alpha`` and ``max_iter``, as in `unbag.fit`. A background of "auto", the usual
-        value, is decided on before the search, as `unbag.fit` does; that of other values is
-        chosen which makes held-out label sets likelier, and that is nearly always True.
+        models only. Names are ``context``, ``kernel``, ``dictionary``, ``background``,
+        ``background_cost``, ``missed``, ``false``, ``alpha`` and ``max_iter``, as in `unbag.fit`. A
+        background of "auto", the usual value, is decided on before the search, as `unbag.fit`
+        does, and so is what it costs; of other values that is chosen which makes held-out label
+        sets likelier, and that is nearly always True.
     networks : bool, optional
         Whether networks are among the models; by default where torch is installed and `grid` does
         not say what linear models are chosen from.

@@ -24,6 +24,7 @@ from scipy import sparse
 from unbag._scikit_learn import ConvergenceWarning
 from unbag.bags import Bags
 from unbag.fitting.solvers import interruptions_raised
+from unbag.fitting.threshold import USUAL, best_threshold
 from unbag.labels import LabelSets
 from unbag.learning import Settings
 from unbag.model_selection import MultilabelStratifiedKFold
@@ -38,7 +39,6 @@ from .settings import (
     Setting,
     unfitted,
 )
-from .threshold import USUAL, best_threshold
 
 #: What a search does not warn of: the next round goes on with it, or the final fit says it.
 EXPECTED_WARNINGS: tuple[type[Warning], ...] = (

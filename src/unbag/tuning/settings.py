@@ -26,10 +26,12 @@ GRID: dict[str, tuple[Any, ...]] = {
     "dictionary": (600,),
     "max_iter": (1000,),
 }
+#: What is decided on together with a background, unless a grid has it.
+COST = "background_cost"
 #: What networks are chosen from, where torch is installed.
 NETWORKS: dict[str, tuple[Any, ...]] = {"encoding": (None, "quantile"), "background": ("auto",)}
 #: Names that linear models and networks have in common.
-OF_NETWORKS = ("background", "missed", "false", "max_iter")
+OF_NETWORKS = ("background", COST, "missed", "false", "max_iter")
 #: Where no trial came to an end.
 FALLBACK: Setting = {
     "context": 0.0, "kernel": None, "background": "auto", "missed": 0.0, "false": 0.0, "alpha": 1.0,
@@ -73,8 +75,9 @@ def candidates(
         As in `tune`.
     """
     grid = grid or {}
-    if strange := [name for name in grid if name not in GRID]:
-        raise ValueError(f"grid has no {strange[0]!r}: its names are {', '.join(GRID)}.")
+    names = [*GRID, COST]
+    if strange := [name for name in grid if name not in names]:
+        raise ValueError(f"grid has no {strange[0]!r}: its names are {', '.join(names)}.")
     for name, values in grid.items():
         single = isinstance(values, str) or getattr(values, "ndim", 1) == 0
         if single or not isinstance(values, Sized) or len(values) == 0:
