@@ -76,8 +76,8 @@ def create_locked(path: Path, permissions: int) -> int:
         os.close(descriptor)
 
 
-def remove_abandoned(path: Path) -> None:
-    """Remove a file that `create_locked` made, if its writer is gone.
+def remove_abandoned(path: Path, with_folder: bool = False) -> None:
+    """Remove a file that `create_locked` made, if its writer is gone; or the folder it lies in.
 
     What cannot be opened, is no file, belongs to another user, or is locked by its writer stays.
     Without locks everything stays: nobody can tell whether somebody is writing to it.
@@ -90,9 +90,21 @@ def remove_abandoned(path: Path) -> None:
             status = os.fstat(descriptor)
             if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid():
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                os.unlink(path)
+                if with_folder:
+                    remove_locked_folder(path)
+                else:
+                    os.unlink(path)
         finally:
             os.close(descriptor)
+
+
+def remove_locked_folder(lock: Path) -> None:
+    """Remove a folder and its files, the one that was locked last: who finds it can go on."""
+    for each in lock.parent.iterdir():
+        if each != lock:
+            each.unlink(missing_ok=True)
+    lock.unlink(missing_ok=True)
+    lock.parent.rmdir()
 
 
 def rename_open(file: BinaryIO, path: Path, target: Path) -> None:
@@ -101,10 +113,16 @@ def rename_open(file: BinaryIO, path: Path, target: Path) -> None:
     It keeps its lock until it is closed. Windows renames no open file, so there it is closed
     first; and it replaces no file that is open in another program, which is a PermissionError.
     """
+    if not IS_POSIX:
+        file.close()
+    replace(path, target)
+
+
+def replace(path: Path, target: Path) -> None:
+    """Give a file the name of another, which it replaces; see `rename_open`."""
     if IS_POSIX:
         os.replace(path, target)
         return
-    file.close()
     for wait in WAITS:
         with suppress(PermissionError):
             os.replace(path, target)

@@ -4,6 +4,7 @@ A present class is *required*: at least one instance has it. An unknown class is
 instances may have it. An absent class is *forbidden*: no instance has it.
 """
 
+import hashlib
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -24,6 +25,8 @@ from unbag.bags import Position, Selection, bag_key, value_array
 
 # What separates labels that are written into one string, unless a table says otherwise.
 DELIMITER = "|"
+# What tables call instances of none of the classes, unless somebody names them otherwise.
+BACKGROUND_NAME = "background"
 # Before a label in a cell that is not known to be present.
 UNKNOWN_MARK = "?"
 # In place of labels: somebody looked and found none; nobody looked, so that every label is unknown.
@@ -502,6 +505,35 @@ class LabelSets:
 # What is read as label sets: collections of labels, an indicator, a table; or, by estimators, one
 # label per bag.
 LabelSetsLike: TypeAlias = LabelSets | ArrayLike | Iterable[Collection[object]] | Any
+
+
+def digest_of(labels: LabelSets | None, known: Iterable[Any] | None = None) -> str:
+    """Return a short text that is another one where label sets or known labels are others.
+
+    Parameters
+    ----------
+    labels : LabelSets or None
+    known : iterable, optional
+        Known labels of instances; None where a label is not known.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> digest_of(LabelSets([[1, 0]])) == digest_of(LabelSets([[1, 0]]))
+    True
+    >>> digest_of(LabelSets([[1, 0]])) == digest_of(LabelSets([[1, -1]]))
+    False
+    """
+    found = hashlib.sha256()
+    if labels is not None:
+        found.update(repr((labels.shape, labels.classes.tolist())).encode(errors="replace"))
+        found.update(np.ascontiguousarray(labels.indicator).tobytes())
+    for label in () if known is None else known:
+        found.update(repr(label).encode(errors="replace") + b"\n")
+    return found.hexdigest()[:16]
 
 
 def _read_table(table):

@@ -184,9 +184,10 @@ def in_instance_order(values: Any, bags: Bags) -> Any:
 def check_known_labels(columns: np.ndarray, bags: Bags, labels: LabelSets) -> None:
     """Raise an error that names the first instance whose label its bag does not have.
 
-    `columns` are those of `labels`, one for each instance; -1 where its label is not known.
+    `columns` are those of `labels`, one for each instance; -1 where its label is not known. The
+    next after the last is the background, which every bag may have.
     """
-    known = np.flatnonzero(columns >= 0)
+    known = np.flatnonzero((columns >= 0) & (columns < labels.classes.size))
     bag_of_known = np.searchsorted(bags.offsets, known, side="right") - 1
     wrong = np.flatnonzero(labels.indicator[bag_of_known, columns[known]] == 0)
     if not wrong.size:

@@ -225,7 +225,8 @@ def draw_command(rng: np.random.Generator, folder: Path) -> tuple[list[str], Pat
         return ["predict", model, name, "-o", str(output), *options], output
     options = draw_options(
         rng, folder, **roles, review=NUMBERS, ignore_labels=(), dry_run=(),
-        raven=(str(folder / "raven"),), audacity=(str(folder / "audacity.txt"),),
+        raven=(str(folder / "raven"),), audacity=(str(folder / "audacity.txt"),), joint=(),
+        unknown_below=NUMBERS, background_name=("noise", "a", "", " ", "background"),
     )  # fmt: skip
     return ["annotate", model, name, "-o", str(output), *options], output
 

@@ -128,9 +128,9 @@ def test_arrays_that_contradict_what_they_are(kept, array, change, why, path):
         unbag.load(path)
 
 
-@pytest.mark.parametrize("name", ["missed_", "false_"])
+@pytest.mark.parametrize("name", ["missed_", "false_", "class_counts_"])
 @pytest.mark.parametrize("rates", [np.zeros(1), np.zeros(3), np.zeros((1, 2))])
-def test_rates_of_wrong_labels_belong_to_classes(name, rates, path):
+def test_what_is_known_of_classes_belongs_to_them(name, rates, path):
     bags = [[[0.0], [9.0]], [[1.0]], [[8.0]], [[1.0], [7.0]]]
     model = unbag.ORLogisticRegression().fit(bags, [{"a", "b"}, {"a"}, {"b"}, {"a", "b"}])
     setattr(model, name, rates)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 FOLDS = 5
 
 
-@o.with_roles(*o.OF_TABLES, *o.OF_TOOLS)
+@o.with_roles("known", *o.OF_TABLES, *o.OF_TOOLS)
 def check(
     table: o.Data,
     output: Annotated[
@@ -33,6 +33,8 @@ def check(
         int, typer.Option(min=2, help="Number of folds; each is checked by a model of the others.")
     ] = FOLDS,
     seed: Annotated[int, typer.Option(help="Random seed of the folds.")] = 0,
+    corrections: o.Corrections = None,
+    ignore_known: o.IgnoreKnown = False,
     as_json: o.Json = False,
     **given: Any,
 ) -> None:  # fmt: skip
@@ -40,14 +42,20 @@ def check(
 
     Example: unbag check words.csv --bag word --labels tags -o suspicious.csv
     """
-    from unbag.learning import read_source
+    from unbag.learning import read_source, refuse_contradiction, refuse_truth
 
+    refuse_truth(given["instance_labels"])
+    refuse_contradiction(ignore_known, corrections=corrections, known=given["known"])
     if output is not None:
         check_format(output, TABLES)
+    named = o.files_named(given, corrections)
     with o.open_table(table, given) as source, progress("reading") as report:
         if output is not None:
-            check_output(output, *source.files)
-        data = read_source(source, Roles.from_options(**given), progress=report)
+            check_output(output, *source.files, *named)
+        data = read_source(
+            source, Roles.from_options(**given), corrections=corrections,
+            ignore_known=ignore_known, progress=report,
+        )  # fmt: skip
     data.check_learnable()
     found = find_suspicious(doubting_settings().unfitted(), data, data.labels, folds, seed)
     if output is not None:
@@ -84,7 +92,10 @@ def find_suspicious(
         raise DataError(f"{data.path} has no bag labels to check, or they are ignored.")
     check_folds(folds, data)
     with progress("checking") as report:
-        return check_labels(model, data.bags, labels, cv=folds, random_state=seed, progress=report)
+        return check_labels(
+            model, data.bags, labels, cv=folds, random_state=seed, progress=report,
+            known=data.known,
+        )  # fmt: skip
 
 
 def check_folds(folds: int, data: Any) -> None:

@@ -4,7 +4,7 @@ Nothing is imported at the top that takes time, since a command has to answer Ct
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -126,13 +126,17 @@ def progress(title: str) -> Iterator[Callable[..., None]]:
         )
 
 
-def show_plan(plan: "Peek", output: "Path") -> None:
-    """Show how a table would be read, and what would be written."""
+def show_plan(plan: "Peek", output: "Path", not_used: "Sequence[str]" = ()) -> None:
+    """Show how a table would be read, and what would be written.
+
+    Roles that a command does not use are called so.
+    """
     from dataclasses import asdict
 
     roles: dict[str, Any] = {} if plan.roles is None else asdict(plan.roles)
     messages.result(
         {"path": plan.path, "format": plan.format, "rows": plan.n_rows, "roles": roles,
+         "roles_not_used": [role for role in not_used if roles.get(role)],
          "one_row_per_bag": plan.is_wide, "output": output}
     )  # fmt: skip
     if messages.as_json:
@@ -146,7 +150,9 @@ def show_plan(plan: "Peek", output: "Path") -> None:
             if role == "rename":
                 value = tuple(f"{old}={new}" for old, new in value)
             names = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
-            print(f"{role}: {escaped(names)}")
+            why = {"instance_labels": " (not used: they are to compare with)"}
+            unused = why.get(role, " (not used)") if role in not_used else ""
+            print(f"{role}: {escaped(names)}{unused}")
     if plan.roles is not None:
         with_role = {column for _, column in plan.roles.columns()}
         others = [name for name in plan.columns if name not in with_role]

@@ -116,8 +116,10 @@ def convert(
 
     Example: unbag data convert letter-frost words.csv
     """
+    named = o.files_named(given)
     chosen = o.taken_tool_options(given)
     roles = io.Roles.from_options(**given)
+    check_output(target, source, *named)
     if chosen:
         convert_foreign(source, target, roles, chosen)
         return
@@ -151,7 +153,6 @@ def note_words(labels: LabelSets) -> None:
 
 def convert_foreign(source: Path, target: Path, roles: io.Roles, chosen: dict[str, Any]) -> None:
     """Write what another tool's file holds as a table."""
-    check_output(target, source)
     table = io.convert_from(source, target=target, roles=roles, **chosen)
     n_bags = len(table.table.column("bag").unique())
     messages.result({"output": str(target), "bags": n_bags, "rows": table.n_rows})

@@ -25,6 +25,18 @@ OneFile = Annotated[Path, typer.Argument(help=f"{FORMATS}.")]
 IgnoreLabels = Annotated[
     bool, typer.Option("--ignore-labels", help="Ignore the bag labels in the table.")
 ]
+IgnoreKnown = Annotated[
+    bool,
+    typer.Option("--ignore-known", help="Do not learn from labels of instances that people gave."),
+]
+Corrections = Annotated[
+    Path | None,
+    typer.Option(
+        help="An output of `annotate` with known_label filled in: labels of instances that people "
+        "gave.",
+        rich_help_panel=ROLES,
+    ),
+]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Show how the table would be read, and write nothing.")
 ]
@@ -63,13 +75,18 @@ ROLE_OPTIONS = {
     "label_table": _role(Path, "A second table with columns bag and label, instead of --labels."),
     "features": _role(
         str,
-        "Feature columns, separated by commas. Default: all numeric columns without another role.",
+        "Feature columns, separated by commas. Default: all numeric columns without another role "
+        "that do not look like a time, a place, an id, the truth, or a property of the bag.",
     ),
     "embedding": _role(str, "Column of vectors; each of their entries is a feature."),
+    "known": _role(
+        str,
+        "Column with labels of instances that people gave; the model learns from them, too. "
+        "Default: known_label, if there is such a column.",
+    ),
     "instance_labels": _role(
         str,
-        "Column with known labels of instances. `fit` also accepts an output of `annotate` with "
-        "known_label filled in.",
+        "Column with the true labels of instances, to compare with; no model learns from them.",
     ),
     "instance_id": _role(str, "Column with a unique id of each instance."),
     "carry": _role(
@@ -111,8 +128,9 @@ ROLE_OPTIONS = {
     ),
     "roles": _role(Path, "A TOML file with the roles of the columns.", "--roles"),
 }
-#: Those of commands that read a table as it is, and of commands that know it from a model.
-OF_TABLES = tuple(ROLE_OPTIONS)
+#: Those of commands that read a table as it is, and of commands that know it from a model. Commands
+#: that learn from labels of instances have ``known``, too.
+OF_TABLES = tuple(name for name in ROLE_OPTIONS if name != "known")
 OF_MODELS = (
     "bag", "labels", "label_columns", "label_table", "media", "start", "end", "missing_values",
     "delimiter", "untagged", "none", "fold_case", "rename", "roles",
@@ -184,6 +202,19 @@ def taken_tool_options(given: dict[str, Any]) -> dict[str, Any]:
         option = name.replace("_", "-")
         raise ValueError(f"--{option} is for files of other tools: use --from, too.")
     return {}
+
+
+def files_named(given: dict[str, Any], *others: Path | None) -> list[Path]:
+    """Return the files that options name: a command reads them, and may not replace them."""
+    from unbag.io import Roles
+
+    values = (*given.values(), *others)
+    named = [value for value in values if isinstance(value, str | os.PathLike)]
+    roles = Roles.from_options(**{name: given[name] for name in given if name in ROLE_OPTIONS})
+    if roles.label_table is not None:
+        # A file of roles may name it.
+        named.append(roles.label_table)
+    return [Path(name) for name in named if os.path.exists(name)]
 
 
 def open_table(table: "Paths", given: dict[str, Any]) -> "Source":

@@ -9,7 +9,7 @@ import secrets
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from unbag import annotations
 from unbag._files import DataError, PathLike, check, unwritable
-from unbag.annotations import REVIEW_SHARE
+from unbag.annotations import REVIEW_SHARE, Figures
 from unbag.bags import Bags
 from unbag.frames import read_for_model, roles_for_model
 from unbag.io import Roles
@@ -27,7 +27,7 @@ from unbag.io.annotated import write_annotated, written_columns
 from unbag.io.arrays import bag_table
 from unbag.io.bag_table import BagTable
 from unbag.io.frame import open_frame
-from unbag.labels import LabelSets
+from unbag.labels import BACKGROUND_NAME, LabelSets
 from unbag.out_of_core import Annotated
 from unbag.out_of_core.annotating import opened_for_model
 
@@ -58,6 +58,8 @@ def annotate(
     use_labels: bool = True,
     review_share: float = REVIEW_SHARE,
     unknown_below: float | None = None,
+    joint: bool = False,
+    background_name: str = BACKGROUND_NAME,
 ) -> Annotated:
     """Label every instance of bags on a cluster, and write a Parquet file for each partition.
 
@@ -85,7 +87,9 @@ def annotate(
     review_share : float
         Share of the instances of each partition to flag for review.
     unknown_below : float, optional
-        Instances whose most likely label has a lower probability get no label.
+        Instances whose label has a lower probability get no label.
+    joint, background_name
+        As in `unbag.annotations.annotate`.
 
     Returns
     -------
@@ -115,7 +119,10 @@ def annotate(
     check_is_fitted(model)
     check_kind(data)
     given = Roles.given(roles, bag=bag, labels=labels, untagged=untagged)
-    wanted = Wanted(given, use_labels, review_share, unknown_below)
+    annotations.check_background_name(model, None, background_name)
+    options = {"review_share": review_share, "unknown_below": unknown_below, "joint": joint,
+               "background_name": background_name}  # fmt: skip
+    wanted = Wanted(given, use_labels, options)
     with connected(client) as own, staged(Path(output)) as folder, Tasks(own) as tasks:
         found = tasks.results(annotated_partitions(model, data, tasks, wanted, folder))
         filled = [place for place, each in enumerate(found) if each is not None]
@@ -123,7 +130,8 @@ def annotate(
         if not is_path(data):
             # For frames and pairs, this is known only after reading them.
             check_bags_not_split([found[place].ids for place in filled], filled)
-        return joined_figures([found[place].figures for place in filled])
+        figures = annotations.added([found[place].figures for place in filled])
+        return Annotated(**asdict(figures), columns=found[filled[0]].columns)
 
 
 @dataclass(frozen=True)
@@ -132,8 +140,7 @@ class Wanted:
 
     roles: Roles
     use_labels: bool
-    review_share: float
-    unknown_below: float | None
+    options: dict[str, Any]
 
 
 @contextmanager
@@ -150,6 +157,9 @@ def staged(output: Path) -> Iterator[Path]:
         raise unwritable(output, error) from error
     try:
         yield staging
+        # Remove what killed workers left half-written.
+        for part in staging.glob(".unbag-*.part"):
+            part.unlink()
         # Windows cannot replace a folder, not even an empty one.
         if output.exists():
             output.rmdir()
@@ -193,10 +203,11 @@ def files(folder: Path, partitions: Sequence[Any]) -> list[Path]:
 
 @dataclass(frozen=True, eq=False)
 class WrittenPartition:
-    """What a worker has written: the ids of its bags, of shape (n_bags,), and a summary."""
+    """What a worker has written: ids of its bags, of shape (n_bags,), a summary and columns."""
 
     ids: np.ndarray
-    figures: Annotated
+    figures: Figures
+    columns: dict[str, str]
 
 
 def annotate_frame(
@@ -237,32 +248,6 @@ def written(
 ) -> WrittenPartition:
     """Annotate the bags of a table, write its rows with the annotations, and return a summary."""
     bags = table.bags
-    answers = annotations.annotate(
-        model, bags, labels, review_share=wanted.review_share, unknown_below=wanted.unknown_below
-    )
+    answers = annotations.annotate(model, bags, labels, **wanted.options)
     columns = write_annotated(table, file, answers.columns(), earlier)
-    figures = Annotated(
-        bags=len(bags),
-        instances=bags.n_instances,
-        bag_labels_used=labels is not None,
-        mean_probability=float(answers.probability.mean()) if bags.n_instances else 0.0,
-        review=int(answers.review.sum()),
-        impossible_bags=int(answers.impossible.sum()),
-        columns=columns,
-    )
-    return WrittenPartition(bags.ids, figures)
-
-
-def joined_figures(figures: list[Annotated]) -> Annotated:
-    """Add up the summaries."""
-    n_instances = sum(each.instances for each in figures)
-    certainty = sum(each.instances * each.mean_probability for each in figures)
-    return Annotated(
-        bags=sum(each.bags for each in figures),
-        instances=n_instances,
-        bag_labels_used=any(each.bag_labels_used for each in figures),
-        mean_probability=certainty / max(n_instances, 1),
-        review=sum(each.review for each in figures),
-        impossible_bags=sum(each.impossible_bags for each in figures),
-        columns=figures[0].columns,
-    )
+    return WrittenPartition(bags.ids, answers.figures(table.n_dropped), columns)

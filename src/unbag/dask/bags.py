@@ -25,12 +25,9 @@ class ClusterBags:
     each partition among all bags, followed by the number of bags.
     """
 
-    def __init__(
-        self, tasks: Tasks, partitions: list[Future], with_instance_labels: bool = False
-    ) -> None:
+    def __init__(self, tasks: Tasks, partitions: list[Future]) -> None:
         self.tasks = tasks
-        same = {"with_instance_labels": with_instance_labels}
-        found = tasks.results(tasks.map(describe, partitions, **same))
+        found = tasks.results(tasks.map(describe, partitions))
         self.places: list[int] = [i for i, each in enumerate(found) if each is not None]
         check(self.places, "There are no bags: all partitions are empty.")
         self.partitions: list[Future] = [partitions[i] for i in self.places]
@@ -74,10 +71,11 @@ class ClusterBags:
         return np.arange(self.n_instances)
 
     @property
-    def instance_labels(self) -> NDArray[Any] | None:
-        """Known instance labels, if they were requested and all partitions have them."""
-        known = [each.instance_labels for each in self.descriptions]
-        return None if any(each is None for each in known) else joined(known)
+    def known(self) -> NDArray[Any] | None:
+        """Labels of instances that people gave, None where there is none, if there are any."""
+        known = [each.known for each in self.descriptions if each.known is not None]
+        labels = joined(known) if known else np.empty(0, object)
+        return labels if any(label is not None for label in labels) else None
 
     def split(self, bags: np.ndarray) -> list[NDArray[np.intp]]:
         """Return the bags of each partition among some bags in ascending order."""

@@ -1,9 +1,12 @@
 """Clusters: connecting a client, checking its workers, and tasks that clean up after themselves."""
 
+import asyncio
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import wait
 from contextlib import contextmanager
 from pkgutil import resolve_name
+from time import monotonic
 from typing import Any, TypeAlias
 from weakref import WeakSet
 
@@ -12,6 +15,7 @@ from distributed import CancelledError, Client, Future
 
 from unbag._threads import core_count
 from unbag._version import __version__
+from unbag._warnings import warn_caller
 
 #: A client, the address of a scheduler, or None for the current client or a local cluster.
 ClientLike: TypeAlias = "Client | str | None"
@@ -19,12 +23,21 @@ ClientLike: TypeAlias = "Client | str | None"
 SCHEDULER_TIMEOUT = 10
 #: Seconds to wait for a worker; clusters that scale on demand start with none.
 WORKER_TIMEOUT = 60
+#: Seconds to wait for a new worker when all are lost. A nanny starts one in seconds, a queue of
+#: jobs in minutes.
+LOST_WORKERS_TIMEOUT = 300
+#: Seconds between checks for workers while waiting for results.
+CHECK_INTERVAL = 1.0
 #: Number of results that one task adds.
 FAN_IN = 8
 
 
 class ClusterError(RuntimeError):
     """A cluster cannot be reached or cannot be used; the message says why."""
+
+
+class LostWorkersWarning(UserWarning):
+    """A cluster has lost all its workers, and the fit or annotation waits for new ones."""
 
 
 @contextmanager
@@ -118,6 +131,9 @@ def check_workers(client: Client) -> None:
     # A function of the standard library, because workers may not have the package.
     found: Any = client.run(resolve_name, "unbag._version:__version__", on_error="return")
     for worker, version in found.items():
+        if isinstance(version, OSError):
+            # The worker was lost; others do its work.
+            continue
         if isinstance(version, BaseException):
             raise ClusterError(
                 f"Worker {worker} does not have unbag ({version}): install version {__version__} "
@@ -148,12 +164,10 @@ class Tasks:
         for future in list(self._shared):
             future.release()
 
-    def threads(self) -> list[str]:
-        """Return the address of a worker for each thread, alternating between workers."""
+    def n_threads(self) -> int:
+        """Return the number of threads of all workers; 1 if all workers are lost at the moment."""
         workers = self.client.scheduler_info(n_workers=-1)["workers"]
-        turns = [(turn, address) for address, worker in workers.items()
-                 for turn in range(worker["nthreads"])]  # fmt: skip
-        return [address for _, address in sorted(turns)]
+        return max(sum(worker["nthreads"] for worker in workers.values()), 1)
 
     def submit(self, function: Callable[..., Any], *given: Any, **options: Any) -> Future:
         """Call a function on a worker."""
@@ -186,20 +200,59 @@ class Tasks:
         return self.results(answers)[0]
 
     def results(self, futures: list[Future]) -> list[Any]:
-        """Wait for tasks and return their results; raise the error of a task that failed."""
+        """Wait for tasks and return their results; raise the error of a task that failed.
+
+        If all workers are lost, wait for new ones, which repeat the lost tasks.
+        """
+        gathered: Any = self.client.gather(futures, asynchronous=True)
+        loop: Any = self.client.loop
+        waiting = asyncio.run_coroutine_threadsafe(gathered, loop.asyncio_loop)
+        lost_at = None
         try:
-            found: Any = self.client.gather(futures)
-            return found
+            while not wait([waiting], timeout=CHECK_INTERVAL).done:
+                lost_at = self._check_for_workers(lost_at)
+            return waiting.result()
         except CancelledError as error:
             raise ClusterError(
-                "The tasks were cancelled, or the scheduler was lost, and their results with them: "
-                "start again with a connected client."
+                "The tasks were cancelled, or the scheduler was lost, or data that only a lost "
+                "worker had, and their results with them: start again with a connected client."
             ) from error
         except distributed.KilledWorker as error:
             raise ClusterError(
                 f"Workers died repeatedly at the same task, most likely because they ran out of "
                 f"memory: give them more, or split the data into more partitions. ({error})"
             ) from error
+        finally:
+            waiting.cancel()
+
+    def _check_for_workers(self, lost_at: float | None) -> float | None:
+        """Return since when there are no workers; None if there are some.
+
+        Raise an error if that is longer than `LOST_WORKERS_TIMEOUT`.
+        """
+        try:
+            workers = self.client.scheduler_info(n_workers=-1)["workers"]
+        except OSError:
+            # The scheduler is lost, and the client cancels the tasks.
+            return lost_at
+        if workers:
+            if lost_at is not None:
+                check_workers(self.client)
+            return None
+        if lost_at is None:
+            warn_caller(
+                f"The cluster has lost all its workers: waiting up to {LOST_WORKERS_TIMEOUT:g} "
+                "seconds for new ones, which repeat what was lost.",
+                LostWorkersWarning,
+            )
+            return monotonic()
+        if monotonic() - lost_at > LOST_WORKERS_TIMEOUT:
+            raise ClusterError(
+                "The cluster has lost all its workers, and no new one came within "
+                f"{LOST_WORKERS_TIMEOUT:g} seconds: look in their logs why they ended (often they "
+                "run out of memory), start workers, and begin again."
+            )
+        return lost_at
 
 
 def add_up(answers: Sequence[Any]) -> Any:

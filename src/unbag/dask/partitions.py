@@ -16,6 +16,7 @@ from unbag.bags import Bags
 from unbag.fitting import Part, make_parts
 from unbag.io import Roles
 from unbag.io.frame import open_frame
+from unbag.io.guess import rows_judged
 from unbag.io.parquet_set import ParquetSet, RowReader
 from unbag.labels import LabelSets
 from unbag.union import UnionProblem
@@ -57,11 +58,12 @@ class PartitionProblem:
 
 
 class Partition:
-    """Bags on a worker, with their labels as given, or None."""
+    """Bags on a worker, with their labels and known labels as given, or None."""
 
-    def __init__(self, bags: Bags, labels: Any = None) -> None:
+    def __init__(self, bags: Bags, labels: Any = None, known: Any = None) -> None:
         self.bags = bags
         self.labels = labels
+        self.known = known
         # The parts of the last evaluation, and their problem and sample.
         self._parts: tuple[str, np.ndarray | None, list[Part]] | None = None
 
@@ -182,9 +184,10 @@ def is_array(labels: Any) -> bool:
     return hasattr(labels, "__array__")
 
 
-def resolved_roles(frame: Any, roles: Roles, need_labels: bool) -> Roles:
-    """Guess the roles that were not given, from the rows of one partition."""
-    return open_frame(frame).resolved(roles, need_labels)
+def first_rows(frame: Any, n_before: int) -> Any:
+    """Return the rows of a partition that columns are judged by, after `n_before` of others."""
+    wanted = rows_judged(len(open_frame(frame).columns)) - n_before
+    return frame.iloc[: max(wanted, 0)]
 
 
 def read_frame(frame: Any, name: str, roles: Roles, need_labels: bool = True) -> Partition | None:
@@ -193,7 +196,7 @@ def read_frame(frame: Any, name: str, roles: Roles, need_labels: bool = True) ->
         return None
     with faults_of(name):
         found = open_frame(frame).read(roles, need_labels=need_labels)
-    return Partition(found.bags, found.labels)
+    return Partition(found.bags, found.labels, found.known)
 
 
 def read_rows(table: ParquetSet, columns: list[str], start: int, stop: int) -> pa.Table:
@@ -208,20 +211,19 @@ class Description:
     sizes: np.ndarray
     ids: np.ndarray
     labels: Any
-    instance_labels: Any
+    known: Any
     feature_names: Any
     n_features: int
     dtype: np.dtype
     is_sparse: bool
 
 
-def describe(partition: Partition | None, with_instance_labels: bool) -> Description | None:
+def describe(partition: Partition | None) -> Description | None:
     """Describe a partition; None if it is empty."""
     if partition is None:
         return None
     bags = partition.bags
     return Description(
-        bags.sizes, bags.ids, partition.labels,
-        bags.instance_labels if with_instance_labels else None,
+        bags.sizes, bags.ids, partition.labels, partition.known,
         bags.feature_names, bags.n_features, bags.dtype, sparse.issparse(bags.X),
     )  # fmt: skip

@@ -6,12 +6,15 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pandas
 from dask.base import is_dask_collection
 from dask.delayed import delayed
 from distributed import Future
 
 from unbag._files import DataError, check
 from unbag.io import Roles
+from unbag.io.frame import open_frame
+from unbag.io.guess import with_known
 from unbag.io.stored import StoredBags
 
 from .clusters import Tasks
@@ -19,10 +22,10 @@ from .partitions import (
     Pair,
     check_pair,
     faults_of,
+    first_rows,
     read_frame,
     read_pair,
     read_rows,
-    resolved_roles,
 )
 
 #: Bytes of features per partition of a Parquet set, if that gives enough partitions.
@@ -61,18 +64,17 @@ def pairs_of(data: Sequence[Any], tasks: Tasks) -> list[Future]:
     data = [delayed_pair(pair) for pair in data]
     later = [place for place, pair in enumerate(data) if is_dask_collection(pair)]
     coming = dict(zip(later, tasks.compute([data[place] for place in later]), strict=True))
-    workers = tasks.threads()
     partitions = []
     for place, pair in enumerate(data):
         if place in coming or isinstance(pair, Future):
             # Futures are read on their workers.
-            given, options = coming.get(place, pair), {}
+            given = coming.get(place, pair)
         else:
             # Values are checked here, before they are sent to a worker.
             with faults_of(f"Partition {place}"):
                 check_pair(pair)
-            given, options = Pair(pair), next_worker(workers, place)
-        partitions.append(tasks.submit(read_pair, given, place, **options))
+            given = Pair(pair)
+        partitions.append(tasks.submit(read_pair, given, place))
     return partitions
 
 
@@ -84,11 +86,6 @@ def delayed_pair(pair: Any) -> Any:
     return pair
 
 
-def next_worker(workers: list[str], place: int) -> dict[str, Any]:
-    """Return options that assign a partition to the next worker, or to another if it is lost."""
-    return {"workers": [workers[place % len(workers)]], "allow_other_workers": True}
-
-
 # Dask DataFrames.
 
 
@@ -97,16 +94,27 @@ def frames_of(data: Any, tasks: Tasks) -> list[Future]:
     return tasks.compute(data.to_delayed())
 
 
-def roles_of_frames(frames: list[Future], tasks: Tasks, roles: Roles, need_labels: bool) -> Roles:
-    """Guess the roles that were not given, from the first partition with rows."""
+def roles_of_frames(
+    frames: list[Future], tasks: Tasks, roles: Roles, ignore_known: bool = False
+) -> Roles:
+    """Guess the roles that were not given, from the first rows of all partitions, as in memory."""
     check(
         roles.missing_values != "mean",
         "missing_values='mean' is not supported on a cluster: fill missing values beforehand "
         "(data.fillna), or drop their rows (missing_values='drop').",
     )
-    filled = np.flatnonzero(tasks.results(tasks.map(len, frames)))
-    check(filled.size, "There are no bags: all partitions of the DataFrame are empty.")
-    return tasks.results([tasks.submit(resolved_roles, frames[filled[0]], roles, need_labels)])[0]
+    heads, n_rows = [], 0
+    for place in np.flatnonzero(tasks.results(tasks.map(len, frames))):
+        head = tasks.results([tasks.submit(first_rows, frames[place], n_rows)])[0]
+        # Other columns are refused when the partition is read.
+        if heads and (not len(head) or list(head.columns) != list(heads[0].columns)):
+            break
+        heads.append(head)
+        n_rows += len(head)
+    check(heads, "There are no bags: all partitions of the DataFrame are empty.")
+    # Here, and not on a worker, so that warnings are seen.
+    table = open_frame(pandas.concat(heads))
+    return table.resolved(with_known(table, roles, ignore_known))
 
 
 def partitions_of_frames(frames: list[Future], tasks: Tasks, roles: Roles) -> list[Future]:
@@ -131,14 +139,14 @@ def tables_of(
 ) -> tuple[list[Future], list[str]]:
     """Return the rows of each partition of a Parquet set as pyarrow tables, with their names.
 
-    Workers read them from the same files.
+    Workers read them from the same files. The scheduler decides which worker reads what: tasks that
+    are restricted to a worker would wait for ever if all workers are lost at once.
     """
-    workers = tasks.threads()
     tables, names = [], []
-    for place, (first, last) in enumerate(runs_of(stored, len(workers))):
+    for place, (first, last) in enumerate(runs_of(stored, tasks.n_threads())):
         bounds = (first, last) if stored.is_wide else stored.offsets[[first, last]].tolist()
         given = stored.table.holding(*bounds), list(columns), *bounds
-        tables.append(tasks.submit(read_rows, *given, **next_worker(workers, place)))
+        tables.append(tasks.submit(read_rows, *given))
         names.append(f"Partition {place}, from {stored.table.place(bounds[0])} on")
     return tables, names
 

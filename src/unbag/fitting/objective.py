@@ -163,9 +163,13 @@ class Objective:
     steps_at_once : int
         How many steps a line search evaluates together: more than one if each evaluation reads all
         features.
+    moves_logits : bool
+        Whether an E-step may update the logits of the last one along the search direction, which
+        saves a product with the features, and changes the last digits.
     """
 
     steps_at_once: int = 1
+    moves_logits: bool = True
     alpha: float
 
     def __init__(
@@ -228,7 +232,7 @@ class Objective:
         -------
         Statistics
         """
-        last = None if ray is None else self._part_ray(ray)
+        last = None if ray is None or not self.moves_logits else self._part_ray(ray)
         self._origin = W, self._part_weights(W)
         return self._penalised(W, self._ask("expectation", self._origin[1], last, step))
 

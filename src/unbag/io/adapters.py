@@ -143,12 +143,16 @@ def recognised(head: Head) -> str | None:
 class AdaptedTable(TypedTable):
     """A table in memory, made of another tool's file; `origin` knows where its rows come from."""
 
+    made_features: bool = True
+
     def __init__(self, path: PathLike, format: str, table: pa.Table, origin: Adapted):
         check_rows(path, table.num_rows)
         self.path: Path = Path(path)
         self.format: str = format
         self.table: pa.Table = table
         self.notes: tuple[str, ...] = origin.notes
+        # The file that the labels come from, for messages.
+        self.tagged_by: PathLike = path
         self._origin = origin
         self.schema: Any = table.schema
         self.columns: list[str] = table.column_names

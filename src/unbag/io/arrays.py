@@ -38,12 +38,13 @@ def checked_bags(path: PathLike, bags: Bags, labels: LabelSets) -> Bags:
     return bags if bags.feature_names is not None else bags.with_features(bags.X, np.array(names))
 
 
-def bag_table(path: Path, bags: Bags, labels: LabelSets) -> BagTable:
+def bag_table(path: Path, bags: Bags, labels: LabelSets | None) -> BagTable:
     """Make a BagTable of bags from a file that is not a table; see `checked_bags`."""
     roles = Roles(features=feature_names(bags), delimiter="|")
-    # Such files have no other way to say that nobody has looked at a bag.
-    is_open = labels.open | (labels.optional.all(axis=1) & bool(labels.classes.size))
-    labels = LabelSets(labels.indicator, labels.classes, is_open)
+    if labels is not None and labels.classes.size:
+        # Such files have no other way to say that nobody has looked at a bag.
+        is_open = labels.open | labels.optional.all(axis=1)
+        labels = LabelSets(labels.indicator, labels.classes, is_open)
     return BagTable(path, roles, bags, labels, np.arange(bags.n_instances), bags.n_instances)
 
 

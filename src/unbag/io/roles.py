@@ -31,8 +31,8 @@ USUAL = {
 }
 #: Roles that a model remembers for the tables to come.
 REMEMBERED = (
-    "bag", "labels", "unknown", "label_columns", "embedding", "carry", "delimiter", "media",
-    "start", "end", "missing_values", "untagged", "none", "fold_case", "rename",
+    "bag", "labels", "unknown", "label_columns", "embedding", "known", "carry", "delimiter",
+    "media", "start", "end", "missing_values", "untagged", "none", "fold_case", "rename",
 )  # fmt: skip
 #: How cells of labels are read, whichever they are; see `Roles.tagging`.
 OF_LABELS = ("untagged", "none", "fold_case", "rename")
@@ -42,10 +42,14 @@ LABEL_SOURCES = {
 }  # fmt: skip
 # The number of an instance within its bag, as written for formats that have no rows.
 NUMBER = "instance"
+#: The column that people fill in: whoever learns from a table learns from its labels, too.
+KNOWN_LABEL = "known_label"
+#: What holds for instances or for what is shown of them, but not for a fit.
+NOT_LEARNT_FROM = ("instance_labels", "media", "start", "end")
 
 ONE_COLUMN = (
-    "bag", "labels", "unknown", "embedding", "instance_labels", "instance_id", "media", "start",
-    "end",
+    "bag", "labels", "unknown", "embedding", "known", "instance_labels", "instance_id", "media",
+    "start", "end",
 )  # fmt: skip
 MANY_COLUMNS = ("label_columns", "features", "carry")
 #: What becomes of a feature that has no value in a row.
@@ -85,11 +89,19 @@ class Roles:
         vectors that there is, if it is the only one.
     features : sequence of str, optional
         The columns of numbers that describe an instance; by default, all columns of numbers that
-        have a name and no other role, and do not look like a counter or an id; beside an
-        `embedding`, none. In text, such a column has a majority of numbers in its first 1000
-        rows; anything else among them is an error.
+        have a name and no other role, beside an `embedding` none. In text, such a column has a
+        majority of numbers in its first 1000 rows; anything else among them is an error. Left out,
+        with a warning, are columns that are called like a time, a place, an id or the truth,
+        running numbers, and columns that differ between bags but never within one, where ten bags
+        or more have three instances: unless there is no other column of numbers. The first rows
+        say that, the same number of them in every format: 2,000,000 divided by the number of
+        columns, but at least 1000 and at most 10,000.
+    known : str, optional
+        The column of labels of instances that people gave, from which a model learns, too; empty
+        where the label is not known. Without, what learns takes a column ``known_label``.
     instance_labels : str, optional
-        The column of known labels of instances; empty where the label is not known.
+        The column of true labels of instances, with which answers are compared; empty where the
+        label is not known. No fit learns from it.
     instance_id : str, optional
         A column that must be different in every row.
     carry : sequence of str
@@ -129,6 +141,7 @@ class Roles:
     label_columns: Sequence[str] | None = None
     embedding: str | None = None
     features: Sequence[str] | None = None
+    known: str | None = None
     instance_labels: str | None = None
     instance_id: str | None = None
     carry: Sequence[str] = ()
@@ -366,7 +379,7 @@ def possible_features(roles: Roles, columns: Sequence[str]) -> list[str]:
     """
     others = {column for role, column in roles.columns() if role != "features"}
     if roles.features is None:
-        others |= set(USUAL.values())
+        others |= {*USUAL.values(), KNOWN_LABEL}
     named = set(columns if roles.features is None else roles.features) - others
     patterns = roles.label_columns or ()
     return [
@@ -425,7 +438,8 @@ def check_column(path: PathLike, name: str, columns: Collection[str], role: str)
     if looks_like_file(name):
         instead = {
             "labels": f" Pass a second table of labels with {argument('label_table')}.",
-            "instance_labels": " Corrected tables are used by fit alone.",
+            "known": f" Pass a corrected table to fit with {argument('corrections')}.",
+            "instance_labels": f" Pass a corrected table to fit with {argument('corrections')}.",
         }
         raise DataError(
             f"{name} looks like a file, but {role} must be a column of {path}: one of "

@@ -78,8 +78,11 @@ class Scan:
         self.code_of_bag: dict[Any, int] = {}
         self.first_row_of_bag: list[int] = []
         self.bag_codes: list[NDArray[np.int32]] = []
-        self.label_codes: list[NDArray[np.int32]] = []
-        self.code_of_label: dict[str, int] = {}
+        of_instances = {"instance_labels": roles.instance_labels, "known": roles.known}
+        # By role: labels of instances.
+        self.label_codes: dict[str, LabelCodes] = {
+            role: LabelCodes(name) for role, name in of_instances.items() if name is not None
+        }
         self.instance_ids: list[Any] = []
         # Numbers of a vector, if features come as vectors and once they are known.
         self.width: int = 0
@@ -90,15 +93,16 @@ class Scan:
         # Those of a second table are not here.
         states = roles.label_columns if roles.label_table is None else None
         self.state_columns: list[StateColumn] = [StateColumn(self, name) for name in states or ()]
-        names = [roles.bag, roles.labels, roles.unknown, roles.instance_labels, roles.instance_id]
+        names = [roles.bag, roles.labels, roles.unknown, roles.instance_id]
         names += [column.name for column in self.state_columns]
+        names += of_instances.values()
         self.columns: list[str] = [name for name in names if name is not None]
 
     def add(self, first: int, table: pa.Table) -> None:
         """Take in a chunk whose first row is at position `first`."""
         self._add_bags(first, table)
-        if self.roles.instance_labels is not None:
-            self._add_instance_labels(first, table.column(self.roles.instance_labels))
+        for codes in self.label_codes.values():
+            self._add_instance_labels(first, codes, table.column(codes.name))
         if self.roles.instance_id is not None:
             fault = f"the instance has no id: fill it in, or leave out {argument('instance_id')}."
             self.instance_ids.append(self._filled(first, table, self.roles.instance_id, fault))
@@ -153,16 +157,12 @@ class Scan:
             ),
         )
 
-    def _add_instance_labels(self, first, column):
+    def _add_instance_labels(self, first, codes, column):
         values, indices = factorized(spelt_out(column))
-        self._check_lengths(first, self.roles.instance_labels, values, indices)
-        codes = [
-            self.code_of_label.setdefault(self.tagging.name(name), len(self.code_of_label))
-            if name
-            else -1
-            for name in map(label_text, values)
-        ]
-        self.label_codes.append(np.array(codes, np.int32)[indices])
+        self._check_lengths(first, codes.name, values, indices)
+        codes.add(
+            [self.tagging.name(name) if name else "" for name in map(label_text, values)], indices
+        )
 
     def at(self, row: int | np.integer, column: str) -> str:
         """Name a cell."""
@@ -267,12 +267,12 @@ class Scan:
         """Return the names of the bags, in the order in which they appear."""
         return list(self.code_of_bag)
 
-    def instance_labels(self) -> NDArray[np.object_] | None:
-        """Return the known labels of the instances, None where there is none."""
-        if self.roles.instance_labels is None:
+    def instance_labels(self, role: str = "instance_labels") -> NDArray[np.object_] | None:
+        """Return the labels of the instances in a role, None where there is none."""
+        if role not in self.label_codes:
             return None
-        codes = np.concatenate(self.label_codes)[self.rows]
-        return np.array([*self.code_of_label, None], dtype=object)[codes]
+        names, codes = self.label_codes[role].joined()
+        return np.array([*names, None], dtype=object)[codes[self.rows]]
 
     def label_sets(self) -> LabelSets | None:
         """Return the label sets of the bags, perhaps from a second table; None without labels."""
@@ -327,6 +327,27 @@ class Scan:
         return sets
 
 
+class LabelCodes:
+    """The labels of a column of instances, each by its number; -1 where there is none."""
+
+    def __init__(self, name: str):
+        self.name: str = name
+        self._code_of: dict[str, int] = {}
+        self._codes: list[NDArray[np.int32]] = []
+
+    def add(self, values: Sequence[Any], indices: NDArray[np.integer]) -> None:
+        """Take in the cells of a chunk: their different values, and which of them each row has."""
+        codes = [
+            self._code_of.setdefault(name, len(self._code_of)) if name else -1
+            for name in map(label_text, values)
+        ]
+        self._codes.append(np.array(codes, np.int32)[indices])
+
+    def joined(self) -> tuple[list[str], NDArray[np.int32]]:
+        """Return the names of the labels, and for each instance its place there, or -1."""
+        return list(self._code_of), np.concatenate(self._codes)
+
+
 class WideScan(Scan):
     """What is known of the rows of a table that has one row per bag, and of their sizes."""
 
@@ -357,10 +378,10 @@ class WideScan(Scan):
         )
         sizes = self._list_sizes(first, self.sized_by, table.column(self.sized_by))
         self.sizes.append(sizes)
-        if self.roles.instance_labels is not None:
-            labels = table.column(self.roles.instance_labels)
-            self._check_sizes(first, self.roles.instance_labels, labels, sizes)
-            self._add_instance_labels(first, pc.list_flatten(labels))
+        for known in self.label_codes.values():
+            labels = table.column(known.name)
+            self._check_sizes(first, known.name, labels, sizes)
+            self._add_instance_labels(first, known, pc.list_flatten(labels))
 
     def finish(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Check what needs the whole table; return the row of each instance's bag, and offsets."""
@@ -617,11 +638,9 @@ class RunScan(Scan):
         """Return the names of the bags, in the order in which they appear."""
         return self.id_column().to_pylist()
 
-    def instance_label_codes(self) -> tuple[list[str], NDArray[np.int32]] | None:
+    def known_codes(self) -> tuple[list[str], NDArray[np.int32]] | None:
         """Return the names of known labels, and for each instance its place there, or -1."""
-        if self.roles.instance_labels is None:
-            return None
-        return list(self.code_of_label), np.concatenate(self.label_codes)
+        return self.label_codes["known"].joined() if "known" in self.label_codes else None
 
     def label_sets(self) -> LabelSets | None:
         """Return label sets, put together once for all bags of the same cells; see `Scan`."""

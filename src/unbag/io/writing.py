@@ -18,6 +18,7 @@ from unbag._files import (
     PathLike,
     check,
     check_format,
+    check_output,
     check_same,
     refuse,
     suffix_of,
@@ -27,7 +28,7 @@ from unbag._messages import listed
 from unbag.bags import Bags
 from unbag.labels import NO_LABEL, LabelSets, Tagging
 
-from .annotated import marked_metadata
+from .annotated import STATUS, Status, marked_metadata
 from .arrays import OWN_COLUMNS, feature_names, long_chunks
 from .bag_table import CHUNK_BYTES, BagTable, Progress
 from .formats.arff import write_arff
@@ -76,6 +77,8 @@ def convert(
     table cannot hold an empty bag, and that is an error.
     """
     check_format(target)
+    second = roles and roles.label_table
+    check_output(target, source, *([] if second is None else [second]))
     table = read(source, roles, progress=progress, chunk_bytes=chunk_bytes)
     unfolds = table.is_wide and suffix_of(target) in DELIMITED
     if table.source is None or suffix_of(target) in WRITERS or unfolds:
@@ -166,7 +169,8 @@ def write_rows(
     the place of a column of labels, and are in the order of the rows.
     """
     check_format(path, TABLES)
-    columns = _in_rows(table, _checked(table, columns)) | dict(label_cells or {})
+    columns = _in_rows(table, _checked(table, columns), annotated or {})
+    columns |= dict(label_cells or {})
     delimited = suffix_of(path) in DELIMITED
     if is_text(table) and delimited:
         write_records(table.source, path, columns, table.n_rows, progress, chunk_bytes)
@@ -336,28 +340,35 @@ def _with_columns(table, columns, metadata, chunk_bytes):
 
 
 def columns_of_rows(
-    table: BagTable, columns: Mapping[str, ArrayLike], *, per_bag: bool = False
+    table: BagTable,
+    columns: Mapping[str, ArrayLike],
+    annotated: Mapping[str, str],
+    *,
+    per_bag: bool = False,
 ) -> dict[str, pa.Array]:
     """Put new columns from the order of the bags into that of the table's rows.
 
     Cells are lists where a row is a bag, unless there is a value `per_bag`; and null where a row
-    was dropped.
+    was dropped, which the status among the `annotated` columns says.
     """
     if per_bag and table.is_wide:
         return {name: arrow_array(name, each, len(table.bags)) for name, each in columns.items()}
     if per_bag:
         sizes = table.bags.sizes
         columns = {name: np.repeat(np.asarray(each), sizes) for name, each in columns.items()}
-    return _in_rows(table, _checked(table, columns))
+    return _in_rows(table, _checked(table, columns), annotated)
 
 
-def _in_rows(table, columns):
+def _in_rows(table, columns, annotated):
     """Put pyarrow arrays from the order of the bags into that of the rows."""
     if not table.is_wide:
-        # A row that was dropped has no answer.
+        # A row that was dropped has no answer, but a status.
         place = np.full(table.n_rows, -1, np.intp)
         place[table.rows] = np.arange(len(table.rows))
         places = pa.array(place, mask=place < 0)
-        return {name: column.take(places) for name, column in columns.items()}
+        columns = {name: column.take(places) for name, column in columns.items()}
+        if (status := annotated.get(STATUS)) in columns:
+            columns[status] = columns[status].fill_null(Status.DROPPED.value)
+        return columns
     offsets = pa.array(table.bags.offsets, pa.int32())
     return {name: pa.ListArray.from_arrays(offsets, column) for name, column in columns.items()}

@@ -306,7 +306,8 @@ class _Part(_Listed):
 
 _MEDOIDS = {"scaler": "_scaler", "medoids": "_medoids"}
 _OUTPUT = {"output_config": "_sklearn_output_config"}
-_CLASSIFIER: dict[str, Any] = {"module": "unbag.estimators", "classes_": UNCHECKED}
+_CLASSIFIER: dict[str, Any] = {"module": "unbag.estimators", "classes_": UNCHECKED,
+                               "class_counts_": NOT_NEGATIVE}  # fmt: skip
 _LEARNER: dict[str, Any] = {**_CLASSIFIER, "history_": UNCHECKED, "log_likelihood_": UNCHECKED,
                             "missed_": SHARE, "false_": SHARE}  # fmt: skip
 _SCALER: dict[str, Any] = {"module": "sklearn.preprocessing", "private": _OUTPUT}

@@ -144,7 +144,7 @@ def _try_out(model):
         if hasattr(model, "predict_instances_proba"):
             probabilities = model.predict_instances_proba(bags)
             _check_scores("predict_instances_proba", probabilities, N_TRIED, n_classes)
-        _check_rates(model, n_classes)
+        _check_one_for_each_class(model, n_classes)
         # Exact inference would use the same scores, but also compiled code.
         if hasattr(model, "annotate") and not hasattr(model, "log_likelihood"):
             model.annotate(bags, LabelSets(np.eye(1, n_classes), model.classes_))
@@ -157,13 +157,20 @@ def _checked_classes(classes):
     return LabelSets(np.empty((0, classes.size)), classes).classes
 
 
-def _check_rates(model, n_classes):
-    """Raise an error if the rates of wrong labels, if any, are not one per class."""
-    for name in ("missed_", "false_"):
-        rates = first_learnt(model, name)
-        if rates is not None and np.shape(rates) != (n_classes,):
-            raise ModelFileError(f"{name} has shape {np.shape(rates)} for {n_classes} classes")
-        if rates is not None and not np.all(is_rate(rates)):
+def _check_one_for_each_class(model, n_classes):
+    """Raise an error unless there is a rate and a number of bags for each class, if there are any.
+
+    Files of version 0.1 have no numbers of bags.
+    """
+    for name in ("missed_", "false_", "class_counts_"):
+        found = first_learnt(model, name)
+        if found is None:
+            continue
+        if np.shape(found) != (n_classes,):
+            raise ModelFileError(f"{name} has shape {np.shape(found)} for {n_classes} classes")
+        if np.asarray(found).dtype.kind not in "iuf":
+            raise ModelFileError(f"{name} holds other than numbers")
+        if name != "class_counts_" and not np.all(is_rate(found)):
             raise ModelFileError(f"{name} must be {RANGE}")
 
 

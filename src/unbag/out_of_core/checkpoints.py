@@ -2,21 +2,29 @@
 
 import io
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from unbag._files import DataError, PathLike, existing_file, parsed_json, writing
-from unbag._messages import argument
+from unbag._messages import argument, shortened
 from unbag.fitting import Progress, Scale
 from unbag.io.formats.npz import read_arrays
+from unbag.labels import digest_of
 from unbag.union.rates import Rates
 
 #: Parameters that may change when a fit is resumed.
 MAY_CHANGE = (
     "max_iter", "tol", "callback", "verbose", "n_jobs", "device", "warm_start", "threshold"
+)  # fmt: skip
+
+
+#: Roles that do not change a fit, or that the features and the digest of the labels cover.
+NOT_FITTED = (
+    "features", "instance_labels", "instance_id", "carry", "media", "start", "end", "label_table",
+    "delimiter",
 )  # fmt: skip
 
 
@@ -82,7 +90,10 @@ class Checkpoint:
             if not _is_sound(arrays, of):
                 raise ValueError("its arrays do not fit together")
         except ValueError as error:
-            raise DataError(f"{path} is not a checkpoint of a fit, or is damaged.") from error
+            raise DataError(
+                f"{path} is not a checkpoint of a fit, or is damaged, and a checkpoint is to be "
+                "written there: move it away, or choose another name."
+            ) from error
         rates = Rates(arrays["missed"], arrays["false"]) if "missed" in arrays else None
         scale = Scale(arrays["shift"], arrays["scale"], arrays.get("centre"))
         return cls(arrays["weights"], scale, arrays["history"].tolist(), rates, of)
@@ -102,11 +113,12 @@ class Checkpoint:
         path : str or path
             Of the checkpoint.
         """
-        for name, value in of.items():
-            if self.of.get(name) != value:
+        for name in of | self.of:
+            before, now = self.of.get(name), of.get(name)
+            if before != now:
                 raise DataError(
-                    f"{path} belongs to another fit: {name} was {self.of.get(name)!r}, and is "
-                    f"{value!r} now. Use the same model and data, or leave out "
+                    f"{path} belongs to another fit: {name} was {shortened(before)}, "
+                    f"and is {shortened(now)} now. Use the same model and data, or leave out "
                     f"{argument('resume', True)} to start over."
                 )
 
@@ -130,7 +142,16 @@ def _is_sound(arrays: dict[str, np.ndarray], of: object) -> bool:
 
 
 def describe_fit(model: Any, stored: Any) -> dict[str, Any]:
-    """Describe, for JSON, what must be the same for a fit to be resumed: model and data."""
+    """Describe, for JSON, what must be the same for a fit to be resumed: model, data and labels.
+
+    The roles say which columns were read. The digest of the labels also covers how they were read,
+    and labels from a second table.
+    """
+    roles = {
+        f"{name} of the table": value
+        for name, value in asdict(stored.roles).items()
+        if name not in NOT_FITTED and value not in (None, ())
+    }
     parameters = {
         name: np.asarray(value).tolist() if isinstance(value, np.ndarray) else value
         for name, value in model.get_params().items()
@@ -141,17 +162,26 @@ def describe_fit(model: Any, stored: Any) -> dict[str, Any]:
         "features": stored.feature_names.tolist(),
         "classes": [str(label) for label in stored.labels.classes.tolist()],
         "bags": len(stored),
+        "instances": stored.n_instances,
+        **roles,
+        "what the labels say": digest_of(stored.labels, stored.known),
         **{f"{name} of the model": value for name, value in parameters.items()},
     }
     return json.loads(json.dumps(of, default=str))
 
 
 class KeptFit:
-    """The checkpoint file of a running fit, which `describe_fit` describes."""
+    """The checkpoint file of a running fit, which `describe_fit` describes.
+
+    It replaces an earlier checkpoint, but no other file.
+    """
 
     def __init__(self, path: PathLike, of: dict[str, Any]) -> None:
         self.path = path
         self.of = of
+        if Path(path).exists():
+            # Raises an error if the file is not a checkpoint.
+            Checkpoint.load(path)
 
     def reached(self) -> tuple[Scale, Progress] | None:
         """Return the scale of features and the progress so far; None without a checkpoint."""

@@ -4,16 +4,17 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from time import perf_counter
 from typing import Any, Literal, TypeVar
 
-from unbag._files import DataError, PathLike, check, check_output, looks_like_file
+from unbag._files import DataError, PathLike, check_output
 from unbag.estimators import ORLogisticRegression
 from unbag.fitting import Progress, StreamedTraining, Training
 from unbag.io import Roles
+from unbag.io.guess import with_known
+from unbag.io.parquet_set import ParquetSet
 from unbag.io.stored import StoredBags
-from unbag.learning import TrainingSet
+from unbag.learning import TrainingSet, refuse_contradiction, refuse_truth
 from unbag.validation import unchanged_on_error
 
 from .checkpoints import KeptFit, describe_fit
@@ -124,6 +125,8 @@ def fit(
     *,
     bag: str | None = None,
     labels: str | None = None,
+    known: str | None = None,
+    ignore_known: bool = False,
     instance_labels: str | None = None,
     untagged: str | None = None,
     roles: Roles | None = None,
@@ -144,17 +147,23 @@ def fit(
         bag may continue from one file to the next. Or `StoredBags` that were opened before.
     bag, labels : str, optional
         The columns of the bag and of its labels; by default "bag" and "labels".
+    known : str, optional
+        A column of labels of instances that people gave, to be fitted to as well; by default
+        ``known_label``, if there is one.
+    ignore_known : bool, default=False
+        Whether to do without such labels, where the set has some.
     instance_labels : str, optional
-        A column of known instance labels, which the fit uses too.
+        Refused: labels to compare with are not learnt from. Use `known`.
     untagged : {"refuse", "unknown", "absent"}, optional
         What an empty cell in place of labels means, as in :class:`unbag.io.Roles`.
     roles : Roles, optional
         The roles of other columns; the arguments above take precedence.
     checkpoint : str or path, optional
-        A file that is written after each iteration; not for networks.
+        A file that is written after each iteration; not for networks. It replaces an earlier
+        checkpoint, but no other file.
     resume : bool, default=False
-        Whether to continue from the checkpoint, if it exists. Data and parameters must be the same,
-        except `max_iter` and `tol`. L-BFGS restarts with an empty history.
+        Whether to continue from the checkpoint, if it exists. Data, labels and parameters must be
+        the same, except `max_iter` and `tol`. L-BFGS restarts with an empty history.
     scratch : str or path, "auto" or None
         A folder for an unnamed temporary file of decoded features, so that they are decoded only
         once. "auto" uses the system's temporary folder, unless it is too small or compression saves
@@ -190,11 +199,11 @@ def fit(
     array(['a', 'b'], dtype='<U1')
     """
     check_fit(model, checkpoint, resume)
-    given = Roles.given(
-        roles, bag=bag, labels=labels, instance_labels=instance_labels, untagged=untagged
-    )
-    stored = opened(path, given)
-    data = training_set_of(stored).check_learnable()
+    refuse_truth(instance_labels)
+    refuse_contradiction(ignore_known, known=known)
+    given = Roles.given(roles, bag=bag, labels=labels, known=known, untagged=untagged)
+    stored = opened(path, given, ignore_known=ignore_known)
+    data = training_set_of(stored).check_learnable().announced()
     pace = Pace(len(stored), model.max_iter, report=progress)
     with stored.decoded_once(scratch):
         if is_network(model):
@@ -215,7 +224,8 @@ def fit_linear(
     """Fit a linear model block by block, and write a checkpoint after each iteration."""
     stored, reached, kept = data.bags, None, None
     if checkpoint is not None:
-        check_output(Path(checkpoint), *stored.table.files)
+        second = stored.roles.label_table
+        check_output(checkpoint, *stored.table.files, *([] if second is None else [second]))
         kept = KeptFit(checkpoint, describe_fit(model, stored))
         reached = kept.reached() if resume else None
     if reached is not None:
@@ -236,7 +246,7 @@ def fit_not_in_memory(
 ) -> None:
     """Fit a linear model to bags that are not in memory, as its `fit` does in memory."""
     with unchanged_on_error(model):
-        model._fit(data.bags, data.labels, data.instance_labels, None, make, reached, watch)
+        model._fit(data.bags, data.labels, data.known, None, make, reached, watch)
 
 
 def fit_network(model: Any, data: TrainingSet, pace: Pace) -> None:
@@ -252,7 +262,7 @@ def fit_network(model: Any, data: TrainingSet, pace: Pace) -> None:
     model._fit_stored(
         data.bags,
         data.labels,
-        instance_labels=data.instance_labels,
+        instance_labels=data.known,
         # Without a report, no step waits for the device.
         watch=None if report is None else watch,
         on_bags_done=pace.on_bags_done,
@@ -275,27 +285,25 @@ def check_fit(model: Any, checkpoint: PathLike | None, resume: bool) -> None:
         )
 
 
-def opened(path: PathLike | StoredBags, roles: Roles, **options: Any) -> StoredBags:
-    """Open the bags of a set, unless they are open.
-
-    Instance labels are read if their column is named.
-    """
+def opened(
+    path: PathLike | StoredBags, roles: Roles, *, ignore_known: bool = False, **options: Any
+) -> StoredBags:
+    """Return the bags of a set, which may have been opened before, with labels that people gave."""
     if isinstance(path, StoredBags):
         return path
-    known = roles.instance_labels
-    check(
-        known is None or not looks_like_file(known),
-        f"{known} looks like a corrected table, which fits out of core do not support: put its "
-        "labels into a column of the set, or fit in memory (unbag.fit, or unbag fit --in-memory).",
-    )
-    return StoredBags(path, roles, with_instance_labels=known is not None, **options)
+    table = ParquetSet(path)
+    roles = with_known(table, roles, ignore_known)
+    return StoredBags(table, roles, with_known=True, **options)
 
 
 def training_set_of(stored: StoredBags) -> TrainingSet:
     """Return stored bags as a `TrainingSet`."""
-    return TrainingSet(
-        stored, stored.labels, stored.instance_labels, stored.roles, stored.table.path
-    )
+    known = stored.known
+    if known is not None and not any(each is not None for each in known):
+        # A column that nobody has filled in.
+        known = None
+    path, columns = stored.table.path, stored.table.columns
+    return TrainingSet(stored, stored.labels, known, stored.roles, path, columns)
 
 
 def check_model(model: Any, where: str = "out of core") -> None:

@@ -1,6 +1,7 @@
 """The content of a report, as plain values for the template."""
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,8 +15,11 @@ from unbag.annotations import (
     Annotations,
     annotate,
     class_names,
+    class_text,
+    column_texts,
     known_labels,
-    probabilities,
+    texts,
+    told_probabilities,
 )
 from unbag.bags import Bags
 from unbag.evaluation import (
@@ -25,7 +29,8 @@ from unbag.evaluation import (
     evaluate,
     precision_and_recall,
 )
-from unbag.labels import LabelSets, doubtful_names, normal_spelling
+from unbag.io.annotated import Status, free_name
+from unbag.labels import BACKGROUND_NAME, LabelSets, doubtful_names
 
 from .charts import calibration_chart, histogram, line_chart, number
 from .media import OUTSIDE, Media
@@ -45,7 +50,6 @@ COUNTED_BAGS = 4096
 MOST_CLASSES = 30
 #: Number of labels of an instance that get a bar, and their lowest probability.
 MOST_BARS, LEAST_BAR = 4, 0.005
-UNKNOWN_CLASS = "background"
 
 #: What `known_labels` returns: labels as text, and which of them are known.
 Truth = tuple[NDArray[np.object_], NDArray[np.bool_]] | None
@@ -87,7 +91,9 @@ def content(
     UserWarning
         If media cannot be shown, with the reasons.
     """
-    answers = annotate(model, bags, labels)
+    # A class may be called so too.
+    name = free_name(BACKGROUND_NAME, texts(model.classes_))
+    answers = annotate(model, bags, labels, background_name=name)
     truth = known_labels(bags)
     check(
         media is None or len(media) == bags.n_instances,
@@ -126,11 +132,6 @@ def percent(share: float | None) -> str:
     return "" if share is None else f"{100 * share:.1f}\N{NO-BREAK SPACE}%"
 
 
-def class_text(name: object) -> str:
-    """Return a class as text; the background has no name of its own."""
-    return UNKNOWN_CLASS if name is None else normal_spelling(str(name))
-
-
 def summary(
     bags: Bags, labels: LabelSets | None, answers: Annotations, truth: Truth
 ) -> list[tuple[str, str]]:
@@ -148,7 +149,16 @@ def summary(
             facts.append(("unknown labels", number(n_unknown)))
     if bags.n_instances:
         facts.append(("mean probability of labels", percent(answers.probability.mean())))
-    facts.append(("instances worth a look", number(int(answers.review.sum()))))
+    figures = answers.figures()
+    for status in (Status.BACKGROUND, Status.NO_TAG):
+        if figures.status[status]:
+            facts.append((f"instances: {status}", number(figures.status[status])))
+    if figures.tags_without_instance:
+        missing = f"{number(figures.tags_without_instance)} of {number(figures.tags)}"
+        facts.append(("labels of bags without an instance", missing))
+    if figures.rare_rows:
+        facts.append(("instances that could be of a rare class", number(figures.rare_rows)))
+    facts.append(("instances worth a look", number(figures.review)))
     if truth is not None:
         right = answer_texts(answers)[truth[1]] == truth[0][truth[1]]
         facts.append(
@@ -211,10 +221,11 @@ def class_rows(
     known_answers: Answers | None,
 ) -> list[dict[str, Any]]:
     """List each class with its frequency and how certain its labels are."""
-    names = class_names(model)
+    names = class_names(model).tolist()
+    columns = column_texts(model, labels).tolist()
     # Numbers of classes, which are compared much faster than their texts.
-    number_of = {class_text(name): place for place, name in enumerate(names)}
-    chosen = np.array([number_of[text] for text in answer_texts(answers)], dtype=np.intp)
+    number_of = {text: place for place, text in enumerate(columns)}
+    chosen = np.array([number_of.get(text, -1) for text in answer_texts(answers)], dtype=np.intp)
     true = None
     if truth is not None:
         true = np.array([number_of.get(text, -1) for text in truth[0]], dtype=np.intp)
@@ -223,8 +234,7 @@ def class_rows(
         counts = count_bags(labels, 1).tolist()
         present = dict(zip(labels.classes.tolist(), counts, strict=True))
     rows = []
-    for place, name in enumerate(names):
-        text = class_text(name)
+    for place, (name, text) in enumerate(zip_longest(names, columns)):
         own = chosen == place
         row = {
             "name": text,
@@ -311,11 +321,12 @@ def ambiguous_bags(
     bag_of_instance = np.repeat(np.arange(len(bags)), bags.sizes)
     mistakes = np.bincount(bag_of_instance, 1.0 - answers.probability, minlength=len(bags))
     order = np.lexsort((-mistakes, ~answers.impossible))
-    names = np.array([class_text(name) for name in class_names(model)], dtype=object)
     described = []
     for b in order[:MOST_BAGS]:
         one = bags[[b]]
-        proba = probabilities(model, one, None if labels is None else labels[[b]])
+        tags = None if labels is None else labels[[b]]
+        names = column_texts(model, tags)
+        proba = told_probabilities(model, one, tags, len(names))
         first = int(bags.offsets[b])
         described.append(
             {

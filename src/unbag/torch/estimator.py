@@ -118,6 +118,8 @@ class ORNetwork(LabelSetLearner):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+    class_counts_ : ndarray of int of shape (n_classes,)
+        How many training bags have each class.
     weights_ : list of ndarray of shape (n_members, n_inputs, n_outputs)
         Of each layer of the networks.
     biases_ : list of ndarray of shape (n_members, 1, n_outputs)
@@ -247,7 +249,8 @@ class ORNetwork(LabelSetLearner):
         y : label sets
             As in `ORLogisticRegression.fit`.
         instance_labels : array-like of shape (n_instances,), optional
-            Labels of the instances whose label is known; None or -1 for the others.
+            Labels of the instances whose label is known; None or -1 for the others. The word
+            "background", unless it is a class, is the label of instances of none of the classes.
         sample_weight : array-like of shape (n_bags,), optional
             Weight of each bag.
 
@@ -347,6 +350,7 @@ class ORNetwork(LabelSetLearner):
                 self.background_scores_: np.ndarray = linear.background_scores_
         else:
             wanted = bool(self.background)
+        self._check_known_background(pinned, bags, wanted)
         self.has_background_ = wanted
 
     def _learn_inputs(self, scale, features):
