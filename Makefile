@@ -16,7 +16,7 @@ PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -
 COMPILE_ALL = $(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev install-extras demo test test-reproduction test-slow test-elsewhere test-wheel test-all fuzz test-fuzz golden golden-write bench docs lint format clean
+.PHONY: help install install-dev install-extras demo test test-reproduction test-slow test-elsewhere test-wheel test-all fuzz test-fuzz bench docs lint format clean
 
 help:
 	@echo "make demo       learn to read digits from bags of digits"
@@ -29,7 +29,6 @@ help:
 	@echo "make test-wheel install the package as people do on each of these Pythons, and try it"
 	@echo "make fuzz       try hostile input at random for MINUTES=10, with a new seed or SEED=..."
 	@echo "make test-fuzz  try the same hostile input as ever (about two minutes)"
-	@echo "make golden     compare what the package answers with what was recorded"
 	@echo "make bench      time kernels and fits, print tables, and write benchmarks/results/"
 	@echo "make docs       build the documentation's site into build/site, warnings being errors"
 	@echo "make lint       run the linters only"
@@ -114,14 +113,6 @@ fuzz: $(INSTALLED)
 test-fuzz: $(INSTALLED)
 	@echo "Trying hostile input ..."
 	@cd tests && ../$(BIN)/python -m fuzz
-
-golden: $(INSTALLED)
-	@echo "Comparing with what was recorded ..."
-	@$(BIN)/python tests/golden/record.py compare
-
-golden-write: $(INSTALLED)
-	@echo "Recording what the package answers ..."
-	@$(BIN)/python tests/golden/record.py write
 
 bench: $(INSTALLED)
 	@echo "Timing kernels and fits (a few minutes) ..."

@@ -74,7 +74,7 @@ def test_an_interrupted_check_writes_nothing(words, run, tmp_path, monkeypatch):
     ("arguments", "code", "message"),
     [
         (("-o", "suspicious.html"), 1, "must end in one of"),
-        (("--folds", "61"), 1, "60 bags cannot fill n_splits=61 folds"),
+        (("--folds", "61"), 1, "words.csv has 60 bags, which cannot fill --folds 61"),
         (("--folds", "1"), 2, "Invalid value for '--folds'"),
         (("--labels", "none"), 1, "none"),
     ],

@@ -142,7 +142,7 @@ def test_pinned_instances_of_padded_bags(device):
         ({"offsets": [0.0, 1.0, 3.0]}, r"1-D tensor of n_bags \+ 1 integers"),
         ({"offsets": None, "lengths": [4, -1]}, "must not be negative"),
         ({"lengths": [1, 2]}, "either offsets or lengths"),
-        ({"missed": 1.5}, "missed must hold probabilities"),
+        ({"missed": 1.5}, "missed must be 0, or at least 1e-12"),
         ({"false": [0.1, 0.2]}, "one for each of 4 classes"),
         ({"weight": torch.ones(3)}, "one number per bag, 2"),
         ({"reduction": "total"}, "reduction must be one of"),

@@ -120,7 +120,7 @@ def _unsound(path, header, why):
     written = ", ".join(f"{name} {version}" for name, version in header["versions"].items())
     return ModelFileError(
         f"{os.fsdecode(path)} is damaged, was edited, or comes from another version: "
-        f"{one_line(why)}. It was written by {one_line(written)}; save the model "
+        f"{one_line(why, 300)}. It was written by {one_line(written, 300)}; save the model "
         "again with the installed one."
     )
 
