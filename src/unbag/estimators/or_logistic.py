@@ -20,9 +20,7 @@ from unbag._messages import listed
 from unbag._scikit_learn import ConvergenceWarning
 from unbag._warnings import warn_caller
 from unbag.fitting import (
-    PARTS_OF_COST,
     SCALINGS,
-    SLIGHTLY,
     NonFiniteObjectiveError,
     Progress,
     Rate,
@@ -42,6 +40,7 @@ from unbag.fitting import (
     thread_map,
     two_halves,
 )
+from unbag.fitting.background import PARTS_OF_COST, SLIGHTLY
 from unbag.fitting.devices import check_device_fit, training_on
 from unbag.fitting.solvers import InterruptedFitWarning
 from unbag.fitting.threshold import best_threshold

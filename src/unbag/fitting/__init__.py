@@ -7,8 +7,6 @@ a cluster each map over the parts and add the results.
 from unbag._threads import one_blas_thread, thread_map
 
 from .background import (
-    PARTS_OF_COST,
-    SLIGHTLY,
     charged,
     describe_background,
     held_out_evidence,
@@ -41,9 +39,7 @@ from .statistics import Moments, Statistics
 
 __all__ = [
     "LEARNT",
-    "PARTS_OF_COST",
     "SCALINGS",
-    "SLIGHTLY",
     "BagSource",
     "LabelNoise",
     "Moments",
