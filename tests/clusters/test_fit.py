@@ -321,7 +321,7 @@ def test_statistics_are_added_up_in_a_tree(coloured, client, monkeypatch):
     assert max(added) == 8
 
 
-def test_partitions_are_dealt_out_evenly(coloured, write, client):
+def test_every_worker_gets_partitions(coloured, write, client):
     data = coloured(n_bags=120)
     found = []
 
@@ -333,7 +333,9 @@ def test_partitions_are_dealt_out_evenly(coloured, write, client):
         found.clear()
         unbag.dask.fit(ORLogisticRegression(max_iter=1), given, client, progress=look)
         counts = [sum(str(key).startswith("read_") for key in keys) for keys in found]
-        assert counts == [4, 4] or counts == [2, 2]
+        # The scheduler places them, so that new workers can take over those of lost ones.
+        assert len(counts) == 2
+        assert min(counts) >= 1
 
 
 def test_what_is_named_wins_over_roles(coloured, write, client):

@@ -134,7 +134,7 @@ def test_nothing_is_impossible_where_labels_may_be_mistakes(colours):
         warnings.simplefilter("error")
         model = ORLogisticRegression(false=0.1).fit(bags, np.ones_like(y))
     assert not model.relaxed_
-    assert np.isfinite(model.log_likelihood(few, [[1, 1, 1]])).all()
+    assert np.isfinite(model.log_likelihood(few, np.ones((1, 3), dtype=int))).all()
 
 
 def test_an_empty_label_set_informs_the_rate_only(colours):
