@@ -1,10 +1,10 @@
-"""Time fits of the working tree beside those of another commit, turn by turn.
+"""Compare the time of fits in the working tree with another commit, in alternation.
 
     python benchmarks/against.py [COMMIT]
 
-By default the last commit, so that it says what the changes at hand cost. Each side runs in a
-process of its own; where UNBAG_DATA names a folder with the paper's data, the 10 folds of HJA
-are timed, else those of the digits.
+By default with the last commit, which shows what uncommitted changes cost. Each side runs in its
+own process. If UNBAG_DATA names a folder with the paper's data, the 10 folds of HJA are timed,
+otherwise those of the digits.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from measure import answer_of, machine, save
 REPOSITORY = Path(__file__).parents[1]
 ROUNDS = 5
 
-# Old commits know nothing of this file, so that it brings along what they are to do.
+# Old commits do not have this file, so it contains the code that they run.
 WORK = """
 import json, os, warnings
 from pathlib import Path

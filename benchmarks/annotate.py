@@ -1,4 +1,4 @@
-"""Annotate a table of a million instances, its rows shuffled, and watch time and memory.
+"""Measure the time and memory of annotating a table of a million instances in random order.
 
 python benchmarks/annotate.py [--quick]
 """

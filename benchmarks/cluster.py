@@ -1,17 +1,18 @@
-"""Time a fit on clusters of one and two workers, beside one and two threads, and what clusters add.
+"""Time a fit on clusters of one and two workers and on one and two threads, and the overhead.
 
 Bags of about ten instances with 32 features in single precision, of 20 classes, as in
-`out_of_core.py`. Iterations of L-BFGS on two `LocalCluster`s, whose workers are processes of one
-thread, and in memory: whole fits by turns, and the fastest iteration of each counts. What a cluster
-adds is measured on partitions of two bags, more and more of them; what reading takes, on a Parquet
-set in a temporary folder.
+`out_of_core.py`. It compares iterations of L-BFGS on two `LocalCluster`s, whose workers are
+processes with one thread, and in memory: whole fits in alternation, of which the fastest iteration
+counts. The overhead of a cluster is measured on growing numbers of partitions of two bags, and the
+time of reading on a Parquet set in a temporary folder.
 
-Beside the time on the clock stands that of processors: of this process, which has the scheduler
-too, and of the busiest worker. Where others want the processors as well, it is what would be left.
+In addition to wall-clock time, it reports CPU time: that of this process, which includes the
+scheduler, plus that of the busiest worker. This is what remains on a machine without other
+programs.
 
     python benchmarks/cluster.py [--quick]
 
-`python benchmarks/scale_page.py` makes the tables of docs/howto/scale.md of it.
+`python benchmarks/scale_page.py` writes the results into docs/howto/scale.md.
 """
 
 import argparse
@@ -23,7 +24,7 @@ from pathlib import Path
 from time import perf_counter, process_time
 from typing import NamedTuple
 
-# Before numpy is loaded, here and in the workers: one thread is one core.
+# Set before numpy is imported, here and in the workers, so that one thread uses one core.
 os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 import dask
@@ -44,7 +45,7 @@ from unbag.dask.sources import partitions_of_set
 
 N_FEATURES, N_CLASSES, N_LABELS = 32, 20, 3
 N_PARTITIONS, BAGS_OF_PARTITION = 8, 40_000
-# Of the first iterations, some take more than one evaluation.
+# Some of the first iterations take more than one evaluation.
 FIRST, ITERATIONS = 3, 10
 PARTITION_COUNTS = (4, 16, 64, 256)
 
@@ -67,7 +68,7 @@ def delayed(n_partitions, n_bags):
 
 
 class Seconds(NamedTuple):
-    """What something takes: on the clock, and by processors that work one after the other."""
+    """A duration: in wall-clock time, and in CPU time."""
 
     clock: float
     processor: float
@@ -78,7 +79,7 @@ class Seconds(NamedTuple):
 
 
 class Stopwatch:
-    """Tells the time since it was made, of this process and the busiest worker of a cluster."""
+    """Measures time since its creation, of this process and the busiest worker of a cluster."""
 
     def __init__(self, client=None):
         self.client = client
@@ -89,7 +90,7 @@ class Stopwatch:
         return perf_counter(), process_time(), workers
 
     def read(self):
-        """Return the time since then."""
+        """Return the time since the start."""
         clock, own, workers = self._now()
         clock_before, own_before, workers_before = self.started
         busiest = max((workers[each] - workers_before[each] for each in workers), default=0.0)
@@ -102,7 +103,7 @@ def best(found):
 
 
 def iteration_of(fit, client=None):
-    """Time an iteration of a fit: the fastest on the clock, and the mean of processors."""
+    """Time an iteration of a fit: the fastest in wall-clock time, and the mean in CPU time."""
     times, watch, processor = [], None, None
 
     def callback(iteration, log_likelihood):
@@ -129,7 +130,7 @@ def local(n_workers):
 
 
 def iterations(one, two, rounds, n_bags):
-    """Time iterations in memory and on both clusters, by turns."""
+    """Time iterations in memory and on both clusters, in alternation."""
     pairs = [draw(place, n_bags) for place in range(N_PARTITIONS)]
     bags = Bags.concatenate(pair[0] for pair in pairs)
     y = np.concatenate([pair[1] for pair in pairs])
@@ -147,7 +148,7 @@ def iterations(one, two, rounds, n_bags):
             found[name].append(iteration_of(fit, client))
     found = {name: best(each) for name, each in found.items()}
     ratios = np.divide(found["one worker"], found["two workers"])
-    # Threads share the time of their process.
+    # CPU time is per process, not per thread.
     processor = {name: each.processor for name, each in found.items() if name != "two cores"}
     return {
         "instances": bags.n_instances,
@@ -161,7 +162,7 @@ def iterations(one, two, rounds, n_bags):
 
 
 def what_a_cluster_adds(client, rounds):
-    """Time iterations on partitions so small that nothing is computed, as these become more."""
+    """Time iterations on growing numbers of partitions that are almost empty."""
     found = {}
     for count in PARTITION_COUNTS:
         data = delayed(count, 2)
@@ -180,7 +181,7 @@ def what_a_cluster_adds(client, rounds):
 
 
 def reading(client, rounds, n_bags):
-    """Time how fast this process finds the bags of a Parquet set, and one worker reads it."""
+    """Measure how fast this process finds the bags of a Parquet set, and a worker reads it."""
     with tempfile.TemporaryDirectory() as folder:
         names = np.array([f"c{c:02}" for c in range(N_CLASSES)])
         for place in range(N_PARTITIONS):

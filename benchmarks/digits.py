@@ -1,4 +1,4 @@
-"""A small CNN that reads digits from bags labelled only by the set of digits in them.
+"""Train a small CNN on bags of digits, labelled only with the set of digits in each bag.
 
     python benchmarks/digits.py --jobs 2
     python benchmarks/digits.py --mnist FOLDER
@@ -80,13 +80,13 @@ def images_of(mnist):
 
 
 def draw_bags(n_images, size, deviation, n_bags, rng):
-    """Draw which images are in which bag: their places, and the offsets of the bags."""
+    """Draw the images of each bag: return their positions, and the offsets of the bags."""
     sizes = np.maximum(np.round(rng.normal(size, deviation, n_bags)), 1).astype(int)
     return rng.integers(0, n_images, sizes.sum()), np.append(0, np.cumsum(sizes))
 
 
 def features_of(n_pixels):
-    """Make the part of the network that losses share."""
+    """Create the part of the network that all losses share."""
     n_left = n_pixels // 2 // 2
     return nn.Sequential(
         nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
@@ -118,7 +118,7 @@ class Reader(nn.Module):
         return self.scores(self.features(images))
 
     def loss(self, images, offsets, targets, labels):
-        """Compute the loss of bags; only who is told the labels of images looks at them."""
+        """Compute the loss of bags; only the supervised bound uses the labels of images."""
         if self.name == TOLD:
             return nn.functional.cross_entropy(self(images), labels)
         if self.name == "AttentionPooling":
@@ -128,7 +128,7 @@ class Reader(nn.Module):
 
 
 def learn(reader, images, labels, offsets, rng, device):
-    """Train by AdamW, the learning rate falling as a cosine does."""
+    """Train with AdamW and a cosine learning rate."""
     n_bags = len(offsets) - 1
     bag = np.repeat(np.arange(n_bags), np.diff(offsets))
     targets = np.zeros((n_bags, N_CLASSES), dtype=np.int8)

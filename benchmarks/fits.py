@@ -1,8 +1,8 @@
-"""Time fits to bag labels beside fits to instance labels, which is the limit to measure against.
+"""Compare the time of fits to bag labels with fits to instance labels, which are the limit.
 
     python benchmarks/fits.py [--quick]
 
-Where UNBAG_DATA names a folder with the paper's data, the 10-fold run on HJA is timed too.
+If UNBAG_DATA names a folder with the paper's data, the 10-fold run on HJA is timed too.
 """
 
 import argparse
@@ -48,7 +48,7 @@ def labelled_bags(rng, n_instances, n_features, n_classes, mean_size, mean_label
 
 
 def iteration_over_supervised(bags, y, rounds):
-    """Time one iteration on bag labels over one of the same code on instance labels."""
+    """Return the ratio of the time of an iteration on bag labels to one on instance labels."""
     ratios = {}
     with one_blas_thread():
         for name, fit in (("lbfgs", fit_lbfgs), ("em", fit_em)):
@@ -68,7 +68,7 @@ def iteration_over_supervised(bags, y, rounds):
 
 
 def large_fit(rng, quick):
-    """Time a large fit to bag labels beside scikit-learn's to the true instance labels."""
+    """Compare a large fit to bag labels with scikit-learn's fit to the true instance labels."""
     n_instances = 9_400 if quick else 47_000
     bags, y = labelled_bags(rng, n_instances, 128, 26, 20, 7)
     n_iterations = 50
@@ -95,7 +95,7 @@ def large_fit(rng, quick):
 
 
 def memory_of_a_fit(rng, quick):
-    """Measure the most that a fit asks for beside its features, in units of these."""
+    """Measure the peak memory of a fit beyond its features, in units of their size."""
     n_instances = 100_000 if quick else 400_000
     bags, y = labelled_bags(rng, n_instances, 50, 6, 10, 2)
     bags.X[:] += rng.uniform(-100, 100, 50)
@@ -109,10 +109,10 @@ def memory_of_a_fit(rng, quick):
 
 
 def kernel_em(bags, y, n_iterations):
-    """Time EM on kernel columns beside the two products that an iteration cannot do without.
+    """Compare EM on kernel columns with the two matrix products that an iteration needs.
 
-    The products are timed between iterations, so that both meet the same noise, and both ways: at
-    once, and cut into as many parts as the fit takes, on as many threads. The faster way counts.
+    The products are timed between iterations, so that both are measured under the same load. They
+    are timed as one product and in the parts and threads of the fit; the faster way counts.
     """
     scaled = OnInstances(StandardScaler()).fit_transform(bags)
     kernel = RBFDictionary(whiten=False).fit_transform(scaled)
@@ -137,7 +137,7 @@ def kernel_em(bags, y, n_iterations):
     started = perf_counter()
 
     def iterated(iteration, log_likelihood):
-        """Note how long an iteration took, and time the products now and then between two."""
+        """Record the time of an iteration, and sometimes time the products."""
         nonlocal started
         times["iteration"].append(perf_counter() - started)
         if iteration % 10 == 0:

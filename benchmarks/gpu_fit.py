@@ -1,11 +1,11 @@
-"""Time an iteration of a fit on a GPU beside that of supervised logistic regression in torch.
+"""Compare an iteration of a fit on a GPU with supervised logistic regression in torch.
 
-Both climb by the same L-BFGS, over the same features on the same device, in the same blocks and by
-the same products; supervised regression is told every instance's label, and goes from logits to
-loss and gradient by one kernel that torch compiles for it. A second rival is what one would write:
-torch's cross-entropy, and its backward pass. Evaluations are taken in turns in the same run, the
-best of several rounds each; iterations are those of whole climbs, and those of the same iteration
-take as many evaluations: one climb may need more of them than the other.
+Both use the same L-BFGS, with the same features on the same device, in the same blocks and with the
+same products. Supervised regression knows every instance's label, and computes loss and gradient
+from the logits in one kernel that torch compiles. A second variant is what one would normally
+write: torch's cross-entropy and its backward pass. Evaluations alternate in the same run, and the
+best of several rounds counts. Iterations are timed over whole fits, which may need different
+numbers of evaluations.
 
     python benchmarks/gpu_fit.py [--quick]
 
@@ -120,7 +120,7 @@ class Counted(Objective):
 
 
 def best_evaluations(objectives, W, rounds):
-    """Return the best time of an evaluation of each objective, taken in turns."""
+    """Return the best time of an evaluation of each objective, in alternation."""
     best = dict.fromkeys(objectives, float("inf"))
     for _ in range(rounds):
         for name, objective in objectives.items():
@@ -132,7 +132,7 @@ def best_evaluations(objectives, W, rounds):
 
 
 def climb(objective, shape):
-    """Return seconds, iterations, and evaluations of a climb."""
+    """Return seconds, iterations, and evaluations of a run of L-BFGS."""
     objective.n_evaluations = 0
     progress = Progress(np.zeros(shape))
     # As in a fit: threads of the processor only wait for each other over so few numbers.
@@ -203,7 +203,7 @@ def agreement(n_instances):
         coefficients, seconds = [], []
         for device in ("cpu", "cuda"):
             model = ORLogisticRegression(ALPHA, tol=0.0, max_iter=N_ITERATIONS, device=device)
-            # Kernels are compiled for the machine once, which is not what is timed here.
+            # Compile the kernels before timing.
             model.fit(given[:1000], y[:1000])
             start = perf_counter()
             coefficients.append(model.fit(given, y).coef_)

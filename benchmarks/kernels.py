@@ -1,7 +1,7 @@
 """Time the inference kernels against each other, and inference against its limits.
 
-Every figure is a ratio of two times taken alternately in the same run, the best of
-several rounds each: absolute times say more about the machine than about the code.
+Every figure is a ratio of two times from the same run, measured in alternation, each the best of
+several rounds. Absolute times say more about the machine than about the code.
 
     python benchmarks/kernels.py [--quick]
 """
@@ -34,7 +34,7 @@ def one_bag(rng, n_instances, n_labels):
 
 
 def kernels_by_size(rng, rounds):
-    """Time every kernel on one bag, beside the compiled FAST."""
+    """Compare every kernel with the compiled FAST on one bag."""
     rows = []
     for n_instances, n_labels in SIZES:
         bag = one_bag(rng, n_instances, n_labels)
@@ -60,7 +60,7 @@ def kernels_by_size(rng, rounds):
 
 
 def like_hja(rng, rounds):
-    """548 bags, 13 classes, about 9 instances and 2 labels each, beside one log_softmax."""
+    """Compare 548 bags, 13 classes, about 9 instances and 2 labels each, with one log_softmax."""
     n_bags, n_classes = 548, 13
     sizes = rng.poisson(8, n_bags) + 1
     offsets = np.append(0, np.cumsum(sizes))
@@ -80,7 +80,7 @@ def like_hja(rng, rounds):
 
 
 def many_small_bags(rng, n_many):
-    """Cost per bag of very many bags of 10 instances and 2 labels, beside that of 548."""
+    """Compare the time per bag of very many bags of 10 instances and 2 labels with 548 bags."""
     seconds = {}
     for n_bags in (548, n_many):
         log_prior = rng.normal(size=(10 * n_bags, 4))
@@ -127,7 +127,7 @@ def in_new_process(code, **environment):
 
 
 def start_up(rounds):
-    """Time the import, beside that of what it cannot do without, and the first inference."""
+    """Compare the import with that of its dependencies, and time the first inference."""
     modules = {"unbag": "unbag", "dependencies": "numba, scipy.optimize, sklearn.linear_model"}
     imports = alternate(
         {

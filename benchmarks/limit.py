@@ -1,9 +1,10 @@
-"""Time one iteration of a fit beside what it cannot do without, and `infer` on few labels.
+"""Compare an iteration of a fit with the products that it needs, and time `infer` on few labels.
 
     python benchmarks/limit.py [COMMIT] [--quick]
 
-Beside the commit, turn by turn, in processes of their own; one thread; processor time, the best of
-several rounds, since other work on the machine makes anything longer. The limits are in the table.
+The working tree and the commit alternate, in their own processes with one thread. Times are CPU
+times, the best of several rounds, because other programs only make anything slower. The table shows
+the limits.
 """
 
 import argparse
@@ -20,7 +21,7 @@ from against import REPOSITORY, export
 from measure import machine, save
 
 ROUNDS = 3
-# What the figures of this package must not exceed, and what they must be of the commit's.
+# The limits of this package's figures, and of their ratios to those of the commit.
 LIMITS = {"iteration / two products": 1.35, "iteration on HJA / supervised": 1.05}
 INFER_LIMIT = 0.5
 
@@ -128,7 +129,7 @@ print(json.dumps(results))
 
 
 def times(sources, quick):
-    """Time everything on the package as it stands in a folder."""
+    """Run all timings with the package in a folder."""
     done = subprocess.run(
         [sys.executable, "-c", WORK, *(("20000", "3") if quick else ("200000", "8"))],
         env={**os.environ, "PYTHONPATH": str(sources)},
@@ -146,7 +147,7 @@ def best(runs):
 
 
 def ratios(seconds):
-    """Set iterations beside what they cannot do without."""
+    """Return the ratios of iterations to the products that they need."""
     large = seconds["large"]
     products = min(large["products at once"], large["products in parts"])
     found = {

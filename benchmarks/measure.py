@@ -1,4 +1,4 @@
-"""Timing by turns, and where the figures go."""
+"""Timing in alternation, and writing results."""
 
 import json
 import os
@@ -13,9 +13,9 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def alternate(calls, rounds):
-    """Return the best time of each call, taken in turns so that all meet the same noise.
+    """Return the best time of each call, in alternation so that all run under the same load.
 
-    Each turn is two calls: the first finds the caches as the last one left them.
+    Each turn is two calls, because the first finds the caches as another call has left them.
     """
     best = dict.fromkeys(calls, float("inf"))
     for _ in range(rounds):
@@ -28,7 +28,7 @@ def alternate(calls, rounds):
 
 
 def answer_of(work, sources):
-    """Run a script that prints JSON on the package as it stands in a folder."""
+    """Run a script that prints JSON, with the package in a folder."""
     done = subprocess.run(
         [sys.executable, "-c", work],
         env={**os.environ, "PYTHONPATH": str(sources)},
@@ -53,7 +53,7 @@ def machine():
 
 
 def save(name, results, console):
-    """Write results as JSON beside the benchmarks."""
+    """Write results as JSON next to the benchmarks."""
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.json"
     path.write_text(json.dumps(results, indent=2) + "\n")

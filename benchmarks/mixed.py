@@ -1,7 +1,8 @@
-"""Time bags with labels that the model finds unlikely, and all others, beside a commit.
+"""Time bags with unlikely labels, and others, compared with another commit.
 
-Both sides take turns in new processes, one thread each, the best of several rounds; compiled code
-is there before anything is timed. Bags that the other commit refuses have no time there.
+Both sides alternate in new processes with one thread, and the best of several rounds counts. Code
+is compiled before anything is timed. Bags that are intractable for the other commit have no time
+there.
 
     python benchmarks/mixed.py [COMMIT]
 """

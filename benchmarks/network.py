@@ -1,4 +1,4 @@
-"""What the network at its defaults gets right, and what a fit costs.
+"""Measure the accuracy of the network with default parameters, and the cost of a fit.
 
     python benchmarks/network.py export letter-carroll --draw 0 --output carroll.npz
     python benchmarks/network.py accuracy carroll.npz --device cuda > accuracy.jsonl
@@ -61,7 +61,7 @@ def cross_validate(path, folds, settings):
     """Fit to all folds but one, for each of them, and to all bags."""
     of_data, bags, y, fold = load_exported(path)
     every = np.arange(len(bags))
-    # Kernels are compiled for the machine once, which is not what is timed here.
+    # Compile the kernels before timing.
     _, compiling = fitted({**settings, "max_iter": 1}, bags, y)
     records = []
     for k in folds:
@@ -92,7 +92,7 @@ def fitted(settings, bags, y):
 
 
 class StepsByTurns(Trainer):
-    """Takes turns with the matrix products of its steps, and notes the seconds of both."""
+    """Alternates steps with their matrix products, and records the time of both."""
 
     clock = staticmethod(time.perf_counter)
 
@@ -161,7 +161,7 @@ def compare_cost(path, n_steps, settings):
     finally:
         estimator.Trainer = unwatched
     (trainer,) = trainers
-    # Of neighbours, which met the same machine; the first step compiles.
+    # Compare neighbouring steps, which ran under the same load; the first step compiles.
     step, products = (np.array(trainer.seconds[name][1:]) for name in ("step", "products"))
     operations, max_iter = trainer.products.n_operations, ORNetwork().max_iter
     say({

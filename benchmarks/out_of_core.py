@@ -1,4 +1,4 @@
-"""Fit a Parquet set that stays on disk: its peak memory, and its pace beside a fit in memory.
+"""Fit a Parquet set out of core: peak memory, and speed compared with a fit in memory.
 
 The set has 2,000,000 bags of 20,000,000 instances with 32 features in single precision and 20
 classes, some 2.5 GB, in a temporary folder. It is fitted out of core, and a tenth of it in memory,
@@ -26,7 +26,7 @@ from measure import machine, save
 
 N_BAGS, N_FEATURES, N_CLASSES = 2_000_000, 32, 20
 BAGS_OF_FILE = 100_000
-# Numbers that are all different only grow by a dictionary of them.
+# Dictionary encoding would only enlarge distinct numbers.
 HOW = {"row_group_size": 1 << 17, "use_dictionary": ["labels"]}
 TENTH = 10
 

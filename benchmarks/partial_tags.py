@@ -1,4 +1,4 @@
-"""Whether species that nobody named are absent or unknown: what tags of recordings are worth.
+"""Compare ways to read missing tags of recordings: as absent, as unknown, or as possibly missed.
 
     python benchmarks/partial_tags.py
 

@@ -2,7 +2,7 @@
 
     python benchmarks/rivals.py
 
-Where the data set is not on this machine, bags of the same size stand in for it.
+If the data set is not on this machine, random bags of the same size are used instead.
 """
 
 import numpy as np
@@ -43,18 +43,18 @@ def main():
     seconds = alternate({name: lambda m=m: m.fit(bags, y) for name, m in models.items()}, rounds=1)
     ours = seconds["ORLogisticRegression"]
     table = Table(title=f"One fit with default parameters, {name}: {bags.n_instances:,} instances")
-    for column in ("estimator", "seconds", "over ORLogisticRegression", "instances told right"):
+    for column in ("estimator", "seconds", "over ORLogisticRegression", "instance accuracy"):
         table.add_column(column, justify="left" if column == "estimator" else "right")
     rows = {}
     for estimator, model in models.items():
-        told = "-"
+        shown = "-"
         rows[estimator] = {"seconds": seconds[estimator], "ratio": seconds[estimator] / ours}
         if hasattr(model, "annotate"):
             accuracy = float(np.mean(model.annotate(bags, y) == bags.instance_labels))
             rows[estimator]["transductive_accuracy"] = accuracy
-            told = f"{accuracy:.1%}"
+            shown = f"{accuracy:.1%}"
         row = rows[estimator]
-        table.add_row(estimator, f"{row['seconds']:.3f}", f"{row['ratio']:.2f}", told)
+        table.add_row(estimator, f"{row['seconds']:.3f}", f"{row['ratio']:.2f}", shown)
     console.print(table)
     save("rivals", {"machine": machine(), "data": name, "fits": rows}, console)
 

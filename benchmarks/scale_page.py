@@ -1,9 +1,9 @@
-"""Write the tables of docs/howto/scale.md from what the benchmarks have found.
+"""Write the tables of docs/howto/scale.md from the results of the benchmarks.
 
     python benchmarks/scale_page.py
 
-Tables stand between comments, ``<!-- throughput -->`` and ``<!-- end -->``; a test holds them to
-the results. Rows of a GPU come when benchmarks/results/gpu_fit.json is there.
+Tables are between comments, ``<!-- throughput -->`` and ``<!-- end -->``; a test compares them with
+the results. There are rows for a GPU if benchmarks/results/gpu_fit.json exists.
 """
 
 import json
@@ -13,7 +13,7 @@ from pathlib import Path
 from measure import RESULTS
 
 PAGE = RESULTS.parents[1] / "docs" / "howto" / "scale.md"
-# What is extrapolated to.
+# The size that the last table extrapolates to.
 INSTANCES, WORKERS, ITERATIONS = 1_000_000_000, 100, 50
 PARTITION_BYTES = 128 << 20
 BAG_SIZE = 10
@@ -21,26 +21,26 @@ SECTION = re.compile(r"(<!-- (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def result(name):
-    """Return what a benchmark has found, or None."""
+    """Return the result of a benchmark, or None."""
     path = RESULTS / f"{name}.json"
     return json.loads(path.read_text()) if path.exists() else None
 
 
 def table(columns, rows):
-    """Write a table in Markdown."""
+    """Format a table in Markdown."""
     lines = [columns, ["---"] * len(columns), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
 
 def duration(seconds):
-    """Write a time for people, in the unit that suits it."""
+    """Format a time in a suitable unit."""
     if seconds < 1:
         return f"{1000 * seconds:.1f} ms"
     return f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
 def throughput():
-    """Set iterations in memory, on clusters and on a GPU side by side."""
+    """Compare iterations in memory, on clusters and on a GPU."""
     cluster, gpu = result("cluster"), result("gpu_fit")
     on = {
         "one core": "one core, in memory",
@@ -64,20 +64,20 @@ def throughput():
              duration(ours["milliseconds_per_iteration"] / 1000),
              f"{ours['million_instances_per_second']:.0f}", ""]
         )  # fmt: skip
-    columns = ["on", "instances × features", "an iteration", "million instances per second",
-               "time of processors"]  # fmt: skip
+    columns = ["where", "instances × features", "time of an iteration",
+               "million instances per second", "CPU time"]  # fmt: skip
     return table(columns, rows)
 
 
 def growth():
-    """List the exponents by which the time of an iteration grows."""
+    """List the exponents of the growth of the time of an iteration."""
     rows = [[what, f"{found['sizes'][0]:,} to {found['sizes'][-1]:,}", f"{found['exponent']:.2f}"]
             for what, found in result("scaling").items() if what != "machine"]  # fmt: skip
-    return table(["what grows", "from, to", "exponent"], rows)
+    return table(["what grows", "range", "exponent"], rows)
 
 
 def parts():
-    """List what a fit on a cluster is made of, each by its own measure."""
+    """List the parts of a fit on a cluster, each with its own measurement."""
     cluster = result("cluster")
     adds, reading = cluster["cluster_adds"], cluster["reading"]
     ratio, by_count = cluster["two_workers_over_one"], adds["processor_seconds_by_partitions"]
@@ -85,29 +85,29 @@ def parts():
     return table(
         ["part", "measured"],
         [
-            ["computation, by one worker",
+            ["computation, one worker",
              f"{computed_by_worker(cluster) / 1e6:.2f} million instances/s"],
-            ["two workers over one", f"{ratio['clock']:.2f} times as fast on the clock, "
-             f"{ratio['processor']:.2f} times by processors"],
-            [f"an iteration over {fewest} partitions with nothing in them",
+            ["speed-up of two workers over one", f"{ratio['clock']:.2f} in wall-clock time, "
+             f"{ratio['processor']:.2f} in CPU time"],
+            [f"an iteration over {fewest} almost empty partitions",
              duration(by_count[str(fewest)])],
             [f"the same over {most} partitions", duration(by_count[str(most)])],
-            ["of that, for each partition", duration(adds["processor_seconds_per_partition"])],
-            ["finding bags and labels of a Parquet set, by the client",
+            ["of that, per partition", duration(adds["processor_seconds_per_partition"])],
+            ["finding bags and labels of a Parquet set, on the client",
              f"{reading['instances_found_per_processor_second'] / 1e6:.2f} million instances/s"],
-            ["reading its features, by one worker",
+            ["reading its features, one worker",
              f"{reading['instances_read_per_processor_second'] / 1e6:.2f} million instances/s"],
         ],
     )  # fmt: skip
 
 
 def computed_by_worker(cluster):
-    """Return the instances that one worker gets through in a second of processors."""
+    """Return the instances that one worker processes per second of CPU time."""
     return cluster["instances"] / cluster["processor_seconds_of_iteration"]["one worker"]
 
 
 def extrapolation():
-    """Put the parts together for what nobody has measured here."""
+    """Combine the parts for a size that was not measured."""
     cluster = result("cluster")
     adds, reading = cluster["cluster_adds"], cluster["reading"]
     n_bytes = INSTANCES * reading["bytes_per_instance"]
@@ -118,17 +118,17 @@ def extrapolation():
     per_partition = adds["processor_seconds_per_partition"]
     added = adds["processor_seconds_once"] + n_partitions * per_partition
     fit = finding + INSTANCES / rate + ITERATIONS * (computation + added)
-    # Label sets as they came and as the fit takes them, offsets, sizes, ids, and the chosen bags.
+    # Label sets as given and as the fit uses them, offsets, sizes, ids, and the chosen bags.
     known = INSTANCES / BAG_SIZE * (2 * cluster["classes"] + 48)
     return table(
         ["a billion instances on 100 workers", "extrapolated"],
         [
-            ["features, in all and on each worker",
+            ["features, in total and per worker",
              f"{n_bytes / 1e9:.0f} GB, {n_bytes / WORKERS / 1e9:.2f} GB"],
-            ["what the client keeps of bags", f"{known / 1e9:.1f} GB"],
+            ["data about bags on the client", f"{known / 1e9:.1f} GB"],
             ["partitions", f"{n_partitions:,.0f}"],
-            ["computation, each iteration", duration(computation)],
-            ["sending out and adding up, each iteration", duration(added)],
+            ["computation per iteration", duration(computation)],
+            ["communication and sums per iteration", duration(added)],
             ["finding bags and labels, once", duration(finding)],
             ["reading features, once",
              f"{duration(INSTANCES / rate)}, at {rate * n_bytes / INSTANCES / 1e9:.1f} GB/s"],
@@ -143,7 +143,7 @@ TABLES = {
 
 
 def filled(page):
-    """Return the page with its tables as the results have them."""
+    """Return the page with the tables of the current results."""
     return SECTION.sub(lambda found: f"{found[1]}\n{TABLES[found[2]]()}\n{found[3]}", page)
 
 

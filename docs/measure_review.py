@@ -1,4 +1,4 @@
-"""Measure what looking at instances brings: ``python docs/measure_review.py``."""
+"""Measure how much checking instances by hand helps: ``python docs/measure_review.py``."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ def accuracies(share, chosen_by, seed):
     Returns
     -------
     new, own : float
-        Letters labelled rightly in the other words, without their labels; and in these, with them.
+        Accuracy on the letters of the other words, without their labels, and of these, with them.
     """
     data = load_letter_carroll(random_state=seed)
     rng = np.random.default_rng(seed)
@@ -24,11 +24,11 @@ def accuracies(share, chosen_by, seed):
     model = ORLogisticRegression().fit(bags, labels)
     known = np.full(bags.n_instances, -1)
     if share:
-        looks = rng.permutation(bags.n_instances)
-        if chosen_by == "review":
-            looks = np.argsort(-annotate(model, bags, labels).entropy, kind="stable")
-        looks = looks[: round(share * bags.n_instances)]
-        known[looks] = bags.instance_labels[looks]
+        checked = rng.permutation(bags.n_instances)
+        if chosen_by == "by review":
+            checked = np.argsort(-annotate(model, bags, labels).entropy, kind="stable")
+        checked = checked[: round(share * bags.n_instances)]
+        known[checked] = bags.instance_labels[checked]
         model.fit(bags, labels, instance_labels=known)
     return (
         np.mean(model.predict_instances(new) == new.instance_labels),
@@ -37,11 +37,12 @@ def accuracies(share, chosen_by, seed):
 
 
 def main():
-    print("| letters looked at | chosen by | right in new words | right in these words |")
+    print("| letters checked | chosen | accuracy on new words | accuracy on these words |")
     print("|---|---|---:|---:|")
     for share, chosen_by in (
-        (0.0, "-"), (0.05, "chance"), (0.05, "review"), (0.1, "chance"), (0.1, "review"),
-        (0.2, "chance"), (0.2, "review"),
+        (0.0, "-"), (0.05, "at random"), (0.05, "by review"),
+        (0.1, "at random"), (0.1, "by review"),
+        (0.2, "at random"), (0.2, "by review"),
     ):  # fmt: skip
         new, own = 100 * np.mean([accuracies(share, chosen_by, seed) for seed in range(5)], axis=0)
         print(f"| {share:.0%} | {chosen_by} | {new:.1f} % | {own:.1f} % |")

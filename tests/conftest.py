@@ -11,9 +11,9 @@ import secrets
 import pytest
 from hypothesis import settings
 
-from shared_fixtures import SEED, rng
+from shared_fixtures import SEED, rng, run
 
-__all__ = ["rng"]
+__all__ = ["rng", "run"]
 
 CHOSEN = os.environ.get("UNBAG_SEED", "") or str(SEED)
 SEED_OF_EXAMPLES = secrets.randbelow(2**32) if CHOSEN == "new" else int(CHOSEN)

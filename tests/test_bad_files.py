@@ -96,7 +96,7 @@ BAD_FILES = {
     ),
     "no label in any bag": (
         text(a="file,tags,x\na,,1\na,,2\nb,,3\nb,,4\n"),
-        ["a.csv"],
+        ["a.csv", "--untagged", "absent"],
         "a.csv: no bag has a label, and nothing can be learnt without: tag some bags",
     ),
     "a missing value without a remedy": (
@@ -112,7 +112,7 @@ BAD_FILES = {
     "files without tags": (
         text(a=GOOD.replace("tags", "n"), t="bag,label\na,o\n"),
         ["a.csv", "--label-table", "t.csv", "--features", "x"],
-        "Bag 'b' (a.csv, row 3) has no row in t.csv: add one",
+        "t.csv: 1 of 2 bags has nothing in place of labels, such as 'b'. If nobody has looked",
     ),
     "tags of other files": (
         text(a=GOOD.replace("tags", "n"), t="bag,label\nb.wav,o\n"),
@@ -127,7 +127,7 @@ BAD_FILES = {
     "a row without labels in the second table": (
         text(a=GOOD.replace("tags", "n"), t="file,is_o\na,1\n"),
         ["a.csv", "--label-table", "t.csv", "--label-columns", "is_*", "--features", "x"],
-        "Bag 'b' (a.csv, row 3) has no row in t.csv",
+        "t.csv: 1 of 2 bags has nothing in place of labels, such as 'b'.",
     ),
     "no column of labels in the second table": (
         text(a=GOOD, t="file,was_o\na,1\nb,0\n"),

@@ -124,7 +124,7 @@ BAD = {
     ),
     "no label in any bag": (
         frame_of(tags=[None, None, "", ""]),
-        TAGGED,
+        {**TAGGED, "untagged": "absent"},
         "The frame: no bag has a label, and nothing can be learnt without",
     ),
     "only unknown labels": (frame_of(tags=["?o", "?o", "?w", "?w"]), TAGGED, "no bag has a label"),

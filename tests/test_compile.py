@@ -117,7 +117,7 @@ def test_a_cache_never_decides_whether_import_works(tmp_path, writable):
 @pytest.fixture
 def listener(monkeypatch, caplog):
     """What hears of compiling, as in a new process, and without patience."""
-    monkeypatch.setattr(_compile, "PATIENCE", 0.0)
+    monkeypatch.setattr(_compile, "SECONDS_UNTIL_MESSAGE", 0.0)
     monkeypatch.setattr(_compile.logger, "disabled", False)
     caplog.set_level(logging.INFO, "unbag")
     event.unregister("numba:compile", _compile.listener)
@@ -186,7 +186,7 @@ def test_garbage_is_collected_after_an_error_of_the_compiler():
 
 
 def test_a_short_wait_is_not_worth_a_message(listener, monkeypatch, caplog):
-    monkeypatch.setattr(_compile, "PATIENCE", 1e9)
+    monkeypatch.setattr(_compile, "SECONDS_UNTIL_MESSAGE", 1e9)
     doubling("unbag.union.made_up")(1)
     assert listener.seconds > 0
     assert not caplog.messages

@@ -73,7 +73,7 @@ def test_bags_of_many_labels_are_timed_by_themselves(rng, monkeypatch):
     assert cost(bags, y, n_jobs=1).seconds == pytest.approx(6.0, rel=0.01)
     assert timed == [(10, 10, 10)]
     # What there is no time for is taken to be like what was timed.
-    monkeypatch.setattr("unbag.costs.PATIENCE", -1.0)
+    monkeypatch.setattr("unbag.costs.MEASURING_SECONDS", -1.0)
     assert cost(bags, y, n_jobs=1).seconds < 1.0
 
 

@@ -140,6 +140,7 @@ def test_every_snippet_of_a_page_runs(page, tmp_path, monkeypatch):
     check_page(page, tmp_path, monkeypatch)
 
 
+@pytest.mark.filterwarnings("ignore:.*in fewer than three bags")
 def test_the_notebook_runs(tmp_path, monkeypatch):
     """Its cells one after the other, as they are: without outputs, since only a run makes them."""
     notebook = json.loads((DOCS / "first_steps.ipynb").read_text())
@@ -210,6 +211,14 @@ def test_the_tables_of_how_far_it_scales_are_what_the_benchmarks_have_found(monk
     page = (DOCS / "howto" / "scale.md").read_text()
     assert set(re.findall(r"<!-- (\w+) -->", page)) == {*scale_page.TABLES, "end"}
     assert page == scale_page.filled(page)
+
+
+@pytest.mark.parametrize("page", ["SECURITY.md", "docs/howto/clusters.md"])
+def test_pages_say_that_a_scheduler_can_run_code_here(page):
+    text = " ".join((DOCS.parent / page).read_text(encoding="utf-8").split())
+    assert re.search(r"[Ww]hoever runs the scheduler .*can run code in your process", text)
+    assert re.search(r"[Ww]hoever can connect to the scheduler can run code on it", text)
+    assert re.search(r"only (to )?schedulers that you or people you trust run", text)
 
 
 @pytest.mark.parametrize("page", PAGES)

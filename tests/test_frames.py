@@ -17,8 +17,8 @@ from unbag.io import DataError, Roles
 
 CLASSES = np.array(["owl", "tit", "wren"])
 ANNOTATED = [
-    "annotation", "probability", "second_choice", "second_probability", "entropy", "review",
-    "known_label",
+    "annotation", "status", "probability", "second_choice", "second_probability", "entropy",
+    "review", "known_label",
 ]  # fmt: skip
 PREDICTED = ["predicted", "p(owl)", "p(tit)", "p(wren)"]
 
@@ -168,7 +168,7 @@ def test_answers_take_the_place_of_earlier_ones_but_for_what_people_filled_in(fr
     twice = model.predict_frame(model.predict_frame(again))
     assert list(twice.columns) == [*again.columns, *PREDICTED]
     # Answers are no features.
-    refitted = unbag.fit(twice, bag="file", labels="tags", instance_labels="known_label")
+    refitted = unbag.fit(twice, bag="file", labels="tags", known="known_label")
     assert refitted.feature_names_in_.tolist() == [*"abc"]
 
 
@@ -198,7 +198,7 @@ def test_any_model_can_be_fitted(frame):
     assert "predicted" in sim.predict_frame(frame).columns
     pipeline = unbag.fit(frame, context=0.5, kernel=1.0, dictionary=20, **options)
     assert list(pipeline.named_steps) == ["scale", "context", "kernel", "model"]
-    assert list(pipeline.annotate_frame(frame).columns[-7:]) == ANNOTATED
+    assert list(pipeline.annotate_frame(frame).columns[-8:]) == ANNOTATED
     with pytest.raises(ValueError, match="alpha= is a setting of the model that fit builds"):
         unbag.fit(frame, model=unbag.SIM(), alpha=2.0, **options)
 
@@ -221,7 +221,7 @@ def test_networks_are_fitted_by_name(frame):
     model = unbag.fit(frame, model="network", max_iter=3, background=False, seed=4, **options)
     assert type(model).__name__ == "ORNetwork"
     assert (model.n_iter_, model.random_state, model.background) == (3, 4, False)
-    assert list(model.annotate_frame(frame).columns[-7:]) == ANNOTATED
+    assert list(model.annotate_frame(frame).columns[-8:]) == ANNOTATED
 
 
 def test_networks_by_name_need_torch(frame, monkeypatch):
@@ -234,9 +234,9 @@ def test_known_labels_are_used_where_they_are_named(frame):
     known = frame.assign(known=frame["truth"].where(np.arange(len(frame)) % 3 == 0))
     options = {"bag": "file", "labels": "tags", "features": [*"abc"]}
     plain = unbag.fit(known, **options)
-    told = unbag.fit(known, instance_labels="known", **options)
+    told = unbag.fit(known, known="known", **options)
     assert told.log_likelihood_ < plain.log_likelihood_
-    in_pipeline = unbag.fit(known, instance_labels="known", context=0.5, **options)
+    in_pipeline = unbag.fit(known, known="known", context=0.5, **options)
     assert in_pipeline.model.classes_.tolist() == CLASSES.tolist()
 
 

@@ -15,6 +15,7 @@ from unbag import _messages, out_of_core
 from unbag.cli import main
 from unbag.io import DataError, Roles
 from unbag.learning import Settings, training_set
+from unbag.model_selection.compare import compare
 
 FEATURES = ["a", "b", "c"]
 GRID = {"kernel": [None], "context": [0.0], "missed": [0.0], "false": [0.0], "alpha": [1.0]}
@@ -112,7 +113,7 @@ def test_what_is_named_wins_in_annotations(frame, folder, tmp_path):
 
 
 def test_labels_of_instances_are_named_by_roles_as_well(frame, folder):
-    roles = Roles(bag="file", labels="tags", features=FEATURES, instance_labels="truth")
+    roles = Roles(bag="file", labels="tags", features=FEATURES, known="truth")
     plain, told = (
         out_of_core.fit(unbag.ORLogisticRegression(), folder, roles=each)
         for each in (Roles(bag="file", labels="tags", features=FEATURES), roles)
@@ -178,8 +179,8 @@ def test_bags_are_fitted_as_their_table_is(frame, bags, y):
 
 def test_labels_of_instances_come_as_an_array_with_bags(frame, bags, y):
     columns = {"bag": "file", "labels": "tags", "features": FEATURES}
-    by_column = unbag.fit(frame, instance_labels="truth", **columns)
-    by_array = unbag.fit(bags, y, instance_labels=bags.instance_labels)
+    by_column = unbag.fit(frame, known="truth", **columns)
+    by_array = unbag.fit(bags, y, known=bags.instance_labels)
     np.testing.assert_array_equal(by_column.coef_, by_array.coef_)
 
 
@@ -250,9 +251,123 @@ def test_the_truth_is_hidden_unless_it_is_named(frame, bags, y):
     )
     for model in (unbag.fit(usual, model=Spy(), **columns), unbag.fit(bags, y, model=Spy())):
         assert model.shown_ == (None, {})
-    named = training_set(usual, None, None, instance_labels="instance_label", **columns)
+    named = training_set(usual, None, None, known="instance_label", **columns)
     assert named.bags.instance_labels is None
-    assert set(named.instance_labels) == {"owl", "tit", "wren"}
+    assert set(named.known) == {"owl", "tit", "wren"}
+
+
+# Labels of instances: those that people gave are learnt from, and the truth never is.
+
+
+def test_labels_to_compare_with_are_refused_at_every_door(frame, bags, y, folder, capsys):
+    columns = {"bag": "file", "labels": "tags", "features": FEATURES}
+    model = unbag.ORLogisticRegression()
+    for call in (
+        lambda: unbag.fit(frame, instance_labels="truth", **columns),
+        lambda: unbag.fit(frame, instance_labels="corrected.csv", **columns),
+        lambda: unbag.fit(bags, y, instance_labels=bags.instance_labels),
+        lambda: unbag.tune(frame, grid=GRID, instance_labels="truth", **columns),
+        lambda: unbag.check_labels(model, frame, instance_labels="truth", **columns),
+        lambda: out_of_core.fit(model, folder, instance_labels="truth"),
+    ):
+        with pytest.raises(DataError, match=r"nothing learns from them.* known=.* corrections=\.$"):
+            call()
+    named = ("--bag", "file", "--labels", "tags", "--instance-labels", "truth")
+    for command in (("fit", folder, "-o", "m.unbag"), ("check", folder)):
+        assert run(*command, *named) == 1
+        assert re.search("with --known.*with --corrections", capsys.readouterr().err)
+
+
+def test_what_roles_call_the_truth_is_not_learnt_from(frame, folder):
+    columns = {"bag": "file", "labels": "tags", "features": FEATURES}
+    roles = Roles(**columns, instance_labels="truth")
+    plain = unbag.fit(frame, background=False, **columns)
+    found = [
+        unbag.fit(frame, roles=roles, background=False),
+        out_of_core.fit(unbag.ORLogisticRegression(), folder, roles=roles),
+    ]
+    for model in found:
+        np.testing.assert_allclose(model.coef_, plain.coef_, atol=1e-6)
+        assert "known" not in model.roles_
+
+
+@pytest.mark.parametrize("name", ["known_label", "unbag_known_label"])
+def test_what_people_filled_in_is_learnt_from_unless_it_is_ignored(frame, tmp_path, name):
+    columns = {"bag": "file", "labels": "tags", "features": FEATURES}
+    plain = unbag.fit(frame, background=False, **columns)
+    annotated = plain.annotate_frame(frame).rename(columns={"known_label": name})
+    if name != "known_label":
+        answers = ["annotation", "probability", "second_choice", "second_probability", "entropy"]
+        annotated = annotated.rename(columns={each: f"unbag_{each}" for each in answers})
+        annotated = annotated.rename(columns={"review": "unbag_review"})
+    empty = unbag.fit(annotated, background=False, **columns)
+    np.testing.assert_array_equal(empty.coef_, plain.coef_)
+    assert "known" not in empty.roles_
+    annotated.loc[::3, name] = frame.loc[::3, "truth"]
+    told = unbag.fit(annotated, background=False, **columns)
+    named = unbag.fit(frame.assign(mine=annotated[name]), known="mine", background=False, **columns)
+    np.testing.assert_array_equal(told.coef_, named.coef_)
+    assert not np.allclose(told.coef_, plain.coef_)
+    assert told.roles_["known"] == name
+    without = unbag.fit(annotated, ignore_known=True, background=False, **columns)
+    np.testing.assert_array_equal(without.coef_, plain.coef_)
+    pq.write_table(pa.Table.from_pandas(annotated), tmp_path / "t.parquet")
+    stored = out_of_core.fit(unbag.ORLogisticRegression(), tmp_path / "t.parquet", **NAMED)
+    np.testing.assert_allclose(stored.coef_, told.coef_, atol=1e-6)
+
+
+def test_known_labels_are_used_or_refused(frame, bags, y, tmp_path):
+    columns = {"bag": "file", "labels": "tags", "features": FEATURES}
+    annotated = unbag.fit(frame, **columns).annotate_frame(frame)
+    with pytest.raises(DataError, match="annotation is what annotate answered, not what a person"):
+        unbag.fit(annotated, known="annotation", **columns)
+    with pytest.raises(DataError, match="known= and ignore_known=True: choose one"):
+        unbag.fit(frame, known="truth", ignore_known=True, **columns)
+    with pytest.raises(DataError, match=r"no column 'trueth' for known.*'truth'"):
+        unbag.fit(frame, known="trueth", **columns)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    with pytest.raises(DataError, match=r"learn from labels of bags alone: leave out known="):
+        compare(tmp_path / "t.csv", Roles(known="truth", **columns))
+    path = tmp_path / "t.npz"
+    unbag.io.write_bags(path, bags, training_set(frame, None, None, **columns).labels)
+    told = unbag.fit(path, known="instance_label")
+    np.testing.assert_allclose(told.coef_, unbag.fit(bags, y, known=bags.instance_labels).coef_)
+    with pytest.raises(DataError, match="has no column 'truth': files of this format"):
+        unbag.fit(path, known="truth")
+
+
+def test_known_labels_reach_the_fits_of_a_check(frame, monkeypatch):
+    columns = {"bag": "file", "labels": "tags", "features": FEATURES}
+    told = []
+    own_fit = unbag.ORLogisticRegression.fit
+
+    def fit(self, X, y, **more):
+        told.append((X, more["instance_labels"]))
+        return own_fit(self, X, y, **more)
+
+    monkeypatch.setattr(unbag.ORLogisticRegression, "fit", fit)
+    model = unbag.ORLogisticRegression()
+    unbag.check_labels(model, frame, known="truth", cv=3, random_state=0, **columns)
+    assert len(told) == 3
+    truth = {
+        tuple(row): label
+        for row, label in zip(frame[FEATURES].to_numpy(), frame["truth"], strict=True)
+    }
+    for bags, known in told:
+        assert list(known) == [truth[tuple(row)] for row in bags.X]
+
+
+def test_a_fit_says_which_roles_it_uses(frame, caplog):
+    caplog.set_level("INFO", logger="unbag")
+    known = frame.assign(mine=frame["truth"].where(np.arange(len(frame)) % 4 == 0), site="hut")
+    roles = Roles(bag="file", labels="tags", features=FEATURES, instance_labels="truth")
+    unbag.fit(known, known="mine", roles=roles)
+    said = caplog.text
+    assert "Roles: bag = file; labels = tags; known = mine." in said
+    assert "Not learnt from: instance_labels = truth. " in said
+    assert "Labels of instances that people gave, learnt from: 30." in said
+    assert "Features (3): " in said
+    assert re.search(r"Columns that are not used \(\d+\): .*site", said)
 
 
 # Something to learn.
@@ -279,7 +394,7 @@ def test_labels_that_look_like_several_are_refused_at_every_door(frame, folder, 
 
 def test_bags_without_a_label_teach_nothing(frame, bags):
     for call in (
-        lambda: unbag.fit(frame.assign(tags=""), bag="file", labels="tags"),
+        lambda: unbag.fit(frame.assign(tags="(none)"), bag="file", labels="tags"),
         lambda: unbag.fit(bags, [set()] * 30),
         lambda: unbag.tune(bags, [set()] * 30, grid=GRID),
     ):
@@ -297,27 +412,22 @@ def test_a_corrected_table_is_taken_in_python_too(frame, tmp_path, monkeypatch):
     corrected = first.annotate_frame(frame)
     corrected.loc[::5, "known_label"] = frame.loc[::5, "truth"]
     corrected.to_csv("corrected.csv", index=False)
-    told = unbag.fit(frame, instance_labels="corrected.csv", **columns)
-    by_column = unbag.fit(
-        frame.assign(known=corrected["known_label"]), instance_labels="known", **columns
-    )
+    told = unbag.fit(frame, corrections="corrected.csv", **columns)
+    by_column = unbag.fit(frame.assign(known=corrected["known_label"]), known="known", **columns)
     np.testing.assert_array_equal(told.coef_, by_column.coef_)
     assert not np.allclose(told.coef_, first.coef_)
     corrected.iloc[1:].to_csv("corrected.csv", index=False)
     with pytest.raises(DataError, match="name a column of ids by instance_id"):
-        unbag.fit(frame, instance_labels="corrected.csv", **columns)
+        unbag.fit(frame, corrections="corrected.csv", **columns)
 
 
 def test_corrected_tables_are_refused_out_of_core_at_every_door(folder, tmp_path, capsys):
     (tmp_path / "corrected.csv").write_text("known_label\n")
-    said = "looks like a corrected table, which fits out of core do not take"
-    with pytest.raises(DataError, match=said):
-        out_of_core.fit(
-            unbag.ORLogisticRegression(), folder, instance_labels=str(tmp_path / "corrected.csv")
-        )
-    options = ("--out-of-core", "--instance-labels", tmp_path / "corrected.csv", "-o", "m.unbag")
+    with pytest.raises(DataError, match=r"corrected\.csv looks like a file, but known must be a"):
+        out_of_core.fit(unbag.ORLogisticRegression(), folder, known=str(tmp_path / "corrected.csv"))
+    options = ("--out-of-core", "--corrections", tmp_path / "corrected.csv", "-o", "m.unbag")
     assert run("fit", folder, *options) == 1
-    assert said in capsys.readouterr().err
+    assert "--corrections cannot be used out of core" in capsys.readouterr().err
 
 
 # Labels in the classes of a model.

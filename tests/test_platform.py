@@ -185,7 +185,7 @@ def test_real_work_without_what_only_posix_has(table_with_media):
     # As the encoding of the output has no β.
     assert re.search(r"\\u03b2 .*%", done.stdout)
     assert "1 outside the media folder" in done.stderr
-    assert "1 cannot be read (no regular file)" in done.stderr
+    assert "1 cannot be read (not a regular file)" in done.stderr
     page = (folder / "r.html").read_text(encoding="utf-8")
     assert page.count("data:image/png") == 1
     assert "β" in page
@@ -394,7 +394,7 @@ def test_bytes_come_as_they_are(tmp_path):
 @pytest.mark.usefixtures("windows")
 def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(OSError, match="no regular file"):
+    with pytest.raises(OSError, match="not a regular file"):
         _platform.open_below(str(tmp_path), os.path.realpath(tmp_path / "pipe"))
 
 

@@ -188,7 +188,7 @@ def test_known_labels_of_instances_reach_every_fit(frame, monkeypatch):
 
     monkeypatch.setattr(unbag.ORLogisticRegression, "fit", watched)
     roles = {"bag": "file", "labels": "tags"}
-    model = unbag.tune(frame, grid=SMALL, instance_labels="digit", **roles)
+    model = unbag.tune(frame, grid=SMALL, known="digit", **roles)
     assert all(known is not None for _, known in seen)
     assert {n_bags for n_bags, _ in seen} >= {40, 60}
     assert model.annotate_frame(frame)["annotation"].to_list()

@@ -96,15 +96,18 @@ def test_unknown_classes_and_backgrounds_count_nothing(device, loss):
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ({"instance_labels": torch.zeros(2, dtype=torch.int64)}, "instance_labels cannot"),
-        ({"missed": 0.1}, "missed cannot be honoured"),
-        ({"false": 0.1}, "false cannot be honoured"),
-        ({"on_impossible": "relax"}, "no bag is impossible"),
-        ({"on_intractable": "relax"}, "no bag is impossible"),
+        (
+            {"instance_labels": torch.zeros(2, dtype=torch.int64)},
+            "labels is not supported",
+        ),
+        ({"missed": 0.1}, "missed is not supported"),
+        ({"false": 0.1}, "false is not supported"),
+        ({"on_impossible": "relax"}, "no impossible or intractable bags"),
+        ({"on_intractable": "relax"}, "no impossible or intractable bags"),
         ({"reduction": "total"}, "reduction must be one of"),
     ],
 )
-def test_what_they_cannot_honour_is_refused(loss, option, message):
+def test_unsupported_arguments_are_named(loss, option, message):
     with pytest.raises(ValueError, match=message):
         loss(torch.zeros(2, 2), [0, 2], [[0]], **option)
 
@@ -150,5 +153,7 @@ def test_halves_are_computed_in_single_precision(rng, device, loss, dtype):
 
 
 def test_attention_refuses_offsets_that_do_not_fit():
-    with pytest.raises(ValueError, match="offsets must rise from 0 to the number of instances, 3"):
+    with pytest.raises(
+        ValueError, match="offsets must increase from 0 to the number of instances, 3"
+    ):
         AttentionPooling(4, 2)(torch.zeros(3, 4), [0, 2])

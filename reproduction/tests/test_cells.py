@@ -57,7 +57,7 @@ def test_cells_and_folds_of_a_run(quick):
     folds = remake_cells("bag-level", "letter-frost", "mlr", 1, out=quick)
     assert all(cell.now == cell.recorded for cell in folds)
     assert [cell.now for cell in folds] != [cell.now for cell in cells]
-    with pytest.raises(ValueError, match="has no fold 3 of mlr on letter-frost: give no fold"):
+    with pytest.raises(ValueError, match="has no fold 3 of mlr on letter-frost: omit the fold"):
         remake_cells("bag-level", "letter-frost", "mlr", 3, out=quick)
     path = quick / "bag-level" / "bag-level-hamming.csv"
     with path.open(newline="") as file:
@@ -79,8 +79,8 @@ def test_cells_and_folds_of_a_run(quick):
             r"stability does not compare methods; inductive, .*kernel, distances do",
         ),
         (("tabel", "hja", "mlr"), "no experiment 'tabel'"),
-        (("inductive", "hja", "mlr"), r"nothing on mlr and hja; they have mlr, .* and hja-union"),
-        (("inductive", "hja-union", "svm"), "nothing on svm and hja-union"),
+        (("inductive", "hja", "mlr"), r"no results of mlr on hja; they have mlr, .* and hja-union"),
+        (("inductive", "hja-union", "svm"), "no results of svm on hja-union"),
         (("transductive", "letter-frost", "dummy", 0), "has no fold 0 of dummy on letter-frost"),
     ],
 )
@@ -90,5 +90,5 @@ def test_what_cannot_be_made_anew_is_named(place, message):
 
 
 def test_without_results_there_is_nothing_to_compare_with(tmp_path):
-    with pytest.raises(ValueError, match="holds no finished experiment"):
+    with pytest.raises(ValueError, match="contains no finished experiment"):
         remake_cells("inductive", "letter-frost", "mlr", out=tmp_path)

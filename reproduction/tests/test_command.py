@@ -40,7 +40,7 @@ def test_a_cell_that_differs_fails(run, tmp_path):
         (("cell",), 2, "'cell' needs an experiment, a data set, a method"),
         (("cell", "inductive", "letter-frost", "mlr", "x"), 2, "'cell' needs an experiment"),
         (("cell", "tabel", "letter-frost", "mlr"), 1, "no experiment 'tabel'"),
-        (("inductive", "letter-frost"), 2, "'inductive' stands alone; got letter-frost as well"),
+        (("inductive", "letter-frost"), 2, "'inductive' takes no arguments; got letter-frost"),
         (("none",), 2, "there is no experiment 'none'"),
         (("datasets", "--quick", "--full"), 2, "choose one of --quick and --full"),
         (("datasets", "--jobs", "-1"), 2, "--jobs"),
@@ -78,7 +78,7 @@ def test_finished_work_is_done_anew_and_compared(run, tmp_path, monkeypatch):
     assert json.loads(printed)["stability"]["same_digits"] == 2
     code, _, messages = run(*command)
     assert code == 0
-    assert "of 2 units of work done anew, 2 gave the same digits" in messages
+    assert "of 2 recomputed units, 2 gave the same digits" in messages
     reproduce("datasets", ["letter-frost"], level="quick", out=tmp_path)
     code, printed, _ = run("reproduce", "all", "--confirm", "1", "-o", tmp_path, "--json")
     assert (code, list(json.loads(printed))) == (0, ["stability"]), "what does work, and was made"

@@ -8,7 +8,7 @@ import pytest
 
 from made_results import figure, make_results
 from unbag import ORLogisticRegression
-from unbag.model_selection.compare import as_users_have_it
+from unbag.model_selection.compare import compared_method
 from unbag_reproduce import METHODS, STUDIES, find_study, published, reproduce
 from unbag_reproduce.conditions import runs_section
 from unbag_reproduce.confirm import confirm
@@ -22,7 +22,7 @@ COMMITTED = REPOSITORY / "docs" / "results"
 
 
 def test_a_page_of_all_that_is_done(tmp_path):
-    with pytest.raises(ValueError, match="holds no finished experiment"):
+    with pytest.raises(ValueError, match="contains no finished experiment"):
         write_page(tmp_path / "results", tmp_path / "page.md")
     reproduce("datasets", ["letter-frost"], out=tmp_path / "results")
     assert write_page(tmp_path / "results", tmp_path / "docs" / "page.md") == ["datasets"]
@@ -138,7 +138,7 @@ def test_a_page_names_the_experiments_whose_cells_can_be_made_anew():
     (paragraph,) = (part for part in INTRODUCTION.split("\n\n") if "unbag reproduce cell" in part)
     named = re.findall(r"\]\(#([\w-]+)\)", paragraph)
     for name in STUDIES:
-        refused = "nothing on nobody" if name in named else "does not compare methods"
+        refused = "no results of nobody" if name in named else "does not compare methods"
         with pytest.raises(ValueError, match=refused):
             remake_cells(name, "msrcv2", "nobody", out=COMMITTED)
     assert f"{len(named)} of the {len(STUDIES)} experiments" in " ".join(paragraph.split())
@@ -155,7 +155,7 @@ def test_the_penalised_row_is_called_what_it_runs():
     others = {name for name in row if row[name] != default[name]}
     assert others == {"max_iter", "tol", "threshold"}
     assert "but other iterations, tolerance and threshold" in words
-    users = as_users_have_it("unbag")
+    users = compared_method("unbag")
     assert users.title == "MLR, unbag's default"
     assert users.build(**users.grids["standard"][0]).get_params() == default
 

@@ -34,8 +34,8 @@ FOLDERS_OF_KERNELS = ("union",)
 settings: Any = config
 
 
-# Seconds of compiling after which that is logged.
-PATIENCE = 0.5
+# Seconds of compilation after which a message is logged.
+SECONDS_UNTIL_MESSAGE = 0.5
 
 logger: logging.Logger = logging.getLogger("unbag")
 
@@ -101,7 +101,7 @@ class CompilationListener(Listener):
             # an eighth of the time.
             self._collects_garbage = gc.isenabled()
             gc.disable()
-        if not self.has_logged and self._so_far() > PATIENCE:
+        if not self.has_logged and self._so_far() > SECONDS_UNTIL_MESSAGE:
             self.has_logged = True
             logger.info(compilation_message())
 

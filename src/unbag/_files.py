@@ -1,19 +1,28 @@
 """Files: which format a name tells, what is wrong with one, and writing it whole or not at all."""
 
 import errno
+import json
 import os
 import secrets
 import stat
+import unicodedata
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
+from unbag._messages import one_line
 from unbag._platform import (
+    IS_POSIX,
     create_locked,
     is_kept_open,
     remove_abandoned,
+    remove_locked_folder,
     rename_open,
+    replace,
     sync_folder,
 )
 
@@ -36,7 +45,13 @@ HIGHEST_RATIO = 100
 
 
 class DataError(ValueError):
-    """A file cannot be read or written; the message says where, why, and what to do."""
+    """A file cannot be read or written; the message says where, why, and what to do.
+
+    It is one line, whatever the names of files, columns and bags in it.
+    """
+
+    def __init__(self, message: object) -> None:
+        super().__init__(one_line(message))
 
 
 def check(condition: object, message: str) -> None:
@@ -68,6 +83,23 @@ def faults_at(where: object) -> Iterator[None]:
         raise
     except ValueError as error:
         raise DataError(f"{where}: {error}") from error
+
+
+def parsed_json(text: str | bytes) -> Any:
+    """Parse JSON; what is nested too deep for that is a ValueError, as all that is no JSON.
+
+    Examples
+    --------
+    >>> parsed_json('{"bag": 1}')
+    {'bag': 1}
+    >>> parsed_json("[" * 10**5)
+    Traceback (most recent call last):
+    ValueError: it is nested too deep
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
 
 
 def suffix_of(path: PathLike) -> str:
@@ -198,6 +230,8 @@ def atomic_write(path: PathLike) -> Iterator[BinaryIO]:
     new one gets those that `open` would give it. An OSError names the path, not the temporary file,
     and the reason.
 
+    Within `written_together`, the file gets its name when all files of that block are complete.
+
     Examples
     --------
     >>> import tempfile
@@ -211,6 +245,11 @@ def atomic_write(path: PathLike) -> Iterator[BinaryIO]:
     if old_mode is not None and not stat.S_ISREG(old_mode):
         with _errors_name(path, target), target.open("wb") as device:
             yield device
+        return
+    group = _group.get()
+    if group is not None:
+        with group.file(path, target, old_mode) as file:
+            yield file
         return
     remove_stale_parts(target.parent)
     temporary = target.with_name(f".unbag-{secrets.token_hex(6)}.part")
@@ -233,6 +272,169 @@ def atomic_write(path: PathLike) -> Iterator[BinaryIO]:
                 os.unlink(temporary)
             raise
     sync_folder(target.parent)
+
+
+@contextmanager
+def written_together() -> Iterator[None]:
+    """Let all files that are written within the block get their names at its end, or none.
+
+    Until then they lie in folders ``.unbag-*.parts`` beside them, which are removed as the files
+    of `atomic_write` are. When the block fails or is interrupted, nothing has changed: folders
+    that `make_folder` has made go, too. A process that is killed in the moment of renaming may
+    leave some files new and others old, but each of them whole.
+
+    A block within another is a part of it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     try:
+    ...         with written_together():
+    ...             write_text(Path(folder, "song.txt"), "tsip")
+    ...             write_text(Path(folder, "call.txt"), 1 / 0)
+    ...     except ZeroDivisionError:
+    ...         os.listdir(folder)
+    []
+    """
+    if _group.get() is not None:
+        yield
+        return
+    group = _Group()
+    token = _group.set(group)
+    try:
+        yield
+        _finish(group.rename)
+    except BaseException:
+        _finish(partial(group.discard, undo=True))
+        raise
+    finally:
+        _group.reset(token)
+        _finish(group.discard)
+
+
+def _finish(step: Callable[[], object]) -> None:
+    """Take a step that can be taken again where it has stopped, to its end even on Ctrl-C."""
+    try:
+        step()
+    except KeyboardInterrupt:
+        step()
+        raise
+
+
+class _Group:
+    """Files of a `written_together` block: complete, and still without their names."""
+
+    def __init__(self) -> None:
+        self.made: list[Path] = []
+        self._files: list[_StagedFile] = []
+        self._stagings: dict[Path, tuple[Path, int]] = {}
+
+    @contextmanager
+    def file(self, path: PathLike, target: Path, old_mode: int | None) -> Iterator[BinaryIO]:
+        """Open a file that will be called as a target; the mode is that of the old one."""
+        check(
+            all(each.target != target for each in self._files),
+            f"{path} would be written twice: choose another output for one of the two.",
+        )
+        temporary = self._staging(path, target.parent) / f"{len(self._files)}.part"
+        permissions = 0o666 if old_mode is None else old_mode & 0o777
+        with _errors_name(path, temporary):
+            descriptor = create_locked(temporary, permissions)
+            with _opened(descriptor) as file:
+                if old_mode is not None:
+                    os.chmod(temporary, permissions)
+                yield file
+                file.flush()
+                os.fsync(descriptor)
+        self._files.append(_StagedFile(path, temporary, target, old_mode is not None))
+
+    def _staging(self, path: PathLike, folder: Path) -> Path:
+        """Return the folder for files that will lie in a folder.
+
+        A file in it is locked. So a thousand files need one lock, and are not all open at once.
+        """
+        if folder not in self._stagings:
+            remove_stale_parts(folder)
+            staging = folder / f".unbag-{secrets.token_hex(6)}.parts"
+            while folder not in self._stagings:
+                with _errors_name(path, staging):
+                    staging.mkdir()
+                try:
+                    self._stagings[folder] = staging, create_locked(staging / LOCK, 0o600)
+                except FileNotFoundError:
+                    # Another process has taken it for an abandoned one before it was locked.
+                    continue
+                except BaseException:
+                    with suppress(OSError):
+                        staging.rmdir()
+                    raise
+        return self._stagings[folder][0]
+
+    def rename(self) -> None:
+        """Give all files their names."""
+        for each in self._files:
+            each.rename()
+        for folder in self._stagings:
+            sync_folder(folder)
+        self._files, self.made = [], []
+
+    def discard(self, undo: bool = False) -> None:
+        """Remove what is temporary; with `undo`, bring back what was there before."""
+        if undo:
+            for each in self._files:
+                each.undo()
+        self._files = []
+        for folder, (staging, descriptor) in list(self._stagings.items()):
+            # Windows removes no file that is open.
+            if not IS_POSIX:
+                os.close(descriptor)
+            with suppress(OSError):
+                remove_locked_folder(staging / LOCK)
+            del self._stagings[folder]
+            if IS_POSIX:
+                os.close(descriptor)
+        for folder in reversed(self.made) if undo else ():
+            with suppress(OSError):
+                folder.rmdir()
+
+
+class _StagedFile:
+    """A complete file, and what it will be called."""
+
+    def __init__(self, path: PathLike, temporary: Path, target: Path, is_old: bool) -> None:
+        self.path = path
+        self.temporary = temporary
+        self.target = target
+        self.is_old = is_old
+        self.old: Path = temporary.with_suffix(".old")
+
+    def rename(self) -> None:
+        """Give it its name, once."""
+        if not self.temporary.exists():
+            return
+        if self.is_old:
+            # Where a system has no second names for a file, the old one is not kept.
+            with suppress(OSError):
+                os.link(self.target, self.old)
+        with _errors_name(self.path, self.temporary):
+            replace(self.temporary, self.target)
+
+    def undo(self) -> None:
+        """Bring back what was there before, as far as possible."""
+        if self.temporary.exists():
+            return
+        with suppress(OSError):
+            if self.old.exists():
+                replace(self.old, self.target)
+            elif not self.is_old:
+                self.target.unlink()
+
+
+# A file in a folder of staged ones that is locked for as long as somebody writes there.
+LOCK = "lock"
+# The files that are written together now; None outside of `written_together`.
+_group: ContextVar[_Group | None] = ContextVar("_group", default=None)
 
 
 def write_text(path: PathLike, text: str) -> None:
@@ -258,6 +460,9 @@ def writing(path: PathLike) -> Iterator[BinaryIO]:
 
 def make_folder(path: PathLike) -> None:
     """Make a folder, and those around it; raise the DataError that says why not."""
+    if (group := _group.get()) is not None:
+        missing = [each for each in (Path(path), *Path(path).parents) if not each.exists()]
+        group.made += reversed(missing)
     try:
         Path(path).mkdir(parents=True, exist_ok=True)
     except FileExistsError as error:
@@ -272,15 +477,63 @@ def make_folder(path: PathLike) -> None:
         raise DataError(f"{path} cannot be made: {error.strerror or error}.") from error
 
 
-def check_output(path: Path, *inputs: Path) -> None:
+def check_output(path: PathLike, *inputs: PathLike) -> None:
     """Raise an error early if a file cannot be written later, or is among the `inputs`."""
-    try:
-        check_writable(path)
-    except OSError as error:
-        raise unwritable(path, error) from error
-    for each in inputs:
-        is_same = path.exists() and each.exists() and path.samefile(each)
-        check(not is_same, f"{path} is also the input: choose another output.")
+    check_outputs([path], inputs)
+
+
+def check_outputs(
+    outputs: Iterable[PathLike], inputs: Iterable[PathLike], in_folders: Iterable[PathLike] = ()
+) -> None:
+    """Raise an error early if files cannot all be written later, or something would be lost.
+
+    No two of the outputs may be one file, and none may be among the inputs: by whatever name, link
+    or way of writing it. Of an input that is a folder, all files are inputs. The folders of the
+    outputs `in_folders` need not be there yet.
+    """
+    in_folders = [Path(path) for path in in_folders]
+    outputs = [Path(path) for path in outputs]
+    for path in (*outputs, *(each for each in in_folders if each.parent.exists())):
+        try:
+            check_writable(path)
+        except OSError as error:
+            raise unwritable(path, error) from error
+    # Who writes to devices knows that nothing is kept there.
+    written = [path for path in (*outputs, *in_folders) if not _is_device(path)]
+    read = {key: Path(each) for each in inputs for key in _identities(each)}
+    taken: dict[Any, Path] = {}
+    for path in written:
+        keys = _identities(path)
+        if path.exists():
+            keys_of_folder = _identities(Path(os.path.realpath(path)).parent)
+            is_read = not read.keys().isdisjoint({*keys[:-1], *keys_of_folder[:-1]})
+            check(not is_read, f"{path} is also the input: choose another output.")
+        for key in keys:
+            other = taken.setdefault(key, path)
+            check(
+                other is path,
+                f"{path} is named for two outputs: choose another for one of them."
+                if str(other) == str(path)
+                else f"{other} and {path} are one file, or may be: choose other names for outputs.",
+            )
+
+
+def _is_device(path: Path) -> bool:
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def _identities(path: PathLike) -> list[Any]:
+    """Return what two paths of one file have in common.
+
+    That is the file on disk, if there is one; the path with all links followed; and, last, the same
+    as systems see it that do not tell cases, or forms of Unicode, apart.
+    """
+    real = os.path.realpath(path)
+    found: list[Any] = [real, ("folded", unicodedata.normalize("NFC", real).casefold())]
+    with suppress(OSError):
+        status = os.stat(path)
+        found.insert(0, (status.st_dev, status.st_ino))
+    return found
 
 
 def _checked_target(path: PathLike) -> tuple[Path, int | None]:
@@ -336,6 +589,11 @@ def remove_stale_parts(folder: Path) -> None:
         return
     for part in folder.glob(".unbag-*.part"):
         remove_abandoned(part)
+    for parts in folder.glob(".unbag-*.parts"):
+        remove_abandoned(parts / LOCK, with_folder=True)
+        # Its writer was killed before it was locked.
+        with suppress(OSError):
+            parts.rmdir()
     _tidied.add(folder)
 
 
@@ -356,12 +614,14 @@ def check_format(path: PathLike, suffixes: Collection[str] = ALL) -> None:
 
 def unreadable(path: PathLike, error: Exception) -> DataError:
     """Make a DataError of an error of the operating system in reading."""
-    return DataError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.")
+    reason = str(getattr(error, "strerror", None) or error).rstrip(" .\n")
+    return DataError(f"{path} cannot be read: {reason}.")
 
 
 def unwritable(path: PathLike, error: OSError) -> DataError:
     """Make a DataError of an error of the operating system in writing."""
-    return DataError(f"{path} cannot be written: {error.strerror or error}.")
+    reason = str(error.strerror or error).rstrip(" .\n")
+    return DataError(f"{path} cannot be written: {reason}.")
 
 
 def check_unpacked(where: object, n_bytes: int, packed_bytes: int) -> None:
@@ -398,5 +658,6 @@ def check_rows(path: PathLike, rows: object) -> None:
 def check_distinct(path: PathLike, columns: list[str]) -> None:
     """Raise an error if two columns of a table have the same name."""
     if len(set(columns)) < len(columns):
-        twice = next(name for name in columns if columns.count(name) > 1)
+        times = Counter(columns)
+        twice = next(name for name in columns if times[name] > 1)
         raise DataError(f"{path} has two columns named {twice!r}: rename one.")

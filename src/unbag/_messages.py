@@ -1,10 +1,17 @@
 """Names, values and arguments, as messages show them."""
 
-from collections.abc import Callable, Iterable
+import unicodedata
+from collections.abc import Callable, Collection, Iterable
 from difflib import get_close_matches
 
-# Longer values are cut.
+# Longer values and names are cut, and longer messages.
 LONGEST_VALUE = 60
+LONGEST_MESSAGE = 2000
+# Among more or longer names, no similar one is looked for: that would take minutes.
+MOST_COMPARED, LONGEST_COMPARED = 2000, 100
+# Spaces of other scripts, and what joins letters and emoji, are part of names that people give.
+# Everything else that is not printable may move the cursor, hide text, or turn it round.
+HARMLESS = {"\u200c", "\u200d"}
 
 
 def as_code(name: str, *value: object) -> str:
@@ -27,6 +34,50 @@ def argument(name: str, *value: object) -> str:
     return write_argument(name, *value)
 
 
+def escaped(text: str) -> str:
+    r"""Write a text so that a terminal shows it and does nothing else: line ends as ``\n``.
+
+    Examples
+    --------
+    >>> print(escaped("wren\n\x1b[31mowl"))
+    wren\n\x1b[31mowl
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        sign
+        if sign.isprintable() or sign in HARMLESS or unicodedata.category(sign) == "Zs"
+        else repr(sign)[1:-1]
+        for sign in text
+    )
+
+
+def one_line(text: object, longest: int = LONGEST_MESSAGE) -> str:
+    r"""Write a message in one line that does no harm to a terminal, and cut it where it is long.
+
+    All errors about files, warnings and lines of the program go through here. What is cut out is in
+    the middle: a message begins with the file, and ends with what to do.
+
+    Examples
+    --------
+    >>> print(one_line("a\nb \x1b[31m"))
+    a b \x1b[31m
+    >>> len(one_line("w" * 10**6))
+    2000
+    """
+    # What will be cut is not looked at.
+    text = cut(str(text), 2 * longest)
+    return cut(escaped(" ".join(text.splitlines())), longest)
+
+
+def cut(text: str, longest: int) -> str:
+    """Cut a text to a length by leaving out some of its middle; a third stays at the end."""
+    if len(text) <= longest:
+        return text
+    gap, n_last = " ... ", longest // 3
+    return f"{text[: longest - n_last - len(gap)]}{gap}{text[len(text) - n_last :]}"
+
+
 def shortened(value: object) -> str:
     """Write a value so that it fits into the one line of a message.
 
@@ -37,7 +88,7 @@ def shortened(value: object) -> str:
     >>> len(shortened("w" * 1000))
     60
     """
-    text = " ".join(repr(value).splitlines())
+    text = escaped(" ".join(repr(value).splitlines()))
     return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 4]}...{text[-1]}"
 
 
@@ -51,12 +102,13 @@ def listed(names: Iterable[object]) -> str:
     >>> listed([f"x{column}" for column in range(64)])
     'x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11 and 52 more'
     """
-    names = [str(name) for name in names]
+    names = list(names)
+    shown = [cut(escaped(cut(str(name), 2 * LONGEST_VALUE)), LONGEST_VALUE) for name in names[:12]]
     more = f" and {len(names) - 12} more" if len(names) > 12 else ""
-    return ", ".join(names[:12]) + more
+    return ", ".join(shown) + more
 
 
-def suggestion(name: str, names: Iterable[str]) -> str:
+def suggestion(name: str, names: Collection[str]) -> str:
     """Propose the name that was probably meant, as a sentence to append; empty if none is near.
 
     Examples
@@ -66,6 +118,10 @@ def suggestion(name: str, names: Iterable[str]) -> str:
     >>> suggestion("labels", ["word"])
     ''
     """
+    wanted = str(name).lower()
     by_lower = {str(each).lower(): each for each in names}
-    near = get_close_matches(str(name).lower(), by_lower, n=1)
-    return f" Did you mean {by_lower[near[0]]!r}?" if near else ""
+    near = [wanted] if wanted in by_lower else []
+    if not near and len(wanted) <= LONGEST_COMPARED and len(by_lower) <= MOST_COMPARED:
+        short = [each for each in by_lower if len(each) <= LONGEST_COMPARED]
+        near = get_close_matches(wanted, short, n=1)
+    return f" Did you mean {shortened(by_lower[near[0]])}?" if near else ""

@@ -13,6 +13,7 @@ import errno
 import os
 import signal
 import stat
+import sys
 import tempfile
 import threading
 import time
@@ -75,8 +76,8 @@ def create_locked(path: Path, permissions: int) -> int:
         os.close(descriptor)
 
 
-def remove_abandoned(path: Path) -> None:
-    """Remove a file that `create_locked` made, if its writer is gone.
+def remove_abandoned(path: Path, with_folder: bool = False) -> None:
+    """Remove a file that `create_locked` made, if its writer is gone; or the folder it lies in.
 
     What cannot be opened, is no file, belongs to another user, or is locked by its writer stays.
     Without locks everything stays: nobody can tell whether somebody is writing to it.
@@ -89,9 +90,21 @@ def remove_abandoned(path: Path) -> None:
             status = os.fstat(descriptor)
             if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid():
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                os.unlink(path)
+                if with_folder:
+                    remove_locked_folder(path)
+                else:
+                    os.unlink(path)
         finally:
             os.close(descriptor)
+
+
+def remove_locked_folder(lock: Path) -> None:
+    """Remove a folder and its files, the one that was locked last: who finds it can go on."""
+    for each in lock.parent.iterdir():
+        if each != lock:
+            each.unlink(missing_ok=True)
+    lock.unlink(missing_ok=True)
+    lock.parent.rmdir()
 
 
 def rename_open(file: BinaryIO, path: Path, target: Path) -> None:
@@ -100,10 +113,16 @@ def rename_open(file: BinaryIO, path: Path, target: Path) -> None:
     It keeps its lock until it is closed. Windows renames no open file, so there it is closed
     first; and it replaces no file that is open in another program, which is a PermissionError.
     """
+    if not IS_POSIX:
+        file.close()
+    replace(path, target)
+
+
+def replace(path: Path, target: Path) -> None:
+    """Give a file the name of another, which it replaces; see `rename_open`."""
     if IS_POSIX:
         os.replace(path, target)
         return
-    file.close()
     for wait in WAITS:
         with suppress(PermissionError):
             os.replace(path, target)
@@ -186,7 +205,7 @@ def _open_plain(path: str) -> int:
         raise OSError(errno.ELOOP, "symbolic links have been put there", path)
     # Opening a pipe would wait for someone to write to it.
     if not stat.S_ISREG(os.lstat(path).st_mode):
-        raise OSError(errno.EINVAL, "no regular file", path)
+        raise OSError(errno.EINVAL, "not a regular file", path)
     return os.open(path, os.O_RDONLY | _BINARY)
 
 
@@ -262,6 +281,19 @@ def is_broken_pipe(error: BaseException | None) -> bool:
     if IS_POSIX or isinstance(error, BrokenPipeError):
         return isinstance(error, BrokenPipeError)
     return isinstance(error, OSError) and error.errno == errno.EINVAL and error.filename is None
+
+
+def replace_closed_streams() -> None:
+    """Discard what is printed where standard output or error is closed, as ``>&-`` does."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+
+
+def discard_output() -> None:
+    """Discard what is still to be printed, which the interpreter would try again at its end."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def print_all_characters(stream: Any) -> None:

@@ -45,7 +45,7 @@ def job_count(n_jobs: int | None) -> int:
 
 @cache
 def core_count() -> int:
-    """Count the cores of this process; workers of joblib are told theirs by numba's limit."""
+    """Count the cores that this process may use; numba's limit is set in workers of joblib."""
     return min(joblib.cpu_count(), settings.NUMBA_NUM_THREADS)
 
 

@@ -1,6 +1,6 @@
 """What a model says of every instance of a table: its label, how sure that is, what to look at."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,26 +8,88 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr
 
+from unbag._messages import argument
 from unbag.bags import Bags
-from unbag.io.annotated import ANSWERS, KNOWN_LABEL
+from unbag.io.annotated import ANSWERS, KNOWN_LABEL, OF_NO_CLASS, Status
 from unbag.io.arrays import is_unknown
-from unbag.labels import DELIMITER, LabelSets, normal_spelling
+from unbag.labels import BACKGROUND_NAME, DELIMITER, NO_LABEL, LabelSets, normal_spelling
 from unbag.union import UnionProblem
 
-#: Instances that are worked on at a time, so that memory stays bounded.
+#: Instances that are worked on at a time, and entries of instances times classes, so that memory
+#: stays bounded.
 BLOCK = 65_536
+BLOCK_ENTRIES = 2 << 20
 #: Share of the instances that are flagged for review.
 REVIEW_SHARE = 0.05
 #: Entropy, in bits, up to which nothing is worth a look: the label is as good as certain.
 CERTAIN = 0.05
-#: The columns that annotated tables have more, and which of the `Annotations` they hold.
-COLUMNS = dict(
-    zip(
-        ANSWERS,
-        ("label", "probability", "second_label", "second_probability", "entropy", "review"),
-        strict=True,
+#: A class that fewer training bags had is rare: what a model says of it is little but a guess.
+FEWEST_BAGS = 3
+#: Least probability of a rare tag, as if nothing had been learnt of it, that is worth a look.
+COULD_BE = 0.01
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What was annotated, in figures.
+
+    Attributes
+    ----------
+    bags, instances : int
+    bag_labels_used : bool
+    mean_probability : float or None
+        Of the annotations; None if there is none.
+    review : int
+        Instances that are worth a look.
+    status : dict of str to int
+        How many rows have which `unbag.io.annotated.Status`.
+    impossible_bags : int
+        Bags whose label sets no labelling can produce.
+    tags : int
+        Labels of all bags.
+    tags_without_instance : int
+        Those that no instance of the bag got.
+    rare_tags : list of str
+        Tags of these bags that fewer than `FEWEST_BAGS` training bags had.
+    rare_rows : int
+        Instances that are worth a look because they could be one of those.
+    """
+
+    bags: int
+    instances: int
+    bag_labels_used: bool
+    mean_probability: float | None
+    review: int
+    status: dict[str, int]
+    impossible_bags: int
+    tags: int
+    tags_without_instance: int
+    rare_tags: list[str]
+    rare_rows: int
+
+
+def added(figures: Sequence[Figures]) -> Figures:
+    """Add up the figures of several tables."""
+    instances = sum(each.instances for each in figures)
+    certainty = sum(each.instances * (each.mean_probability or 0.0) for each in figures)
+    return Figures(
+        bags=sum(each.bags for each in figures),
+        instances=instances,
+        bag_labels_used=any(each.bag_labels_used for each in figures),
+        mean_probability=certainty / instances if instances else None,
+        review=sum(each.review for each in figures),
+        status={word: sum(each.status[word] for each in figures) for word in status_words()},
+        impossible_bags=sum(each.impossible_bags for each in figures),
+        tags=sum(each.tags for each in figures),
+        tags_without_instance=sum(each.tags_without_instance for each in figures),
+        rare_tags=sorted({name for each in figures for name in each.rare_tags}),
+        rare_rows=sum(each.rare_rows for each in figures),
     )
-)
+
+
+def status_words() -> list[str]:
+    """Return the words of the column of statuses, as plain strings."""
+    return [status.value for status in Status]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +100,8 @@ class Annotations:
     ----------
     label : ndarray of shape (n_instances,)
         The most probable class; None for the background, and where none is likely enough.
+    status : ndarray of str of shape (n_instances,)
+        Why the label is what it is: the words of `unbag.io.annotated.Status`.
     probability : ndarray of shape (n_instances,)
         Of the most probable class.
     second_label, second_probability : ndarrays of shape (n_instances,)
@@ -45,29 +109,78 @@ class Annotations:
     entropy : ndarray of shape (n_instances,)
         Uncertainty over all classes, in bits: 0 is certain, 1 a coin toss between two.
     review : ndarray of bool of shape (n_instances,)
-        Whether a human look is worth most here: the most uncertain instances, and those of bags
-        whose label set no labelling can produce.
+        Whether a human look is worth most here: the most uncertain instances; those of bags whose
+        label set no labelling can produce; the likeliest instance of a tag that none got; and
+        those that could be the instance of a rare tag.
     impossible : ndarray of bool of shape (n_bags,)
-        Bags of the last kind.
+        Bags whose label set no labelling can produce.
+    n_tags, n_uncovered : ndarrays of int of shape (n_bags,)
+        The labels of each bag, and how many of them no instance got; zero if they are not known.
+    rare : ndarray of bool of shape (n_instances,)
+        Instances that could be that of a rare tag.
+    rare_tags : list
+        The rare tags of these bags: classes that fewer than `FEWEST_BAGS` training bags had.
+    labels_known : bool
+        Whether the labels of the bags were.
+    background_name : str
+        What tables call the background.
     """
 
     label: NDArray[Any]
+    status: NDArray[Any]
     probability: NDArray[Any]
     second_label: NDArray[Any]
     second_probability: NDArray[Any]
     entropy: NDArray[Any]
     review: NDArray[Any]
     impossible: NDArray[Any]
+    n_tags: NDArray[Any]
+    n_uncovered: NDArray[Any]
+    rare: NDArray[Any]
+    rare_tags: list[Any]
+    labels_known: bool
+    background_name: str = BACKGROUND_NAME
+
+    @property
+    def annotation(self) -> NDArray[np.object_]:
+        """The label as tables have it, as text; None where there is none."""
+        return self._as_text(self.label, np.isin(self.status, OF_NO_CLASS))
+
+    @property
+    def second_choice(self) -> NDArray[np.object_]:
+        """The second label as tables have it, as text; None where there is none."""
+        return self._as_text(self.second_label, self.second_probability > 0)
+
+    def _as_text(self, labels, may_be_background):
+        found = np.array([None if each is None else str(each) for each in labels], dtype=object)
+        is_none = np.array([each is None for each in labels], dtype=bool)
+        found[is_none & may_be_background] = self.background_name
+        return found
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Return them as the columns of a table: labels as text, and one for people to fill in."""
-        columns = {column: getattr(self, attribute) for column, attribute in COLUMNS.items()}
-        for name in ("annotation", "second_choice"):
-            columns[name] = np.array(
-                [None if label is None else str(label) for label in columns[name]], dtype=object
-            )
+        """Return them as the columns of a table, and one for people to fill in."""
+        columns = {name: getattr(self, name) for name in ANSWERS}
         columns[KNOWN_LABEL] = np.full(len(self.label), None)
         return columns
+
+    def figures(self, n_dropped: int = 0) -> Figures:
+        """Count what is in them; so many rows of the table were dropped."""
+        n_instances = len(self.label)
+        status = {word: int((self.status == word).sum()) for word in status_words()}
+        status[Status.DROPPED.value] = n_dropped
+        return Figures(
+            bags=len(self.impossible),
+            instances=n_instances,
+            bag_labels_used=self.labels_known,
+            mean_probability=float(self.probability.mean()) if n_instances else None,
+            review=int(self.review.sum()),
+            status=status,
+            impossible_bags=int(self.impossible.sum()),
+            tags=int(self.n_tags.sum()),
+            tags_without_instance=int(self.n_uncovered.sum()),
+            rare_tags=sorted(str(name) for name in self.rare_tags),
+            rare_rows=int(self.rare.sum()),
+        )
 
 
 def annotate(
@@ -77,6 +190,8 @@ def annotate(
     *,
     review_share: float = REVIEW_SHARE,
     unknown_below: float | None = None,
+    joint: bool = False,
+    background_name: str = BACKGROUND_NAME,
     progress: Callable[[int, int], object] | None = None,
 ) -> Annotations:
     """Label every instance of some bags, with probabilities.
@@ -87,11 +202,17 @@ def annotate(
         With ``annotate_proba`` and ``predict_instances_proba``.
     bags : Bags
     labels : LabelSets, optional
-        What the bags contain; None where that is not known.
+        What the bags contain; None where that is not known. In a bag that is said to contain
+        nothing all instances are background, unless the model has a rate of `missed` labels.
     review_share : float
-        Share of the instances to flag for review.
+        Share of the instances to flag for review, as the most uncertain ones.
     unknown_below : float, optional
-        No label where the probability of the likeliest is lower.
+        No label where its probability is lower.
+    joint : bool, default=False
+        False for the most probable label of each instance, so that a label of the bag may be that
+        of no instance; True for the most likely labelling of the whole bag that has them all.
+    background_name : str, default="background"
+        What tables call instances of none of the classes; no class may be called so.
     progress : callable, optional
         Called as ``progress(instances_done, instances)``.
 
@@ -115,55 +236,220 @@ def annotate(
     for name, share in (("review_share", review_share), ("unknown_below", unknown_below)):
         if share is not None and not 0 <= share <= 1:
             raise ValueError(f"{name} must lie between 0 and 1; got {share!r}.")
-    n_instances = bags.n_instances
+    if labels is not None and not np.array_equal(labels.classes, model.classes_):
+        labels = labels.reindex(model.classes_)
+    check_joint(joint, labels)
+    check_background_name(model, labels, background_name)
+    n_instances, n_bags, n_classes = bags.n_instances, len(bags), len(model.classes_)
     best, second = np.empty((2, n_instances), dtype=np.intp)
     probability, second_probability, entropy = np.empty((3, n_instances))
-    impossible = np.zeros(len(bags), dtype=bool)
+    is_unsure, is_flagged, is_rare = np.zeros((3, n_instances), dtype=bool)
+    impossible, holds_none = np.zeros((2, n_bags), dtype=bool)
+    n_tags, n_uncovered = np.zeros((2, n_bags), dtype=np.intp)
     if labels is not None:
-        y = labels.indicator
-        if has_background(model):
-            y = np.hstack([y, np.full((len(y), 1), -1, dtype=y.dtype)])
-        impossible = UnionProblem(bags.offsets, y).impossible
-    for first, last in blocks(bags):
-        proba = probabilities(
-            model, bags[first:last], None if labels is None else labels[first:last]
-        )
+        holds_none = hold_none(model, labels)
+    rare = rare_classes(model)
+    for first, last in blocks(bags, n_classes + 1):
+        block, known = bags[first:last], None if labels is None else labels[first:last]
+        if known is not None:
+            y = known.indicator
+            if has_background(model):
+                y = np.hstack([y, np.full((len(y), 1), -1, dtype=y.dtype)])
+            impossible[first:last] = UnionProblem(block.offsets, y).impossible
+            impossible[first:last] &= ~holds_none[first:last]
         rows = slice(bags.offsets[first], bags.offsets[last])
-        order = np.argsort(-proba, axis=1, kind="stable")[:, :2]
-        best[rows], second[rows] = order[:, 0], order[:, -1]
-        highest = np.take_along_axis(proba, order, axis=1)
-        probability[rows] = highest[:, 0]
-        second_probability[rows] = highest[:, 1] if proba.shape[1] > 1 else 0.0
-        entropy[rows] = entr(proba).sum(axis=1) / np.log(2)
+        proba = probabilities(model, block, known)
+        is_none = np.repeat(holds_none[first:last], block.sizes)
+        entropy[rows] = np.where(is_none, 0.0, entr(proba).sum(axis=1) / np.log(2))
+        top = joint_columns(model, block, known) if joint else proba.argmax(axis=1)
+        likely, next_best, next_likely = two_best(proba, top)
+        best[rows] = np.where(is_none, n_classes, top)
+        probability[rows] = np.where(is_none, 1.0, likely)
+        second[rows] = next_best
+        second_probability[rows] = np.where(is_none, 0.0, next_likely)
+        if unknown_below is not None:
+            is_unsure[rows] = probability[rows] < unknown_below
+        if known is not None:
+            is_labelled = (best[rows] < n_classes) & ~is_unsure[rows]
+            uncovered = known.required & ~classes_of_bags(block, best[rows], is_labelled, n_classes)
+            n_tags[first:last] = known.required.sum(axis=1)
+            n_uncovered[first:last] = uncovered.sum(axis=1)
+            is_flagged[rows] = likeliest_rows(proba, block, uncovered)
+            is_rare[rows] = could_be_rare(model, block, known, rare, best[rows])
         if progress is not None:
             progress(int(bags.offsets[last]), n_instances)
-    names = class_names(model)
+    # A bag may be said to hold none of the classes though the model has no background.
+    names = np.array([*model.classes_.tolist(), None], dtype=object)
     label, second_label = names[best], names[second]
     second_label[~(second_probability > 0)] = None
-    if unknown_below is not None:
-        label[probability < unknown_below] = None
+    label[is_unsure] = None
+    status = np.full(n_instances, Status.LABELLED.value, dtype=object)
+    status[best == n_classes] = Status.BACKGROUND.value
+    status[is_unsure] = Status.UNSURE.value
+    status[np.repeat(holds_none, bags.sizes)] = Status.NO_TAG.value
+    is_flagged |= is_rare | np.repeat(impossible, bags.sizes)
+    tagged = np.zeros(0, dtype=bool) if labels is None else labels.required.any(axis=0) & rare
     return Annotations(
         label=label,
+        status=status,
         probability=probability,
         second_label=second_label,
         second_probability=second_probability,
         entropy=entropy,
-        review=worth_a_look(entropy, review_share) | np.repeat(impossible, bags.sizes),
+        review=worth_a_look(entropy, review_share) | is_flagged,
         impossible=impossible,
+        n_tags=n_tags,
+        n_uncovered=n_uncovered,
+        rare=is_rare,
+        rare_tags=[] if labels is None else model.classes_[tagged].tolist(),
+        labels_known=labels is not None,
+        background_name=background_name,
     )
+
+
+def check_joint(joint: bool, labels: LabelSets | None) -> None:
+    """Raise an error if a labelling is to cover labels of bags that are not known."""
+    if joint and labels is None:
+        raise ValueError(
+            f"{argument('joint', True)} gives every label of a bag an instance, and there are no "
+            "labels of bags: name them, or leave it out."
+        )
+
+
+def check_background_name(model: Any, labels: LabelSets | None, name: str) -> None:
+    """Raise an error if a class is called as the background, and both may be in one table."""
+    if not isinstance(name, str) or not name.strip():
+        raise ValueError(f"{argument('background_name')} must be a word; got {name!r}.")
+    is_needed = (
+        name != BACKGROUND_NAME
+        or has_background(model)
+        or (labels is not None and hold_none(model, labels).any())
+    )
+    if is_needed and normal_spelling(name) in map(class_text, model.classes_.tolist()):
+        raise ValueError(
+            f"{name!r} is a class of the model, and cannot be the name of instances of none of the "
+            f"classes too: choose another by {argument('background_name')}."
+        )
+
+
+def hold_none(model: Any, labels: LabelSets) -> NDArray[np.bool_]:
+    """Find the bags that are said to hold none of the classes.
+
+    A model that knows how often labels are missed knows better: of those there are none.
+    """
+    if np.any(getattr(model.model, "missed_", 0.0)):
+        return np.zeros(len(labels), dtype=bool)
+    return np.asarray(~labels.indicator.any(axis=1))
+
+
+def rare_classes(model: Any) -> NDArray[np.bool_]:
+    """Find the classes that hardly any training bag had; none if a model does not remember that."""
+    counts = getattr(model.model, "class_counts_", None)
+    return np.zeros(len(model.classes_), bool) if counts is None else counts < FEWEST_BAGS
+
+
+def joint_columns(model: Any, bags: Bags, labels: LabelSets | None) -> NDArray[np.intp]:
+    """Return the columns of the classes that the most likely labelling of each bag has."""
+    column_of = {label: column for column, label in enumerate(model.classes_.tolist())}
+    found = model.annotate(bags, labels, joint=True).tolist()
+    return np.array([column_of.get(label, len(column_of)) for label in found], dtype=np.intp)
+
+
+def two_best(
+    proba: NDArray[np.floating], best: NDArray[np.intp]
+) -> tuple[NDArray[np.floating], NDArray[np.intp], NDArray[np.floating]]:
+    """Return the probability of the chosen class of each row, the likeliest other, and its.
+
+    Examples
+    --------
+    >>> likely, other, less_likely = two_best(np.array([[0.2, 0.7, 0.1]]), np.array([1]))
+    >>> likely.tolist(), other.tolist(), less_likely.tolist()
+    ([0.7], [0], [0.2])
+    """
+    every = np.arange(len(proba))
+    likely = proba[every, best]
+    others = proba.copy()
+    others[every, best] = -1.0
+    second = others.argmax(axis=1)
+    # Of one class, there is no other.
+    return likely, second, np.maximum(others[every, second], 0.0)
+
+
+def classes_of_bags(
+    bags: Bags, columns: NDArray[np.intp], is_labelled: NDArray[np.bool_], n_classes: int
+) -> NDArray[np.bool_]:
+    """Find the classes that labelled instances of each bag have, of shape (n_bags, n_classes)."""
+    found = np.zeros((len(bags), n_classes), dtype=bool)
+    bag_of_instance = np.repeat(np.arange(len(bags)), bags.sizes)
+    found[bag_of_instance[is_labelled], columns[is_labelled]] = True
+    return found
+
+
+def likeliest_rows(
+    proba: NDArray[np.floating], bags: Bags, tags: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Find the likeliest instance of each of some tags, of shape (n_bags, n_classes)."""
+    found = np.zeros(len(proba), dtype=bool)
+    for b, c in np.argwhere(tags & (bags.sizes > 0)[:, None]).tolist():
+        first, last = bags.offsets[b], bags.offsets[b + 1]
+        found[first + proba[first:last, c].argmax()] = True
+    return found
+
+
+def could_be_rare(
+    model: Any,
+    bags: Bags,
+    labels: LabelSets,
+    rare: NDArray[np.bool_],
+    best: NDArray[np.intp],
+) -> NDArray[np.bool_]:
+    """Find the instances that could be that of a rare tag of their bag.
+
+    These are the ones that got it, the likeliest one, and all that would have it with at least
+    `COULD_BE` if the model had learnt nothing of the class, so that it were equally likely
+    everywhere. One or two bags cannot tell which of their instances is of the class: what a model
+    has learnt there may be the wrong one.
+    """
+    found = np.zeros(bags.n_instances, dtype=bool)
+    is_asked = (labels.required & rare).any(axis=1) & (bags.sizes > 0)
+    if not is_asked.any():
+        return found
+    asked, tags = bags[is_asked], labels.required[is_asked] & rare
+    rows = np.repeat(is_asked, bags.sizes)
+    proba = model.predict_instances_proba(asked)
+    n_columns = proba.shape[1]
+    # The background is optional in every bag, and never a tag.
+    padding = (0, 0), (0, n_columns - len(rare))
+    y = np.pad(labels.indicator[is_asked], padding, constant_values=-1)
+    is_tag = np.repeat(np.pad(tags, padding), asked.sizes, axis=0)
+    # A class that the model is certain of leaves nothing for the others.
+    smallest = np.finfo(float).tiny
+    rest = np.where(is_tag, 0.0, np.maximum(proba, smallest))
+    left = 1 - is_tag.sum(axis=1, keepdims=True) / n_columns
+    # All classes may be rare tags.
+    whole = np.maximum(rest.sum(axis=1, keepdims=True), smallest)
+    flat = np.where(is_tag, 1 / n_columns, rest / whole * left)
+    with np.errstate(divide="ignore"):
+        inferred = UnionProblem(asked.offsets, y).infer(np.log(flat), on_intractable="relax")
+    could_be = np.where(is_tag, inferred.posterior, 0.0)
+    found[rows] = (could_be >= COULD_BE).any(axis=1)
+    found[rows] |= is_tag[np.arange(len(is_tag)), best[rows]]
+    found[rows] |= likeliest_rows(could_be[:, : tags.shape[1]], asked, tags)
+    return found
 
 
 def predictions(model: Any, bags: Bags, delimiter: str = DELIMITER) -> dict[str, NDArray[Any]]:
     """Predict which classes occur in each bag, as the columns of a table.
 
-    ``predicted`` has the labels as text, separated by the delimiter. Where the model has
-    probabilities, ``p(wren)`` is the probability that there is a wren, and so for every class.
+    ``predicted`` has the labels as text, separated by the delimiter, or ``(none)``. Where the model
+    has probabilities, ``p(wren)`` is the probability that there is a wren, and so for every class.
     """
     sets = model.predict(bags)
     names = np.array([str(label) for label in model.classes_], dtype=object)
     if getattr(model.model, "single_label_", False):
         sets = np.asarray(sets)[:, None] == model.classes_
-    columns = {"predicted": np.array([delimiter.join(names[row == 1]) for row in sets], object)}
+    cells = [delimiter.join(names[row == 1]) or NO_LABEL for row in sets]
+    columns = {"predicted": np.array(cells, object)}
     if hasattr(model, "predict_proba"):
         proba = model.predict_proba(bags)
         columns |= {f"p({name})": column for name, column in zip(names, proba.T, strict=True)}
@@ -177,6 +463,40 @@ def probabilities(model: Any, bags: Bags, labels: LabelSets | None) -> NDArray[A
     return model.annotate_proba(bags, labels)
 
 
+def column_texts(model: Any, labels: LabelSets | None) -> NDArray[np.object_]:
+    """Return the columns of `told_probabilities` as text: the classes, then the background.
+
+    It has a column too where a bag is said to hold none of the classes, and the model has none.
+    """
+    names = class_names(model).tolist()
+    if labels is not None and not has_background(model) and hold_none(model, labels).any():
+        names.append(None)
+    return texts(names)
+
+
+def told_probabilities(
+    model: Any, bags: Bags, labels: LabelSets | None, n_columns: int
+) -> NDArray[Any]:
+    """Return probabilities of instances in so many columns, as tables and `column_texts` say them.
+
+    All instances of a bag that is said to hold none of the classes are background.
+    """
+    proba = probabilities(model, bags, labels)
+    if n_columns > proba.shape[1]:
+        proba = np.pad(proba, ((0, 0), (0, n_columns - proba.shape[1])))
+    if labels is not None:
+        of_none = np.repeat(hold_none(model, labels), bags.sizes)
+        proba[of_none] = np.arange(n_columns) == n_columns - 1
+    return proba
+
+
+def told_texts(model: Any, bags: Bags, labels: LabelSets) -> NDArray[np.object_]:
+    """Return what `model.annotate` says as text; see `told_probabilities`."""
+    found = texts(model.annotate(bags, labels))
+    found[np.repeat(hold_none(model, labels), bags.sizes)] = BACKGROUND_NAME
+    return found
+
+
 def class_names(model: Any) -> NDArray[np.object_]:
     """Return the classes of the model's instance columns, as objects; None for the background."""
     return np.array(model.classes_.tolist() + [None] * has_background(model), dtype=object)
@@ -187,9 +507,10 @@ def has_background(model: Any) -> bool:
     return getattr(model.model, "_has_background", False)
 
 
-def blocks(bags: Bags) -> list[tuple[int, int]]:
-    """Cut bags into runs of about `BLOCK` instances each."""
-    cuts = (np.flatnonzero(np.diff(bags.offsets[1:] // BLOCK)) + 1).tolist()
+def blocks(bags: Bags, n_columns: int) -> list[tuple[int, int]]:
+    """Cut bags into runs of about `BLOCK` instances each; fewer, if there are many classes."""
+    n_instances = max(min(BLOCK, BLOCK_ENTRIES // max(n_columns, 1)), 1)
+    cuts = (np.flatnonzero(np.diff(bags.offsets[1:] // n_instances)) + 1).tolist()
     return list(zip([0, *cuts], [*cuts, len(bags)], strict=True)) if len(bags) else []
 
 
@@ -224,5 +545,10 @@ def known_labels(bags: Bags) -> tuple[NDArray[np.object_], NDArray[np.bool_]] | 
 
 
 def texts(labels: Iterable[object]) -> NDArray[np.object_]:
-    """Return labels as text in their normal spelling, in an array of objects."""
-    return np.array([normal_spelling(str(label)) for label in labels], dtype=object)
+    """Return labels as text, as `class_text` does, in an array of objects."""
+    return np.array([class_text(label) for label in labels], dtype=object)
+
+
+def class_text(label: object) -> str:
+    """Return a class as text in its normal spelling; the background has no name of its own."""
+    return BACKGROUND_NAME if label is None else normal_spelling(str(label))

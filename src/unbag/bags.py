@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from unbag._messages import listed
 from unbag._notebook import bags_html
 
 # An array, or a CSR matrix: scipy says nothing of its types.
@@ -176,8 +177,11 @@ class Bags:
         schema = frame.schema
         for column in [bag, *(features or []), instance_labels]:
             if column is not None and column not in schema:
-                raise ValueError(f"The table has no column {column!r}; it has {frame.columns}.")
-        numbers = frame.select(numeric() | boolean()).columns
+                raise ValueError(
+                    f"The table has no column {column!r}; it has {listed(frame.columns)}."
+                )
+        # In their order, and looked up at once.
+        numbers = dict.fromkeys(frame.select(numeric() | boolean()).columns)
         if features is None:
             features = [column for column in numbers if column not in (bag, instance_labels)]
         if not features:

@@ -1,14 +1,14 @@
-"""Which labels of bags look wrong: tags that no instance bears out, and classes that nobody named.
+"""Labels of bags that look wrong: tags that no instance supports, and missing tags.
 
-The model is fitted anew to the other folds, so that it does not defend what it has seen. Of the
-bags that it was not shown it then answers, exactly, for every class c
+The model is cross-validated: each bag is checked by a model that was fitted to other folds, and
+cannot have learnt its errors. For every class c, the model computes exactly
 
     P(no instance is c | label set) = P(label set, no instance is c) / P(label set)
 
-where label sets may be wrong (`unbag.union.infer` with `missed` and `false`): for a tag that is the
-probability that it is wrong, for a class without a tag one minus it. Both likelihoods are of the
-same bag; in the numerator c is taken out of every instance's prior. So the other tags of the bag
-have their say: an instance that has to account for one of them cannot bear out another.
+where label sets may be wrong (`unbag.union.infer` with `missed` and `false`). This is the
+probability that a tag is wrong; for a class without a tag, it is one minus that. Both likelihoods
+are of the same bag; in the numerator, c is removed from every instance's prior. The other tags of
+the bag matter too: an instance that is needed to explain one of them cannot support another.
 """
 
 import warnings
@@ -85,7 +85,7 @@ def check_labels(
     progress : callable, optional
         Called as ``progress(folds_done, folds)``.
     **named
-        Roles of columns and `roles`, as in `unbag.fit`.
+        Roles of columns, `roles`, `known`, `corrections` and `ignore_known`, as in `unbag.fit`.
 
     Returns
     -------
@@ -105,7 +105,7 @@ def check_labels(
     these are zero or not there, at `DEFAULT_RATES`. The order hardly depends on the rates; the
     probabilities do. A class that no other fold has looks wrong wherever it is named, as a misspelt
     one does. It takes one fit per fold, and one inference per bag and class. Known labels of
-    instances are not used.
+    instances are learnt from in the bags of the other folds.
 
     Examples
     --------
@@ -126,6 +126,14 @@ def check_labels(
     _refuse_without_probabilities(estimator)
     folds = _partition(bags, bag_folds(bags, labels, cv, random_state=random_state))
     p_wrong = np.empty(labels.shape)
+
+    def known_of(train: NDArray[np.integer]) -> dict[str, Any]:
+        # Not every model can be told of known labels.
+        if data.known is None:
+            return {}
+        rows = [np.arange(*bags.offsets[bag : bag + 2]) for bag in train]
+        return {"instance_labels": np.asarray(data.known)[np.concatenate(rows)]}
+
     # Half a fit would judge as if it were a whole one.
     with interruptions_raised():
         # Label sets that cannot be are what is looked for: each shows in the answer.
@@ -133,7 +141,7 @@ def check_labels(
         for done, (train, test) in enumerate(folds):
             if progress is not None:
                 progress(done, len(folds))
-            fitted = clone(estimator).fit(bags[train], labels[train])
+            fitted = clone(estimator).fit(bags[train], labels[train], **known_of(train))
             p_wrong[test] = _held_out_p_wrong(fitted, bags[test], labels[test])
     if progress is not None:
         progress(len(folds), len(folds))

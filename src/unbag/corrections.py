@@ -1,52 +1,46 @@
 """Tables that annotate wrote and people corrected: labels of instances for another fit."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from unbag._files import check, existing_file, looks_like_file, refuse
+from unbag._files import PathLike, check, existing_file, refuse
 from unbag._messages import argument
 from unbag.io import BagTable, DataError, Roles
-from unbag.io.annotated import KNOWN_LABEL, known_label_column
-from unbag.io.table import open_source
-from unbag.labels import label_text
+from unbag.io.annotated import OF_NO_CLASS, STATUS, known_label_column, written_columns
+from unbag.io.roles import KNOWN_LABEL
+from unbag.io.table import Source, open_source
+from unbag.labels import BACKGROUND_NAME, label_text
 
 
-def without_corrected_table(roles: Roles, columns: Sequence[str]) -> tuple[Roles, Path | None]:
-    """Separate a corrected table that `instance_labels` names from the roles of columns.
-
-    Return the roles without it, and its path; None if a column of the table is named, or nothing.
-    """
-    named = roles.instance_labels
-    if named is None or named in columns or not looks_like_file(named):
-        return roles, None
-    return replace(roles, instance_labels=None), existing_file(named)
-
-
-def corrected_labels(path: Path, data: BagTable) -> np.ndarray:
+def corrected_labels(path: PathLike, data: BagTable) -> np.ndarray:
     """Read known labels, as text or None, from a table that annotate wrote and a person corrected.
 
-    The column ``known_label`` is empty where the label is not known. Instances of `data`, which is
-    fitted, are found again by their id, where there is one; else by their place, as long as bags
-    and features are the same there.
+    The column ``known_label`` is empty where the label is not known, and has the name of the
+    background for instances of none of the classes, which is "background" here. Instances of
+    `data`, which is fitted, are found again by their id, where there is one; else by their place,
+    as long as bags and features are the same there.
     """
+    path = existing_file(path)
     same = ("bag", "instance_id", "features", "embedding", "missing_values")
     wanted = Roles(**{role: getattr(data.roles, role) for role in same})
     with open_source(path) as source:
         corrected = source.read(wanted, need_labels=False)
         column = known_label_column(source)
+        others = background_names(source, corrected)
     if column is None:
         raise DataError(
             f"{path} has no column {KNOWN_LABEL}: fill in that column of annotate's output where "
             "you know the label, and leave it empty elsewhere."
         )
-    known = [label_text(value) or None for value in corrected.texts(column, "known_label")]
+    named = data.roles.tagging.name
+    known = [named(label_text(each)) or None for each in corrected.texts(column, "known")]
+    known = [BACKGROUND_NAME if label in others else label for label in known]
     check(
         any(known),
         f"{path}: no label is filled in in the column {column!r}: do so, or leave out "
-        f"{argument('instance_labels')}.",
+        f"{argument('corrections')}.",
     )
     if data.roles.instance_id is not None:
         known = by_id(known, path, corrected, data, data.roles.instance_id)
@@ -57,6 +51,22 @@ def corrected_labels(path: Path, data: BagTable) -> np.ndarray:
             f"rows, or name a column of ids by {argument('instance_id')}.",
         )
     return np.array(known, dtype=object)
+
+
+def background_names(source: Source, corrected: BagTable) -> set[str]:
+    """Return what an annotated table calls instances of none of the classes, other than usual.
+
+    That is the annotation of rows which have this status.
+    """
+    written = written_columns(source)
+    if STATUS not in written or "annotation" not in written:
+        return set()
+    columns = (corrected.texts(written[name]) for name in ("annotation", STATUS))
+    return {
+        label_text(name)
+        for name, status in zip(*columns, strict=True)
+        if status in OF_NO_CLASS and name is not None
+    }
 
 
 def by_id(

@@ -26,7 +26,7 @@ from unbag.union.dispatch import MANY_LABELS, MOST_LABELS, READING_COST, estimat
 #: Shares of the bags for which `Cost.pruning` says what is saved by leaving them out.
 PRUNED = (0.01, 0.05, 0.1)
 # Seconds that may be spent on timing bags of many labels.
-PATIENCE = 0.5
+MEASURING_SECONDS = 0.5
 # Arrays of shape (n_classes, n_instances) that a part needs at a time.
 ARRAYS_OF_PART = 6
 # Blocks of features that a fit out of core holds, and what Python and libraries take.
@@ -251,10 +251,10 @@ def timed(kinds: np.ndarray, counted: np.ndarray, n_threads: int) -> np.ndarray:
     quick; the others are taken to be like these. `counted` are seconds by the number of operations.
     """
     seconds = counted.copy()
-    until, ratios, rest = perf_counter() + PATIENCE, [], []
+    until, ratios, rest = perf_counter() + MEASURING_SECONDS, [], []
     many = kinds_of_many_labels(kinds)
     for kind, own in sorted(many, key=lambda each: -counted[each[1]].sum()):
-        if perf_counter() < until and counted[own[0]] * n_threads < PATIENCE / 2:
+        if perf_counter() < until and counted[own[0]] * n_threads < MEASURING_SECONDS / 2:
             seconds[own] = seconds_of_kind(*kind) / n_threads
             ratios.append(seconds[own[0]] / counted[own[0]])
         else:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.metrics import average_precision_score
 
-from unbag.annotations import blocks, class_names, probabilities, texts
+from unbag.annotations import blocks, column_texts, texts, told_probabilities, told_texts
 from unbag.bags import Bags
 from unbag.estimators import DummyBags, DummyInstances
 from unbag.labels import LabelSets
@@ -86,7 +86,7 @@ def _of_instances(model, bags, labels, truth):
     predicted = texts(model.predict_instances(bags))[known] if alone is None else alone.predicted
     result["inductive_accuracy"] = _mean(predicted == true)
     if labels is not None:
-        told = texts(model.annotate(bags, labels))[known] if given is None else given.predicted
+        told = told_texts(model, bags, labels)[known] if given is None else given.predicted
         result["transductive_accuracy"] = _mean(told == true)
     if alone is not None:
         result["calibration_error"] = float(alone.calibration.ece)
@@ -112,16 +112,16 @@ class Answers:
 
     def __init__(self, model: Any, bags: Bags, labels: LabelSets | None, truth: Truth) -> None:
         true, known = truth
-        self.names: NDArray[np.object_] = texts(class_names(model))
+        self.names: NDArray[np.object_] = column_texts(model, labels)
         self.true: NDArray[np.object_] = true[known]
         best, confidence, squared, kept = [], [], [], []
-        for first, last in blocks(bags):
+        for first, last in blocks(bags, len(self.names)):
             rows = slice(bags.offsets[first], bags.offsets[last])
             here = known[rows]
             if not here.any():
                 continue
             of_block = None if labels is None else labels[first:last]
-            proba = probabilities(model, bags[first:last], of_block)[here]
+            proba = told_probabilities(model, bags[first:last], of_block, len(self.names))[here]
             is_true = true[rows][here][:, None] == self.names
             best.append(proba.argmax(axis=1))
             confidence.append(proba.max(axis=1))
@@ -179,10 +179,10 @@ def _yardsticks(classes, bags, labels, truth):
         true, known = truth[0][truth[1]], truth[1]
         constant = DummyInstances(classes=classes).fit(bags, labels)
         for name, answer in (
-            ("inductive_accuracy", constant.predict_instances(bags)),
-            ("transductive_accuracy", constant.annotate(bags, labels)),
+            ("inductive_accuracy", texts(constant.predict_instances(bags))),
+            ("transductive_accuracy", told_texts(constant, bags, labels)),
         ):
-            most_frequent[name] = _mean(texts(answer)[known] == true)
+            most_frequent[name] = _mean(answer[known] == true)
     return {"predict_nothing": nothing, "most_frequent_tags": most_frequent}
 
 

@@ -14,12 +14,12 @@ from unbag._files import DataError, PathLike
 from unbag._messages import argument, listed
 from unbag._scikit_learn import available_if
 from unbag.annotations import REVIEW_SHARE, annotate, predictions
-from unbag.bags import BagsLike
+from unbag.bags import Bags, BagsLike
 from unbag.io.annotated import annotated_frame, written_columns, written_predictions
 from unbag.io.bag_table import BagTable, Progress
-from unbag.io.roles import REMEMBERED, Roles, check_column
+from unbag.io.roles import REMEMBERED, USUAL, Roles, check_column
 from unbag.io.table import Source
-from unbag.labels import DELIMITER, ColumnOfLabel, LabelSets, LabelSetsLike
+from unbag.labels import BACKGROUND_NAME, DELIMITER, ColumnOfLabel, LabelSets, LabelSetsLike
 
 #: A frame of any kind; what comes back is of the same.
 Frame = TypeVar("Frame")
@@ -35,7 +35,10 @@ class ColumnRoles(TypedDict, total=False):
     label_table: PathLike | None
     features: Sequence[str] | None
     embedding: str | None
-    instance_labels: str | ArrayLike | None
+    known: str | ArrayLike | None
+    corrections: PathLike | None
+    ignore_known: bool
+    instance_labels: str | None
     instance_id: str | None
     carry: Sequence[str]
     delimiter: str | None
@@ -43,6 +46,10 @@ class ColumnRoles(TypedDict, total=False):
     start: str | None
     end: str | None
     missing_values: str | None
+    untagged: str | None
+    none: str | Sequence[str]
+    fold_case: bool | None
+    rename: Mapping[str, str] | PathLike | None
     roles: Roles | None
 
 
@@ -111,10 +118,14 @@ class BagModel(Protocol):
         label_columns: str | Sequence[str] | None = None,
         label_table: PathLike | None = None,
         delimiter: str | None = None,
+        untagged: str | None = None,
+        none: str | Sequence[str] = (),
         roles: Roles | None = None,
         ignore_labels: bool = False,
         review_share: float = REVIEW_SHARE,
         unknown_below: float | None = None,
+        joint: bool = False,
+        background_name: str = BACKGROUND_NAME,
     ) -> Frame:
         """Label every instance of a frame; see `FrameAnswers.annotate_frame`."""
         ...
@@ -168,10 +179,14 @@ class FrameAnswers:
         label_columns: str | Sequence[str] | None = None,
         label_table: PathLike | None = None,
         delimiter: str | None = None,
+        untagged: str | None = None,
+        none: str | Sequence[str] = (),
         roles: Roles | None = None,
         ignore_labels: bool = False,
         review_share: float = REVIEW_SHARE,
         unknown_below: float | None = None,
+        joint: bool = False,
+        background_name: str = BACKGROUND_NAME,
     ) -> Frame:
         """Label every instance of a frame; bag labels are used if there are any.
 
@@ -179,9 +194,9 @@ class FrameAnswers:
         ----------
         frame : pandas.DataFrame, polars.DataFrame, polars.LazyFrame or pyarrow.Table
             One row per instance, in any order; or one per bag, with lists.
-        bag, labels, label_columns, label_table, delimiter
-            Roles of its columns, as in :class:`unbag.io.Roles`; by default those of the frame
-            that the model was fitted to.
+        bag, labels, label_columns, label_table, delimiter, untagged, none
+            Roles of its columns and what their blanks mean, as in :class:`unbag.io.Roles`; by
+            default those of the frame that the model was fitted to.
         roles : Roles, optional
             Roles of columns; what is named beside it wins.
         ignore_labels : bool, default=False
@@ -189,21 +204,27 @@ class FrameAnswers:
         review_share : float
             Share of the instances to flag for review.
         unknown_below : float, optional
-            No label where the probability of the likeliest is lower.
+            No label where its probability is lower.
+        joint : bool, default=False
+            False for the most probable label of each instance, so that a label of the bag may be
+            that of no instance; True for the most likely labelling of the whole bag that has them
+            all.
+        background_name : str, default="background"
+            What instances of none of the classes are called; no class may be called so.
 
         Returns
         -------
         frame
             Of the same kind, with the same rows and index, and the columns that ``unbag annotate``
-            writes: ``annotation``, ``probability``, ``second_choice``, ``second_probability``,
-            ``entropy``, ``review`` and ``known_label``. They take the place of those that were
-            written before, but for ``known_label``, which people fill in.
+            writes: ``annotation``, ``status``, ``probability``, ``second_choice``,
+            ``second_probability``, ``entropy``, ``review`` and ``known_label``. They take the place
+            of those that were written before, but for ``known_label``, which people fill in.
         """
         from unbag.io.frame import open_frame
 
         given = Roles.given(
             roles, bag=bag, labels=labels, label_columns=label_columns, label_table=label_table,
-            delimiter=delimiter,
+            delimiter=delimiter, untagged=untagged, none=none,
         )  # fmt: skip
         use_labels = not ignore_labels
         source = open_frame(frame)
@@ -211,8 +232,9 @@ class FrameAnswers:
         written = written_columns(source, wanted)
         data, known = read_for_model(self, source, wanted, use_labels=use_labels)
         answers = annotate(
-            self, data.bags, known, review_share=review_share, unknown_below=unknown_below
-        )
+            self, data.bags, known, review_share=review_share, unknown_below=unknown_below,
+            joint=joint, background_name=background_name,
+        )  # fmt: skip
         # The copy of the features goes before there are new columns.
         data = without_features(data)
         return annotated_frame(data, answers.columns(), written)
@@ -263,10 +285,10 @@ def roles_for_model(model: Any, source: Source, given: Roles, *, use_labels: boo
     when the model was fitted may have a role now. Where bag labels are not wanted, their columns
     are carried through unread.
     """
-    known: Mapping[str, Any] = getattr(model, "roles_", None) or {}
-    remembered = Roles(**{name: known[name] for name in REMEMBERED if known.get(name)})
-    remembered = replace(remembered, features=features_beside(model, remembered.embedding))
-    present = source.columns
+    # Labels that people gave were for the fit; evaluations ask for them by `known_when_fitted`.
+    remembered = replace(remembered_roles(model), known=None)
+    # In their order, and looked up at once.
+    present = dict.fromkeys(source.columns)
     for role in ("labels", "unknown", "media", "start", "end"):
         column = getattr(given, role)
         if present and column is not None:
@@ -286,6 +308,13 @@ def roles_for_model(model: Any, source: Source, given: Roles, *, use_labels: boo
         unread = (unread - taken) & set(present)
         roles = replace(roles, carry=(*roles.carry, *sorted(unread)))
     return roles
+
+
+def remembered_roles(model: Any) -> Roles:
+    """Return the roles of columns that a model remembers, its features among them."""
+    known: Mapping[str, Any] = getattr(model, "roles_", None) or {}
+    remembered = Roles(**{name: known[name] for name in REMEMBERED if known.get(name)})
+    return replace(remembered, features=features_beside(model, remembered.embedding))
 
 
 def feature_names(model: Any) -> tuple[str, ...] | None:
@@ -319,13 +348,63 @@ def read_for_model(
     expected = feature_names(model)
     found = table.bags.feature_names
     if expected is not None and found is not None and tuple(map(str, found)) != expected:
-        missing = [name for name in expected if name not in set(map(str, found))]
+        present = set(map(str, found))
+        missing = [name for name in expected if name not in present]
         if missing:
             raise DataError(f"{table.path} lacks features that the model needs: {listed(missing)}.")
         raise DataError(f"{table.path} has the features of the model in another order.")
     if table.labels is None or not use_labels:
         return table, None
     return table, in_classes(table.labels, model.classes_, table.bags, table.path, remedy)
+
+
+def known_when_fitted(model: Any, source: Source, roles: Roles, info: Mapping[str, Any]) -> Roles:
+    """Return roles that also name the labels of instances that the model was told, if it was.
+
+    If nobody names the column, it is the one that the model remembers, or ``known_label``: but only
+    in a table that the model was fitted to, as far as the `info` of its file says.
+    """
+    from unbag.io.annotated import known_label_column
+
+    remembered = (getattr(model, "roles_", None) or {}).get("known")
+    is_told = remembered is not None or info.get("known_instance_labels", 0)
+    is_same = "source" not in info or source.path.name in (info["source"], info.get("corrections"))
+    column = remembered if remembered in source.columns else known_label_column(source)
+    if roles.known is not None or column is None or not (is_told and is_same):
+        return roles
+    if column == (roles.instance_labels or USUAL["instance_labels"]):
+        # The model was told the very labels that answers are to be compared with.
+        return replace(roles, known=column, instance_labels=None)
+    used = {name for role, name in roles.columns() if role != "carry"}
+    rest = tuple(name for name in roles.carry if name != column)
+    return roles if column in used else replace(roles, known=column, carry=rest)
+
+
+def without_known(table: BagTable, *known: NDArray[Any] | None) -> tuple[BagTable, int]:
+    """Return a table without the truth of instances that the model was told, and their number.
+
+    Parameters
+    ----------
+    table : BagTable
+        Read by the roles of `known_when_fitted`.
+    *known : ndarray of shape (n_instances,)
+        More labels that the model was told, None where it was not.
+    """
+    bags = table.bags
+    if bags.instance_labels is None:
+        return table, 0 if table.known is None else n_given(table.known)
+    truth = np.array(bags.instance_labels, dtype=object)
+    told = [each for each in (table.known, *known) if each is not None]
+    is_told = [any(label is not None for label in labels) for labels in zip(*told, strict=True)]
+    left_out = [place for place, each in enumerate(is_told) if each and truth[place] is not None]
+    truth[left_out] = None
+    bags = Bags(bags.X, bags.offsets, bags.ids, truth, bags.feature_names, bags.rows)
+    return replace(table, bags=bags), len(left_out)
+
+
+def n_given(labels: NDArray[Any] | None) -> int:
+    """Count labels of instances that are not None."""
+    return 0 if labels is None else sum(each is not None for each in labels)
 
 
 def without_features(table: BagTable) -> BagTable:
@@ -348,14 +427,16 @@ def in_classes(
     # By their text, as files have it; the classes of a model may be numbers.
     column_of = ColumnOfLabel(map(str, classes))
     indicator = np.zeros((len(bags), len(classes)), labels.indicator.dtype)
+    # Of bags that nobody has looked at, no class is known, whether the table has it or not.
+    indicator[labels.open] = -1
     for states, label in zip(labels.indicator.T, labels.classes, strict=True):
         if (column := column_of[str(label)]) >= 0:
             indicator[:, column] = states
         elif (states == 1).any():
             bag = bags.ids[(states == 1).argmax()]
-            known = ", ".join(sorted(map(str, classes)))
+            known = listed(sorted(map(str, classes)))
             raise DataError(
                 f"{path}: bag {bag} has the unknown label {str(label)!r}; the model knows {known}. "
                 f"Correct the label, fit again with it, or use {argument(*remedy)}."
             )
-    return LabelSets(indicator, classes)
+    return LabelSets(indicator, classes, labels.open)

@@ -2,12 +2,13 @@
 
 This is the only way. The command line, searches, and fits out of core and on clusters build models
 by `Settings`, take the roles of a call by `Roles.given`, and learn from a `TrainingSet`: bags
-without the truth that a table may carry, their labels, and labels of instances that were named.
+without the truth that a table may carry, their labels, and labels of instances that people gave.
 """
 
+import logging
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, overload
 
@@ -18,28 +19,33 @@ from sklearn.base import clone
 
 from unbag._extras import require
 from unbag._files import PathLike, check, refuse
-from unbag._messages import argument, shortened
+from unbag._messages import argument, listed, shortened
+from unbag._warnings import warn_caller
 from unbag.bags import Bags
 from unbag.estimators import ORLogisticRegression
 from unbag.estimators.contract import BagClassifier
 from unbag.fitting import Rate
 from unbag.frames import ColumnRoles
-from unbag.io.bag_table import Progress
-from unbag.io.roles import Roles
+from unbag.io.bag_table import BagTable, Progress
+from unbag.io.roles import NOT_LEARNT_FROM, OF_LABELS, USUAL, Roles
 from unbag.io.table import Source, open_source
-from unbag.labels import LabelSets, LabelSetsLike
+from unbag.labels import LabelSets, LabelSetsLike, Tagging, doubtful_names, rare_classes
 from unbag.model_selection.folds import read_label_sets
 from unbag.pipeline import BagPipeline, bag_pipeline
+from unbag.validation import as_labels
 
 if TYPE_CHECKING:
     from unbag.torch import ORNetwork
 
+#: Tables of fewer bags are examples.
+A_FEW_BAGS = 20
 #: Models that have a name.
 NAMES = ("linear", "network")
 # Settings that a given model has itself, and those that networks do not have.
 OF_NAMED_MODELS = ("alpha", "background", "missed", "false", "max_iter")
 OF_LINEAR_MODELS = ("alpha", "context", "kernel", "dictionary")
 
+logger: logging.Logger = logging.getLogger(__name__)
 Estimator = TypeVar("Estimator", bound=BagClassifier | BagPipeline)
 
 
@@ -137,19 +143,23 @@ class TrainingSet:
         that are not in memory.
     labels : label sets, or None
         As `LabelSets` where they were read.
-    instance_labels : ndarray of shape (n_instances,) or None
-        Those that were named, from which a model learns too.
+    known : ndarray of shape (n_instances,) or None
+        Labels of instances that people gave, from which a model learns too; None where a label is
+        not known.
     roles : Roles or None
         None where bags came without a table.
     path : Path
         What messages call the table.
+    columns : sequence of str
+        Of the table, whether they are used or not.
     """
 
     bags: Any
     labels: Any
-    instance_labels: Any = None
+    known: Any = None
     roles: Roles | None = None
     path: Path = Path("y")
+    columns: Sequence[str] = ()
 
     @property
     def label_sets(self) -> LabelSets:
@@ -159,13 +169,18 @@ class TrainingSet:
         return read_label_sets(self.labels, self.bags)
 
     def check_learnable(self) -> "TrainingSet":
-        """Raise an error where nothing can be learnt, or several labels look like one."""
+        """Raise an error where nothing can be learnt, or one label looks like several.
+
+        Warn of names that look like one class, or like none.
+        """
         check(self.labels is not None, f"{self.path} has no labels to fit to: name their column.")
         labels = self.label_sets
         check(
-            self.instance_labels is not None or (labels.indicator == 1).any(),
+            self.n_known > 0 or (labels.indicator == 1).any(),
             f"{self.path}: no bag has a label, and nothing can be learnt without: tag some bags.",
         )
+        for sentence in doubtful_names(labels):
+            warn_caller(f"{self.path}: {sentence}.")
         # Labels in columns of their own, and those of Python, are separated by nothing.
         if self.roles is None or self.roles.label_columns:
             return self
@@ -186,10 +201,49 @@ class TrainingSet:
             )
         return self
 
+    @property
+    def n_known(self) -> int:
+        """How many labels of instances are known."""
+        known = () if self.known is None else np.asarray(self.known, dtype=object)
+        # In arrays of columns of y, -1 is no label.
+        return sum(each is not None and each == each and each != -1 for each in known)
+
+    @property
+    def feature_names(self) -> list[str]:
+        """The names of the features; empty where they have none."""
+        names = self.bags.feature_names if self.roles is not None else None
+        return [] if names is None else list(map(str, names))
+
+    @property
+    def unused(self) -> list[str]:
+        """The columns of the table that have no role, texts and categories among them."""
+        roles = [] if self.roles is None else self.roles.columns()
+        used = {column for role, column in roles if role != "carry"}
+        return [name for name in self.columns if name not in used]
+
+    def announced(self) -> "TrainingSet":
+        """Log which columns are used and which are not; commands print what is logged."""
+        if self.roles is not None and self.columns:
+            used, others = used_and_not(self.roles)
+            logger.info("Roles: %s.", "; ".join(used))
+            if self.roles.instance_labels is not None:
+                logger.info(
+                    "Not learnt from: %s. instance_labels are to compare with; if people gave them "
+                    "and the model should learn from them, use %s.",
+                    "; ".join(others), argument("known", self.roles.instance_labels),
+                )  # fmt: skip
+        if self.n_known:
+            logger.info("Labels of instances that people gave, learnt from: %d.", self.n_known)
+        if names := self.feature_names:
+            logger.info("Features (%d): %s.", len(names), listed(names))
+        if names := self.unused:
+            logger.info("Columns that are not used (%d): %s.", len(names), listed(names))
+        return self
+
     def fit(self, model: Any) -> Any:
         """Fit a model in place; it remembers the roles of columns. Return it."""
         # Not every model can be told of known labels.
-        known = {} if self.instance_labels is None else {"instance_labels": self.instance_labels}
+        known = {} if self.known is None else {"instance_labels": self.known}
         model.fit(self.bags, self.labels, **known)
         self.remember(model)
         return model
@@ -198,6 +252,9 @@ class TrainingSet:
         """Let a model keep the roles of columns, for the tables to come."""
         if self.roles is not None:
             model.roles_ = self.roles.remembered()
+            if not self.n_known:
+                # A column that nobody has filled in.
+                model.roles_.pop("known", None)
 
 
 def is_table(data: Any) -> bool:
@@ -215,20 +272,32 @@ def is_table(data: Any) -> bool:
 
 
 def training_set(
-    data: Any, y: LabelSetsLike | None, roles: Roles | None, /, **named: Any
+    data: Any,
+    y: LabelSetsLike | None,
+    roles: Roles | None,
+    /,
+    corrections: PathLike | None = None,
+    ignore_known: bool = False,
+    **named: Any,
 ) -> TrainingSet:
     """Read what was given to a function that learns: a table and roles, or bags and label sets.
 
-    Roles by name win over `roles`; with bags, there is only `instance_labels`, an array.
+    Roles by name win over `roles`; with bags, there is only `known`, an array. Labels that only
+    evaluate are refused.
     """
+    refuse_truth(named.get("instance_labels"))
+    refuse_contradiction(ignore_known, corrections=corrections, known=named.get("known"))
     # An array without label sets is rather meant to be a table: then the error says what is one.
     if is_table(data) or (y is None and not isinstance(data, Bags | list | tuple)):
         if y is not None:
             raise TypeError("y is for Bags: name the column of the labels by labels=.")
         with open_table(data) as source:
-            return read_source(source, Roles.given(roles, **named))
-    known = named.pop("instance_labels", None)
-    given = {"roles": roles, **named, "instance_labels": known if isinstance(known, str) else None}
+            given = Roles.given(roles, **named)
+            return read_source(source, given, corrections=corrections, ignore_known=ignore_known)
+    tagging = Roles(**{name: named.pop(name) for name in OF_LABELS if name in named}).tagging
+    known = named.pop("known", None)
+    given = {"roles": roles, "corrections": corrections, **named,
+             "known": known if isinstance(known, str) else None}  # fmt: skip
     if strange := [name for name, value in given.items() if value is not None and np.size(value)]:
         raise TypeError(
             f"expected a DataFrame or a path, since {', '.join(strange)} name columns; got "
@@ -236,7 +305,51 @@ def training_set(
         )
     if y is None:
         raise TypeError("y is missing: give the label sets of the bags.")
-    return TrainingSet(without_truth(data), y, known)
+    return TrainingSet(without_truth(data), read_tags(y, data, tagging), known)
+
+
+def read_tags(y: LabelSetsLike, bags: Any, tagging: Tagging) -> LabelSetsLike:
+    """Read the labels of bags as `tagging` says; if that is the usual, models do so themselves."""
+    if tagging == Tagging():
+        return y
+    return LabelSets.parse(as_labels(y, bags, are_sets=True), **asdict(tagging))
+
+
+def refuse_truth(instance_labels: Any) -> None:
+    """Raise an error if labels that only evaluate are given to what learns."""
+    check(
+        instance_labels is None,
+        f"{argument('instance_labels')} is for labels to compare with: nothing learns from them. "
+        f"Pass the column of labels that people gave with {argument('known')}, and a table that "
+        f"annotate wrote and people corrected with {argument('corrections')}.",
+    )
+
+
+def refuse_contradiction(ignore_known: bool, **given: Any) -> None:
+    """Raise an error if labels that people gave are passed and ignored at the same time."""
+    refuse(
+        (name for name, value in given.items() if ignore_known and value is not None),
+        lambda name: f"{argument(name)} and {argument('ignore_known', True)}: choose one.",
+    )
+
+
+def used_and_not(roles: Roles) -> tuple[list[str], list[str]]:
+    """Write the roles of columns that a fit learns from, and those that it does not.
+
+    Examples
+    --------
+    >>> used_and_not(Roles(bag="night", labels="tags", instance_labels="truth", start="s"))
+    (['bag = night', 'labels = tags'], ['instance_labels = truth', 'start = s'])
+    """
+    columns = {}
+    for role, column in roles.columns():
+        if role not in ("features", "carry"):
+            columns.setdefault(role, []).append(column)
+    if roles.label_table is not None:
+        columns["label_table"] = [roles.label_table]
+    texts = {role: f"{role} = {listed(names)}" for role, names in columns.items()}
+    used = [text for role, text in texts.items() if role not in NOT_LEARNT_FROM]
+    return used, [text for role, text in texts.items() if role in NOT_LEARNT_FROM]
 
 
 def without_truth(bags: Any) -> Any:
@@ -255,23 +368,58 @@ def open_table(table: Any) -> Source:
     return open_frame(table)
 
 
-def read_source(source: Source, roles: Roles, *, progress: Progress | None = None) -> TrainingSet:
+def read_source(
+    source: Source,
+    roles: Roles,
+    *,
+    corrections: PathLike | None = None,
+    ignore_known: bool = False,
+    progress: Progress | None = None,
+) -> TrainingSet:
     """Read an open table as a fit may see it.
 
-    The `instance_labels` of roles may also be a file: a table which ``unbag annotate`` wrote and a
-    person corrected.
+    Parameters
+    ----------
+    source : Source
+    roles : Roles
+        If `known` is not named, the column ``known_label`` has this role, if there is one.
+    corrections : str or path, optional
+        A table that ``unbag annotate`` wrote and a person corrected.
+    ignore_known : bool, default=False
+        Whether to do without the labels that people gave.
+    progress : callable, optional
+        As in `unbag.io.read`.
     """
-    if roles.instance_labels is None:
-        data, known = source.read(roles, progress=progress), None
-    else:
-        from unbag.corrections import corrected_labels, without_corrected_table
+    from unbag.io.guess import with_known
 
-        roles, corrected = without_corrected_table(roles, source.columns)
-        data = source.read(roles, progress=progress)
-        known = data.bags.instance_labels
-        if corrected is not None:
-            known = corrected_labels(corrected, data)
-    return TrainingSet(without_truth(data.bags), data.labels, known, data.roles, data.path)
+    is_named = roles.known is not None
+    roles = with_known(source, roles, ignore_known) if source.columns else roles
+    data = source.read(roles, progress=progress)
+    known = data.known
+    if is_named and not source.columns:
+        known = labels_in_bag_file(data, roles)
+    elif not is_named and known is not None and not any(each is not None for each in known):
+        # A column that nobody has filled in.
+        known = None
+    if corrections is not None:
+        from unbag.corrections import corrected_labels
+
+        new = corrected_labels(corrections, data)
+        pairs = zip(new, new if known is None else known, strict=True)
+        known = np.array([one if one is not None else other for one, other in pairs], object)
+    bags = without_truth(data.bags)
+    return TrainingSet(bags, data.labels, known, data.roles, data.path, source.columns)
+
+
+def labels_in_bag_file(data: BagTable, roles: Roles) -> Any:
+    """Return the labels of instances in a file without columns, if they are to be learnt from."""
+    name = USUAL["instance_labels"]
+    check(
+        roles.known == name and data.bags.instance_labels is not None,
+        f"{data.path} has no column {roles.known!r}: files of this format have labels of instances "
+        f"or none; to learn from them, use {argument('known', name)}.",
+    )
+    return data.bags.instance_labels
 
 
 # From a table to a model.
@@ -332,7 +480,10 @@ def fit(
     label_table: PathLike | None = None,
     features: Sequence[str] | None = None,
     embedding: str | None = None,
-    instance_labels: str | ArrayLike | None = None,
+    known: str | ArrayLike | None = None,
+    corrections: PathLike | None = None,
+    ignore_known: bool = False,
+    instance_labels: str | None = None,
     instance_id: str | None = None,
     carry: Sequence[str] = (),
     delimiter: str | None = None,
@@ -340,6 +491,10 @@ def fit(
     start: str | None = None,
     end: str | None = None,
     missing_values: str | None = None,
+    untagged: str | None = None,
+    none: str | Sequence[str] = (),
+    fold_case: bool | None = None,
+    rename: Mapping[str, str] | PathLike | None = None,
     roles: Roles | None = None,
     model: Any = None,
     alpha: float = 1.0,
@@ -364,12 +519,27 @@ def fit(
         Only with bags, as in :meth:`unbag.ORLogisticRegression.fit`.
     bag, labels, label_columns, unknown, label_table, features, embedding, instance_id, carry
         Which column is what, as in :class:`unbag.io.Roles`.
+    known : str or array-like, optional
+        The column of labels of instances that people gave, from which the model learns too; by
+        default ``known_label``, if there is one. With bags, an array of shape (n_instances,), with
+        None where a label is not known.
+    corrections : str or path, optional
+        A table that ``unbag annotate`` wrote and people corrected, in its column ``known_label``.
+    ignore_known : bool, default=False
+        Whether to do without the labels that people gave, where a table has some.
     instance_labels : str, optional
-        The column of known labels of instances, from which the model learns too; or a table that
-        ``unbag annotate`` wrote and a person corrected. With bags, an array of shape
-        (n_instances,), with None where a label is not known.
+        Refused: labels to compare with are not learnt from. Use `known` or `corrections`.
     delimiter, media, start, end, missing_values
         As in :class:`unbag.io.Roles`.
+    untagged : {"refuse", "unknown", "absent"}, optional
+        What it means that a bag has nothing in place of labels (an empty cell, NaN, None): nobody
+        looked (unknown), or somebody looked and found none (absent). By default it is an error.
+    none : str or list of str, optional
+        Words in place of labels that mean that a bag has none of them, such as ``"none"``.
+    fold_case : bool, optional
+        Whether labels that differ in upper and lower case are one.
+    rename : dict of str to str, or path, optional
+        New names of labels, by their old ones; or a table with columns ``old`` and ``new``.
     roles : Roles, optional
         Roles of columns; what is named beside it wins.
     model : "linear", "network" or estimator, optional
@@ -414,4 +584,11 @@ def fit(
     )
     unfitted = settings.unfitted()
     named = {name: given[name] for name in Roles.__dataclass_fields__}
-    return training_set(table, y, roles, **named).check_learnable().fit(unfitted)
+    data = training_set(
+        table, y, roles, corrections=corrections, ignore_known=ignore_known, **named
+    ).check_learnable()
+    # In a handful of bags every class is rare, and everybody sees it.
+    sentence = rare_classes(data.label_sets) if len(data.label_sets) >= A_FEW_BAGS else None
+    if sentence is not None:
+        warn_caller(f"{data.path}: {sentence}.")
+    return data.announced().fit(unfitted)

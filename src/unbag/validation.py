@@ -19,7 +19,7 @@ from sklearn.utils.validation import _check_sample_weight, column_or_1d, validat
 
 from unbag._warnings import warn_caller
 from unbag.bags import Bags, BagsLike, bag_of, first_nonfinite, listed_bags
-from unbag.labels import DELIMITER, LabelSets, LabelSetsLike, is_missing, parse_cell
+from unbag.labels import DELIMITER, LabelSets, LabelSetsLike, Tagging, is_blank, parse_cell
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 # How names of whitened features begin.
@@ -184,9 +184,10 @@ def in_instance_order(values: Any, bags: Bags) -> Any:
 def check_known_labels(columns: np.ndarray, bags: Bags, labels: LabelSets) -> None:
     """Raise an error that names the first instance whose label its bag does not have.
 
-    `columns` are those of `labels`, one for each instance; -1 where its label is not known.
+    `columns` are those of `labels`, one for each instance; -1 where its label is not known. The
+    next after the last is the background, which every bag may have.
     """
-    known = np.flatnonzero(columns >= 0)
+    known = np.flatnonzero((columns >= 0) & (columns < labels.classes.size))
     bag_of_known = np.searchsorted(bags.offsets, known, side="right") - 1
     wrong = np.flatnonzero(labels.indicator[bag_of_known, columns[known]] == 0)
     if not wrong.size:
@@ -204,10 +205,10 @@ def split_labels(y: Any, X: BagsLike, are_sets: bool = False) -> Any:
     """Split strings such as ``"wren|owl"`` into label sets, as the command line does.
 
     That is a list, tuple or array of strings, in the order of the bags; all else is returned as it
-    is. None and NaN have no labels. If no string has a separator they are one label per bag, unless
-    `are_sets`; one that has a separator makes label sets of all. The rows of an array X are bags of
-    one instance, which has one label: then a string is that label whatever is in it, and a warning
-    says so.
+    is. None, NaN and "" are blanks, and None in the result. If no string has a separator they are
+    one label per bag, unless `are_sets`; one that has a separator makes label sets of all. The rows
+    of an array X are bags of one instance, which has one label: then a string is that label
+    whatever is in it, and a warning says so.
 
     Examples
     --------
@@ -224,8 +225,10 @@ def split_labels(y: Any, X: BagsLike, are_sets: bool = False) -> Any:
     texts = [cell for cell in cells if isinstance(cell, str)]
     if not texts:
         return y
-    missing = [b for b, cell in enumerate(cells) if is_missing(cell)]
-    if len(texts) + len(missing) < len(cells):
+    missing = np.array([is_blank(cell) for cell in cells])
+    if any(
+        not blank and not isinstance(cell, str) for blank, cell in zip(missing, cells, strict=True)
+    ):
         return y
     have_separator = any(DELIMITER in text for text in texts)
     if _has_one_instance_per_bag(X):
@@ -239,15 +242,12 @@ def split_labels(y: Any, X: BagsLike, are_sets: bool = False) -> Any:
         return y
     ids = X.ids if isinstance(X, Bags) else range(len(cells))
     if not have_separator and not are_sets:
-        if missing:
-            raise ValueError(
-                f"Bag {ids[missing[0]]} has no label where the others have one each: give label "
-                "sets, with set() for a bag without labels."
-            )
+        # One that has none makes label sets of all: refused, since nobody has said what it means.
+        Tagging().meaning_of_blanks(missing, ids)
         return y
     # Many bags have the same labels, which are read once.
-    sets: dict[str, frozenset[Any]] = {}
-    cells = [cell if isinstance(cell, str) else "" for cell in cells]
+    sets: dict[str, frozenset[Any] | None] = {}
+    cells = ["" if blank else cell for blank, cell in zip(missing, cells, strict=True)]
     for b, cell in enumerate(cells):
         try:
             if cell not in sets:
@@ -329,7 +329,7 @@ def is_whitened(bags: Any) -> bool:
 
 
 def check_scaling(bags: Any, scaling: str | None) -> None:
-    """Warn of, or refuse, scaling that features cannot bear, also where they lie elsewhere."""
+    """Warn if features are whitened already; raise an error if scaling would make them dense."""
     if scaling is not None and is_whitened(bags):
         warn_caller(
             "The features are a whitened dictionary: scaling them again undoes the whitening and "

@@ -5,11 +5,10 @@ import shutil
 import numpy as np
 import pytest
 
-from shared_fixtures import run
 from toys import ROLES, word_lines
 from unbag.cli import main
 
-__all__ = ["model", "run", "words"]
+__all__ = ["model", "words"]
 
 
 def write_words(path):

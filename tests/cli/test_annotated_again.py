@@ -71,7 +71,8 @@ def test_columns_of_the_users_own_outlive_any_number_of_runs(
     before = columns_of(first)
     once, twice = annotate_twice(run, model, first, tmp_path, suffix)
     assert list(once) == list(twice)
-    assert len(once) == len(before) + len(OURS)
+    # There is one place for what people know.
+    assert len(once) == len(before) + len(OURS) - ("known_label" in before)
     assert {name: twice[name] for name in before} == before
     assert once == twice
 
@@ -90,31 +91,33 @@ def test_a_column_of_all_our_names_that_holds_other_things_is_not_ours(
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_what_people_filled_in_is_kept_and_goes_into_a_fit(words, model, run, tmp_path, suffix):
-    """Also where the user has a column known_label already, and ours has another name."""
-    first = with_columns(words, tmp_path / f"own{suffix}", known_label="X")
+    """Also where there is a column known_label already: annotate adds no other."""
+    first = with_columns(words, tmp_path / f"own{suffix}", known_label="")
     out = tmp_path / f"out{suffix}"
     assert run("annotate", model, first, "-o", out)[0] == 0
+    assert not [name for name in columns_of(out) if name.startswith("unbag_")]
     table = read(out, Roles(bag="word", labels="tags", carry=["letter", "note"]))
     assert table.bags.n_features == 16
     filled = tmp_path / f"filled{suffix}"
     fit = ("fit", first, *ROLES, "-o", tmp_path / "n.unbag", "--max-iter", "3", "--json")
-    code, _, errors = run(*fit, "--instance-labels", out)
+    code, _, errors = run(*fit, "--corrections", out)
     assert code == 1
-    assert "no label is filled in in the column 'unbag_known_label'" in errors
-    table.write(filled, {"unbag_known_label": table.column("letter")})
-    code, text, errors = run(*fit, "--instance-labels", filled)
+    assert "no label is filled in in the column 'known_label'" in errors
+    table.write(filled, {"known_label": table.column("letter")})
+    code, text, errors = run(*fit, "--corrections", filled)
     assert code == 0, errors
     assert json.loads(text)["known_instance_labels"] == table.bags.n_instances
 
     # Annotated anew, the labels stay; a file that holds them is not replaced by another table's.
-    assert run("annotate", model, filled, "-o", filled)[0] == 0
-    found = columns_of(filled)
-    assert found["unbag_known_label"] == found["letter"]
+    again = tmp_path / f"again{suffix}"
+    assert run("annotate", model, filled, "-o", again)[0] == 0
+    found = columns_of(again)
+    assert found["known_label"] == found["letter"]
     assert len(found) == len(columns_of(out))
-    code, _, errors = run("annotate", model, first, "-o", filled)
+    code, _, errors = run("annotate", model, first, "-o", again)
     assert code == 1
-    assert "labels that were filled in, in its column 'unbag_known_label'" in errors
-    assert columns_of(filled) == found
+    assert "labels that were filled in, in its column 'known_label'" in errors
+    assert columns_of(again) == found
 
 
 def test_a_marked_column_that_the_user_writes_is_no_longer_ours(words, model, run, tmp_path):
@@ -124,8 +127,9 @@ def test_a_marked_column_that_the_user_writes_is_no_longer_ours(words, model, ru
     table = read(out, Roles(bag="word", labels="tags", carry=["letter", "note"]))
     table.write(own, {"annotation": table.column("letter")})
     assert "annotation" not in json.loads(pq.read_schema(own).metadata[MARK])
-    assert run("annotate", model, own, "-o", own)[0] == 0
-    found = columns_of(own)
+    again = tmp_path / "again.parquet"
+    assert run("annotate", model, own, "-o", again)[0] == 0
+    found = columns_of(again)
     assert found["annotation"] == found["letter"]
     assert "unbag_annotation" in found
 

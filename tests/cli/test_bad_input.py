@@ -2,11 +2,16 @@
 
 import os
 import pickle
+import re
+import subprocess
+import sys
 import zipfile
 
 import pytest
 
+from platforms import posix_only
 from toys import ROLES, word_lines
+from unbag.models import container
 
 
 def fit(*options, table="words.csv", output="m.unbag"):
@@ -314,3 +319,130 @@ def test_no_feature_is_not_every_feature(run, words, tmp_path):
     code, _, errors = run("fit", words, *ROLES, "--features", "", "-o", tmp_path / "n.unbag")
     assert code == 1
     assert "--features names no column" in errors
+
+
+# Whole files that somebody made by hand.
+
+
+def with_header(path, **changes):
+    """Change the header of a model file, which gets the right checksum."""
+    header, arrays = container.read(path)
+    container.write(path, {**header, **changes}, arrays)
+
+
+@pytest.mark.parametrize("versions", [{}, {"unbag": 7}, {"numpy": "\x1b[31m"}])
+def test_a_model_may_not_say_who_wrote_it(model, words, run, tmp_path, versions):
+    with_header(model, versions=versions)
+    code, _, said = run("report", model, words, "-o", tmp_path / "r.html")
+    assert code == 0, said
+
+
+@pytest.mark.parametrize(
+    "info",
+    [
+        {"roles": {"carry": 5}}, {"roles": {"bag": ["x"]}}, {"roles": {"delimiter": 7}},
+        {"roles": {"features": "x"}, "tuning": {"chosen": 5}}, {"tuning": {"tried": 5}},
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_what_a_model_says_of_its_table_has_the_right_form(model, words, run, tmp_path, info):
+    with_header(model, info=info)
+    for command in (("report", "r.html"), ("annotate", "o.csv")):
+        code, _, said = run(command[0], model, words, "-o", tmp_path / command[1])
+        assert code == 1, said
+        assert "m.unbag is damaged, was edited, or comes from another version" in said
+
+
+@pytest.mark.parametrize("info", [{"source": {"a": [1]}}, {"tuning": {"threshold": {"a": 1}}}])
+def test_other_facts_of_a_model_may_be_anything(model, words, run, tmp_path, info):
+    with_header(model, info=info)
+    roles = ("--bag", "word", "--labels", "tags")
+    code, _, said = run("report", model, words, *roles, "-o", tmp_path / "r.html")
+    assert code == 0, said
+
+
+@pytest.mark.parametrize(
+    "content", ["bag = " + "[" * 10**5, "a = {" * 10**4, "a." * 10**4 + "b = 1"]
+)
+def test_toml_may_be_nested_too_deep(words, run, tmp_path, content):
+    roles = tmp_path / "roles.toml"
+    roles.write_text(content)
+    code, _, said = run("fit", words, "--roles", roles, "-o", tmp_path / "m.unbag")
+    assert code == 1
+    assert "roles.toml" in said
+    assert len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize("number", ["100000", "9" * 30])
+def test_numbers_of_any_size(words, run, number):
+    code, _, said = run("check", words, *ROLES, "--folds", number)
+    assert code == 1
+    assert re.search(rf"words.csv has \d+ bags, which cannot fill --folds {number}", said)
+
+
+def test_more_labels_to_show_than_any_computer_counts(words, run):
+    code, out, said = run("check", words, *ROLES, "--folds", "2", "--top", "9" * 30)
+    assert code == 0, said
+    assert "the most suspicious of" in out
+
+
+def test_numbers_that_overflow_are_in_a_file(model, words, run, tmp_path):
+    header, *lines = words.read_text().splitlines()
+    huge = tmp_path / "huge.csv"
+    lines = [replace_cell([line], 0, -1, "1e200")[0] for line in lines]
+    huge.write_text("\n".join([header, *lines]) + "\n")
+    commands = (
+        ("fit", huge, *ROLES, "-o", tmp_path / "n.unbag"),
+        ("annotate", model, huge, "-o", tmp_path / "o.csv"),
+    )  # fmt: skip
+    for command in commands:
+        code, _, said = run(*command)
+        assert code == 1, said
+        assert f"unbag: error: {huge}: " in said
+
+
+NAME = "wren\x1b[2J\nred"
+
+
+@pytest.mark.parametrize("place", ["column", "label", "bag"])
+def test_names_do_not_reach_the_terminal_raw(words, run, tmp_path, place):
+    table, model = tmp_path / "names.csv", tmp_path / "n.unbag"
+    lines = [f"b{i // 2},{'owl|wren' if i % 4 < 2 else 'owl'},{i % 3},{i % 2}" for i in range(20)]
+    text = "\n".join(["bag,labels,x,y", *lines]) + "\n"
+    old = {"column": "x", "label": "owl|wren", "bag": "b1,"}[place]
+    new = {"column": f'"{NAME}"', "label": f'"owl|{NAME}"', "bag": f'"{NAME}",'}[place]
+    table.write_text(text.replace(old, new))
+    assert "\x1b" in table.read_text()
+    for command in (
+        ("fit", table, "-o", model, "--max-iter", "3"), ("fit", table, "-o", model, "--dry-run"),
+        ("fit", table, "-o", model, "--bag", "nothing"), ("evaluate", model, table),
+        ("check", table, "--folds", "2", "--top", "100"), ("fit", NAME, "-o", model),
+        ("annotate", model, words, "-o", tmp_path / "o.csv"),
+    ):  # fmt: skip
+        code, out, said = run(*command)
+        assert code in (0, 1), said
+        assert "\x1b" not in out + said
+
+
+@posix_only
+def test_a_device_that_is_full_is_named(model, words, tmp_path):
+    program = (sys.executable, "-m", "unbag.cli")
+    with open("/dev/full", "wb") as full:
+        evaluate = (*program, "evaluate", model, words)
+        done = subprocess.run(evaluate, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == 1
+    assert done.stderr.decode() == "unbag: error: standard output: No space left on device.\n"
+    (tmp_path / "full.csv").symlink_to("/dev/full")
+    annotate = (*program, "annotate", model, words, "-o", tmp_path / "full.csv")
+    done = subprocess.run(annotate, capture_output=True, check=False)
+    assert done.returncode == 1
+    assert b"full.csv cannot be written: No space left on device." in done.stderr
+
+
+@posix_only
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_standard_streams_may_be_closed(model, words, closed):
+    line = f'"{sys.executable}" -m unbag.cli evaluate "$1" "$2" {closed}'
+    shell = ("sh", "-c", line, "sh", model, words)
+    done = subprocess.run(shell, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -238,7 +238,7 @@ def test_corrections_go_back_in(words, model, run, tmp_path):
         writer.writerows(rows)
     better = tmp_path / "better.unbag"
     code, out_text, errors = run(
-        "fit", words, *ROLES, "-o", better, "--instance-labels", corrected, "--max-iter", "30",
+        "fit", words, *ROLES, "-o", better, "--corrections", corrected, "--max-iter", "30",
         "--json",
     )  # fmt: skip
     assert code == 0, errors
@@ -248,6 +248,14 @@ def test_corrections_go_back_in(words, model, run, tmp_path):
         for path in (model, better)
     ]
     assert accuracy[1]["inductive_accuracy"] > accuracy[0]["inductive_accuracy"]
+    # They are left out of a comparison, as soon as it is known which they are.
+    evaluate = ("evaluate", better, words, "--instance-labels", "letter")
+    said = run(*evaluate)[2]
+    assert f"The model has learnt from {len(wrong)} known labels of instances." in said
+    left = json.loads(run(*evaluate, "--corrections", corrected, "--json")[1])
+    assert left["instances"] == len(rows) - len(wrong)
+    on_corrected = run("evaluate", better, corrected, "--instance-labels", "letter")
+    assert f"{len(wrong)} labelled instances are left out of the comparison" in on_corrected[2]
 
 
 def filled_in(path, target, *, order=None):
@@ -269,13 +277,13 @@ def test_corrections_in_another_order_are_refused(words, model, run, tmp_path):
     run("annotate", model, words, "-o", out)
     shuffled = filled_in(out, tmp_path / "c.csv", order=lambda row: (row["word"], row["entropy"]))
     code, _, errors = run(
-        "fit", words, *ROLES, "-o", tmp_path / "n.unbag", "--instance-labels", shuffled
+        "fit", words, *ROLES, "-o", tmp_path / "n.unbag", "--corrections", shuffled
     )
     assert code == 1
     assert "in another order" in errors
     code, out_text, errors = run(
         "fit", words, *ROLES[:4], "--carry", "letter", "--instance-id", "note", "-o",
-        tmp_path / "n.unbag", "--instance-labels", shuffled, "--max-iter", "5", "--json",
+        tmp_path / "n.unbag", "--corrections", shuffled, "--max-iter", "5", "--json",
     )  # fmt: skip
     assert code == 0, errors
     assert json.loads(out_text)["known_instance_labels"] == len(rows_of(words))
@@ -294,7 +302,7 @@ def test_corrections_of_a_parquet_table_may_be_csv(words, model, run, tmp_path):
     )
     code, out, errors = run(
         "fit", tmp_path / "w.parquet", *ROLES, "--instance-id", "id", "--max-iter", "5", "--json",
-        "-o", tmp_path / "n.unbag", "--instance-labels", corrected,
+        "-o", tmp_path / "n.unbag", "--corrections", corrected,
     )  # fmt: skip
     assert code == 0, errors
     assert json.loads(out)["known_instance_labels"] == table.num_rows
@@ -481,7 +489,7 @@ def test_rates_of_wrong_labels_are_given_or_learnt(words, run, tmp_path):
     assert ((model.false_ > 0) & (model.false_ < 0.2)).all()
     # What is missing is an estimate, and never the rate of unnoticed instances.
     assert "Wrong labels, an estimate: " in said
-    for option in ("--missed", "--false"):
-        code, _, said = run("fit", words, *ROLES, "-o", path, option, "often")
+    for option, rate in [("--missed", "often"), ("--false", "often"), ("--missed", "1e-300")]:
+        code, _, said = run("fit", words, *ROLES, "-o", path, option, rate)
         assert code == 1
-        assert f"{option} must be a number from 0 to below 1, learn or learn-per-class" in said
+        assert f"{option} must be 0, or at least 1e-12 and below 1, learn or" in said

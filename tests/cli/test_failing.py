@@ -195,7 +195,8 @@ def test_output_that_cannot_be_printed_is_an_error():
         done = subprocess.run(
             [*PROGRAM, "data", "list"], stdout=full, stderr=subprocess.PIPE, text=True
         )
-    assert (done.returncode, done.stderr) == (1, "unbag: error: No space left on device.\n")
+    said = "unbag: error: standard output: No space left on device.\n"
+    assert (done.returncode, done.stderr) == (1, said)
 
 
 def test_results_for_machines_stand_alone(words, tmp_path):

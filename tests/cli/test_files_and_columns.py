@@ -1,8 +1,12 @@
 """Options that name a column or a file: what is said where one is given for the other."""
 
+import json
+import re
+
 import numpy as np
 import pytest
 
+import unbag
 from toys import ROLES, word_lines
 
 
@@ -16,7 +20,7 @@ FIT = ("fit", "words.csv", "--bag", "word", "--labels", "tags", "-o", "new.unbag
 
 
 def test_a_corrected_table_that_is_not_there(run, folder):
-    code, _, errors = run(*FIT, "--instance-labels", "corr.csv")
+    code, _, errors = run(*FIT, "--corrections", "corr.csv")
     assert code == 1
     assert "corr.csv does not exist" in errors
     assert "column" not in errors
@@ -35,7 +39,7 @@ def test_a_corrected_table_that_is_not_there(run, folder):
             ("tags is a column of words.csv", "pass the column with --labels"),
         ),
         ("--label-table", "lables.csv", ("lables.csv does not exist",)),
-        ("--instance-labels", "leter", ("no column 'leter'", "Did you mean 'letter'?")),
+        ("--known", "leter", ("no column 'leter'", "Did you mean 'letter'?")),
     ],
 )
 def test_a_file_for_a_column_and_the_reverse(option, value, said, run, folder):
@@ -53,12 +57,12 @@ def test_a_corrected_table_is_for_fit_alone(run, model, folder):
     code, _, errors = run("evaluate", model, "words.csv", "--instance-labels", "corr.csv")
     assert code == 1
     assert "corr.csv looks like a file" in errors
-    assert "used by fit alone" in errors
+    assert "Pass a corrected table to fit with --corrections" in errors
 
 
 def test_a_column_is_preferred_to_a_file_of_its_name(run, folder):
     (folder / "letter").write_text("no table at all")
-    code, _, errors = run(*FIT, "--instance-labels", "letter", "--max-iter", "3")
+    code, _, errors = run(*FIT, "--known", "letter", "--max-iter", "3")
     assert code == 0, errors
 
 
@@ -101,7 +105,7 @@ def test_corrections_of_a_table_of_vectors(run, tmp_path, monkeypatch):
     rows = (tmp_path / "out.csv").read_text().splitlines()
     (tmp_path / "out.csv").write_text("\n".join([*rows[:-1], rows[-1] + "w"]) + "\n")
     code, out, errors = run(
-        "fit", "t.csv", *roles, "--instance-labels", "out.csv", "-o", "n.unbag", "--json"
+        "fit", "t.csv", *roles, "--corrections", "out.csv", "-o", "n.unbag", "--json"
     )
     assert code == 0, errors
     assert '"known_instance_labels": 1' in out
@@ -154,3 +158,34 @@ def test_no_label_where_none_is_likely_enough(run, model, words, tmp_path, monke
     assert code == 2
     assert "--unknown-below" in errors
     assert not (tmp_path / "p.csv").exists()
+
+
+def add_columns(path, **columns):
+    """Add columns to a table of text, and return its path."""
+    header, *lines = path.read_text().splitlines()
+    rows = zip(lines, *columns.values(), strict=False)
+    texts = [",".join(map(str, row)) for row in rows]
+    path.write_text("\n".join([",".join([header, *columns]), *texts]) + "\n")
+    return path
+
+
+def test_fit_prints_its_features_and_what_is_no_feature(run, words):
+    n_rows = len(words.read_text().splitlines()) - 1
+    years = 2000 + np.arange(n_rows) * 7 % 20
+    table = add_columns(words, year=years, site=["hut"] * n_rows, lat=years / 8)
+    fit = ("fit", table, *ROLES, "-o", table.with_name("n.unbag"), "--max-iter", "3")
+    code, _, said = run(*fit)
+    assert code == 0, said
+    assert "year, lat (a time or a place by its name)" in said
+    assert "name all features in --features; to silence this warning, name it in --carry" in said
+    assert "Features (16): x-box, y-box, " in said
+    assert re.search(r"Columns that are not used \(.*year, site, lat", said)
+    code, out, said = run(*fit, "--json")
+    result = json.loads(out)
+    assert len(result["feature_names"]) == 16
+    assert {"year", "site", "lat"} <= set(result["columns_not_used"])
+    loaded = unbag.load(table.with_name("n.unbag"))
+    assert "year" not in loaded.feature_names_in_
+    # What was decided holds for other tables, whatever is in them.
+    other = add_columns(words, day=years)
+    assert run("annotate", table.with_name("n.unbag"), other, "-o", "a.csv", "--dry-run")[0] == 0

@@ -4,6 +4,7 @@
 moments. What happened is printed with ``-s``.
 """
 
+import csv
 import gzip
 import os
 import random
@@ -26,6 +27,8 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 COMMANDS = {
     "fit": ("fit", "words.csv", "-o", "new.unbag"),
     "annotate": ("annotate", "m.unbag", "words.csv", "-o", "new.csv"),
+    "annotate, several": ("annotate", "m.unbag", "timed.csv", "-o", "new.csv", "--raven",
+                          "selections", "--audacity", "tracks", "--label-studio", "new.json"),
     "report": ("report", "m.unbag", "words.csv", "-o", "new.html"),
     "compare": ("compare", "words.csv", "--quick", "--jobs", "2", "--methods", "unbag,sim,mimlnn",
                 "-o", "results"),
@@ -76,6 +79,16 @@ def has_ended(group):
     return False
 
 
+def write_timed(folder):
+    """Write the words once more, as instances of ten recordings."""
+    with (folder / "words.csv").open(newline="") as file:
+        header, *rows = csv.reader(file)
+    with (folder / "timed.csv").open("w", newline="") as file:
+        times = [[i, i + 0.5, f"{i % 10}.wav"] for i in range(len(rows))]
+        table = [[*row, *more] for row, more in zip(rows, times, strict=True)]
+        csv.writer(file).writerows([[*header, "start", "end", "media"], *table])
+
+
 def files_of(folder):
     return {
         str(path.relative_to(folder)): path.read_bytes()
@@ -121,6 +134,7 @@ def test_kills_at_random_moments(name, tmp_path):
     arguments = COMMANDS[name]
     finish(("data", "convert", "letter-frost", "words.csv"), tmp_path)
     finish(("fit", "words.csv", "-o", "m.unbag"), tmp_path)
+    write_timed(tmp_path)
     given = files_of(tmp_path)
     duration = finish(arguments, tmp_path)
     new = files_of(tmp_path).keys() - given.keys()
@@ -142,6 +156,8 @@ def test_kills_at_random_moments(name, tmp_path):
             if path in whole:
                 is_old = content == given.get(path, OLD)
                 assert is_old or is_whole(path, content, whole[path]), f"{path} at {moment} s"
+        if number != signal.SIGKILL and name != "compare":
+            assert len({left[path] == OLD for path in new}) == 1, "some files are new, some old"
         if left.keys() != whole.keys():
             finish(arguments, tmp_path)
             left = files_of(tmp_path)

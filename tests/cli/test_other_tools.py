@@ -81,6 +81,112 @@ def test_folders_of_other_tools_are_read_by_every_command(tmp_path, run):
         assert code == 0, (command, errors)
 
 
+RAVEN_COLUMNS = ("Selection", "View", "Channel", "Begin Time (s)", "End Time (s)",
+                 "Low Freq (Hz)", "High Freq (Hz)")  # fmt: skip
+
+
+def write_selections(folder, header=("Annotation",), cells=lambda bird, place: [bird]):
+    """Write twelve selection tables of four selections each, with labels as people give them."""
+    folder.mkdir()
+    for number in range(12):
+        birds = [("wren",), ("owl",), ("wren", "owl")][number % 3]
+        rows = [[*RAVEN_COLUMNS, *header]]
+        for place in range(4):
+            bird = birds[place % len(birds)]
+            low = (500 if bird == "owl" else 4000) + place
+            rows.append([place + 1, "Spectrogram 1", 1, place, place + 1, low, 6000 + number,
+                         *cells(bird, place)])  # fmt: skip
+        text = "\n".join("\t".join(map(str, row)) for row in rows)
+        (folder / f"r{number}.Table.1.selections.txt").write_text(text + "\n")
+    return folder
+
+
+def n_known(run, table, format, *more):
+    code, out, errors = run(
+        "fit", table, "--from", format, "-o", table.parent / "k.unbag", "--json", *more
+    )
+    assert code == 0, errors
+    return json.loads(out)["known_instance_labels"]
+
+
+def test_labels_that_people_gave_selections_are_learnt_from(tmp_path, run):
+    folder = write_selections(tmp_path / "s", cells=lambda bird, place: [bird if place else ""])
+    assert n_known(run, folder, "raven") == 36
+    assert n_known(run, folder, "raven", "--ignore-known") == 0
+    code, out, said = run("fit", folder, "--from", "raven", "--dry-run", "-o", tmp_path / "m.unbag")
+    assert code == 0, said
+    assert "known: known_label\n" in out
+    assert "instance_labels: instance_label (not used: they are to compare with)\n" in out
+    # Converted, it is the same.
+    table = tmp_path / "t.csv"
+    assert run("data", "convert", "--from", "raven", folder, table)[0] == 0
+    code, out, _ = run("fit", table, "-o", tmp_path / "m.unbag", "--json")
+    assert json.loads(out)["known_instance_labels"] == 36
+
+
+def test_labels_of_label_tracks_are_learnt_from(tmp_path, run):
+    folder = tmp_path / "tracks"
+    folder.mkdir()
+    for number in range(6):
+        lines = [
+            f"{i}\t{i + 1 + number / 9 + i / 7}\t{'owl' if i % 2 else 'wren'}" for i in range(4)
+        ]
+        (folder / f"r{number}.txt").write_text("\n".join(lines) + "\n")
+    assert n_known(run, folder, "audacity") == 24
+    for track in folder.iterdir():
+        track.write_text("".join(f"{line}\t0.9\n" for line in track.read_text().splitlines()))
+    assert n_known(run, folder, "audacity") == 0
+
+
+@pytest.mark.parametrize(
+    ("header", "cells"),
+    [
+        (("Annotation", "Confidence"), lambda bird, place: [bird, 0.9]),
+        (("Annotation", "Score"), lambda bird, place: [bird, 1]),
+        (("Call Type",), lambda bird, place: [bird]),
+        (("Annotation", "Labelled By"), lambda bird, place: [bird, "unbag"]),
+    ],
+)
+def test_guesses_of_programs_and_call_types_are_not_learnt_from(tmp_path, run, header, cells):
+    folder = write_selections(tmp_path / "s", header, cells)
+    assert n_known(run, folder, "raven") == 0
+    said = run("fit", folder, "--from", "raven", "-o", tmp_path / "k.unbag")[2]
+    assert "not learnt from, since a program gave them or they are no classes: 48" in said
+    # Unless a person says so.
+    assert n_known(run, folder, "raven", "--known", "instance_label") == 48
+
+
+def test_what_annotate_wrote_is_not_learnt_from_until_a_person_has_changed_it(tmp_path, run):
+    folder = write_selections(tmp_path / "s")
+    model, out = tmp_path / "m.unbag", tmp_path / "a.csv"
+    assert run("fit", folder, "--from", "raven", "-o", model)[0] == 0
+    selections, tracks = tmp_path / "raven", tmp_path / "audacity"
+    code, _, errors = run("annotate", model, folder, "--from", "raven", "-o", out, "--raven",
+                          selections, "--audacity", tracks)  # fmt: skip
+    assert code == 0, errors
+    assert n_known(run, selections, "raven") == 0
+    assert n_known(run, tracks, "audacity") == 0
+    one = next(selections.iterdir())
+    one.write_text(one.read_text().replace("unbag\t", "Ada\t"))
+    assert n_known(run, selections, "raven") == 4
+
+
+def test_instances_that_were_known_are_left_out_of_an_evaluation(tmp_path, run):
+    folder, other = (write_selections(tmp_path / name) for name in ("s", "other"))
+    model = tmp_path / "m.unbag"
+    assert run("fit", folder, "--from", "raven", "-o", model)[0] == 0
+    code, out, said = run("evaluate", model, folder, "--from", "raven")
+    assert code == 0, said
+    assert "48 labelled instances are left out of the comparison" in said
+    assert "inductive accuracy" not in out
+    code, out, said = run("evaluate", model, other, "--from", "raven", "--json")
+    assert json.loads(out)["instances"] == 48
+    # A model that did without these labels may be compared with them.
+    assert run("fit", folder, "--from", "raven", "-o", model, "--ignore-known")[0] == 0
+    code, out, said = run("evaluate", model, folder, "--from", "raven", "--json")
+    assert json.loads(out)["instances"] == 48
+
+
 def test_what_is_converted_needs_no_options(recordings, run):
     code, out, errors = run(
         "data", "convert", "--from", "birdnet-embeddings", recordings / "e.csv",

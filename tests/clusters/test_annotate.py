@@ -12,7 +12,9 @@ from unbag.io import DataError
 
 from .conftest import frame, pairs
 
-ANSWERS = ["annotation", "probability", "second_choice", "second_probability", "entropy"]
+ANSWERS = [
+    "annotation", "status", "probability", "second_choice", "second_probability", "entropy",
+]  # fmt: skip
 
 
 @pytest.fixture
@@ -46,6 +48,27 @@ def test_answers_are_those_of_a_set_on_this_machine(kind, fitted, write, client,
     assert found.columns == expected.columns
     assert found.mean_probability == pytest.approx(expected.mean_probability)
     assert found.bag_labels_used
+    assert (found.status, found.tags) == (expected.status, expected.tags)
+    assert found.tags_without_instance == expected.tags_without_instance
+
+
+def test_workers_label_jointly_and_call_background_as_they_are_told(coloured, client, tmp_path):
+    data = coloured(n_bags=60)
+    model = ORLogisticRegression(background=True).fit(data.bags, data.sets)
+    model.roles_ = {"bag": "bag", "labels": "labels"}
+    options = {"joint": True, "background_name": "grey"}
+    found = unbag.dask.annotate(model, frame(data), tmp_path / "found", client, **options)
+    whole = model.annotate_frame(data.table, **options)
+    rows = written(tmp_path / "found")
+    assert rows["annotation"].to_pylist() == whole["annotation"].to_pylist()
+    assert rows["status"].to_pylist() == whole["status"].to_pylist()
+    assert "grey" in rows["second_choice"].to_pylist()
+    assert sum(found.status.values()) == found.instances
+    with pytest.raises(ValueError, match="is a class of the model"):
+        unbag.dask.annotate(
+            model, frame(data), tmp_path / "other", client, background_name=model.classes_[0]
+        )
+    assert not (tmp_path / "other").exists()
 
 
 @pytest.mark.parametrize("kind", ["frame", "pairs"])
@@ -110,7 +133,7 @@ def test_what_is_there_is_not_replaced(there, fitted, client, tmp_path):
     else:
         output.mkdir()
         (output / "notes.txt").write_text("mine")
-    with pytest.raises(DataError, match="there already"):
+    with pytest.raises(DataError, match="already exists"):
         unbag.dask.annotate(fitted.model, pairs(fitted), output, client)
     assert (output if there == "a file" else output / "notes.txt").read_text() == "mine"
 

@@ -38,6 +38,16 @@ def test_fits_in_memory_out_of_core_and_on_a_cluster_are_the_same(
         assert found.feature_names_in_.tolist() == ["u", "v"]
 
 
+def test_what_describes_no_instance_is_left_out_as_in_memory(coloured, client):
+    """By the first rows of all partitions, and said here, not on a worker."""
+    data = coloured(n_bags=40)
+    heat = np.repeat(np.arange(40) * 7 % 11, data.bags.sizes)
+    data.table = data.table.append_column("heat", pa.array(heat))
+    with pytest.warns(UserWarning, match=r"heat \(the same in all rows of a bag\)"):
+        found = unbag.dask.fit(ORLogisticRegression(max_iter=2), frame(data, 20), client)
+    assert found.feature_names_in_.tolist() == ["u", "v"]
+
+
 def test_samples_of_the_stochastic_solver_are_those_in_memory(coloured, client):
     data = coloured(n_bags=200)
     options = {"solver": "stochastic", "max_iter": 5, "random_state": 0}
@@ -168,7 +178,7 @@ def test_known_labels_of_instances_are_used_only_if_they_are_named(kind, coloure
     model = ORLogisticRegression(max_iter=6).fit(data.bags, data.sets)
     agree(unbag.dask.fit(ORLogisticRegression(max_iter=6), given, client), model)
     model.fit(data.bags, data.sets, instance_labels=known)
-    given = {"data": given, "client": client, "instance_labels": "instance_label"}
+    given = {"data": given, "client": client, "known": "instance_label"}
     agree(unbag.dask.fit(ORLogisticRegression(max_iter=6), **given), model)
 
 
@@ -345,3 +355,23 @@ def test_labels_that_look_like_several_are_refused(coloured, write, client):
     for given in (frame(SimpleNamespace(**{**vars(data), "table": odd})), write(odd)):
         with pytest.raises(ValueError, match=r"looks like several.*use delimiter=';'"):
             unbag.dask.fit(ORLogisticRegression(max_iter=3), given, client)
+
+
+def test_bags_without_labels_mean_the_same_on_a_cluster(client):
+    dataframe = pytest.importorskip("dask.dataframe")
+    pandas = pytest.importorskip("pandas")
+    tags = ["owl|wren", "", "owl", "wren", None, "wren"]
+    table = pandas.DataFrame({
+        "bag": np.repeat([*"abcdef"], 3), "labels": np.repeat(np.array(tags, dtype=object), 3),
+        "x": np.random.default_rng(0).normal(size=18),
+    })  # fmt: skip
+    bags = Bags(table[["x"]].to_numpy(), np.arange(0, 19, 3))
+    parts = [(bags[:3], tags[:3]), (bags[3:], tags[3:])]
+    frames = dataframe.from_pandas(table.set_index("bag"), npartitions=3)
+    unfitted = {"max_iter": 20}
+    model = unbag.fit(table, untagged="unknown", model=ORLogisticRegression(**unfitted))
+    for given in (parts, frames):
+        with pytest.raises(ValueError, match=r"bags ha(s|ve) nothing in place of labels"):
+            unbag.dask.fit(ORLogisticRegression(**unfitted), given, client)
+        found = unbag.dask.fit(ORLogisticRegression(**unfitted), given, client, untagged="unknown")
+        agree(found, model)

@@ -2,22 +2,28 @@
 
 import os
 import signal
+import time
+from queue import Queue
+from threading import Thread
 from types import SimpleNamespace
 
 import dask
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
+from pyarrow import parquet
 
 import unbag.dask
 from platforms import posix_only
 from toys import make_colours
 from unbag import ORLogisticRegression
-from unbag.dask import ClusterError
+from unbag.dask import ClusterError, LostWorkersWarning
 
 pytestmark = [
-    pytest.mark.slow,  # Starts processes that load the package: a minute.
+    pytest.mark.slow,  # Starts processes that load the package: two minutes.
     pytest.mark.filterwarnings("ignore:The fit has not converged"),
+    # Where a worker is back before somebody has looked, there is none.
+    pytest.mark.filterwarnings("ignore::unbag.dask.LostWorkersWarning"),
 ]
 
 
@@ -57,10 +63,146 @@ def test_a_killed_worker_changes_nothing(solver, kind, processes, tasks_left):
     model = ORLogisticRegression(**options, callback=kill)
     unbag.dask.fit(model, data, processes)
     assert killed.iteration == 4
-    # EM moves its logits along, and infers them anew where they are lost: that is rounding.
-    np.testing.assert_allclose(model.coef_, expected.coef_, rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(model.coef_, expected.coef_)
     assert model.n_iter_ == expected.n_iter_
     assert not tasks_left(processes)
+
+
+@pytest.fixture
+def mortal(request):
+    """A client whose workers may all be killed: one or two, which nannies start again."""
+    with (
+        LocalCluster(
+            n_workers=request.param, threads_per_worker=1, dashboard_address=":0"
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        client.wait_for_workers(request.param, timeout=60)
+        yield client
+
+
+def within(seconds, call, *given):
+    """Return what a call gives; what takes longer fails, where it would hang."""
+    found = Queue()
+
+    def answer():
+        try:
+            found.put((call(*given), None))
+        except Exception as error:
+            found.put((None, error))
+
+    Thread(target=answer, daemon=True).start()
+    result, error = found.get(timeout=seconds)
+    if error is not None:
+        raise error
+    return result
+
+
+def kill_all(client):
+    for number in client.run(os.getpid).values():
+        os.kill(number, signal.SIGKILL)
+
+
+@posix_only
+@pytest.mark.parametrize(
+    ("mortal", "kind"), [(1, "held here"), (2, "delayed"), (1, "set")], indirect=["mortal"]
+)
+def test_a_fit_survives_the_loss_of_all_workers(kind, mortal, tasks_left, coloured, write):
+    """Tasks that were tied to the workers that there were waited for ever."""
+    data = [read_partition(place) for place in range(6)]
+    if kind == "delayed":
+        data = [dask.delayed(read_partition)(place) for place in range(6)]
+    if kind == "set":
+        data = write(coloured(n_bags=200).table)
+    options = {"max_iter": 12, "tol": 0}
+    expected = unbag.dask.fit(ORLogisticRegression(**options), data, mortal)
+    killed = []
+
+    def kill(iteration, log_likelihood):
+        if iteration == 4:
+            kill_all(mortal)
+            killed.append(iteration)
+
+    model = ORLogisticRegression(**options, callback=kill)
+    within(90, unbag.dask.fit, model, data, mortal)
+    assert killed == [4]
+    np.testing.assert_array_equal(model.coef_, expected.coef_)
+    np.testing.assert_array_equal(model.history_, expected.history_)
+    assert not tasks_left(mortal)
+
+
+def slow_partition(place):
+    time.sleep(1)
+    return read_partition(place)
+
+
+@posix_only
+@pytest.mark.parametrize("mortal", [2], indirect=True)
+def test_annotate_survives_the_loss_of_all_workers(mortal, tmp_path):
+    model = ORLogisticRegression(max_iter=5).fit(*read_partition(0))
+    data = [dask.delayed(slow_partition)(place) for place in range(4)]
+    unbag.dask.annotate(model, data, tmp_path / "expected", mortal)
+
+    def kill_soon():
+        time.sleep(1.5)
+        kill_all(mortal)
+
+    thread = Thread(target=kill_soon)
+    thread.start()
+    within(90, unbag.dask.annotate, model, data, tmp_path / "found", mortal)
+    thread.join()
+    names = sorted(each.name for each in (tmp_path / "found").iterdir())
+    assert names == [f"part-{place:05}.parquet" for place in range(4)]
+    for name in names:
+        found, expected = (
+            parquet.read_table(tmp_path / each / name) for each in ("found", "expected")
+        )
+        assert found.equals(expected)
+
+
+def lose_for_good(client):
+    """End all workers of a cluster, and their nannies."""
+    client.cluster.scale(0)
+
+
+@pytest.mark.parametrize("work", ["fit", "annotate"])
+def test_workers_that_never_come_back_are_an_error(work, monkeypatch, tmp_path, tasks_left):
+    monkeypatch.setattr("unbag.dask.clusters.LOST_WORKERS_TIMEOUT", 2)
+    data = [dask.delayed(slow_partition)(place) for place in range(4)]
+    model = ORLogisticRegression(max_iter=5).fit(*read_partition(0))
+    with (
+        LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        thread = Thread(target=lambda: (time.sleep(1.5), lose_for_good(client)))
+        thread.start()
+        call = unbag.dask.fit, ORLogisticRegression(), data, client
+        if work == "annotate":
+            call = unbag.dask.annotate, model, data, tmp_path / "found", client
+        with (
+            pytest.raises(ClusterError, match="and no new one came within 2 s"),
+            pytest.warns(LostWorkersWarning, match="waiting up to 2 seconds for new ones"),
+        ):
+            within(60, *call)
+        thread.join()
+        assert not tasks_left(client)
+    assert not list(tmp_path.iterdir())
+
+
+@posix_only
+@pytest.mark.parametrize("mortal", [1], indirect=True)
+def test_data_that_only_a_lost_worker_had_are_an_error(mortal):
+    data = mortal.scatter([read_partition(place) for place in range(3)])
+
+    def kill(iteration, log_likelihood):
+        if iteration == 3:
+            kill_all(mortal)
+
+    model = ORLogisticRegression(callback=kill, tol=0, max_iter=9)
+    with pytest.raises(ClusterError, match="data that only a lost worker had"):
+        within(90, unbag.dask.fit, model, data, mortal)
 
 
 def test_processes_without_the_package_are_named():
@@ -70,6 +212,6 @@ def test_processes_without_the_package_are_named():
             n_workers=1, threads_per_worker=1, dashboard_address=":0", preload=[hidden]
         ) as cluster,
         Client(cluster, set_as_default=False) as client,
-        pytest.raises(ClusterError, match=r"Worker tcp://.* has no unbag"),
+        pytest.raises(ClusterError, match=r"Worker tcp://.* does not have unbag"),
     ):
         unbag.dask.fit(ORLogisticRegression(), [read_partition(0)], client)

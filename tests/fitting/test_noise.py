@@ -10,6 +10,7 @@ from unbag import ORLogisticRegression
 from unbag.fitting import LabelNoise, Progress, Training, fit_em, make_parts
 from unbag.fitting.noise import likeliest_rates, log_odds_of, log_prior_of, prior_gradient
 from unbag.union import UnionProblem
+from unbag.union.rates import is_rate
 
 LEARN = {"missed": "learn", "false": "learn-per-class"}
 
@@ -138,3 +139,10 @@ def test_em_never_falls_and_ends_where_lbfgs_does(how, colours, rng):
     climbed = ORLogisticRegression(missed=how, false=how, tol=1e-10).fit(bags, y)
     np.testing.assert_allclose(progress.rates.missed[0], climbed.missed_, atol=0.01)
     np.testing.assert_allclose(progress.rates.false[0], climbed.false_, atol=0.01)
+
+
+@pytest.mark.parametrize("log_odds", [-1e9, -30.0, 30.0, 1e9])
+def test_rates_that_are_learnt_stay_where_inference_is_exact(log_odds):
+    noise = LabelNoise(2, 2, "learn-per-class", "learn")
+    noise.set_log_odds(np.full(3, log_odds))
+    assert all(is_rate(rate).all() for rate in noise.rates)

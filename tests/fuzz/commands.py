@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import unicodedata
 from collections import Counter
 from pathlib import Path
 
@@ -30,7 +31,10 @@ from fuzz.content import (
     text_bytes,
 )
 from fuzz.damage import damaged, hostile_text
+from fuzz.models import change_header
+from unbag._messages import HARMLESS, LONGEST_MESSAGE
 from unbag.cli import main
+from unbag.models import ModelFileError, container
 
 CODES = (0, 1, 2)
 NAMES = ("fit", "annotate", "predict", "evaluate", "report", "check", "data")
@@ -43,7 +47,10 @@ FITS = {
     "context": ["--context", "0.5"],
     "kernel": ["--kernel", "1.0", "--dictionary", "5"],
 }  # fmt: skip
-NUMBERS = ("0", "1", "-1", "0.5", "1e308", "1e-308", "nan", "inf", "1e400", "abc", "", "3")
+NUMBERS = ("0", "1", "-1", "0.5", "1e308", "1e-308", "nan", "inf", "1e400", "abc", "", "3",
+           "9" * 30, "1e-300")  # fmt: skip
+#: What the header of a model file says besides the model.
+FACTS = ("versions", "features", "classes", "training", "notes", "info")
 RATES = ("learn", "learn-per-class", *NUMBERS)
 BACKGROUNDS = ("auto", "yes", "no", "", "maybe")
 COLUMNS = ("bag", "labels", "instance_label", "x0", "x1", "note", "start", "nothing", "", "bag,bag")
@@ -109,7 +116,11 @@ def draw_table(rng: np.random.Generator, folder: Path) -> Path:
     path = folder / f"nights{suffix}"
     rows = content.rows()
     kind = rng.random()
-    if kind < 0.3:
+    if kind < 0.05:
+        # Features that overflow.
+        for row in rows:
+            row["x0"] = (1e200, 1e308)[rng.integers(2)]
+    elif kind < 0.3:
         for _ in range(rng.integers(1, 3)):
             row = rows[rng.integers(len(rows))]
             row[list(row)[rng.integers(len(row))]] = hostile_text(rng)
@@ -128,6 +139,13 @@ def draw_model(rng: np.random.Generator, folder: Path) -> Path:
     data = models()[list(FITS)[rng.integers(len(FITS))]]
     path = folder / "model.unbag"
     path.write_bytes(damaged(rng, data) if rng.random() < 0.2 else data)
+    if rng.random() < 0.2:
+        # Odd values, and the right checksum.
+        with contextlib.suppress(ModelFileError, ValueError, TypeError):
+            header, arrays = container.read(path)
+            facts = {name: header[name] for name in FACTS}
+            change_header(rng, {"model": facts})
+            container.write(path, header | facts, arrays)
     return path
 
 
@@ -142,7 +160,11 @@ def draw_options(rng: np.random.Generator, folder: Path, **values: tuple[str, ..
                 options.append(hostile_text(rng).replace("\0", "") if rng.random() < 0.1 else value)
     if rng.random() < 0.1:
         toml = folder / "roles.toml"
-        toml.write_bytes(damaged(rng, b'bag = "bag"\nlabels = "labels"\ncarry = ["start"]\n'))
+        toml.write_bytes(
+            b"bag = " + b"[" * 100_000
+            if rng.random() < 0.1
+            else damaged(rng, b'bag = "bag"\nlabels = "labels"\ncarry = ["start"]\n')
+        )
         options += ["--roles", str(toml)]
     return options
 
@@ -176,8 +198,8 @@ def draw_command(rng: np.random.Generator, folder: Path) -> tuple[list[str], Pat
     if kind == 7:
         output = folder / f"suspicious{(*TEXT, *ARROW, '.html', '')[rng.integers(11)]}"
         options = draw_options(
-            rng, folder, **of_table, top=("0", "1", "3", "-1", "x"),
-            folds=("0", "1", "2", "5", "1000000", "x"), seed=NUMBERS,
+            rng, folder, **of_table, top=("0", "1", "3", "-1", "x", "9" * 30),
+            folds=("0", "1", "2", "5", "1000000", "x", "9" * 30), seed=NUMBERS,
         )  # fmt: skip
         written = ["-o", str(output)] if rng.random() < 0.5 else []
         return ["check", name, *written, *options], output
@@ -203,7 +225,8 @@ def draw_command(rng: np.random.Generator, folder: Path) -> tuple[list[str], Pat
         return ["predict", model, name, "-o", str(output), *options], output
     options = draw_options(
         rng, folder, **roles, review=NUMBERS, ignore_labels=(), dry_run=(),
-        raven=(str(folder / "raven"),), audacity=(str(folder / "audacity.txt"),),
+        raven=(str(folder / "raven"),), audacity=(str(folder / "audacity.txt"),), joint=(),
+        unknown_below=NUMBERS, background_name=("noise", "a", "", " ", "background"),
     )  # fmt: skip
     return ["annotate", model, name, "-o", str(output), *options], output
 
@@ -233,6 +256,10 @@ def check(rng: np.random.Generator, folder: Path) -> Counter:
     code, out, errors = (run_process if is_process else run)(arguments)
     said = f"{' '.join(arguments[:3])!r}: code {code}\n{out[-1000:]}\n{errors[-3000:]}"
     assert code in CODES, said
+    raw = {sign for sign in out + errors if not sign.isprintable()} - set("\n\t")
+    assert not any(unicodedata.category(sign)[0] == "C" for sign in raw - HARMLESS), ascii(said)
+    longest = max(map(len, errors.splitlines()), default=0)
+    assert longest <= LONGEST_MESSAGE, f"a line of {longest:,} characters: {said}"
     assert "Traceback" not in out + errors, said
     assert "--debug" not in errors, f"an error that nobody thought of: {said}"
     assert "not enough memory" not in errors, said

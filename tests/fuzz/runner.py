@@ -24,7 +24,8 @@ from zlib import crc32
 
 import numpy as np
 
-TARGETS = ("inference", "fits", "tables", "foreign", "models", "commands")
+TARGETS = ("inference", "fits", "tables", "meanings", "foreign", "models", "checkpoints",
+           "commands")  # fmt: skip
 #: More is refused by the system, lest a case takes the memory of the machine.
 REFUSED_BYTES = 2 << 30
 #: Seconds that a worker has for its first case, before which it imports and compiles.

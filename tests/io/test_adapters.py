@@ -24,7 +24,7 @@ from foreign_files import (
     write_database,
 )
 from unbag import LabelSets, Unknown
-from unbag.io import Roles, convert_from, read, read_from, read_table, write_label_studio
+from unbag.io import DataError, Roles, convert_from, read, read_from, read_table, write_label_studio
 from unbag.io.adapted import Head
 from unbag.io.adapters import ADAPTERS, recognised
 
@@ -128,14 +128,14 @@ def test_recordings_are_found_by_their_catalogue_number(tmp_path):
 def test_two_recordings_of_one_name_are_not_confused(tmp_path):
     path = write(tmp_path / "e.csv", EMBEDDINGS.replace("site/dusk", "other/dawn"))
     tags = write(tmp_path / "r.csv", RESULTS.replace("site/dusk", "else/dawn"))
-    with pytest.raises(ValueError, match=r"no tags for 1 of 2 bags, such as 'other/dawn.wav'"):
+    with pytest.raises(ValueError, match=r"r.csv: 1 of 2 bags has nothing.*'other/dawn.wav'"):
         read_from(path, "birdnet-embeddings", tags=tags)
 
 
 def test_a_recording_does_not_take_the_tags_of_another_of_its_name(tmp_path):
     path = write(tmp_path / "e.csv", EMBEDDINGS.replace("site/dusk", "other/dawn"))
     tags = write(tmp_path / "r.csv", "".join(RESULTS.splitlines(keepends=True)[:4]))
-    with pytest.raises(ValueError, match=r"no tags for 1 of 2 bags, such as 'other/dawn.wav'"):
+    with pytest.raises(ValueError, match=r"r.csv: 1 of 2 bags has nothing.*'other/dawn.wav'"):
         read_from(path, "birdnet-embeddings", tags=tags)
 
 
@@ -290,7 +290,7 @@ def test_label_studios_segments_and_choices(tmp_path):
     assert sets(table) == {"a.wav": {"wren", "owl"}, "b.wav": {"owl"}}
     assert table.bags.instance_labels.tolist() == ["wren", None, "owl"]
     assert table.column("end").tolist() == [8.2, 10.0, 1.0]
-    assert table.source.notes == ("Tasks without annotations, left out: 1.",)
+    assert table.source.notes == ("Tasks without annotations, or with empty ones, left out: 1.",)
 
 
 def test_label_studios_choices_alone_are_tags(tmp_path):
@@ -298,7 +298,11 @@ def test_label_studios_choices_alone_are_tags(tmp_path):
     document = [audio_task("/data/dawn.wav", {"result": [choice]}),
                 audio_task("/data/dusk.wav", {"result": []})]  # fmt: skip
     tags = write(tmp_path / "l.json", document)
-    table = read_from(write(tmp_path / "e.csv", EMBEDDINGS), "birdnet-embeddings", tags=tags)
+    windows = write(tmp_path / "e.csv", EMBEDDINGS)
+    # An empty annotation may mean that there is nothing, or that nobody looked.
+    with pytest.raises(DataError, match="1 of 2 bags has nothing in place of labels"):
+        read_from(windows, "birdnet-embeddings", tags=tags)
+    table = read_from(windows, "birdnet-embeddings", tags=tags, untagged="absent")
     assert sets(table) == {"site/dawn.wav": {"owl"}, "site/dusk.wav": set()}
 
 

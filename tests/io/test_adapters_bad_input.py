@@ -240,6 +240,23 @@ def test_files_that_are_not_there_are_refused(tmp_path, format):
     check_refused(tmp_path / "nowhere.csv", format, "does not exist")
 
 
+def test_events_of_birdset_are_lists(tmp_path):
+    columns = {"filepath": ["a", "b"], "ebird_code_multilabel": [["owl"], ["wren"]]}
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({**columns, "detected_events": [3, 4]}), path)
+    with pytest.raises(DataError, match=r"t\.parquet, row 1, column 'detected_events': 3 is not a"):
+        read_from(path, "birdset")
+
+
+def test_metadata_of_birdset_may_be_nested_too_deep(tmp_path):
+    columns = {"filepath": ["a", "b"], "ebird_code_multilabel": [[0], [1]]}
+    times = {"start_time": [0.0, 1.0], "end_time": [1.0, 2.5]}
+    deep = {b"huggingface": b"[" * 10**5, b"unbag.annotated": b"[" * 10**5}
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({**columns, **times}).replace_schema_metadata(deep), path)
+    assert read_from(path, "birdset").labels.classes.tolist() == ["0", "1"]
+
+
 def test_tables_of_a_folder_need_the_same_columns(tmp_path):
     write(tmp_path / "a.txt", RAVEN)
     write(tmp_path / "b.txt", RAVEN.replace("Annotation", "Species"))
@@ -253,9 +270,9 @@ def test_tables_of_a_folder_need_the_same_columns(tmp_path):
         ({"tags": "none.csv"}, "holds no detections"),
         ({"tags": "strange.csv"}, "is in no format that tags= takes"),
         ({"tags": "other.csv"}, "has no tags for any of the 2 bags: its names are like 'x.wav'"),
-        ({"tags": "part.csv"}, "has no tags for 1 of 2 bags, such as 'site/dusk.wav': add them"),
+        ({"tags": "part.csv"}, "part.csv: 1 of 2 bags has nothing .* such as 'site/dusk.wav'"),
         ({"absent": "no"}, "absent= must be one of absent, unknown, not 'no'"),
-        ({"untagged": "no"}, "untagged= must be one of refuse, absent, unknown, not 'no'"),
+        ({"untagged": "no"}, "untagged= must be one of refuse, unknown, absent, not 'no'"),
     ],
 )
 def test_bad_tags_get_one_clear_line(tmp_path, choices, message):

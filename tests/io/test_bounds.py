@@ -9,6 +9,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 import zipfile
 
 import numpy as np
@@ -169,3 +170,26 @@ def test_npz_says_what_is_too_long(tmp_path, monkeypatch):
     bags = Bags(np.ones((2, 1)), [0, 1, 2], ids=["a", LONG])
     with pytest.raises(DataError, match=r"the bag 'www.*' has 1,000 characters"):
         unbag.io.write_npz(tmp_path / "t.npz", bags, LabelSets([[1], [1]], ["owl"]))
+
+
+def test_many_columns_take_time_in_proportion(tmp_path):
+    # Looking each column up in a list of all of them takes a minute here, and hours for a million.
+    names = [f"x{place}" for place in range(60_000)]
+    lines = [",".join(["bag", "labels", *names]), *(["a,wren" + ",0.5" * len(names)] * 2)]
+    path, again = tmp_path / "wide.csv", tmp_path / "again.csv"
+    path.write_text("\n".join(lines) + "\n")
+    start = time.process_time()
+    guessed = read(path)
+    assert guessed.bags.n_features == len(names)
+    assert read(path, guessed.roles).bags.n_features == len(names)
+    guessed.write(again, {"note": ["x", "y"]})
+    assert again.read_text().splitlines()[1].endswith(",x")
+    again.write_text(path.read_text())
+    assert read([path, again], guessed.roles).bags.n_instances == 4
+    path.write_text("\n".join([*lines, lines[-1][:-3] + "x.5"]) + "\n")
+    with pytest.raises(DataError, match=r"row 4, column 'x59999': 'x\.5' is not a number"):
+        read(path)
+    path.write_text("\n".join([lines[0] + ",x59999", *lines[1:]]) + "\n")
+    with pytest.raises(DataError, match="two columns named 'x59999'"):
+        read(path)
+    assert time.process_time() - start < 30.0

@@ -31,7 +31,7 @@ def test_files_with_different_decimal_marks_are_read_but_not_written_as_one(tmp_
 def test_several_files_are_one_table(tmp_path, form):
     write(tmp_path / "1.csv", ROWS[:2])
     # In another order, with another delimiter.
-    write(tmp_path / "2.csv", [(2.5, 1.0, "a", "owl|wren"), (1.0, 1.0, "c", "")],
+    write(tmp_path / "2.csv", [(2.5, 1.0, "a", "owl|wren"), (1.0, 1.0, "c", "(none)")],
           "y,x,word,tags", ";")  # fmt: skip
     (tmp_path / "notes.md").write_text("no table")
     given = {
@@ -46,7 +46,7 @@ def test_several_files_are_one_table(tmp_path, form):
     table.write(tmp_path / "o.tsv", {"p": [0.1, 0.2, 0.3, 0.4]})
     assert (tmp_path / "o.tsv").read_text().splitlines()[1:] == [
         "a\towl|wren\t1.5\t2.0\t0.1", "b\towl\t0.5\t3.0\t0.3", "a\towl|wren\t1.0\t2.5\t0.2",
-        "c\t\t1.0\t1.0\t0.4",
+        "c\t(none)\t1.0\t1.0\t0.4",
     ]  # fmt: skip
 
 

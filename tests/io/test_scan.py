@@ -130,7 +130,8 @@ def test_other_features_come_after_the_vector(tmp_path):
 def test_a_row_per_bag_with_lists_of_vectors(tmp_path, inner):
     vectors = pa.array([VECTORS[:2], [], VECTORS[2:]], pa.list_(inner))
     pq.write_table(
-        pa.table({"word": [*"abc"], "tags": ["o", "", "o"], "v": vectors}), tmp_path / "t.parquet"
+        pa.table({"word": [*"abc"], "tags": ["o", "(none)", "o"], "v": vectors}),
+        tmp_path / "t.parquet",
     )
     table = read(tmp_path / "t.parquet", TAGGED)
     assert table.is_wide

@@ -30,18 +30,22 @@ def test_raven(tmp_path, table):
     assert [path.name for path in files] == names
     assert files[0].read_text().splitlines() == [
         "Selection\tView\tChannel\tBegin Time (s)\tEnd Time (s)\tLow Freq (Hz)\tHigh Freq (Hz)"
-        "\tBegin File\tp\tAnnotation",
-        "1\tSpectrogram 1\t1\t0.250000\t0.500000\t700.000000\t1500.000000\tone.wav\t0.25\ttit big",
-        "2\tSpectrogram 1\t1\t1.500000\t2.000000\t900.000000\t2000.000000\tone.wav\t0.5\twren",
+        "\tBegin File\tp\tLabelled By\tAnnotation",
+        "1\tSpectrogram 1\t1\t0.250000\t0.500000\t700.000000\t1500.000000\tone.wav\t0.25"
+        "\tunbag\ttit big",
+        "2\tSpectrogram 1\t1\t1.500000\t2.000000\t900.000000\t2000.000000\tone.wav\t0.5"
+        "\tunbag\twren",
     ]
 
 
 def test_audacity(tmp_path, table):
     files = write_audacity(tmp_path / "out", table, ["wren", "tit", "", "owl"])
-    assert files[0].read_text() == "0.250000\t0.500000\ttit\n1.500000\t2.000000\twren\n"
-    assert files[1].read_text() == "0.000000\t1.000000\towl\n"
+    assert (
+        files[0].read_text() == "0.250000\t0.500000\ttit\tunbag\n1.500000\t2.000000\twren\tunbag\n"
+    )
+    assert files[1].read_text() == "0.000000\t1.000000\towl\tunbag\n"
     files = write_audacity(tmp_path / "out", table, ["w", "", "", ""], low="low", high="high")
-    assert files[0].read_text() == "1.500000\t2.000000\tw\n\\\t900.000000\t2000.000000\n"
+    assert files[0].read_text() == "1.500000\t2.000000\tw\tunbag\n\\\t900.000000\t2000.000000\n"
     assert files[1].read_text() == ""
 
 
@@ -49,7 +53,7 @@ def test_one_recording_is_one_file(tmp_path):
     (tmp_path / "t.csv").write_text("bag,start,end,x\na,1,2,0\n")
     table = read(tmp_path / "t.csv", need_labels=False)
     assert write_audacity(tmp_path / "o.txt", table, ["owl"]) == [tmp_path / "o.txt"]
-    assert (tmp_path / "o.txt").read_text() == "1.000000\t2.000000\towl\n"
+    assert (tmp_path / "o.txt").read_text() == "1.000000\t2.000000\towl\tunbag\n"
 
 
 def test_names_of_files_are_safe_and_differ(tmp_path):

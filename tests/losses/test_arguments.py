@@ -6,7 +6,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'unbag[torch]'")
 
 from logit_batches import on, random_batch
-from unbag.torch import union_loss
+from unbag.torch import UnionLoss, union_loss
 
 
 def packed(y):
@@ -137,11 +137,11 @@ def test_pinned_instances_of_padded_bags(device):
         ({"targets": (torch.tensor([0, 1]), torch.tensor([0, 2]))}, "classes of 2 bags; got 1"),
         ({"targets": (torch.tensor([0, 1]), torch.tensor([0, 1, 3]))}, "listed classes, 2"),
         ({"offsets": None}, "offsets or lengths"),
-        ({"offsets": [0, 4, 3]}, "rise from 0"),
+        ({"offsets": [0, 4, 3]}, "increase from 0"),
         ({"offsets": [0, 1, 2]}, "number of instances, 3"),
-        ({"offsets": [0.0, 1.0, 3.0]}, "1-D tensor of integers"),
+        ({"offsets": [0.0, 1.0, 3.0]}, r"1-D tensor of n_bags \+ 1 integers"),
         ({"offsets": None, "lengths": [4, -1]}, "must not be negative"),
-        ({"lengths": [1, 2]}, "one of them"),
+        ({"lengths": [1, 2]}, "either offsets or lengths"),
         ({"missed": 1.5}, "missed must hold probabilities"),
         ({"false": [0.1, 0.2]}, "one for each of 4 classes"),
         ({"weight": torch.ones(3)}, "one number per bag, 2"),
@@ -155,7 +155,7 @@ def test_pinned_instances_of_padded_bags(device):
         ({"mask": torch.ones(2, 2)}, "mask is for padded logits"),
         ({"logits": torch.zeros(3, 4, dtype=torch.int64)}, "floating-point"),
         ({"logits": torch.zeros(4)}, "must have the shape"),
-        ({"logits": torch.zeros(3, 1), "background": True}, "no class beside the background"),
+        ({"logits": torch.zeros(3, 1), "background": True}, "no class besides the background"),
         ({"logits": torch.zeros(2, 2, 4)}, "offsets are for flat logits"),
         (
             {"logits": torch.zeros(2, 2, 4), "offsets": None, "mask": torch.ones(2, 3)},
@@ -185,10 +185,10 @@ def test_label_sets_may_be_arrays_or_sets(rng):
 @pytest.mark.parametrize(
     ("targets", "words"),
     [
-        ([[0, 0, 1]], "class of bag 0 twice.*give them as a tensor"),
-        ([["owl"]], "bag 0 must be a list of classes, whole numbers; got .'owl'"),
-        ([[0.5]], "bag 0 must be a list of classes, whole numbers"),
-        ([[[0]]], "bag 0 must be a list of classes, whole numbers"),
+        ([[0, 0, 1]], "class of bag 0 twice.*pass them as a tensor"),
+        ([["owl"]], "bag 0 must be a list of integers, its classes; got .'owl'"),
+        ([[0.5]], "bag 0 must be a list of integers, its classes"),
+        ([[[0]]], "bag 0 must be a list of integers, its classes"),
     ],
 )
 def test_lists_that_are_no_classes_are_refused(targets, words):
@@ -198,10 +198,21 @@ def test_lists_that_are_no_classes_are_refused(targets, words):
 
 @pytest.mark.parametrize("weight", [-1.0, float("nan")])
 def test_weights_below_zero_are_refused(weight):
-    with pytest.raises(ValueError, match="weight must not hold negative"):
+    with pytest.raises(ValueError, match="weight must not contain negative"):
         union_loss(torch.zeros(1, 3), [0, 1], [[0]], weight=torch.tensor([weight]))
 
 
 def test_rates_with_a_gradient_are_refused():
-    with pytest.raises(ValueError, match="missed is not learnt by gradients"):
+    with pytest.raises(ValueError, match="missed requires a gradient"):
         union_loss(torch.zeros(1, 3), [0, 1], [[0]], missed=torch.tensor(0.1, requires_grad=True))
+
+
+@pytest.mark.parametrize("rate", [1e-30, [0.1, 1e-30, 0.0], -0.1, 1.0])
+@pytest.mark.parametrize("name", ["missed", "false"])
+def test_rates_out_of_range_are_refused(name, rate):
+    words = f"{name} must be 0, or at least 1e-12 and below 1; got"
+    with pytest.raises(ValueError, match=words):
+        union_loss(torch.zeros(1, 3), [0, 1], [[0]], **{name: rate})
+    # Before the module moves to a device where nobody looks.
+    with pytest.raises(ValueError, match=words):
+        UnionLoss(**{name: rate})

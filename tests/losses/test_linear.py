@@ -7,7 +7,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip insta
 
 from logit_batches import log_softmax, random_batch
 from unbag.torch import operators, union_loss, union_loss_linear
-from unbag.union import ImpossibleBagError, infer
+from unbag.union import ImpossibleBagError, IntractableBagError, infer
 
 N_FEATURES = 5
 
@@ -173,3 +173,12 @@ def test_malformed_arguments_are_named():
         union_loss_linear(features.int(), weight, None, *rest)
     with pytest.raises(ImpossibleBagError):
         union_loss_linear(features, weight, None, [0, 2], [[0, 1, 2]], on_impossible="raise")
+
+
+def test_intractable_bags_are_named_by_their_number(device, chunk):
+    features = torch.ones((200, 2), device=device)
+    weight = torch.ones((40, 2), device=device)
+    offsets, targets = [0, 50, 150, 200], [[0], range(40), [1]]
+    with pytest.raises(IntractableBagError, match="too many labels") as caught:
+        union_loss_linear(features, weight, None, offsets, targets)
+    assert caught.value.bags.tolist() == [1]

@@ -12,7 +12,7 @@ from toys import word_lines
 from unbag import SIM, ORLogisticRegression
 from unbag.io import Roles, read
 from unbag.model_selection import all_measures
-from unbag.model_selection.compare import Trial, as_users_have_it, compare
+from unbag.model_selection.compare import Trial, compare, compared_method
 from unbag.model_selection.methods import FAST_DRAWN, METHODS
 
 ROLES = Roles(bag="word", labels="tags", instance_labels="letter", carry=("note",))
@@ -143,12 +143,32 @@ def test_what_cannot_be_compared_is_named(words, tmp_path):
 
 
 def test_users_get_their_own_rule_and_fewer_settings():
-    assert as_users_have_it("unbag").grids["full"] == [
+    assert compared_method("unbag").grids["full"] == [
         {"max_iter": 1000, "tol": 1e-6, "threshold": 0.5}
     ]
     for name, level in product(METHODS, ("quick", "standard", "full")):
-        settings, of_paper = as_users_have_it(name).grids[level], METHODS[name].grids[level]
+        settings, of_paper = compared_method(name).grids[level], METHODS[name].grids[level]
         assert len(settings) <= (12 if level == "standard" else len(of_paper))
         assert all(setting.get("threshold", 0.5) == 0.5 for setting in settings)
-    fast = as_users_have_it("mimlfast").grids["standard"]
+    fast = compared_method("mimlfast").grids["standard"]
     assert all(setting in FAST_DRAWN for setting in fast)
+
+
+def test_work_on_a_label_table_that_changed_is_done_anew(tmp_path):
+    """Its results are those of other labels, though the table itself is the same."""
+    rng = np.random.default_rng(0)
+    path, second = tmp_path / "table.csv", tmp_path / "labels.csv"
+    rows = [f"{bag},{x:.3f},{y:.3f}" for bag in range(24) for x, y in rng.normal(size=(3, 2))]
+    path.write_text("\n".join(["bag,x,y", *rows]) + "\n")
+    roles = Roles(label_table=second)
+    found = []
+    for seed in (1, 2):
+        labels = np.random.default_rng(seed).choice(["owl", "wren"], 24)
+        rows = [f"{bag},{label}" for bag, label in enumerate(labels)]
+        second.write_text("\n".join(["bag,label", *rows]) + "\n")
+        options = {"methods": ["unbag"], "level": "quick"}
+        alone = compare(path, roles, out=tmp_path / f"alone-{seed}", **options)[0].records
+        again = compare(path, roles, out=tmp_path / "out", **options)[0].records
+        assert [record["ours"] for record in again] == [record["ours"] for record in alone]
+        found.append([record["ours"] for record in again])
+    assert found[0] != found[1]

@@ -100,7 +100,7 @@ def test_single_numbers_that_cannot_have_been_learnt(kept, name, number, why, pa
 def test_bags_have_one_id_each(ids, path):
     header, arrays = container.read(FOLDER / "MIMLNN.unbag")
     container.write(path, header, {**arrays, "medoids.ids": ids})
-    with pytest.raises(ModelFileError, match="there is not one id for each bag"):
+    with pytest.raises(ModelFileError, match="the number of ids is not the number of bags"):
         unbag.load(path)
 
 
@@ -125,5 +125,5 @@ def test_offsets_of_sparse_matrices_are_compared_without_overflow(last, path):
     header, arrays = container.read(FOLDER / "RBFDictionary-csr_matrix.unbag")
     arrays["dictionary_.indptr"][-1] = last
     container.write(path, header, arrays)
-    with pytest.raises(ModelFileError, match="indices outside of it"):
+    with pytest.raises(ModelFileError, match="indices outside its shape"):
         unbag.load(path)

@@ -65,8 +65,8 @@ def strangers(touched):
         "zeros": (bytes(1000), "not a model file"),
         "huge": (struct.pack("<Q", 2**63 - 1) + b"{}", "not a model file"),
         "long": (struct.pack("<Q", 2**25) + b'{"a": 1}', "ends within its header"),
-        "brackets": (struct.pack("<Q", 2**20) + b'{"a":' + b"[" * 2**20, "is no JSON"),
-        "digits": (struct.pack("<Q", 5008) + b'{"a": ' + b"9" * 5001 + b"}", "is no JSON"),
+        "brackets": (struct.pack("<Q", 2**20) + b'{"a":' + b"[" * 2**20, "is not JSON"),
+        "digits": (struct.pack("<Q", 5008) + b'{"a": ' + b"9" * 5001 + b"}", "is not JSON"),
         "other arrays": (safetensors.numpy.save({"x": np.ones(3)}), "but no model of unbag"),
         "other metadata": (
             safetensors.numpy.save({"x": np.ones(3)}, {"format": "np"}), "but no model of unbag"
@@ -120,7 +120,7 @@ def test_truncated_files_are_refused(saved):
         with pytest.raises(ModelFileError, match=r"not a model file|damaged"):
             read_header(saved)
     saved.write_bytes(content + b"\0")
-    assert_refused(saved, "it should have .* bytes, and has")
+    assert_refused(saved, "it should have .* bytes, but has")
 
 
 def test_any_flipped_bit_is_found(saved):
@@ -203,13 +203,13 @@ EDITS = {
     "no model": (lambda h, a: h.pop("model") and None, "its header has no 'model'"),
     "model of text": (lambda h, a: h.update(model="x"), "'model' in its header is str"),
     "other kind": (lambda h, a: h.update(kind="MIMLFast"), "names another kind"),
-    "empty model": (lambda h, a: h.update(model={}), "no values of the kind None"),
+    "empty model": (lambda h, a: h.update(model={}), "unknown kind of value: None"),
     "no part": (lambda h, a: h.update(model={"is": "tuple", "items": []}), "another kind"),
-    "unknown class": (in_model(**{"is": "Evil"}), "no values of the kind 'Evil'"),
-    "class by path": (in_model(**{"is": "os.system"}), "no values of the kind 'os.system'"),
-    "base of classes": (in_model(**{"is": "BagClassifier"}), "of the kind 'BagClassifier'"),
+    "unknown class": (in_model(**{"is": "Evil"}), "unknown kind of value: 'Evil'"),
+    "class by path": (in_model(**{"is": "os.system"}), "unknown kind of value: 'os.system'"),
+    "base of classes": (in_model(**{"is": "BagClassifier"}), "value: 'BagClassifier'"),
     "class of list": (in_model(**{"is": [1]}), "do not fit together"),
-    "no class": (lambda h, a: step(h, -1).pop("is") and None, "no values of the kind None"),
+    "no class": (lambda h, a: step(h, -1).pop("is") and None, "unknown kind of value: None"),
     "more in a part": (in_model(call="os.system"), "do not fit together"),
     "unknown parameter": (
         lambda h, a: step(h, -1)["params"].update(colour=1), "has no parameter 'colour'"),
@@ -223,34 +223,34 @@ EDITS = {
     "parameter as attribute": (in_state(-1, alpha=1), "no learnt attribute 'alpha'"),
     "array missing": (lambda h, a: a.pop("steps.model.coef_")[:0].sort(), "coef_' is missing"),
     "attribute missing": (
-        lambda h, a: step(h, -1)["state"].pop("intercept_") and None, "belongs to no part"),
-    "one array more": (lambda h, a: a.update(more=np.ones(3)), "'more' belongs to no part"),
+        lambda h, a: step(h, -1)["state"].pop("intercept_") and None, "is not used by the model"),
+    "one array more": (lambda h, a: a.update(more=np.ones(3)), "'more' is not used by the model"),
     "wrong shape": (swapped_shape, "do not fit together"),
     "other number of classes": (
         lambda h, a: a.update({"steps.model.classes_": np.arange(9)}), "scores of shape"),
-    "no steps": (lambda h, a: h["model"]["params"].update(steps=[]), "belongs to no part"),
-    "steps of number": (lambda h, a: h["model"]["params"].update(steps=5), "belongs to no part"),
+    "no steps": (lambda h, a: h["model"]["params"].update(steps=[]), "is not used by the model"),
+    "steps of number": (lambda h, a: h["model"]["params"].update(steps=5), "is not used by"),
     "features of text": (in_state(0, n_features_in_="x"), "n_features_in_ of OnInstances is"),
-    "too many features": (in_state(0, n_features_in_=9), "is no list of 9 names"),
+    "too many features": (in_state(0, n_features_in_=9), "is not a list of 9 names"),
     "deep": (
         lambda h, a: in_state(-2, delta_=nested(900))(h, a),
         # How deep is too deep depends on Python.
         "no JSON|do not fit together|must be finite"),
-    "no number": (in_state(-2, delta_={"is": "float", "value": "1"}), "'1' is no number"),
-    "code": (in_state(-2, delta_={"is": "code", "text": "1"}), "values of the kind 'code'"),
-    "object scalar": (in_state(-2, delta_={**NUMBER, "dtype": "object"}), "of the type 'object'"),
+    "no number": (in_state(-2, delta_={"is": "float", "value": "1"}), "'1' is not a number"),
+    "code": (in_state(-2, delta_={"is": "code", "text": "1"}), "unknown kind of value: 'code'"),
+    "object scalar": (in_state(-2, delta_={**NUMBER, "dtype": "object"}), "of numbers: 'object'"),
     "large scalar": (in_state(-2, delta_={**NUMBER, "value": 300}), "do not fit together"),
     "scalar of list": (in_state(-2, delta_={**NUMBER, "value": [300]}), "not of the type int8"),
     "wide names": (in_state(-2, names_={**NAMES, "width": 2**40}), "a width of"),
     "narrow names": (in_state(-2, names_={**NAMES, "width": 1}), "a width of 1"),
-    "no names": (in_state(-2, names_={**NAMES, "items": [5]}), "holds something else"),
+    "no names": (in_state(-2, names_={**NAMES, "items": [5]}), "contains other values"),
     "many names": (in_state(-2, names_={**NAMES, "shape": [2**40]}), "cannot have the shape"),
     "many objects": (
         in_state(-2, names_={"is": "objects", "shape": [2**40], "items": [1]}), "have the shape"),
-    "wild indices": (wild_indices, "has indices outside of it"),
+    "wild indices": (wild_indices, "has indices outside its shape"),
     "unknown matrix": (
-        in_state(-2, dictionary_={**MATRIX, "indices": ARRAY, "is": "evil"}), "kind 'evil'"),
-    "unknown record": (in_state(-1, stream={"is": "Popen"}), "kind 'Popen'"),
+        in_state(-2, dictionary_={**MATRIX, "indices": ARRAY, "is": "evil"}), "value: 'evil'"),
+    "unknown record": (in_state(-1, stream={"is": "Popen"}), "kind of value: 'Popen'"),
     "other record": (in_state(-1, stream={"is": "Stream"}), "Stream has"),
 }  # fmt: skip
 
@@ -288,7 +288,7 @@ TABLES = {
     "array missing": (lambda t: t.pop("steps.kernel.dictionary_") and None, "table of|should have"),
     "no metadata": (lambda t: t.pop("__metadata__") and None, "no model of unbag"),
     "metadata of list": (lambda t: {**t, "__metadata__": []}, "no model of unbag"),
-    "header no JSON": (lambda t: t["__metadata__"].update(unbag="{"), "its header is no JSON"),
+    "header no JSON": (lambda t: t["__metadata__"].update(unbag="{"), "its header is not JSON"),
     "header of list": (lambda t: t["__metadata__"].update(unbag="[]"), "header is list"),
     "no checksum": (lambda t: t["__metadata__"].pop("checksum") and None, "checksum"),
     "other header": (

@@ -91,10 +91,10 @@ EDITS = [
     ("BagContext", in_state(n_features_in_=0), "n_features_in_ of BagContext is 0"),
     ("DummyBags", in_state(n_features_in_=2.0), "n_features_in_ of DummyBags is 2.0"),
     ("DummyBags", in_state(n_features_in_=True), "n_features_in_ of DummyBags is True"),
-    ("SIM", in_state(feature_names_in_=-1), "feature_names_in_ of SIM is no list of 2 names"),
-    ("SIM", in_state(feature_names_in_=None), "feature_names_in_ of SIM is no list of 2 names"),
-    ("SIM", in_state(feature_names_in_="ab"), "feature_names_in_ of SIM is no list of 2 names"),
-    ("SIM", in_state(classes_=[]), "classes_ is no list of classes"),
+    ("SIM", in_state(feature_names_in_=-1), "feature_names_in_ of SIM is not a list of 2 names"),
+    ("SIM", in_state(feature_names_in_=None), "feature_names_in_ of SIM is not a list of 2 names"),
+    ("SIM", in_state(feature_names_in_="ab"), "feature_names_in_ of SIM is not a list of 2 names"),
+    ("SIM", in_state(classes_=[]), "classes_ is not a list of classes"),
     ("LSBCMM", lambda model: model["state"]["classes_"].update(
         items=["owl"] * len(model["state"]["classes_"]["items"])), "Class 'owl' occurs twice"),
     ("OnInstances-QuantileTransformer", lambda model: model["state"]["transformer_"][
@@ -128,14 +128,25 @@ def test_arrays_that_contradict_what_they_are(kept, array, change, why, path):
         unbag.load(path)
 
 
-@pytest.mark.parametrize("name", ["missed_", "false_"])
+@pytest.mark.parametrize("name", ["missed_", "false_", "class_counts_"])
 @pytest.mark.parametrize("rates", [np.zeros(1), np.zeros(3), np.zeros((1, 2))])
-def test_rates_of_wrong_labels_belong_to_classes(name, rates, path):
+def test_what_is_known_of_classes_belongs_to_them(name, rates, path):
     bags = [[[0.0], [9.0]], [[1.0]], [[8.0]], [[1.0], [7.0]]]
     model = unbag.ORLogisticRegression().fit(bags, [{"a", "b"}, {"a"}, {"b"}, {"a", "b"}])
     setattr(model, name, rates)
     model.save(path)
     with pytest.raises(ModelFileError, match=f"{name} has shape .* for 2 classes"):
+        unbag.load(path)
+
+
+@pytest.mark.parametrize("name", ["missed_", "false_"])
+@pytest.mark.parametrize("rate", [1e-300, 1.0])
+def test_rates_of_wrong_labels_lie_in_their_range(name, rate, path):
+    bags = [[[0.0], [9.0]], [[1.0]], [[8.0]], [[1.0], [7.0]]]
+    model = unbag.ORLogisticRegression().fit(bags, [{"a", "b"}, {"a"}, {"b"}, {"a", "b"}])
+    setattr(model, name, np.array([0.1, rate]))
+    model.save(path)
+    with pytest.raises(ModelFileError, match=f"{name} must be 0, or at least 1e-12 and below 1"):
         unbag.load(path)
 
 

@@ -260,8 +260,8 @@ Namesake = type("MaxAbsScaler", (MaxAbsScaler,), {})
         ("odd_", Foreign(), "odd_ is of the type .*Foreign"),
         ("odd_", Namesake(), "odd_ is of the type .*MaxAbsScaler"),
         ("odd_", FunctionTransformer(np.log), r"odd_\.func is of the type numpy.ufunc"),
-        ("odd", 1, r"steps\.model\.odd is no learnt attribute"),
-        ("predict", 1, r"steps\.model\.predict is no learnt attribute"),
+        ("odd", 1, r"steps\.model\.odd is not a learnt attribute"),
+        ("predict", 1, r"steps\.model\.predict is not a learnt attribute"),
         ("alpha", lambda: 1, r"steps\.model\.alpha is of the type function"),
     ],
 )
@@ -278,7 +278,7 @@ def test_what_a_file_cannot_hold_is_named(attribute, value, named, pipeline, sav
 
 @pytest.mark.parametrize("info", [[1], {"a": np.int64(1)}, {"a": np.nan}, {"a": (1,)}, {1: 2}])
 def test_info_must_be_json(info, path, pipeline):
-    with pytest.raises(ModelFileError, match="info must be a dict of what JSON can hold"):
+    with pytest.raises(ModelFileError, match="info must be a dict that JSON can represent"):
         pipeline.save(path, info=info)
     assert not path.exists()
 
@@ -286,7 +286,7 @@ def test_info_must_be_json(info, path, pipeline):
 def test_only_fitted_models_of_ours_are_written(path, monkeypatch):
     with pytest.raises(NotFittedError):
         ORLogisticRegression().save(path)
-    with pytest.raises(ModelFileError, match=r"Foreign: save a model of unbag"):
+    with pytest.raises(ModelFileError, match=r"Foreign: only models of unbag"):
         Foreign(max_iter=1).fit(BAGS, Y).save(path)
     model = unbag.DummyBags().fit(BAGS, Y)
     monkeypatch.setattr("unbag.models.container.LONGEST_TABLE", 2**10)

@@ -2,7 +2,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="networks need torch: pip install 'unbag[torch]'")
 
-from unbag.torch.threads import MULTIPLICATIONS, in_shares, threads_that_pay  # noqa: E402
+from unbag.torch.threads import MULTIPLICATIONS, in_parallel, limited_threads  # noqa: E402
 
 
 @pytest.fixture
@@ -15,13 +15,13 @@ def three_threads():
 
 def test_little_work_is_done_by_one_thread(three_threads):
     for n_multiplications, n_threads in ((MULTIPLICATIONS - 1, 1), (MULTIPLICATIONS, 3)):
-        with threads_that_pay(n_multiplications):
+        with limited_threads(n_multiplications):
             assert torch.get_num_threads() == n_threads
         assert torch.get_num_threads() == 3
 
 
 def test_threads_are_given_back_after_an_error(three_threads):
-    with pytest.raises(KeyboardInterrupt), threads_that_pay(1):
+    with pytest.raises(KeyboardInterrupt), limited_threads(1):
         raise KeyboardInterrupt
     assert torch.get_num_threads() == 3
 
@@ -32,5 +32,5 @@ def test_shares_cover_all_rows_once(three_threads):
     def count(start, stop):
         array.reshape(1000, 1000)[start:stop] += 1
 
-    in_shares(count, array)
+    in_parallel(count, array)
     assert bool((array == 1).all())

@@ -111,7 +111,7 @@ def test_known_labels_of_instances_are_used_only_if_they_are_named(coloured, wri
     folder = write(data.table.append_column("instance_label", pa.array(known)))
     model = ORLogisticRegression()
     agree(out_of_core.fit(ORLogisticRegression(), folder), model.fit(data.bags, data.sets))
-    found = out_of_core.fit(ORLogisticRegression(), folder, instance_labels="instance_label")
+    found = out_of_core.fit(ORLogisticRegression(), folder, known="instance_label")
     model.fit(data.bags, data.sets, instance_labels=known)
     agree(found, model)
 

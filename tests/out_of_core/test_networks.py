@@ -124,7 +124,7 @@ def test_known_instances_count(coloured, write):
     known = np.array(["red", "green", "blue", None], dtype=object)[data.bags.instance_labels]
     known[::2] = None
     table = data.table.append_column("truth", pa.array(known, pa.string()))
-    found = out_of_core.fit(network(), write(table), instance_labels="truth")
+    found = out_of_core.fit(network(), write(table), known="truth")
     assert_same(found, network().fit(data.bags, data.sets, known))
 
 
@@ -163,7 +163,9 @@ def test_progress_hears_of_each_step(coloured, write):
 
 def test_what_networks_cannot_do_out_of_core_is_refused_by_name(coloured, write, tmp_path):
     folder = write(coloured(n_bags=20).table)
-    with pytest.raises(ValueError, match="distill=1 needs the networks' answers for all instances"):
+    with pytest.raises(
+        ValueError, match="distill=1 needs the predictions for all instances at once"
+    ):
         out_of_core.fit(network(distill=1), folder)
     for options in ({"checkpoint": tmp_path / "kept"}, {"resume": True}):
         with pytest.raises(DataError, match="a fit of ORNetwork has no checkpoints"):

@@ -1,11 +1,16 @@
 """Checkpoints: a fit that was stopped goes on, and only with the same data and model."""
 
+import io
+from dataclasses import replace
+
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from unbag import ORLogisticRegression, out_of_core
+from unbag.cli import main
 from unbag.fitting.solvers import InterruptedFitWarning
-from unbag.io import DataError
+from unbag.io import DataError, Roles
 from unbag.out_of_core import Checkpoint
 
 pytestmark = pytest.mark.filterwarnings("ignore:The fit has not converged")
@@ -68,6 +73,86 @@ def test_a_checkpoint_of_another_fit_is_refused(coloured, write, tmp_path):
         out_of_core.fit(ORLogisticRegression(), other, checkpoint=kept, resume=True)
 
 
+def with_other_labels(data):
+    """The same rows with a second column of labels, 0/1 columns, and known labels."""
+    table = data.table
+    others = np.roll(data.cells, 1).tolist()
+    columns = {
+        "others": np.repeat(others, data.bags.sizes),
+        **{f"is_{name}": [int(name in cell) for cell in table["labels"].to_pylist()]
+           for name in ("red", "green", "blue")},
+        "maybe": ["grey"] * len(table),
+        "known": np.array(["red", "green", "blue"])[data.bags.instance_labels],
+    }  # fmt: skip
+    for name, column in columns.items():
+        table = table.append_column(name, pa.array(column))
+    return table
+
+
+@pytest.mark.filterwarnings("ignore::unbag.union.ImpossibleBagWarning")
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (Roles(labels="labels"), Roles(labels="others")),
+        (Roles(label_columns=["is_red", "is_green"]), Roles(label_columns=["is_red", "is_blue"])),
+        (Roles(labels="labels"), Roles(label_columns=["is_*"])),
+        (Roles(labels="labels"), Roles(labels="labels", unknown="maybe")),
+        (Roles(labels="labels"), Roles(labels="labels", delimiter="/")),
+        (Roles(labels="labels"), Roles(labels="labels", known="known")),
+    ],
+)
+def test_a_checkpoint_of_a_fit_to_other_labels_is_refused(first, second, coloured, write, tmp_path):
+    folder, kept = write(with_other_labels(coloured())), tmp_path / "m.checkpoint"
+    first, second = (replace(roles, features=["u", "v"]) for roles in (first, second))
+    for one, other in ((first, second), (second, first)):
+        out_of_core.fit(ORLogisticRegression(max_iter=2), folder, roles=one, checkpoint=kept)
+        before = kept.read_bytes()
+        with pytest.raises(DataError, match="belongs to another fit"):
+            out_of_core.fit(
+                ORLogisticRegression(), folder, roles=other, checkpoint=kept, resume=True
+            )
+        assert kept.read_bytes() == before
+
+
+def test_a_checkpoint_of_a_fit_to_a_label_table_that_changed_is_refused(coloured, write, tmp_path):
+    data = coloured()
+    folder, kept = write(data.table.drop_columns("labels")), tmp_path / "m.checkpoint"
+    second = tmp_path / "labels.csv"
+    roles = Roles(label_table=second)
+
+    def write_labels(cells):
+        rows = [f"{bag},{label}" for bag, cell in zip(data.bags.ids, cells, strict=True)
+                for label in cell.split("|")]  # fmt: skip
+        second.write_text("\n".join(["bag,label", *rows]) + "\n")
+
+    write_labels(data.cells)
+    out_of_core.fit(ORLogisticRegression(max_iter=3), folder, roles=roles, checkpoint=kept)
+    out_of_core.fit(
+        ORLogisticRegression(max_iter=4), folder, roles=roles, checkpoint=kept, resume=True
+    )
+    write_labels(np.roll(data.cells, 1).tolist())
+    with pytest.raises(DataError, match="another fit: what the labels say was"):
+        out_of_core.fit(ORLogisticRegression(), folder, roles=roles, checkpoint=kept, resume=True)
+
+
+@pytest.mark.parametrize("resume", [False, True])
+@pytest.mark.parametrize("by", ["python", "command"])
+def test_a_file_that_is_no_checkpoint_survives(by, resume, coloured, write, tmp_path, capsys):
+    folder, own = write(coloured().table), tmp_path / "n.unbag.checkpoint"
+    own.write_text("my notes on checkpoints")
+    if by == "python":
+        with pytest.raises(DataError, match="not a checkpoint of a fit"):
+            out_of_core.fit(ORLogisticRegression(), folder, checkpoint=own, resume=resume)
+    else:
+        arguments = ["fit", str(folder), "--out-of-core", "-o", str(tmp_path / "n.unbag")]
+        with pytest.raises(SystemExit) as end:
+            main([*arguments, *(["--resume"] if resume else [])])
+        assert end.value.code == 1
+        assert "n.unbag.checkpoint is not a checkpoint of a fit" in capsys.readouterr().err
+    assert own.read_text() == "my notes on checkpoints"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["n.unbag.checkpoint", "set"]
+
+
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 no archive", b"weights"])
 def test_a_damaged_checkpoint_is_refused(content, coloured, write, tmp_path):
     kept = tmp_path / "m.checkpoint"
@@ -76,6 +161,27 @@ def test_a_damaged_checkpoint_is_refused(content, coloured, write, tmp_path):
         out_of_core.fit(
             ORLogisticRegression(), write(coloured().table), checkpoint=kept, resume=True
         )
+
+
+CHANGES = {
+    "not JSON": {"of": np.array("{")}, "deep": {"of": np.array("[" * 10**5)},
+    "a list": {"of": np.array("[1]")}, "numbers": {"of": np.zeros(3)},
+    "weights": {"weights": np.zeros(3)}, "text": {"weights": np.array("weights")},
+    "NaN": {"weights": np.full((3, 3), np.nan)}, "scale": {"scale": np.ones(1)},
+    "history": {"history": np.array(["a"])}, "one rate": {"missed": np.zeros((1, 3))},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_checkpoint_that_was_made_by_hand_is_refused(change, coloured, write, tmp_path):
+    kept, folder = tmp_path / "m.checkpoint", write(coloured().table)
+    out_of_core.fit(ORLogisticRegression(max_iter=2), folder, checkpoint=kept)
+    with np.load(io.BytesIO(kept.read_bytes())) as found:
+        arrays = dict(found)
+    with kept.open("wb") as file:
+        np.savez(file, **{**arrays, **CHANGES[change]})
+    with pytest.raises(DataError, match=r"m\.checkpoint is not a checkpoint of a fit, or is dam"):
+        out_of_core.fit(ORLogisticRegression(), folder, checkpoint=kept, resume=True)
 
 
 def test_resuming_without_a_checkpoint_begins_anew(coloured, write, tmp_path):

@@ -116,7 +116,7 @@ def test_a_link_that_was_put_there_since_is_not_followed(folder, swapped):
 @posix_only
 def test_a_pipe_is_neither_shown_nor_waited_for(folder):
     os.mkfifo(folder / "a.wav")
-    assert gap(folder, "a.wav") == "no regular file"
+    assert gap(folder, "a.wav") == "not a regular file"
 
 
 @posix_only
@@ -125,8 +125,8 @@ def test_what_is_no_file_is_not_shown(folder, monkeypatch):
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind("a.png")
         assert gap(folder, "a.png").startswith("cannot be read")
-    assert gap(folder, "night") == "no regular file"
-    assert gap(folder, ".") == "no regular file"
+    assert gap(folder, "night") == "not a regular file"
+    assert gap(folder, ".") == "not a regular file"
 
 
 @pytest.mark.parametrize("cell", ["no.png", "x" * 300 + ".png", "a\0b.png", "wren.png/x", "\ud800"])
@@ -138,7 +138,7 @@ def test_names_without_a_file_are_missing(folder, cell):
 def test_addresses_are_neither_fetched_nor_linked(letters, folder, scheme):
     bags, labels, model = letters
     address = f"{scheme}://example.org/a.png"
-    assert gap(folder, address) == "a web address: reports load nothing"
+    assert gap(folder, address) == "a web address, which reports do not load"
     with pytest.warns(UserWarning, match="1 a web address"):
         page = render(model, bags, labels, media=[address] * bags.n_instances, media_root=folder)
     assert "example.org" not in page

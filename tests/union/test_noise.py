@@ -14,7 +14,7 @@ from unbag.union.noise import NoisyProblem
 from unbag.union.rates import Rates
 
 METHODS = ("auto", "chain", "mixed", "dense", "adaptive")
-RATES = (0.0, 0.0, 1e-6, 0.05, 0.3, 0.9)
+RATES = (0.0, 0.0, 1e-12, 1e-6, 0.05, 0.3, 0.9)
 
 
 @st.composite
@@ -232,8 +232,11 @@ def test_phantoms_and_what_went_unnoticed_are_counted(drawn):
 @pytest.mark.parametrize(
     ("rates", "message"),
     [
-        ({"missed": 1.0}, r"missed must be at least 0 and below 1; got 1.0. A label"),
-        ({"false": -0.1}, r"false must be at least 0"),
+        ({"missed": 1.0}, r"missed must be 0, or at least 1e-12 and below 1; got 1.0. If a label"),
+        ({"missed": 1e-300}, r"missed must be 0, or at least 1e-12 and below 1; got 1e-300. If"),
+        ({"missed": [0.1, 1e-287]}, r"missed must be 0, or .*; got 1e-287 \(class 1\)"),
+        ({"false": [5e-324, 0.1]}, r"false must be 0, or .*; got 5e-324 \(class 0\)"),
+        ({"false": -0.1}, r"false must be 0, or at least 1e-12 and below 1; got -0.1"),
         ({"false": [0.1, np.nan]}, r"got nan \(class 1\)"),
         ({"missed": [0.1] * 3}, r"missed must be a number, or one for each class: shape \(2,\)"),
         ({"missed": "learn"}, r"missed must be a number"),

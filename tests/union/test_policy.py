@@ -18,7 +18,7 @@ from unbag.union import (
     infer,
     sample_labels,
 )
-from unbag.union.policy import RELAXED_TO, allow_every_bag_an_answer, settle_impossible
+from unbag.union.policy import RELAXED_TO, relax_impossible, settle_impossible
 
 # Bag 0 can be; bag 1 has too few instances; bag 2 has instances and allows nothing.
 OFFSETS = [0, 2, 3, 4]
@@ -144,7 +144,7 @@ def test_bags_of_a_fit_are_settled(policy, dropped, relaxed):
 
 
 def test_every_bag_can_be_annotated():
-    problem = allow_every_bag_an_answer(UnionProblem(OFFSETS, Y))
+    problem = relax_impossible(UnionProblem(OFFSETS, Y))
     assert problem.y.tolist() == [[1, 1, 0], [-1, -1, -1], [-1, -1, -1]]
     assert not problem.impossible.any()
 

@@ -1,8 +1,7 @@
-"""The losses that people use in place of the exact one, under its signature, for comparison.
+"""Approximations that are used instead of the exact loss, with its signature, for comparison.
 
-They score each class by itself: how likely it is that it occurs in the bag, which is compared with
-whether it does. What they cannot honour (instances whose label is known, rates of mistakes) they
-refuse.
+They score each class by itself: the probability that it occurs in the bag is compared with whether
+it does. They do not support known instance labels and rates of wrong labels.
 """
 
 import math
@@ -50,7 +49,7 @@ def noisy_or_loss(
     logits, offsets, targets, lengths, mask, background, weight, reduction
         As in `union_loss`.
     instance_labels, missed, false, on_impossible, on_intractable
-        Refused, unless they are left as they are: there is no way to honour them.
+        Not supported: any value but the default is an error.
 
     Returns
     -------
@@ -59,7 +58,7 @@ def noisy_or_loss(
     Raises
     ------
     ValueError
-        When an argument is malformed, or cannot be honoured.
+        If an argument is malformed or not supported.
     """
     refuse(instance_labels, missed, false, on_impossible, on_intractable)
     batch = read_batch(logits, offsets, targets, lengths=lengths, mask=mask, background=background)
@@ -92,7 +91,7 @@ def max_pooling_loss(
     logits, offsets, targets, lengths, mask, background, weight, reduction
         As in `union_loss`.
     instance_labels, missed, false, on_impossible, on_intractable
-        Refused, unless they are left as they are: there is no way to honour them.
+        Not supported: any value but the default is an error.
 
     Returns
     -------
@@ -101,7 +100,7 @@ def max_pooling_loss(
     Raises
     ------
     ValueError
-        When an argument is malformed, or cannot be honoured.
+        If an argument is malformed or not supported.
     """
     refuse(instance_labels, missed, false, on_impossible, on_intractable)
     batch = read_batch(logits, offsets, targets, lengths=lengths, mask=mask, background=background)
@@ -143,7 +142,7 @@ def linear_softmax_loss(
     logits, offsets, targets, lengths, mask, background, weight, reduction
         As in `union_loss`.
     instance_labels, missed, false, on_impossible, on_intractable
-        Refused, unless they are left as they are: there is no way to honour them.
+        Not supported: any value but the default is an error.
 
     Returns
     -------
@@ -152,7 +151,7 @@ def linear_softmax_loss(
     Raises
     ------
     ValueError
-        When an argument is malformed, or cannot be honoured.
+        If an argument is malformed or not supported.
     """
     refuse(instance_labels, missed, false, on_impossible, on_intractable)
     batch = read_batch(logits, offsets, targets, lengths=lengths, mask=mask, background=background)
@@ -230,13 +229,13 @@ def refuse(
     on_impossible: str,
     on_intractable: str,
 ) -> None:
-    """Refuse what only the exact loss can honour."""
+    """Raise an error for arguments that only the exact loss supports."""
     for name, value in (("instance_labels", instance_labels), ("missed", missed), ("false", false)):
         if value is not None:
-            raise ValueError(f"{name} cannot be honoured by this approximation: use union_loss.")
+            raise ValueError(f"{name} is not supported by this approximation: use union_loss.")
     if on_impossible != "keep" or on_intractable != "raise":
         raise ValueError(
-            "to this approximation no bag is impossible or intractable: leave on_impossible and "
+            "this approximation has no impossible or intractable bags: leave on_impossible and "
             "on_intractable as they are."
         )
 

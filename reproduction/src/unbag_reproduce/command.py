@@ -33,7 +33,7 @@ def reproduce(
     work: bool = True,
     n_confirmed: int | None = None,
 ) -> None:
-    """Do what the command is asked for, and print it.
+    """Run the command, and print its result.
 
     Parameters
     ----------
@@ -48,12 +48,12 @@ def reproduce(
     output : Path, optional
         Folder of results; by default ``results``, or where the repository keeps them.
     page : Path, optional
-        Of all that the folder holds.
+        The page of all results in the folder.
     n_confirmed : int, optional
-        Number of finished units to be done anew; nothing else is done then.
+        Number of finished units to recompute; nothing else is done then.
     """
     if cell and name != "cell":
-        raise typer.BadParameter(f"{name!r} stands alone; got {' '.join(cell)} as well")
+        raise typer.BadParameter(f"{name!r} takes no arguments; got {' '.join(cell)}")
     if name == "list":
         titles = {each: find_study(each).title for each in STUDIES}
         messages.result(titles)
@@ -88,7 +88,7 @@ def reproduce(
 
 
 def write_results_page(folder: Path | None, page: Path | None) -> None:
-    """Write a page of results; of the committed ones, the README's table in this folder too."""
+    """Write a page of results; for the committed results, the table of the README too."""
     names = write_page(folder or COMMITTED, page or PAGE)
     messages.result({"output": str(page or PAGE), "experiments": names})
     messages.note(f"Written to {page or PAGE}.")
@@ -97,10 +97,10 @@ def write_results_page(folder: Path | None, page: Path | None) -> None:
 
 
 def remake_cell(cell: list[str], folder: Path | None) -> None:
-    """Make a cell anew, print it beside what is recorded, and fail where they differ."""
+    """Recompute a cell, compare it with the recorded one, and fail if they differ."""
     if len(cell) not in (3, 4) or not all(fold.isdecimal() for fold in cell[3:]):
         raise typer.BadParameter(
-            "'cell' needs an experiment, a data set, a method, and maybe a fold"
+            "'cell' needs an experiment, a data set, a method, and optionally a fold"
         )
     experiment, data, method, *fold = cell
     made = remake_cells(experiment, data, method, *map(int, fold), out=folder or COMMITTED)
@@ -118,10 +118,10 @@ def remake_cell(cell: list[str], folder: Path | None) -> None:
 
 
 def confirm_results(name: str, n_units: int, folder: Path | None, seed: int) -> None:
-    """Do some finished work of an experiment, or of all, anew; fail where results differ."""
+    """Recompute some finished units of an experiment, or of all; fail if results differ."""
     out, found = folder or COMMITTED, {}
     for each in STUDIES if name == "all" else [name]:
-        # One of them does no work, and others may not have been made.
+        # One experiment has no units, and others may not have been run.
         if name == "all" and not (out / each / COMPRESSED).exists():
             continue
         found[each] = confirm(
@@ -133,12 +133,14 @@ def confirm_results(name: str, n_units: int, folder: Path | None, seed: int) -> 
         )
         counts = found[each].describe()
         messages.say(
-            f"{each}: of {counts['units']} units of work done anew, {counts['same_digits']} gave "
-            f"the same digits, {counts['same_as_printed']} the same as printed."
+            f"{each}: of {counts['units']} recomputed units, {counts['same_digits']} gave the same "
+            f"digits, {counts['same_as_printed']} the same digits as printed."
         )
     messages.result({each: made.describe() for each, made in found.items()})
     visible = [change for made in found.values() for change in made.changes if change.is_visible]
     for change in visible:
-        messages.say(f"{change.unit}: {change.entry} was {change.recorded}, and is {change.now}.")
+        messages.say(
+            f"{change.unit}: {change.entry} was {change.recorded}, and is {change.now} now."
+        )
     if visible:
         raise typer.Exit(1)

@@ -1,7 +1,7 @@
-"""Doing finished work anew, a few units drawn at random, to see whether it comes out the same.
+"""Recomputing a random sample of finished units, to see whether the results are the same.
 
-Sources change more often than results do. What other sources have done is marked; here is the
-evidence that it still holds.
+Source code changes more often than results do. Results of other versions of the code are marked;
+recomputing some of them shows whether they still hold.
 """
 
 import json
@@ -30,7 +30,7 @@ from .unit import Unit, Values
 
 @dataclass(frozen=True)
 class Change:
-    """An entry of a result that comes out otherwise than recorded.
+    """An entry of a result that differs from the recorded one.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Confirmation:
-    """What came of doing units anew.
+    """The result of recomputing units.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class Confirmation:
     cpu_seconds: float
 
     def describe(self) -> Values:
-        """Return it as JSON can hold it."""
+        """Return it as JSON."""
         changed = {json.dumps(each.unit, sort_keys=True) for each in self.changes}
         visible = {
             json.dumps(each.unit, sort_keys=True) for each in self.changes if each.is_visible
@@ -96,9 +96,9 @@ def confirm(
     seed: int = 0,
     console: Console | None = None,
 ) -> Confirmation:
-    """Do some finished units of an experiment anew, and compare all that is not a time.
+    """Recompute some finished units of an experiment, and compare everything but times.
 
-    What came of it is kept beside the results, for the page.
+    The outcome is kept with the results, for the page.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def confirm(
     Confirmation
     """
     if n_units < 1:
-        raise ValueError(f"The number of units to do anew must be at least 1; got {n_units}.")
+        raise ValueError(f"The number of units to recompute must be at least 1; got {n_units}.")
     folder = Path(out) / study
     plan, about = read_plan(folder)
     ledger = Ledger(out, study)
@@ -129,8 +129,8 @@ def confirm(
     ]
     if not done:
         raise ValueError(
-            f"The ledger in {folder} has no finished work whose results could be compared: make it "
-            f"by `unbag reproduce {study}`."
+            f"The ledger in {folder} has no finished work whose results could be compared: run "
+            f"`unbag reproduce {study}`."
         )
     pool = sorted([unit for unit in done if ledger.is_stale(unit)] or done, key=lambda u: u.key)
     drawn = random.Random(seed).sample(pool, min(n_units, len(pool)))
@@ -155,7 +155,7 @@ def confirm(
 
 
 def comparable(result: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the entries of a result that must come out again: all but times, nested ones too.
+    """Yield the entries of a result that must be the same: all but times, nested ones too.
 
     Examples
     --------
@@ -179,7 +179,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def note_on_confirmation(about: Values) -> str:
-    """Say what doing units anew has shown; empty if that was never done.
+    """Describe the outcome of recomputing units; empty if that was never done.
 
     Parameters
     ----------

@@ -103,7 +103,7 @@ def attention_loss(
     Tensor
     """
     if background:
-        raise ValueError("Attention pooling knows no background.")
+        raise ValueError("Attention pooling does not support a background.")
     scores, attention = logits.chunk(2, dim=1)
     bags = torch.arange(len(targets), device=logits.device)
     bag = torch.repeat_interleave(bags, offsets.diff(), output_size=len(logits))

@@ -111,7 +111,7 @@ def write_page(
     made = [name for name in STUDIES if (recorded.out / name / ABOUT).exists()]
     if not made:
         raise ValueError(
-            f"{recorded.out} holds no finished experiment: run `unbag reproduce NAME` first."
+            f"{recorded.out} contains no finished experiment: run `unbag reproduce NAME` first."
         )
     made.sort(key=lambda name: not recorded.is_made(name))
     judgements, differences = judge_all(recorded), all_differences(recorded)

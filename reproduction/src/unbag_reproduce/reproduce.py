@@ -96,7 +96,7 @@ def reproduce(
     made = study.present(plan, ledger)
     if not any(isinstance(each, Table) and each.records for each in made):
         raise ValueError(
-            f"Nothing of {name} is far enough for a table in {Path(out) / name}: run it without "
+            f"{Path(out) / name} has too few results of {name} for a table: run it without "
             "--tables."
         )
     results = [
@@ -136,7 +136,7 @@ def read_plan(folder: Path) -> tuple[Plan, Values]:
         What `write` has noted.
     """
     if not (folder / ABOUT).exists():
-        raise ValueError(f"{folder} holds no finished experiment: make it by `unbag reproduce`.")
+        raise ValueError(f"{folder} contains no finished experiment: run `unbag reproduce`.")
     about: Values = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
     return Plan(tuple(about["data"]), about["level"], about["seed"]), about
 
@@ -219,8 +219,8 @@ def remake_cells(
             units = [row for row in units if row[0].fold == fold]
             if not all(unit in ledger for row in units for unit in row) or not units:
                 raise ValueError(
-                    f"The ledger in {folder} has no fold {fold} of {method} on {data}: give no "
-                    "fold, to compare with the table."
+                    f"The ledger in {folder} has no fold {fold} of {method} on {data}: omit "
+                    "the fold to compare with the table."
                 )
             recorded = float(measured(ledger, units, measure).mean())
         made |= {unit: do(unit) for row in units for unit in row if unit not in made}
@@ -228,7 +228,7 @@ def remake_cells(
         cells.append(Cell(table, record["measure"], recorded, now))
     if not cells:
         raise ValueError(
-            f"The tables of {study} have nothing on {method} and {data}; they have "
+            f"The tables of {study} have no results of {method} on {data}; they have "
             f"{', '.join(titles)} and {', '.join(plan.data)}."
         )
     return cells

@@ -186,5 +186,5 @@ def test_attention_pools_by_its_softmax_over_the_bag():
     weight = torch.tensor([3.0, 1.0])
     mean = attention_loss(logits, torch.tensor([0, 2, 3]), targets, weight=weight)
     torch.testing.assert_close(mean, (0.75 * expected[0] + 0.25 * expected[1]))
-    with pytest.raises(ValueError, match="no background"):
+    with pytest.raises(ValueError, match="not support a background"):
         attention_loss(logits, torch.tensor([0, 2, 3]), targets, background=True)

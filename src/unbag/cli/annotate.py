@@ -1,5 +1,7 @@
 """``unbag annotate`` and ``unbag predict``: what a model says of instances, and of bags."""
 
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated, Any
@@ -8,15 +10,31 @@ import numpy as np
 import typer
 
 from unbag import annotations, io
-from unbag._files import TABLES, check, check_format, check_output, looks_like_parquet
+from unbag._files import (
+    TABLES,
+    check,
+    check_format,
+    check_outputs,
+    looks_like_parquet,
+    written_together,
+)
+from unbag._messages import listed
 from unbag.annotations import REVIEW_SHARE
 from unbag.io import Roles
 from unbag.io.annotated import (
+    OF_NO_CLASS,
+    REVIEW,
+    STATUS,
+    Status,
     check_nothing_is_lost,
     free_name,
     write_annotated,
     written_columns,
 )
+from unbag.io.formats.audacity import SUFFIX as AUDACITY
+from unbag.io.formats.raven import SUFFIX as RAVEN
+from unbag.io.spans import recording_files, recordings_of
+from unbag.labels import BACKGROUND_NAME
 
 from . import options as o
 from .console import messages, progress, show_plan
@@ -39,6 +57,16 @@ def annotate(
             help="Leave the annotation empty where the best label is less probable, such as 0.6."
         ),
     ] = None,
+    joint: Annotated[
+        bool,
+        typer.Option(
+            "--joint",
+            help="Give every label of a bag an instance: the most likely labelling that has all.",
+        ),
+    ] = False,
+    background_name: Annotated[
+        str, typer.Option(help="What to call instances of none of the classes.")
+    ] = BACKGROUND_NAME,
     raven: Annotated[
         Path | None, typer.Option(help="Also write Raven selection tables to this file or folder.")
     ] = None,
@@ -66,16 +94,28 @@ def annotate(
     for option, share in (("--review", review), ("--unknown-below", unknown_below)):
         if share is not None and not 0 <= share <= 1:
             raise typer.BadParameter("must lie between 0 and 1", param_hint=option)
+    check(
+        not (joint and ignore_labels),
+        "--joint gives every label of a bag an instance: leave out --ignore-labels, or --joint.",
+    )
     use_labels = not ignore_labels
+    options: dict[str, Any] = {
+        "unknown_below": unknown_below, "joint": joint, "background_name": background_name,
+    }  # fmt: skip
     fitted, _ = load_with_header(model)
+    annotations.check_background_name(fitted, None, background_name)
     times = [perf_counter()]
     is_foreign = any(given[name] is not None for name in o.OF_TOOLS)
+    named = o.files_named(given)
     with o.open_table(table, given) as source:
         given_roles = Roles.from_options(**given)
         wanted = roles_for_model(fitted, source, given_roles, use_labels=use_labels)
         if dry_run:
-            show_plan(source.peek(wanted, need_labels=False), output)
+            show_plan(source.peek(wanted, need_labels=False), output, ("instance_labels", "known"))
             return
+        inputs = [model, *source.files, *named]
+        outputs = [output, *([] if label_studio is None else [label_studio])]
+        check_outputs(outputs, inputs)
         if out_of_core or (not is_foreign and any(map(looks_like_parquet, table))):
             from . import large
 
@@ -86,14 +126,10 @@ def annotate(
                 }  # fmt: skip
                 large.refuse_with(True, **{name: each is not None for name, each in others.items()})
                 large.annotate_on_disk(
-                    fitted, table[0], wanted, output, use_labels, review, unknown_below
+                    fitted, table[0], wanted, output, use_labels, review, options
                 )
                 return
-        check_output(output, model)
-        check_nothing_is_lost(output, source.files)
-        for selections in (raven, audacity, label_studio):
-            if selections is not None and selections.is_file():
-                check_output(selections, model, *source.files, output)
+        check_nothing_is_lost(output)
         written = written_columns(source, wanted)
         with progress("reading") as report:
             data, labels = read_for_model(
@@ -109,55 +145,93 @@ def annotate(
         f"{data.path} has no start and end columns, which Raven, Audacity and Label Studio files "
         "need: name them with --start and --end.",
     )
+    selections = [
+        file for path, suffix in ((raven, RAVEN), (audacity, AUDACITY)) if path is not None
+        for file in recording_files(path, recordings_of(data), suffix)
+    ]  # fmt: skip
+    check_outputs(outputs, inputs, in_folders=selections)
     times.append(perf_counter())
     with progress("annotating") as report:
         answers = annotations.annotate(
-            fitted, data.bags, labels, review_share=review, unknown_below=unknown_below,
-            progress=report,
-        )  # fmt: skip
+            fitted, data.bags, labels, review_share=review, progress=report, **options
+        )
     times.append(perf_counter())
     columns = answers.columns()
-    # Before the table: times may be no numbers, and then nothing is to be replaced.
-    if raven is not None:
-        more = {"Probability": answers.probability.round(4)}
-        io.write_raven(raven, data, columns["annotation"], more=more)
-    if audacity is not None:
-        io.write_audacity(audacity, data, columns["annotation"])
-    if label_studio is not None:
-        io.write_label_studio(label_studio, data, columns["annotation"], score=answers.probability)
-    with progress("writing") as report:
-        names = write_annotated(data, output, columns, written, progress=report)
+    figures = answers.figures(data.n_dropped)
+    # People listen to these; background would only be in their way.
+    selected = columns["annotation"].copy()
+    selected[answers.status != Status.LABELLED] = None
+    with written_together():
+        if raven is not None:
+            more = {"Probability": answers.probability.round(4)}
+            io.write_raven(raven, data, selected, more=more)
+        if audacity is not None:
+            io.write_audacity(audacity, data, selected)
+        if label_studio is not None:
+            io.write_label_studio(label_studio, data, selected, score=answers.probability)
+        with progress("writing") as report:
+            names = write_annotated(data, output, columns, written, progress=report)
     times.append(perf_counter())
     seconds = np.diff(times).tolist()
+    not_selected = 0
+    if any(each is not None for each in (raven, audacity, label_studio)):
+        not_selected = sum(figures.status[each] for each in OF_NO_CLASS)
     result = {
         "output": str(output),
-        "bags": len(data.bags),
-        "instances": data.bags.n_instances,
-        "bag_labels_used": labels is not None,
-        "mean_probability": float(answers.probability.mean()) if len(answers.label) else None,
-        "review": int(answers.review.sum()),
-        "without_label": sum(label is None for label in answers.label),
-        "impossible_bags": int(answers.impossible.sum()),
+        **asdict(figures),
+        "background_left_out": not_selected,
         "seconds": dict(zip(("reading", "annotating", "writing"), seconds, strict=True)),
     }
     messages.result(result)
-    how = "using" if labels is not None else "without"
-    messages.note(
-        f"Annotated {result['instances']:,} instances of {result['bags']:,} bags, {how} the bag "
-        f"labels. {result['review']:,} instances are flagged for review (column "
-        f"{names['review']})."
-    )
-    if unknown_below is not None:
+    for line in described(figures, names, unknown_below, joint):
+        messages.note(line)
+    if not_selected:
         messages.note(
-            f"{result['without_label']:,} instances have no label: they are background, or their "
-            f"best label is less probable than {unknown_below:g}."
-        )
-    if result["impossible_bags"]:
-        messages.note(
-            f"{result['impossible_bags']:,} bags have impossible label sets, such as more labels "
-            "than instances; their labels were treated as optional."
+            f"{not_selected:,} instances of background are left out of the files for Raven, "
+            "Audacity and Label Studio."
         )
     messages.note(f"Written to {output}.")
+
+
+def described(
+    figures: annotations.Figures, names: dict[str, str], unknown_below: float | None, joint: bool
+) -> Iterator[str]:
+    """Say what was annotated, and what each status is about, line by line."""
+    how = "using" if figures.bag_labels_used else "without"
+    yield (
+        f"Annotated {figures.instances:,} instances of {figures.bags:,} bags, {how} the bag "
+        f"labels. {figures.review:,} instances are flagged for review (column {names[REVIEW]})."
+    )
+    meanings = {
+        Status.LABELLED: "a class",
+        Status.BACKGROUND: "none of the classes",
+        Status.NO_TAG: "their bags are said to hold none of the classes",
+        Status.UNSURE: f"no label is as probable as {unknown_below}",
+        Status.DROPPED: "rows with missing values",
+    }
+    counts = [
+        f"{figures.status[status]:,} {status} ({meaning})"
+        for status, meaning in meanings.items()
+        if figures.status[status] or status == Status.LABELLED
+    ]
+    yield f"Annotations: {', '.join(counts)}; see the column {names[STATUS]}."
+    if figures.tags_without_instance:
+        remedy = "" if joint else "; --joint gives each one"
+        yield (
+            f"Labels of bags without an annotated instance: {figures.tags_without_instance:,} of "
+            f"{figures.tags:,}. The likeliest row of each is flagged for review{remedy}."
+        )
+    if figures.rare_rows:
+        yield (
+            f"{figures.rare_rows:,} rows could be of a class that fewer than "
+            f"{annotations.FEWEST_BAGS} training bags have, and are flagged for review, however "
+            f"probable their labels: {listed(figures.rare_tags)}."
+        )
+    if figures.impossible_bags:
+        yield (
+            f"{figures.impossible_bags:,} bags have impossible label sets, such as more labels "
+            "than instances; their labels were treated as optional."
+        )
 
 
 @o.with_roles("bag", "missing_values", "delimiter", "roles", *o.OF_TOOLS)

@@ -8,17 +8,23 @@ errors are shown with their traceback.
 Nothing is imported at the top that takes time: `main` has to answer Ctrl-C before.
 """
 
-import os
+import errno
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from unbag import _messages
 from unbag._extras import MissingExtraError
-from unbag._platform import is_broken_pipe, print_all_characters
+from unbag._files import DataError
+from unbag._platform import (
+    discard_output,
+    is_broken_pipe,
+    print_all_characters,
+    replace_closed_streams,
+)
 from unbag._version import __version__
 
 from .console import log_shown, messages
@@ -58,9 +64,8 @@ def explain(error: BaseException, command: str) -> int | None:
     # rich turns a broken pipe into the end of the program.
     cause = error.__context__ if isinstance(error, SystemExit) else error
     if is_broken_pipe(cause):
-        # The reader of our output is gone: discard what is left of it.
-        with suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader of our output is gone.
+        discard_output()
         return BROKEN_PIPE
     if isinstance(error, SystemExit) or hasattr(error, "exit_code"):
         return None
@@ -71,8 +76,14 @@ def explain(error: BaseException, command: str) -> int | None:
             error,
         )
         return BAD_DATA
+    if is_of_output(error):
+        discard_output()
     if isinstance(error, (ValueError, OSError, MissingExtraError)):
-        report_error(text_of_error(error), error)
+        text = text_of_error(error)
+        is_unnamed = isinstance(error, ValueError) and not isinstance(error, DataError)
+        if is_unnamed and messages.table is not None and str(messages.table) not in text:
+            text = f"{messages.table}: {text}"
+        report_error(text, error)
         return BAD_DATA
     what = f"{type(error).__name__}: {error}".splitlines()[0]
     report_error(
@@ -119,12 +130,17 @@ def as_option(name: str, *value: object) -> str:
     --------
     >>> as_option("delimiter", ";"), as_option("absent", "unknown"), as_option("use_labels", False)
     ("--delimiter ';'", '--absent unknown', '--ignore-labels')
+    >>> as_option("rename", {"Amsel": "amsel"})
+    '--rename Amsel=amsel'
     """
     option = OPTION_OF.get(name, f"--{name.replace('_', '-')}")
     if not value or isinstance(value[0], bool):
         return option
     text = str(value[0])
-    return f"{option} {text if text.replace('-', '').isalnum() else repr(text)}"
+    if isinstance(value[0], dict):
+        text = ",".join(f"{old}={new}" for old, new in value[0].items())
+    is_plain = text.replace("-", "").replace("=", "").isalnum()
+    return f"{option} {text if is_plain else repr(text)}"
 
 
 def text_of_error(error: Exception) -> str:
@@ -138,7 +154,20 @@ def text_of_error(error: Exception) -> str:
     if not isinstance(error, OSError) or error.strerror is None:
         return str(error)
     where = "" if error.filename is None else f"{error.filename}: "
+    where = "standard output: " if is_of_output(error) else where
     return f"{where}{error.strerror.removesuffix('.')}."
+
+
+def is_of_output(error: BaseException) -> bool:
+    """Return whether an error is one in printing: those in writing files name the file.
+
+    Examples
+    --------
+    >>> is_of_output(OSError(28, "No space left on device"))
+    True
+    """
+    full = (errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EBADF)
+    return isinstance(error, OSError) and error.errno in full and error.filename is None
 
 
 @cache
@@ -209,9 +238,10 @@ def main(arguments: list[str] | None = None) -> None:
     # What Python calls an argument is an option here.
     _messages.write_argument = as_option
     if arguments is None:
+        replace_closed_streams()
         print_all_characters(sys.stdout)
     given = sys.argv[1:] if arguments is None else arguments
-    messages.debug = "--debug" in given
+    messages.debug, messages.table = "--debug" in given, None
     try:
         with log_shown(), warnings.catch_warnings():
             warnings.simplefilter("default", UserWarning)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unbag._files import TABLES, check_format, check_output
+from unbag._messages import argument, one_line
 from unbag.io import BagTable, DataError, Roles
 from unbag.labels import LabelSets
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 FOLDS = 5
 
 
-@o.with_roles(*o.OF_TABLES, *o.OF_TOOLS)
+@o.with_roles("known", *o.OF_TABLES, *o.OF_TOOLS)
 def check(
     table: o.Data,
     output: Annotated[
@@ -32,6 +33,8 @@ def check(
         int, typer.Option(min=2, help="Number of folds; each is checked by a model of the others.")
     ] = FOLDS,
     seed: Annotated[int, typer.Option(help="Random seed of the folds.")] = 0,
+    corrections: o.Corrections = None,
+    ignore_known: o.IgnoreKnown = False,
     as_json: o.Json = False,
     **given: Any,
 ) -> None:  # fmt: skip
@@ -39,14 +42,20 @@ def check(
 
     Example: unbag check words.csv --bag word --labels tags -o suspicious.csv
     """
-    from unbag.learning import read_source
+    from unbag.learning import read_source, refuse_contradiction, refuse_truth
 
+    refuse_truth(given["instance_labels"])
+    refuse_contradiction(ignore_known, corrections=corrections, known=given["known"])
     if output is not None:
         check_format(output, TABLES)
+    named = o.files_named(given, corrections)
     with o.open_table(table, given) as source, progress("reading") as report:
         if output is not None:
-            check_output(output, *source.files)
-        data = read_source(source, Roles.from_options(**given), progress=report)
+            check_output(output, *source.files, *named)
+        data = read_source(
+            source, Roles.from_options(**given), corrections=corrections,
+            ignore_known=ignore_known, progress=report,
+        )  # fmt: skip
     data.check_learnable()
     found = find_suspicious(doubting_settings().unfitted(), data, data.labels, folds, seed)
     if output is not None:
@@ -81,13 +90,26 @@ def find_suspicious(
 
     if labels is None:
         raise DataError(f"{data.path} has no bag labels to check, or they are ignored.")
+    check_folds(folds, data)
     with progress("checking") as report:
-        return check_labels(model, data.bags, labels, cv=folds, random_state=seed, progress=report)
+        return check_labels(
+            model, data.bags, labels, cv=folds, random_state=seed, progress=report,
+            known=data.known,
+        )  # fmt: skip
+
+
+def check_folds(folds: int, data: Any) -> None:
+    """Raise an error if there are more folds than bags."""
+    if folds > len(data.bags):
+        raise DataError(
+            f"{data.path} has {len(data.bags):,} bags, which cannot fill "
+            f"{argument('folds', one_line(folds, 30))}: choose fewer."
+        )
 
 
 def show(found: "pa.Table", top: int, table: Path, output: Path | None) -> None:
     """Print the most suspicious labels."""
-    rows = found.slice(0, top).to_pylist()
+    rows = found.slice(0, min(top, found.num_rows)).to_pylist()
     messages.result(
         {
             "checked": found.num_rows,

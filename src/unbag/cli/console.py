@@ -4,9 +4,11 @@ Nothing is imported at the top that takes time, since a command has to answer Ct
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+
+from unbag._messages import escaped, one_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,11 +22,13 @@ class Messages:
     """Lines for people, on stderr, so that stdout stays clean for results.
 
     With `as_json` the result is printed as JSON, and only errors and warnings are shown. With
-    `debug`, errors are shown with their traceback.
+    `debug`, errors are shown with their traceback. `table` is the one that the command has opened:
+    what is wrong with the numbers in it is found where nobody knows the file.
     """
 
     as_json: bool = False
     debug: bool = False
+    table: "Path | None" = None
 
     @property
     def console(self) -> "Console":
@@ -45,8 +49,8 @@ class Messages:
         return wanted
 
     def say(self, text: str) -> None:
-        """Print a line, as it is."""
-        self.console.print(text, markup=False)
+        """Print a line; see `unbag._messages.one_line`."""
+        self.console.print(one_line(text), markup=False)
 
     def note(self, text: str) -> None:
         """Print a line, unless only results are wanted."""
@@ -122,26 +126,35 @@ def progress(title: str) -> Iterator[Callable[..., None]]:
         )
 
 
-def show_plan(plan: "Peek", output: "Path") -> None:
-    """Show how a table would be read, and what would be written."""
+def show_plan(plan: "Peek", output: "Path", not_used: "Sequence[str]" = ()) -> None:
+    """Show how a table would be read, and what would be written.
+
+    Roles that a command does not use are called so.
+    """
     from dataclasses import asdict
 
     roles: dict[str, Any] = {} if plan.roles is None else asdict(plan.roles)
     messages.result(
         {"path": plan.path, "format": plan.format, "rows": plan.n_rows, "roles": roles,
+         "roles_not_used": [role for role in not_used if roles.get(role)],
          "one_row_per_bag": plan.is_wide, "output": output}
     )  # fmt: skip
     if messages.as_json:
         return
-    print(f"{plan.path}: {plan.format}" + (", one row per bag" if plan.is_wide else ""))
+    layout = ", one row per bag" if plan.is_wide else ""
+    print(f"{escaped(str(plan.path))}: {plan.format}{layout}")
     if plan.n_rows is not None:
         print(f"rows: {plan.n_rows:,}")
     for role, value in roles.items():
         if value:
-            names = ", ".join(map(str, value)) if isinstance(value, tuple) else value
-            print(f"{role}: {names}")
+            if role == "rename":
+                value = tuple(f"{old}={new}" for old, new in value)
+            names = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+            why = {"instance_labels": " (not used: they are to compare with)"}
+            unused = why.get(role, " (not used)") if role in not_used else ""
+            print(f"{role}: {escaped(names)}{unused}")
     if plan.roles is not None:
         with_role = {column for _, column in plan.roles.columns()}
         others = [name for name in plan.columns if name not in with_role]
-        print(f"carried through: {', '.join(others) or 'nothing'}")
-    print(f"would write: {output}")
+        print(f"carried through: {escaped(', '.join(others)) or 'nothing'}")
+    print(f"would write: {escaped(str(output))}")

@@ -7,10 +7,10 @@ import numpy as np
 import typer
 
 from unbag import datasets, io
-from unbag._files import check, check_output
+from unbag._files import TABLES, check, check_output, suffix_of
 from unbag._messages import suggestion
 from unbag.bags import Bags
-from unbag.labels import LabelSets
+from unbag.labels import ANY_LABEL, NO_LABEL, LabelSets
 
 from . import options as o
 from .console import messages, progress
@@ -116,8 +116,10 @@ def convert(
 
     Example: unbag data convert letter-frost words.csv
     """
+    named = o.files_named(given)
     chosen = o.taken_tool_options(given)
     roles = io.Roles.from_options(**given)
+    check_output(target, source, *named)
     if chosen:
         convert_foreign(source, target, roles, chosen)
         return
@@ -130,14 +132,27 @@ def convert(
             f"{', '.join(datasets.names())}.{suggestion(str(source), datasets.names())}",
         )
         with progress("converting") as report:
-            bags = io.convert(source, target, roles, progress=report).bags
+            table = io.convert(source, target, roles, progress=report)
+        bags = table.bags
+        if table.labels is not None and suffix_of(target) in TABLES:
+            note_words(table.labels)
     messages.result({"output": str(target), "bags": len(bags), "instances": bags.n_instances})
     messages.note(f"Written to {target}.")
 
 
+def note_words(labels: LabelSets) -> None:
+    """Print which words stand for bags without labels, where there are any."""
+    n_none, n_any = int(labels.forbidden.all(axis=1).sum()), int(labels.open.sum())
+    for n_bags, word, meaning in (
+        (n_none, NO_LABEL, "have none of the labels"),
+        (n_any, ANY_LABEL, "may have any label"),
+    ):
+        if n_bags:
+            messages.note(f"{n_bags:,} bags {meaning}; where a cell says so, it has {word}.")
+
+
 def convert_foreign(source: Path, target: Path, roles: io.Roles, chosen: dict[str, Any]) -> None:
     """Write what another tool's file holds as a table."""
-    check_output(target, source)
     table = io.convert_from(source, target=target, roles=roles, **chosen)
     n_bags = len(table.table.column("bag").unique())
     messages.result({"output": str(target), "bags": n_bags, "rows": table.n_rows})

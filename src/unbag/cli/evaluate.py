@@ -17,10 +17,11 @@ from .printing import print_table
 from .tune import described
 
 
-@o.with_roles(*o.OF_MODELS, "instance_labels", *o.OF_TOOLS)
+@o.with_roles(*o.OF_MODELS, "instance_labels", "known", *o.OF_TOOLS)
 def evaluate(
     model: o.Model,
     table: o.Data,
+    corrections: o.Corrections = None,
     as_json: o.Json = False,
     **given: Any,
 ) -> None:
@@ -30,7 +31,9 @@ def evaluate(
     """
     from unbag.evaluation import evaluate as measured
 
-    fitted, header, data, labels = load_and_read(model, table, given)
+    fitted, header, data, labels = load_and_read(
+        model, table, given, compare=True, corrections=corrections
+    )
     truth = known_labels(data.bags)
     check(
         truth is not None or labels is not None,
@@ -108,7 +111,7 @@ def percent(share: float | None) -> str:
     return "" if share is None else f"{100 * share:.1f} %"
 
 
-@o.with_roles(*o.OF_MODELS, "instance_labels", *o.OF_TOOLS)
+@o.with_roles(*o.OF_MODELS, "instance_labels", "known", *o.OF_TOOLS)
 def report(
     model: o.Model,
     table: o.Data,
@@ -123,6 +126,7 @@ def report(
         ),
     ] = None,
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
+    corrections: o.Corrections = None,
     check_bag_labels: Annotated[
         bool,
         typer.Option("--check", help="Also list bag labels that look wrong; this takes five fits."),
@@ -137,8 +141,9 @@ def report(
     from unbag.report import write_report
 
     fitted, header, data, labels = load_and_read(
-        model, table, given, output, use_labels=not ignore_labels
-    )
+        model, table, given, output, use_labels=not ignore_labels, compare=True,
+        corrections=corrections,
+    )  # fmt: skip
     check(
         suffix_of(output) in (".html", ".htm"),
         f"{output} must end in .html.",
@@ -153,8 +158,8 @@ def report(
         title=title or f"{data.path.name}, annotated",
         settings={
             "model file": model.name, "table": data.path.name,
-            "fitted to": (header.get("info") or {}).get("source", "unknown"),
-            "written by": f"unbag {header['versions']['unbag']}" if "versions" in header else "",
+            "fitted to": str(header["info"].get("source", "unknown")),
+            "written by": f"unbag {header['versions'].get('unbag', 'of an unknown version')}",
             **({} if tuning is None else {"settings chosen by fit": described(tuning)}),
         },
         suspicious=suspicious,

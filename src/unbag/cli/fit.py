@@ -1,6 +1,6 @@
 """``unbag fit``: from a table of bags, and perhaps of known instances, to a model file."""
 
-from dataclasses import replace
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 import typer
 
-from unbag._files import check_output, looks_like_parquet
+from unbag._files import check_output, existing_file, looks_like_parquet
+from unbag._messages import listed, shortened
 from unbag.bags import Bags
 from unbag.io import DataError, Roles
+from unbag.io.roles import NOT_LEARNT_FROM
 from unbag.io.table import Source
-from unbag.labels import LabelSets
+from unbag.labels import BACKGROUND_NAME, LabelSets, bags_per_class, rare_classes
+from unbag.union.rates import RANGE, is_rate
 
 from . import options as o
 from .console import messages, progress, show_plan
@@ -46,10 +49,12 @@ BACKGROUNDS: dict[Background, bool | Literal["auto"]] = {
 }
 
 
-@o.with_roles(*o.OF_TABLES, *o.OF_TOOLS)
+@o.with_roles("known", *o.OF_TABLES, *o.OF_TOOLS)
 def fit(
     table: o.Data,
     output: Annotated[Path, o.written("The model file to write.")],
+    corrections: o.Corrections = None,
+    ignore_known: o.IgnoreKnown = False,
     model: Annotated[
         Model,
         typer.Option(
@@ -134,8 +139,10 @@ def fit(
     Example: unbag fit words.csv --bag word --labels tags -o words.unbag
     """
     # It brings scikit-learn, which takes a second.
-    from unbag.learning import Settings, read_source
+    from unbag.learning import Settings, read_source, refuse_contradiction, refuse_truth
 
+    refuse_truth(given["instance_labels"])
+    refuse_contradiction(ignore_known, corrections=corrections, known=given["known"])
     if minutes is not None and not tune:
         raise typer.BadParameter("--minutes is for --tune")
     rates = {"missed": rate_of("--missed", missed), "false": rate_of("--false", false)}
@@ -152,32 +159,60 @@ def fit(
         from . import large
 
         large.refuse_with(out_of_core or resume, **{"--from": is_foreign})
-        wanted = Roles.from_options(**{name: given[name] for name in o.OF_TABLES})
-        readable = replace(wanted, instance_labels=None)
-        is_on_disk = large.stays_on_disk(table, readable, in_memory, out_of_core or resume)
-        large.refuse_with(is_on_disk, **{"--tune": tune})
+        wanted = Roles.from_options(**{name: given[name] for name in (*o.OF_TABLES, "known")})
+        is_on_disk = large.stays_on_disk(table, wanted, in_memory, out_of_core or resume)
+        large.refuse_with(is_on_disk, **{"--tune": tune, "--corrections": corrections is not None})
         if is_on_disk and not dry_run:
-            large.fit_on_disk(table[0], wanted, settings.unfitted(), output, resume)
+            model = settings.unfitted()
+            large.fit_on_disk(table[0], wanted, model, output, resume, ignore_known)
             return
+    named = o.files_named(given, corrections)
     with o.open_table(table, given) as source:
         wanted = Roles.from_options(**given)
         if dry_run:
+            from unbag.io.guess import with_known
+
+            wanted = wanted if not source.columns else with_known(source, wanted, ignore_known)
             show_fit(source, wanted, output, settings, table[0] if is_on_disk else None)
+            if corrections is not None:
+                messages.note(f"corrections: {existing_file(corrections)}")
             return
-        check_output(output, *source.files)
+        check_output(output, *source.files, *named)
         with progress("reading") as report:
-            data = read_source(source, wanted, progress=report).check_learnable()
+            data = read_source(
+                source, wanted, corrections=corrections, ignore_known=ignore_known, progress=report
+            ).check_learnable()
+        data.announced()
+    show_classes(data.label_sets)
     if tune:
         from .tune import tuned_model
 
         fitted = tuned_model(settings, data, minutes)
     else:
         fitted = fit_shown(settings.unfitted(), data)
-    fitted.save(output, info={**facts(data), "background": background_facts(fitted.model)})
+    info = {**facts(data), "background": background_facts(fitted.model)}
+    if corrections is not None:
+        info["corrections"] = corrections.name
+    fitted.save(output, info=info)
     summarise(fitted, data, output)
     rates = (fitted.model.missed, fitted.model.false)
     if any(isinstance(rate, str) for rate in rates):
         messages.note(describe_noise(fitted, data.bags, data.label_sets))
+
+
+def show_classes(labels: LabelSets) -> None:
+    """Print in how many bags each class is, what else bags may be, and which classes are rare."""
+    counts = sorted(bags_per_class(labels).items(), key=lambda item: -item[1])
+    messages.note(f"Bags of each class: {listed(f'{name} {n:,}' for name, n in counts)}.")
+    n_none = int((labels.forbidden.all(axis=1) & ~labels.open).sum())
+    n_unknown = int((labels.optional.all(axis=1) | (labels.open & ~labels.required.any(1))).sum())
+    others = [f"{n:,} {what}" for n, what in ((n_none, "have none of them"),
+                                              (n_unknown, "may have any")) if n]  # fmt: skip
+    if others:
+        messages.note(f"Of {len(labels):,} bags, {' and '.join(others)}.")
+    rare = rare_classes(labels)
+    if rare is not None:
+        messages.warn(f"{rare}.")
 
 
 def fit_shown(unfitted: Any, data: "TrainingSet") -> Any:
@@ -198,14 +233,11 @@ def show_fit(
     source: Source, wanted: Roles, output: Path, settings: "Settings", on_disk: Path | None
 ) -> None:
     """Show how a table would be read, and what an iteration of a linear fit to it would cost."""
-    from unbag.corrections import without_corrected_table
-
-    columns, _ = without_corrected_table(wanted, source.columns)
-    show_plan(source.peek(columns), output)
+    show_plan(source.peek(wanted), output, NOT_LEARNT_FROM)
     if settings.model == "linear":
         from .large import show_cost
 
-        show_cost(source if on_disk is None else on_disk, columns, settings.background is True)
+        show_cost(source if on_disk is None else on_disk, wanted, settings.background is True)
 
 
 def rate_of(option: str, given: str) -> float | Literal["learn", "learn-per-class"]:
@@ -216,9 +248,9 @@ def rate_of(option: str, given: str) -> float | Literal["learn", "learn-per-clas
         rate = float(given)
     except ValueError:
         rate = -1.0
-    if not 0 <= rate < 1:
+    if not is_rate(rate):
         raise DataError(
-            f"{option} must be a number from 0 to below 1, learn or learn-per-class; got {given!r}."
+            f"{option} must be {RANGE}, learn or learn-per-class; got {shortened(given)}."
         )
     return rate
 
@@ -249,6 +281,7 @@ def facts(data: "TrainingSet") -> dict[str, Any]:
         "source": data.path.name,
         "bags": len(data.bags),
         "instances": data.bags.n_instances,
+        "known_instance_labels": data.n_known,
     }
 
 
@@ -294,14 +327,18 @@ def describe_background(facts: dict[str, Any]) -> str:
 def summarise(model: Any, data: "TrainingSet", output: Path) -> None:
     """Print what was fitted to which data."""
     fitted = model.model
-    known = () if data.instance_labels is None else data.instance_labels
     result = {
         "model": str(output),
         "bags": len(data.bags),
         "instances": data.bags.n_instances,
         "features": data.bags.n_features,
+        "feature_names": data.feature_names,
+        "columns_not_used": data.unused,
+        "roles": {} if data.roles is None else asdict(data.roles),
+        "roles_not_learnt_from": list(NOT_LEARNT_FROM),
         "classes": [str(label) for label in model.classes_],
-        "known_instance_labels": sum(each is not None for each in known),
+        "bags_per_class": bags_per_class(data.label_sets),
+        "known_instance_labels": data.n_known,
         "iterations": int(fitted.n_iter_),
         "converged": bool(fitted.converged_),
         "log_likelihood": float(fitted.log_likelihood_),
@@ -316,6 +353,10 @@ def summarise(model: Any, data: "TrainingSet", output: Path) -> None:
         show_search(tuning)
     if "held_out" in result["background"]:
         messages.note(describe_background(result["background"]))
+    elif result["background"]["used"] and BACKGROUND_NAME in (
+        () if data.known is None else data.known
+    ):
+        messages.note("Background: used, since instances are known to be background.")
     messages.note(
         f"Fitted to {result['bags']:,} bags, {result['instances']:,} instances, "
         f"{result['features']} features, {len(result['classes'])} classes in "

@@ -12,7 +12,7 @@ import numpy as np
 import typer
 
 from unbag import _platform, costs, out_of_core
-from unbag._files import DataError, check, check_output, looks_like_parquet, refuse
+from unbag._files import DataError, check, check_outputs, looks_like_parquet, refuse
 from unbag.costs import in_bytes
 from unbag.fitting.objective import SAMPLE_BYTES
 from unbag.fitting.solvers import interruptions_raised
@@ -23,8 +23,9 @@ from unbag.io.table import Source
 from unbag.out_of_core.checkpoints import checkpoint_beside
 from unbag.out_of_core.fits import check_fit, is_network, opened, training_set_of
 
+from .annotate import described
 from .console import messages, progress
-from .fit import background_facts, describe_noise, facts, summarise
+from .fit import background_facts, describe_noise, facts, show_classes, summarise
 
 # Features that take more than this part of the memory are left on disk: a fit needs room as well.
 SHARE_OF_MEMORY = 0.5
@@ -83,7 +84,9 @@ def refuse_with(is_on_disk: bool, **used: bool) -> None:
     )
 
 
-def fit_on_disk(table: Path, wanted: Roles, model: Any, output: Path, resume: bool) -> None:
+def fit_on_disk(
+    table: Path, wanted: Roles, model: Any, output: Path, resume: bool, ignore_known: bool
+) -> None:
     """Fit a model to a table that stays on disk, and write it.
 
     While the fit lasts, its checkpoint lies beside the model file. It stays there if the fit is
@@ -91,9 +94,13 @@ def fit_on_disk(table: Path, wanted: Roles, model: Any, output: Path, resume: bo
     """
     checkpoint = None if is_network(model) else checkpoint_beside(output)
     check_fit(model, checkpoint, resume)
-    check_output(output, *([] if table.is_dir() else [table]))
+    checkpoints = [] if checkpoint is None else [checkpoint]
+    second = [] if wanted.label_table is None else [wanted.label_table]
+    check_outputs([output, *checkpoints], [*ParquetSet(table).files, *second])
     with progress("reading") as report:
-        stored = opened(table, wanted, progress=report)
+        stored = opened(table, wanted, ignore_known=ignore_known, progress=report)
+    if stored.labels is not None:
+        show_classes(stored.labels)
     with progress("fitting") as report, told_how_to_resume(checkpoint), interruptions_raised():
 
         def show(pace: out_of_core.Pace) -> None:
@@ -130,7 +137,7 @@ def annotate_on_disk(
     output: Path,
     use_labels: bool,
     review: float,
-    unknown_below: float | None,
+    options: dict[str, Any],
 ) -> None:
     """Annotate a table that stays on disk, as `unbag.out_of_core.annotate` does, and print that."""
     start = perf_counter()
@@ -138,18 +145,15 @@ def annotate_on_disk(
         stored = StoredBags(table, wanted, need_labels=False, progress=report)
     with progress("annotating") as report:
         found = out_of_core.annotate(
-            model, stored, output, use_labels=use_labels, review_share=review,
-            unknown_below=unknown_below, progress=report,
+            model, stored, output, use_labels=use_labels, review_share=review, progress=report,
+            **options,
         )  # fmt: skip
     result = {"output": str(output), **asdict(found), "seconds": perf_counter() - start}
     del result["columns"]
     messages.result(result)
-    how = "their bags' labels known" if found.bag_labels_used else "without bag labels"
-    messages.note(
-        f"Annotated {found.instances:,} instances of {found.bags:,} bags, {how}, of which "
-        f"{found.impossible_bags:,} have label sets that cannot be; {found.review:,} instances are "
-        f"worth a look (column {found.columns['review']}). Written to {output}."
-    )
+    for line in described(found, found.columns, options["unknown_below"], options["joint"]):
+        messages.note(line)
+    messages.note(f"Written to {output}.")
 
 
 def show_cost(table: Path | Source, wanted: Roles, background: bool) -> None:
@@ -157,4 +161,5 @@ def show_cost(table: Path | Source, wanted: Roles, background: bool) -> None:
     data: Any = StoredBags(table, wanted) if isinstance(table, Path) else table.read(wanted)
     if data.labels is not None:
         bags = data if isinstance(table, Path) else data.bags
-        messages.note(str(costs.cost(bags, data.labels, background=background)))
+        for line in str(costs.cost(bags, data.labels, background=background)).splitlines():
+            messages.note(line)

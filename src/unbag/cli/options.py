@@ -25,6 +25,18 @@ OneFile = Annotated[Path, typer.Argument(help=f"{FORMATS}.")]
 IgnoreLabels = Annotated[
     bool, typer.Option("--ignore-labels", help="Ignore the bag labels in the table.")
 ]
+IgnoreKnown = Annotated[
+    bool,
+    typer.Option("--ignore-known", help="Do not learn from labels of instances that people gave."),
+]
+Corrections = Annotated[
+    Path | None,
+    typer.Option(
+        help="An output of `annotate` with known_label filled in: labels of instances that people "
+        "gave.",
+        rich_help_panel=ROLES,
+    ),
+]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Show how the table would be read, and write nothing.")
 ]
@@ -63,13 +75,18 @@ ROLE_OPTIONS = {
     "label_table": _role(Path, "A second table with columns bag and label, instead of --labels."),
     "features": _role(
         str,
-        "Feature columns, separated by commas. Default: all numeric columns without another role.",
+        "Feature columns, separated by commas. Default: all numeric columns without another role "
+        "that do not look like a time, a place, an id, the truth, or a property of the bag.",
     ),
     "embedding": _role(str, "Column of vectors; each of their entries is a feature."),
+    "known": _role(
+        str,
+        "Column with labels of instances that people gave; the model learns from them, too. "
+        "Default: known_label, if there is such a column.",
+    ),
     "instance_labels": _role(
         str,
-        "Column with known labels of instances. `fit` also accepts an output of `annotate` with "
-        "known_label filled in.",
+        "Column with the true labels of instances, to compare with; no model learns from them.",
     ),
     "instance_id": _role(str, "Column with a unique id of each instance."),
     "carry": _role(
@@ -86,13 +103,37 @@ ROLE_OPTIONS = {
         "Default: stop with an error.",
     ),
     "delimiter": _role(str, "Separator between the labels in a cell. Default: |."),
+    "untagged": _role(
+        str,
+        "What an empty cell in place of labels means: unknown (nobody looked), absent (somebody "
+        "looked and found none), or refuse (the default: stop with an error).",
+    ),
+    "none": _role(
+        str,
+        "Words in place of labels that mean that the bag has none of them, separated by commas, "
+        "such as none,silence.",
+    ),
+    "fold_case": Annotated[
+        bool | None,
+        typer.Option(
+            "--fold-case/--keep-case",
+            help="Whether labels that differ in upper and lower case are one.",
+            rich_help_panel=ROLES,
+            show_default=False,
+        ),
+    ],
+    "rename": _role(
+        str,
+        "New names of labels: old=new, separated by commas; or a table with columns old and new.",
+    ),
     "roles": _role(Path, "A TOML file with the roles of the columns.", "--roles"),
 }
-#: Those of commands that read a table as it is, and of commands that know it from a model.
-OF_TABLES = tuple(ROLE_OPTIONS)
+#: Those of commands that read a table as it is, and of commands that know it from a model. Commands
+#: that learn from labels of instances have ``known``, too.
+OF_TABLES = tuple(name for name in ROLE_OPTIONS if name != "known")
 OF_MODELS = (
     "bag", "labels", "label_columns", "label_table", "media", "start", "end", "missing_values",
-    "delimiter", "roles",
+    "delimiter", "untagged", "none", "fold_case", "rename", "roles",
 )  # fmt: skip
 
 
@@ -116,10 +157,6 @@ TOOL_OPTIONS = {
     ),
     "tags": _tool(Path, "File of another tool with the labels of the bags."),
     "absent": _tool(str, "Labels that the tags of a bag do not name are: absent or unknown."),
-    "untagged": _tool(
-        str,
-        "Labels of bags without tags: refuse (stop with an error; the default), absent or unknown.",
-    ),
     "confidence": _tool(float, "Labels detected with a lower confidence are unknown."),
     "annotation_column": _tool(str, "Column with the label in a Raven selection table."),
 }
@@ -157,7 +194,7 @@ def taken_tool_options(given: dict[str, Any]) -> dict[str, Any]:
     They have the names of `unbag.io.adapters.open_from`; there are none without ``--from``.
     """
     format = given.pop("from_", None)
-    names = ("tags", "absent", "untagged", "confidence", "annotation_column")
+    names = ("tags", "absent", "confidence", "annotation_column")
     chosen = {name: value for name in names if (value := given.pop(name, None)) is not None}
     if format is not None:
         return {"format": format, **chosen}
@@ -165,6 +202,19 @@ def taken_tool_options(given: dict[str, Any]) -> dict[str, Any]:
         option = name.replace("_", "-")
         raise ValueError(f"--{option} is for files of other tools: use --from, too.")
     return {}
+
+
+def files_named(given: dict[str, Any], *others: Path | None) -> list[Path]:
+    """Return the files that options name: a command reads them, and may not replace them."""
+    from unbag.io import Roles
+
+    values = (*given.values(), *others)
+    named = [value for value in values if isinstance(value, str | os.PathLike)]
+    roles = Roles.from_options(**{name: given[name] for name in given if name in ROLE_OPTIONS})
+    if roles.label_table is not None:
+        # A file of roles may name it.
+        named.append(roles.label_table)
+    return [Path(name) for name in named if os.path.exists(name)]
 
 
 def open_table(table: "Paths", given: dict[str, Any]) -> "Source":
@@ -176,7 +226,9 @@ def open_table(table: "Paths", given: dict[str, Any]) -> "Source":
 
     chosen = taken_tool_options(given)
     if not chosen:
-        return open_source(table)
+        source = open_source(table)
+        messages.table = source.path
+        return source
     from unbag.io.adapters import open_from
 
     several = [table] if isinstance(table, str | os.PathLike) else table
@@ -184,7 +236,9 @@ def open_table(table: "Paths", given: dict[str, Any]) -> "Source":
         raise ValueError(
             f"--from {chosen['format']} takes one file, or a folder of them; got {len(several)}."
         )
-    source = open_from(several[0], delimiter=given.get("delimiter"), **chosen)
+    of_labels = {name: given.get(name) for name in ("delimiter", "untagged")}
+    source = open_from(several[0], **of_labels, **chosen)
+    messages.table = source.path
     for note in source.notes:
         messages.note(note)
     return source

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
+from unbag._messages import escaped
+
 
 def print_table(
     title: str,
@@ -16,11 +18,11 @@ def print_table(
 
     # As text: names of people's classes and files may look like markup.
     caption = Text("\n".join(notes)) if notes else None
-    table = Table(title=Text(title), caption=caption, caption_justify="left")
+    table = Table(title=Text(escaped(title)), caption=caption, caption_justify="left")
     for place, column in enumerate(header):
-        table.add_column(Text(str(column)), justify="right" if place else "left")
+        table.add_column(Text(escaped(str(column))), justify="right" if place else "left")
     for row in rows:
-        table.add_row(*(Text(str(entry)) for entry in row))
+        table.add_row(*(Text(escaped(str(entry))) for entry in row))
     console = Console()
     if not console.is_terminal:
         # Whoever reads a file or a pipe wants whole names, however wide that gets.

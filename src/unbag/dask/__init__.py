@@ -1,20 +1,21 @@
-"""Fits and annotations on a cluster, by Dask.
+"""Fits and annotations on a cluster, with Dask.
 
-The mathematics is that of a fit in memory: parts answer, answers add up. Partitions of the bags
-stay on their workers; a question goes out to them, and one sum comes back.
+The algorithm is the same as in memory: a sum over parts. Partitions of the bags stay on their
+workers. Each evaluation sends the weights to them, and gets one sum back.
 """
 
 from unbag._extras import require
 
-# So that the error names the extra that brings it.
+# Raises an error that names the extra if Dask is not installed.
 require("distributed")
 
 from .annotating import annotate  # noqa: E402
-from .clusters import ClusterError  # noqa: E402
+from .clusters import ClusterError, LostWorkersWarning  # noqa: E402
 from .fits import fit  # noqa: E402
 
 __all__ = [
     "ClusterError",
+    "LostWorkersWarning",
     "annotate",
     "fit",
 ]

@@ -1,7 +1,7 @@
-"""Annotations on a cluster: each partition is annotated where it lies, and written as a file.
+"""Annotation on a cluster: workers annotate their partitions, and write a file for each.
 
-Workers write into a folder beside the output that has another name, and it gets its own when all
-files are there.
+Workers write into a temporary folder next to the output, which is renamed when all files are
+complete.
 """
 
 import os
@@ -9,7 +9,7 @@ import secrets
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from unbag import annotations
 from unbag._files import DataError, PathLike, check, unwritable
-from unbag.annotations import REVIEW_SHARE
+from unbag.annotations import REVIEW_SHARE, Figures
 from unbag.bags import Bags
 from unbag.frames import read_for_model, roles_for_model
 from unbag.io import Roles
@@ -27,20 +27,20 @@ from unbag.io.annotated import write_annotated, written_columns
 from unbag.io.arrays import bag_table
 from unbag.io.bag_table import BagTable
 from unbag.io.frame import open_frame
-from unbag.labels import LabelSets
+from unbag.labels import BACKGROUND_NAME, LabelSets
 from unbag.out_of_core import Annotated
 from unbag.out_of_core.annotating import opened_for_model
 
 from .bags import ClusterBags
 from .clusters import ClientLike, Tasks, connected
-from .partitions import Partition, faults_of, itself
+from .partitions import Partition, faults_of, identity
 from .sources import (
+    check_bags_not_split,
     check_kind,
     frames_of,
     is_pairs,
     is_path,
     pairs_of,
-    refuse_divided_bags,
     tables_of,
 )
 
@@ -53,10 +53,13 @@ def annotate(
     *,
     bag: str | None = None,
     labels: str | None = None,
+    untagged: str | None = None,
     roles: Roles | None = None,
     use_labels: bool = True,
     review_share: float = REVIEW_SHARE,
     unknown_below: float | None = None,
+    joint: bool = False,
+    background_name: str = BACKGROUND_NAME,
 ) -> Annotated:
     """Label every instance of bags on a cluster, and write a Parquet file for each partition.
 
@@ -67,23 +70,26 @@ def annotate(
     data : dask DataFrame, list of (Bags, labels), str or path
         As in `unbag.dask.fit`; labels may be None.
     output : str or path
-        A folder that is not there yet, or empty; this machine and all workers must see it under
-        the same name. It appears when all files are written: ``part-00000.parquet`` and so on,
-        a Parquet set again.
+        A folder that does not exist yet, or is empty. This machine and all workers must see it
+        under the same path. It appears when all files are written: ``part-00000.parquet`` and so
+        on, which is a Parquet set again.
     client : distributed.Client or str, optional
         As in `unbag.dask.fit`.
     bag, labels : str, optional
-        The columns that name the bag, and its labels; by default those of the table that the
-        model was fitted to.
+        The columns of the bag and of its labels; by default those of the training table.
+    untagged : {"refuse", "unknown", "absent"}, optional
+        What an empty cell in place of labels means; by default as in the training table.
     roles : Roles, optional
-        What the other columns are, by default the features are those of the model; what is named
-        beside it wins.
+        The roles of other columns; by default, features are those of the model. `bag` and `labels`
+        take precedence.
     use_labels : bool, default=True
-        Whether to go by the labels of bags, where there are any.
+        Whether to use the labels of bags, if there are any.
     review_share : float
-        Share of the instances to flag for review, of each partition.
+        Share of the instances of each partition to flag for review.
     unknown_below : float, optional
-        No label where the probability of the likeliest is lower.
+        Instances whose label has a lower probability get no label.
+    joint, background_name
+        As in `unbag.annotations.annotate`.
 
     Returns
     -------
@@ -112,34 +118,37 @@ def annotate(
         )
     check_is_fitted(model)
     check_kind(data)
-    given = Roles.given(roles, bag=bag, labels=labels)
-    wanted = Wanted(given, use_labels, review_share, unknown_below)
+    given = Roles.given(roles, bag=bag, labels=labels, untagged=untagged)
+    annotations.check_background_name(model, None, background_name)
+    options = {"review_share": review_share, "unknown_below": unknown_below, "joint": joint,
+               "background_name": background_name}  # fmt: skip
+    wanted = Wanted(given, use_labels, options)
     with connected(client) as own, staged(Path(output)) as folder, Tasks(own) as tasks:
         found = tasks.results(annotated_partitions(model, data, tasks, wanted, folder))
         filled = [place for place, each in enumerate(found) if each is not None]
-        check(filled, "There is no bag: all partitions are empty.")
+        check(filled, "There are no bags: all partitions are empty.")
         if not is_path(data):
-            # Of frames, nobody knows before they are read.
-            refuse_divided_bags([found[place].ids for place in filled], filled)
-        return joined_figures([found[place].figures for place in filled])
+            # For frames and pairs, this is known only after reading them.
+            check_bags_not_split([found[place].ids for place in filled], filled)
+        figures = annotations.added([found[place].figures for place in filled])
+        return Annotated(**asdict(figures), columns=found[filled[0]].columns)
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """How partitions are to be annotated."""
+    """Options of an annotation."""
 
     roles: Roles
     use_labels: bool
-    review_share: float
-    unknown_below: float | None
+    options: dict[str, Any]
 
 
 @contextmanager
 def staged(output: Path) -> Iterator[Path]:
-    """Give a folder that becomes `output` when the context ends well, and goes when it does not."""
+    """Create a folder that is renamed to `output` at the end, or deleted on an error."""
     check(
         not output.exists() or (output.is_dir() and not any(output.iterdir())),
-        f"{output} is there already, and not an empty folder: name another, or remove it.",
+        f"{output} already exists and is not an empty folder: choose another, or remove it.",
     )
     staging = output.absolute().with_name(f".unbag-{secrets.token_hex(6)}")
     try:
@@ -148,14 +157,17 @@ def staged(output: Path) -> Iterator[Path]:
         raise unwritable(output, error) from error
     try:
         yield staging
-        # Windows replaces no folder, not even an empty one.
+        # Remove what killed workers left half-written.
+        for part in staging.glob(".unbag-*.part"):
+            part.unlink()
+        # Windows cannot replace a folder, not even an empty one.
         if output.exists():
             output.rmdir()
         os.replace(staging, output)
     except BaseException:
-        # Workers that still write do not find it under another name, and give up.
+        # Renamed, so that workers that are still writing fail.
         gone = staging.with_name(f"{staging.name}.gone")
-        # Windows renames no folder in which a file is open.
+        # Windows cannot rename a folder with an open file.
         with suppress(OSError):
             os.replace(staging, gone)
         for folder in (gone, staging):
@@ -166,8 +178,8 @@ def staged(output: Path) -> Iterator[Path]:
 def annotated_partitions(
     model: Any, data: Any, tasks: Tasks, wanted: Wanted, folder: Path
 ) -> list[Future]:
-    """Let workers annotate each partition, and write it."""
-    same = {"model": tasks.submit(itself, model), "wanted": wanted}
+    """Submit tasks that annotate each partition and write it."""
+    same = {"model": tasks.submit(identity, model), "wanted": wanted}
     if is_pairs(data):
         bags = ClusterBags(tasks, pairs_of(data, tasks))
         ids = np.split(bags.ids, bags.firsts[1:-1])
@@ -191,16 +203,17 @@ def files(folder: Path, partitions: Sequence[Any]) -> list[Path]:
 
 @dataclass(frozen=True, eq=False)
 class WrittenPartition:
-    """What a worker has written: the ids of its bags, of shape (n_bags,), and figures."""
+    """What a worker has written: ids of its bags, of shape (n_bags,), a summary and columns."""
 
     ids: np.ndarray
-    figures: Annotated
+    figures: Figures
+    columns: dict[str, str]
 
 
 def annotate_frame(
     frame: Any, file: Path, name: str, model: Any, wanted: Wanted
 ) -> WrittenPartition | None:
-    """Annotate the rows of a frame and write them; None, and no file, if there are none."""
+    """Annotate the rows of a frame and write them; without rows, return None and write no file."""
     if not len(frame):
         return None
     with faults_of(name):
@@ -215,13 +228,13 @@ def annotate_frame(
 def annotate_pair(
     partition: Partition, ids: np.ndarray, file: Path, model: Any, wanted: Wanted
 ) -> WrittenPartition:
-    """Annotate bags, under ids that no other partition has, and write a table of instances."""
+    """Annotate bags, with ids that are unique among partitions, and write a table of instances."""
     given, labels = partition.bags, partition.labels
     bags = Bags(given.X, given.offsets, ids, given.instance_labels, given.feature_names)
     with faults_of(file.stem):
         known: Any = None
         if wanted.use_labels and labels is not None:
-            known = LabelSets.parse(labels, model.classes_)
+            known = LabelSets.parse(labels, model.classes_, untagged=wanted.roles.untagged)
         return written(model, bag_table(file, bags, known), known, file, wanted, {})
 
 
@@ -233,34 +246,8 @@ def written(
     wanted: Wanted,
     earlier: dict[str, str],
 ) -> WrittenPartition:
-    """Annotate the bags of a table, write its rows with the answers, and say what was written."""
+    """Annotate the bags of a table, write its rows with the annotations, and return a summary."""
     bags = table.bags
-    answers = annotations.annotate(
-        model, bags, labels, review_share=wanted.review_share, unknown_below=wanted.unknown_below
-    )
+    answers = annotations.annotate(model, bags, labels, **wanted.options)
     columns = write_annotated(table, file, answers.columns(), earlier)
-    figures = Annotated(
-        bags=len(bags),
-        instances=bags.n_instances,
-        bag_labels_used=labels is not None,
-        mean_probability=float(answers.probability.mean()) if bags.n_instances else 0.0,
-        review=int(answers.review.sum()),
-        impossible_bags=int(answers.impossible.sum()),
-        columns=columns,
-    )
-    return WrittenPartition(bags.ids, figures)
-
-
-def joined_figures(figures: list[Annotated]) -> Annotated:
-    """Add up what was written."""
-    n_instances = sum(each.instances for each in figures)
-    certainty = sum(each.instances * each.mean_probability for each in figures)
-    return Annotated(
-        bags=sum(each.bags for each in figures),
-        instances=n_instances,
-        bag_labels_used=any(each.bag_labels_used for each in figures),
-        mean_probability=certainty / max(n_instances, 1),
-        review=sum(each.review for each in figures),
-        impossible_bags=sum(each.impossible_bags for each in figures),
-        columns=figures[0].columns,
-    )
+    return WrittenPartition(bags.ids, answers.figures(table.n_dropped), columns)

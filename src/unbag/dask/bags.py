@@ -1,4 +1,4 @@
-"""Bags that lie on the workers of a cluster: what this process knows of them."""
+"""Bags on the workers of a cluster, as the client knows them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,25 +14,22 @@ from unbag.labels import LabelSets
 
 from .clusters import Tasks
 from .partitions import Description, describe, some_bags
-from .sources import refuse_divided_bags
+from .sources import check_bags_not_split
 
 
 class ClusterBags:
-    """Bags whose features lie on workers; sizes, ids and labels are known here.
+    """Bags whose features are on workers; the client knows their sizes, ids and labels.
 
-    A partition is the future of a `Partition`, or of None where it is empty: those are left out,
-    and `places` lists which of all partitions are not. `firsts` are the places of the first bag of
-    each among all bags, and then the number of bags.
+    A partition is the future of a `Partition`, or of None if it is empty. Empty partitions are left
+    out; `places` are the positions of the others. `firsts` are the positions of the first bag of
+    each partition among all bags, followed by the number of bags.
     """
 
-    def __init__(
-        self, tasks: Tasks, partitions: list[Future], with_instance_labels: bool = False
-    ) -> None:
+    def __init__(self, tasks: Tasks, partitions: list[Future]) -> None:
         self.tasks = tasks
-        same = {"with_instance_labels": with_instance_labels}
-        found = tasks.results(tasks.map(describe, partitions, **same))
+        found = tasks.results(tasks.map(describe, partitions))
         self.places: list[int] = [i for i, each in enumerate(found) if each is not None]
-        check(self.places, "There is no bag: all partitions are empty.")
+        check(self.places, "There are no bags: all partitions are empty.")
         self.partitions: list[Future] = [partitions[i] for i in self.places]
         self.descriptions: list[Description] = [found[i] for i in self.places]
         first = self.descriptions[0]
@@ -49,10 +46,10 @@ class ClusterBags:
 
     def _joined_ids(self):
         own = [each.ids for each in self.descriptions]
-        # Bags that nobody has named are counted.
+        # Bags without ids are numbered.
         if all(np.array_equal(ids, np.arange(len(ids))) for ids in own):
             return np.arange(len(self))
-        refuse_divided_bags(own, self.places)
+        check_bags_not_split(own, self.places)
         return joined(own)
 
     def __len__(self) -> int:
@@ -70,24 +67,25 @@ class ClusterBags:
 
     @property
     def rows(self) -> NDArray[np.intp]:
-        """The place of each instance, of shape (n_instances,): they come bag after bag."""
+        """The row of each instance, of shape (n_instances,): instances are in the order of bags."""
         return np.arange(self.n_instances)
 
     @property
-    def instance_labels(self) -> NDArray[Any] | None:
-        """Known labels of instances, if they were wanted and all partitions have them."""
-        known = [each.instance_labels for each in self.descriptions]
-        return None if any(each is None for each in known) else joined(known)
+    def known(self) -> NDArray[Any] | None:
+        """Labels of instances that people gave, None where there is none, if there are any."""
+        known = [each.known for each in self.descriptions if each.known is not None]
+        labels = joined(known) if known else np.empty(0, object)
+        return labels if any(label is not None for label in labels) else None
 
     def split(self, bags: np.ndarray) -> list[NDArray[np.intp]]:
-        """Return for each partition which of some bags, in ascending order, it has."""
+        """Return the bags of each partition among some bags in ascending order."""
         own = np.split(bags, np.searchsorted(bags, self.firsts[1:-1]))
         return [each - first for each, first in zip(own, self.firsts[:-1], strict=True)]
 
     def sample(self, n_bytes: int) -> tuple[Bags, NDArray[np.intp]]:
-        """Fetch some bags, spread evenly over all, and return them with their places.
+        """Fetch a sample of bags, spread evenly over all, and return it with its positions.
 
-        Their features may take about `n_bytes`; all bags are taken if these take less.
+        Their features take about `n_bytes`; if all bags take less, all are fetched.
         """
         n_all = self.n_instances * self.n_features * self.dtype.itemsize
         n_bags = max(int(min(n_bytes / max(n_all, 1), 1.0) * len(self)), 1)
@@ -97,24 +95,24 @@ class ClusterBags:
 
 
 def check_same_features(name: str, own: Description, other_name: str, other: Description) -> None:
-    """Raise an error unless the features of two partitions are the same, and of one type."""
+    """Raise an error unless two partitions have the same features, of the same type."""
     check(
         own.n_features == other.n_features,
-        f"{name} has {own.n_features} features, and {other_name} has {other.n_features}: give all "
-        "partitions the same columns.",
+        f"{name} has {own.n_features} features, but {other_name} has {other.n_features}: "
+        "all partitions need the same columns.",
     )
     names, expected = ([] if each.feature_names is None else each.feature_names.tolist()
                        for each in (own, other))  # fmt: skip
     check(
         names == expected,
-        f"{name} has the columns {listed(names) or 'without names'}, and {other_name} "
-        f"{listed(expected) or 'columns without names'}: give all partitions the same, in the "
-        "same order.",
+        f"{name} has the columns {listed(names) or 'without names'}, but {other_name} has "
+        f"{listed(expected) or 'columns without names'}: all partitions need the same columns in "
+        "the same order.",
     )
     check(
         (own.dtype, own.is_sparse) == (other.dtype, other.is_sparse),
-        f"{name} has {'sparse ' * own.is_sparse}features of {own.dtype}, and {other_name} "
-        f"{'sparse ' * other.is_sparse}ones of {other.dtype}: give all partitions the same type.",
+        f"{name} has {'sparse ' * own.is_sparse}features of {own.dtype}, but {other_name} has "
+        f"{'sparse ' * other.is_sparse}ones of {other.dtype}: all partitions need the same type.",
     )
 
 
@@ -122,45 +120,45 @@ def check_same_features(name: str, own: Description, other_name: str, other: Des
 
 
 def joined_label_sets(bags: ClusterBags) -> LabelSets:
-    """Put the label sets of tables together; classes are those of all partitions, sorted."""
+    """Join the label sets of tables; classes are the sorted classes of all partitions."""
     own: list[LabelSets] = [each.labels for each in bags.descriptions]
     classes = sorted(set().union(*(each.classes.tolist() for each in own)))
-    return LabelSets(np.concatenate([each.reindex(classes).indicator for each in own]), classes)
+    return LabelSets.stacked(own, classes)
 
 
 def joined_labels(bags: ClusterBags) -> Any:
-    """Put the labels of pairs together, as a fit takes them."""
+    """Join the labels of pairs, in a form that a fit accepts."""
     own = [each.labels for each in bags.descriptions]
     first, place_of_first = own[0], bags.places[0]
     for place, each in zip(bags.places, own, strict=True):
         check(each is not None, f"Partition {place} has no labels to fit to.")
         check(
             type(each) is type(first),
-            f"Partition {place} has {form(each)}, and partition {place_of_first} {form(first)}: "
-            "give the labels of all partitions in one form.",
+            f"Partition {place} has {label_type(each)}, but partition {place_of_first} has "
+            f"{label_type(first)}: all partitions need labels of the same type.",
         )
         found, expected = classes_of(each), classes_of(first)
         check(
             found == expected,
-            f"Partition {place} has the classes {listed(found)}, and partition {place_of_first} "
-            f"{listed(expected)}: an indicator has the same columns in all partitions. Label sets "
-            "as lists of sets need not have the same classes.",
+            f"Partition {place} has the classes {listed(found)}, but partition {place_of_first} "
+            f"has {listed(expected)}: indicators need the same columns in all partitions. Lists of "
+            "sets may have different classes.",
         )
     if isinstance(first, LabelSets):
-        return LabelSets(np.concatenate([each.indicator for each in own]), first.classes)
+        return LabelSets.stacked(own, first.classes)
     if isinstance(first, np.ndarray):
         return np.concatenate(own)
     return [label for each in own for label in each]
 
 
 def classes_of(labels: Any) -> Sequence[Any]:
-    """Return what the columns of an indicator stand for; nothing for lists of sets."""
+    """Return the classes of the columns of an indicator; empty for lists of sets."""
     if isinstance(labels, LabelSets):
         return labels.classes.tolist()
     return range(labels.shape[1]) if isinstance(labels, np.ndarray) else ()
 
 
-def form(labels: Any) -> str:
-    """Write for people in which form labels are."""
+def label_type(labels: Any) -> str:
+    """Describe the type of labels for a message."""
     forms = {LabelSets: "LabelSets", np.ndarray: "an indicator"}
     return forms.get(type(labels), "a list of labels")

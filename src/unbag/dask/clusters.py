@@ -1,9 +1,12 @@
-"""Clusters: a client to work with, workers that can do the work, and tasks that leave nothing."""
+"""Clusters: connecting a client, checking its workers, and tasks that clean up after themselves."""
 
+import asyncio
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import wait
 from contextlib import contextmanager
 from pkgutil import resolve_name
+from time import monotonic
 from typing import Any, TypeAlias
 from weakref import WeakSet
 
@@ -12,27 +15,37 @@ from distributed import CancelledError, Client, Future
 
 from unbag._threads import core_count
 from unbag._version import __version__
+from unbag._warnings import warn_caller
 
-#: A client, the address of a scheduler, or None for the current client or a cluster of one's own.
+#: A client, the address of a scheduler, or None for the current client or a local cluster.
 ClientLike: TypeAlias = "Client | str | None"
-#: Seconds within which a scheduler has to answer.
-SCHEDULER_PATIENCE = 10
-#: Seconds within which there has to be a worker; clusters that grow on demand begin with none.
-WORKER_PATIENCE = 60
-#: Answers that are added up by one task.
+#: Seconds to wait for a scheduler.
+SCHEDULER_TIMEOUT = 10
+#: Seconds to wait for a worker; clusters that scale on demand start with none.
+WORKER_TIMEOUT = 60
+#: Seconds to wait for a new worker when all are lost. A nanny starts one in seconds, a queue of
+#: jobs in minutes.
+LOST_WORKERS_TIMEOUT = 300
+#: Seconds between checks for workers while waiting for results.
+CHECK_INTERVAL = 1.0
+#: Number of results that one task adds.
 FAN_IN = 8
 
 
 class ClusterError(RuntimeError):
-    """A cluster cannot be reached, or cannot do what it is asked to; the message says why."""
+    """A cluster cannot be reached or cannot be used; the message says why."""
+
+
+class LostWorkersWarning(UserWarning):
+    """A cluster has lost all its workers, and the fit or annotation waits for new ones."""
 
 
 @contextmanager
 def connected(client: ClientLike) -> Iterator[Client]:
-    """Give a client whose workers have this version of the package.
+    """Connect to a client whose workers have this version of the package.
 
-    A client is used as it is. One for an address is closed when the context ends. None is the
-    current client; if there is none, a cluster of threads in this process, which ends with the
+    A client is used as it is. A client for an address is closed when the context ends. None means
+    the current client; if there is none, a cluster of threads in this process, which ends with the
     context.
     """
     if client is None:
@@ -62,7 +75,7 @@ def connected(client: ClientLike) -> Iterator[Client]:
 
 @contextmanager
 def own_cluster() -> Iterator[Client]:
-    """Give the client of a cluster in this process, a thread for each core."""
+    """Start a cluster in this process, with a thread per core, and return its client."""
     with (
         distributed.LocalCluster(
             n_workers=1,
@@ -76,10 +89,10 @@ def own_cluster() -> Iterator[Client]:
 
 
 class ConnectedClient(Client):
-    """A client that is closed at once where it cannot connect.
+    """A client that is closed immediately if it cannot connect.
 
-    Else Python would close it with other garbage, maybe at a moment when Dask holds the lock that
-    closing waits for.
+    Otherwise the garbage collector would close it, possibly while Dask holds the lock that closing
+    waits for.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -91,51 +104,54 @@ class ConnectedClient(Client):
 
 
 def opened(address: str) -> Client:
-    """Connect to a scheduler; raise the error that says why not."""
+    """Connect to a scheduler; raise a ClusterError if it does not answer."""
     try:
-        return ConnectedClient(address, timeout=SCHEDULER_PATIENCE, set_as_default=False)
+        return ConnectedClient(address, timeout=SCHEDULER_TIMEOUT, set_as_default=False)
     except (OSError, ValueError) as error:
         raise ClusterError(
-            f"No scheduler answers at {address} within {SCHEDULER_PATIENCE} seconds: check the "
-            f"address, and that the scheduler runs. ({error})"
+            f"No scheduler answered at {address} within {SCHEDULER_TIMEOUT} seconds: check the "
+            f"address, and that the scheduler is running. ({error})"
         ) from error
 
 
 def check_workers(client: Client) -> None:
     """Raise an error unless there are workers, all with this version of the package."""
     if not client.scheduler_info(n_workers=-1)["workers"]:
-        # A task, rather than mere waiting, lets clusters grow that do so on demand.
+        # A task, instead of just waiting, makes clusters start workers on demand.
         probe = client.submit(resolve_name, "sys:version", pure=False)
         try:
-            probe.result(timeout=WORKER_PATIENCE)
+            probe.result(timeout=WORKER_TIMEOUT)
         except TimeoutError as error:
             raise ClusterError(
-                f"The cluster has no workers, and none came within {WORKER_PATIENCE} seconds: "
+                f"The cluster has no workers, and none started within {WORKER_TIMEOUT} seconds: "
                 "start some, and wait for them (client.wait_for_workers)."
             ) from error
         finally:
             probe.cancel()
-    # By a function that Python brings: workers without the package have none of ours.
+    # A function of the standard library, because workers may not have the package.
     found: Any = client.run(resolve_name, "unbag._version:__version__", on_error="return")
     for worker, version in found.items():
+        if isinstance(version, OSError):
+            # The worker was lost; others do its work.
+            continue
         if isinstance(version, BaseException):
             raise ClusterError(
-                f"Worker {worker} has no unbag ({version}), and this machine has {__version__}: "
-                "install the same version there."
+                f"Worker {worker} does not have unbag ({version}): install version {__version__} "
+                "there, as on this machine."
             )
         if version != __version__:
             raise ClusterError(
-                f"Worker {worker} has unbag {version}, and this machine has {__version__}: install "
-                "the same version on all of them."
+                f"Worker {worker} has unbag {version}, but this machine has {__version__}: install "
+                "the same version everywhere."
             )
 
 
 class Tasks:
-    """What one fit or annotation has on a cluster; when its context ends, nothing is left there."""
+    """The tasks of a fit or annotation; when the context ends, all are released."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
-        # Those that are released by themselves need not be cancelled.
+        # Weak references: tasks that are already released need not be cancelled.
         self._own: WeakSet[Future] = WeakSet()
         self._shared: WeakSet[Future] = WeakSet()
 
@@ -148,24 +164,22 @@ class Tasks:
         for future in list(self._shared):
             future.release()
 
-    def threads(self) -> list[str]:
-        """Return the address of the worker of each thread there is, the workers taking turns."""
+    def n_threads(self) -> int:
+        """Return the number of threads of all workers; 1 if all workers are lost at the moment."""
         workers = self.client.scheduler_info(n_workers=-1)["workers"]
-        turns = [(turn, address) for address, worker in workers.items()
-                 for turn in range(worker["nthreads"])]  # fmt: skip
-        return [address for _, address in sorted(turns)]
+        return max(sum(worker["nthreads"] for worker in workers.values()), 1)
 
     def submit(self, function: Callable[..., Any], *given: Any, **options: Any) -> Future:
-        """Let a worker call a function; what it is given is kept until the task is forgotten."""
+        """Call a function on a worker."""
         with warnings.catch_warnings():
-            # Bags that are held here go with their task, so that it can be done again elsewhere.
+            # Bags of the client are sent with their task, so that another worker can repeat it.
             warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
             future = self.client.submit(function, *given, pure=False, **options)
         self._own.add(future)
         return future
 
     def map(self, function: Callable[..., Any], *given: Sequence[Any], **same: Any) -> list[Future]:
-        """Let workers call a function for each of what is given, and with what is the same."""
+        """Call a function on workers for each of several arguments, with shared options."""
         if not given[0]:
             return []
         futures = self.client.map(function, *given, pure=False, **same)
@@ -173,37 +187,76 @@ class Tasks:
         return futures
 
     def compute(self, delayed: Sequence[Any]) -> list[Future]:
-        """Let workers compute what is delayed; what they have already may be somebody else's."""
+        """Compute delayed values on workers; they are not cancelled, as others may use them too."""
         futures: Any = self.client.compute(list(delayed))
         self._shared.update(futures)
         return futures
 
     def total(self, answers: list[Future]) -> Any:
-        """Add up answers in a tree, on the workers, and return the sum."""
+        """Add up results in a tree, on the workers, and return the sum."""
         while len(answers) > 1:
             starts = range(0, len(answers), FAN_IN)
             answers = [self.submit(add_up, answers[start : start + FAN_IN]) for start in starts]
         return self.results(answers)[0]
 
     def results(self, futures: list[Future]) -> list[Any]:
-        """Wait for tasks and return what they give; an error of one of them is raised."""
+        """Wait for tasks and return their results; raise the error of a task that failed.
+
+        If all workers are lost, wait for new ones, which repeat the lost tasks.
+        """
+        gathered: Any = self.client.gather(futures, asynchronous=True)
+        loop: Any = self.client.loop
+        waiting = asyncio.run_coroutine_threadsafe(gathered, loop.asyncio_loop)
+        lost_at = None
         try:
-            found: Any = self.client.gather(futures)
-            return found
+            while not wait([waiting], timeout=CHECK_INTERVAL).done:
+                lost_at = self._check_for_workers(lost_at)
+            return waiting.result()
         except CancelledError as error:
             raise ClusterError(
-                "The tasks were cancelled, or the scheduler that knew them is gone: nothing is "
-                "left of the work. Begin again, with a client that is connected."
+                "The tasks were cancelled, or the scheduler was lost, or data that only a lost "
+                "worker had, and their results with them: start again with a connected client."
             ) from error
         except distributed.KilledWorker as error:
             raise ClusterError(
-                f"Workers died over and over at the same task, most likely of too little memory: "
-                f"give them more of it, or the data more partitions. ({error})"
+                f"Workers died repeatedly at the same task, most likely because they ran out of "
+                f"memory: give them more, or split the data into more partitions. ({error})"
             ) from error
+        finally:
+            waiting.cancel()
+
+    def _check_for_workers(self, lost_at: float | None) -> float | None:
+        """Return since when there are no workers; None if there are some.
+
+        Raise an error if that is longer than `LOST_WORKERS_TIMEOUT`.
+        """
+        try:
+            workers = self.client.scheduler_info(n_workers=-1)["workers"]
+        except OSError:
+            # The scheduler is lost, and the client cancels the tasks.
+            return lost_at
+        if workers:
+            if lost_at is not None:
+                check_workers(self.client)
+            return None
+        if lost_at is None:
+            warn_caller(
+                f"The cluster has lost all its workers: waiting up to {LOST_WORKERS_TIMEOUT:g} "
+                "seconds for new ones, which repeat what was lost.",
+                LostWorkersWarning,
+            )
+            return monotonic()
+        if monotonic() - lost_at > LOST_WORKERS_TIMEOUT:
+            raise ClusterError(
+                "The cluster has lost all its workers, and no new one came within "
+                f"{LOST_WORKERS_TIMEOUT:g} seconds: look in their logs why they ended (often they "
+                "run out of memory), start workers, and begin again."
+            )
+        return lost_at
 
 
 def add_up(answers: Sequence[Any]) -> Any:
-    """Add answers of parts in their order; labels that were relaxed are put together."""
+    """Add the results of parts in order; dicts of relaxed labels are merged."""
     first, *rest = answers
     for answer in rest:
         first = first | answer if isinstance(first, dict) else first + answer

@@ -1,4 +1,4 @@
-"""Fits on a cluster: from data of any kind that has partitions to a fitted model."""
+"""Fits on a cluster, to any kind of data with partitions."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -6,11 +6,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from unbag._files import check
 from unbag.estimators import ORLogisticRegression
 from unbag.fitting import Progress, Training
 from unbag.io import Roles
-from unbag.learning import TrainingSet
-from unbag.out_of_core.fits import Pace, check_model, fit_elsewhere, opened, training_set_of
+from unbag.learning import TrainingSet, read_tags, refuse_contradiction, refuse_truth
+from unbag.out_of_core.fits import Pace, check_model, fit_not_in_memory, opened, training_set_of
 
 from .bags import ClusterBags, joined_label_sets, joined_labels
 from .clusters import ClientLike, Tasks, connected
@@ -34,7 +35,10 @@ def fit(
     *,
     bag: str | None = None,
     labels: str | None = None,
+    known: str | None = None,
+    ignore_known: bool = False,
     instance_labels: str | None = None,
+    untagged: str | None = None,
     roles: Roles | None = None,
     progress: Callable[[Pace], object] | None = None,
 ) -> ORLogisticRegression:
@@ -43,36 +47,46 @@ def fit(
     Parameters
     ----------
     model : ORLogisticRegression
-        Fitted in place, as by its `fit`.
+        Fitted in place, as by its `fit` method.
     data : dask DataFrame, list of (Bags, labels), str or path
-        A Dask DataFrame with one row per instance, or one per bag and lists, each bag in one
-        partition. A list of pairs, each of them a partition: as they are, delayed, or futures. Or
-        a Parquet set as in `unbag.out_of_core.fit`, that all workers see under the same name.
+        A Dask DataFrame with one row per instance, or one row per bag with lists; all rows of a bag
+        must be in one partition. Or a list of pairs, each of which is a partition: as values,
+        delayed, or futures. Or a Parquet set as in `unbag.out_of_core.fit`, which all workers must
+        see under the same path.
     client : distributed.Client or str, optional
-        Or the address of a scheduler. By default the current client; if there is none, a cluster
-        of threads in this process, which ends with the fit.
+        A client, or the address of a scheduler. By default the current client; if there is none, a
+        cluster of threads in this process, which ends with the fit. Use only a scheduler that you
+        trust: whoever runs it can run code in this process.
     bag, labels : str, optional
-        The columns that name the bag, and its labels; by default those called so.
+        The columns of the bag and of its labels; by default "bag" and "labels".
+    known : str, optional
+        A column of labels of instances that people gave, to be fitted to as well; by default
+        ``known_label``, if there is one.
+    ignore_known : bool, default=False
+        Whether to do without such labels, where the data have some.
     instance_labels : str, optional
-        A column of known labels of instances, to be fitted to as well.
+        Refused: labels to compare with are not learnt from. Use `known`.
+    untagged : {"refuse", "unknown", "absent"}, optional
+        What an empty cell in place of labels means, as in :class:`unbag.io.Roles`.
     roles : Roles, optional
-        What the other columns are; what is named beside it wins.
+        The roles of other columns; the arguments above take precedence.
     progress : callable, optional
-        Called with an `unbag.out_of_core.Pace` each time that all bags have answered.
+        Called with an `unbag.out_of_core.Pace` after each pass over all bags.
 
     Returns
     -------
     ORLogisticRegression
-        The model itself. Its coefficients are those of a fit in memory, but for roundings. It
-        remembers the roles of columns, as after `unbag.fit`.
+        The model itself. Its coefficients are the same as in memory, up to rounding. It remembers
+        the roles of the columns, as after `unbag.fit`.
 
     Notes
     -----
-    Partitions stay on their workers, unless the scheduler gives one to a worker that is idle. An
-    evaluation of the objective sends the weights out, and gets one likelihood and gradient back,
-    added up in a tree. When a worker is lost, others read its partitions again, and the fit goes
-    on. This process holds what is known of bags: their sizes, ids and label sets. When a fit ends,
-    however it does, none of its tasks is left.
+    Partitions stay on their workers, unless the scheduler moves one to an idle worker. An
+    evaluation of the objective sends the weights to the workers, and gets one likelihood and one
+    gradient back, added up in a tree. If a worker is lost, others read its partitions again, and
+    the fit continues, with the same result to the last digit. If all are lost, it waits for new
+    ones, with a LostWorkersWarning. The client holds the sizes, ids and label sets of the bags.
+    When a fit ends, even with an error, all of its tasks are released.
 
     Examples
     --------
@@ -88,7 +102,9 @@ def fit(
     """
     check_model(model, "on a cluster")
     check_kind(data)
-    given = Roles.given(roles, bag=bag, labels=labels, instance_labels=instance_labels)
+    refuse_truth(instance_labels)
+    refuse_contradiction(ignore_known, known=known)
+    given = Roles.given(roles, bag=bag, labels=labels, known=known, untagged=untagged)
     pace = Pace(0, model.max_iter, report=progress)
 
     def watch(training: Training, now: Progress, iteration: int, log_likelihood: float) -> object:
@@ -97,24 +113,24 @@ def fit(
 
     make = partial(ClusterTraining, on_bags_done=pace.on_bags_done)
     with connected(client) as own, Tasks(own) as tasks:
-        found = on_workers(data, tasks, given).check_learnable()
+        found = on_workers(data, tasks, given, ignore_known).check_learnable().announced()
         pace.n_bags = len(found.bags)
-        fit_elsewhere(model, found, make, watch)
+        fit_not_in_memory(model, found, make, watch)
     found.remember(model)
     return model
 
 
-def on_workers(data: Any, tasks: Tasks, roles: Roles) -> TrainingSet:
-    """Bring data to the workers; return what a fit may see of them."""
+def on_workers(data: Any, tasks: Tasks, roles: Roles, ignore_known: bool = False) -> TrainingSet:
+    """Load data on the workers; return it as a `TrainingSet`."""
     if is_path(data):
-        stored = training_set_of(opened(data, roles))
+        stored = training_set_of(opened(data, roles, ignore_known=ignore_known))
         return replace(stored, bags=ClusterBags(tasks, partitions_of_set(stored.bags, tasks)))
     if is_pairs(data):
+        check(roles.known is None, "known= names a column, and pairs of bags and labels have none.")
         bags = ClusterBags(tasks, pairs_of(data, tasks))
-        return TrainingSet(bags, joined_labels(bags))
+        return TrainingSet(bags, read_tags(joined_labels(bags), bags, roles.tagging))
     frames = frames_of(data, tasks)
-    found = roles_of_frames(frames, tasks, roles, need_labels=True)
-    is_known = roles.instance_labels is not None
-    bags = ClusterBags(tasks, partitions_of_frames(frames, tasks, found), is_known)
-    path = Path("The DataFrame")
-    return TrainingSet(bags, joined_label_sets(bags), bags.instance_labels, found, path)
+    found = roles_of_frames(frames, tasks, roles, ignore_known)
+    bags = ClusterBags(tasks, partitions_of_frames(frames, tasks, found))
+    path, columns = Path("The DataFrame"), list(map(str, data.columns))
+    return TrainingSet(bags, joined_label_sets(bags), bags.known, found, path, columns)

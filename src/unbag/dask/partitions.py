@@ -1,4 +1,4 @@
-"""What workers hold and do: the bags of a partition, and the answers of its parts."""
+"""What workers hold and compute: the bags of a partition, and the results of its parts."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +16,7 @@ from unbag.bags import Bags
 from unbag.fitting import Part, make_parts
 from unbag.io import Roles
 from unbag.io.frame import open_frame
+from unbag.io.guess import rows_judged
 from unbag.io.parquet_set import ParquetSet, RowReader
 from unbag.labels import LabelSets
 from unbag.union import UnionProblem
@@ -28,11 +29,11 @@ from .clusters import add_up
 
 @dataclass(frozen=True, eq=False)
 class PartitionProblem:
-    """What a fit has decided of the bags of one partition: label sets, known labels, weights.
+    """The problem of a fit for the bags of one partition: label sets, known labels, weights.
 
-    `first` is the place of its first bag among all, `chosen` are those of its bags that are fitted
-    to, and `centre` and `method` are as in `Part`, which `make` makes. Parts that were made before
-    are recognised by the name.
+    `first` is the position of its first bag among all bags, `chosen` are the bags to fit to, and
+    `centre` and `method` are as in `Part`. `make` creates parts. Cached parts are recognised by
+    `name`.
     """
 
     first: int
@@ -46,7 +47,7 @@ class PartitionProblem:
     name: str = field(default_factory=lambda: uuid4().hex)
 
     def parts(self, bags: Bags, sample: np.ndarray | None) -> list[Part]:
-        """Cut the chosen bags, or a sample of them, into parts."""
+        """Split the chosen bags, or a sample of them, into parts."""
         chosen = self.chosen if sample is None else sample
         problem = UnionProblem(bags.offsets, self.y, self.instance_labels)
         given = bags, problem, chosen, self.weight, self.centre, self.method
@@ -57,24 +58,25 @@ class PartitionProblem:
 
 
 class Partition:
-    """Bags on a worker, with their labels as they came; None where there are none."""
+    """Bags on a worker, with their labels and known labels as given, or None."""
 
-    def __init__(self, bags: Bags, labels: Any = None) -> None:
+    def __init__(self, bags: Bags, labels: Any = None, known: Any = None) -> None:
         self.bags = bags
         self.labels = labels
-        # Parts that were asked last, and of which sample of which problem they are.
+        self.known = known
+        # The parts of the last evaluation, and their problem and sample.
         self._parts: tuple[str, np.ndarray | None, list[Part]] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_parts": None}
 
     def __sizeof__(self) -> int:
-        # By this Dask decides what to move, and when memory is full.
+        # Dask uses this to decide what to move, and when memory is full.
         X = self.bags.X
         return object.__sizeof__(self) + (X.data.nbytes if sparse.issparse(X) else X.nbytes)
 
     def parts(self, problem: PartitionProblem, sample: np.ndarray | None) -> list[Part]:
-        """Return the parts of a problem, the same ones each time, with what they remember."""
+        """Return the parts of a problem, cached together with what they cache themselves."""
         if self._parts is not None:
             name, known, parts = self._parts
             if name == problem.name and is_same_sample(known, sample):
@@ -84,12 +86,12 @@ class Partition:
         return parts
 
     def forget(self) -> None:
-        """Let parts be made anew."""
+        """Clear the cached parts."""
         self._parts = None
 
 
 def is_same_sample(one: np.ndarray | None, other: np.ndarray | None) -> bool:
-    """Return whether two samples are of the same bags; None is no sample, but all."""
+    """Return whether two samples have the same bags; None means all bags."""
     return one is other or (one is not None and other is not None and np.array_equal(one, other))
 
 
@@ -99,23 +101,23 @@ def answer(
     sample: np.ndarray | None,
     question: Callable[[Part], Any],
 ) -> Any:
-    """Put a question to all parts of a partition, and add up what they say."""
+    """Evaluate a function on all parts of a partition, and add up the results."""
     keep_freed_memory()
     with one_blas_thread():
         total = add_up([question(part) for part in partition.parts(problem, sample)])
     if isinstance(total, dict):
-        # Parts have relaxed their labels. Were the task done again, they would relax more.
+        # The parts have relaxed labels. If the task were repeated, they would relax more.
         partition.forget()
     return total
 
 
-def itself(thing: Any) -> Any:
-    """Return what was given: a task that any worker can do again, should the result be lost."""
+def identity(thing: Any) -> Any:
+    """Return the argument: as a task, any worker can repeat it if the result is lost."""
     return thing
 
 
-def beside(partition: Partition, problem: PartitionProblem) -> PartitionProblem:
-    """Return what was given, on the worker that holds a partition, where it will be needed."""
+def problem_on_worker(partition: Partition, problem: PartitionProblem) -> PartitionProblem:
+    """Return the problem, on the worker that holds the partition, where it will be needed."""
     return problem
 
 
@@ -129,14 +131,14 @@ def some_bags(partition: Partition, places: np.ndarray) -> Bags:
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """Bags and labels as they were given, so that Dask does not look for tasks within."""
+    """Bags and labels as given, wrapped so that Dask does not look for tasks inside."""
 
     items: Any
 
 
 @contextmanager
 def faults_of(name: str) -> Iterator[None]:
-    """Let errors of a partition name it."""
+    """Add the name of the partition to errors."""
     try:
         yield
     except (ValueError, TypeError) as error:
@@ -144,7 +146,7 @@ def faults_of(name: str) -> Iterator[None]:
 
 
 def read_pair(pair: Any, place: int) -> Partition | None:
-    """Take a `Pair`, or bags and labels, as a partition; None if there are no bags."""
+    """Convert a `Pair`, or bags and labels, to a partition; None if there are no bags."""
     items = pair.items if isinstance(pair, Pair) else pair
     with faults_of(f"Partition {place}"):
         check_pair(items)
@@ -156,72 +158,72 @@ def read_pair(pair: Any, place: int) -> Partition | None:
 
 
 def check_pair(items: Any) -> None:
-    """Raise an error unless items are Bags and something else."""
+    """Raise an error unless items are a pair of Bags and labels."""
     if not isinstance(items, tuple | list):
-        raise TypeError(f"a pair of Bags and labels is needed, not {type(items).__name__}.")
+        raise TypeError(f"expected a pair of Bags and labels, got {type(items).__name__}.")
     if len(items) != 2:
-        raise TypeError(f"a pair of Bags and labels is needed, not {len(items)} items.")
+        raise TypeError(f"expected a pair of Bags and labels, got {len(items)} items.")
     if not isinstance(items[0], Bags):
-        raise TypeError(f"Bags come first in a pair, not {type(items[0]).__name__}.")
+        raise TypeError(f"the first of a pair must be Bags, got {type(items[0]).__name__}.")
 
 
 def plain_labels(labels: Any, bags: Bags) -> Any:
-    """Return labels as LabelSets, an indicator, or a list; one for each bag."""
+    """Return labels as LabelSets, an indicator or a list, with one entry per bag."""
     labels = in_bag_order(labels, bags, "y")
     if sparse.issparse(labels) or hasattr(type(labels), "columns"):
         labels = LabelSets.parse(labels)
     if not isinstance(labels, LabelSets):
         labels = np.asarray(labels) if np.ndim(labels) == 2 and is_array(labels) else list(labels)
     if len(labels) != len(bags):
-        raise ValueError(f"there are {len(bags)} bags, and {len(labels)} label sets.")
+        raise ValueError(f"it has {len(bags)} bags but {len(labels)} label sets.")
     return labels
 
 
 def is_array(labels: Any) -> bool:
-    """Return whether labels are an array: nested lists are label sets."""
+    """Return whether labels are an array; nested lists are label sets."""
     return hasattr(labels, "__array__")
 
 
-def resolved_roles(frame: Any, roles: Roles, need_labels: bool) -> Roles:
-    """Fill in the roles that were left out, by the rows of one partition."""
-    return open_frame(frame).resolved(roles, need_labels)
+def first_rows(frame: Any, n_before: int) -> Any:
+    """Return the rows of a partition that columns are judged by, after `n_before` of others."""
+    wanted = rows_judged(len(open_frame(frame).columns)) - n_before
+    return frame.iloc[: max(wanted, 0)]
 
 
 def read_frame(frame: Any, name: str, roles: Roles, need_labels: bool = True) -> Partition | None:
-    """Read the bags of a frame by roles that are resolved; None if it has no rows."""
+    """Read the bags of a frame with resolved roles; None if it has no rows."""
     if not len(frame):
         return None
     with faults_of(name):
         found = open_frame(frame).read(roles, need_labels=need_labels)
-    return Partition(found.bags, found.labels)
+    return Partition(found.bags, found.labels, found.known)
 
 
 def read_rows(table: ParquetSet, columns: list[str], start: int, stop: int) -> pa.Table:
-    """Read rows of a Parquet set, whose files this worker sees under the same names."""
+    """Read rows of a Parquet set, whose files this worker sees under the same paths."""
     return pa.Table.from_batches(RowReader(table, columns).read(start, stop))
 
 
 @dataclass(frozen=True, eq=False)
 class Description:
-    """What is known of a partition without its features; sizes and ids are those of its bags."""
+    """A partition without its features: sizes, ids and labels of its bags."""
 
     sizes: np.ndarray
     ids: np.ndarray
     labels: Any
-    instance_labels: Any
+    known: Any
     feature_names: Any
     n_features: int
     dtype: np.dtype
     is_sparse: bool
 
 
-def describe(partition: Partition | None, with_instance_labels: bool) -> Description | None:
-    """Return what there is to know of a partition; None if it is empty."""
+def describe(partition: Partition | None) -> Description | None:
+    """Describe a partition; None if it is empty."""
     if partition is None:
         return None
     bags = partition.bags
     return Description(
-        bags.sizes, bags.ids, partition.labels,
-        bags.instance_labels if with_instance_labels else None,
+        bags.sizes, bags.ids, partition.labels, partition.known,
         bags.feature_names, bags.n_features, bags.dtype, sparse.issparse(bags.X),
     )  # fmt: skip

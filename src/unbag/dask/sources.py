@@ -1,4 +1,4 @@
-"""Data of several kinds as partitions: pairs of bags and labels, Dask DataFrames, Parquet sets."""
+"""Partitions of data: pairs of bags and labels, Dask DataFrames and Parquet sets."""
 
 import os
 from collections.abc import Sequence
@@ -6,12 +6,15 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pandas
 from dask.base import is_dask_collection
 from dask.delayed import delayed
 from distributed import Future
 
 from unbag._files import DataError, check
 from unbag.io import Roles
+from unbag.io.frame import open_frame
+from unbag.io.guess import with_known
 from unbag.io.stored import StoredBags
 
 from .clusters import Tasks
@@ -19,36 +22,36 @@ from .partitions import (
     Pair,
     check_pair,
     faults_of,
+    first_rows,
     read_frame,
     read_pair,
     read_rows,
-    resolved_roles,
 )
 
-#: Bytes of features of a partition of a Parquet set, where that makes enough of them.
+#: Bytes of features per partition of a Parquet set, if that gives enough partitions.
 PARTITION_BYTES = 128 << 20
-#: Partitions of a Parquet set for each thread of the workers, at least.
+#: Least number of partitions of a Parquet set per thread of the workers.
 PARTITIONS_PER_THREAD = 2
 
 
 def is_path(data: Any) -> bool:
-    """Return whether data are the name of a file or folder, or were opened by it."""
+    """Return whether data are a path, or `StoredBags`."""
     return isinstance(data, str | os.PathLike | StoredBags)
 
 
 def is_pairs(data: Any) -> bool:
-    """Return whether data are a list of what should be pairs of bags and labels."""
+    """Return whether data are a list, which should contain pairs of bags and labels."""
     return isinstance(data, list | tuple)
 
 
 def check_kind(data: Any) -> None:
-    """Raise an error unless data are of a kind that can be partitions."""
+    """Raise an error unless data are of a supported kind."""
     is_frame = is_dask_collection(data) and hasattr(data, "to_delayed") and hasattr(data, "columns")
     if is_path(data) or is_pairs(data) or is_frame:
         return
     raise DataError(
-        f"A {type(data).__name__} has no partitions: give a Dask DataFrame (dask.dataframe has "
-        "from_pandas), a list of pairs of Bags and labels, or the path of a Parquet set."
+        f"expected a Dask DataFrame (see dask.dataframe.from_pandas), a list of pairs of Bags and "
+        f"labels, or the path of a Parquet set, got {type(data).__name__}."
     )
 
 
@@ -56,37 +59,31 @@ def check_kind(data: Any) -> None:
 
 
 def pairs_of(data: Sequence[Any], tasks: Tasks) -> list[Future]:
-    """Return a `Partition` for each pair of bags and labels: as they are, delayed, or futures."""
-    check(len(data), "There is no partition: the list of pairs is empty.")
-    data = [delayed_whole(pair) for pair in data]
+    """Return a `Partition` for each pair of bags and labels: values, delayed, or futures."""
+    check(len(data), "There are no partitions: the list of pairs is empty.")
+    data = [delayed_pair(pair) for pair in data]
     later = [place for place, pair in enumerate(data) if is_dask_collection(pair)]
     coming = dict(zip(later, tasks.compute([data[place] for place in later]), strict=True))
-    workers = tasks.threads()
     partitions = []
     for place, pair in enumerate(data):
         if place in coming or isinstance(pair, Future):
-            # They are read where they lie.
-            given, options = coming.get(place, pair), {}
+            # Futures are read on their workers.
+            given = coming.get(place, pair)
         else:
-            # What can be seen here need not go to a worker first.
+            # Values are checked here, before they are sent to a worker.
             with faults_of(f"Partition {place}"):
                 check_pair(pair)
-            given, options = Pair(pair), on_turn(workers, place)
-        partitions.append(tasks.submit(read_pair, given, place, **options))
+            given = Pair(pair)
+        partitions.append(tasks.submit(read_pair, given, place))
     return partitions
 
 
-def delayed_whole(pair: Any) -> Any:
-    """Return a pair as one delayed value, if its bags or its labels are."""
+def delayed_pair(pair: Any) -> Any:
+    """Return a pair as one delayed value if its bags or labels are delayed."""
     is_plain = isinstance(pair, tuple | list)
     if is_plain and any(is_dask_collection(each) or isinstance(each, Future) for each in pair):
         return delayed(tuple(pair))
     return pair
-
-
-def on_turn(workers: list[str], place: int) -> dict[str, Any]:
-    """Let a partition go to the worker whose turn it is, or to any other if that is lost."""
-    return {"workers": [workers[place % len(workers)]], "allow_other_workers": True}
 
 
 # Dask DataFrames.
@@ -97,20 +94,31 @@ def frames_of(data: Any, tasks: Tasks) -> list[Future]:
     return tasks.compute(data.to_delayed())
 
 
-def roles_of_frames(frames: list[Future], tasks: Tasks, roles: Roles, need_labels: bool) -> Roles:
-    """Fill in the roles that were left out, by the first partition that has rows."""
+def roles_of_frames(
+    frames: list[Future], tasks: Tasks, roles: Roles, ignore_known: bool = False
+) -> Roles:
+    """Guess the roles that were not given, from the first rows of all partitions, as in memory."""
     check(
         roles.missing_values != "mean",
-        "A mean over all partitions is not taken for missing values: replace them before "
+        "missing_values='mean' is not supported on a cluster: fill missing values beforehand "
         "(data.fillna), or drop their rows (missing_values='drop').",
     )
-    filled = np.flatnonzero(tasks.results(tasks.map(len, frames)))
-    check(filled.size, "There is no bag: all partitions of the DataFrame are empty.")
-    return tasks.results([tasks.submit(resolved_roles, frames[filled[0]], roles, need_labels)])[0]
+    heads, n_rows = [], 0
+    for place in np.flatnonzero(tasks.results(tasks.map(len, frames))):
+        head = tasks.results([tasks.submit(first_rows, frames[place], n_rows)])[0]
+        # Other columns are refused when the partition is read.
+        if heads and (not len(head) or list(head.columns) != list(heads[0].columns)):
+            break
+        heads.append(head)
+        n_rows += len(head)
+    check(heads, "There are no bags: all partitions of the DataFrame are empty.")
+    # Here, and not on a worker, so that warnings are seen.
+    table = open_frame(pandas.concat(heads))
+    return table.resolved(with_known(table, roles, ignore_known))
 
 
 def partitions_of_frames(frames: list[Future], tasks: Tasks, roles: Roles) -> list[Future]:
-    """Return the bags of each frame, by roles that are resolved."""
+    """Return the bags of each frame, with resolved roles."""
     places = [f"Partition {place}" for place in range(len(frames))]
     return tasks.map(read_frame, frames, places, roles=roles)
 
@@ -119,7 +127,7 @@ def partitions_of_frames(frames: list[Future], tasks: Tasks, roles: Roles) -> li
 
 
 def runs_of(stored: StoredBags, n_threads: int) -> list[tuple[int, int]]:
-    """Cut the bags of a Parquet set into partitions: first and last (not included) of each."""
+    """Split the bags of a Parquet set into partitions; return the start and stop of each."""
     wanted = max(stored.feature_bytes / PARTITION_BYTES, PARTITIONS_PER_THREAD * n_threads)
     ends = np.linspace(0, stored.n_instances, int(np.ceil(wanted)) + 1)
     cuts = np.unique(np.searchsorted(stored.offsets, ends))
@@ -129,16 +137,16 @@ def runs_of(stored: StoredBags, n_threads: int) -> list[tuple[int, int]]:
 def tables_of(
     stored: StoredBags, tasks: Tasks, columns: Sequence[str]
 ) -> tuple[list[Future], list[str]]:
-    """Return rows of whole bags of a Parquet set as pyarrow tables, and the names of these.
+    """Return the rows of each partition of a Parquet set as pyarrow tables, with their names.
 
-    Workers read them from the same files.
+    Workers read them from the same files. The scheduler decides which worker reads what: tasks that
+    are restricted to a worker would wait for ever if all workers are lost at once.
     """
-    workers = tasks.threads()
     tables, names = [], []
-    for place, (first, last) in enumerate(runs_of(stored, len(workers))):
+    for place, (first, last) in enumerate(runs_of(stored, tasks.n_threads())):
         bounds = (first, last) if stored.is_wide else stored.offsets[[first, last]].tolist()
         given = stored.table.holding(*bounds), list(columns), *bounds
-        tables.append(tasks.submit(read_rows, *given, **on_turn(workers, place)))
+        tables.append(tasks.submit(read_rows, *given))
         names.append(f"Partition {place}, from {stored.table.place(bounds[0])} on")
     return tables, names
 
@@ -150,14 +158,14 @@ def partitions_of_set(stored: StoredBags, tasks: Tasks) -> list[Future]:
     return tasks.map(read_frame, tables, names, roles=roles, need_labels=False)
 
 
-def refuse_divided_bags(ids_of_partitions: Sequence[np.ndarray], places: Sequence[int]) -> None:
-    """Raise an error if a bag is in more than one of some partitions."""
+def check_bags_not_split(ids_of_partitions: Sequence[np.ndarray], places: Sequence[int]) -> None:
+    """Raise an error if a bag is in more than one partition."""
     place_of: dict[Any, int] = {}
     for place, ids in zip(places, ids_of_partitions, strict=True):
         for each in ids.tolist():
             if (first := place_of.setdefault(each, place)) != place:
                 raise DataError(
-                    f"Bag {each!r} is in partitions {first} and {place}, and has to be in one: "
-                    "bring the rows of each bag together, as in data.shuffle(on=bag), or give bags "
-                    "of different partitions different ids."
+                    f"Bag {each!r} is in partitions {first} and {place}: put the rows of each bag "
+                    "into one partition, as data.shuffle(on=bag) does, or give different bags "
+                    "different ids."
                 )

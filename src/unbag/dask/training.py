@@ -1,4 +1,4 @@
-"""Fits to bags on a cluster: a question goes out to all partitions, and one sum comes back."""
+"""Fits to bags on a cluster: each evaluation is sent to all partitions, and returns one sum."""
 
 from collections.abc import Callable
 from operator import methodcaller
@@ -11,19 +11,19 @@ from unbag.fitting import Moments, Part, Training
 from unbag.fitting.objective import STEPS_AT_ONCE
 
 from .bags import ClusterBags
-from .partitions import PartitionProblem, answer, beside, itself
+from .partitions import PartitionProblem, answer, identity, problem_on_worker
 
 
 class ClusterTraining(Training):
-    """Bags on a cluster, and their label sets, as a solver needs them.
+    """Bags on a cluster and their label sets, prepared for a solver.
 
-    `map` is not used: the parts are elsewhere. `on_bags_done` is called with a number of bags each
-    time that so many more have answered.
+    `map` is not used, because the parts are on workers. `on_bags_done` is called with the number of
+    bags after each evaluation.
 
     Notes
     -----
-    Partitions add up their parts in order, and the tree its branches. So sums depend on how bags
-    are partitioned, in their last digits, and not on which worker does what.
+    Partitions add their parts in order, and the tree adds its branches in order. The last digits of
+    sums therefore depend on the partitions, but not on which worker computes what.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class ClusterTraining(Training):
     def _learnt_scale(self, scaling):
         scale = super()._learnt_scale(scaling)
         if scale.centre is not None:
-            # Parts of the problems so far take nothing off the features.
+            # Parts of the current problems do not subtract the centre yet.
             self._problems = None
         return scale
 
@@ -60,7 +60,7 @@ class ClusterTraining(Training):
         largest = np.maximum(-moments.low, moments.high)
         return int(largest.argmax()), largest.max()
 
-    # A part stands for all parts of a partition: its place, and a sample of its bags or None.
+    # A part represents all parts of a partition: its position, and a sample of its bags or None.
 
     def _parts(self, chosen, gather=False) -> list[Any]:
         own = self._on_cluster.split(chosen)
@@ -69,10 +69,12 @@ class ClusterTraining(Training):
     def _objective(self, parts):
         objective = super()._objective(parts)
         objective.steps_at_once = STEPS_AT_ONCE
+        # They are lost with a worker, and the fit shall end with the same digits all the same.
+        objective.moves_logits = False
         return objective
 
     def _ask(self, question, parts):
-        """Put a question to partitions, and give the sum of all answers as the only one."""
+        """Evaluate a function on partitions, and return the sum of all results as the only one."""
         tasks = self._on_cluster.tasks
         problems = self._current_problems()
         places, samples = zip(*parts, strict=True)
@@ -82,7 +84,7 @@ class ClusterTraining(Training):
                 [self._on_cluster.partitions[place] for place in places],
                 [problems[place] for place in places],
                 samples,
-                question=tasks.submit(itself, question),
+                question=tasks.submit(identity, question),
             )
         )
         if self._on_bags_done is not None:
@@ -92,11 +94,13 @@ class ClusterTraining(Training):
         return [total]
 
     def _current_problems(self) -> list[Future]:
-        """Return what is decided of each partition; anew where labels were relaxed since."""
+        """Return the problem of each partition; a new one if labels have been relaxed since."""
         if self._problems is None or len(self.relaxed) > self._n_relaxed:
             chosen = self._on_cluster.split(self.chosen)
             self._problems = [
-                self._on_cluster.tasks.submit(beside, partition, self._problem(place, own))
+                self._on_cluster.tasks.submit(
+                    problem_on_worker, partition, self._problem(place, own)
+                )
                 for place, (partition, own) in enumerate(
                     zip(self._on_cluster.partitions, chosen, strict=True)
                 )

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unbag.labels import is_missing
+from unbag.labels import BACKGROUND_NAME, is_missing
 
 # The label of an instance that belongs to none of the classes; -1 among signed numbers, unless that
 # is one of the classes itself.
@@ -16,8 +16,9 @@ def is_background(labels: ArrayLike) -> NDArray[np.bool_]:
     Parameters
     ----------
     labels : array-like of shape (n_instances,)
-        What `predict_instances` or `annotate` returned, of a model with a background class; or
-        the column of a table that holds it. Any other shape will do, that of one label too.
+        What `predict_instances` or `annotate` returned, of a model with a background class. Any
+        other shape will do, that of one label too. Tables say it by a word, "background", which is
+        known here too; but where they say nothing, their column ``status`` says why.
 
     Returns
     -------
@@ -28,6 +29,8 @@ def is_background(labels: ArrayLike) -> NDArray[np.bool_]:
     >>> import numpy as np
     >>> is_background(np.array(["wren", None], dtype=object)), is_background([3, -1])
     (array([False,  True]), array([False,  True]))
+    >>> is_background(["wren", "background"])
+    array([False,  True])
     """
     try:
         labels = np.asarray(labels)
@@ -38,7 +41,9 @@ def is_background(labels: ArrayLike) -> NDArray[np.bool_]:
     if labels.dtype.kind in "if":
         # In a table, a column of floats has NaN where there is no label.
         return (labels == -1) | np.isnan(labels)
+    if labels.dtype.kind == "U":
+        return np.asarray(labels == BACKGROUND_NAME)
     if labels.dtype != object:
         return np.zeros(labels.shape, dtype=bool)
-    missing = [is_missing(label) for label in labels.ravel().tolist()]
+    missing = [is_missing(each) or str(each) == BACKGROUND_NAME for each in labels.ravel().tolist()]
     return np.array(missing, dtype=bool).reshape(labels.shape)

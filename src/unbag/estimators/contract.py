@@ -52,17 +52,19 @@ INSTANCE_METHODS: dict[str, str] = {
 class BagClassifier(FrameAnswers, ClassifierMixin, BaseEstimator):
     """Base of all estimators: the sample is the bag.
 
-    A subclass learns `classes_` and `single_label_` in ``fit`` (by `_read_bags` and
-    `_read_labels` with ``reset=True``) and implements ``_bag_scores(bags)``, of shape
-    (n_bags, n_classes), and ``_bag_sets(bags, scores)``, the indicator of the classes that it
-    takes to occur. Empty bags, in which nothing occurs, are seen to here. Its parameter `classes`
-    is the vocabulary, or None where the labels of the training bags are.
+    A subclass learns `classes_`, `class_counts_` (how many training bags have each class) and
+    `single_label_` in ``fit`` (by `_read_bags` and `_read_labels` with ``reset=True``) and
+    implements ``_bag_scores(bags)``, of shape (n_bags, n_classes), and ``_bag_sets(bags, scores)``,
+    the indicator of the classes that it takes to occur. Empty bags, in which nothing occurs, are
+    seen to here. Its parameter `classes` is the vocabulary, or None where the labels of the
+    training bags are.
     """
 
     _accepts_sparse = False
 
     classes: ArrayLike | None
     classes_: np.ndarray
+    class_counts_: np.ndarray
     single_label_: bool
     n_features_in_: int
     feature_names_in_: np.ndarray
@@ -151,6 +153,8 @@ class BagClassifier(FrameAnswers, ClassifierMixin, BaseEstimator):
             if reset:
                 self.classes_ = labels.classes
         check_one_for_each_bag(labels, X)
+        if reset:
+            self.class_counts_ = labels.required.sum(axis=0)
         return labels
 
     def _read_scored_labels(self, y, X):
@@ -284,7 +288,7 @@ def known_labels(y: LabelSetsLike, classes: np.ndarray) -> tuple[LabelSets, np.n
     labels = LabelSets.parse(y, classes if has_columns_alone else None)
     column_of = ColumnOfLabel(classes.tolist())
     is_known = np.array([column_of[label] >= 0 for label in labels.classes.tolist()], dtype=bool)
-    kept = LabelSets(labels.indicator[:, is_known], labels.classes[is_known])
+    kept = LabelSets(labels.indicator[:, is_known], labels.classes[is_known], labels.open)
     return kept.reindex(classes), np.asarray(labels.required[:, ~is_known].any(axis=1))
 
 

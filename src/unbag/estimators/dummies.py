@@ -72,6 +72,8 @@ class DummyInstances(_BagFrequencies, InstanceClassifier):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+    class_counts_ : ndarray of int of shape (n_classes,)
+        How many training bags have each class.
     frequency_ : ndarray of shape (n_classes,)
         Share of the training bags that have each class.
     n_features_in_ : int
@@ -111,6 +113,8 @@ class DummyBags(_BagFrequencies):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+    class_counts_ : ndarray of int of shape (n_classes,)
+        How many training bags have each class.
     frequency_ : ndarray of shape (n_classes,)
         Share of the training bags that have each class.
     n_features_in_ : int

@@ -14,10 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 
+from unbag._messages import argument
 from unbag._warnings import warn_caller
 from unbag.bags import Bags, Features, bag_of
 from unbag.fitting import LEARNT, LabelNoise, Rate, log_softmax
-from unbag.labels import ColumnOfLabel, LabelSets, is_missing
+from unbag.labels import BACKGROUND_NAME, ColumnOfLabel, LabelSets, is_missing
 from unbag.union import (
     ImpossibleBagError,
     ImpossibleBagWarning,
@@ -29,8 +30,8 @@ from unbag.union.noise import impossible_bags
 from unbag.union.policy import (
     OnIntractable,
     Settled,
-    allow_every_bag_an_answer,
     describe_impossible,
+    relax_impossible,
     settle_impossible,
 )
 from unbag.union.rates import checked_rate
@@ -61,7 +62,8 @@ class InstanceClassifier(BagClassifier):
     def _read_instance_labels(self, instance_labels, bags, labels=None):
         """Return known instance labels as columns of `classes_`, -1 where not known.
 
-        Those that the label sets `labels` forbid are an error.
+        The column after the last is the background, which tables have by its name. Labels that the
+        label sets `labels` forbid are an error.
         """
         if instance_labels is None:
             return None
@@ -73,6 +75,9 @@ class InstanceClassifier(BagClassifier):
             )
         column_of = ColumnOfLabel(self.classes_.tolist())
         columns = np.array([column_of[value] for value in values.tolist()], dtype=np.int64)
+        # One by one: pandas' NA is neither equal to a word nor different from it.
+        said = [isinstance(value, str) and value == BACKGROUND_NAME for value in values.tolist()]
+        columns[(columns < 0) & np.array(said, dtype=bool)] = len(self.classes_)
         strange = columns < 0
         strange[strange] = [not is_missing(value) and value != -1 for value in values[strange]]
         if strange.any():
@@ -85,6 +90,19 @@ class InstanceClassifier(BagClassifier):
         if labels is not None:
             check_known_labels(columns, bags, labels)
         return columns
+
+    def _check_known_background(self, pinned, bags, has_background):
+        """Raise an error if instances are known to be background, and the model has none."""
+        known = [] if pinned is None or has_background else pinned == len(self.classes_)
+        if np.any(known):
+            i = int(np.argmax(known))
+            b = bag_of(bags.offsets, i)
+            other = f"use {argument('background', 'auto')}, or " * hasattr(self, "background")
+            raise ValueError(
+                f"Instance {i - bags.offsets[b]} of bag {bags.ids[b]} is known to be "
+                f"{BACKGROUND_NAME}, but {type(self).__name__} has no background: {other}leave out "
+                "that label (None or -1)."
+            )
 
     def _label_values(self, columns):
         """Return the classes that columns stand for, the background among them."""
@@ -158,8 +176,9 @@ class InstanceClassifier(BagClassifier):
         bags = self._read_bags(X)
         labels = self._read_labels(y, X)
         pinned = self._read_instance_labels(instance_labels, bags, labels)
+        self._check_known_background(pinned, bags, self._has_background)
         problem = UnionProblem(bags.offsets, self._union_y(labels), pinned)
-        problem = allow_every_bag_an_answer(problem, self._impossible(problem))
+        problem = relax_impossible(problem, self._impossible(problem))
         return self._label_scores(bags), problem
 
     def _rates(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from contextlib import contextmanager
 from functools import partial
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -36,10 +36,10 @@ from unbag.fitting import (
     held_out_evidence,
     is_background_better,
     log_softmax,
+    progress_watch,
     sampled,
     thread_map,
     two_halves,
-    watched,
 )
 from unbag.fitting.devices import check_device_fit, training_on
 from unbag.fitting.solvers import InterruptedFitWarning
@@ -130,6 +130,8 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+    class_counts_ : ndarray of int of shape (n_classes,)
+        How many training bags have each class.
     coef_ : ndarray of shape (n_classes, n_features), or one row more for the background
     intercept_ : ndarray of shape (n_classes,), or one entry more for the background
     n_iter_ : int
@@ -251,7 +253,8 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
             Sets of labels, strings such as "wren|owl", an indicator of 1, 0 and -1 (unknown),
             `LabelSets`; or one label per bag. A pandas index of bag ids is looked up.
         instance_labels : array-like of shape (n_instances,), optional
-            Labels of single instances, where they are known; None or -1 elsewhere.
+            Labels of single instances, where they are known; None or -1 elsewhere. The word
+            "background", unless it is a class, is the label of instances of none of the classes.
         sample_weight : array-like of shape (n_bags,), optional
             What each bag counts.
 
@@ -337,12 +340,17 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
                 f"{self.classes_}."
             )
         labels = self._read_labels(y, X)
+        seen: Any = 0 if stream is None else getattr(self, "class_counts_", None)
+        # A model of a file of version 0.1 does not know what it has seen.
+        if seen is not None:
+            self.class_counts_: np.ndarray = seen + labels.required.sum(axis=0)
         pinned = self._read_instance_labels(instance_labels, bags, labels)
         weight = bag_weights(sample_weight, bags, X)
         if stream is None:
             check_scaling(bags, self.scaling)
             with self._decided_background(bags, labels, pinned, weight):
                 return self._take_batch(bags, labels, pinned, weight)
+        self._check_known_background(pinned, bags, self._has_background)
         return self._take_batch(bags, labels, pinned, weight)
 
     def _read_classes(self, classes):
@@ -379,6 +387,7 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
                 self._background_of_fit = len(coef) > len(classes)
             else:
                 self._background_of_fit = self._needs_background(bags, labels, pinned, weight)
+            self._check_known_background(pinned, bags, self._background_of_fit)
             yield
         finally:
             self.__dict__.pop("_background_of_fit", None)
@@ -388,6 +397,9 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
 
         `watch` is that of the fits to halves of the bags, see `Progress`.
         """
+        if pinned is not None and (pinned == len(self.classes_)).any():
+            # Somebody has seen instances of none of the classes.
+            return True
         if not isinstance(bags, Bags):
             bags, labels, pinned, weight = sampled(bags, labels, pinned, weight)
         counted = bags.sizes > 0 if weight is None else (bags.sizes > 0) & (weight > 0)
@@ -446,13 +458,13 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
         n_columns, n_features = training.shape[0], training.shape[1] - 1
         if len(coef) != n_columns or not np.array_equal(classes, self.classes_):
             raise ValueError(
-                f"warm_start needs the classes of the last fit, {listed(classes)}, and its "
-                f"background, if it had one; these are {listed(self.classes_)}."
+                f"warm_start needs the classes of the last fit, {listed(classes)}, and a "
+                f"background only if it had one; the classes are {listed(self.classes_)} now."
             )
         if coef.shape[1] != n_features:
             raise ValueError(
                 f"warm_start needs the classes and features of the last fit: its coefficients "
-                f"have shape {coef.shape}, these need {(n_columns, n_features)}."
+                f"have shape {coef.shape}, but this fit needs {(n_columns, n_features)}."
             )
         return training.scale.weights(coef, intercept)
 
@@ -551,4 +563,4 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
     @property
     def _watch(self):
         """What is called after each iteration of a fit."""
-        return watched(self.callback, self.max_iter, self.verbose)
+        return progress_watch(self.callback, self.max_iter, self.verbose)

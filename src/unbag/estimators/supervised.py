@@ -47,6 +47,8 @@ class SupervisedLogisticRegression(LinearUnionClassifier):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+    class_counts_ : ndarray of int of shape (n_classes,)
+        How many training bags have each class.
     coef_ : ndarray of shape (n_classes, n_features)
     intercept_ : ndarray of shape (n_classes,)
     n_iter_ : int
@@ -145,7 +147,9 @@ class SupervisedLogisticRegression(LinearUnionClassifier):
         if instance_labels is None:
             instance_labels = bags.instance_labels
         if instance_labels is not None:
-            return self._read_instance_labels(instance_labels, bags)
+            columns = self._read_instance_labels(instance_labels, bags)
+            self._check_known_background(columns, bags, has_background=False)
+            return columns
         if (labels.cardinality == 1).all() and not labels.optional.any():
             return np.repeat(labels.required.argmax(axis=1), bags.sizes)
         raise ValueError(

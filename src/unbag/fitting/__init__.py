@@ -1,7 +1,7 @@
-"""Fitting the ORed-logistic-regression model: one objective, three ways up.
+"""Fitting the ORed-logistic-regression model: one objective and three solvers.
 
-Value and gradient of the objective are sums over parts of the bags. What can map and add can
-fit: threads, a loop over files, a cluster.
+Value and gradient of the objective are sums over parts of the bags. Threads, a loop over files and
+a cluster each map over the parts and add the results.
 """
 
 from unbag._threads import one_blas_thread, thread_map
@@ -16,8 +16,8 @@ from .objective import (
     StreamedTraining,
     Training,
     UncertifiedWarning,
+    progress_watch,
     sampled,
-    watched,
 )
 from .parts import Part, log_softmax, make_parts
 from .scaling import SCALINGS, Scale, Scaling
@@ -57,8 +57,8 @@ __all__ = [
     "log_softmax",
     "make_parts",
     "one_blas_thread",
+    "progress_watch",
     "sampled",
     "thread_map",
     "two_halves",
-    "watched",
 ]

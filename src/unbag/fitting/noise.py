@@ -1,8 +1,9 @@
-"""Fitting to label sets that may be wrong: the rates of that, given or learnt beside the weights.
+"""Fitting to label sets that may be wrong, at rates that are given or learnt with the weights.
 
-The rates of `unbag.union.noise` enter the likelihood through the inference of each part. Those to
-be learnt are climbed as log-odds, in one vector with the weights, or set to what the expected
-counts of an E-step say. Both need the same sums, which the parts add to their `Statistics`.
+The rates of `unbag.union.noise` enter the likelihood through the inference of each part. L-BFGS
+optimises the log-odds of learnt rates, in one vector with the weights; the other solvers estimate
+them from the expected counts of an E-step. Both need the same sums, which the parts add to their
+`Statistics`.
 """
 
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unbag.union.noise import NoisyAnswer, NoisyProblem, noisy_problem
-from unbag.union.rates import Rates
+from unbag.union.rates import LEAST_RATE, Rates
 
 from .objective import Objective
 from .parts import Part, Softmax
@@ -22,34 +23,37 @@ from .statistics import NoiseCounts, Ray, Statistics
 Rate: TypeAlias = float | ArrayLike | Literal["learn", "learn-per-class"]
 LEARNT: tuple[str, ...] = ("learn", "learn-per-class")
 KINDS: tuple[str, ...] = ("missed", "false")
-# Where rates that are learnt begin: while the weights know nothing yet, a larger one explains label
-# sets in their stead. On clean label sets of HJA, fits from here end at a higher likelihood than
-# those from 0.1 or 0.3, and find more instances; elsewhere the start makes no difference.
+# Initial value of learnt rates. While the weights are still zero, larger rates would explain the
+# label sets instead. On clean label sets of HJA, fits from here end at a higher likelihood than
+# from 0.1 or 0.3, and label more instances correctly; elsewhere the start makes no difference.
 FIRST_RATE = 0.01
-# The prior of a rate: as if it had been seen to fail that often, and to hold that often. It keeps
-# log-odds finite where nothing is wrong.
+# The beta prior of a rate, as counts of wrong and of right labels. It keeps the log-odds finite if
+# nothing is wrong.
 SEEN_WRONG, SEEN_RIGHT = 1.0, 9.0
-# Rates of single classes pay for leaving the others: their log-odds are normal around their mean,
-# to which that prior applies, with this deviation. A rate of its own explains a class that the
-# weights do not, and keeps them from learning it.
+# Rates per class are shrunk towards each other: their log-odds have a normal prior with this
+# standard deviation around their mean, to which the beta prior applies. A free rate could explain a
+# class instead of the weights, which would then not learn it.
 SPREAD = 0.5
+# Log-odds of the highest and the lowest rate that are learnt.
+FURTHEST = 27.6
+assert np.exp(-FURTHEST) / (1.0 + np.exp(-FURTHEST)) >= LEAST_RATE
 
 
 class LabelNoise:
-    """How often the label sets of a fit are wrong, as far as that is known.
+    """How often the label sets of a fit are wrong: rates that are given or learnt.
 
     Parameters
     ----------
     n_classes : int
     n_columns : int
-        One more than there are classes if there is a background, which has no rates.
+        One more than `n_classes` if there is a background, which has no rates.
     missed, false : float, array-like of shape (n_classes,), "learn" or "learn-per-class"
         As in `ORLogisticRegression`.
 
     Attributes
     ----------
     rates : Rates
-        The present ones, of shape (1, n_columns).
+        The current rates, of shape (1, n_columns).
     """
 
     def __init__(self, n_classes: int, n_columns: int, missed: Rate, false: Rate) -> None:
@@ -66,11 +70,11 @@ class LabelNoise:
         return any(map(is_learnt, self.given))
 
     def start_from(self, rates: dict[str, np.ndarray | None] | None) -> None:
-        """Start from the rates of an earlier fit, if there are any."""
+        """Start from the rates of an earlier fit, if it has any."""
         for kind, rate, given in zip(KINDS, self.rates, self.given, strict=True):
             earlier = None if rates is None else rates[kind]
             if is_learnt(given) and earlier is not None:
-                # Of zero, which may be where they were not learnt, log-odds are infinite.
+                # Rates that were not learnt may be zero, and have infinite log-odds.
                 rate[0, : self.n_classes] = np.clip(earlier[: self.n_classes], 1e-6, 1 - 1e-6)
 
     def noisy(self, problem: Any) -> NoisyProblem:
@@ -88,7 +92,7 @@ class LabelNoise:
     # Rates that are learnt.
 
     def log_odds(self) -> NDArray[np.float64]:
-        """Return the parameters: the log-odds of each rate that is learnt."""
+        """Return the parameters: the log-odds of the learnt rates."""
         found = [np.empty(0)]
         for rate, given in zip(self.rates, self.given, strict=True):
             if is_learnt(given):
@@ -96,7 +100,7 @@ class LabelNoise:
         return np.concatenate(found)
 
     def set_log_odds(self, log_odds: np.ndarray) -> None:
-        """Set the rates that are learnt, by their log-odds."""
+        """Set the learnt rates from their log-odds."""
         rates = [rate.copy() for rate in self.rates]
         start = 0
         for rate, given in zip(rates, self.given, strict=True):
@@ -107,7 +111,7 @@ class LabelNoise:
         self.rates = Rates(*rates)
 
     def gradient(self, counts: NoiseCounts) -> NDArray[np.float64]:
-        """Return that of the penalised likelihood with respect to the parameters."""
+        """Return the gradient of the penalised likelihood with respect to the log-odds."""
         found = [np.empty(0)]
         for rate, given, wrong, chances in self._kinds(counts):
             if is_learnt(given):
@@ -116,15 +120,15 @@ class LabelNoise:
         return np.concatenate(found)
 
     def learn(self, counts: NoiseCounts, share: float = 1.0, prior: float = 1.0) -> None:
-        """Move the rates towards what expected counts say they are.
+        """Move the rates towards their estimates from expected counts.
 
         Parameters
         ----------
         counts : NoiseCounts
         share : float
-            How far: all the way by default.
+            How far, as a share of the difference; all the way by default.
         prior : float
-            What the prior counts.
+            Weight of the prior.
         """
         rates = [rate.copy() for rate in self.rates]
         for new, (_, given, wrong, chances) in zip(rates, self._kinds(counts), strict=True):
@@ -134,7 +138,7 @@ class LabelNoise:
         self.rates = Rates(*rates)
 
     def penalty(self) -> float:
-        """Return the penalty of rates far from their prior's."""
+        """Return the penalty of the rates: minus their log-prior."""
         total = 0.0
         for rate, given in zip(self.rates, self.given, strict=True):
             if is_learnt(given):
@@ -145,7 +149,7 @@ class LabelNoise:
         return 1 if isinstance(given, str) and given == "learn" else self.n_classes
 
     def _kinds(self, counts):
-        """List rates, what was given, and what of its chances went wrong: of each parameter."""
+        """List rates, what was given, counts of errors and chances for errors, for each kind."""
         found = []
         of_kinds = (counts.unnoticed, counts.instances), (counts.mistaken, counts.chances)
         for rate, given, both in zip(self.rates, self.given, of_kinds, strict=True):
@@ -157,9 +161,9 @@ class LabelNoise:
 
 
 class NoisyPart(Part):
-    """Some of the bags of a fit, whose label sets may be wrong, as `noise` says.
+    """A part of the bags of a fit whose label sets may be wrong.
 
-    Asked as a `Part` is, with the `Rates` besides.
+    Its methods are those of `Part`, with the `Rates` as another argument.
     """
 
     def __init__(self, *arguments: Any, noise: LabelNoise) -> None:
@@ -172,7 +176,7 @@ class NoisyPart(Part):
         self._known: np.ndarray = known * weight[:, None]
 
     def statistics(self, W: np.ndarray, *, rates: Rates | None = None) -> Statistics:
-        """Compute the likelihood and its gradient at W, and what the rates are learnt from."""
+        """Compute the likelihood and its gradient at W, and the counts to learn the rates from."""
         self._rates = self._rates if rates is None else rates
         return super().statistics(W)
 
@@ -211,7 +215,7 @@ class NoisyPart(Part):
         return sums
 
     def relax(self, W: np.ndarray, bags: Any) -> dict[int, np.ndarray]:
-        """Relax labels that most surely occur at W, in bags that are intractable."""
+        """Relax the labels of intractable bags that are most certain to occur at W."""
         relaxed = super().relax(W, bags)
         if relaxed:
             self._noisy = self._noise.noisy(self.problem)
@@ -222,7 +226,7 @@ class NoisyPart(Part):
 class NoisyObjective(Objective):
     """Penalised log-likelihood of label sets that may be wrong, over weights and rates.
 
-    The rates of `noise` are kept up to date.
+    It updates the rates of `noise`.
     """
 
     def __init__(self, *arguments: Any, noise: LabelNoise, **options: Any) -> None:
@@ -231,13 +235,13 @@ class NoisyObjective(Objective):
         self._prior = 1.0
 
     def scale_penalty(self, share: float) -> None:
-        """Multiply the penalty, and the weight of the rates' prior, by a share."""
+        """Multiply the penalty, and the weight of the prior of the rates, by a share."""
         super().scale_penalty(share)
         self._prior *= share
 
     @property
     def rates(self) -> Rates:
-        """The present rates."""
+        """The current rates."""
         return self.noise.rates
 
     def _ask(self, question, *arguments, **options):
@@ -266,7 +270,7 @@ class NoisyObjective(Objective):
         return np.append(here.gradient, self.noise.gradient(counts))
 
     def learn_rates(self, here: Statistics, share: float = 1.0) -> None:
-        """Move the rates towards what an E-step says they are."""
+        """Move the rates towards their estimates from an E-step."""
         if here.noise is not None:
             self.noise.learn(here.noise, share, self._prior)
 
@@ -277,16 +281,16 @@ def log_odds_of(rates: np.ndarray) -> NDArray[np.float64]:
 
 
 def rates_of(log_odds: np.ndarray | np.floating) -> NDArray[np.float64]:
-    """Return the rates of log-odds: never at the ends, where things are impossible or certain."""
-    return 1.0 / (1.0 + np.exp(-np.clip(log_odds, -30.0, 30.0)))
+    """Return the rates of log-odds: never exactly 0 or 1, nor below `LEAST_RATE`."""
+    return 1.0 / (1.0 + np.exp(-np.clip(log_odds, -FURTHEST, FURTHEST)))
 
 
 def log_prior_of(log_odds: np.ndarray) -> float:
-    """Return the logarithm of the prior of one rate, or of one for each class.
+    """Return the log-prior of one rate, or of one rate per class.
 
     Examples
     --------
-    Rates that differ pay for it.
+    Rates that differ are less likely.
 
     >>> log_prior_of(np.array([-2.0, -2.0])) > log_prior_of(np.array([-3.0, -1.0]))
     True
@@ -305,9 +309,9 @@ def prior_gradient(log_odds: np.ndarray) -> NDArray[np.float64]:
 
 
 def likeliest_rates(wrong: np.ndarray, chances: np.ndarray, prior: float) -> NDArray[np.float64]:
-    """Return the rates that counts and the prior say, by Newton's method.
+    """Return the most likely rates given counts and the prior, by Newton's method.
 
-    `wrong` is how often each was seen to fail, and `chances` how often it could have.
+    `wrong` counts how often labels were wrong, and `chances` how often they could have been.
 
     Examples
     --------
@@ -326,7 +330,7 @@ def likeliest_rates(wrong: np.ndarray, chances: np.ndarray, prior: float) -> NDA
         curvature = np.diag(chances * rates * (1.0 - rates)) + prior * (
             (one - mean) / SPREAD**2 + n_seen * of_mean * (1.0 - of_mean) / len(wrong) * mean
         )
-        # Where all is flat but in one place, a whole step would lead far beyond it.
+        # If the curve is flat except in one place, a full step would overshoot.
         step = np.clip(np.linalg.solve(curvature, gradient), -1.0, 1.0)
         log_odds = log_odds + step
         if np.abs(step).max() < 1e-10:
@@ -335,10 +339,10 @@ def likeliest_rates(wrong: np.ndarray, chances: np.ndarray, prior: float) -> NDA
 
 
 def expected_counts(answer: NoisyAnswer, offsets: np.ndarray, known: np.ndarray) -> NoiseCounts:
-    """Count what went wrong in the labelling of bags, and what could have.
+    """Count the expected errors in the label sets of bags, and the chances for errors.
 
-    `known`, of shape (n_bags, n_columns), is what the bag counts, and zero where it does not say
-    whether the class is there.
+    `known`, of shape (n_bags, n_columns), is the weight of the bag, or zero if the class is
+    optional there.
     """
     bag = np.repeat(np.arange(len(known)), np.diff(offsets))
     return NoiseCounts(

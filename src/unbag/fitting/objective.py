@@ -7,9 +7,9 @@ L(W)       sum over bags of weight * log P(label set | X, W)
 objective  L(W) - alpha / 2 * (sum of squared weights, intercepts left free)
 ========== ================================================================
 
-Value and gradient are sums over parts of the bags: `Objective` maps a question over the parts, and
-adds the answers. What can map and add can fit. `Training` makes the objective of bags in memory,
-and `StreamedTraining` that of bags whose features are read block by block.
+Value and gradient are sums over parts of the bags: `Objective` maps a function over the parts, and
+adds the results. `Training` creates the objective for bags in memory, and `StreamedTraining` for
+bags whose features are read block by block.
 """
 
 import operator
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from .noise import LabelNoise
 
-#: Steps of a search that are asked for together: on the way down from four times the last good one.
+#: Steps of a line search that are evaluated together, downwards from four times the last step.
 STEPS_AT_ONCE = 4
 #: Bytes of features of the bags by which `background=\"auto\"` is decided.
 SAMPLE_BYTES = 64 << 20
@@ -51,13 +51,13 @@ class NonFiniteObjectiveError(ValueError):
 
 
 class UncertifiedWarning(UserWarning):
-    """An inference method could not certify its answers: the fit may be wrong.
+    """An inference method could not certify its results: the fit may be wrong.
 
     Parameters
     ----------
     message : str
     n_times : int, default=1
-        How often that was so in one fit.
+        How often that happened in one fit.
     """
 
     def __init__(self, message: str, n_times: int = 1) -> None:
@@ -74,8 +74,8 @@ class Progress:
     weights : ndarray of shape (n_classes, n_features + 1)
         After the last completed iteration.
     watch : callable or None
-        Called as ``watch(iteration, log_likelihood)`` after each iteration; a true answer
-        stops the fit.
+        Called as ``watch(iteration, log_likelihood)`` after each iteration; if it returns True, the
+        fit stops.
     history : list of float
         Log-likelihood after each iteration.
     rates : Rates or None
@@ -108,7 +108,7 @@ class Progress:
         return self.watch is not None and bool(self.watch(len(self.history), self.history[-1]))
 
 
-def watched(
+def progress_watch(
     callback: Callable[[int, float], object] | None, max_iter: int, verbose: int
 ) -> Callable[[int, float], object]:
     """Return a `Progress.watch` that prints a line of progress, and calls the callback.
@@ -116,7 +116,7 @@ def watched(
     Parameters
     ----------
     callback : callable or None
-        Called as ``callback(iteration, log_likelihood)``; a true answer stops the fit.
+        Called as ``callback(iteration, log_likelihood)``; if it returns True, the fit stops.
     max_iter : int
     verbose : int
         0 prints nothing.
@@ -141,31 +141,35 @@ class Objective:
     Parameters
     ----------
     parts : sequence of Part
-        Or of whatever has the methods of `unbag.fitting.parts.Part`, or stands for it where
-        `map` sends its question.
+        Or objects with the methods of `unbag.fitting.parts.Part`, or that represent a part where
+        `map` evaluates it.
     alpha : float
         Strength of the penalty.
     scale : Scale, optional
         How features are scaled; by default as they are.
     map : callable
-        Like Python's: calls a function for each part, and gives the results in their order.
+        Like the built-in: calls a function for each part, and returns the results in order.
     on_intractable : {"raise", "relax"}
-        What to do with a bag of too many labels for exact inference; see
-        `unbag.union.policy`. Labels are relaxed between iterations only: the likelihood of a
-        relaxed bag can only rise, so trial steps that make bags intractable would be rewarded.
+        What to do with a bag that has too many labels for exact inference; see
+        `unbag.union.policy`. Labels are relaxed only between iterations: relaxing can only increase
+        the likelihood of a bag, so trial steps that make bags intractable would be rewarded.
 
     Attributes
     ----------
     relaxed : dict from int to ndarray of int
-        For each bag whose labels were relaxed, the columns of these.
+        For each bag with relaxed labels, their columns.
     uncertified : list of tuple of int
-        The bags whose answers the inference method could not certify, each time there were any.
+        The bags whose results the inference method could not certify, for each time this happened.
     steps_at_once : int
-        How many steps a search asks for together: more than one where each question means that
-        all features are read.
+        How many steps a line search evaluates together: more than one if each evaluation reads all
+        features.
+    moves_logits : bool
+        Whether an E-step may update the logits of the last one along the search direction, which
+        saves a product with the features, and changes the last digits.
     """
 
     steps_at_once: int = 1
+    moves_logits: bool = True
     alpha: float
 
     def __init__(
@@ -184,8 +188,8 @@ class Objective:
         self.relaxed: dict[int, np.ndarray] = {}
         self.uncertified: list[tuple[int, ...]] = []
         self._map = map
-        # The weights of the last E-step and the ray of the last search, each as given and as the
-        # parts know it, so that these recognise it.
+        # The weights of the last E-step and the ray of the last line search, as given and as sent
+        # to the parts, so that the parts recognise them.
         self._origin: tuple[Any, Any] = None, None
         self._search: Any = None
 
@@ -210,30 +214,30 @@ class Objective:
         Raises
         ------
         IntractableBagError
-            When bags are intractable at W; see `relax`.
+            If bags are intractable at W; see `relax`.
         """
         return self._penalised(W, self._ask("statistics", self._part_weights(W)))
 
     def expectation(self, W: np.ndarray, ray: Ray | None = None, step: float = 0.0) -> Statistics:
-        """Compute `statistics`, and keep in the parts what a search from W needs.
+        """Compute `statistics`; the parts keep what a line search from W needs.
 
         Parameters
         ----------
         W : ndarray of shape (n_classes, n_features + 1)
-            Not to be changed afterwards.
+            Must not be changed afterwards.
         ray, step : Ray and float, optional
-            The last search, and the step that led to W.
+            The last line search, and the step that led to W.
 
         Returns
         -------
         Statistics
         """
-        last = None if ray is None else self._part_ray(ray)
+        last = None if ray is None or not self.moves_logits else self._part_ray(ray)
         self._origin = W, self._part_weights(W)
         return self._penalised(W, self._ask("expectation", self._origin[1], last, step))
 
     def _part_ray(self, ray):
-        """Return where parts look when a search looks along a ray; the same object each time."""
+        """Return the ray of a line search in the weights of parts; the same object each time."""
         if self._search is None or self._search[0] is not ray:
             W, origin = self._origin
             origin = origin if ray.origin is W else self._part_weights(ray.origin)
@@ -256,7 +260,7 @@ class Objective:
         return replace(total, value=value, gradient=gradient)
 
     def scale_penalty(self, share: float) -> None:
-        """Multiply the penalty by a share, such as that of a sample in all bags."""
+        """Multiply the penalty by a factor, such as the share of a sample in all bags."""
         self.alpha *= share
 
     def penalty(self, W: np.ndarray) -> float:
@@ -273,10 +277,10 @@ class Objective:
         return 0.5 * self.alpha * float(np.sum(W[:, :-1] ** 2))
 
     def lower_bounds(self, ray: Ray, steps: Sequence[float]) -> np.ndarray:
-        """Compute EM's surrogate: expected log-prior of the labels as inferred at the origin.
+        """Compute EM's lower bound: expected log-prior of the labels, as inferred at the origin.
 
-        It lies below the objective by a constant and touches it there, so raising it raises
-        the objective.
+        Up to a constant, it is a lower bound of the objective and equal to it at the origin, so
+        raising it raises the objective.
 
         Parameters
         ----------
@@ -310,12 +314,12 @@ class Objective:
         return here.gradient.ravel()
 
     def learn_rates(self, here: Statistics, share: float = 1.0) -> None:
-        """Move what is learnt beside the weights to where an E-step says it is."""
+        """Update the rates of wrong labels, if they are learnt, after an E-step."""
 
     def relax(self, W: np.ndarray, error: IntractableBagError) -> None:
-        """Relax labels of the bags that an error is about, as certain as they are at W.
+        """Relax the labels that are most certain at W, in the bags that an error names.
 
-        Raises the error when that is not wanted, or was done to one of these bags before.
+        Raises the error if relaxing is not allowed, or if one of these bags was relaxed before.
 
         Parameters
         ----------
@@ -329,7 +333,7 @@ class Objective:
 
 
 class Training:
-    """Bags and label sets as a solver needs them.
+    """Bags and label sets, prepared for a solver.
 
     Parameters
     ----------
@@ -356,13 +360,13 @@ class Training:
     Attributes
     ----------
     shape : (int, int)
-        That of the weights.
+        Shape of the weights.
     scale : Scale
     relaxed : dict from int to ndarray of int
-        For each bag that was relaxed because it is intractable, the columns of the labels that
-        are not required any more.
+        For each bag that was relaxed because it is intractable, the columns of its labels that are
+        no longer required.
     uncertified : list of tuple of int
-        That of its objectives.
+        See `Objective`.
     """
 
     def __init__(
@@ -395,7 +399,7 @@ class Training:
             self.scale = self._learnt_scale(scaling)
 
     def _learnt_scale(self, scaling):
-        """Learn the scale of features from the parts, one after the other."""
+        """Learn the scale of the features from the parts."""
         weighted = self.weight is not None and self.weight[self.chosen].sum() > 0
         moments = self.moments(weighted)
         scale = Scale.learn(scaling, moments, self.bags.dtype, self._has_sparse_features())
@@ -403,8 +407,8 @@ class Training:
         if len(wrong):
             raise NonFiniteObjectiveError(
                 f"Mean and deviation of column {self._column_name(wrong[0])} overflow: it has "
-                f"values up to {max(-moments.low[wrong[0]], moments.high[wrong[0]]):g}. Bring "
-                "features to a common order of magnitude first."
+                f"values up to {max(-moments.low[wrong[0]], moments.high[wrong[0]]):g}. Scale "
+                "the features down first."
             )
         return scale
 
@@ -421,14 +425,12 @@ class Training:
         return column if names is None else f"{column} ({names[column]})"
 
     def overflow(self, error: NonFiniteObjectiveError) -> NonFiniteObjectiveError:
-        """Return the error with its likely cause: the largest feature, and the largest weight."""
+        """Return the error with its likely cause: the largest feature and sample weight."""
         column, largest = self._largest_feature()
         cause = f"Features reach {largest:g} (column {self._column_name(column)})"
         if self.weight is not None:
             cause += f", sample_weight {self.weight.max():g} (bag {self.weight.argmax()})"
-        return NonFiniteObjectiveError(
-            f"{error} {cause}: bring them to a common order of magnitude, or let scaling do so."
-        )
+        return NonFiniteObjectiveError(f"{error} {cause}: rescale them, or use scaling='standard'.")
 
     def _largest_feature(self):
         columns: Any = abs(self.bags.X).max(axis=0)
@@ -445,7 +447,7 @@ class Training:
         Parameters
         ----------
         fraction : float
-            Share of the bags to draw; at least one is.
+            Share of the bags to draw; at least one bag is drawn.
         rng : RandomState
 
         Returns
@@ -455,13 +457,13 @@ class Training:
         size = max(1, round(fraction * len(self.chosen)))
         places = np.sort(rng.choice(len(self.chosen), size, replace=False))
         objective = self._objective(self._parts(self.chosen[places], gather=True))
-        # The penalty is one for all bags: a sample has its share of it.
+        # The penalty is for all bags: a sample gets its share.
         objective.scale_penalty(size / len(self.chosen))
         return objective
 
     def _parts(self, chosen, gather=False) -> list[Any]:
         if self.relaxed:
-            # What one sample has relaxed, the next shall not choose again.
+            # Labels that one sample has relaxed stay relaxed in the next.
             labels = np.zeros(self.problem.y.shape, dtype=bool)
             for b, columns in self.relaxed.items():
                 labels[b, columns] = True
@@ -486,7 +488,7 @@ class Reader(Protocol):
 
 
 class BagSource(Protocol):
-    """Bags whose features are not in memory, but all else is; `unbag.io.stored` has one in files.
+    """Bags of which everything but the features is in memory, such as `unbag.io.stored.StoredBags`.
 
     Attributes
     ----------
@@ -525,7 +527,7 @@ class BagSource(Protocol):
     def __len__(self) -> int: ...
 
     def block_of(self, bags: np.ndarray) -> np.ndarray:
-        """Return which block each of some bags begins in; those of one are read together."""
+        """Return the block in which each bag starts; the bags of a block are read together."""
         ...
 
     def reader(self) -> Reader:
@@ -533,14 +535,14 @@ class BagSource(Protocol):
         ...
 
     def sample(self, n_bytes: int) -> tuple[Bags, np.ndarray]:
-        """Read some bags, spread over all, into memory; and their places, ascending."""
+        """Read a sample of bags, spread over all; return it and its positions, ascending."""
         ...
 
 
 def sampled(
     bags: BagSource, labels: LabelSets, pinned: np.ndarray | None, weight: np.ndarray | None
 ) -> tuple[Bags, LabelSets, np.ndarray | None, np.ndarray | None]:
-    """Read some bags into memory, `SAMPLE_BYTES` of them, with what is known of these.
+    """Read a sample of bags, `SAMPLE_BYTES` of features, with their labels and weights.
 
     Parameters
     ----------
@@ -564,11 +566,11 @@ def sampled(
 
 
 class StreamedTraining(Training):
-    """Bags whose features are read again for each question, block by block.
+    """Bags whose features are read again for each evaluation, block by block.
 
-    The parts, and with them the order of all sums, are those of a fit in memory. They are made when
-    their features have been read, and dropped when they have answered; meanwhile the next block is
-    read. So memory holds a few blocks, however much there is on disk.
+    The parts, and therefore the order of all sums, are the same as in memory. A part is created
+    when its features have been read, and deleted after it is evaluated; meanwhile, the next block
+    is read. Memory therefore holds only a few blocks.
 
     Parameters
     ----------
@@ -576,16 +578,16 @@ class StreamedTraining(Training):
     problem, used, weight, scale, scaling, method, noise, **options
         As in `Training`.
     map : callable
-        Runs the parts of a block: Python's own, or one on several threads.
+        Evaluates the parts of a block: the built-in `map`, or one that uses several threads.
     on_bags_done : callable, optional
-        Called with a number of bags each time that so many more are done.
+        Called with the number of bags each time that a part is done.
 
     Notes
     -----
-    An iteration of L-BFGS reads the features once for each evaluation, about once. One of EM does
-    so twice, and infers twice: posteriors of all bags would take more room than their features.
-    A sample of the "stochastic" solver is one of blocks, in an order that is shuffled each time
-    that all have had their turn.
+    An iteration of L-BFGS reads the features once per evaluation, which means about once. An
+    iteration of EM reads them twice and infers twice, because posteriors of all bags would take
+    more space than their features. The "stochastic" solver samples blocks, in an order that is
+    shuffled again when all have been used.
     """
 
     def __init__(
@@ -616,7 +618,7 @@ class StreamedTraining(Training):
         largest = np.maximum(-moments.low, moments.high)
         return int(largest.argmax()), largest.max()
 
-    # A part is just the places of its bags, until its features have been read.
+    # A part is just the positions of its bags until its features have been read.
 
     def _parts(self, chosen, gather=False) -> list[Any]:
         n_weights = int(np.prod(self.shape))
@@ -638,7 +640,7 @@ class StreamedTraining(Training):
             def answer(bags, first=first, X=X):
                 return question(self._part(bags, first, X, make))
 
-            # Threads begin with this block before the answers of the last one are taken.
+            # Threads start with this block before the results of the last one are collected.
             answers = self._run(answer, own)
             yield from waiting
             waiting = self._counted(answers, own)
@@ -656,7 +658,7 @@ class StreamedTraining(Training):
         return [[bags for _, bags in group] for _, group in groupby(pairs, lambda pair: pair[0])]
 
     def _features(self, blocks) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield the first bag and the features of each block, while the next one is read."""
+        """Yield the first bag and the features of each block, and read the next one meanwhile."""
         reader = self._source.reader()
 
         def read(block):
@@ -689,12 +691,12 @@ class StreamedTraining(Training):
         return make(X, rows, own, problem, weight, self.scale.centre, self.method)
 
     def sample(self, fraction: float, rng: np.random.RandomState) -> Objective:
-        """Return the objective over some blocks of the bags, the next ones in a shuffled order.
+        """Return the objective over some blocks of the bags: the next ones in a shuffled order.
 
         Parameters
         ----------
         fraction : float
-            Share of the bags to take; of the last block, only so many parts are.
+            Share of the bags to use; only some parts of the last block may be needed.
         rng : RandomState
 
         Returns

@@ -1,8 +1,8 @@
-"""Parts of the bags: what one thread, one file or one worker answers for at a time.
+"""Parts of the bags: what a thread or a worker evaluates at a time.
 
-A part answers purely: the same weights give the same statistics. What it keeps between two
-questions (logits and posteriors of the last E-step, labels that were relaxed) stays where the
-part lives, and is computed again where it is missing.
+The same weights always give the same statistics. What a part caches between two evaluations (logits
+and posteriors of the last E-step, relaxed labels) stays where the part is, and is computed again if
+it is missing.
 
 ========== ================================================================
 ``X``      (n_instances, n_features) features as they are, less `centre`
@@ -10,8 +10,7 @@ part lives, and is computed again where it is missing.
 ========== ================================================================
 
 The gradient of the log-likelihood with respect to the logits is posterior minus prior, per
-instance: the same residual as in logistic regression, with the posterior in the place of the
-label.
+instance: the residual of logistic regression, with the posterior instead of the label.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -31,30 +30,30 @@ from unbag.union.policy import surest_labels
 from .scaling import feature_moments
 from .statistics import Moments, NoiseCounts, Ray, Statistics
 
-# Multiplications in one product of a part, and its most instances: small enough for the cache.
+# Most multiplications in a product of a part, and most instances: small enough for the cache.
 PART_WORK = 2e7
 PART_INSTANCES = 4096
-# Instances of a softmax that are worked on together, so that all their classes stay in the cache.
+# Instances of a softmax that are processed together, so that all their classes stay in the cache.
 RUN = 512
-# What overflows is found in the sum of all parts, and is an error there.
+# The sum of all parts is checked for overflows.
 IGNORE_OVERFLOW: Any = {"over": "ignore", "invalid": "ignore"}
 
 
 class Part:
-    """Some of the bags of a fit.
+    """A part of the bags of a fit.
 
     Parameters
     ----------
     X : ndarray or CSR matrix of shape (n_all_instances, n_features)
         Features of all bags; not copied.
     rows : slice or ndarray of int
-        Where this part's instances lie.
+        The rows of this part's instances.
     bags : ndarray of int of shape (n_bags,)
-        The places of its bags among all.
+        Positions of its bags among all bags.
     problem : UnionProblem
         Their label sets.
     bag_weight : ndarray of shape (n_bags,), optional
-        What each bag counts.
+        Weight of each bag.
     centre : ndarray of shape (n_features,), optional
         What to subtract from the features; see `unbag.fitting.scaling`.
     method : str
@@ -82,14 +81,14 @@ class Part:
         repeated = None if bag_weight is None else np.repeat(bag_weight, sizes)
         self.row_weight: np.ndarray | None = repeated
         self.weight: float = float(sizes.sum() if bag_weight is None else sizes @ bag_weight)
-        # Weights, logits and posteriors of the last E-step; direction and logits of a search.
+        # Weights, logits and posteriors of the last E-step; direction and logits of a line search.
         self._e_step: Any = None
         self._ray: Any = None
 
     # Features.
 
     def features(self) -> Features:
-        """Return the features of this part, centred; a view of them where that is possible."""
+        """Return the centred features of this part; a view if possible."""
         if sparse.issparse(self.X):
             return csr_rows(self.X, self.rows)
         X = self.X[self.rows]
@@ -110,7 +109,7 @@ class Part:
         X = csr_rows(self.X, self.rows) if sparse.issparse(self.X) else self.X[self.rows]
         return feature_moments(X, self.row_weight if weighted else None)
 
-    # The question of every solver.
+    # What every solver needs.
 
     def statistics(self, W: np.ndarray) -> Statistics:
         """Compute the likelihood and its gradient at W.
@@ -128,9 +127,9 @@ class Part:
             return self._infer(X, scores(W, X), W[:, -1].copy())[0]
 
     def _infer(self, X, logits, intercepts, packed=False):
-        """Return the statistics at logits, and the posteriors, where they are wanted.
+        """Return the statistics at logits and, if wanted, the posteriors.
 
-        The intercepts are added to the logits, in their place.
+        The intercepts are added to the logits in place.
         """
         surplus, answer, posterior, noise = self._answer(logits, intercepts, packed)
         if self.row_weight is not None:
@@ -156,7 +155,7 @@ class Part:
     def _answer(
         self, logits, intercepts, packed
     ) -> tuple[np.ndarray, Any, np.ndarray, NoiseCounts | None]:
-        """Return prior minus posterior, what inference says, the packed posteriors; no counts."""
+        """Return prior minus posterior, the inference, the packed posteriors, and no counts."""
         softmax = Softmax(logits, intercepts)
         options = {"method": self.method, "packed": packed}
         normalised = softmax.flat, softmax.largest, softmax.total
@@ -171,16 +170,16 @@ class Part:
     def _total(self, per_bag):
         return float(per_bag.sum() if self.bag_weight is None else self.bag_weight @ per_bag)
 
-    # What expectation maximisation asks besides.
+    # What only EM needs.
 
     def expectation(self, W: np.ndarray, ray: Ray | None = None, step: float = 0.0) -> Statistics:
-        """Compute `statistics`, and keep logits and posteriors for the search that follows.
+        """Compute `statistics`, and keep logits and posteriors for the next line search.
 
         Parameters
         ----------
         W : ndarray of shape (n_classes, n_features + 1)
         ray, step : Ray and float, optional
-            The last search, and the step that led to W: then no product with the features is
+            The last line search, and the step that led to W: then no product with the features is
             needed for the logits.
 
         Returns
@@ -225,22 +224,22 @@ class Part:
         return bounds
 
     def _knows(self, ray):
-        """Return whether the last E-step and the last search were made along this ray."""
+        """Return whether the last E-step and line search were along this ray."""
         searched = self._ray is not None and is_same(self._ray[0], ray.direction)
         return searched and self._is_at(ray.origin)
 
     def _is_at(self, W):
-        """Return whether the last E-step was made at W."""
+        """Return whether the last E-step was at W."""
         return self._e_step is not None and is_same(self._e_step[0], W)
 
     def relax(self, W: np.ndarray, bags: Collection[int]) -> dict[int, np.ndarray]:
-        """Relax labels that most surely occur at W, in bags that are intractable.
+        """Relax the labels of intractable bags that are most certain to occur at W.
 
         Parameters
         ----------
         W : ndarray of shape (n_classes, n_features + 1)
         bags : collection of int
-            Places among all bags; those of other parts are passed over.
+            Positions among all bags; those of other parts are ignored.
 
         Returns
         -------
@@ -265,11 +264,11 @@ def is_same(one: np.ndarray, other: np.ndarray) -> bool:
 def scores(W: np.ndarray, X: Features) -> np.ndarray:
     """Multiply weights and features; float64 of shape (n_classes, n_instances).
 
-    As in `Softmax`, classes come first, and the intercepts are still to be added.
+    As in `Softmax`, classes come first; the intercepts are not added yet.
     """
     weights = W[:, :-1].astype(X.dtype, copy=False)
     if sparse.issparse(X) or X.dtype != np.float64:
-        # In single precision BLAS takes the other order 1.6 times as long.
+        # In single precision, BLAS takes 1.6 times as long in the other order.
         return np.ascontiguousarray(np.asarray(X @ weights.T).T, dtype=np.float64)
     return weights @ X.T
 
@@ -277,13 +276,13 @@ def scores(W: np.ndarray, X: Features) -> np.ndarray:
 class Softmax:
     """Probabilities of classes, from logits, C-contiguous, of shape (n_classes, n_instances).
 
-    As classes come first, softmax needs no sums across the lanes of the machine's vectors. Passes
-    over the logits: one to bring the largest of each instance to zero, numpy's exponential, one to
-    normalise. Intercepts are added to the logits in their place, on the way.
+    Because classes come first, softmax needs no sums within vector registers. There are three
+    passes over the logits: one to subtract the largest logit of each instance, numpy's exponential,
+    and one to normalise. The first pass also adds the intercepts, in place.
 
-    `probability` is a view of `flat`, which has room behind for the lanes of a bag that ends there.
-    `largest` is the largest logit of each instance, and `total` the sum of the exponentials of all
-    less that.
+    `probability` is a view of `flat`, which has extra space at the end for the lanes of the last
+    bag. `largest` is the largest logit of each instance, and `total` the sum of the exponentials of
+    the logits minus `largest`.
     """
 
     def __init__(self, logits: np.ndarray, intercepts: np.ndarray | None = None) -> None:
@@ -296,12 +295,12 @@ class Softmax:
         if intercepts is None:
             intercepts = np.zeros(len(logits))
         subtract_largest(logits, intercepts, self.probability, self.largest)
-        # numpy's exponentials are vectorised, and several times faster.
+        # numpy's exponential is vectorised, and several times faster.
         np.exp(self.probability, out=self.probability)
         normalise(self.probability, self.total)
 
     def log_total(self) -> np.ndarray:
-        """Return what to subtract from the logits of each instance for log-probabilities."""
+        """Return what to subtract from the logits of each instance to get log-probabilities."""
         return self.largest + np.log(self.total)
 
     def rows(self) -> tuple[np.ndarray, np.ndarray]:
@@ -312,7 +311,7 @@ class Softmax:
 
 @kernel
 def subtract_largest(logits, intercepts, shifted, top):
-    """Add the intercepts, and bring the largest logit of each instance to zero."""
+    """Add the intercepts, and subtract the largest logit of each instance."""
     n_classes, n_instances = logits.shape
     for start in range(0, n_instances, RUN):
         stop = min(start + RUN, n_instances)
@@ -367,7 +366,7 @@ def log_softmax(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def csr_rows(X: Any, rows: slice | np.ndarray) -> Any:
-    """Return rows of a CSR matrix; those of a slice share its memory."""
+    """Return rows of a CSR matrix; a slice shares its memory."""
     if not isinstance(rows, slice):
         return X[rows]
     starts = X.indptr[rows.start : rows.stop + 1]
@@ -386,7 +385,7 @@ def make_parts(
     gather: bool = False,
     part: Callable[..., Part] = Part,
 ) -> list[Part]:
-    """Cut bags into parts; the cuts depend on the bags alone, and so do sums over parts.
+    """Split bags into parts; the split, and therefore sums over parts, depend only on the bags.
 
     Parameters
     ----------
@@ -394,14 +393,14 @@ def make_parts(
     problem : UnionProblem
         The label sets of all of them.
     chosen : ndarray of int, optional
-        Places of the bags to take, ascending; by default all.
+        Positions of the bags to use, ascending; by default all.
     bag_weight : ndarray of shape (n_bags,), optional
     centre, method
         As in `Part`.
     gather : bool
-        Whether parts of scattered bags copy their features once, rather than at each question.
+        Whether parts of scattered bags copy their features once, rather than at each evaluation.
     part : callable
-        Makes a part of what `Part` takes.
+        Creates a part from the arguments of `Part`.
 
     Returns
     -------
@@ -421,19 +420,19 @@ def make_parts(
 
 
 def runs_of_bags(chosen: np.ndarray, sizes: np.ndarray, n_weights: int) -> list[np.ndarray]:
-    """Cut chosen bags, of all `sizes`, into runs, one for each part of a model of `n_weights`."""
+    """Split chosen bags into runs, one for each part of a model with `n_weights`."""
     return runs_of_rows(chosen, sizes, int(np.clip(PART_WORK / n_weights, 256, PART_INSTANCES)))
 
 
 def runs_of_rows(chosen: np.ndarray, sizes: np.ndarray, n_rows: int) -> list[np.ndarray]:
-    """Cut chosen bags, of all `sizes`, into runs of about so many instances."""
+    """Split chosen bags into runs of about so many instances."""
     ends = np.cumsum(sizes[chosen])
     # A run ends with the bag that fills it.
     return np.split(chosen, np.flatnonzero(np.diff(ends // n_rows)) + 1)
 
 
 def rows_of(own: np.ndarray, offsets: np.ndarray) -> slice | np.ndarray:
-    """Return where the instances of some bags lie, as a slice if these are neighbours."""
+    """Return the rows of some bags, as a slice if the bags are contiguous."""
     first, last = (own[0], own[-1] + 1) if len(own) else (0, 0)
     rows = slice(int(offsets[first]), int(offsets[last]))
     if last - first == len(own):

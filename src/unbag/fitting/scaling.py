@@ -1,7 +1,7 @@
-"""Features on one scale, without a copy of them.
+"""Scaling of features, without copying them.
 
-Scaling is linear, so it goes into the weights: those of a fit, ``W``, belong to the scaled
-features, and are turned into weights of the features as they are, and gradients back.
+Scaling is linear, so it is applied to the weights: a solver's weights, ``W``, are for scaled
+features. They are converted to weights for the original features, and gradients back.
 
 ============= ===================================================================
 ``shift``     what is subtracted from each feature (its mean, or its minimum)
@@ -21,14 +21,14 @@ from .statistics import Moments
 
 Scaling: TypeAlias = Literal["standard", "minmax"] | None
 SCALINGS: tuple[Scaling, ...] = ("standard", "minmax", None)
-# A shift of r deviations that goes into the intercept costs log2(r) bits of each logit: up to
-# three are given away.
+# A shift of r standard deviations that goes into the intercept costs log2(r) bits of each logit: up
+# to three bits are accepted.
 TOLERABLE_SHIFT = 8.0
 
 
 @dataclass(frozen=True)
 class Scale:
-    """A linear map between scaled features and features as they are.
+    """A linear map between scaled and original features.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Scale:
 
     @classmethod
     def learn(cls, scaling: Scaling, moments: Moments, dtype: np.dtype, is_sparse: bool) -> "Scale":
-        """Choose shift and scale by the moments of the training instances.
+        """Learn shift and scale from the moments of the training instances.
 
         Parameters
         ----------
@@ -77,7 +77,7 @@ class Scale:
         else:
             variance = moments.squares / max(moments.weight, np.finfo(np.float64).tiny)
             shift, scale = moments.mean, np.sqrt(variance)
-        # Constant up to rounding is constant, and not divided.
+        # Features that are constant up to rounding are not divided.
         constant = scale <= 10 * np.finfo(dtype).eps * np.abs(moments.mean)
         constant |= moments.low == moments.high
         scale = np.where(constant, 1.0, scale)
@@ -88,11 +88,11 @@ class Scale:
 
     @property
     def remaining_shift(self) -> np.ndarray:
-        """What the intercept has to take up."""
+        """The shift that goes into the intercept."""
         return self.shift if self.centre is None else self.shift - self.centre
 
     def part_weights(self, W: np.ndarray) -> np.ndarray:
-        """Turn weights of scaled features into those that parts apply to theirs.
+        """Convert weights for scaled features to weights for the features of parts.
 
         Parameters
         ----------
@@ -106,7 +106,7 @@ class Scale:
         return np.column_stack([coef, W[:, -1] - coef @ self.remaining_shift])
 
     def scaled_gradient(self, gradient: np.ndarray) -> np.ndarray:
-        """Turn a gradient with respect to the weights of parts into that of `W`, in place.
+        """Convert a gradient for the weights of parts to one for `W`, in place.
 
         Parameters
         ----------
@@ -121,7 +121,7 @@ class Scale:
         return gradient
 
     def coefficients(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return coefficients and intercepts on the features as they are.
+        """Return coefficients and intercepts for the original features.
 
         Parameters
         ----------
@@ -151,12 +151,12 @@ class Scale:
 
 
 def feature_moments(X: Any, weight: np.ndarray | None) -> Moments:
-    """Compute mean and spread of features, dense or CSR, over instances that count by a weight."""
+    """Compute mean and spread of features, dense or CSR, over weighted instances."""
     if weight is not None and (weight == 0).any():
         X, weight = X[weight > 0], weight[weight > 0]
     total = float(X.shape[0] if weight is None else weight.sum())
     of_rows = sparse_moments if sparse.issparse(X) else dense_moments
-    # What overflows is found when the scale is learnt, and is an error there.
+    # `Training` checks the learnt scale for overflows.
     with np.errstate(over="ignore", invalid="ignore"):
         return Moments(total, *of_rows(X, weight, total))
 
@@ -189,7 +189,7 @@ def sparse_moments(
         return np.bincount(X.indices, weights=values, minlength=n_columns)
 
     mean = column_sums(per_entry * data) / total if total > 0 else np.zeros(n_columns)
-    # What is not stored is zero, and differs from the mean by all of it.
+    # Entries that are not stored are zero, so their difference from the mean is the mean.
     unstored = np.maximum(total - column_sums(per_entry), 0.0)
     squares = column_sums(per_entry * (data - mean[X.indices]) ** 2) + unstored * mean**2
     if n_rows == 0:

@@ -1,10 +1,9 @@
-"""Three ways up one objective.
+"""Three solvers for the objective, and one for streams.
 
-`fit_em` is generalised expectation maximisation, as published: the E-step is inference; the
-M-step moves the weights along the gradient of the lower bound that the inference gives, by a step
-that backtracking finds. The likelihood never falls. `fit_lbfgs` climbs the same likelihood
-directly, `fit_stochastic` by steps of EM on samples of the bags. `Stream` takes one step for each
-batch of a stream.
+`fit_em` is generalised expectation maximisation, as published: the E-step is inference; the M-step
+moves the weights along the gradient of the resulting lower bound, with a backtracking line search.
+The likelihood never decreases. `fit_lbfgs` maximises the same likelihood directly, `fit_stochastic`
+takes EM steps on samples of the bags, and `Stream` takes one step for each batch of a stream.
 """
 
 import warnings
@@ -21,9 +20,9 @@ from .objective import NonFiniteObjectiveError, Objective, Progress, Training
 from .scaling import Scale
 from .statistics import Ray, Statistics
 
-# A step must gain at least this part of what the gradient promises; else it is halved.
-SUFFICIENT = 0.3
-SHORTER = 0.5
+# A step must gain at least this share of what the gradient predicts; otherwise it is halved.
+SUFFICIENT_GAIN = 0.3
+BACKTRACKING_FACTOR = 0.5
 # How far a sample of the bags, or a batch of a stream, moves the rates of wrong labels.
 SAMPLE_SHARE = 0.1
 # Steps that L-BFGS remembers of the curvature.
@@ -36,7 +35,7 @@ class InterruptedFitWarning(ConvergenceWarning):
 
 @contextmanager
 def interruptions_raised() -> Iterator[None]:
-    """Raise KeyboardInterrupt where a fit is interrupted, rather than warn and keep what it has."""
+    """Raise KeyboardInterrupt if a fit is interrupted, instead of a warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", InterruptedFitWarning)
         try:
@@ -48,7 +47,7 @@ def interruptions_raised() -> Iterator[None]:
 def fit_em(
     objective: Objective, W: np.ndarray, *, max_iter: int, tol: float, progress: Progress
 ) -> bool:
-    """Climb the objective by generalised EM.
+    """Maximise the objective by generalised EM.
 
     Parameters
     ----------
@@ -57,7 +56,7 @@ def fit_em(
         Where to start.
     max_iter : int
     tol : float
-        Stop when an iteration gains less than that part of the objective.
+        Stop when the relative gain of an iteration is smaller.
     progress : Progress
         Updated after each iteration; may stop the fit.
 
@@ -81,7 +80,7 @@ def fit_em(
 def fit_stochastic(
     sample: Callable[[], Objective], W: np.ndarray, *, max_iter: int, progress: Progress
 ) -> bool:
-    """Climb by gradient steps, each on another sample of the bags.
+    """Take gradient steps, each on a new sample of the bags.
 
     Parameters
     ----------
@@ -102,7 +101,7 @@ def fit_stochastic(
         if step is None:
             step = 1.0 / max(here.weight, 1.0)
         log_likelihood = here.value + objective.penalty(W)
-        W, step, _ = gradient_step(objective, W, here, step, look_back=False)
+        W, step, _ = gradient_step(objective, W, here, step, statistics_after=False)
         objective.learn_rates(here, share=SAMPLE_SHARE)
         if progress.completed(W, log_likelihood, objective.rates):
             return True
@@ -122,44 +121,48 @@ def e_step(
 
 
 def gradient_step(
-    objective: Objective, W: np.ndarray, here: Statistics, step: float, look_back: bool = True
+    objective: Objective,
+    W: np.ndarray,
+    here: Statistics,
+    step: float,
+    statistics_after: bool = True,
 ) -> tuple[np.ndarray, float, Statistics]:
-    """Raise EM's lower bound by a step along the gradient, found by backtracking.
+    """Take a step along the gradient of EM's lower bound, with a backtracking line search.
 
-    `here` are the statistics of the objective at W, and `step` is the last length that was good, in
-    multiples of the gradient. Return the new weights, the length that was taken, and the statistics
-    there; without `look_back`, those at the old weights.
+    `here` are the statistics of the objective at W, and `step` is the length of the last step, in
+    multiples of the gradient. Return the new weights, the length of the step, and the statistics at
+    the new weights; without `statistics_after`, those at the old weights.
     """
     gradient = here.gradient
     with np.errstate(over="ignore"):
         slope = float(np.sum(gradient**2))
     if not np.isfinite(slope):
-        raise NonFiniteObjectiveError("The length of the gradient is not finite.")
+        raise NonFiniteObjectiveError("The norm of the gradient is not finite.")
     ray = Ray(W, gradient)
-    # Begin well above the step that was good last time, so that it may grow.
-    step /= SHORTER**2
-    shorter = (SHORTER ** np.arange(objective.steps_at_once)).tolist()
+    # Start well above the last step, so that it can grow.
+    step /= BACKTRACKING_FACTOR**2
+    shorter = (BACKTRACKING_FACTOR ** np.arange(objective.steps_at_once)).tolist()
     bound, *bounds = objective.lower_bounds(ray, [0.0, *(step * each for each in shorter)])
     while step * slope > 1e-14 * max(1.0, abs(bound)):
         if not bounds:
             bounds = list(objective.lower_bounds(ray, [step * each for each in shorter]))
-        if bounds.pop(0) - bound >= SUFFICIENT * step * slope:
+        if bounds.pop(0) - bound >= SUFFICIENT_GAIN * step * slope:
             candidate = ray.at(step)
-            if look_back:
+            if statistics_after:
                 objective.learn_rates(here)
                 here = e_step(objective, candidate, ray, step)
             return candidate, step, here
-        step *= SHORTER
+        step *= BACKTRACKING_FACTOR
     return W, step, here
 
 
 def fit_lbfgs(
     objective: Objective, W: np.ndarray, *, max_iter: int, tol: float, progress: Progress
 ) -> bool:
-    """Climb the objective by L-BFGS.
+    """Maximise the objective by L-BFGS.
 
-    Where bags turn out to be intractable, their labels are relaxed at the last completed
-    iteration, and the climb begins again from there: another objective, another history.
+    If bags turn out to be intractable, their labels are relaxed at the last completed iteration,
+    and L-BFGS restarts from there with the new objective.
 
     Parameters
     ----------
@@ -214,19 +217,19 @@ def climb(
         },
     )
     if not progress.history:
-        # The start was the optimum already.
+        # The start was already the optimum.
         progress.completed(W, -result.fun + objective.penalty(W), objective.rates)
     return stopped or result.status == 0
 
 
 def cheapest_bags(problem: UnionProblem, used: np.ndarray, prune: float) -> np.ndarray:
-    """Leave out the most expensive bags, by n k 2^k; it is an error if none is left.
+    """Leave out the most expensive bags, by n k 2^k; raise an error if none is left.
 
     Parameters
     ----------
     problem : UnionProblem
     used : ndarray of bool of shape (n_bags,)
-        Which bags there are.
+        The bags to choose from.
     prune : float
         The share of these to leave out.
 
@@ -234,12 +237,10 @@ def cheapest_bags(problem: UnionProblem, used: np.ndarray, prune: float) -> np.n
     -------
     ndarray of bool of shape (n_bags,)
     """
-    # Kept are the cheapest, rounded down, as published; the epsilon mends 1 - 0.9 < 0.1.
+    # The number to keep is rounded down, as published; the epsilon is for 1 - 0.9 < 0.1.
     n_kept = int((1 - prune) * used.sum() + 1e-9)
     if not used.any():
-        raise ValueError(
-            "No bag is left to fit to: none has a label, or labels that its instances could have."
-        )
+        raise ValueError("No bag is left to fit to: none has labels that its instances can have.")
     if not n_kept:
         raise ValueError("No bag is left to fit to: all were dropped or pruned.")
     if prune == 0:
@@ -252,7 +253,7 @@ def cheapest_bags(problem: UnionProblem, used: np.ndarray, prune: float) -> np.n
 
 
 class Stream:
-    """What a fit to a stream of batches remembers from one to the next.
+    """The state of a fit to a stream of batches.
 
     Parameters
     ----------
@@ -292,10 +293,10 @@ class Stream:
                 f"{training.shape}: classes or features have changed."
             )
         n_bags = self.n_bags + len(training.chosen)
-        # The penalty is one for the whole stream: a batch has its share of it.
+        # The penalty is for the whole stream: a batch gets its share.
         objective.scale_penalty(len(training.chosen) / max(n_bags, 1))
         here = e_step(objective, self.weights)
-        # From here on nothing fails, so that a batch counts wholly or not at all.
+        # Nothing fails from here on, so that a batch counts completely or not at all.
         objective.learn_rates(here, share=SAMPLE_SHARE)
         self.n_bags = n_bags
         self.history.append(here.value + objective.penalty(self.weights))

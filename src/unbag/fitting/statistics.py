@@ -1,7 +1,7 @@
-"""What parts of the bags say of the weights: quantities that add up; and where they are asked.
+"""Statistics of parts of the bags, which can be added; and where they are evaluated.
 
-A fit maps a question over parts and adds the answers. Threads, files and clusters differ in how
-they map, and in nothing else.
+A fit maps a function over parts and adds the results. Threads, files and clusters differ only in
+how they map.
 """
 
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ import numpy as np
 
 @dataclass(frozen=True)
 class NoiseCounts:
-    """How often labels are expected to be wrong, class by class, by the weights of the bags.
+    """Expected numbers of wrong labels for each class, weighted by bag.
 
-    Instances of the class that went unnoticed, and all of them; bags in which the class was named
-    by mistake, and all of them: each where the class is not unknown.
+    Missed instances of the class and all its instances; bags to which the class was added by
+    mistake and all bags. Bags in which the class is unknown are not counted.
     """
 
     unnoticed: np.ndarray
@@ -39,17 +39,17 @@ class Statistics:
     Attributes
     ----------
     value : float
-        Log-likelihood of the label sets, by the weights of the bags.
+        Weighted log-likelihood of the label sets.
     gradient : ndarray of shape (n_classes, n_features + 1)
         Its gradient with respect to the weights, the intercepts last.
     weight : float
         What the instances count together.
     intractable : tuple of (bag, n_required, n_free)
-        Bags that no exact method can hold; value and gradient say nothing of them.
+        Bags that are too large for exact methods; they are not part of value and gradient.
     uncertified : tuple of bags
-        Bags whose answer the inference method asked for could not certify.
+        Bags whose result the chosen inference method could not certify.
     noise : NoiseCounts or None
-        What the rates of wrong labels are learnt from; None where labels are taken as right.
+        Counts to learn the rates of wrong labels from; None without such rates.
     """
 
     value: float
@@ -93,7 +93,7 @@ class Moments:
     high: np.ndarray
 
     def __add__(self, other: "Moments") -> "Moments":
-        # Chan's rule: sums of raw squares would cancel where the mean is far from zero.
+        # Chan's rule: sums of raw squares would cancel if the mean is far from zero.
         weight = self.weight + other.weight
         share = other.weight / weight if weight > 0 else 0.0
         difference = other.mean - self.mean
@@ -107,9 +107,9 @@ class Moments:
 
 
 class Ray(NamedTuple):
-    """Where a line search looks: along it, logits are linear in the step.
+    """The ray of a line search; logits are linear in the step along it.
 
-    Origin and direction are of shape (n_classes, n_features + 1).
+    Origin and direction have shape (n_classes, n_features + 1).
     """
 
     origin: np.ndarray

@@ -6,6 +6,7 @@ An adapter gets the beginning of a file or folder (`Head`), by which it recognis
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -22,15 +23,19 @@ from unbag._files import (
     PathLike,
     check,
     existing_file,
+    parsed_json,
     refuse,
     suffix_of,
     unreadable,
 )
 from unbag._messages import argument, listed, shortened
+from unbag.labels import UNTAGGED
 
 from .table import Table
-from .tags import ABSENT, UNTAGGED, States, matched, union_of
+from .tags import ABSENT, States, matched, union_of
 
+# What programs call it how sure they are.
+SCORE = re.compile(r"\b(confidence|score|probability|prob|logits?)\b", re.IGNORECASE)
 # Longer first lines are those of no format that is known here.
 LONGEST_HEADER = 1 << 20
 
@@ -109,7 +114,7 @@ class Head:
             return None
         try:
             content = self.path.read_bytes()
-            document = json.loads(content)
+            document = parsed_json(content)
             if b"\\ud" in content.lower() or b"\xed" in content:
                 # There may be half a character, which no table can hold.
                 json.dumps(document, ensure_ascii=False).encode()
@@ -147,12 +152,13 @@ class Adapted:
     Parameters
     ----------
     instances : pyarrow.Table or None
-        One row per instance, with a column ``bag``; perhaps ``start``, ``end`` and
-        ``instance_label``; other columns of numbers are features. None if the file is about whole
-        recordings only.
+        One row per instance, with a column ``bag``; perhaps ``start``, ``end``,
+        ``instance_label``, and ``known_label`` for labels that people gave, from which a fit
+        learns; other columns of numbers are features. None if the file is about whole recordings
+        only.
     tags : dict of str to dict of str to int, or None
-        For bags by name: 1 for labels that are present, 0 for absent, -1 for unknown ones. None
-        if the file has no labels.
+        For bags by name: 1 for labels that are present, 0 for absent, -1 for unknown ones. A bag
+        that nobody has tagged is not there. None if the file has no labels.
     place : callable
         Names a row of the instances, as the file has it.
     notes : tuple of str
@@ -164,15 +170,12 @@ class Adapted:
     place: Callable[[int], str] = nth_row
     notes: tuple[str, ...] = field(default=())
 
-    def with_tags(self, other: "Adapted", path: PathLike, untagged: str) -> "Adapted":
-        """Return the instances of this file with the tags of another one, at `path`.
-
-        `untagged` is "refuse", "absent" or "unknown": the state of labels of bags without tags.
-        """
+    def with_tags(self, other: "Adapted", path: PathLike) -> "Adapted":
+        """Return the instances of this file with the tags of another one, at `path`."""
         if self.instances is None:
             return self
         bags = self.instances.column("bag").unique().to_pylist()
-        tags, notes = matched(bags, other.tags or {}, path, untagged)
+        tags, notes = matched(bags, other.tags or {}, path)
         return replace(self, tags=tags, notes=(*self.notes, *other.notes, *notes))
 
 
@@ -189,7 +192,7 @@ def finite_number(value: object, where: str) -> float:
     """
     try:
         number = math.nan if isinstance(value, bool) else float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
         raise DataError(f"{where}: {shortened(value)} is not a finite number: correct it.")
@@ -224,15 +227,45 @@ def segment_columns(bags: Sequence[str], spans: Sequence[tuple[float, float]]) -
 
 
 def labelled_segments(
-    bags: Sequence[str], spans: Sequence[tuple[float, float]], labels: Sequence[str]
-) -> tuple[dict[str, Any], States | None]:
-    """Return columns of segments with labels, perhaps empty ones, and their union as tags."""
+    bags: Sequence[str],
+    spans: Sequence[tuple[float, float]],
+    labels: Sequence[str],
+    by_people: Sequence[bool],
+) -> tuple[dict[str, Any], States | None, tuple[str, ...]]:
+    """Return columns of segments with labels, perhaps empty ones, their union as tags, and notes.
+
+    Labels that people gave are known labels as well.
+    """
     columns = segment_columns(bags, spans)
-    has_labels = any(labels)
+    has_labels, notes = any(labels), ()
     if has_labels:
         columns["instance_label"] = [label or None for label in labels]
+        known = [
+            label if is_known and label else None
+            for label, is_known in zip(labels, by_people, strict=True)
+        ]
+        columns["known_label"] = pa.array(known, pa.string())
+        n_guessed = sum(map(bool, labels)) - sum(each is not None for each in known)
+        if n_guessed:
+            notes = (
+                f"Labels of single segments that are not learnt from, since a program gave them or "
+                f"they are no classes: {n_guessed:,}. If people have checked them, use "
+                f"{argument('known', 'instance_label')}.",
+            )
     columns["duration"] = [end - start for start, end in spans]
-    return columns, union_of(bags, [[label] for label in labels]) if has_labels else None
+    tags = union_of(bags, [[label] for label in labels]) if has_labels else None
+    return columns, tags, notes
+
+
+def has_score(columns: Iterable[str]) -> bool:
+    """Return whether a table says how sure a program was of its labels.
+
+    Examples
+    --------
+    >>> has_score(["Selection", "Confidence"]), has_score(["Selection", "Low Freq (Hz)"])
+    (True, False)
+    """
+    return any(SCORE.search(name) for name in columns)
 
 
 def numbered_lines(path: Path) -> list[tuple[int, list[str]]]:

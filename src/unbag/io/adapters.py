@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from unbag._files import TABLES, DataError, PathLike, check, check_format, check_rows, suffix_of
 from unbag._messages import argument, suggestion
-from unbag.labels import DELIMITER
+from unbag.labels import DELIMITER, Tagging
 
 from .adapted import Adapted, Choices, Head, check_choices
 from .bag_table import BagTable
@@ -143,12 +143,16 @@ def recognised(head: Head) -> str | None:
 class AdaptedTable(TypedTable):
     """A table in memory, made of another tool's file; `origin` knows where its rows come from."""
 
+    made_features: bool = True
+
     def __init__(self, path: PathLike, format: str, table: pa.Table, origin: Adapted):
         check_rows(path, table.num_rows)
         self.path: Path = Path(path)
         self.format: str = format
         self.table: pa.Table = table
         self.notes: tuple[str, ...] = origin.notes
+        # The file that the labels come from, for messages.
+        self.tagged_by: PathLike = path
         self._origin = origin
         self.schema: Any = table.schema
         self.columns: list[str] = table.column_names
@@ -168,15 +172,22 @@ class AdaptedTable(TypedTable):
 def open_from(
     path: PathLike, format: str, *, delimiter: str | None = None, **choices: Unpack[Choices]
 ) -> AdaptedTable:
-    """Open a file of another tool as a table of instances; see `read_from`."""
+    """Open a file of another tool as a table of instances; see `read_from`.
+
+    Cells of bags without tags are null, unless `untagged` says what that means.
+    """
     found, absent = _with_tags(path, format, choices)
     if found.instances is None:
         raise DataError(
             f"{path} has labels of recordings, but no instances: pass it with {argument('tags')}, "
             f"beside a table of instances, or convert it to a table for {argument('label_table')}."
         )
-    table = labelled(found, absent, delimiter or DELIMITER, path)
-    return AdaptedTable(path, format, table, found)
+    untagged = choices.get("untagged")
+    tagging = None if untagged in (None, "refuse") else Tagging.of(untagged)
+    table = labelled(found, absent, delimiter or DELIMITER, path, tagging)
+    opened = AdaptedTable(path, format, table, found)
+    opened.tagged_by = choices.get("tags") or path
+    return opened
 
 
 def read_from(
@@ -207,9 +218,7 @@ def read_from(
         ``absent``: what a label is that the tags of a bag do not name, ``"absent"`` or
         ``"unknown"``; by default absent, except in hoplite.
 
-        ``untagged``: what is done about bags that are not in the tags. ``"refuse"``, the default,
-        makes it an error; ``"absent"`` gives them no label; ``"unknown"`` makes every label
-        unknown.
+        ``untagged``: what it means that a bag has no tags, as in :class:`unbag.io.Roles`.
 
         ``confidence``: detections below it leave their label unknown.
 
@@ -260,7 +269,8 @@ def convert_from(
         check_format(target, TABLES)
         table = label_rows(found.tags or {}, absent)
     else:
-        table = labelled(found, absent, delimiter, path)
+        tagging = Tagging.of(choices.get("untagged") or (roles and roles.untagged))
+        table = labelled(found, absent, delimiter, path, tagging)
     source = AdaptedTable(path, format, table, found)
     if suffix_of(target) in TABLES:
         write_tables(target, [source.table])
@@ -277,8 +287,7 @@ def _with_tags(path: PathLike, format: str, choices: Choices) -> tuple[Adapted, 
     tags = choices.get("tags")
     if tags is not None:
         format = _tags_format(tags)
-        untagged = choices.get("untagged") or "refuse"
-        found = found.with_tags(adapted(tags, format, choices), tags, untagged)
+        found = found.with_tags(adapted(tags, format, choices), tags)
     return found, choices.get("absent") or ADAPTERS[format].absent
 
 

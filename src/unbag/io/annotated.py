@@ -9,29 +9,58 @@ numbers in them. If that fails, nothing is lost: new columns come under other na
 import json
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import ArrayLike
 
-from unbag._files import DataError, PathLike, check
+from unbag._files import DataError, PathLike, check, parsed_json
 
 from .bag_table import CHUNK_BYTES, BagTable, Progress
-from .roles import Roles
+from .roles import KNOWN_LABEL, Roles
 from .table import Source, open_source
 
-#: What annotate writes for every instance, in the order of its columns.
-ANSWERS = ("annotation", "probability", "second_choice", "second_probability", "entropy", "review")
-#: One column more, for people to fill in.
-KNOWN_LABEL = "known_label"
+#: Why an annotation is what it is: see `Status`.
+STATUS = "status"
+#: Whether a look by a person is worth most.
+REVIEW = "review"
+#: What annotate writes for every instance, in the order of its columns: attributes of
+#: `unbag.annotations.Annotations` by these names. `KNOWN_LABEL`, which people fill in, comes last.
+ANSWERS = (
+    "annotation", STATUS, "probability", "second_choice", "second_probability", "entropy", REVIEW,
+)  # fmt: skip
+#: Those that version 0.1 wrote: tables of it are recognised too.
+FIRST_ANSWERS = tuple(name for name in ANSWERS if name != STATUS)
 #: What predict writes for every bag: the labels, and the probability of each class.
 PREDICTED = "predicted"
 NUMBERS = ("probability", "second_probability", "entropy")
+# A name that hardly anybody else gives a column: without it there is nothing to look for.
+TELLING = "second_probability"
 # Put before the name of a column where the table has one of that name already.
 PREFIX = "unbag_"
 PROBABILITY = re.compile(rf"(?:{PREFIX})?p\(.+\)(?:_\d+)?")
 # Key of the metadata: a JSON object from our names to those of the columns.
 MARK = b"unbag.annotated"
+
+
+class Status(StrEnum):
+    """Why an annotation is what it is: the words of the column ``status``."""
+
+    #: The annotation is a class.
+    LABELLED = "labelled"
+    #: The model takes the instance to be of none of the classes.
+    BACKGROUND = "background"
+    #: Its bag is said to hold none of the classes.
+    NO_TAG = "no tagged class"
+    #: There is no annotation: the likeliest label is less probable than `unknown_below`.
+    UNSURE = "unsure"
+    #: There is no answer: the row has a missing value, and was left out.
+    DROPPED = "dropped"
+
+
+#: Instances of none of the classes.
+OF_NO_CLASS = (Status.BACKGROUND, Status.NO_TAG)
 
 
 def written_columns(source: Source, roles: Roles | None = None) -> dict[str, str]:
@@ -61,12 +90,16 @@ def answer_columns(columns: Iterable[str]) -> set[str]:
     set()
     """
     columns = list(columns)
+    # Regular expressions are slow over hundreds of thousands of columns.
+    if not any(TELLING in column or PREDICTED in column for column in columns):
+        return set()
     found = {}
     for column in columns:
-        for name in (*ANSWERS, KNOWN_LABEL):
+        # A status is text, and no feature anyway; a number of that name is somebody else's.
+        for name in (*FIRST_ANSWERS, KNOWN_LABEL):
             if _is_called(name, column) and len(column) >= len(found.get(name, "")):
                 found[name] = column
-    answers = set(found.values()) if found.keys() >= set(ANSWERS) else set()
+    answers = set(found.values()) if found.keys() >= set(FIRST_ANSWERS) else set()
     if any(_is_called(PREDICTED, column) for column in columns):
         answers |= {column for column in columns if PROBABILITY.fullmatch(column)}
     return answers
@@ -78,16 +111,13 @@ def known_label_column(source: Source) -> str | None:
     return column if column in source.columns else None
 
 
-def check_nothing_is_lost(path: Path, tables: Iterable[Path]) -> None:
-    """Raise an error if writing `path` would lose labels that people filled in.
-
-    They are kept if `path` is one of the `tables` that are annotated.
-    """
-    if not path.exists() or any(path.samefile(table) for table in tables):
+def check_nothing_is_lost(path: Path) -> None:
+    """Raise an error if writing `path` would lose labels that people filled in."""
+    if not path.exists():
         return
     try:
         with open_source(path) as source:
-            column = written_columns(source).get(KNOWN_LABEL)
+            column = known_label_column(source)
             is_filled = column is not None and _has_text(source, column)
     except DataError:
         # Not a table, or damaged: it holds no corrections.
@@ -95,7 +125,7 @@ def check_nothing_is_lost(path: Path, tables: Iterable[Path]) -> None:
     check(
         not is_filled,
         f"{path} holds labels that were filled in, in its column {column!r}, and they would be "
-        f"lost: annotate {path} itself, which keeps them, or choose another output.",
+        f"lost: choose another output. To keep them, annotate {path} itself, into a new file.",
     )
 
 
@@ -153,7 +183,7 @@ def annotated_frame(
 
     names, new = _named(table, columns, written)
     metadata = marked_metadata(_metadata(table.source), new, names)
-    return table.source.with_columns(columns_of_rows(table, new, per_bag=per_bag), metadata)
+    return table.source.with_columns(columns_of_rows(table, new, names, per_bag=per_bag), metadata)
 
 
 def _named(table, columns, written):
@@ -161,10 +191,33 @@ def _named(table, columns, written):
     from .writing import own_columns
 
     taken = set(own_columns(table))
-    names = {name: written.get(name) or free_name(name, taken) for name in columns}
+    names = answer_names(columns, taken, written)
     new = {names[name]: values for name, values in columns.items()
-           if name != KNOWN_LABEL or name not in written}  # fmt: skip
+           if name != KNOWN_LABEL or names[name] not in taken}  # fmt: skip
     return names, new
+
+
+def answer_names(
+    answers: Iterable[str], columns: Iterable[str], written: Mapping[str, str]
+) -> dict[str, str]:
+    """Return what the columns of annotate are called, in a table that has `columns` already.
+
+    Those that it has `written` before keep their names. A table of version 0.1 gets a status with
+    our prefix, so that it is known again: it stands last, and not among its like.
+
+    Examples
+    --------
+    >>> answer_names(["annotation", "status"], ["x", "status"], {})
+    {'annotation': 'annotation', 'status': 'unbag_status'}
+    """
+    taken = set(columns)
+    names = {name: written.get(name) or free_name(name, taken) for name in answers}
+    if written and STATUS in names and STATUS not in written:
+        names[STATUS] = free_name(STATUS, {*taken, STATUS})
+    if KNOWN_LABEL in names and KNOWN_LABEL in taken and KNOWN_LABEL not in written:
+        # People have labelled instances before: there is one place for that.
+        names[KNOWN_LABEL] = KNOWN_LABEL
+    return names
 
 
 def written_predictions(columns: Sequence[str], names: Sequence[str]) -> dict[str, str]:
@@ -176,7 +229,8 @@ def written_predictions(columns: Sequence[str], names: Sequence[str]) -> dict[st
     {'predicted': 'predicted', 'p(owl)': 'p(owl)'}
     """
     for first in range(len(columns) - len(names) + 1):
-        if list(columns[first : first + len(names)]) == list(names):
+        is_first = columns[first] == names[0]
+        if is_first and list(columns[first : first + len(names)]) == list(names):
             return dict(zip(names, names, strict=True))
     return {}
 
@@ -204,7 +258,7 @@ def marked_metadata(
 def marked_columns(metadata: Mapping[bytes, bytes] | None) -> dict[str, str]:
     """Return the columns that a file's metadata mark as ours; nothing if they are damaged."""
     try:
-        found = json.loads((metadata or {}).get(MARK, b"{}"))
+        found = parsed_json((metadata or {}).get(MARK, b"{}"))
     except ValueError:
         return {}
     found = found if isinstance(found, dict) else {}
@@ -219,12 +273,19 @@ def _metadata(source: Any) -> Mapping[bytes, bytes] | None:
 def _side_by_side(columns):
     """Find the last run of columns that have our names, all answers, in our order."""
     for first in reversed(range(len(columns))):
-        found = {}
-        for name, column in zip((*ANSWERS, KNOWN_LABEL), columns[first:], strict=False):
-            if not _is_called(name, column):
-                break
-            found[name] = column
-        if len(found) >= len(ANSWERS):
+        for answers in (ANSWERS, FIRST_ANSWERS):
+            names = (*answers, KNOWN_LABEL)
+            found = {}
+            for name, column in zip(names, columns[first : first + len(names)], strict=False):
+                if not _is_called(name, column):
+                    break
+                found[name] = column
+            if len(found) < len(answers):
+                continue
+            last = columns[first + len(found) : first + len(found) + 1]
+            # Behind answers of version 0.1; without our prefix it may be somebody else's.
+            if STATUS not in found and last and last[0] != STATUS and _is_called(STATUS, last[0]):
+                found[STATUS] = last[0]
             return found
     return {}
 

@@ -1,5 +1,6 @@
 """Bags as a long table with the usual names of columns; bags of files that are not tables."""
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from scipy import sparse
 
 from unbag._files import DataError, PathLike, check, refuse
 from unbag.bags import Bags, bag_of, first_nonfinite
-from unbag.labels import LabelSets, write_cell
+from unbag.labels import LabelSets
 
 from .bag_table import BagTable
 from .roles import NUMBER, USUAL, Roles
@@ -37,9 +38,13 @@ def checked_bags(path: PathLike, bags: Bags, labels: LabelSets) -> Bags:
     return bags if bags.feature_names is not None else bags.with_features(bags.X, np.array(names))
 
 
-def bag_table(path: Path, bags: Bags, labels: LabelSets) -> BagTable:
+def bag_table(path: Path, bags: Bags, labels: LabelSets | None) -> BagTable:
     """Make a BagTable of bags from a file that is not a table; see `checked_bags`."""
     roles = Roles(features=feature_names(bags), delimiter="|")
+    if labels is not None and labels.classes.size:
+        # Such files have no other way to say that nobody has looked at a bag.
+        is_open = labels.open | labels.optional.all(axis=1)
+        labels = LabelSets(labels.indicator, labels.classes, is_open)
     return BagTable(path, roles, bags, labels, np.arange(bags.n_instances), bags.n_instances)
 
 
@@ -67,8 +72,9 @@ def long_chunks(
 
     names = feature_names(bags)
     known = instance_label_texts(bags, labels)
+    times = Counter(names)
     refuse(
-        (name for name in names if name in OWN_COLUMNS or names.count(name) > 1),
+        (name for name in names if name in OWN_COLUMNS or times[name] > 1),
         lambda name: (
             f"The feature {name!r} has the name of another column of the table: rename it."
         ),
@@ -77,7 +83,7 @@ def long_chunks(
     bag_of_row = np.repeat(np.arange(len(bags)), bags.sizes)
     ids = _id_column(bags.ids)
     if labels is not None:
-        cells = pa.array([write_cell(labels_of, delimiter) for labels_of in labels], pa.string())
+        cells = pa.array(labels.to_cells(delimiter), pa.string())
     # At least one chunk, so that a file without instances still has its columns.
     for first in range(0, max(bags.n_instances, 1), CHUNK_ROWS):
         rows = slice(first, first + CHUNK_ROWS)

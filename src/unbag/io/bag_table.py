@@ -44,6 +44,8 @@ class BagTable:
         Rows of the file. As many as instances, except where a row is a bag.
     source : Table or None
         The table, if it is one; a file is closed, and each further pass opens it once.
+    known : ndarray of shape (n_instances,) or None
+        Labels of instances that people gave, text or None; None if no column of them was named.
     """
 
     path: Path
@@ -53,11 +55,17 @@ class BagTable:
     rows: NDArray[np.intp]
     n_rows: int
     source: Any = None
+    known: NDArray[np.object_] | None = None
 
     @property
     def is_wide(self) -> bool:
         """Whether the file has one row per bag."""
         return self.source is not None and self.source.is_wide(self.roles)
+
+    @property
+    def n_dropped(self) -> int:
+        """Rows of the file that were left out, because values are missing in them."""
+        return 0 if self.source is None or self.is_wide else self.n_rows - len(self.rows)
 
     def write(
         self,

@@ -1,25 +1,28 @@
 """What a column may be when nobody names it: a role, a feature, a vector, a counter.
 
-Tables know what their columns hold; everything that is concluded from it is here.
+Tables know what their columns hold; everything that is concluded from it is here. It is concluded
+from the names of columns and the first rows, the same number of them in every kind of table, so
+that a table means the same in every format.
 """
 
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from pyarrow import types
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import ArrayLike, NDArray
 
 from unbag._files import DataError, PathLike, check
 from unbag._messages import argument, listed
 from unbag._warnings import warn_caller
 from unbag.labels import DELIMITER
 
-from .annotated import answer_columns
-from .bag_table import SAMPLE_ROWS
-from .formats.arrow import is_list_of_numbers, is_list_of_vectors, is_text
+from .annotated import KNOWN_LABEL, answer_columns, known_label_column, written_columns
+from .formats.arrow import is_list_of_numbers, is_list_of_vectors, is_text, is_value
 from .roles import (
     LABEL_SOURCES,
     NUMBER,
@@ -29,14 +32,41 @@ from .roles import (
     possible_features,
     with_label_columns,
 )
+from .table import Source
 from .vectors import FEW_CELLS, are_vectors
 
 # What a cell has that may be a vector.
 VECTOR_MARKS = re.compile(r"[0-9][ ]*[,;\s\])]")
-WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
-# Rows that a counter needs to be one, and what ids are called.
+NUMBER_TEXT = r"^[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t]*$"
+
+# Rows that columns are judged by: so many cells, but no fewer and no more rows.
+CELLS_JUDGED = 2_000_000
+FEWEST_JUDGED, MOST_JUDGED = 1000, 10_000
+# Rows that a counter needs to be one.
 FEWEST_COUNTED = 20
-ID_NAME = re.compile(r"(?:.*[_ .-])?(?:id|idx|index|nr)|unnamed: \d+", re.IGNORECASE)
+# A column is one of bags if it never differs within so many of them, of so many instances each.
+FEWEST_BAGS, FEWEST_INSTANCES = 10, 3
+
+# Names in lower case, words separated by one space, and without a unit.
+UNITS = r"(?: (?:s|sec|secs|second|seconds|ms|samples|frames|utc|deg|degrees|m))?"
+MOMENTS = "begin|start|end|stop|onset|offset|file offset|begin file offset"
+WHEN = (
+    "year|month|week|day|weekday|date|hour|minute|second|time|datetime|date time|timestamp|"
+    "day of (?:year|month|week)|dayofyear|dayofweek|doy|yday|julian|julian (?:date|day)|julianday|"
+    "(?:begin|start|end|stop|clock|begin clock|end clock|recording|local|utc) (?:time|date)|"
+    "time (?:begin|start|end|stop|of day)"
+)
+WHERE = (
+    "lat|latitude|lon|long|lng|longitude|(?:decimal|gps|site) ?(?:lat|latitude|lon|long|longitude)|"
+    "easting|northing|utm (?:x|y|e|n|easting|northing|zone)|utm zone|gps [xy]|coord(?:inate)? [xy]|"
+    "[xy] coord(?:inate)?"
+)
+PLACE_OR_TIME = re.compile(rf"(?:{WHEN}|{WHERE}|{MOMENTS}|(?:{MOMENTS}) time){UNITS}")
+TRUTH = re.compile(
+    "(?:true |class |instance |known |ground truth |target )?(?:label|class|target)|labels|classes|"
+    "species|genus|taxon|category|truth|ground ?truth|gt"
+)
+ID = re.compile(r"(?:.* )?(?:id|idx|index|nr|uid|uuid)|unnamed: \d+")
 
 
 def resolved_roles(table: Any, roles: Roles | None, need_labels: bool) -> Roles:
@@ -48,21 +78,19 @@ def resolved_roles(table: Any, roles: Roles | None, need_labels: bool) -> Roles:
     # Features that were named need no look at the cells.
     is_named = roles.features is not None or roles.embedding is not None
     numbers = () if is_named else table.numbers(table.is_wide(roles))
-    answers = ("second_probability", "predicted")
-    if numbers and any(answer in name for name in table.columns for answer in answers):
+    if numbers and (answers := answer_columns(table.columns)):
         # What annotate or predict has written is no feature.
-        answers = answer_columns(table.columns)
         numbers = [name for name in numbers if name not in answers]
     resolved = filled_in(roles, table.path, table.columns, numbers, need_labels)
-    if is_named:
+    if is_named or table.made_features:
         return resolved
-    return without_counters(resolved, table.path, counters(table, resolved.features or ()))
+    return without_misleading(resolved, table.path, misleading(table, resolved))
 
 
 def filled_in(
     roles: Roles,
     path: PathLike,
-    columns: Sequence[str],
+    columns: Collection[str],
     numbers: Collection[str],
     need_labels: bool = True,
 ) -> Roles:
@@ -77,6 +105,8 @@ def filled_in(
     (('pitch',), 'labels')
     """
     given = replace(roles, delimiter=roles.delimiter or DELIMITER)
+    # In their order, and looked up at once: there may be a million.
+    columns = dict.fromkeys(columns)
     if given.label_table is not None:
         second = Path(given.label_table)
         check(
@@ -108,8 +138,9 @@ def filled_in(
     if given.embedding is not None:
         return replace(given, features=given.features or ())
     if given.features is None:
-        taken = {column for _, column in given.columns()} | {NUMBER}
-        found = [name for name in columns if name in numbers and name not in taken]
+        taken = {column for _, column in given.columns()} | {NUMBER, KNOWN_LABEL}
+        used = set(numbers) - taken
+        found = [name for name in columns if name in used]
         given = replace(given, features=[name for name in found if name.strip()])
     if not given.features:
         raise DataError(
@@ -132,6 +163,30 @@ def _with_usual_columns(given, columns):
     return given
 
 
+def with_known(source: Source, roles: Roles, ignore_known: bool = False) -> Roles:
+    """Return the roles by which a table is learnt from: with the labels that people gave.
+
+    If nobody names them, they are in ``known_label``, which annotate writes for people to fill in
+    and adapters write where people have labelled instances. What annotate answered is refused.
+    """
+    if ignore_known:
+        left = () if roles.known is None else (roles.known,)
+        return replace(roles, known=None, carry=(*roles.carry, *left))
+    answers = {column: name for name, column in written_columns(source).items()}
+    found = answers.get(roles.known or "")
+    check(
+        found in (None, KNOWN_LABEL),
+        f"{source.path}: {roles.known} is what annotate answered, not what a person knows: "
+        f"fill in {KNOWN_LABEL}, and pass that with {argument('known')}.",
+    )
+    column = known_label_column(source)
+    if roles.known is not None or column is None:
+        return roles
+    used = {name for role, name in roles.columns() if role != "carry"}
+    rest = tuple(name for name in roles.carry if name != column)
+    return roles if column in used else replace(roles, known=column, carry=rest)
+
+
 # Vectors.
 
 
@@ -148,7 +203,7 @@ def with_embedding(table: Any, roles: Roles) -> Roles:
     found = find(table, names, roles)
     if len(found) != 1:
         return roles
-    rest = tuple(name for name in roles.features or () if name not in found)
+    rest = tuple(name for name in roles.features or () if name != found[0])
     return replace(roles, embedding=found[0], features=rest)
 
 
@@ -238,65 +293,178 @@ def are_decimals(texts: Sequence[str | None], marks: str = ".,") -> bool:
     return 2 * sum(found) > len(filled) == sum(found) + sum(whole)
 
 
-# Columns that count rows or name them, and so describe no instance.
+# Columns of numbers that describe no instance: those that count rows or name them, say when or
+# where something was, are the truth, or belong to the bag. A model that learns from them looks good
+# on the bags that it has seen, and is wrong on new ones.
 
 
-def counters(table: Any, features: Sequence[str]) -> list[str]:
-    """Return those of some columns of numbers that look like a counter or an id."""
-    if table.is_text:
-        # In every file of several, since one of them may have few rows.
-        samples = [_whole_in_text(part, features) for part in table.parts]
-    else:
-        samples = [_whole_in_types(table, features)]
-    return [
-        name for name in features
-        if all(name in each and is_counter(name, each[name]) for each in samples)
-    ]  # fmt: skip
+def misleading(table: Any, roles: Roles) -> dict[str, str]:
+    """Return those features that nobody has named and that look like none, each with the reason."""
+    names = list(roles.features or ())
+    bags, values = first_rows(table, roles, names)
+    has_x = any(plain_name(name) == "x" for name in names)
+    found = {}
+    for name in names:
+        reason = reason_against(name, values[name], has_x)
+        if reason is None and bags is not None and is_of_bags(bags, values[name]):
+            reason = "the same in all rows of a bag"
+        if reason is not None:
+            found[name] = reason
+    return found
 
 
-def _whole_in_text(table, features):
-    """Return the cells of those columns that hold whole numbers alone."""
-    return {
-        name: [int(text) for text in table.sample[name]]
-        for name in features
-        if all(map(WHOLE.fullmatch, table.sample[name]))
-    }
+def reason_against(name: str, values: NDArray[np.float64], has_x: bool = True) -> str | None:
+    """Return why a column of numbers, NaN where there is none, is no feature; None if it may be.
 
-
-def _whole_in_types(table, features):
-    whole = [name for name in features if types.is_integer(table.schema.field(name).type)]
-    _, chunk = next(table.chunks(texts=whole), (0, None)) if whole else (0, None)
-    if chunk is None:
-        return {}
-    sample = chunk.slice(0, SAMPLE_ROWS)
-    return {name: sample.column(name).drop_null().to_pylist() for name in whole}
-
-
-def is_counter(name: str, values: Sequence[int]) -> bool:
-    """Return whether whole numbers count the rows of a table or of its bags, or are called ids.
+    A column ``y`` is the truth only where there is no ``x`` beside it.
 
     Examples
     --------
-    >>> is_counter("n", [*range(30)]), is_counter("clip_id", [7, 3, 7]), is_counter("n", [1, 2, 3])
+    >>> reason_against("Begin Time (s)", np.array([0.5])), reason_against("pitch", np.array([0.5]))
+    ('a time or a place by its name', None)
+    >>> reason_against("class", np.array([0.0, 2.0])), reason_against("class", np.array([0.5]))
+    ('the truth by its name', None)
+    """
+    plain, filled = plain_name(name), values[~np.isnan(values)]
+    if PLACE_OR_TIME.fullmatch(plain):
+        return "a time or a place by its name"
+    if not (filled == np.floor(filled)).all():
+        return None
+    if TRUTH.fullmatch(plain) or (plain == "y" and not has_x):
+        return "the truth by its name"
+    if ID.fullmatch(plain):
+        return "an id by its name"
+    return "a running number" if is_counter(filled) else None
+
+
+def plain_name(name: str) -> str:
+    """Return the name of a column in lower case, its words separated by one space.
+
+    Examples
+    --------
+    >>> plain_name("decimalLatitude"), plain_name("start_s"), plain_name("Begin Time (s)")
+    ('decimal latitude', 'start s', 'begin time s')
+    """
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
+    return " ".join(re.sub(r"[_.()\[\]-]+", " ", words).lower().split())
+
+
+def is_counter(values: ArrayLike) -> bool:
+    """Return whether whole numbers count the rows of a table or of its bags.
+
+    Examples
+    --------
+    >>> is_counter([*range(30)]), is_counter([*range(10)] * 3), is_counter([1, 2, 3])
     (True, True, False)
     """
-    if ID_NAME.fullmatch(name.strip()) is not None:
-        return True
-    restarts = {later for earlier, later in pairwise(values) if later != earlier + 1}
-    return len(values) >= FEWEST_COUNTED and len(set(values)) > 2 and restarts <= {values[0]}
+    numbers = np.asarray(values)
+    if numbers.size < FEWEST_COUNTED or np.unique(numbers).size <= 2:
+        return False
+    restarts = numbers[1:][np.diff(numbers) != 1]
+    return bool((restarts == numbers[0]).all())
 
 
-def without_counters(roles: Roles, path: PathLike, counters: Collection[str]) -> Roles:
-    """Leave out features that look like a counter or an id, unless all do; warn in either case."""
-    if not counters:
+def is_of_bags(bags: NDArray[np.integer], values: NDArray[np.float64]) -> bool:
+    """Return whether a column differs between bags, but never within one.
+
+    Only bags with three filled cells or more count, and ten of them are needed.
+
+    Examples
+    --------
+    >>> bags = np.repeat(np.arange(10), 3)
+    >>> is_of_bags(bags, 20.0 + bags), is_of_bags(bags, np.arange(30.0))
+    (True, False)
+    """
+    filled = ~np.isnan(values)
+    codes, numbers = bags[filled], values[filled]
+    order = np.argsort(codes, kind="stable")
+    codes, numbers = codes[order], numbers[order]
+    starts = np.flatnonzero(np.append(True, np.diff(codes) != 0)) if codes.size else codes
+    sizes = np.diff(np.append(starts, codes.size))
+    if (sizes >= FEWEST_INSTANCES).sum() < FEWEST_BAGS:
+        return False
+    low, high = np.minimum.reduceat(numbers, starts), np.maximum.reduceat(numbers, starts)
+    return bool((low == high).all() and low.min() < high.max())
+
+
+def rows_judged(n_columns: int) -> int:
+    """Return by how many of its first rows, or instances, the columns of a table are judged."""
+    return int(np.clip(CELLS_JUDGED // max(1, n_columns), FEWEST_JUDGED, MOST_JUDGED))
+
+
+def first_rows(
+    table: Any, roles: Roles, names: Sequence[str]
+) -> tuple[NDArray[np.integer] | None, dict[str, NDArray[np.float64]]]:
+    """Return the bags and the numbers of the first instances of a table.
+
+    Returns
+    -------
+    bags : ndarray of int of shape (n_instances,), or None
+        None where bags, or lists of a bag, cannot be read: that is refused later.
+    values : dict of str to ndarray of shape (n_instances,)
+        NaN where a cell holds no number.
+    """
+    wanted, n_rows = rows_judged(len(table.columns)), 0
+    has_bags = table.is_text or is_value(table.schema.field(roles.bag).type)
+    is_wide = table.is_wide(roles)
+    chunks, numbers = [], []
+    # Files of text may have different decimal marks.
+    files = table.parts if table.is_text else [table]
+    columns = [roles.bag, *names] if has_bags else names
+    for part, (_, chunk) in ((file, each) for file in files for each in file.chunks(columns)):
+        chunks.append(chunk.slice(0, wanted - n_rows))
+        numbers.append([_numbers(part, chunks[-1].column(name), is_wide) for name in names])
+        n_rows += chunks[-1].num_rows
+        if n_rows >= wanted:
+            break
+    if not chunks:
+        return None, {name: np.empty(0) for name in names}
+    values = [np.concatenate(each)[:wanted] for each in zip(*numbers, strict=True)]
+    bags = _bag_codes(pa.concat_tables(chunks), roles.bag, names, is_wide) if has_bags else None
+    return bags if bags is None else bags[:wanted], dict(zip(names, values, strict=True))
+
+
+def _bag_codes(rows, bag, names, is_wide):
+    from .scan import factorized, spelt_out
+
+    _, codes = factorized(spelt_out(rows.column(bag)))
+    if not is_wide:
+        return codes
+    sizes = [pc.list_value_length(rows.column(name)).fill_null(-1).to_numpy() for name in names]
+    if any((each != sizes[0]).any() or (each < 0).any() for each in sizes):
+        return None
+    return np.repeat(codes, sizes[0])
+
+
+def _numbers(part, column, is_wide):
+    """Return the cells of a column as numbers, NaN where they are none."""
+    if is_wide:
+        column = pc.list_flatten(column)
+    if part.is_text:
+        if part.decimal == ",":
+            column = pc.replace_substring(column, ",", ".")
+        is_number = pc.match_substring_regex(column, NUMBER_TEXT)
+        column = pc.utf8_trim_whitespace(pc.if_else(is_number, column, None))
+    numbers = pc.cast(column, pa.float64(), safe=False).to_numpy()
+    return np.where(np.isfinite(numbers), numbers, np.nan)
+
+
+def without_misleading(roles: Roles, path: PathLike, found: Mapping[str, str]) -> Roles:
+    """Leave out features that look like none, unless all do; warn in either case."""
+    if not found:
         return roles
-    others = tuple(name for name in roles.features or () if name not in counters)
-    what, verb, it, kind = ("looks like a counter or an id", "is", "it", "a feature")
-    if len(counters) > 1:
-        what, verb, it, kind = ("look like counters or ids", "are", "them", "features")
+    others = tuple(name for name in roles.features or () if name not in found)
+    of_reason = {reason: [name for name in found if found[name] == reason]
+                 for reason in found.values()}  # fmt: skip
+    why = "; ".join(f"{listed(names)} ({reason})" for reason, names in of_reason.items())
     if others:
-        outcome = f"not used as {kind}: list {it} in {argument('features')} or {argument('carry')}"
-    else:
-        outcome = f"used because no other column is numeric: list {it} in {argument('features')}"
-    warn_caller(f"{path}: {listed(counters)} {what}, and {verb} {outcome} to silence this warning.")
-    return replace(roles, features=others) if others else roles
+        warn_caller(
+            f"{path}: left out of the features: {why}. To use one of them, name all features in "
+            f"{argument('features')}; to silence this warning, name it in {argument('carry')}."
+        )
+        return replace(roles, features=others)
+    warn_caller(
+        f"{path}: used as features because no other column is numeric: {why}. Add columns that "
+        f"describe the instances; to silence this warning, name them in {argument('features')}."
+    )
+    return roles

@@ -94,8 +94,9 @@ class JoinedTables(Table):
     def _check_columns(self, part):
         first = self.parts[0]
         for one, other in ((first, part), (part, first)):
+            present = set(other.columns)
             refuse(
-                (name for name in one.columns if name not in other.columns),
+                (name for name in one.columns if name not in present),
                 lambda name, one=one, other=other: (
                     f"{other.path} has no column {name!r}, which {one.path} has: files of one "
                     "table need the same columns."
@@ -210,7 +211,8 @@ class JoinedText(JoinedTables, TextTable):
     def blocks(self, chunk_bytes: int = CHUNK_BYTES) -> Iterator[list[bytes]]:
         """Yield lists of the records of rows, spelt as those of the first file are."""
         for part in self.parts:
-            order = [part.columns.index(name) for name in self.columns]
+            place = {name: at for at, name in enumerate(part.columns)}
+            order = [place[name] for name in self.columns]
             is_alike = part.delimiter == self.delimiter and order == sorted(order)
             for records in part.blocks(chunk_bytes):
                 yield (

@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from unbag._files import DataError, refuse
 from unbag._messages import shortened, suggestion
 from unbag._warnings import warn_caller
-from unbag.labels import LabelSets, Unknown, label_text, parse_cell
+from unbag.labels import NO_LABEL, LabelSets, Unknown, label_text, parse_cell
 
 from .roles import Roles, check_column, with_label_columns
 from .scan import STATES, Scan, joined_columns, spelt_out
@@ -15,13 +17,14 @@ from .scan import STATES, Scan, joined_columns, spelt_out
 STATES_OF_ROWS = STATES | {"": 1}
 
 
-def read_label_table(second: Any, scan: Scan) -> list[frozenset[str | Unknown]] | LabelSets:
+def read_label_table(second: Any, scan: Scan) -> list[frozenset[Any] | None] | LabelSets:
     """Read the label set of each bag of a finished scan from a second table.
 
     That has columns ``bag`` (or the name in the other table) and ``label``, and perhaps ``state``,
-    with one row per label of a bag. A bag without labels has one row, with an empty label. Or, if
-    the roles name columns of labels, it has these columns and a row per bag. Bags without instances
-    are ignored, with a warning.
+    with one row per label of a bag. A bag without labels has one row, with ``(none)``. One without
+    a row, or with an empty label, is None here: the roles say what that means. Or, if the roles
+    name columns of labels, it has these columns and a row per bag. Bags without instances are
+    ignored, with a warning.
     """
     if scan.roles.label_columns is not None and "label" not in second.columns:
         return _sets_of_rows(second, scan)
@@ -32,15 +35,24 @@ def read_label_table(second: Any, scan: Scan) -> list[frozenset[str | Unknown]] 
         second.check_type(column, role)
     names = [str(bag) for bag in scan.ids()]
     known = set(names)
-    sets: dict[str, set[str | Unknown]] = {}
+    # Of bags with a row that says something.
+    sets: dict[str, set[Any]] = {}
+    listed_bags: set[str] = set()
+    row_of_none: dict[str, int] = {}
     for first, table in second.chunks(texts=columns):
         cells = [spelt_out(table.column(name)).to_pylist() for name in columns]
         for row, (bag, label, *state) in enumerate(zip(*cells, strict=True), first):
             bag = "" if bag is None else str(bag)
             if not bag.strip():
                 raise DataError(f"{second.path}, {second.place(row)} names no bag: fill it in.")
+            listed_bags.add(bag)
+            found = _members(second, row, label, state, scan)
+            if found is None:
+                continue
             members = sets.setdefault(bag, set())
-            for member in _members(second, row, label, state):
+            if not found and _is_present(state):
+                row_of_none[bag] = row
+            for member in found:
                 other = member.label if isinstance(member, Unknown) else Unknown(member)
                 if other in members and bag in known:
                     raise DataError(
@@ -49,8 +61,15 @@ def read_label_table(second: Any, scan: Scan) -> list[frozenset[str | Unknown]] 
                         "for one."
                     )
                 members.add(member)
-    _compare_bags(second, scan, names, sets)
-    return [frozenset(sets[name]) for name in names]
+    refuse(
+        (bag for bag in row_of_none if sets[bag] and bag in known),
+        lambda bag: (
+            f"{second.path}, {second.place(row_of_none[bag])}: bag {shortened(bag)} has no labels "
+            "by this row, and labels by others: decide for one."
+        ),
+    )
+    _compare_bags(second, scan, names, listed_bags)
+    return [frozenset(sets[name]) if name in sets else None for name in names]
 
 
 def _bag_column(second, scan):
@@ -62,15 +81,21 @@ def _bag_column(second, scan):
 
 
 def _compare_bags(second, scan, names, listed_bags):
-    """Refuse bags that the second table lacks, and warn of those without instances."""
-    strangers = sorted(listed_bags.keys() - set(names))
+    """Refuse a table without any of the bags, or one but for spelling; warn of other bags."""
+    strangers = sorted(set(listed_bags) - set(names))
+    left_out = [bag for bag, name in enumerate(names) if name not in listed_bags]
+    # Blanks may be meant, but not a table of other bags, or names that are spelt differently.
+    is_strict = scan.tagging.untagged == "refuse"
     refuse(
-        (bag for bag, name in enumerate(names) if name not in listed_bags),
+        (
+            bag
+            for bag in left_out
+            if len(left_out) == len(names) or (is_strict and suggestion(names[bag], strangers))
+        ),
         lambda bag: (
             f"Bag {names[bag]!r} ({scan.source.path}, "
             f"{scan.source.place(scan.first_row_of_bag[bag])}) has no row in {second.path}: add "
-            "one, with an empty label if the bag has none."
-            f"{suggestion(names[bag], strangers)}"
+            f"one, with {NO_LABEL} if the bag has no labels.{suggestion(names[bag], strangers)}"
         ),
     )
     if strangers:
@@ -94,16 +119,27 @@ def _sets_of_rows(second, scan):
     row_of = {str(bag): row for row, bag in enumerate(rows.ids())}
     names = [str(bag) for bag in scan.ids()]
     _compare_bags(second, scan, names, row_of)
-    return joined_columns(second.path, rows.state_columns)[[row_of[name] for name in names]]
+    labels = joined_columns(second.path, rows.state_columns, scan.tagging)
+    is_left_out = np.array([name not in row_of for name in names], dtype=bool)
+    meant = scan.tagging.meaning_of_blanks(is_left_out, names, second.path)
+    found = labels[np.array([row_of.get(name, 0) for name in names], dtype=np.intp)]
+    indicator = found.indicator.copy()
+    indicator[is_left_out] = -1 if meant else 0
+    return LabelSets(indicator, found.classes, is_left_out & bool(meant))
+
+
+def _is_present(state: Sequence[object]) -> bool:
+    return not state or STATES_OF_ROWS.get(label_text(state[0]).lower()) == 1
 
 
 def _members(
-    second: Any, row: int, label: object, state: Sequence[object]
-) -> frozenset[str | Unknown]:
-    """Return the label of one row; nothing if it is absent or empty."""
+    second: Any, row: int, label: object, state: Sequence[object], scan: Scan
+) -> frozenset[Any] | None:
+    """Return the label of one row; nothing if it is absent, and None if it is blank."""
     try:
         word = label_text(state[0]).lower() if state else ""
-        found = parse_cell([label], "", all_unknown=STATES_OF_ROWS.get(word) == -1)
+        is_unknown = STATES_OF_ROWS.get(word) == -1
+        found = parse_cell([label], "", is_unknown, scan.tagging, scan.spellings)
     except ValueError as error:
         raise DataError(f"{second.path}, {second.place(row)}: {error}.") from error
     if word not in STATES_OF_ROWS:
@@ -111,4 +147,4 @@ def _members(
             f"{second.path}, {second.place(row)}, column 'state': {shortened(state[0])} should be "
             "present, unknown or absent."
         )
-    return frozenset() if STATES_OF_ROWS[word] == 0 else found
+    return frozenset() if STATES_OF_ROWS[word] == 0 and found is not None else found

@@ -2,7 +2,7 @@
 
 import os
 import tomllib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -17,7 +17,8 @@ from unbag._files import (
     refuse,
     unreadable,
 )
-from unbag._messages import argument, listed, suggestion
+from unbag._messages import argument, listed, shortened, suggestion
+from unbag.labels import Tagging
 
 # Columns of these names have these roles unless others are named for them.
 USUAL = {
@@ -30,19 +31,25 @@ USUAL = {
 }
 #: Roles that a model remembers for the tables to come.
 REMEMBERED = (
-    "bag", "labels", "unknown", "label_columns", "embedding", "carry", "delimiter", "media",
-    "start", "end", "missing_values",
+    "bag", "labels", "unknown", "label_columns", "embedding", "known", "carry", "delimiter",
+    "media", "start", "end", "missing_values", "untagged", "none", "fold_case", "rename",
 )  # fmt: skip
+#: How cells of labels are read, whichever they are; see `Roles.tagging`.
+OF_LABELS = ("untagged", "none", "fold_case", "rename")
 # Where labels come from, and what may be given beside it.
 LABEL_SOURCES = {
     "labels": (), "label_table": ("label_columns",), "label_columns": ("label_table",),
 }  # fmt: skip
 # The number of an instance within its bag, as written for formats that have no rows.
 NUMBER = "instance"
+#: The column that people fill in: whoever learns from a table learns from its labels, too.
+KNOWN_LABEL = "known_label"
+#: What holds for instances or for what is shown of them, but not for a fit.
+NOT_LEARNT_FROM = ("instance_labels", "media", "start", "end")
 
 ONE_COLUMN = (
-    "bag", "labels", "unknown", "embedding", "instance_labels", "instance_id", "media", "start",
-    "end",
+    "bag", "labels", "unknown", "embedding", "known", "instance_labels", "instance_id", "media",
+    "start", "end",
 )  # fmt: skip
 MANY_COLUMNS = ("label_columns", "features", "carry")
 #: What becomes of a feature that has no value in a row.
@@ -62,12 +69,15 @@ class Roles:
         The column that names the bag of each row.
     labels : str, optional
         The column of the bag's labels, such as ``wren|thrush``, the same in all rows of a bag.
-        ``?wren`` is a label not known to be present; an empty cell is an empty label set.
+        ``?wren`` is a label not known to be present, ``(none)`` a bag without labels, and
+        ``(unknown)`` one of which nothing is known. An empty cell is one of the two: see
+        `untagged`. If only some rows of a bag have labels, they are those of the bag.
     unknown : str, optional
         A column of labels not known to be present or absent, delimited like `labels`.
     label_table : str or path, optional
         A second table, in place of `labels`: columns ``bag`` and ``label``, one row per label of
-        a bag; perhaps ``state``: present, unknown or absent.
+        a bag; perhaps ``state``: present, unknown or absent. A bag without a row, or with an
+        empty label, is one without labels in its cell.
     label_columns : sequence of str, optional
         In place of `labels`: one column per label, of 1 where the bag has it, 0 where it does not,
         and -1 or nothing where that is not known; or patterns of such columns, as ``is_*``. A
@@ -79,11 +89,19 @@ class Roles:
         vectors that there is, if it is the only one.
     features : sequence of str, optional
         The columns of numbers that describe an instance; by default, all columns of numbers that
-        have a name and no other role, and do not look like a counter or an id; beside an
-        `embedding`, none. In text, such a column has a majority of numbers in its first 1000
-        rows; anything else among them is an error.
+        have a name and no other role, beside an `embedding` none. In text, such a column has a
+        majority of numbers in its first 1000 rows; anything else among them is an error. Left out,
+        with a warning, are columns that are called like a time, a place, an id or the truth,
+        running numbers, and columns that differ between bags but never within one, where ten bags
+        or more have three instances: unless there is no other column of numbers. The first rows
+        say that, the same number of them in every format: 2,000,000 divided by the number of
+        columns, but at least 1000 and at most 10,000.
+    known : str, optional
+        The column of labels of instances that people gave, from which a model learns, too; empty
+        where the label is not known. Without, what learns takes a column ``known_label``.
     instance_labels : str, optional
-        The column of known labels of instances; empty where the label is not known.
+        The column of true labels of instances, with which answers are compared; empty where the
+        label is not known. No fit learns from it.
     instance_id : str, optional
         A column that must be different in every row.
     carry : sequence of str
@@ -96,6 +114,19 @@ class Roles:
     missing_values : {"mean", "drop"}, optional
         What becomes of features without a value: the mean of their column, or the row has no part
         in its bag. By default they are an error.
+    untagged : {"refuse", "unknown", "absent"}, optional
+        What it means that a bag has nothing in place of labels (an empty cell, NaN, None): nobody
+        looked, and every label is unknown; or somebody looked and found none, and every label is
+        absent. By default it is an error, which names such bags. In columns of one label each, an
+        empty cell always leaves that label unknown.
+    none : str or sequence of str, optional
+        Words in place of labels that mean that a bag has none of them, such as ``"none"``, in
+        upper or lower case. An empty list means the same.
+    fold_case : bool, optional
+        Whether labels that differ in upper and lower case are one; they are then lower case.
+    rename : dict of str to str, or path, optional
+        New names of labels, by their old ones; or a table with columns ``old`` and ``new``. Two
+        labels with one new name are one. The new name may be ``(none)`` or ``(unknown)``.
 
     Examples
     --------
@@ -110,6 +141,7 @@ class Roles:
     label_columns: Sequence[str] | None = None
     embedding: str | None = None
     features: Sequence[str] | None = None
+    known: str | None = None
     instance_labels: str | None = None
     instance_id: str | None = None
     carry: Sequence[str] = ()
@@ -118,13 +150,18 @@ class Roles:
     start: str | None = None
     end: str | None = None
     missing_values: str | None = None
+    untagged: str | None = None
+    none: str | Sequence[str] = ()
+    fold_case: bool | None = None
+    rename: Any = ()
 
     def __post_init__(self) -> None:
+        self._check_tagging()
         for name in (*ONE_COLUMN, "delimiter"):
             value = getattr(self, name)
             check(
                 value is None or isinstance(value, str),
-                f"The role {name} must be one name, not {value!r}.",
+                f"The role {name} must be one name, not {shortened(value)}.",
             )
         check(
             self.label_table is None or isinstance(self.label_table, str | os.PathLike),
@@ -135,10 +172,11 @@ class Roles:
         for name in MANY_COLUMNS:
             value = getattr(self, name)
             if value is not None:
-                check(
-                    not isinstance(value, str) and all(isinstance(each, str) for each in value),
-                    f"The role {name} must be a list of names, not {value!r}.",
-                )
+                is_list = isinstance(value, Iterable) and not isinstance(value, str)
+                if not is_list or not all(isinstance(each, str) for each in value):
+                    raise DataError(
+                        f"The role {name} must be a list of names, not {shortened(value)}."
+                    )
                 object.__setattr__(self, name, tuple(value))
         check(
             self.delimiter != "", "The delimiter of labels must not be empty: the usual one is '|'."
@@ -170,6 +208,23 @@ class Roles:
             check(is_free, f"Column {column!r} cannot be both {other} and {role}: choose one.")
             role_of[column] = role
 
+    def _check_tagging(self):
+        words = (self.none,) if isinstance(self.none, str) else tuple(self.none or ())
+        object.__setattr__(self, "none", words)
+        rename = self.rename
+        if isinstance(rename, str | os.PathLike):
+            rename = new_names(rename)
+        elif isinstance(rename, Mapping):
+            rename = rename.items()
+        object.__setattr__(self, "rename", tuple(tuple(pair) for pair in rename or ()))
+        # Raises an error for what cannot be.
+        self.tagging  # noqa: B018
+
+    @property
+    def tagging(self) -> Tagging:
+        """How cells of labels are read."""
+        return Tagging.of(self.untagged, self.none, self.fold_case, self.rename)
+
     @classmethod
     def from_toml(cls, path: PathLike) -> Self:
         """Read roles from a TOML file: one line per role, on top or under ``[roles]``.
@@ -177,14 +232,16 @@ class Roles:
         Parameters
         ----------
         path : str or path
-            With lines such as ``bag = "night"`` and ``features = ["pitch", "length"]``. The path
-            `label_table` is relative to the folder of the file.
+            With lines such as ``bag = "night"`` and ``features = ["pitch", "length"]``. Paths
+            (`label_table`, `rename`) are relative to the folder of the file.
         """
         path = existing_file(path)
         try:
             content = tomllib.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
             raise unreadable(path, error) from error
+        except RecursionError as error:
+            raise DataError(f"{path} is not a TOML file of roles: nested too deep.") from error
         except ValueError as error:
             raise DataError(f"{path} is not a TOML file: {error}.") from error
         content = content.get("roles", content)
@@ -196,8 +253,9 @@ class Roles:
                 f"{path}: there is no role {key!r}, only {listed(names)}.{suggestion(key, names)}"
             ),
         )
-        if isinstance(content.get("label_table"), str):
-            content["label_table"] = path.parent / content["label_table"]
+        for name in ("label_table", "rename"):
+            if isinstance(content.get(name), str):
+                content[name] = path.parent / content[name]
         try:
             return cls(**content)
         except (DataError, TypeError) as error:
@@ -212,7 +270,8 @@ class Roles:
         roles : str or path, optional
             The file, as in `from_toml`.
         **given
-            Roles by name, None where nothing was typed; several columns are separated by commas.
+            Roles by name, None where nothing was typed; several columns or words are separated by
+            commas. New names are pairs such as ``old=new``, or a file.
 
         Examples
         --------
@@ -225,6 +284,10 @@ class Roles:
                 names = tuple(filter(None, map(str.strip, typed[role].split(","))))
                 check(names, f"{argument(role)} names no column: name one, or leave it out.")
                 typed[role] = names
+        if "none" in typed:
+            typed["none"] = tuple(filter(None, map(str.strip, typed["none"].split(","))))
+        if "=" in (renamed := typed.get("rename") or ""):
+            typed["rename"] = [tuple(pair.split("=", 1)) for pair in renamed.split(",")]
         return cls.given(None if roles is None else cls.from_toml(roles), **typed)
 
     @classmethod
@@ -267,7 +330,7 @@ class Roles:
     def remembered(self) -> dict[str, Any]:
         """Return what a model keeps of the roles of its table, for the tables to come."""
         return {
-            name: list(value) if isinstance(value, tuple) else value
+            name: _listed(value)
             for name in REMEMBERED
             # Columns of labels in a second table are not those of other tables.
             if (value := getattr(self, name))
@@ -283,6 +346,26 @@ class Roles:
         return [(role, name) for role, name in [*single, *several] if name is not None]
 
 
+def _listed(value):
+    """Return tuples as lists, as JSON has them."""
+    return [_listed(each) for each in value] if isinstance(value, tuple) else value
+
+
+def new_names(path: PathLike) -> list[tuple[str, str]]:
+    """Read pairs of the old and the new name of a label from a table with these two columns."""
+    from .table import TABLES, open_source
+
+    pairs = []
+    source: Any = open_source(path, TABLES)
+    with source as table:
+        for name in ("old", "new"):
+            check_column(table.path, name, table.columns, "the names of labels")
+        for _, chunk in table.chunks(texts=["old", "new"]):
+            pairs += zip(*(chunk.column(name).to_pylist() for name in ("old", "new")), strict=True)
+    check(pairs, f"{path} renames no label: it needs a row for each, with old and new name.")
+    return [(str(old or ""), str(new or "")) for old, new in pairs]
+
+
 # Columns, given the roles.
 
 
@@ -296,7 +379,7 @@ def possible_features(roles: Roles, columns: Sequence[str]) -> list[str]:
     """
     others = {column for role, column in roles.columns() if role != "features"}
     if roles.features is None:
-        others |= set(USUAL.values())
+        others |= {*USUAL.values(), KNOWN_LABEL}
     named = set(columns if roles.features is None else roles.features) - others
     patterns = roles.label_columns or ()
     return [
@@ -307,7 +390,7 @@ def possible_features(roles: Roles, columns: Sequence[str]) -> list[str]:
 
 
 def with_label_columns(
-    roles: Roles, path: PathLike, columns: Sequence[str], need_labels: bool
+    roles: Roles, path: PathLike, columns: Collection[str], need_labels: bool
 ) -> Roles:
     """Replace patterns of label columns by the columns that they match; not by carried ones.
 
@@ -320,7 +403,7 @@ def with_label_columns(
 
 
 def expanded(
-    path: PathLike, patterns: Sequence[str], columns: Sequence[str], carried: Sequence[str] = ()
+    path: PathLike, patterns: Sequence[str], columns: Collection[str], carried: Collection[str] = ()
 ) -> tuple[str, ...]:
     """Return the columns that names and patterns stand for.
 
@@ -329,6 +412,7 @@ def expanded(
     >>> expanded("a.csv", ["is_*"], ["bag", "is_owl", "pitch", "is_wren"])
     ('is_owl', 'is_wren')
     """
+    columns, carried = dict.fromkeys(columns), frozenset(carried)
     found: dict[str, None] = {}
     for pattern in patterns:
         if pattern in columns or not any(sign in pattern for sign in "*?["):
@@ -354,11 +438,12 @@ def check_column(path: PathLike, name: str, columns: Collection[str], role: str)
     if looks_like_file(name):
         instead = {
             "labels": f" Pass a second table of labels with {argument('label_table')}.",
-            "instance_labels": " Corrected tables are used by fit alone.",
+            "known": f" Pass a corrected table to fit with {argument('corrections')}.",
+            "instance_labels": f" Pass a corrected table to fit with {argument('corrections')}.",
         }
         raise DataError(
             f"{name} looks like a file, but {role} must be a column of {path}: one of "
             f"{listed(columns)}.{instead.get(role, '')}"
         )
     found = f"{listed(columns)}.{suggestion(name, columns)}"
-    raise DataError(f"{path} has no column {name!r} for {role}; it has {found}")
+    raise DataError(f"{path} has no column {shortened(name)} for {role}; it has {found}")

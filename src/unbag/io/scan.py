@@ -10,6 +10,7 @@ vector, and the rows of a bag may lie anywhere, or side by side.
 
 from abc import ABC, abstractmethod
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -24,7 +25,16 @@ from pyarrow import types
 from unbag._files import TABLES, DataError, PathLike, check, check_rows, check_same, refuse
 from unbag._messages import argument, shortened
 from unbag.bags import bag_of, first_nonfinite, offsets_of
-from unbag.labels import LONGEST_NAME, LabelSets, Unknown, label_text, parse_cell, write_cell
+from unbag.labels import (
+    LONGEST_NAME,
+    LabelSets,
+    Spellings,
+    Tagging,
+    Unknown,
+    label_text,
+    parse_cell,
+    write_cell,
+)
 
 from .bag_table import Progress
 from .roles import Roles
@@ -33,11 +43,12 @@ from .vectors import as_lists, as_rows, first_length
 
 # Whether media and times make sense matters only to those who use them.
 NOT_CHECKED = ("carry", "media", "start", "end")
-# What a cell of one label may hold; if it is empty, the label is unknown.
+# What a cell of one label may hold; if it is empty in all rows of a bag, the label is unknown.
+EMPTY = -2
 STATES = {
     "1": 1, "1.0": 1, "true": 1, "yes": 1, "present": 1,
     "0": 0, "0.0": 0, "false": 0, "no": 0, "absent": 0,
-    "": -1, "-1": -1, "-1.0": -1, "?": -1, "nan": -1, "na": -1, "unknown": -1,
+    "": EMPTY, "-1": -1, "-1.0": -1, "?": -1, "nan": -1, "na": -1, "unknown": -1,
 }  # fmt: skip
 
 
@@ -62,11 +73,16 @@ class Scan:
         self.source: Any = source
         # Those that are resolved have a bag, features and a delimiter.
         self.roles: Any = roles
+        self.tagging: Tagging = roles.tagging
+        self.spellings: Spellings = Spellings()
         self.code_of_bag: dict[Any, int] = {}
         self.first_row_of_bag: list[int] = []
         self.bag_codes: list[NDArray[np.int32]] = []
-        self.label_codes: list[NDArray[np.int32]] = []
-        self.code_of_label: dict[str, int] = {}
+        of_instances = {"instance_labels": roles.instance_labels, "known": roles.known}
+        # By role: labels of instances.
+        self.label_codes: dict[str, LabelCodes] = {
+            role: LabelCodes(name) for role, name in of_instances.items() if name is not None
+        }
         self.instance_ids: list[Any] = []
         # Numbers of a vector, if features come as vectors and once they are known.
         self.width: int = 0
@@ -77,15 +93,16 @@ class Scan:
         # Those of a second table are not here.
         states = roles.label_columns if roles.label_table is None else None
         self.state_columns: list[StateColumn] = [StateColumn(self, name) for name in states or ()]
-        names = [roles.bag, roles.labels, roles.unknown, roles.instance_labels, roles.instance_id]
+        names = [roles.bag, roles.labels, roles.unknown, roles.instance_id]
         names += [column.name for column in self.state_columns]
+        names += of_instances.values()
         self.columns: list[str] = [name for name in names if name is not None]
 
     def add(self, first: int, table: pa.Table) -> None:
         """Take in a chunk whose first row is at position `first`."""
         self._add_bags(first, table)
-        if self.roles.instance_labels is not None:
-            self._add_instance_labels(first, table.column(self.roles.instance_labels))
+        for codes in self.label_codes.values():
+            self._add_instance_labels(first, codes, table.column(codes.name))
         if self.roles.instance_id is not None:
             fault = f"the instance has no id: fill it in, or leave out {argument('instance_id')}."
             self.instance_ids.append(self._filled(first, table, self.roles.instance_id, fault))
@@ -140,14 +157,12 @@ class Scan:
             ),
         )
 
-    def _add_instance_labels(self, first, column):
+    def _add_instance_labels(self, first, codes, column):
         values, indices = factorized(spelt_out(column))
-        self._check_lengths(first, self.roles.instance_labels, values, indices)
-        codes = [
-            self.code_of_label.setdefault(name, len(self.code_of_label)) if name else -1
-            for name in map(label_text, values)
-        ]
-        self.label_codes.append(np.array(codes, np.int32)[indices])
+        self._check_lengths(first, codes.name, values, indices)
+        codes.add(
+            [self.tagging.name(name) if name else "" for name in map(label_text, values)], indices
+        )
 
     def at(self, row: int | np.integer, column: str) -> str:
         """Name a cell."""
@@ -252,26 +267,29 @@ class Scan:
         """Return the names of the bags, in the order in which they appear."""
         return list(self.code_of_bag)
 
-    def instance_labels(self) -> NDArray[np.object_] | None:
-        """Return the known labels of the instances, None where there is none."""
-        if self.roles.instance_labels is None:
+    def instance_labels(self, role: str = "instance_labels") -> NDArray[np.object_] | None:
+        """Return the labels of the instances in a role, None where there is none."""
+        if role not in self.label_codes:
             return None
-        codes = np.concatenate(self.label_codes)[self.rows]
-        return np.array([*self.code_of_label, None], dtype=object)[codes]
+        names, codes = self.label_codes[role].joined()
+        return np.array([*names, None], dtype=object)[codes[self.rows]]
 
     def label_sets(self) -> LabelSets | None:
         """Return the label sets of the bags, perhaps from a second table; None without labels."""
         if self.state_columns:
-            return joined_columns(self.source.path, self.state_columns)
+            return joined_columns(self.source.path, self.state_columns, self.tagging)
+        if self.roles.label_table is None and self.roles.labels is None:
+            return None
         listed_labels = self._listed_labels()
         if isinstance(listed_labels, LabelSets):
             return listed_labels
-        if listed_labels is None and self.roles.labels is None:
-            return None
         parts = [column.sets() for column in self.label_columns]
         if listed_labels is not None:
             parts.append(listed_labels)
-        return self._joined_label_sets(parts, self.first_row_of_bag)
+        sets = self._joined(parts, self.first_row_of_bag)
+        meant = self._meaning_of_blanks(np.array([members is None for members in sets], dtype=bool))
+        self.spellings.warn(self.source.path)
+        return LabelSets.from_sets([meant if members is None else members for members in sets])
 
     def _listed_labels(self):
         """Return the label sets of a second table; None if there is none."""
@@ -282,10 +300,22 @@ class Scan:
         with open_source(self.roles.label_table, TABLES) as second:
             return read_label_table(second, self)
 
-    def _joined_label_sets(self, parts, rows):
-        """Join the labels of the same bags, which begin in some rows, from several columns."""
-        sets = [frozenset().union(*members) for members in zip(*parts, strict=True)]
-        for row, members in zip(rows, sets, strict=True):
+    def _meaning_of_blanks(self, is_blank):
+        """Return the label set of bags that have nothing in place of labels."""
+        # Of another tool's file, the labels may come from a second one.
+        where = self.roles.label_table or getattr(self.source, "tagged_by", None)
+        where = where or f"{self.source.path}, column {self.roles.labels!r}"
+        return self.tagging.meaning_of_blanks(is_blank, self.ids(), where)
+
+    def _joined(self, parts, rows):
+        """Join the labels of the same bags, which begin in some rows, from several columns.
+
+        They are None where all columns are blank.
+        """
+        sets = []
+        for row, cells in zip(rows, zip(*parts, strict=True), strict=True):
+            filled = [cell for cell in cells if cell is not None]
+            members = frozenset().union(*filled)
             refuse(
                 (name for name in members if Unknown(name) in members),
                 lambda name, row=row: (
@@ -293,7 +323,29 @@ class Scan:
                     f"{shortened(name)} is also given as present: remove one of the two."
                 ),
             )
-        return LabelSets.parse(sets)
+            sets.append(members if filled else None)
+        return sets
+
+
+class LabelCodes:
+    """The labels of a column of instances, each by its number; -1 where there is none."""
+
+    def __init__(self, name: str):
+        self.name: str = name
+        self._code_of: dict[str, int] = {}
+        self._codes: list[NDArray[np.int32]] = []
+
+    def add(self, values: Sequence[Any], indices: NDArray[np.integer]) -> None:
+        """Take in the cells of a chunk: their different values, and which of them each row has."""
+        codes = [
+            self._code_of.setdefault(name, len(self._code_of)) if name else -1
+            for name in map(label_text, values)
+        ]
+        self._codes.append(np.array(codes, np.int32)[indices])
+
+    def joined(self) -> tuple[list[str], NDArray[np.int32]]:
+        """Return the names of the labels, and for each instance its place there, or -1."""
+        return list(self._code_of), np.concatenate(self._codes)
 
 
 class WideScan(Scan):
@@ -326,10 +378,10 @@ class WideScan(Scan):
         )
         sizes = self._list_sizes(first, self.sized_by, table.column(self.sized_by))
         self.sizes.append(sizes)
-        if self.roles.instance_labels is not None:
-            labels = table.column(self.roles.instance_labels)
-            self._check_sizes(first, self.roles.instance_labels, labels, sizes)
-            self._add_instance_labels(first, pc.list_flatten(labels))
+        for known in self.label_codes.values():
+            labels = table.column(known.name)
+            self._check_sizes(first, known.name, labels, sizes)
+            self._add_instance_labels(first, known, pc.list_flatten(labels))
 
     def finish(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Check what needs the whole table; return the row of each instance's bag, and offsets."""
@@ -402,20 +454,23 @@ class WideScan(Scan):
 
 
 class ColumnOfBags(ABC):
-    """A column with a value for each bag, which must be the same in all rows of the bag.
+    """A column with a value for each bag, which must be the same in all rows that have one.
 
     Attributes
     ----------
     of_bag : ndarray of int of shape (n_bags,)
-        A code of the value of each bag.
+        A code of the value of each bag; `blank` while it has none.
     """
 
     dtype: DTypeLike
+    blank: int
 
     def __init__(self, scan: Any, name: str):
         self.scan: Any = scan
         self.name: str = name
         self.of_bag: NDArray[Any] = np.empty(0, self.dtype)
+        # Rows of the values of bags whose first row has none.
+        self._later_rows: dict[int, int] = {}
 
     @abstractmethod
     def _code(self, value: Any) -> int:
@@ -442,14 +497,20 @@ class ColumnOfBags(ABC):
                 raise DataError(f"{where}: {shortened(value)} {error}.") from error
         of_row = codes[indices]
         n_known = self.of_bag.size
-        self.of_bag = np.append(self.of_bag, np.zeros(n_bags - n_known, self.dtype))
-        new = np.flatnonzero(bags >= n_known)[::-1]
+        self.of_bag = np.append(self.of_bag, np.full(n_bags - n_known, self.blank, self.dtype))
+        is_filled = of_row != self.blank
+        new = np.flatnonzero(is_filled & (self.of_bag[bags] == self.blank))[::-1]
         # Backwards, because of several assignments the last one stays: that of the first row.
         self.of_bag[bags[new]] = of_row[new]
-        differ = np.flatnonzero(self.of_bag[bags] != of_row)
+        late = new[(bags[new] < n_known) | np.isin(bags[new], bags[~is_filled])]
+        for place, bag in zip(late.tolist(), bags[late].tolist(), strict=True):
+            if self.scan.first_row_of_bag[bag] != first + place:
+                self._later_rows[bag] = first + place
+        differ = np.flatnonzero(is_filled & (self.of_bag[bags] != of_row))
         if differ.size:
-            row, bag = first + differ[0], bags[differ[0]]
-            earlier = self.scan.source.place(self.scan.first_row_of_bag[bag])
+            row, bag = first + differ[0], int(bags[differ[0]])
+            earlier = self._later_rows.get(bag, self.scan.first_row_of_bag[bag])
+            earlier = self.scan.source.place(earlier)
             raise DataError(
                 f"{self.scan.at(row, self.name)}: bag {shortened(self.scan.ids()[bag])} has "
                 f"{self._shown(of_row[differ[0]])} here but {self._shown(self.of_bag[bag])} in "
@@ -461,16 +522,19 @@ class LabelColumn(ColumnOfBags):
     """A column whose cells hold the labels of a bag; perhaps labels that are all unknown."""
 
     dtype: DTypeLike = np.int32
+    blank: int = 0
 
     def __init__(self, scan: Any, name: str, all_unknown: bool):
         super().__init__(scan, name)
         self.all_unknown: bool = all_unknown
         self.delimiter: str = scan.roles.delimiter
-        self.code_of_set: dict[frozenset[str | Unknown], int] = {}
+        self.code_of_set: dict[frozenset[Any] | None, int] = {None: self.blank}
 
     def _code(self, value):
         try:
-            members = parse_cell(value, self.delimiter, self.all_unknown)
+            members = parse_cell(
+                value, self.delimiter, self.all_unknown, self.scan.tagging, self.scan.spellings
+            )
         except ValueError as error:
             raise ValueError(f"has {error}") from error
         return self.code_of_set.setdefault(members, len(self.code_of_set))
@@ -478,8 +542,8 @@ class LabelColumn(ColumnOfBags):
     def _shown(self, code):
         return shortened(write_cell(list(self.code_of_set)[code], self.delimiter))
 
-    def sets(self, bags: NDArray[np.intp] | slice = slice(None)) -> list[frozenset[str | Unknown]]:
-        """Return the label sets of some bags, or of all."""
+    def sets(self, bags: NDArray[np.intp] | slice = slice(None)) -> list[frozenset[Any] | None]:
+        """Return the label sets of some bags, or of all; None where there is nothing."""
         known = list(self.code_of_set)
         return [known[code] for code in self.of_bag[bags]]
 
@@ -488,6 +552,7 @@ class StateColumn(ColumnOfBags):
     """A column of one label: whether bags have it."""
 
     dtype: DTypeLike = np.int8
+    blank: int = EMPTY
 
     def _code(self, value):
         state = STATES.get(label_text(value).lower())
@@ -502,14 +567,17 @@ class StateColumn(ColumnOfBags):
         return str(code)
 
 
-def joined_columns(path: PathLike, columns: Sequence[StateColumn]) -> LabelSets:
+def joined_columns(path: PathLike, columns: Sequence[StateColumn], tagging: Tagging) -> LabelSets:
     """Put columns of one label each side by side, as the label sets of the bags."""
     names = [label_text(column.name) for column in columns]
+    times = Counter(names)
     refuse(
-        (name for name in names if names.count(name) > 1),
+        (name for name in names if times[name] > 1),
         lambda name: f"{path} has two columns of the label {name!r}: rename one.",
     )
-    return LabelSets(np.column_stack([column.of_bag for column in columns]), np.array(names))
+    states = np.column_stack([column.of_bag for column in columns])
+    labels = LabelSets(np.maximum(states, -1), np.array(names))
+    return labels.renamed([tagging.name(name) for name in names])
 
 
 # Tables that are sorted by bag: a bag costs a few bytes, and a row none, unless labels of instances
@@ -570,11 +638,9 @@ class RunScan(Scan):
         """Return the names of the bags, in the order in which they appear."""
         return self.id_column().to_pylist()
 
-    def instance_label_codes(self) -> tuple[list[str], NDArray[np.int32]] | None:
+    def known_codes(self) -> tuple[list[str], NDArray[np.int32]] | None:
         """Return the names of known labels, and for each instance its place there, or -1."""
-        if self.roles.instance_labels is None:
-            return None
-        return list(self.code_of_label), np.concatenate(self.label_codes)
+        return self.label_codes["known"].joined() if "known" in self.label_codes else None
 
     def label_sets(self) -> LabelSets | None:
         """Return label sets, put together once for all bags of the same cells; see `Scan`."""
@@ -582,9 +648,14 @@ class RunScan(Scan):
             return super().label_sets()
         codes = np.stack([column.of_bag for column in self.label_columns], axis=1)
         _, firsts, which = np.unique(codes, axis=0, return_index=True, return_inverse=True)
-        sets = [column.sets(firsts) for column in self.label_columns]
-        distinct = self._joined_label_sets(sets, [self.first_row_of_bag[bag] for bag in firsts])
-        return LabelSets(distinct.indicator[which.ravel()], distinct.classes)
+        which = which.ravel()
+        parts = [column.sets(firsts) for column in self.label_columns]
+        sets = self._joined(parts, [self.first_row_of_bag[bag] for bag in firsts])
+        is_blank = np.array([members is None for members in sets], dtype=bool)
+        meant = self._meaning_of_blanks(is_blank[which])
+        self.spellings.warn(self.source.path)
+        distinct = LabelSets.from_sets([meant if each is None else each for each in sets])
+        return distinct[which]
 
 
 class WideRunScan(WideScan, RunScan):

@@ -2,6 +2,7 @@
 
 import math
 import re
+import unicodedata
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unbag._files import DataError, PathLike, check, make_folder, refuse, writing
+from unbag._files import (
+    DataError,
+    PathLike,
+    check,
+    make_folder,
+    refuse,
+    writing,
+    written_together,
+)
 from unbag._messages import argument, shortened
 
 from .arrays import is_unknown
 from .bag_table import BagTable
+
+#: Bytes of a file's name on the systems that people have, and characters of its stem.
+LONGEST_NAME = 255
+LONGEST_STEM = 120
 
 
 class Spans:
@@ -67,16 +80,23 @@ class Spans:
         self.band: list[NDArray[np.float64]] = [
             column_numbers(table, each, "band") for each in (low, high) if each is not None
         ]
-        media = media or table.roles.media
-        bag_of_instance = np.repeat(table.bags.ids, table.bags.sizes)
-        group_of = bag_of_instance if media is None else table.column(media, "media")
         self.groups: dict[str, list[int]] = {}
-        for i, (group, label) in enumerate(zip(group_of.tolist(), self.labels, strict=True)):
-            instances = self.groups.setdefault("" if group is None else str(group), [])
+        for i, (group, label) in enumerate(
+            zip(recordings_of(table, media), self.labels, strict=True)
+        ):
+            instances = self.groups.setdefault(group, [])
             if label is not None:
                 instances.append(i)
         for instances in self.groups.values():
             instances.sort(key=self.start.__getitem__)
+
+
+def recordings_of(table: BagTable, media: str | None = None) -> list[str]:
+    """Return the recording or picture of each instance: the column that is named, or the bag."""
+    media = media or table.roles.media
+    bag_of_instance = np.repeat(table.bags.ids, table.bags.sizes)
+    found = bag_of_instance if media is None else table.column(media, "media")
+    return ["" if each is None else str(each) for each in found.tolist()]
 
 
 def column_numbers(table: BagTable, column: str | None, role: str) -> NDArray[np.float64]:
@@ -114,36 +134,54 @@ def write_recordings(
     `path` is the file or, if there are several recordings, the folder of files with the `suffix`.
     `lines` makes the cells of each line, given a recording and its instances.
     """
-    path = Path(path)
-    files = [path]
-    if len(spans.groups) > 1 or path.is_dir():
-        check(
-            path.suffix != ".txt" and not path.is_file(),
-            f"{path}: there are {len(spans.groups)} recordings, and each needs a file of its own: "
-            "name a folder.",
-        )
-        make_folder(path)
-        files = _file_names(path, spans.groups, suffix)
-    for file_path, (group, instances) in zip(files, spans.groups.items(), strict=True):
-        with writing(file_path) as file:
-            for cells in lines(group, instances):
-                file.write(("\t".join(cells) + "\n").encode())
+    files = recording_files(path, spans.groups, suffix)
+    with written_together():
+        if len(files) > 1 or Path(path).is_dir():
+            make_folder(path)
+        for file_path, (group, instances) in zip(files, spans.groups.items(), strict=True):
+            with writing(file_path) as file:
+                for cells in lines(group, instances):
+                    file.write(("\t".join(cells) + "\n").encode())
     return files
 
 
-def _file_names(folder, groups, suffix):
+def recording_files(path: PathLike, recordings: Iterable[str], suffix: str) -> list[Path]:
+    """Return the file of each recording, in the order in which they first occur."""
+    path, names = Path(path), list(dict.fromkeys(recordings))
+    if len(names) <= 1 and not path.is_dir():
+        return [path] * len(names)
+    check(
+        path.suffix != ".txt" and not path.is_file(),
+        f"{path}: there are {len(names)} recordings, and each needs a file of its own: "
+        "name a folder.",
+    )
     taken, files = set(), []
-    for group in groups:
-        stem = Path(group.replace("\\", "/")).name
+    for name in names:
+        stem = Path(name.replace("\\", "/")).name
         stem = re.sub(r"\.(wav|mp3|flac|ogg|aiff?|m4a|wma)$", "", stem, flags=re.IGNORECASE)
-        stem = re.sub(r'[\x00-\x1f<>:"/\\|?*]', "_", stem).strip(". ")[:120] or "recording"
-        name, count = stem, 1
-        while name.lower() in taken:
+        stem = re.sub(r'[\x00-\x1f<>:"/\\|?*]', "_", stem).strip(". ") or "recording"
+        own, count = cut(stem, suffix), 1
+        # Some systems do not tell cases, or forms of Unicode, apart.
+        while (key := unicodedata.normalize("NFC", own).casefold()) in taken:
             count += 1
-            name = f"{stem}-{count}"
-        taken.add(name.lower())
-        files.append(folder / f"{name}{suffix}")
+            own = cut(stem, f"-{count}{suffix}")
+        taken.add(key)
+        files.append(path / own)
     return files
+
+
+def cut(stem: str, end: str) -> str:
+    """Put the end of a file's name behind its stem, which is cut where the name gets too long.
+
+    Examples
+    --------
+    >>> cut("dawn", ".txt"), len(cut("\N{BIRD}" * 100, ".txt").encode())
+    ('dawn.txt', 252)
+    """
+    room = LONGEST_NAME - len(end.encode())
+    # What cannot be written as UTF-8, such as half a character, is replaced.
+    whole = stem[:LONGEST_STEM].encode(errors="replace")
+    return whole[:room].decode(errors="ignore") + end
 
 
 def one_line(value: object) -> str:

@@ -45,8 +45,8 @@ class StoredBags:
         Which column is what.
     need_labels : bool, default=True
         As in `unbag.io.read_table`.
-    with_instance_labels : bool, default=False
-        Whether known labels of instances are read, where there are any.
+    with_known : bool, default=False
+        Whether labels of instances that people gave are read, where there are any.
     progress : callable, optional
         Called with the rows done so far and with their total.
 
@@ -76,14 +76,15 @@ class StoredBags:
         roles: Roles | None = None,
         *,
         need_labels: bool = True,
-        with_instance_labels: bool = False,
+        with_known: bool = False,
         progress: Progress | None = None,
     ) -> None:
         self.table: ParquetSet = path if isinstance(path, ParquetSet) else ParquetSet(path)
         self.roles: Roles = self.table.resolved(roles, need_labels)
         check_stays_on_disk(self.table, self.roles)
         self.is_wide: bool = self.table.is_wide(self.roles)
-        read = self.roles if with_instance_labels else replace(self.roles, instance_labels=None)
+        read = replace(self.roles, instance_labels=None)
+        read = read if with_known else replace(read, known=None)
         scan = (WideRunScan if self.is_wide else RunScan)(self.table, read)
         chunks = self.table.chunks(texts=scan.columns)
         for first, table in counted(chunks, progress, self.table.n_rows):
@@ -92,7 +93,7 @@ class StoredBags:
         self.labels: LabelSets | None = scan.label_sets()
         self._ids: pa.ChunkedArray = scan.id_column()
         self._id_values: NDArray[Any] | None = None
-        self._known: tuple[list[str], NDArray[np.int32]] | None = scan.instance_label_codes()
+        self._known: tuple[list[str], NDArray[np.int32]] | None = scan.known_codes()
         self.feature_names: NDArray[Any] = np.array(list(self.roles.features or ()))
         self.dtype: np.dtype = np.dtype(self.table.dtype(self.feature_names.tolist()))
         self.scratch: FeatureScratch | None = None
@@ -139,8 +140,8 @@ class StoredBags:
         return np.arange(self.n_instances)
 
     @property
-    def instance_labels(self) -> NDArray[np.object_] | None:
-        """Known labels of instances, of shape (n_instances,), None where there is none."""
+    def known(self) -> NDArray[np.object_] | None:
+        """Labels of instances that people gave, of shape (n_instances,), or None."""
         if self._known is None:
             return None
         names, codes = self._known

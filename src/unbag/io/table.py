@@ -110,7 +110,7 @@ def read_table(
     >>> import pathlib, tempfile
     >>> folder = tempfile.TemporaryDirectory()
     >>> path = pathlib.Path(folder.name, "nights.csv")
-    >>> _ = path.write_text("night,species,pitch\na,wren|owl,3\nb,,5\na,owl|wren,4\n")
+    >>> _ = path.write_text("night,species,pitch\na,wren|owl,3\nb,(none),5\na,,4\n")
     >>> table = read_table(path, Roles(bag="night", labels="species"))
     >>> table.bags[0].tolist(), table.rows.tolist()
     ([[3.0], [4.0]], [0, 2, 1])
@@ -236,10 +236,13 @@ class Table(Source):
         None where it is not known before the rows are read.
     compression : str
         Codec of a Parquet file that is written after this one.
+    made_features : bool
+        Whether the columns of numbers were made to be features, whatever they are called.
     """
 
     format: str
     is_text: bool = False
+    made_features: bool = False
     n_rows: int | None = None
     compression: str = "snappy"
 
@@ -325,10 +328,12 @@ class Table(Source):
         chunks = self.chunks(**scan.feature_columns, chunk_bytes=chunk_bytes, with_gaps=with_gaps)
         for first, table in counted(chunks, progress, scan.n_rows):
             scan.put_features(X, first, table)
-        known, names = scan.instance_labels(), scan.feature_names
-        bags = Bags(X, offsets, scan.ids(), known, names, rows)
+        bags = Bags(X, offsets, scan.ids(), scan.instance_labels(), scan.feature_names, rows)
+        known = scan.instance_labels("known")
         if with_gaps:
             from .missing import without_gaps
 
             bags = without_gaps(bags, self, roles)
-        return BagTable(self.path, roles, bags, labels, bags.rows, scan.n_rows, self)
+            if known is not None and bags.n_instances < len(known):
+                known = known[np.isin(rows, bags.rows)]
+        return BagTable(self.path, roles, bags, labels, bags.rows, scan.n_rows, self, known)

@@ -6,34 +6,36 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from unbag._files import DataError, PathLike, check
-from unbag._messages import argument, shortened
-from unbag.labels import Unknown, label_text, write_cell
+from unbag._messages import shortened
+from unbag.labels import NO_LABEL, Tagging, Unknown, label_text, write_cell
 
-#: For bags by name: 1 for labels that are present, 0 for absent, -1 for unknown ones.
+#: For bags by name: 1 for labels that are present, 0 for absent, -1 for unknown ones. A bag that is
+#: not there has no tags, which may mean anything; one that is, without labels, has none of them.
 States = dict[str, dict[str, int]]
 
 ABSENT = ("absent", "unknown")
-UNTAGGED = ("refuse", *ABSENT)
 STATES = {1: "present", 0: "absent", -1: "unknown"}
 
 
 def union_of(bags: Iterable[str], labels: Iterable[Iterable[Any]]) -> States:
-    """Return tags of bags, given the bag and the labels of each instance; empty labels are none.
+    """Return tags of bags, given the bag and the labels of each instance.
+
+    An instance whose labels are empty has none; blank ones say nothing about their bag.
 
     Examples
     --------
-    >>> union_of(["a", "a", "b"], [["wren"], ["owl", "wren"], [""]])
+    >>> union_of(["a", "a", "b", "c"], [["wren"], ["owl", "wren"], [], [""]])
     {'a': {'wren': 1, 'owl': 1}, 'b': {}}
     """
     states: States = {}
     for bag, names in zip(bags, labels, strict=True):
-        of_bag = states.setdefault(bag, {})
-        for name in map(label_text, names):
-            if name:
-                of_bag[name] = 1
+        texts = [label_text(name) for name in names]
+        if not texts or any(texts):
+            states.setdefault(bag, {}).update(dict.fromkeys(filter(None, texts), 1))
     return states
 
 
@@ -65,19 +67,33 @@ def label_sets(tags: States, absent: str) -> dict[str, frozenset[str | Unknown]]
     return found
 
 
-def labelled(found: Any, absent: str, delimiter: str, path: PathLike) -> pa.Table:
-    """Return the instances of a file with a column of the labels of their bags, if it has any."""
+def labelled(
+    found: Any, absent: str, delimiter: str, path: PathLike, tagging: Tagging | None = None
+) -> pa.Table:
+    """Return the instances of a file with a column of the labels of their bags, if it has any.
+
+    The cells of bags without tags are null, unless `tagging` says what that means.
+    """
     instances = found.instances
     if found.tags is None:
         return instances
-    sets = label_sets(found.tags, absent)
+    sets: dict[str, frozenset[Any]] = label_sets(found.tags, absent)
     bags = instances.column("bag").combine_chunks().dictionary_encode()
+    names = bags.dictionary.to_pylist()
+    is_blank = np.array([name not in sets for name in names], dtype=bool)
+    otherwise: frozenset[Any] = frozenset()
+    if tagging is not None:
+        otherwise = tagging.meaning_of_blanks(is_blank, names, path)
     try:
-        cells = [write_cell(sets[bag], delimiter) for bag in bags.dictionary.to_pylist()]
+        cells = [write_cell(sets.get(str(name), otherwise), delimiter) for name in names]
     except DataError as error:
         raise DataError(f"{path}: {error}") from error
     # As categories, since cells that name every unknown label are long.
-    column = pa.DictionaryArray.from_arrays(bags.indices, pa.array(cells, pa.string()))
+    indices = bags.indices.to_numpy(zero_copy_only=False)
+    hidden = is_blank[indices] if tagging is None else None
+    column = pa.DictionaryArray.from_arrays(
+        pa.array(indices, pa.int32(), mask=hidden), pa.array(cells, pa.string())
+    )
     return instances.add_column(1, "labels", column)
 
 
@@ -88,7 +104,7 @@ def label_rows(tags: States, absent: str) -> pa.Table:
         states = [(each.label, -1) if isinstance(each, Unknown) else (each, 1) for each in members]
         rows += [(bag, str(name), STATES[state]) for name, state in sorted(states)]
         if not states:
-            rows.append((bag, "", STATES[1]))
+            rows.append((bag, NO_LABEL, STATES[1]))
     names = ("bag", "label", "state")
     schema = pa.schema([(name, pa.string()) for name in names])
     return pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows], schema)
@@ -130,9 +146,9 @@ KEYS: tuple[Callable[[str], str | None], ...] = (str, file_name, stem, catalogue
 
 
 def matched(
-    bags: Sequence[str], tags: Mapping[str, dict[str, int]], path: PathLike, untagged: str
+    bags: Sequence[str], tags: Mapping[str, dict[str, int]], path: PathLike
 ) -> tuple[States, list[str]]:
-    """Return the tags of all bags from another file, and notes about tags that were left out.
+    """Return the tags that bags have in another file, and notes about what is not in both.
 
     Names match if they are the same; if not, without their folders; then without their suffixes;
     then by xeno-canto's catalogue number: but only where neither file has two of them.
@@ -154,14 +170,8 @@ def matched(
         f"{path} has no tags for any of the {len(bags)} bags: its names are like "
         f"{shortened(next(iter(tags), ''))}, and those of the bags like {shortened(bags[0])}.",
     )
-    check(
-        not left or untagged != "refuse",
-        f"{path} has no tags for {len(left)} of {len(bags)} bags, such as "
-        f"{shortened(left[0] if left else '')}: add them, or use {argument('untagged', 'absent')} "
-        f"or {argument('untagged', 'unknown')}.",
-    )
     unused = len(set(tags) - set(name_of.values()))
     notes = [f"Recordings with tags in {path}, but without instances: {unused}."] if unused else []
-    classes = {name for states in tags.values() for name in states}
-    without = dict.fromkeys(classes, -1 if untagged == "unknown" else 0)
-    return {bag: tags[name_of[bag]] if bag in name_of else without for bag in bags}, notes
+    if left:
+        notes.append(f"Bags without tags in {path}: {len(left)}, such as {shortened(left[0])}.")
+    return {bag: tags[name] for bag, name in name_of.items()}, notes

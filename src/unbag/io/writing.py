@@ -18,6 +18,7 @@ from unbag._files import (
     PathLike,
     check,
     check_format,
+    check_output,
     check_same,
     refuse,
     suffix_of,
@@ -25,9 +26,9 @@ from unbag._files import (
 )
 from unbag._messages import listed
 from unbag.bags import Bags
-from unbag.labels import LabelSets, write_cell
+from unbag.labels import NO_LABEL, LabelSets, Tagging
 
-from .annotated import marked_metadata
+from .annotated import STATUS, Status, marked_metadata
 from .arrays import OWN_COLUMNS, feature_names, long_chunks
 from .bag_table import CHUNK_BYTES, BagTable, Progress
 from .formats.arff import write_arff
@@ -76,12 +77,15 @@ def convert(
     table cannot hold an empty bag, and that is an error.
     """
     check_format(target)
+    second = roles and roles.label_table
+    check_output(target, source, *([] if second is None else [second]))
     table = read(source, roles, progress=progress, chunk_bytes=chunk_bytes)
     unfolds = table.is_wide and suffix_of(target) in DELIMITED
     if table.source is None or suffix_of(target) in WRITERS or unfolds:
         write_bags(target, table.bags, table.labels, (roles and roles.delimiter) or "|")
     else:
-        table.write(target, _labels_of_rows(table), chunk_bytes=chunk_bytes)
+        cells = _respelt_labels(table)
+        write_rows(table, target, _labels_of_rows(table), None, chunk_bytes, label_cells=cells)
     return table
 
 
@@ -121,8 +125,33 @@ def _labels_of_rows(table):
         f"{table.path} has a column {USUAL['labels']!r} already, which the labels of "
         f"{table.roles.label_table} would replace: rename it.",
     )
-    cells = [write_cell(labels, table.roles.delimiter) for labels in table.labels]
+    cells = table.labels.to_cells(table.roles.delimiter)
     return {USUAL["labels"]: np.repeat(np.array(cells, dtype=object), table.bags.sizes)}
+
+
+def _respelt_labels(table):
+    """Make the column of labels anew, in the order of the rows, where its blanks had to be read.
+
+    So nobody has to say again what they mean. There is nothing to do if nobody has said so.
+    """
+    name = table.roles.labels
+    if name is None or table.roles.tagging == Tagging():
+        return {}
+    cells: Any = table.labels.to_cells(table.roles.delimiter)
+    kind = _type_of(table, name)
+    if kind is not None and types.is_nested(kind):
+        cells = [[] if cell == NO_LABEL else cell.split(table.roles.delimiter) for cell in cells]
+    bag_of_row = np.arange(len(table.bags))
+    if not table.is_wide:
+        bag_of_row = np.full(table.n_rows, -1)
+        bag_of_row[table.rows] = np.repeat(np.arange(len(table.bags)), table.bags.sizes)
+    places = pa.array(bag_of_row, mask=bag_of_row < 0)
+    return {name: pa.array(cells).take(places)}
+
+
+def _type_of(table, name):
+    """Return the type of a column; None in text."""
+    return None if is_text(table) else table.source.schema.field(name).type
 
 
 def write_rows(
@@ -132,16 +161,18 @@ def write_rows(
     progress: Progress | None,
     chunk_bytes: int,
     annotated: Mapping[str, str] | None = None,
+    label_cells: Mapping[str, pa.Array] | None = None,
 ) -> None:
     """Write all rows of a BagTable's file with more columns; see `BagTable.write`.
 
-    What annotate writes is marked as such, where the format has room for it.
+    What annotate writes is marked as such, where the format has room for it. `label_cells` take
+    the place of a column of labels, and are in the order of the rows.
     """
     check_format(path, TABLES)
-    columns = _checked(table, columns)
+    columns = _in_rows(table, _checked(table, columns), annotated or {})
+    columns |= dict(label_cells or {})
     delimited = suffix_of(path) in DELIMITED
     if is_text(table) and delimited:
-        columns = _in_rows(table, columns)
         write_records(table.source, path, columns, table.n_rows, progress, chunk_bytes)
         return
     check(
@@ -289,12 +320,12 @@ def _with_columns(table, columns, metadata, chunk_bytes):
         chunks = long_chunks(table.bags, table.labels, table.roles.delimiter)
     elif is_text(table):
         names, features = table.source.columns, table.roles.features
-        texts = [name for name in names if name not in features]
+        of_features = set(features)
+        texts = [name for name in names if name not in of_features]
         chunks = table.source.chunks(texts, features, chunk_bytes)
         chunks = ((first, chunk.select(names)) for first, chunk in chunks)
     else:
         chunks = table.source.chunks(table.source.columns, chunk_bytes=chunk_bytes)
-    columns = _in_rows(table, columns)
     n_rows = 0
     for first, chunk in chunks:
         for name, column in columns.items():
@@ -309,28 +340,35 @@ def _with_columns(table, columns, metadata, chunk_bytes):
 
 
 def columns_of_rows(
-    table: BagTable, columns: Mapping[str, ArrayLike], *, per_bag: bool = False
+    table: BagTable,
+    columns: Mapping[str, ArrayLike],
+    annotated: Mapping[str, str],
+    *,
+    per_bag: bool = False,
 ) -> dict[str, pa.Array]:
     """Put new columns from the order of the bags into that of the table's rows.
 
     Cells are lists where a row is a bag, unless there is a value `per_bag`; and null where a row
-    was dropped.
+    was dropped, which the status among the `annotated` columns says.
     """
     if per_bag and table.is_wide:
         return {name: arrow_array(name, each, len(table.bags)) for name, each in columns.items()}
     if per_bag:
         sizes = table.bags.sizes
         columns = {name: np.repeat(np.asarray(each), sizes) for name, each in columns.items()}
-    return _in_rows(table, _checked(table, columns))
+    return _in_rows(table, _checked(table, columns), annotated)
 
 
-def _in_rows(table, columns):
+def _in_rows(table, columns, annotated):
     """Put pyarrow arrays from the order of the bags into that of the rows."""
     if not table.is_wide:
-        # A row that was dropped has no answer.
+        # A row that was dropped has no answer, but a status.
         place = np.full(table.n_rows, -1, np.intp)
         place[table.rows] = np.arange(len(table.rows))
         places = pa.array(place, mask=place < 0)
-        return {name: column.take(places) for name, column in columns.items()}
+        columns = {name: column.take(places) for name, column in columns.items()}
+        if (status := annotated.get(STATUS)) in columns:
+            columns[status] = columns[status].fill_null(Status.DROPPED.value)
+        return columns
     offsets = pa.array(table.bags.offsets, pa.int32())
     return {name: pa.ListArray.from_arrays(offsets, column) for name, column in columns.items()}

@@ -12,9 +12,12 @@ from rich.console import Console
 from sklearn.model_selection import KFold
 
 from unbag._extras import require
+from unbag._files import check, check_outputs
 from unbag._machine import describe_machine, versions
+from unbag._messages import argument
 from unbag.estimators import ORLogisticRegression
 from unbag.io import BagTable, Roles, read
+from unbag.labels import digest_of
 
 from .folds import cross_validate_bags
 from .ledger import Ledger, Values, Work
@@ -28,7 +31,7 @@ from .methods import (
     n_folds_at,
 )
 from .statistics import HIGHER_IS_BETTER, best_methods, best_setting, spread, words
-from .tables import Table, comparison_table, write_tables
+from .tables import ABOUT, Table, comparison_table, write_tables
 from .work import check_process_count, run
 
 #: What is compared with and without instance labels, and what needs them.
@@ -79,6 +82,11 @@ def compare(
     """
     check_process_count(n_jobs)
     path = Path(path).resolve()
+    check(
+        roles is None or roles.known is None,
+        "The methods that are compared learn from labels of bags alone: leave out "
+        f"{argument('known')}, or pass labels to compare with by {argument('instance_labels')}.",
+    )
     table = read(path, roles)
     if methods is None:
         more = () if table.bags.instance_labels is None else WITH_INSTANCE_LABELS
@@ -95,8 +103,8 @@ def compare(
             "needs more bags."
         )
     given = {name: value for name, value in asdict(table.roles).items() if value is not None}
-    data = table_name(path, given)
-    compared = {name: as_users_have_it(name) for name in methods}
+    data = table_name(path, given, digest_of(table.labels, table.bags.instance_labels))
+    compared = {name: compared_method(name) for name in methods}
     if {"dummy", "dummy-bags"} <= set(compared):
         compared["dummy-bags"] = replace(compared["dummy-bags"], title="dummy, bags alone")
     trials = {
@@ -106,7 +114,11 @@ def compare(
         ]
         for name, method in compared.items()
     }
-    ledger = Ledger(Path(out) / "compare")
+    folder = Path(out) / "compare"
+    made = [folder / f"compare{suffix}" for suffix in (".md", ".csv")]
+    second = [] if table.roles.label_table is None else [table.roles.label_table]
+    check_outputs([], [path, *second], in_folders=[*made, folder / ABOUT])
+    ledger = Ledger(folder)
     with ledger.writing():
         units = [trial for tried in trials.values() for folds in tried for trial in folds]
         run(units, ledger, n_jobs=n_jobs, console=console, title="compare")
@@ -169,14 +181,16 @@ class Trial(Work):
         return {**measures, "seconds": float(found["fit_time"][0])}
 
 
-def table_name(path: Path, roles: Values) -> str:
+def table_name(path: Path, roles: Values, labels: str) -> str:
     """Return a name by which `read_table` finds a table: where it lies, its state, its columns.
 
-    It is JSON. A table that has been written anew since has another name: its results are others.
+    It is JSON. If the table changes, its name changes too, because its results are no longer valid.
+    `labels` is a digest of the labels, which may come from a second table.
     """
     state = path.stat()
     named = {
         "path": str(path), "changed": state.st_mtime_ns, "size": state.st_size, "roles": roles,
+        "labels": labels,
     }  # fmt: skip
     return json.dumps(named, sort_keys=True, default=str)
 
@@ -228,10 +242,11 @@ def measure_records(
     ]  # fmt: skip
 
 
-def as_users_have_it(name: str) -> Method:
-    """Return one of `METHODS`, with bags answered for by their probabilities where it has any.
+def compared_method(name: str) -> Method:
+    """Return one of `METHODS` with the defaults of unbag instead of those of the paper.
 
-    The paper's tables have its own rule for label sets; who compares wants to know what he gets.
+    The paper has its own rule to predict label sets. Here, methods with probabilities use a
+    threshold of 0.5, as users get it by default.
     """
     method = METHODS[name]
     if name == "unbag":

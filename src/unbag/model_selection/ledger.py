@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from unbag._files import atomic_write, make_folder
+from unbag._files import atomic_write, make_folder, parsed_json
 from unbag._platform import locked_folder
 from unbag._version import __version__
 
@@ -153,7 +153,7 @@ def read_records(folder: Path, entries: Iterable[str] = ENTRIES) -> dict[str, Va
             raise ValueError(f"{path} cannot be read: {error}. Restore it or remove it.") from None
         for number, line in enumerate(lines, start=1):
             try:
-                record = json.loads(line)
+                record = parsed_json(line)
             except ValueError:
                 record = None
             if not (isinstance(record, dict) and set(entries) <= record.keys()):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from unbag._files import make_folder, write_text
+from unbag._files import make_folder, write_text, written_together
 
 from .ledger import Values
 
@@ -98,8 +98,9 @@ def comparison_table(
 
 def write_tables(tables: Iterable[Table], folder: Path, about: Values) -> None:
     """Write tables as Markdown and CSV to a folder, and `about`, how they were made, as JSON."""
-    make_folder(folder)
-    for table in tables:
-        write_text(folder / f"{table.name}.md", table.to_markdown())
-        write_text(folder / f"{table.name}.csv", table.to_csv())
-    write_text(folder / ABOUT, json.dumps(about, indent=2) + "\n")
+    with written_together():
+        make_folder(folder)
+        for table in tables:
+            write_text(folder / f"{table.name}.md", table.to_markdown())
+            write_text(folder / f"{table.name}.csv", table.to_csv())
+        write_text(folder / ABOUT, json.dumps(about, indent=2) + "\n")

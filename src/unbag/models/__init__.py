@@ -1,8 +1,8 @@
-"""Models to files and back: files of data, which run no code.
+"""Saving and loading models, in files that contain data and run no code.
 
-``model.save(path)`` writes a model and `load` reads it; `read_header` says what is in a file, and
-`load_with_header` does both. Files have the layout of safetensors (`unbag.models.container`) and
-hold what is listed in one table (`unbag.models.kinds`).
+``model.save(path)`` writes a model and `load` reads it; `read_header` describes a file, and
+`load_with_header` does both. Files have the layout of safetensors (`unbag.models.container`);
+`unbag.models.kinds` lists what they may contain.
 """
 
 from .container import read_header, save

@@ -1,4 +1,4 @@
-"""Model files: a JSON header and arrays in one file, which is data and runs no code.
+"""Model files: a JSON header and arrays in one file, which contains data and runs no code.
 
 The layout is that of safetensors, so that other programs can open the arrays too:
 
@@ -8,9 +8,9 @@ The layout is that of safetensors, so that other programs can open the arrays to
   SHA-256 of the header and of all arrays,
 - the arrays one after the other, in C order, little-endian.
 
-The checksum finds damage, not malice: whoever edits a file can compute a new one. So what is
-read is trusted no further than its form has been checked. `save` makes the header of a model;
-`unbag.models.kinds` says how what the model has learnt becomes JSON and arrays.
+The checksum detects damage, but not malice: whoever edits a file can compute a new one. All values
+are therefore checked after reading. `save` creates the header of a model; `unbag.models.kinds`
+converts the attributes of the model to JSON and arrays.
 """
 
 import copy
@@ -26,7 +26,8 @@ import scipy
 import sklearn
 from sklearn.utils.validation import check_is_fitted
 
-from unbag._files import atomic_write
+from unbag._files import atomic_write, parsed_json
+from unbag._messages import one_line
 from unbag._scikit_learn import BaseEstimator
 from unbag._version import __version__
 
@@ -40,22 +41,20 @@ from .kinds import (
     is_json,
 )
 
-# The number goes up when an older release could not read the files of this one any more. Those of
-# a release go on being read: `tests/keep_models.py` keeps some of each format. Format 1 was never
-# in a release.
+# The number increases when older releases cannot read the files of this one. Files of released
+# formats stay readable: `tests/keep_models.py` keeps some of each. Format 1 was never released.
 FORMAT = 2
 OLDEST_FORMAT = 2
-# The longest table: the names of half a million features. Far more would be no header of ours.
+# The longest table: enough for the names of half a million features.
 LONGEST_TABLE = 2**25
 # What every header has, and the type of each.
 HEADER = {
     "format": int, "kind": str, "versions": dict, "features": dict, "classes": list | None,
     "steps": list, "training": dict, "notes": list, "info": dict, "model": dict,
 }  # fmt: skip
-# What a model knows of the columns of tables, and of how its settings were chosen, stands in the
-# header, for people to read, under these names.
+# The roles of columns, and how settings were chosen, are readable in the header under these names.
 IN_HEADER = {"roles_": "roles", "tuning_": "tuning"}
-# How other files begin that come under a wrong name.
+# How files of other formats begin, to say what a file is instead of a model.
 BEGINNINGS = {
     b"PK": "a ZIP archive", b"\x1f\x8b": "a gzip archive", b"\x93NUMPY": "a NumPy array",
     b"\x89HDF": "an HDF5 file", b"PAR1": "a Parquet file", b"ARROW1": "an Arrow file",
@@ -76,20 +75,22 @@ def save(model: Any, path: str | os.PathLike[str], info: dict[str, Any] | None =
     model : estimator
         A model, transformer or BagPipeline of this library.
     path : str or path-like
-        An old file there is replaced when the new one is complete, and else stays as it was.
+        An existing file is replaced only when the new one is complete.
     info : dict, optional
-        Facts to keep with the model, of what JSON can hold; `unbag.models.read_header` gives them
-        back. The roles of the columns of the table that it was fitted to, and what `unbag.tune` has
-        tried, are kept anyway.
+        Metadata to keep with the model, as JSON can represent it; `unbag.models.read_header`
+        returns it. The roles of the columns of the training table, and the settings that
+        `unbag.tune` has tried, are always kept.
 
     Raises
     ------
     ModelFileError
-        When the model holds something that a model file cannot, or numbers that are not finite
-        where they should be; nothing is written then.
+        If the model contains something that a model file cannot, or numbers that should be finite
+        and are not. Nothing is written then.
     """
     if type(model).__module__.partition(".")[0] != "unbag":
-        raise ModelFileError(f"The model is {described_type(model)}: save a model of unbag.")
+        raise ModelFileError(
+            f"The model is {described_type(model)}: only models of unbag can be saved."
+        )
     check_is_fitted(model)
     encoder = Encoder()
     bare = copy.copy(model)
@@ -98,7 +99,7 @@ def save(model: Any, path: str | os.PathLike[str], info: dict[str, Any] | None =
         tree = encoder.encode(bare, "")
     except OutOfRangeError as error:
         raise ModelFileError(
-            f"The model cannot be saved: {error}. Scale the features down, and fit it again."
+            f"The model cannot be saved: {error}. Scale the features down, and fit again."
         ) from None
     last = steps_of(model)[-1][1]
     header = {
@@ -135,9 +136,9 @@ def save(model: Any, path: str | os.PathLike[str], info: dict[str, Any] | None =
 def write(
     path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, np.ndarray]
 ) -> None:
-    """Write a header and arrays to a file; the old one stays until the new one is complete.
+    """Write a header and arrays to a file; an existing file stays until the new one is complete.
 
-    The header has the keys of ``HEADER``, and arrays are of the dtypes of ``DTYPES``.
+    The header has the keys of ``HEADER``, and arrays have the dtypes of ``DTYPES``.
     """
     text = json.dumps(header, allow_nan=False)
     arrays = {
@@ -145,7 +146,7 @@ def write(
         for name, array in arrays.items()
     }
     table: dict[str, Any] = {"__metadata__": {"unbag": text, "checksum": _checksum(text, arrays)}}
-    # The widest numbers first, so that all of them are aligned.
+    # The widest dtypes come first, so that all arrays are aligned.
     names = sorted(arrays, key=lambda name: -arrays[name].itemsize)
     end = 0
     for name in names:
@@ -187,7 +188,7 @@ def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
     Raises
     ------
     ModelFileError
-        When it is not a model file, or is damaged, or of a format that this release cannot read.
+        If it is not a model file, is damaged, or has a format that this release cannot read.
 
     Examples
     --------
@@ -211,17 +212,17 @@ def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Read the header and the arrays of a file that `write` wrote.
 
-    A ModelFileError says that it is not a model file, is damaged, or is of a format that this
-    release cannot read.
+    Raises a ModelFileError if it is not a model file, is damaged, or has a format that this release
+    cannot read.
     """
-    # Only now, so that models can be fitted where it is not installed.
+    # Imported here, so that models can be fitted without it.
     from safetensors import SafetensorError, safe_open
 
     path = os.fsdecode(path)
     header, table, metadata = _checked_table(path)
     try:
         with safe_open(path, framework="np") as file:
-            # Copied, so that they are aligned and can be written to, as other arrays.
+            # Copied, so that they are aligned and writable.
             arrays = {name: np.array(file.get_tensor(name), order="C") for name in table}
     except (SafetensorError, KeyError, TypeError, ValueError, OverflowError) as error:
         raise _damaged(path, f"its table of arrays is wrong ({one_line(error)})") from None
@@ -229,12 +230,12 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.nda
         if array.dtype == bool and array.size and array.view(np.uint8).max() > 1:
             raise _damaged(path, f"the array {name!r} has truth values other than 0 and 1")
     if _checksum(metadata["unbag"], arrays) != metadata.get("checksum"):
-        raise _damaged(path, "its checksum is not that of its content")
+        raise _damaged(path, "its checksum does not match its content")
     return header, arrays
 
 
 def _checked_table(path):
-    """Return the header, the table of arrays and the metadata of a file, all of the right form."""
+    """Return the header, the table of arrays and the metadata of a file, checked."""
     if not stat.S_ISREG(os.stat(path).st_mode):
         what = "a directory" if os.path.isdir(path) else "not a regular file"
         raise ModelFileError(f"{path} is not a model file: it is {what}. {GIVE_A_MODEL}")
@@ -262,7 +263,7 @@ def _checked_table(path):
             raise _damaged(path, f"the entry of the array {name!r} is invalid")
         end = max(end, stop)
     if size != 8 + length + end:
-        raise _damaged(path, f"it should have {8 + length + end:,} bytes, and has {size:,}")
+        raise _damaged(path, f"it should have {8 + length + end:,} bytes, but has {size:,}")
     return header, table, metadata
 
 
@@ -281,7 +282,7 @@ def _checked_header(header, path):
 
 
 def _other_format(path, header):
-    """Return the error that names the release which reads a file, as this one does not."""
+    """Return the error that names the release which can read a file."""
     versions = header.get("versions")
     release = versions.get("unbag") if isinstance(versions, dict) else None
     writer = "an unknown release of unbag" if release is None else f"unbag {one_line(release, 40)}"
@@ -299,22 +300,16 @@ def _other_format(path, header):
 
 def _parsed(text, path):
     try:
-        parsed = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise _damaged(path, f"its header is no JSON ({one_line(error)})") from None
+        parsed = parsed_json(text)
+    except ValueError as error:
+        raise _damaged(path, f"its header is not JSON ({one_line(error)})") from None
     if not isinstance(parsed, dict):
         raise _damaged(path, f"its header is {type(parsed).__name__}, not a JSON object")
     return parsed
 
 
 def _damaged(path, what):
-    return ModelFileError(f"{path} is damaged, or was edited: {one_line(what)}. {SAVE_AGAIN}")
-
-
-def one_line(text: object, longest: int = 300) -> str:
-    """Shorten what a file or an error says to one line that does no harm to a terminal."""
-    line = "".join(c if c.isprintable() else " " for c in str(text)[: 2 * longest])
-    return line if len(line) <= longest else f"{line[:longest]}..."
+    return ModelFileError(f"{path} is damaged, or was edited: {one_line(what, 300)}. {SAVE_AGAIN}")
 
 
 def _looks_like(start):
@@ -325,7 +320,7 @@ def _looks_like(start):
 
 
 def _bytes(array):
-    """Return the memory of an array in C order, of any shape."""
+    """Return the bytes of an array in C order."""
     return array.reshape(-1).view(np.uint8).data
 
 
@@ -339,14 +334,14 @@ def _checksum(text, arrays):
 
 
 def steps_of(model: Any) -> list[tuple[str, Any]]:
-    """Return the named steps of a pipeline, or a model as its only one."""
+    """Return the named steps of a pipeline; a model is its only step."""
     return _attributes(model).get("steps", [("model", model)])
 
 
 def first_learnt(model: Any, name: str) -> Any:
-    """Return an attribute of the first step that has learnt it; those that pass on have not."""
+    """Return an attribute of the first step that has learnt it; "passthrough" steps have not."""
     for _, part in steps_of(model):
-        # A pipeline within a pipeline has what its own steps have learnt.
+        # Look into a pipeline within a pipeline.
         learnt = _attributes(part)
         found = first_learnt(part, name) if "steps" in learnt else learnt.get(name)
         if found is not None:
@@ -359,20 +354,20 @@ def _attributes(part):
 
 
 def _is_statistic(name, value):
-    """Return whether a learnt attribute says how the fit went: a number, or the curve."""
+    """Return whether a learnt attribute describes the fit: a number, or the history."""
     is_number = isinstance(value, bool | int | float | np.bool_ | np.number)
     is_learnt = name.endswith("_") and name not in ("n_features_in_", "single_label_")
     return name == "history_" or (is_number and is_learnt and not name.startswith("_"))
 
 
 def _parameters(part):
-    """Return the parameters of a step to read; one that passes on has none."""
+    """Return the parameters of a step for the header; a "passthrough" step has none."""
     given = part.get_params(deep=False) if isinstance(part, BaseEstimator) else {}
     return {name: _readable(value) for name, value in given.items() if name not in DROPPED}
 
 
 def _readable(value):
-    """Return a value as JSON to read: other than numbers, names and lists, by its repr."""
+    """Return a value as JSON for the header: numbers, strings and lists, and the repr of others."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, list | tuple):
@@ -384,9 +379,9 @@ def _checked_info(info):
     try:
         decoded = json.loads(json.dumps(info, allow_nan=False))
     except (TypeError, ValueError) as error:
-        raise ModelFileError(f"info must be a dict of what JSON can hold: {error}.") from None
+        raise ModelFileError(f"info must be a dict that JSON can represent: {error}.") from None
     if decoded != info or not isinstance(decoded, dict):
         raise ModelFileError(
-            "info must be a dict of what JSON can hold: lists instead of tuples, names for keys."
+            "info must be a dict that JSON can represent: lists, not tuples, and strings as keys."
         )
     return decoded

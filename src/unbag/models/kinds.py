@@ -1,4 +1,4 @@
-"""What a model file may hold: one table, with how each kind of value is written and read.
+"""What a model file may contain: a table of the kinds of values, and how they are written and read.
 
 None, bool, int, finite float, str and lists of such are JSON as they are. Any other value is an
 object whose ``"is"`` names its kind, a row of ``KINDS``:
@@ -15,13 +15,13 @@ record: Bags, Scale, Stream  ``{"is": "Scale", "shift": ..., "scale": ..., ...}`
 part: model or transformer   ``{"is": "SIM", "params": {...}, "state": {...}}``
 ============================ =======================================================
 
-Classes are those listed here, imported when a file needs them. The names of what they learn stay
-the same in files of one format: public attributes have their own, and private ones have another
-here, so that they can be renamed. A new estimator is one more row, and needs nothing else as long
-as what it learns is public, finite and of these kinds.
+Only classes that are listed here are allowed; they are imported when a file needs them. The names
+of learnt attributes stay the same in all files of one format: public attributes keep their names,
+and private attributes have other names here, so that they can be renamed. A new estimator is one
+more row. It needs nothing else if what it learns is public, finite and of these kinds.
 
-`Encoder` writes values, `Decoder` reads them. Whatever a file says, nothing is imported by a name
-from it, and no class is made that is not listed here.
+`Encoder` writes values, `Decoder` reads them. Nothing is imported by a name from a file, and no
+class is created that is not listed here.
 """
 
 import math
@@ -33,18 +33,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from unbag._messages import one_line
 from unbag._scikit_learn import BaseEstimator
 from unbag.bags import Bags
 
-# Parameters that say nothing about a fitted model, and are not to come from a file: who watches a
-# fit, and a folder of pickles.
+# Parameters that do not affect a fitted model and must not come from a file: callbacks, and a
+# folder of pickles.
 DROPPED = {"callback", "memory"}
-# Of parameters younger than a file, those whose default would change what it answers.
+# Parameters added since the first format, with the value that keeps the predictions of old files.
 BEFORE = {"threshold": "union"}
 ARRAYS = (np.ndarray, np.memmap)
-# An array of strings takes the width of the longest for each of them.
+# In an array of strings, each takes the width of the longest.
 LARGEST_STRINGS = 2**28
-# The types of numbers in arrays, as NumPy and as safetensors name them.
+# The dtypes of arrays, by their names in NumPy and safetensors.
 DTYPES = {
     "bool": "BOOL", "float16": "F16", "float32": "F32", "float64": "F64",
     "int8": "I8", "int16": "I16", "int32": "I32", "int64": "I64",
@@ -53,7 +54,10 @@ DTYPES = {
 
 
 class ModelFileError(ValueError):
-    """A model cannot be written to a file, or a file is not a valid model."""
+    """A model cannot be written to a file, or a file is not a valid model; in one line."""
+
+    def __init__(self, message: object) -> None:
+        super().__init__(one_line(message))
 
 
 class OutOfRangeError(ModelFileError):
@@ -69,7 +73,7 @@ class Range(NamedTuple):
     rows_sum_to_one: bool = False
 
     def check(self, value: Any, name: str) -> None:
-        """Raise an error if there is a number outside, or NaN, in a value called `name`."""
+        """Raise an error if a value called `name` contains a number outside the range, or NaN."""
         numbers = value.data if sparse.issparse(value) else value
         for item in value if isinstance(value, list | tuple) else ():
             self.check(item, name)
@@ -78,7 +82,7 @@ class Range(NamedTuple):
         numbers = np.asarray(numbers)
         if numbers.dtype.kind not in "fiub" or not numbers.size:
             return
-        # With NaN among the numbers, both extremes are NaN, of which no comparison is true.
+        # If a number is NaN, both extremes are NaN, and all comparisons are false.
         for extreme in (numbers.min().item(), numbers.max().item()):
             if not self.lowest <= extreme <= self.highest:
                 raise OutOfRangeError(f"{name} must be {self.description}, but holds {extreme:.6g}")
@@ -86,27 +90,27 @@ class Range(NamedTuple):
             raise OutOfRangeError(f"{name} must be probabilities, but a row does not sum to 1")
 
 
-_LARGEST = 1e100  # More leaves no room for sums of products, nor for quotients by less.
+_LARGEST = 1e100  # Larger numbers would overflow in sums of products, and in quotients.
 FINITE = Range(-_LARGEST, _LARGEST, "finite")
 POSITIVE = Range(1 / _LARGEST, _LARGEST, "finite and above 0")
 NOT_NEGATIVE = Range(0, _LARGEST, "finite and not negative")
-# Weights that are added in another order may exceed their sum by its rounding.
+# A sum in another order may exceed one by rounding.
 SHARE = Range(0, 1 + 1e-9, "from 0 to 1")
 DISTRIBUTION = SHARE._replace(rows_sum_to_one=True)
 # Squares of distances must be finite.
 COORDINATE = Range(-1e150, 1e150, "from -1e150 to 1e150")
-# A parameter may be infinite, as a limit is.
+# Parameters may be infinite, such as limits.
 NO_NAN = Range(-math.inf, math.inf, "a number")
-# The course of a fit may be infinite or NaN; a class and an id may be any value.
+# The history of a fit may be infinite or NaN; classes and ids may be any value.
 UNCHECKED = None
 
 
 class Kind:
-    """Values of one kind, which ``"is"`` names in the JSON, and how they are written and read.
+    """A kind of value, named by ``"is"`` in the JSON, and how it is written and read.
 
-    ``encode(value, place, encoder)`` gives the fields of the JSON of a value that was found at
-    `place`; ``decode(decoder, **fields)`` makes the value of them again. `holds` says whether a
-    value is of this kind. A subclass of a type is not: it may hold more than is written.
+    ``encode(value, place, encoder)`` returns the JSON fields of a value that was found at `place`;
+    ``decode(decoder, **fields)`` creates the value from them. `holds` returns whether a value is of
+    this kind. A subclass of a type is not, because it may contain more than is written.
     """
 
     encode: Callable[..., dict[str, Any]]
@@ -123,7 +127,7 @@ class _Float(Kind):
 
     def decode(self, decoder, value):
         if value not in ("nan", "inf", "-inf"):
-            raise ModelFileError(f"{value!r} is no number")
+            raise ModelFileError(f"{value!r} is not a number")
         return float(value)
 
 
@@ -155,7 +159,7 @@ class _Scalar(Kind):
 
     def decode(self, decoder, dtype, value):
         if dtype != "str" and dtype not in DTYPES:
-            raise ModelFileError(f"there are no numbers of the type {dtype!r}")
+            raise ModelFileError(f"unknown type of numbers: {dtype!r}")
         value = decoder.decode(value)
         if isinstance(value, str) != (dtype == "str") or not isinstance(value, str | int | float):
             raise ModelFileError(f"{value!r} is not of the type {dtype}")
@@ -174,9 +178,9 @@ class _Strings(Kind):
 
     def decode(self, decoder, width, shape, items):
         if not all(isinstance(item, str) for item in items):
-            raise ModelFileError("an array of names holds something else")
+            raise ModelFileError("an array of strings contains other values")
         if not max(map(len, items), default=0) <= width or 4 * width * len(items) > LARGEST_STRINGS:
-            raise ModelFileError(f"{len(items)} names cannot have a width of {width}")
+            raise ModelFileError(f"{len(items)} strings cannot have a width of {width}")
         return np.array(items, dtype=f"<U{int(width)}").reshape(checked_shape(shape, len(items)))
 
 
@@ -193,7 +197,7 @@ class _Array(Kind):
     def encode(self, value, place, encoder):
         if value.dtype.name not in DTYPES:
             raise _unfit(place, f"is an array of {value.dtype}")
-        # Products may differ in the last digit by the order in memory, so it is kept.
+        # The memory order is kept, because products can depend on it in the last digit.
         order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
         return {"name": encoder.put_aside(value, order, place), "order": order}
 
@@ -212,10 +216,10 @@ class _Sparse(Kind):
 
 
 class _Listed(Kind):
-    """Objects of one class of a module, which is imported when one of them is written or read.
+    """Objects of one class, whose module is imported when one of them is written or read.
 
-    `private` names the attributes whose names in files are not their own. Ranges, by names in
-    files, are what the numbers there may be; FINITE where nothing is said.
+    `private` maps names in files to private attributes. `ranges` maps names in files to the allowed
+    numbers; the default is FINITE.
     """
 
     def __init__(self, name, module, private=None, **ranges):
@@ -232,14 +236,14 @@ class _Listed(Kind):
         return getattr(import_module(self.module), self.name)
 
     def check(self, name, value):
-        """Return a value that may be in the field `name`; else raise an error."""
+        """Return a value if the field `name` may have it; otherwise raise an error."""
         if allowed := self.ranges.get(name, FINITE):
             allowed.check(value, f"{name} of {self.name}")
         return value
 
 
 class _Record(_Listed):
-    """Objects by fields that all of them have."""
+    """Objects with fixed fields."""
 
     def encode(self, value, place, encoder):
         fields = {name: self.check(name, getattr(value, name)) for name in self.ranges}
@@ -258,15 +262,15 @@ class _Bags(_Record):
     def decode(self, decoder, **fields):
         read = super().decode(decoder, **fields)
         bags = Bags(read.X, read.offsets, None, read.instance_labels, read.feature_names)
-        # A selection may show a bag twice, so ids need not differ.
+        # A selection may contain a bag twice, so ids may repeat.
         if not isinstance(read.ids, np.ndarray) or read.ids.shape != (len(bags),):
-            raise ModelFileError("there is not one id for each bag")
+            raise ModelFileError("the number of ids is not the number of bags")
         bags.ids = read.ids
         return bags
 
 
 class _Part(_Listed):
-    """Models and transformers, by their parameters and what they have learnt."""
+    """Models and transformers: their parameters and learnt attributes."""
 
     def encode(self, value, place, encoder):
         params = value.get_params(deep=False)
@@ -274,7 +278,7 @@ class _Part(_Listed):
         state = {}
         for attribute in (name for name in vars(value) if name not in params):
             if attribute not in names and not is_public_learnt(type(value), attribute):
-                raise _unfit(_join(place, attribute), "is no learnt attribute")
+                raise _unfit(_join(place, attribute), "is not a learnt attribute")
             name = names.get(attribute, attribute)
             state[name] = self.check(name, getattr(value, attribute))
         for name, given in params.items():
@@ -302,7 +306,8 @@ class _Part(_Listed):
 
 _MEDOIDS = {"scaler": "_scaler", "medoids": "_medoids"}
 _OUTPUT = {"output_config": "_sklearn_output_config"}
-_CLASSIFIER: dict[str, Any] = {"module": "unbag.estimators", "classes_": UNCHECKED}
+_CLASSIFIER: dict[str, Any] = {"module": "unbag.estimators", "classes_": UNCHECKED,
+                               "class_counts_": NOT_NEGATIVE}  # fmt: skip
 _LEARNER: dict[str, Any] = {**_CLASSIFIER, "history_": UNCHECKED, "log_likelihood_": UNCHECKED,
                             "missed_": SHARE, "false_": SHARE}  # fmt: skip
 _SCALER: dict[str, Any] = {"module": "sklearn.preprocessing", "private": _OUTPUT}
@@ -346,16 +351,16 @@ KINDS: dict[str, Kind] = {kind.name: kind for kind in (
     _Part("QuantileTransformer", **_SCALER, references_=SHARE),
     _Part("RobustScaler", **_SCALER, scale_=POSITIVE),
     _Part("StandardScaler", **_SCALER, scale_=POSITIVE, var_=NOT_NEGATIVE),
-    # Of features that do not vary, the part of the variance is 0 / 0.
+    # NaN if no feature varies.
     _Part("PCA", "sklearn.decomposition", {**_OUTPUT, "svd_solver": "_fit_svd_solver"},
           explained_variance_=NOT_NEGATIVE, explained_variance_ratio_=UNCHECKED),
 )}  # fmt: skip
 
 
 class Encoder:
-    """Turns values into JSON, puts arrays aside, and notes what was left out.
+    """Converts values to JSON, collects arrays, and notes what was left out.
 
-    Arrays have names that show where they were found, such as ``steps.model.coef_``.
+    Arrays are named after their place, such as ``steps.model.coef_``.
     """
 
     def __init__(self) -> None:
@@ -375,32 +380,32 @@ class Encoder:
         raise _unfit(place, f"is {described_type(value)}")
 
     def _encode_item(self, i, item, place):
-        # The steps of a pipeline are better known by their names.
+        # Use the names of pipeline steps, not their positions.
         is_step = type(item) is tuple and len(item) == 2 and isinstance(item[1], BaseEstimator)
         if is_step and type(item[0]) is str:
             return {"is": "tuple", "items": [item[0], self.encode(item[1], _join(place, item[0]))]}
         return self.encode(item, f"{place}[{i}]")
 
     def encode_fields(self, fields: dict[str, Any], place: str) -> dict[str, Any]:
-        """Return what was found at `place`, by its names, as JSON."""
+        """Return the named values at `place` as JSON."""
         return {name: self.encode(value, _join(place, name)) for name, value in fields.items()}
 
     def put_aside(self, array: np.ndarray, order: str, place: str) -> str:
-        """Keep an array of numbers for the file, once, and return its name there."""
+        """Keep an array of numbers for the file, only once, and return its name."""
         if id(array) not in self._names:
             name = place
             while name in self.arrays:
                 name += "'"
             self.arrays[name] = np.asarray(array.T if order == "F" else array, order="C")
-            # The array is held on to, so that no other gets its id.
+            # The array is kept, so that no other array gets its id.
             self._names[id(array)] = name, array
         return self._names[id(array)][0]
 
 
 class Decoder:
-    """Turns JSON, and the arrays of a file, back into the values that `Encoder` made it from.
+    """Converts the JSON and the arrays of a file back to values.
 
-    `used` holds the arrays that were asked for, by name and order.
+    `used` contains the arrays that were used, by name and order.
     """
 
     def __init__(self, arrays: dict[str, np.ndarray]) -> None:
@@ -408,7 +413,7 @@ class Decoder:
         self._arrays = arrays
 
     def decode(self, node: Any) -> Any:
-        """Return what a piece of a header stands for."""
+        """Return the value of a piece of JSON."""
         if isinstance(node, list):
             return [self.decode(item) for item in node]
         if not isinstance(node, dict):
@@ -416,7 +421,7 @@ class Decoder:
         fields = dict(node)
         kind = fields.pop("is", None)
         if kind not in KINDS:
-            raise ModelFileError(f"there are no values of the kind {kind!r}")
+            raise ModelFileError(f"unknown kind of value: {kind!r}")
         value = KINDS[kind].decode(self, **fields)
         if isinstance(value, BaseEstimator):
             _check_features(value)
@@ -425,7 +430,7 @@ class Decoder:
         return value
 
     def array(self, name: str, order: str) -> np.ndarray:
-        """Return an array of the file; one that two attributes shared is shared again."""
+        """Return an array of the file; attributes that shared an array share it again."""
         if name not in self._arrays:
             raise ModelFileError(f"the array {name!r} is missing")
         array = self._arrays[name].T if order == "F" else self._arrays[name]
@@ -433,7 +438,7 @@ class Decoder:
 
 
 def _check_features(part):
-    """Raise an error unless a part that counts and names its features does so rightly."""
+    """Raise an error if the number or the names of the features of a part are invalid."""
     learnt = vars(part)
     if "n_features_in_" not in learnt:
         return
@@ -448,12 +453,12 @@ def _check_features(part):
         and all(isinstance(name, str) for name in names.tolist())
     ):
         raise ModelFileError(
-            f"feature_names_in_ of {type(part).__name__} is no list of {n_features} names"
+            f"feature_names_in_ of {type(part).__name__} is not a list of {n_features} names"
         )
 
 
 def is_public_learnt(listed_class: type, name: str) -> bool:
-    """Return whether a name can be that of a public attribute which a class learns.
+    """Return whether a name can be that of a public learnt attribute of a class.
 
     >>> from sklearn.decomposition import PCA
     >>> [is_public_learnt(PCA, name) for name in ("mean_", "_mean_", "__class__", "fit")]
@@ -465,7 +470,7 @@ def is_public_learnt(listed_class: type, name: str) -> bool:
 
 
 def is_json(value: object) -> bool:
-    """Return whether a value is written as it is."""
+    """Return whether a value is written as plain JSON."""
     is_finite_float = type(value) is float and math.isfinite(value)
     return is_finite_float or value is None or type(value) in (bool, int, str)
 
@@ -475,24 +480,24 @@ def _join(place, name):
 
 
 def _unfit(place, what):
-    """Return the error that what was found at `place` cannot be written, and what can be."""
+    """Return the error that the value at `place` cannot be written."""
     return ModelFileError(
-        f"{place or 'The model'} {what}, which a model file cannot hold: it takes numbers, names, "
-        "arrays and lists of these, and the models, transformers and scalers that unbag knows."
+        f"{place or 'The model'} {what}, which a model file cannot contain: only numbers, strings, "
+        "arrays, lists of these, and the models, transformers and scalers that unbag knows."
     )
 
 
 def described_type(value: object) -> str:
-    """Return the words that name the type of a value."""
+    """Describe the type of a value for a message."""
     name = f"{type(value).__module__}.{type(value).__qualname__}"
     return f"of the type {name.removeprefix('builtins.')}"
 
 
-# Compiled code trusts shapes and indices, so those of a file are checked.
+# Compiled code does not check shapes and indices, so those from a file are checked here.
 
 
 def is_sound_csr(shape: Sequence[int], data: Any, indices: Any, indptr: Any) -> bool:
-    """Return whether the arrays of a CSR matrix fit its shape, and no index leads outside.
+    """Return whether the arrays of a CSR matrix fit its shape, and all indices are valid.
 
     Examples
     --------
@@ -512,7 +517,7 @@ def is_sound_csr(shape: Sequence[int], data: Any, indices: Any, indptr: Any) -> 
         and indices.dtype.name in ("int32", "int64")
         and indptr.size == shape[0] + 1
         and indptr[0] == 0
-        # Not by differences, which may overflow.
+        # Differences could overflow.
         and (indptr[1:] >= indptr[:-1]).all()
         and indptr[-1] == indices.size == data.size
         and (not indices.size or 0 <= indices.min() <= indices.max() < shape[1])
@@ -520,14 +525,14 @@ def is_sound_csr(shape: Sequence[int], data: Any, indices: Any, indptr: Any) -> 
 
 
 def checked_csr(shape: Sequence[int], data: Any, indices: Any, indptr: Any) -> tuple[Any, ...]:
-    """Return the arrays of a CSR matrix if they are sound (see `is_sound_csr`); else raise."""
+    """Return the arrays of a CSR matrix if they are valid (`is_sound_csr`); otherwise raise."""
     if not is_sound_csr(shape, data, indices, indptr):
-        raise ValueError(f"a sparse matrix of the shape {shape} has indices outside of it")
+        raise ValueError(f"a sparse matrix of the shape {shape} has indices outside its shape")
     return data, indices, indptr
 
 
 def checked_shape(shape: Sequence[int], size: int) -> Sequence[int]:
-    """Return a shape that so many values can have; else raise an error."""
+    """Return a shape if it fits the number of values; otherwise raise an error."""
     if not all(type(n) is int and n >= 0 for n in shape) or math.prod(shape) != size:
         raise ValueError(f"{size} values cannot have the shape {shape}")
     return shape

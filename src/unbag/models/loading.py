@@ -1,4 +1,4 @@
-"""Models from files: decoded by `unbag.models.kinds`, and tried out before anybody gets them."""
+"""Loading models: decoded by `unbag.models.kinds`, and tested before they are returned."""
 
 import os
 import warnings
@@ -6,22 +6,24 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from unbag._messages import one_line
 from unbag._scikit_learn import BaseEstimator
 from unbag.bags import Bags, first_nonfinite
 from unbag.labels import LabelSets
+from unbag.union.rates import RANGE, is_rate
 
 from . import container
-from .container import IN_HEADER, first_learnt, one_line
+from .container import IN_HEADER, first_learnt
 from .kinds import Decoder, ModelFileError
 
 if TYPE_CHECKING:
     from unbag.frames import BagModel
 
-# Beyond this many features a model is not tried out, as the one instance would be too large.
+# Models with more features are not tested, as one instance would be too large.
 MOST_FEATURES = 10**7
-# Instances that a model is tried out with: as many as hardly any array has rows.
+# Instances of the test: a number that hardly any array has as its size.
 N_TRIED = 7
-# What an invalid value can lead to, here or in a class that it is given to.
+# Errors that an invalid value can cause.
 ERRORS_OF_WRONG_VALUES = (
     KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, RuntimeError,
     MemoryError, NameError, AssertionError,
@@ -38,13 +40,14 @@ def load(path: str | os.PathLike[str]) -> "BagModel":
     Returns
     -------
     estimator
-        Of the class that was saved, fitted: it gives the same answers, to the last digit.
+        The fitted model, of the class that was saved. Its predictions are the same to the last
+        digit.
 
     Raises
     ------
     unbag.models.ModelFileError
-        When the file is not a model, or is damaged, or holds numbers that no model has, or is of a
-        format that this release cannot read. No code of the file is ever run, as it holds none.
+        If the file is not a model, is damaged, contains numbers that no model can have, or has a
+        format that this release cannot read. Files contain no code, so none is run.
 
     Examples
     --------
@@ -63,7 +66,7 @@ def load(path: str | os.PathLike[str]) -> "BagModel":
 
 
 def load_with_header(path: str | os.PathLike[str]) -> tuple["BagModel", dict[str, Any]]:
-    """Read a model as `load` does, and what is said of it in its file.
+    """Read a model as `load` does, and the header of its file.
 
     Parameters
     ----------
@@ -73,16 +76,16 @@ def load_with_header(path: str | os.PathLike[str]) -> tuple["BagModel", dict[str
     -------
     model : estimator
     header : dict
-        As `unbag.models.read_header` returns it, but without the arrays.
+        As returned by `unbag.models.read_header`, but without the arrays.
     """
     header, arrays = container.read(path)
     decoder = Decoder(arrays)
     try:
         model = decoder.decode(header["model"])
         if not isinstance(model, BaseEstimator) or type(model).__name__ != header["kind"]:
-            raise ModelFileError("its header names another kind of model than it holds")
+            raise ModelFileError("its header names another kind of model than it contains")
         if unused := sorted(arrays.keys() - {name for name, _ in decoder.used}):
-            raise ModelFileError(f"the array {unused[0]!r} belongs to no part of the model")
+            raise ModelFileError(f"the array {unused[0]!r} is not used by the model")
         _try_out(model)
     except ModelFileError as error:
         raise _unsound(path, header, error) from None
@@ -93,7 +96,24 @@ def load_with_header(path: str | os.PathLike[str]) -> tuple["BagModel", dict[str
     for name, said in IN_HEADER.items():
         if isinstance(found := header["info"].get(said), dict):
             setattr(model, name, found)
+    try:
+        _check_info(model)
+    except ValueError as error:
+        raise _unsound(path, header, f"what it says of its table is wrong ({error})") from None
     return cast("BagModel", model), header
+
+
+def _check_info(model):
+    """Raise an error unless roles and tuning, which stand in the header, have the right form."""
+    # They bring pyarrow, which other models need not load.
+    if hasattr(model, "roles_"):
+        from unbag.frames import remembered_roles
+
+        remembered_roles(model)
+    tuning = getattr(model, "tuning_", {})
+    for name, kind in (("chosen", dict), ("tried", list)):
+        if name in tuning and not isinstance(tuning[name], kind):
+            raise ValueError(f"{name!r} of its tuning is no {kind.__name__}")
 
 
 def _unsound(path, header, why):
@@ -106,13 +126,13 @@ def _unsound(path, header, why):
 
 
 def _try_out(model):
-    """Try a model on one bag of instances, which fails where arrays do not match."""
+    """Test a model on one bag, which fails if arrays do not match."""
     n_features = first_learnt(model, "n_features_in_")
     if n_features is None:
         raise ModelFileError("it does not say how many features it takes")
     if n_features > MOST_FEATURES:
         return
-    # Ones, because some scalers take positive numbers only.
+    # Ones, because some scalers only accept positive numbers.
     bags = Bags(np.ones((N_TRIED, n_features)), [0, N_TRIED])
     with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
         if not hasattr(model, "decision_function"):
@@ -124,25 +144,34 @@ def _try_out(model):
         if hasattr(model, "predict_instances_proba"):
             probabilities = model.predict_instances_proba(bags)
             _check_scores("predict_instances_proba", probabilities, N_TRIED, n_classes)
-        _check_rates(model, n_classes)
-        # With exact inference the same scores are asked for, and compiled code besides.
+        _check_one_for_each_class(model, n_classes)
+        # Exact inference would use the same scores, but also compiled code.
         if hasattr(model, "annotate") and not hasattr(model, "log_likelihood"):
             model.annotate(bags, LabelSets(np.eye(1, n_classes), model.classes_))
 
 
 def _checked_classes(classes):
     if not isinstance(classes, np.ndarray) or classes.ndim != 1 or not classes.size:
-        raise ModelFileError("classes_ is no list of classes")
-    # It is known there what classes can be.
+        raise ModelFileError("classes_ is not a list of classes")
+    # `LabelSets` checks classes.
     return LabelSets(np.empty((0, classes.size)), classes).classes
 
 
-def _check_rates(model, n_classes):
-    """Raise an error unless there is a rate of wrong labels for each class, where there are any."""
-    for name in ("missed_", "false_"):
-        rates = first_learnt(model, name)
-        if rates is not None and np.shape(rates) != (n_classes,):
-            raise ModelFileError(f"{name} has shape {np.shape(rates)} for {n_classes} classes")
+def _check_one_for_each_class(model, n_classes):
+    """Raise an error unless there is a rate and a number of bags for each class, if there are any.
+
+    Files of version 0.1 have no numbers of bags.
+    """
+    for name in ("missed_", "false_", "class_counts_"):
+        found = first_learnt(model, name)
+        if found is None:
+            continue
+        if np.shape(found) != (n_classes,):
+            raise ModelFileError(f"{name} has shape {np.shape(found)} for {n_classes} classes")
+        if np.asarray(found).dtype.kind not in "iuf":
+            raise ModelFileError(f"{name} holds other than numbers")
+        if name != "class_counts_" and not np.all(is_rate(found)):
+            raise ModelFileError(f"{name} must be {RANGE}")
 
 
 def _check_scores(method, scores, n_rows, n_classes):

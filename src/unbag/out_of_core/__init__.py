@@ -1,7 +1,7 @@
 """Fits and annotations of Parquet sets that do not fit in memory.
 
-The mathematics is that of a fit in memory, to the last part; only where features come from is
-different. `unbag.fitting.objective` has the passes over blocks, `unbag.io.stored` the files.
+The algorithm is the same as in memory; only the features come from files. `unbag.fitting.objective`
+has the passes over blocks, `unbag.io.stored` reads the files.
 """
 
 from unbag.io.stored import StoredBags

@@ -1,14 +1,14 @@
-"""Annotations of Parquet sets: what a model says of every instance, block by block.
+"""Annotation of Parquet sets, block by block.
 
-Which instances are the most uncertain is known only when all have been looked at. So there are two
-passes: the first keeps its answers in a file without a name, which nobody has to remove, the second
-writes the rows of the set with them.
+The most uncertain instances are known only after all have been annotated, so there are two passes.
+The first keeps the annotations in an unnamed temporary file; the second writes the rows of the set
+with them.
 """
 
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +20,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from unbag import annotations
 from unbag._files import PARQUET, PathLike, check_format, check_output
-from unbag.annotations import REVIEW_SHARE, worth_a_look
+from unbag.annotations import REVIEW_SHARE, Figures, worth_a_look
 from unbag.frames import in_classes, roles_for_model
 from unbag.io import Roles
 from unbag.io.annotated import (
     ANSWERS,
     KNOWN_LABEL,
+    REVIEW,
+    answer_names,
     check_nothing_is_lost,
-    free_name,
     marked_metadata,
     written_columns,
 )
@@ -35,35 +36,26 @@ from unbag.io.formats.arrow import with_shared_categories
 from unbag.io.parquet_set import ParquetSet
 from unbag.io.stored import StoredBags
 from unbag.io.writing import write_tables
+from unbag.labels import BACKGROUND_NAME
 
-#: Called with the instances done so far, and with twice their number: there are two passes.
+#: Called with the instances done so far and the total, which counts both passes.
 Report = Callable[[int, int], object]
 
 
 @dataclass(frozen=True)
-class Annotated:
-    """What was written, in figures.
+class Annotated(Figures):
+    """Summary of what was written.
 
     Attributes
     ----------
-    bags, instances : int
-    bag_labels_used : bool
-    mean_probability : float
-        Of the annotations.
-    review : int
-        Instances that are worth a look.
-    impossible_bags : int
-        Bags whose label sets no labelling can produce.
+    bags, instances, bag_labels_used, mean_probability, review, status, impossible_bags
+        As in `unbag.annotations.Figures`.
+    tags, tags_without_instance, rare_tags, rare_rows
+        As there.
     columns : dict of str to str
-        What the new columns are called.
+        Names of the new columns.
     """
 
-    bags: int
-    instances: int
-    bag_labels_used: bool
-    mean_probability: float
-    review: int
-    impossible_bags: int
     columns: dict[str, str]
 
 
@@ -74,13 +66,16 @@ def annotate(
     *,
     bag: str | None = None,
     labels: str | None = None,
+    untagged: str | None = None,
     roles: Roles | None = None,
     use_labels: bool = True,
     review_share: float = REVIEW_SHARE,
     unknown_below: float | None = None,
+    joint: bool = False,
+    background_name: str = BACKGROUND_NAME,
     progress: Report | None = None,
 ) -> Annotated:
-    """Label every instance of a Parquet set, and write its rows with the answers.
+    """Label every instance of a Parquet set, and write its rows with the annotations.
 
     Parameters
     ----------
@@ -89,22 +84,26 @@ def annotate(
     path : str or path
         A Parquet set, as in `unbag.out_of_core.fit`; or `StoredBags`.
     output : str or path
-        A Parquet file; it appears when it is whole.
+        A Parquet file; it appears when it is complete.
     bag, labels : str, optional
-        The columns that name the bag, and its labels; by default those of the table that the
-        model was fitted to, or else those called so.
+        The columns of the bag and of its labels; by default those of the training table, or else
+        the columns "bag" and "labels".
+    untagged : {"refuse", "unknown", "absent"}, optional
+        What an empty cell in place of labels means; by default as in the training table.
     roles : Roles, optional
-        What the other columns are, by default the features are those of the model; what is named
-        beside it wins.
+        The roles of other columns; by default, features are those of the model. `bag` and `labels`
+        take precedence.
     use_labels : bool, default=True
-        Whether to go by the labels of bags, where there are any.
+        Whether to use the labels of bags, if there are any.
     review_share : float
         Share of the instances to flag for review.
     unknown_below : float, optional
-        No label where the probability of the likeliest is lower.
+        Instances whose label has a lower probability get no label.
+    joint, background_name
+        As in `unbag.annotations.annotate`.
     progress : callable, optional
-        Called as ``progress(done, total)``; each instance counts twice, since it is annotated
-        first and written then.
+        Called as ``progress(done, total)``; each instance counts twice, once when annotated and
+        once when written.
 
     Returns
     -------
@@ -112,45 +111,41 @@ def annotate(
 
     Notes
     -----
-    Memory holds what is known of bags, 8 bytes for each instance, and a few blocks.
+    Memory holds the sizes, ids and label sets of bags, 9 bytes per instance, and a few blocks.
     """
-    given = Roles.given(roles, bag=bag, labels=labels)
+    given = Roles.given(roles, bag=bag, labels=labels, untagged=untagged)
     stored = opened_for_model(model, path, given, use_labels)
     table = stored.table
     check_format(output, PARQUET)
-    check_output(Path(output), *(() if table.path.is_file() else table.files))
-    check_nothing_is_lost(Path(output), table.files)
+    second = stored.roles.label_table
+    check_output(output, *table.files, *([] if second is None else [second]))
+    check_nothing_is_lost(Path(output))
     label_sets = stored.labels if use_labels else None
     if label_sets is not None:
         remedy = ("use_labels", False)
         label_sets = in_classes(label_sets, model.classes_, stored, table.path, remedy)
+    annotations.check_joint(joint, label_sets)
+    annotations.check_background_name(model, label_sets, background_name)
     known = written_columns(table, stored.roles)
-    columns = {name: known.get(name) or free_name(name, table.columns)
-               for name in (*ANSWERS, KNOWN_LABEL)}  # fmt: skip
+    columns = answer_names((*ANSWERS, KNOWN_LABEL), table.columns, known)
+    options = {"unknown_below": unknown_below, "joint": joint, "background_name": background_name}
     report = (lambda done: None) if progress is None else (
         lambda done: progress(done, 2 * stored.n_instances)
     )  # fmt: skip
     with scratch(Path(output).resolve().parent) as kept:
-        impossible = annotate_blocks(model, stored, label_sets, kept, unknown_below, report)
-        review = worth_a_look(kept.entropy, review_share) | np.repeat(impossible, stored.sizes)
+        annotate_blocks(model, stored, label_sets, kept, options, report)
+        review = worth_a_look(kept.entropy, review_share) | kept.review
         chunks = rows_with_answers(stored, kept, review, columns, KNOWN_LABEL in known, report)
         chunks = with_shared_categories(table, chunks)
         write_tables(output, (chunk for _, chunk in chunks), table.compression)
-    return Annotated(
-        bags=len(stored),
-        instances=stored.n_instances,
-        bag_labels_used=label_sets is not None,
-        mean_probability=kept.probability_sum / max(stored.n_instances, 1),
-        review=int(review.sum()),
-        impossible_bags=int(impossible.sum()),
-        columns=columns,
-    )
+    figures = replace(annotations.added(kept.figures), review=int(review.sum()))
+    return Annotated(**asdict(figures), columns=columns)
 
 
 def opened_for_model(
     model: Any, path: PathLike | StoredBags, given: Roles, use_labels: bool
 ) -> StoredBags:
-    """Return the bags of a set, by the roles that are given or else by those of the model."""
+    """Open the bags of a set, with the given roles or else those of the model."""
     check_is_fitted(model)
     if isinstance(path, StoredBags):
         return path
@@ -160,37 +155,43 @@ def opened_for_model(
 
 
 class KeptAnswers:
-    """Answers of the first pass, in a temporary file; entropies in memory too."""
+    """Annotations of the first pass, in a temporary file; in memory what decides on a review."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
         self._writer: Any = None
         self._entropies: list[NDArray[np.float64]] = []
-        self.probability_sum: float = 0.0
+        self._reviews: list[NDArray[np.bool_]] = []
+        self.figures: list[Figures] = []
 
     def add(self, answers: annotations.Annotations) -> None:
-        """Keep the answers for the next bags."""
+        """Keep the annotations of the next bags."""
         given = answers.columns()
         columns = {}
-        for name in ANSWERS[:-1]:
-            # Classes may be numbers, and are text in a table.
-            is_text = given[name].dtype.kind == "O"
-            values = [None if each is None else str(each) for each in given[name]]
-            columns[name] = pa.array(values, pa.string()) if is_text else pa.array(given[name])
+        for name in ANSWERS:
+            if name != REVIEW:
+                is_text = given[name].dtype.kind == "O"
+                columns[name] = pa.array(given[name], pa.string() if is_text else None)
         batch = pa.record_batch(columns)
         if self._writer is None:
             self._writer = ipc.new_stream(self._file, batch.schema)
         self._writer.write_batch(batch)
         self._entropies.append(answers.entropy)
-        self.probability_sum += float(answers.probability.sum())
+        self._reviews.append(answers.review)
+        self.figures.append(answers.figures())
 
     @property
     def entropy(self) -> NDArray[np.float64]:
-        """Of all instances, in their order."""
+        """Entropies of all instances, in order."""
         return np.concatenate([np.empty(0), *self._entropies])
 
+    @property
+    def review(self) -> NDArray[np.bool_]:
+        """The instances that are worth a look however certain they are, in their order."""
+        return np.concatenate([np.empty(0, dtype=bool), *self._reviews])
+
     def read(self) -> Iterator[pa.RecordBatch]:
-        """Yield what was kept, batch after batch, in the order of the instances."""
+        """Yield the annotations in batches, in the order of the instances."""
         self._writer.close()
         self._file.seek(0)
         yield from ipc.open_stream(self._file)
@@ -198,7 +199,7 @@ class KeptAnswers:
 
 @contextmanager
 def scratch(folder: Path) -> Iterator[KeptAnswers]:
-    """Give a file for answers that is gone afterwards, whatever happens."""
+    """Open a temporary file for annotations that is always deleted afterwards."""
     with tempfile.TemporaryFile(dir=folder, prefix=".unbag-") as file:
         yield KeptAnswers(file)
 
@@ -208,22 +209,16 @@ def annotate_blocks(
     stored: StoredBags,
     labels: Any,
     kept: KeptAnswers,
-    unknown_below: float | None,
+    options: dict[str, Any],
     report: Callable[[int], object],
-) -> NDArray[np.bool_]:
-    """Annotate block after block; return which bags no labelling can produce."""
-    impossible = np.zeros(len(stored), dtype=bool)
+) -> None:
+    """Annotate block after block; the most uncertain instances are known when all are."""
     reader = stored.reader()
     for first, last in stored.runs():
         block = stored.bags(first, last, reader)
         own = None if labels is None else labels[first:last]
-        answers = annotations.annotate(
-            model, block, own, review_share=0.0, unknown_below=unknown_below
-        )
-        impossible[first:last] = answers.impossible
-        kept.add(answers)
+        kept.add(annotations.annotate(model, block, own, review_share=0.0, **options))
         report(int(stored.offsets[last]))
-    return impossible
 
 
 def rows_with_answers(
@@ -234,7 +229,7 @@ def rows_with_answers(
     keep_known: bool,
     report: Callable[[int], object],
 ) -> Iterator[tuple[int, pa.Table]]:
-    """Yield the rows of a set, with the answers of their instances as further columns."""
+    """Yield the rows of a set with the annotations of their instances as new columns."""
     table = stored.table
     new = {name: column for name, column in columns.items()
            if name != KNOWN_LABEL or not keep_known}  # fmt: skip
@@ -248,12 +243,12 @@ def rows_with_answers(
         )
         found = answers.take(stop - start)
         for name, column in new.items():
-            if name in found.column_names:
-                values = found.column(name).combine_chunks()
+            if name == REVIEW:
+                values = pa.array(review[start:stop])
             elif name == KNOWN_LABEL:
                 values = pa.nulls(stop - start, pa.string())
             else:
-                values = pa.array(review[start:stop])
+                values = found.column(name).combine_chunks()
             if bounds is not None:
                 offsets = pa.array(bounds - bounds[0], pa.int32())
                 values = pa.ListArray.from_arrays(offsets, values)
@@ -266,7 +261,7 @@ def rows_with_answers(
 
 
 class InstanceRows:
-    """Rows that come in batches of one size, and are taken in those of another."""
+    """Rows that arrive in batches of one size and are taken in batches of another."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
         self._batches = batches

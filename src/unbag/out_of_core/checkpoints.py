@@ -1,28 +1,36 @@
-"""Checkpoints: where a fit has got to, on disk after each iteration, so that it can go on."""
+"""Checkpoints: the state of a fit, written after each iteration, so that it can be resumed."""
 
 import io
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
-from unbag._files import DataError, PathLike, existing_file, unreadable, writing
-from unbag._messages import argument
+from unbag._files import DataError, PathLike, existing_file, parsed_json, writing
+from unbag._messages import argument, shortened
 from unbag.fitting import Progress, Scale
+from unbag.io.formats.npz import read_arrays
+from unbag.labels import digest_of
 from unbag.union.rates import Rates
 
-#: Parameters that may change from one part of a fit to the next.
+#: Parameters that may change when a fit is resumed.
 MAY_CHANGE = (
     "max_iter", "tol", "callback", "verbose", "n_jobs", "device", "warm_start", "threshold"
 )  # fmt: skip
 
 
+#: Roles that do not change a fit, or that the features and the digest of the labels cover.
+NOT_FITTED = (
+    "features", "instance_labels", "instance_id", "carry", "media", "start", "end", "label_table",
+    "delimiter",
+)  # fmt: skip
+
+
 @dataclass
 class Checkpoint:
-    """What a fit has reached: weights of scaled features, the scale, and the way so far.
+    """The state of a fit: weights for scaled features, the scale, and the history.
 
     Attributes
     ----------
@@ -31,9 +39,9 @@ class Checkpoint:
     history : list of float
         Log-likelihood after each iteration.
     rates : Rates or None
-        How often labels are wrong, if that was learnt.
+        The learnt rates of wrong labels, if any.
     of : dict
-        What was fitted to what, as `describe_fit` says.
+        Description of the model and the data; see `describe_fit`.
     """
 
     weights: np.ndarray
@@ -43,7 +51,7 @@ class Checkpoint:
     of: dict[str, Any]
 
     def save(self, path: PathLike) -> None:
-        """Write it to a file, whole or not at all.
+        """Write it to a file, completely or not at all.
 
         Parameters
         ----------
@@ -64,7 +72,7 @@ class Checkpoint:
 
     @classmethod
     def load(cls, path: PathLike) -> "Checkpoint":
-        """Read what `save` has written.
+        """Read a file that `save` has written.
 
         Parameters
         ----------
@@ -74,48 +82,76 @@ class Checkpoint:
         -------
         Checkpoint
         """
+        needed = ("weights", "shift", "scale", "history", "of")
         path = existing_file(path)
         try:
-            # From memory: where an archive is damaged, numpy would leave the file open.
-            with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as found:
-                arrays = dict(found)
-            rates = None
-            if "missed" in arrays:
-                rates = Rates(arrays["missed"], arrays["false"])
-            scale = Scale(arrays["shift"], arrays["scale"], arrays.get("centre"))
-            of = json.loads(str(arrays["of"]))
-            return cls(arrays["weights"], scale, arrays["history"].tolist(), rates, of)
-        except OSError as error:
-            raise unreadable(path, error) from error
-        except (ValueError, KeyError, EOFError, TypeError, BadZipFile) as error:
-            raise DataError(f"{path} is not a checkpoint of a fit, or is damaged.") from error
+            arrays = read_arrays(path, needed, ("centre", "missed", "false"))
+            of = parsed_json(str(arrays["of"]))
+            if not _is_sound(arrays, of):
+                raise ValueError("its arrays do not fit together")
+        except ValueError as error:
+            raise DataError(
+                f"{path} is not a checkpoint of a fit, or is damaged, and a checkpoint is to be "
+                "written there: move it away, or choose another name."
+            ) from error
+        rates = Rates(arrays["missed"], arrays["false"]) if "missed" in arrays else None
+        scale = Scale(arrays["shift"], arrays["scale"], arrays.get("centre"))
+        return cls(arrays["weights"], scale, arrays["history"].tolist(), rates, of)
 
     @property
     def progress(self) -> Progress:
-        """The same, as a solver leaves it."""
+        """The same as a `Progress` of a solver."""
         return Progress(self.weights, history=self.history, rates=self.rates)
 
     def check_same(self, of: dict[str, Any], path: PathLike) -> None:
-        """Raise an error if the fit that is to go on is another one than that of the checkpoint.
+        """Raise an error if the checkpoint belongs to another fit.
 
         Parameters
         ----------
         of : dict
-            The fit that is to go on.
+            Description of the fit to resume.
         path : str or path
             Of the checkpoint.
         """
-        for name, value in of.items():
-            if self.of.get(name) != value:
+        for name in of | self.of:
+            before, now = self.of.get(name), of.get(name)
+            if before != now:
                 raise DataError(
-                    f"{path} belongs to another fit: {name} was {self.of.get(name)!r}, and is "
-                    f"{value!r} now. Use the same model and data, or leave out "
+                    f"{path} belongs to another fit: {name} was {shortened(before)}, "
+                    f"and is {shortened(now)} now. Use the same model and data, or leave out "
                     f"{argument('resume', True)} to start over."
                 )
 
 
+def _is_sound(arrays: dict[str, np.ndarray], of: object) -> bool:
+    """Return whether the arrays of a checkpoint are finite and fit together."""
+    if not isinstance(of, dict) or not isinstance(of.get("features"), list):
+        return False
+    n_features = len(of["features"])
+    numbers = [array for name, array in arrays.items() if name != "of"]
+    if not all(array.dtype.kind == "f" and np.isfinite(array).all() for array in numbers):
+        return False
+    n_rows = len(arrays["weights"]) if arrays["weights"].ndim else 0
+    shapes = {
+        "weights": (n_rows, n_features + 1), "shift": (n_features,), "scale": (n_features,),
+        "centre": (n_features,), "missed": (1, n_rows), "false": (1, n_rows), "of": (),
+        "history": (arrays["history"].size,),
+    }  # fmt: skip
+    has_both_rates = ("missed" in arrays) == ("false" in arrays)
+    return has_both_rates and all(shapes[name] == array.shape for name, array in arrays.items())
+
+
 def describe_fit(model: Any, stored: Any) -> dict[str, Any]:
-    """Describe, for JSON, what must be the same for a fit to go on: model and data."""
+    """Describe, for JSON, what must be the same for a fit to be resumed: model, data and labels.
+
+    The roles say which columns were read. The digest of the labels also covers how they were read,
+    and labels from a second table.
+    """
+    roles = {
+        f"{name} of the table": value
+        for name, value in asdict(stored.roles).items()
+        if name not in NOT_FITTED and value not in (None, ())
+    }
     parameters = {
         name: np.asarray(value).tolist() if isinstance(value, np.ndarray) else value
         for name, value in model.get_params().items()
@@ -126,20 +162,29 @@ def describe_fit(model: Any, stored: Any) -> dict[str, Any]:
         "features": stored.feature_names.tolist(),
         "classes": [str(label) for label in stored.labels.classes.tolist()],
         "bags": len(stored),
+        "instances": stored.n_instances,
+        **roles,
+        "what the labels say": digest_of(stored.labels, stored.known),
         **{f"{name} of the model": value for name, value in parameters.items()},
     }
     return json.loads(json.dumps(of, default=str))
 
 
 class KeptFit:
-    """The checkpoint of a fit that is going on, which `describe_fit` describes."""
+    """The checkpoint file of a running fit, which `describe_fit` describes.
+
+    It replaces an earlier checkpoint, but no other file.
+    """
 
     def __init__(self, path: PathLike, of: dict[str, Any]) -> None:
         self.path = path
         self.of = of
+        if Path(path).exists():
+            # Raises an error if the file is not a checkpoint.
+            Checkpoint.load(path)
 
     def reached(self) -> tuple[Scale, Progress] | None:
-        """Return the scale of features, and where the fit has got to; None if it has not begun."""
+        """Return the scale of features and the progress so far; None without a checkpoint."""
         if not Path(self.path).exists():
             return None
         found = Checkpoint.load(self.path)
@@ -147,10 +192,10 @@ class KeptFit:
         return found.scale, found.progress
 
     def save(self, scale: Scale, now: Progress) -> None:
-        """Keep what the fit has reached."""
+        """Write the current state of the fit."""
         Checkpoint(now.weights, scale, now.history, now.rates, self.of).save(self.path)
 
 
 def checkpoint_beside(output: PathLike) -> Path:
-    """Return where the checkpoint of a model lies while it is fitted."""
+    """Return the path of the checkpoint of a model that is being fitted."""
     return Path(f"{output}.checkpoint")

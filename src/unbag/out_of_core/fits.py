@@ -1,30 +1,31 @@
-"""Fits to Parquet sets: from files to a fitted model, with checkpoints and a pace on the way."""
+"""Fits to Parquet sets, with checkpoints and progress."""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from time import perf_counter
 from typing import Any, Literal, TypeVar
 
-from unbag._files import DataError, PathLike, check, check_output, looks_like_file
+from unbag._files import DataError, PathLike, check_output
 from unbag.estimators import ORLogisticRegression
 from unbag.fitting import Progress, StreamedTraining, Training
 from unbag.io import Roles
+from unbag.io.guess import with_known
+from unbag.io.parquet_set import ParquetSet
 from unbag.io.stored import StoredBags
-from unbag.learning import TrainingSet
+from unbag.learning import TrainingSet, refuse_contradiction, refuse_truth
 from unbag.validation import unchanged_on_error
 
 from .checkpoints import KeptFit, describe_fit
 
-#: The kind of a model: what is fitted is what comes back.
+#: The type of a model, which is also the type that `fit` returns.
 Model = TypeVar("Model", bound=Any)
 
 
 @dataclass
 class Pace:
-    """How far a fit has got, and how fast it goes.
+    """Progress and speed of a fit.
 
     Parameters
     ----------
@@ -32,19 +33,19 @@ class Pace:
         Of the set.
     max_iter : int
     iteration : int
-        Iterations that are completed.
+        Completed iterations.
     log_likelihood : float
         After the last of them; NaN before the first.
     bags_done : int
-        Bags that have answered so far: all of them, many times.
+        Bags processed so far, over all iterations.
     bags_since : int
-        Those that have since the last iteration.
+        Bags processed since the last iteration.
     first_iteration : int
-        Iterations that were completed before, if the fit goes on.
+        Iterations that were completed before the fit was resumed.
     begun : float
-        When it began, by `time.perf_counter`.
+        When the fit started, by `time.perf_counter`.
     report : callable, optional
-        Called with this after each block of bags; of networks, after each step.
+        Called with this object after each block of bags; for networks, after each step.
     """
 
     n_bags: int
@@ -58,7 +59,7 @@ class Pace:
     report: "Callable[[Pace], object] | None" = field(default=None, repr=False)
 
     def on_bags_done(self, n_bags: int) -> None:
-        """Count bags that have answered, and report that.
+        """Count processed bags, and report progress.
 
         Parameters
         ----------
@@ -86,12 +87,12 @@ class Pace:
 
     @property
     def bags_per_second(self) -> float:
-        """Bags that have answered in a second."""
+        """Bags processed per second."""
         return self.bags_done / max(self.seconds, 1e-9)
 
     @property
     def seconds_left(self) -> float | None:
-        """Time until `max_iter` iterations are done; None before the first. It may end earlier."""
+        """Time until `max_iter` iterations are done, or None. The fit may converge earlier."""
         done = self.iteration - self.first_iteration
         if done < 1:
             return None
@@ -107,7 +108,7 @@ class Pace:
 
 
 def duration(seconds: float) -> str:
-    """Write a time span for people.
+    """Format a duration.
 
     Examples
     --------
@@ -124,54 +125,65 @@ def fit(
     *,
     bag: str | None = None,
     labels: str | None = None,
+    known: str | None = None,
+    ignore_known: bool = False,
     instance_labels: str | None = None,
+    untagged: str | None = None,
     roles: Roles | None = None,
     checkpoint: PathLike | None = None,
     resume: bool = False,
     scratch: PathLike | Literal["auto"] | None = "auto",
     progress: Callable[[Pace], object] | None = None,
 ) -> Model:
-    """Fit a model to a Parquet set that need not fit in memory.
+    """Fit a model to a Parquet set that may be larger than memory.
 
     Parameters
     ----------
     model : ORLogisticRegression or ORNetwork
-        Fitted in place, as by its `fit`.
+        Fitted in place, as by its `fit` method.
     path : str or path
-        A folder of Parquet files, or one: a row per instance, the rows of each bag one after the
-        other; or a row per bag, with lists. Files come in the order of their names, and a bag may
-        go on from the end of one to the start of the next. Or `StoredBags` that were opened before.
+        A Parquet file or a folder of them: a row per instance, with the rows of each bag
+        contiguous; or a row per bag, with lists. Files are read in the order of their names, and a
+        bag may continue from one file to the next. Or `StoredBags` that were opened before.
     bag, labels : str, optional
-        The columns that name the bag, and its labels; by default those called so.
+        The columns of the bag and of its labels; by default "bag" and "labels".
+    known : str, optional
+        A column of labels of instances that people gave, to be fitted to as well; by default
+        ``known_label``, if there is one.
+    ignore_known : bool, default=False
+        Whether to do without such labels, where the set has some.
     instance_labels : str, optional
-        A column of known labels of instances, to be fitted to as well.
+        Refused: labels to compare with are not learnt from. Use `known`.
+    untagged : {"refuse", "unknown", "absent"}, optional
+        What an empty cell in place of labels means, as in :class:`unbag.io.Roles`.
     roles : Roles, optional
-        What the other columns are; what is named beside it wins.
+        The roles of other columns; the arguments above take precedence.
     checkpoint : str or path, optional
-        A file that is written after each iteration; not of networks.
+        A file that is written after each iteration; not for networks. It replaces an earlier
+        checkpoint, but no other file.
     resume : bool, default=False
-        Whether to go on from the checkpoint, if it is there. Data and parameters must be the same,
-        but for `max_iter` and `tol`. L-BFGS begins a new history there.
+        Whether to continue from the checkpoint, if it exists. Data, labels and parameters must be
+        the same, except `max_iter` and `tol`. L-BFGS restarts with an empty history.
     scratch : str or path, "auto" or None
-        A folder for features as they are decoded, in a file without a name, so that this is done
-        once. "auto" is one for temporary files, unless there is no room in it or compression saves
-        more than half; with None they are decoded each time.
+        A folder for an unnamed temporary file of decoded features, so that they are decoded only
+        once. "auto" uses the system's temporary folder, unless it is too small or compression saves
+        more than half. With None, features are decoded in every pass.
     progress : callable, optional
-        Called with a `Pace` after each block of bags; of networks, after each step.
+        Called with a `Pace` after each block of bags; for networks, after each step.
 
     Returns
     -------
     ORLogisticRegression or ORNetwork
         The model itself; it remembers the roles of the columns, as after `unbag.fit`. Its
-        coefficients are those of a fit in memory; those of the "stochastic"
-        solver are not, since its samples are blocks of rows. Networks learn from batches of bags
-        out of a few blocks at a time; they are those of a fit in memory where one batch holds all.
+        coefficients are the same as in memory, except with the "stochastic" solver, which samples
+        blocks of rows. Networks learn from batches of bags out of a few blocks at a time; they are
+        the same as in memory if one batch contains all bags.
 
     Notes
     -----
-    Memory holds what is known of bags (size, id, label set), and a few blocks of features. Every
-    evaluation of the objective reads all features; while a block is computed, the next is read.
-    Features in single precision stay such.
+    Memory holds the size, id and label set of each bag, and a few blocks of features. Every
+    evaluation of the objective reads all features; while one block is processed, the next is read.
+    Features in single precision are not converted.
 
     Examples
     --------
@@ -187,9 +199,11 @@ def fit(
     array(['a', 'b'], dtype='<U1')
     """
     check_fit(model, checkpoint, resume)
-    given = Roles.given(roles, bag=bag, labels=labels, instance_labels=instance_labels)
-    stored = opened(path, given)
-    data = training_set_of(stored).check_learnable()
+    refuse_truth(instance_labels)
+    refuse_contradiction(ignore_known, known=known)
+    given = Roles.given(roles, bag=bag, labels=labels, known=known, untagged=untagged)
+    stored = opened(path, given, ignore_known=ignore_known)
+    data = training_set_of(stored).check_learnable().announced()
     pace = Pace(len(stored), model.max_iter, report=progress)
     with stored.decoded_once(scratch):
         if is_network(model):
@@ -207,10 +221,11 @@ def fit_linear(
     checkpoint: PathLike | None,
     resume: bool,
 ) -> None:
-    """Fit a linear model block by block, and keep what it has reached after each iteration."""
+    """Fit a linear model block by block, and write a checkpoint after each iteration."""
     stored, reached, kept = data.bags, None, None
     if checkpoint is not None:
-        check_output(Path(checkpoint), *stored.table.files)
+        second = stored.roles.label_table
+        check_output(checkpoint, *stored.table.files, *([] if second is None else [second]))
         kept = KeptFit(checkpoint, describe_fit(model, stored))
         reached = kept.reached() if resume else None
     if reached is not None:
@@ -223,15 +238,15 @@ def fit_linear(
         return model._watch(iteration, log_likelihood)
 
     make = partial(StreamedTraining, on_bags_done=pace.on_bags_done)
-    fit_elsewhere(model, data, make, watch, reached)
+    fit_not_in_memory(model, data, make, watch, reached)
 
 
-def fit_elsewhere(
+def fit_not_in_memory(
     model: ORLogisticRegression, data: TrainingSet, make: Any, watch: Any, reached: Any = None
 ) -> None:
-    """Fit a linear model to bags that are not in memory, as its `fit` would to those that are."""
+    """Fit a linear model to bags that are not in memory, as its `fit` does in memory."""
     with unchanged_on_error(model):
-        model._fit(data.bags, data.labels, data.instance_labels, None, make, reached, watch)
+        model._fit(data.bags, data.labels, data.known, None, make, reached, watch)
 
 
 def fit_network(model: Any, data: TrainingSet, pace: Pace) -> None:
@@ -247,57 +262,55 @@ def fit_network(model: Any, data: TrainingSet, pace: Pace) -> None:
     model._fit_stored(
         data.bags,
         data.labels,
-        instance_labels=data.instance_labels,
-        # Who is not asked does not wait for the device.
+        instance_labels=data.known,
+        # Without a report, no step waits for the device.
         watch=None if report is None else watch,
         on_bags_done=pace.on_bags_done,
     )
 
 
 def is_network(model: Any) -> bool:
-    """Return whether a model learns from batches of stored bags by itself, as networks do."""
+    """Return whether a model has its own fit to stored bags, as networks do."""
     return hasattr(model, "_fit_stored")
 
 
 def check_fit(model: Any, checkpoint: PathLike | None, resume: bool) -> None:
-    """Raise an error if a model cannot be fitted block by block, or not with checkpoints."""
+    """Raise an error if a model cannot be fitted block by block, or has no checkpoints."""
     if not is_network(model):
         check_model(model)
     elif checkpoint is not None or resume:
         raise DataError(
             f"checkpoint and resume are for ORLogisticRegression: a fit of {type(model).__name__} "
-            "has no checkpoints. Leave them out; warm_start=True goes on with fitted networks."
+            "has no checkpoints. Leave them out; warm_start=True continues with fitted networks."
         )
 
 
-def opened(path: PathLike | StoredBags, roles: Roles, **options: Any) -> StoredBags:
-    """Return the bags of a set, which may have been opened before.
-
-    Labels of instances are read if their column is named.
-    """
+def opened(
+    path: PathLike | StoredBags, roles: Roles, *, ignore_known: bool = False, **options: Any
+) -> StoredBags:
+    """Return the bags of a set, which may have been opened before, with labels that people gave."""
     if isinstance(path, StoredBags):
         return path
-    known = roles.instance_labels
-    check(
-        known is None or not looks_like_file(known),
-        f"{known} looks like a corrected table, which fits out of core do not take: put its labels "
-        "into a column of the set, or fit in memory (unbag.fit, or unbag fit --in-memory).",
-    )
-    return StoredBags(path, roles, with_instance_labels=known is not None, **options)
+    table = ParquetSet(path)
+    roles = with_known(table, roles, ignore_known)
+    return StoredBags(table, roles, with_known=True, **options)
 
 
 def training_set_of(stored: StoredBags) -> TrainingSet:
-    """Return what a fit may see of stored bags."""
-    return TrainingSet(
-        stored, stored.labels, stored.instance_labels, stored.roles, stored.table.path
-    )
+    """Return stored bags as a `TrainingSet`."""
+    known = stored.known
+    if known is not None and not any(each is not None for each in known):
+        # A column that nobody has filled in.
+        known = None
+    path, columns = stored.table.path, stored.table.columns
+    return TrainingSet(stored, stored.labels, known, stored.roles, path, columns)
 
 
 def check_model(model: Any, where: str = "out of core") -> None:
-    """Raise an error if a model cannot be fitted to bags that are not all in one place."""
+    """Raise an error if a model cannot be fitted to bags that are not in memory."""
     if isinstance(model, ORLogisticRegression):
         return
-    steps = ", since it has steps that look at all instances first" * hasattr(model, "steps")
+    steps = ", since its transformers need all instances at once" * hasattr(model, "steps")
     raise DataError(
         f"{type(model).__name__} cannot be fitted {where}{steps}: fit ORLogisticRegression, or "
         "fit it in memory to a part of the data."

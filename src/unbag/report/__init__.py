@@ -1,4 +1,4 @@
-"""One HTML file that shows what a model makes of some bags; it opens without a network."""
+"""A report on how a model labels some bags: one HTML file that needs no network connection."""
 
 import base64
 import hashlib
@@ -27,7 +27,7 @@ def render(model: Any, bags: Bags, labels: LabelSets | None = None, **options: A
     Returns
     -------
     str
-        HTML, with styles and scripts inside.
+        HTML, including styles and scripts.
     """
     import jinja2
 
@@ -47,9 +47,9 @@ def render(model: Any, bags: Bags, labels: LabelSets | None = None, **options: A
 
 
 def content_security_policy(script: str) -> str:
-    """Forbid a page everything but its styles, one script, and pictures and sounds inside it.
+    """Return a policy that only allows the page's styles, one script, and embedded media.
 
-    All that comes from tables is escaped; this is for what a mistake there would let through.
+    Text from tables is escaped; the policy is a second line of defence.
     """
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (
@@ -61,7 +61,7 @@ def content_security_policy(script: str) -> str:
 def write_report(
     path: PathLike, model: Any, bags: Bags, labels: LabelSets | None = None, **options: Any
 ) -> None:
-    """Write a report to a file; an old one there is replaced only by a complete new one.
+    """Write a report to a file; an existing file is replaced only when the new one is complete.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Small charts as SVG text, which follow the colours of the page they stand in."""
+"""Small charts as SVG, in the colours of the page."""
 
 import math
 from collections.abc import Sequence
@@ -10,12 +10,12 @@ RIGHT, TOP, BOTTOM = 16, 12, 40
 #: Room for the name of the vertical axis, and for each character beside its ticks.
 NAME_WIDTH, CHARACTER_WIDTH, TICK_GAP = 22, 6.6, 6
 MOST_TICKS = 6
-#: Values beyond are written with an exponent.
+#: Larger values are written with an exponent.
 LARGEST_IN_FULL = 1e12
 
 
 def number(value: float) -> str:
-    """Write a number with as few digits as it takes.
+    """Format a number with as few digits as necessary.
 
     Examples
     --------
@@ -26,9 +26,9 @@ def number(value: float) -> str:
 
 
 class Axis(NamedTuple):
-    """An axis: where it begins and ends, and its ticks at round numbers.
+    """An axis: its ends, and its ticks at round numbers.
 
-    The texts have as many digits as are needed to distinguish the ticks.
+    The tick labels have as many digits as necessary to distinguish them.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Axis(NamedTuple):
     texts: list[str]
 
     def share(self, value: float) -> float:
-        """Return where a value stands between the ends: 0 at the low one, 1 at the high one."""
+        """Return the position of a value between the ends: 0 at the low end, 1 at the high end."""
         return (value - self.low) / (self.high - self.low)
 
 
@@ -47,8 +47,7 @@ def axis(
 ) -> Axis:
     """Choose ticks at round numbers for values from low to high.
 
-    Counts, which are `whole`, have no ticks between them. An axis that `ends_at_ticks` is drawn out
-    to the next ones.
+    With `whole`, ticks are integers. With `ends_at_ticks`, the axis is extended to the next ticks.
 
     Examples
     --------
@@ -59,7 +58,7 @@ def axis(
     >>> axis("share", -318.124, -318.119, ends_at_ticks=True).texts[:2]
     ['-318.124', '-318.123']
     """
-    # Values that rounding alone tells apart have no ticks between them.
+    # No ticks between values that only differ by rounding.
     least = 1e-9 * max(abs(low), abs(high)) or 1e-9
     if high - low < least:
         margin = 0.1 * max(abs(low), abs(high)) or 1.0
@@ -93,7 +92,7 @@ def round_step(least: float) -> float:
 
 
 class Frame:
-    """Axes of a chart: from data to places on the picture. Screen readers read out the title."""
+    """Axes of a chart, which map data to positions. Screen readers read the title."""
 
     def __init__(self, across: Axis, up: Axis, title: str):
         self.across: Axis = across
@@ -140,7 +139,7 @@ class Frame:
 
 
 def line_chart(values: Sequence[float], *, x_label: str, y_label: str, title: str) -> str:
-    """Draw values, at least one, against their number, from 1 on."""
+    """Draw one or more values against their number, from 1 on."""
     across = axis(x_label, 1, max(len(values), 2), whole=True)
     frame = Frame(across, axis(y_label, min(values), max(values), ends_at_ticks=True), title)
     points = " ".join(
@@ -153,7 +152,7 @@ def line_chart(values: Sequence[float], *, x_label: str, y_label: str, title: st
 def histogram(
     counts: Sequence[int], edges: Sequence[float], *, x_label: str, y_label: str, title: str
 ) -> str:
-    """Draw counts as bars between edges, which are one more."""
+    """Draw counts as bars between edges, of which there is one more."""
     up = axis(y_label, 0, max(*counts, 1), whole=True, ends_at_ticks=True)
     frame = Frame(axis(x_label, edges[0], edges[-1]), up, title)
     for count, left, right in zip(counts, edges[:-1], edges[1:], strict=True):

@@ -1,6 +1,7 @@
-"""What a report says, as plain values; the template only lays it out."""
+"""The content of a report, as plain values for the template."""
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,8 +15,11 @@ from unbag.annotations import (
     Annotations,
     annotate,
     class_names,
+    class_text,
+    column_texts,
     known_labels,
-    probabilities,
+    texts,
+    told_probabilities,
 )
 from unbag.bags import Bags
 from unbag.evaluation import (
@@ -25,7 +29,8 @@ from unbag.evaluation import (
     evaluate,
     precision_and_recall,
 )
-from unbag.labels import LabelSets, normal_spelling
+from unbag.io.annotated import Status, free_name
+from unbag.labels import BACKGROUND_NAME, LabelSets, doubtful_names
 
 from .charts import calibration_chart, histogram, line_chart, number
 from .media import OUTSIDE, Media
@@ -33,19 +38,20 @@ from .media import OUTSIDE, Media
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: So many bags are shown in full, and of each so many instances.
+#: Number of bags that are shown in full, and of instances of each.
 MOST_BAGS, MOST_INSTANCES = 60, 40
-#: So many labels of bags that look wrong are listed.
+#: Number of suspicious labels that are listed.
 MOST_SUSPICIOUS = 60
-#: So many entries of bags times classes are measured at most.
-MOST_MEASURED = 20_000_000
-#: So many classes stand in the table of co-occurrence.
+#: Largest number of bags times classes that are measured.
+MOST_MEASURED = 4_000_000
+#: Number of bags that are counted at a time.
+COUNTED_BAGS = 4096
+#: Number of classes in the table of co-occurrence.
 MOST_CLASSES = 30
-#: Labels of an instance that get a bar, and the least probability that is worth one.
+#: Number of labels of an instance that get a bar, and their lowest probability.
 MOST_BARS, LEAST_BAR = 4, 0.005
-UNKNOWN_CLASS = "background"
 
-#: What `known_labels` returns: labels as text, and where they are known.
+#: What `known_labels` returns: labels as text, and which of them are known.
 Truth = tuple[NDArray[np.object_], NDArray[np.bool_]] | None
 
 
@@ -60,32 +66,34 @@ def content(
     settings: dict[str, str] | None = None,
     suspicious: "pa.Table | None" = None,
 ) -> dict[str, Any]:
-    """Work out everything that a report shows.
+    """Compute everything that a report shows.
 
     Parameters
     ----------
     model : fitted estimator or BagPipeline
-        With probabilities of instances.
+        With instance probabilities.
     bags : Bags
-        With `instance_labels` where the truth is known: then it is compared with.
+        If they have `instance_labels`, the labels of the model are compared with them.
     labels : LabelSets, optional
-        What the bags contain, as far as that is known.
+        The label sets of the bags, if known.
     media : sequence of str of length n_instances, optional
-        The file of a picture or recording of each instance; empty where there is none.
+        The image or audio file of each instance; empty if there is none.
     media_root : str or path
-        The folder that `media` are relative to, and must lie in: what a table names elsewhere is
-        not shown, nor what is no picture or sound.
+        The folder that `media` are relative to. Files outside it, and files that are not images or
+        audio, are not shown.
     settings : dict, optional
-        How the model was made, for the last section.
+        How the model was fitted, for the last section.
     suspicious : pyarrow.Table, optional
-        What `unbag.check_labels` says of the labels of the bags.
+        The result of `unbag.check_labels` for these bags.
 
     Warns
     -----
     UserWarning
-        Of media that cannot be shown, with the reasons.
+        If media cannot be shown, with the reasons.
     """
-    answers = annotate(model, bags, labels)
+    # A class may be called so too.
+    name = free_name(BACKGROUND_NAME, texts(model.classes_))
+    answers = annotate(model, bags, labels, background_name=name)
     truth = known_labels(bags)
     check(
         media is None or len(media) == bags.n_instances,
@@ -102,6 +110,7 @@ def content(
         "summary": summary(bags, labels, answers, truth),
         "classes": class_rows(model, labels, answers, truth, known_answers),
         "evaluation": evaluation_part(model, bags, labels, truth),
+        "doubtful_names": [] if labels is None else doubtful_names(labels),
         "truth_known": truth is not None,
         "confidence": confidence_chart(answers),
         "calibration": calibration_part(known_answers),
@@ -119,19 +128,14 @@ def content(
 
 
 def percent(share: float | None) -> str:
-    """Write a share so that it is not torn apart at the end of a line; None is empty."""
+    """Format a share with a non-breaking space; None is empty."""
     return "" if share is None else f"{100 * share:.1f}\N{NO-BREAK SPACE}%"
-
-
-def class_text(name: object) -> str:
-    """Write a class as text; the background has no name of its own."""
-    return UNKNOWN_CLASS if name is None else normal_spelling(str(name))
 
 
 def summary(
     bags: Bags, labels: LabelSets | None, answers: Annotations, truth: Truth
 ) -> list[tuple[str, str]]:
-    """List the facts at the top: what there is, and how sure the labels are."""
+    """List the facts at the top: sizes, and how certain the labels are."""
     facts = [
         ("bags", number(len(bags))),
         ("instances", number(bags.n_instances)),
@@ -139,12 +143,22 @@ def summary(
         ("instances per bag, median", number(float(np.median(bags.sizes))) if len(bags) else "0"),
     ]
     if labels is not None:
-        facts.append(("labels per bag, mean", f"{labels.cardinality.mean():.2f}"))
-        if labels.optional.any():
-            facts.append(("unknown labels", number(int(labels.optional.sum()))))
+        n_present = count_bags(labels, 1).sum()
+        facts.append(("labels per bag, mean", f"{n_present / max(len(labels), 1):.2f}"))
+        if n_unknown := int(count_bags(labels, -1).sum()):
+            facts.append(("unknown labels", number(n_unknown)))
     if bags.n_instances:
         facts.append(("mean probability of labels", percent(answers.probability.mean())))
-    facts.append(("instances worth a look", number(int(answers.review.sum()))))
+    figures = answers.figures()
+    for status in (Status.BACKGROUND, Status.NO_TAG):
+        if figures.status[status]:
+            facts.append((f"instances: {status}", number(figures.status[status])))
+    if figures.tags_without_instance:
+        missing = f"{number(figures.tags_without_instance)} of {number(figures.tags)}"
+        facts.append(("labels of bags without an instance", missing))
+    if figures.rare_rows:
+        facts.append(("instances that could be of a rare class", number(figures.rare_rows)))
+    facts.append(("instances worth a look", number(figures.review)))
     if truth is not None:
         right = answer_texts(answers)[truth[1]] == truth[0][truth[1]]
         facts.append(
@@ -158,12 +172,22 @@ def answer_texts(answers: Annotations) -> NDArray[np.object_]:
     return np.array([class_text(label) for label in answers.label], dtype=object)
 
 
+def count_bags(labels: LabelSets, state: int) -> NDArray[np.int64]:
+    """Count for each class the bags in which it is present (1) or unknown (-1).
+
+    Some bags at a time: all bags times all classes may be more than is left of the memory.
+    """
+    counts = np.zeros(len(labels.classes), dtype=np.int64)
+    for first in range(0, len(labels), COUNTED_BAGS):
+        counts += (labels.indicator[first : first + COUNTED_BAGS] == state).sum(axis=0)
+    return counts
+
+
 def co_occurrence(labels: LabelSets) -> dict[str, Any]:
     """Count for each pair of classes the bags that have both; the most frequent classes only."""
-    present = labels.required.astype(np.int64)
+    frequent = np.argsort(-count_bags(labels, 1), kind="stable")[:MOST_CLASSES]
+    present = (labels.indicator[:, frequent] == 1).astype(np.int64)
     together = present.T @ present
-    frequent = np.argsort(-np.diag(together), kind="stable")[:MOST_CLASSES]
-    together = together[np.ix_(frequent, frequent)]
     pairs = together - np.diag(np.diag(together))
     largest = max(int(pairs.max(initial=0)), 1)
     return {
@@ -180,7 +204,7 @@ def co_occurrence(labels: LabelSets) -> dict[str, Any]:
 
 
 def fit_curve(model: Any) -> str | None:
-    """Draw the log-likelihood over iterations, where the model remembers it."""
+    """Draw the log-likelihood over iterations, if the model has its history."""
     history = getattr(model.model, "history_", None)
     values = [float(value) for value in ([] if history is None else history) if np.isfinite(value)]
     if not values:
@@ -196,12 +220,22 @@ def class_rows(
     truth: Truth,
     known_answers: Answers | None,
 ) -> list[dict[str, Any]]:
-    """List each class with how often it occurs and how sure its labels are."""
-    chosen = answer_texts(answers)
+    """List each class with its frequency and how certain its labels are."""
+    names = class_names(model).tolist()
+    columns = column_texts(model, labels).tolist()
+    # Numbers of classes, which are compared much faster than their texts.
+    number_of = {text: place for place, text in enumerate(columns)}
+    chosen = np.array([number_of.get(text, -1) for text in answer_texts(answers)], dtype=np.intp)
+    true = None
+    if truth is not None:
+        true = np.array([number_of.get(text, -1) for text in truth[0]], dtype=np.intp)
+    present = {}
+    if labels is not None:
+        counts = count_bags(labels, 1).tolist()
+        present = dict(zip(labels.classes.tolist(), counts, strict=True))
     rows = []
-    for name in class_names(model):
-        text = class_text(name)
-        own = chosen == text
+    for place, (name, text) in enumerate(zip_longest(names, columns)):
+        own = chosen == place
         row = {
             "name": text,
             "bags": None,
@@ -210,10 +244,9 @@ def class_rows(
             "review": int(answers.review[own].sum()),
         }
         if labels is not None and name is not None:
-            column = labels.classes.tolist().index(name) if name in labels.classes else None
-            row["bags"] = 0 if column is None else int(labels.required[:, column].sum())
+            row["bags"] = present.get(name, 0)
         if truth is not None and known_answers is not None:
-            is_true, known = truth[0] == text, truth[1]
+            is_true, known = true == place, truth[1]
             row |= precision_and_recall(is_true[known], own[known])
             row["support"] = int((is_true & known).sum())
             row["average_precision"] = known_answers.average_precision(text)
@@ -222,7 +255,7 @@ def class_rows(
 
 
 def confidence_chart(answers: Annotations) -> str | None:
-    """Draw how many instances got their label with which probability."""
+    """Draw a histogram of the probabilities of the chosen labels."""
     if not len(answers.probability):
         return None
     counts, edges = np.histogram(answers.probability, bins=20, range=(0, 1))
@@ -236,7 +269,7 @@ def confidence_chart(answers: Annotations) -> str | None:
 def evaluation_part(
     model: Any, bags: Bags, labels: LabelSets | None, truth: Truth
 ) -> dict[str, Any] | None:
-    """Measure the model beside its yardsticks; on a sample of the bags, where they are many."""
+    """Compare the model with its yardsticks, on a sample if there are many bags."""
     if labels is None and truth is None:
         return None
     measured_on = ""
@@ -284,15 +317,16 @@ def ambiguous_bags(
     truth: Truth,
     media: Media,
 ) -> list[dict[str, Any]]:
-    """Describe the bags whose labels are the least certain, by the mistakes to be expected."""
+    """Describe the bags with the most expected mistakes."""
     bag_of_instance = np.repeat(np.arange(len(bags)), bags.sizes)
     mistakes = np.bincount(bag_of_instance, 1.0 - answers.probability, minlength=len(bags))
     order = np.lexsort((-mistakes, ~answers.impossible))
-    names = np.array([class_text(name) for name in class_names(model)], dtype=object)
     described = []
     for b in order[:MOST_BAGS]:
         one = bags[[b]]
-        proba = probabilities(model, one, None if labels is None else labels[[b]])
+        tags = None if labels is None else labels[[b]]
+        names = column_texts(model, tags)
+        proba = told_probabilities(model, one, tags, len(names))
         first = int(bags.offsets[b])
         described.append(
             {
@@ -313,7 +347,7 @@ def ambiguous_bags(
 
 
 def suspicious_labels(found: "pa.Table") -> list[dict[str, Any]]:
-    """List the labels of bags, or their absence, that are the most probably wrong."""
+    """List the present or absent labels of bags that are most probably wrong."""
     return [
         {**row, "bag": str(row["bag"]), "class": class_text(row["class"])}
         for row in found.slice(0, MOST_SUSPICIOUS).to_pylist()
@@ -321,10 +355,10 @@ def suspicious_labels(found: "pa.Table") -> list[dict[str, Any]]:
 
 
 def bag_labels(labels: LabelSets, b: int) -> list[str]:
-    """List the labels of a bag, those that are unknown with a question mark."""
-    required, optional = labels.required[b], labels.optional[b]
-    present = [str(name) for name in labels.classes[required]]
-    return present + [f"?{name}" for name in labels.classes[optional]]
+    """List the labels of a bag; unknown labels have a question mark."""
+    states = labels.indicator[b]
+    present = [str(name) for name in labels.classes[states == 1]]
+    return present + [f"?{name}" for name in labels.classes[states == -1]]
 
 
 def instance(
@@ -335,7 +369,7 @@ def instance(
     truth: Truth,
     media: Media,
 ) -> dict[str, Any]:
-    """Describe one instance of a bag: its likeliest labels, and the truth where it is known."""
+    """Describe one instance of a bag: its most likely labels, and the true label if known."""
     order = np.argsort(-proba, kind="stable")[:MOST_BARS]
     true = truth[0][first + i] if truth is not None and truth[1][first + i] else None
     return {
@@ -350,18 +384,18 @@ def instance(
 
 
 def warn_of_gaps(media: Media) -> None:
-    """Warn of pictures and sounds that cannot be shown: how many, and why."""
+    """Warn about images and audio that cannot be shown: how many, and why."""
     gaps = media.gaps()
     if gaps:
         where = {OUTSIDE: f" {media.root} ({argument('media_root')} sets another)"}
         reasons = ", ".join(
             f"{number(count)} {reason}{where.get(reason, '')}" for reason, count in gaps.items()
         )
-        warn_caller(f"media that are not shown: {reasons}.")
+        warn_caller(f"media not shown: {reasons}.")
 
 
 def relaxed_bags(model: Any) -> list[tuple[str, list[str]]]:
-    """List the training bags whose labels were taken as optional, as the fit remembers them."""
+    """List the training bags whose labels the fit treated as optional."""
     relaxed = getattr(model.model, "relaxed_", None) or {}
     return [(str(bag), [str(label) for label in labels]) for bag, labels in relaxed.items()]
 

@@ -1,8 +1,8 @@
-"""Pictures and sounds of instances: which files a report may show, and their bytes as text.
+"""Images and audio of instances: which files a report may show, and their encoded bytes.
 
-A table may come from a stranger, and a report may be passed on. So a file that a cell names is
-shown only if it lies in the folder that the user gave, and its bytes are those of a picture or a
-sound. Everything else is a gap with its name and the reason.
+A table may come from someone unknown, and a report may be passed on. A file that a cell names is
+therefore shown only if it is inside the folder that the user gave, and its contents are an image or
+audio. Anything else is a gap with its name and the reason.
 """
 
 import base64
@@ -17,20 +17,20 @@ from typing import NamedTuple
 from unbag._files import PathLike
 from unbag._platform import is_elsewhere, open_below
 
-#: The largest picture or sound that is put into a report, and the most bytes of them in all.
+#: The largest file that is put into a report, and the most bytes of all files.
 MOST_BYTES, MOST_BYTES_IN_ALL = 5_000_000, 50_000_000
-#: Names of media are cut after so many characters.
+#: Longer names of media are truncated.
 LONGEST_NAME = 80
 
 MISSING = "missing"
 OUTSIDE = "outside the media folder"
-IS_ADDRESS = "a web address: reports load nothing"
-NO_REGULAR_FILE = "no regular file"
+IS_ADDRESS = "a web address, which reports do not load"
+NO_REGULAR_FILE = "not a regular file"
 NO_MEDIUM = "not a picture or a sound"
 TOO_LARGE = f"larger than {MOST_BYTES // 1_000_000} MB"
 NO_ROOM = f"beyond the {MOST_BYTES_IN_ALL // 1_000_000} MB of media that a report holds"
 
-#: How files of each type begin. SVG is not among them, as it may hold scripts, nor is anything that
+#: How files of each type begin. SVG is not allowed, as it may contain scripts, nor anything that
 #: text could begin with by chance.
 BEGINNINGS: dict[str, re.Pattern[bytes]] = {
     mime_type: re.compile(beginning, re.DOTALL)
@@ -57,10 +57,10 @@ class NotShown(Exception):
 
 
 class Medium(NamedTuple):
-    """What a report shows of the medium of an instance: an ``image``, ``audio`` or ``gap``.
+    """The medium of an instance in a report: an ``image``, ``audio`` or ``gap``.
 
-    The name is that of the file, without its folder. A gap has a reason, and the others a place
-    among the `sources` of `Media`.
+    The name is that of the file, without its folder. A gap has a reason, and the others an index
+    into the `sources` of `Media`.
     """
 
     name: str
@@ -70,10 +70,10 @@ class Medium(NamedTuple):
 
 
 class Media:
-    """Pictures and sounds of instances: each is put into the page once, as far as there is room.
+    """Images and audio of instances: each is embedded once, up to a total size.
 
-    Paths, empty where an instance has none, are relative to `root`: the folder that media must lie
-    in, links followed.
+    Paths are relative to `root`, the folder that must contain them after links are followed. They
+    are empty for instances without media.
     """
 
     def __init__(self, paths: Sequence[str | None] | None, root: PathLike = "."):
@@ -112,7 +112,7 @@ class Media:
         return Medium(name, kind, place)
 
     def _embed(self, path: str) -> tuple[str, int]:
-        """Put a file among the sources; return its kind and place."""
+        """Add a file to the sources; return its kind and index."""
         mime_type, content = read_medium(self.root, path, self.room)
         self.room -= len(content)
         self.sources.append(f"data:{mime_type};base64,{base64.b64encode(content).decode()}")
@@ -128,7 +128,7 @@ def located(root: str, cell: str) -> str:
         raise NotShown(OUTSIDE)
     try:
         path = os.path.realpath(named)
-    except (OSError, ValueError):  # No file can have such a name.
+    except (OSError, ValueError):  # Not a valid file name.
         raise NotShown(MISSING) from None
     if not is_below(root, path):
         raise NotShown(OUTSIDE)
@@ -136,7 +136,7 @@ def located(root: str, cell: str) -> str:
 
 
 def is_below(root: str, path: str) -> bool:
-    """Return whether a path without links is that of a folder, or of something in it."""
+    """Return whether a path without links is a folder or inside it."""
     try:
         return os.path.commonpath([root, path]) == root
     except ValueError:  # On another drive.
@@ -144,7 +144,7 @@ def is_below(root: str, path: str) -> bool:
 
 
 def read_medium(root: str, path: str, room: int) -> tuple[str, bytes]:
-    """Return the type and the bytes of a picture or a sound that takes at most `room` bytes.
+    """Return the type and the bytes of an image or audio file of at most `room` bytes.
 
     `root` is a folder and `path` a file below it, both without links.
     """
@@ -173,12 +173,12 @@ def _read_open(descriptor: int, room: int) -> tuple[str, bytes]:
             raise NotShown(TOO_LARGE)
         if status.st_size > room:
             raise NotShown(NO_ROOM)
-        # No more than was announced, if the file is growing.
+        # Not more than its size before, in case the file is growing.
         return mime_type, beginning + file.read(max(0, status.st_size - len(beginning)))
 
 
 def media_type(beginning: bytes) -> str | None:
-    r"""Return the MIME type of a picture or a sound by its first bytes; None if it is neither.
+    r"""Return the MIME type of an image or audio by its first bytes; None if it is neither.
 
     Examples
     --------

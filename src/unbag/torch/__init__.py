@@ -2,7 +2,7 @@
 
 from unbag._extras import require
 
-# So that the error names the extra, where torch is not installed.
+# Raises an error that names the extra if torch is not installed.
 require("torch")
 
 from .counts import BagCounts  # noqa: E402

@@ -1,9 +1,9 @@
-"""What stands between two matrix products of a network: bags, ReLU and dropout.
+"""What happens between two matrix products of a network: context of bags, ReLU and dropout.
 
-Arrays have the shape (n_members, n_rows, n_units), the rows of a bag next to each other. On the CPU
-products are fast and memory is not, so a layer's activation is one pass over it there, and its
-gradient another: by kernels of our own, which also draw the units to drop, since torch would take
-longer to draw them than to multiply.
+Arrays have shape (n_members, n_rows, n_units); the rows of a bag are contiguous. On the CPU,
+products are fast and memory is slow, so our own kernels compute an activation in one pass, and its
+gradient in another. They also draw the units to drop: in torch, that takes longer than the
+products.
 """
 
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ import torch
 
 from unbag._compile import kernel
 
-from .threads import in_shares
+from .threads import in_parallel
 
 
 @dataclass(frozen=True)
 class BagRows:
-    """Which rows are those of which bag: offsets of bags, and the bag of every row, in int64."""
+    """The rows of each bag: offsets of bags, and the bag of every row, in int64."""
 
     offsets: torch.Tensor
     bag: torch.Tensor
@@ -40,7 +40,7 @@ class BagRows:
 
 
 def one_bag(n_rows: int, device: torch.device) -> BagRows:
-    """Return rows that are all of one bag."""
+    """Return rows that all belong to one bag."""
     bag = torch.zeros(n_rows, dtype=torch.int64, device=device)
     return BagRows(torch.tensor([0, n_rows], device=device), bag)
 
@@ -69,10 +69,10 @@ class Disturbance:
 def activate(
     x: torch.Tensor, shift: torch.Tensor, rows: BagRows, disturbance: Disturbance | None
 ) -> torch.Tensor:
-    """Add a shift to the rows of each bag, cut off what is negative, and drop units.
+    """Add a shift to the rows of each bag, apply ReLU, and drop units.
 
-    What is kept is made larger in return. `x`, which may be written to, is of shape (n_members,
-    n_rows, n_units), and `shift` of shape (n_members, n_bags, n_units).
+    The units that are kept are scaled up in return. `x`, which may be overwritten, has shape
+    (n_members, n_rows, n_units), and `shift` has shape (n_members, n_bags, n_units).
     """
     dropout = 0.0 if disturbance is None else disturbance.dropout
     if x.device.type == "cpu" and x.dtype == torch.float32:
@@ -88,7 +88,7 @@ def activate(
 
 
 class _Activation(torch.autograd.Function):
-    """`activate` on the CPU: in place, and with what is left saying what was dropped."""
+    """`activate` on the CPU, in place; zeros in the result are the units that were dropped."""
 
     @staticmethod
     def forward(ctx: Any, x, shift, rows, dropout, keys):
@@ -100,7 +100,7 @@ class _Activation(torch.autograd.Function):
         def share(start, stop):
             cut_and_drop(*arrays, bag, limit, larger, keys, start, stop)
 
-        in_shares(share, x)
+        in_parallel(share, x)
         ctx.save_for_backward(x)
         ctx.rows, ctx.larger = rows, larger
         return x
@@ -109,22 +109,22 @@ class _Activation(torch.autograd.Function):
     def backward(ctx: Any, *gradients):
         (x,) = ctx.saved_tensors
         (gradient,) = gradients
-        # In place: it was made by the product of the next layer, and nobody else has it.
+        # In place: the product of the next layer created it, and nothing else uses it.
         gradient = gradient.contiguous()
         arrays = x.numpy(), gradient.numpy()
-        in_shares(lambda start, stop: pass_back(*arrays, ctx.larger, start, stop), x)
+        in_parallel(lambda start, stop: pass_back(*arrays, ctx.larger, start, stop), x)
         return gradient, bag_sums(gradient, ctx.rows), None, None, None
 
 
 def spread_over_bags(values: torch.Tensor, rows: BagRows) -> torch.Tensor:
-    """Give every row what its bag has: (n_members, n_bags, n_units) to (n_members, n_rows, ...)."""
+    """Copy values of bags to their rows: (n_members, n_bags, ...) to (n_members, n_rows, ...)."""
     if values.shape[1] == 1:
         return values
     return _Spread.apply(values, rows)
 
 
 class _Spread(torch.autograd.Function):
-    """Rows of bags, whose gradient adds up in one order."""
+    """`spread_over_bags` with a gradient that is summed in a fixed order."""
 
     @staticmethod
     def forward(ctx: Any, values, rows):
@@ -137,7 +137,7 @@ class _Spread(torch.autograd.Function):
 
 
 def bag_means(values: torch.Tensor, rows: BagRows) -> torch.Tensor:
-    """Return the mean of the rows of each bag, zero where it has none."""
+    """Return the mean of the rows of each bag; zero for a bag without rows."""
     return _Means.apply(values, rows)
 
 

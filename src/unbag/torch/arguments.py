@@ -1,4 +1,4 @@
-"""What losses are given, brought into one form: rows of logits, bag after bag, and label sets.
+"""The arguments of losses, in one form: rows of logits, bag after bag, and label sets.
 
 ``logits``   (n_rows, n_columns), the rows of a bag next to each other
 ``offsets``  (n_bags + 1,) int64: bag b has the rows ``offsets[b]:offsets[b + 1]``
@@ -13,7 +13,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import torch
 
-# A row that fills up a bag: it has no class, and no gradient.
+from unbag.union.rates import RANGE, is_rate
+
+# The class of a row of padding, which has no gradient.
 PADDING = -2
 
 #: Label sets: numbers 1, 0 and -1 of shape (n_bags, n_classes); or for each bag the list of its
@@ -61,7 +63,7 @@ class BagBatch(NamedTuple):
         return self._replace(logits=self.logits.detach())
 
     def bag_sizes(self) -> torch.Tensor:
-        """Return the number of instances of each bag; padding is none."""
+        """Return the number of instances of each bag, without padding."""
         if self.pins is None:
             return self.offsets.diff()
         before = torch.nn.functional.pad((self.pins != PADDING).cumsum(0), (1, 0))
@@ -80,9 +82,9 @@ def read_batch(
     missed: Rates = None,
     false: Rates = None,
 ) -> BagBatch:
-    """Check the arguments of a loss, which are those of `union_loss`, and bring them into one form.
+    """Check the arguments of a loss (see `union_loss`), and return them in one form.
 
-    A malformed argument is a ValueError or a TypeError. Numbers on a device are not looked at.
+    A malformed argument raises a ValueError or a TypeError. Values on a GPU are not checked.
     """
     if not isinstance(logits, torch.Tensor) or not logits.is_floating_point():
         raise TypeError("logits must be a tensor of floating-point numbers.")
@@ -96,7 +98,7 @@ def read_batch(
     shape = tuple(logits.shape)
     n_classes = shape[-1] - background
     if n_classes < 1:
-        raise ValueError(f"logits of {shape[-1]} columns leave no class beside the background.")
+        raise ValueError(f"logits of {shape[-1]} columns leave no class besides the background.")
     pins = known_classes(instance_labels, shape, logits.device)
     if logits.ndim == 3:
         offsets, absent = padded_rows(logits, offsets, lengths, mask)
@@ -123,7 +125,7 @@ def read_batch(
 def known_classes(
     instance_labels: torch.Tensor | None, shape: tuple[int, ...], device: torch.device
 ) -> torch.Tensor | None:
-    """Return the known class of every row, -1 where there is none; None where all are unknown."""
+    """Return the known class of every row, or -1; None if all are unknown."""
     if instance_labels is None:
         return None
     labels = torch.as_tensor(instance_labels)
@@ -141,7 +143,7 @@ def known_classes(
 
 
 def on_device(values: torch.Tensor, device: torch.device, dtype: torch.dtype) -> torch.Tensor:
-    """Return a tensor on a device, without waiting for it."""
+    """Return a tensor on a device, copied asynchronously."""
     return values.to(device=device, dtype=dtype, non_blocking=True)
 
 
@@ -156,7 +158,7 @@ def padded_rows(
     if offsets is not None:
         raise ValueError("offsets are for flat logits; padded ones take lengths or a mask.")
     if lengths is not None and mask is not None:
-        raise ValueError("give lengths or a mask, not both.")
+        raise ValueError("pass lengths or a mask, not both.")
     offsets = torch.arange(n_bags + 1, device=logits.device) * n_rows
     if lengths is not None:
         lengths = bag_lengths(lengths)
@@ -177,7 +179,7 @@ def padded_rows(
 
 
 def bag_lengths(lengths: torch.Tensor | Sequence[int]) -> torch.Tensor:
-    """Return the numbers of instances of bags, wherever they lie."""
+    """Return the numbers of instances of bags as a tensor, on any device."""
     lengths = torch.as_tensor(lengths)
     if lengths.numel() == 0:
         return lengths.new_zeros(0, dtype=torch.int64)
@@ -195,7 +197,7 @@ def bag_offsets(
 ) -> torch.Tensor:
     """Return where bags begin and end among flat logits."""
     if (offsets is None) == (lengths is None):
-        raise ValueError("give offsets or lengths of the bags: one of them.")
+        raise ValueError("pass either offsets or lengths of the bags.")
     if lengths is not None:
         offsets = torch.nn.functional.pad(bag_lengths(lengths).to(torch.int64).cumsum(0), (1, 0))
     return checked_offsets(offsets, "offsets", "instances", len(logits), logits.device)
@@ -204,14 +206,14 @@ def bag_offsets(
 def checked_offsets(
     offsets: Any, name: str, things: str, n_things: int, device: torch.device
 ) -> torch.Tensor:
-    """Return offsets as int64 on a device; they are looked at where that needs no waiting."""
+    """Return offsets as int64 on a device; their values are checked unless they are on a GPU."""
     offsets = torch.as_tensor(offsets)
     if offsets.ndim != 1 or len(offsets) == 0 or offsets.is_floating_point():
-        raise ValueError(f"{name} must be a 1-D tensor of integers, one more than there are bags.")
+        raise ValueError(f"{name} must be a 1-D tensor of n_bags + 1 integers.")
     if not offsets.is_cuda:
         rises = offsets[0] == 0 and offsets[-1] == n_things and bool((offsets.diff() >= 0).all())
         if not rises:
-            raise ValueError(f"{name} must rise from 0 to the number of {things}, {n_things}.")
+            raise ValueError(f"{name} must increase from 0 to the number of {things}, {n_things}.")
     return on_device(offsets, device, torch.int64)
 
 
@@ -246,11 +248,11 @@ def listed_label_sets(
         raise ValueError(f"targets must list the classes of {n_bags} bags; got {len(targets)}.")
     lists = [listed_classes(classes, b) for b, classes in enumerate(targets)]
     for b, classes in enumerate(lists):
-        # A row of zeros and ones would be read as the classes 0 and 1, and nobody would know.
+        # A row of an indicator would silently be read as the classes 0 and 1.
         if len(classes) > len(classes.unique()):
             raise ValueError(
-                f"targets list a class of bag {b} twice: {classes.tolist()}. Where these are to "
-                "say of every class whether it is there, give them as a tensor."
+                f"targets list a class of bag {b} twice: {classes.tolist()}. If these are "
+                "indicators, with a number for each class, pass them as a tensor."
             )
         if bool(((classes < 0) | (classes >= n_classes)).any()):
             raise ValueError(
@@ -271,7 +273,7 @@ def listed_classes(classes: Collection[int] | torch.Tensor, bag: int) -> torch.T
         listed = None
     if listed is None or listed.ndim != 1 or (len(listed) and listed.is_floating_point()):
         raise ValueError(
-            f"targets of bag {bag} must be a list of classes, whole numbers; got {classes!r}."
+            f"targets of bag {bag} must be a list of integers, its classes; got {classes!r}."
         )
     return listed.to(device="cpu", dtype=torch.int64)
 
@@ -294,23 +296,29 @@ def packed_label_sets(
 
 
 def rates(values: Rates, name: str, n_classes: int, logits: torch.Tensor) -> torch.Tensor | None:
-    """Return rates as one number per class, or None where there are none."""
+    """Return rates as one number per class, or None if there are none."""
     if values is None:
         return None
     values = torch.as_tensor(values, dtype=working_dtype(logits))
     if values.requires_grad:
-        raise ValueError(f"{name} is not learnt by gradients: give it detached.")
+        raise ValueError(f"{name} requires a gradient, but is not learnt: pass {name}.detach().")
     if values.shape not in ((), (n_classes,)):
         raise ValueError(
             f"{name} must be one rate, or one for each of {n_classes} classes; got shape "
             f"{tuple(values.shape)}."
         )
-    if not values.is_cuda and not bool(((values >= 0) & (values < 1)).all()):
-        raise ValueError(f"{name} must hold probabilities, at least 0 and below 1.")
+    check_rates(values, name)
     values = on_device(values, logits.device, values.dtype)
     return values.expand(n_classes).contiguous()
 
 
+def check_rates(values: torch.Tensor, name: str) -> None:
+    """Raise an error unless all numbers may be rates; on a GPU, nobody waits to look at them."""
+    if not values.is_cuda and not bool((found := is_rate(values)).all()):
+        wrong = values[~found].reshape(-1)[0].item()
+        raise ValueError(f"{name} must be {RANGE}; got {wrong:g}.")
+
+
 def working_dtype(logits: torch.Tensor) -> torch.dtype:
-    """Return the precision in which rows are normalised: that of the logits, but no half one."""
+    """Return the precision to normalise rows in: that of the logits, but at least float32."""
     return torch.float64 if logits.dtype == torch.float64 else torch.float32

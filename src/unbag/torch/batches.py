@@ -1,4 +1,4 @@
-"""What networks learn from in each step, and the loss of it."""
+"""The bags that networks learn from in each step, and their loss."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
@@ -19,12 +19,12 @@ from .activation import BagRows
 from .loss import union_loss
 from .network import MemberNetworks
 
-# Hidden units, of all instances and members of a batch together, that memory is expected to hold.
+# Hidden units of a batch, over all instances and members, that are expected to fit in memory.
 FULL_BATCH = 2**28
 
 
 class DivergedError(ValueError):
-    """Steps were so long that scores or weights are out of all bounds."""
+    """Training diverged: scores or weights are huge, infinite or NaN."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -34,14 +34,14 @@ class DivergedError(ValueError):
 
 
 def bounded_scores(log_proba: np.ndarray) -> np.ndarray:
-    """Return log-probabilities that inference can work with."""
+    """Return log-probabilities within the range that inference supports."""
     if not (log_proba > -LARGEST).all():
         raise DivergedError
     return log_proba
 
 
 class LearningSource(Protocol):
-    """What networks learn from, wherever it lies: here `LearningBags`, or in files."""
+    """Bags that networks learn from, in memory (`LearningBags`) or in files."""
 
     @property
     def device(self) -> torch.device:
@@ -60,23 +60,23 @@ class LearningSource(Protocol):
 
     @property
     def teacher(self) -> np.ndarray | None:
-        """As of `LearningBags`."""
+        """See `LearningBags`."""
         ...
 
     def first_inputs(self) -> torch.Tensor:
-        """Return the inputs of an instance or two, on the device: what shape they have."""
+        """Return the inputs of one or two instances, on the device, to see their shape."""
         ...
 
     def batches(
         self, network: MemberNetworks, settings: "Settings", generator: torch.Generator
     ) -> "Iterator[Batch]":
-        """Yield what each step learns from, without an end."""
+        """Yield the bags of each step, endlessly."""
         ...
 
 
 @dataclass(frozen=True)
 class LearningBags:
-    """What networks learn from, in memory.
+    """Bags that networks learn from, in memory.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ class LearningBags:
 
     @property
     def device(self) -> torch.device:
-        """Where the inputs lie."""
+        """The device of the inputs."""
         return self.X.device
 
     @property
@@ -125,7 +125,7 @@ class LearningBags:
     def batches(
         self, network: MemberNetworks, settings: "Settings", generator: torch.Generator
     ) -> "Iterator[Batch]":
-        """Yield what each step learns from: all bags, or some that are dealt out at random."""
+        """Yield the bags of each step: all of them, or random batches."""
         n_bags = self.n_bags
         n_together = bags_per_batch(self, network, settings)
         if n_together >= n_bags:
@@ -138,7 +138,7 @@ class LearningBags:
                 yield Batch(self.chosen(np.sort(order[start : start + n_together])), settings)
 
     def problem(self, n_members: int = 1) -> UnionProblem:
-        """Return the label sets for inference, one after the other for each of some members."""
+        """Return the label sets for inference, repeated for each of some members."""
         y = self.targets
         if self.background:
             y = np.hstack([y, np.full((len(y), 1), -1, dtype=y.dtype)])
@@ -184,7 +184,7 @@ class Settings:
 
 
 class Batch:
-    """Bags of a step, as the loss of a group of members wants them: once for each member."""
+    """The bags of a step, repeated for each member of a group."""
 
     def __init__(self, bags: LearningBags, settings: Settings) -> None:
         self.bags = bags
@@ -193,12 +193,12 @@ class Batch:
         self.rows: BagRows = BagRows.of(bags.offsets, self.device)
         self.teacher: torch.Tensor | None = self._tensor(bags.teacher, torch.float32)
         self._bag_weight = np.ones(len(bags.targets)) if bags.weight is None else bags.weight
-        #: What the bags count together.
+        #: The total weight of the bags.
         self.weight: float = float(self._bag_weight.sum())
         row_weight = np.repeat(self._bag_weight, np.diff(bags.offsets))
         as_tensor = torch.as_tensor(row_weight, dtype=torch.float32)
         self.row_weight: torch.Tensor = as_tensor.to(self.device)
-        # What is the same in every step is made once for each number of members.
+        # Cached for each number of members, because it is the same in every step.
         self._problem = cache(bags.problem)
         self._arguments = cache(self._arguments_of_loss)
 
@@ -212,10 +212,10 @@ class Batch:
         (1, n_columns) each.
         """
         on_cpu = logits.device.type == "cpu"
-        # On other devices that would be waiting; there the weights tell later.
+        # On other devices, this would have to wait; there, the weights are checked later.
         if on_cpu and logits.numel():
             low, high = torch.aminmax(logits.detach())
-            # Not so either where one of them is NaN.
+            # False if one of them is NaN.
             if not float(high) - float(low) < LARGEST:
                 raise DivergedError
         if self.teacher is not None:
@@ -235,7 +235,7 @@ class Batch:
         return mean * len(logits)
 
     def _loss_on_cpu(self, logits, rates):
-        """Return the mean loss, by label sets that were prepared for all steps to come."""
+        """Return the mean loss, with label sets that are prepared once for all steps."""
         weight = np.tile(self._bag_weight, len(logits))
         options = {"on_intractable": self.settings.on_intractable}
         if rates is not None:
@@ -285,7 +285,7 @@ class Batch:
 
 
 class _PreparedUnionLoss(torch.autograd.Function):
-    """The mean of `union_loss` of one `UnionProblem`, which is asked again in every step."""
+    """The mean of `union_loss` for a `UnionProblem` that is used in every step."""
 
     @staticmethod
     def forward(ctx: Any, logits, problem, weight, options):
@@ -305,7 +305,7 @@ class _PreparedUnionLoss(torch.autograd.Function):
 
 
 def bags_per_batch(source: LearningSource, network: MemberNetworks, settings: Settings) -> int:
-    """Return how many bags a step learns from: all of them, as long as memory is to hold that."""
+    """Return the number of bags per step: all of them, if they are expected to fit in memory."""
     if settings.batch_size is not None:
         return settings.batch_size
     n_units = sum(weight.shape[2] for weight in network.weights) * network.n_members
@@ -313,5 +313,5 @@ def bags_per_batch(source: LearningSource, network: MemberNetworks, settings: Se
 
 
 def permuted(n: int, generator: torch.Generator) -> np.ndarray:
-    """Return the numbers below n in a random order."""
+    """Return the integers below n in random order."""
     return torch.randperm(n, generator=generator, device=generator.device).cpu().numpy()

@@ -1,4 +1,4 @@
-"""What is counted of a batch of bags, beside their likelihoods."""
+"""Counts of the bags of a batch, in addition to their likelihoods."""
 
 from typing import NamedTuple
 
@@ -9,17 +9,17 @@ SLOW, IMPOSSIBLE, RELAXED, INTRACTABLE = range(4)
 
 
 class BagCounts(NamedTuple):
-    """How many bags of a batch were out of the ordinary; see `unbag.torch.UnionLoss.counts`.
+    """Number of unusual bags in a batch; see `unbag.torch.UnionLoss.counts`.
 
     Attributes
     ----------
     slow : Tensor
-        Bags whose likelihood was not certified by inclusion and exclusion, or that have too many
-        labels for it, and that took the slower path; on a GPU impossible ones are among them.
+        Bags that took the slower path, because inclusion-exclusion could not certify their
+        likelihood or they have too many labels for it. On a GPU, they include impossible bags.
     impossible : Tensor
-        Bags that no labelling explains, and that were not relaxed.
+        Bags whose label set no labelling can produce, and that were not relaxed.
     relaxed : Tensor
-        Bags some of whose labels were taken as optional.
+        Bags of which some labels were treated as optional.
     """
 
     slow: torch.Tensor

@@ -1,10 +1,10 @@
 """The union likelihood on CUDA: launches of the Triton kernels; see `unbag.torch.operators`.
 
-Nothing here waits for the device, except to learn whether bags do not fit, which only the CPU can
-hold; and that only where they may not be relaxed, and after all kernels are launched.
+Nothing here waits for the device, with one exception: unless bags may be relaxed, the CPU must know
+whether some do not fit on the device. It waits for that after all kernels are launched.
 """
 
-# Kernels are called as ``kernel[grid](...)``, and Triton comes with torch for CUDA alone.
+# Kernels are called as ``kernel[grid](...)``, and Triton is only installed with torch for CUDA.
 # pyright: reportIndexIssue=false, reportMissingImports=false
 
 from typing import Any, NamedTuple, TypeAlias
@@ -33,7 +33,7 @@ CHAIN_PROGRAMS = 64
 MOST_FLOATS = 2**18
 # Certified error of a posterior; logits in float32 are no better than the second.
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-6}
-# Columns of logits that are read at once.
+# Columns of logits that are read together.
 BLOCK = 4096
 # The queues of `triton_rows.sort_bags`.
 FEW_QUEUE, MANY_QUEUE, LONG_QUEUE, SLOW_QUEUE = range(4)
@@ -46,13 +46,13 @@ Answer: TypeAlias = tuple[
 
 
 class PreparedBags(NamedTuple):
-    """What kernels need to know of bags, all of it on the device.
+    """What kernels need to know about bags, on the device.
 
     Attributes
     ----------
     row_bag : Tensor of int32 of shape (n_rows,)
     labels : Tensor of int32 of shape (n_bags, WIDTH)
-        Classes that each bag requires, -1 beyond them.
+        Classes that each bag requires, padded with -1.
     n_required, openness : Tensors of int32 of shape (n_bags,)
         See `triton_rows.prepare_bags`.
     queues : Tensor of int32 of shape (4, n_bags)
@@ -61,7 +61,7 @@ class PreparedBags(NamedTuple):
     counts : Tensor of int32 of shape (4,)
         See `unbag.torch.counts`; the first is the length of the slow queue.
     n_large : Tensor of int32 of shape (1,)
-        Bags that were relaxed for their many labels, or that might fit nowhere.
+        Bags that were relaxed because they have too many labels, or that may not fit on the device.
     """
 
     row_bag: torch.Tensor
@@ -91,7 +91,7 @@ def union(
     dtype, device = working_dtype(logits), logits.device
     relax = on_intractable == "relax"
     normaliser = torch.empty(n_rows, dtype=dtype, device=device)
-    # Scores and slack first, and then what is made of them.
+    # First holds scores and slack, then their results.
     posteriors = torch.empty((n_rows, WIDTH), dtype=dtype, device=device)
     log_ratio = torch.empty(n_rows, dtype=dtype, device=device)
     log_likelihood = torch.empty(n_bags, dtype=torch.float64, device=device)
@@ -150,7 +150,7 @@ def sum_over_subsets(
     log_likelihood: torch.Tensor,
     n_targets: int,
 ) -> None:
-    """Infer all bags but those of very many labels; see `triton_subsets` and `triton_long`."""
+    """Infer all bags except those with too many labels; see `triton_subsets` and `triton_long`."""
     device, n_rows = normaliser.device, len(normaliser)
     processors = torch.cuda.get_device_properties(device).multi_processor_count
     scratch = torch.empty(
@@ -196,10 +196,10 @@ def sum_over_subsets(
 def prepared(
     targets: torch.Tensor, offsets: torch.Tensor, n_rows: int, relax: bool
 ) -> PreparedBags:
-    """List what bags require, and put them into queues; see `unbag.torch.triton_rows`."""
+    """List the required labels of bags, and sort bags into queues; see `triton_rows`."""
     n_bags, n_targets = targets.shape
     empty = {"dtype": torch.int32, "device": targets.device}
-    # Cleared all at once.
+    # Cleared together.
     numbers = torch.zeros(8, **empty)
     bags = PreparedBags(
         row_bag=torch.empty(n_rows, **empty),
@@ -227,12 +227,12 @@ def prepared(
 
 
 def with_adjacent_columns(logits: torch.Tensor) -> torch.Tensor:
-    """Return logits whose columns lie next to each other; their rows may lie anywhere."""
+    """Return logits with contiguous columns; rows need not be contiguous."""
     return logits if logits.stride(1) == 1 else logits.contiguous()
 
 
 def copied(number: torch.Tensor) -> tuple[torch.Tensor, torch.cuda.Event]:
-    """Begin to copy a number to the CPU; the event says when it is there."""
+    """Start copying a number to the CPU; the event says when it has arrived."""
     there = torch.empty(1, dtype=number.dtype, pin_memory=True)
     there.copy_(number, non_blocking=True)
     event = torch.cuda.Event()
@@ -247,27 +247,27 @@ def is_positive(number: torch.Tensor, event: torch.cuda.Event) -> bool:
 
 
 def chain_floats(n_rows: int, n_targets: int) -> int:
-    """Return how many doubles the chain of a bag could need, if it had all rows and labels."""
+    """Return the most doubles that the chain of any bag can need."""
     if n_targets > MOST_CHAINED:
         return 2 * MOST_FLOATS
     return triton.next_power_of_2((n_rows + 3) << n_targets)
 
 
 def holds_every_bag(sizes: np.ndarray, n_required: np.ndarray) -> bool:
-    """Return whether kernels hold all bags: none is relaxed, and none goes to the CPU."""
+    """Return whether all bags are certain to fit: none is relaxed or goes to the CPU."""
     n_states = 2.0 ** np.minimum(n_required, MOST_CHAINED)
     fits = (n_required <= MOST_CHAINED) & ((sizes + 3) * n_states <= MOST_FLOATS)
     return bool(fits.all())
 
 
 def tile(n_classes: int) -> tuple[int, int]:
-    """Return rows and columns of the logits that a program looks at."""
+    """Return the number of rows and columns of the logits per program."""
     columns = min(triton.next_power_of_2(n_classes), BLOCK)
     return max(1, 1024 // columns), columns
 
 
 def triton_type(dtype: torch.dtype) -> Any:
-    """Return Triton's name of a type."""
+    """Return the Triton type of a torch type."""
     return tl.float64 if dtype == torch.float64 else tl.float32
 
 
@@ -287,9 +287,9 @@ def infer_on_the_cpu(
     log_ratio: torch.Tensor,
     counts: torch.Tensor,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Infer the bags that did not fit by the kernels of the CPU, and put their answers in place.
+    """Infer the bags that did not fit with the CPU kernels, and insert their answers.
 
-    Returns the labels and posteriors of all bags: with more columns, where these need them.
+    Returns the labels and posteriors of all bags, with more columns if necessary.
     """
     bags = (log_likelihood == torch.inf).nonzero()[:, 0]
     rows = torch.isin(row_bag, bags.to(row_bag.dtype)).nonzero()[:, 0]
@@ -305,7 +305,7 @@ def infer_on_the_cpu(
         raise error.with_ids(bags.cpu().numpy()) from None
     own_likelihood, _, own_labels, own_posteriors, own_ratio, _, own_counts = answer
     if false is not None:
-        # That of absent classes is counted for all bags together.
+        # The part of absent classes is added later, for all bags together.
         absent = (targets[bags] == 0).to(torch.float64).cpu()
         own_likelihood = own_likelihood - absent @ torch.log1p(-false.cpu().to(torch.float64))
     width = triton.next_power_of_2(max(own_labels.shape[1], WIDTH))
@@ -317,7 +317,7 @@ def infer_on_the_cpu(
     posteriors[rows, : own_posteriors.shape[1]] = own_posteriors.to(posteriors.device)
     log_ratio[rows] = own_ratio.to(log_ratio.device)
     log_likelihood[bags] = own_likelihood.to(log_likelihood.device)
-    # They are counted as slow already.
+    # They are already counted as slow.
     own_counts[SLOW] = 0
     counts += own_counts.to(counts.device)
     counts[INTRACTABLE] = 0

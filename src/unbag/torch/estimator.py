@@ -1,4 +1,4 @@
-"""The network that is ready to fit: its parameters, how it learns, and what it answers."""
+"""The network estimator: its parameters, `fit`, and its predictions."""
 
 import copy
 import math
@@ -19,7 +19,7 @@ from unbag.bags import Bags
 from unbag.estimators import ORLogisticRegression
 from unbag.estimators.contract import BagsLike, LabelSetsLike, RandomState
 from unbag.estimators.instances import LabelSetLearner, Threshold
-from unbag.fitting import SCALINGS, Rate, Scale, Scaling, Training, watched
+from unbag.fitting import SCALINGS, Rate, Scale, Scaling, Training, progress_watch
 from unbag.fitting.objective import SAMPLE_BYTES
 from unbag.fitting.solvers import InterruptedFitWarning
 from unbag.models import ModelFileError
@@ -35,119 +35,122 @@ from .activation import BagRows
 from .batches import DivergedError, LearningBags, Settings, bounded_scores
 from .encoding import piecewise_linear, quantile_edges
 from .network import MemberNetworks
-from .threads import threads_that_pay
+from .threads import limited_threads
 from .training import Course, Trainer
 
-# Hidden units, of all members together, that are computed at once.
+# Hidden units, over all members, that are computed at once.
 SCORED_AT_ONCE = 2**24
 
 
 class ORNetwork(LabelSetLearner):
-    """Learn to label instances from the label sets of their bags, by neural networks.
+    """Learn to label instances from the label sets of their bags, with neural networks.
 
-    The model of `ORLogisticRegression` with small networks in the place of linear scores, and
-    with the mean of several networks' probabilities. Where `context_units` are wanted, an
-    instance is judged by what its bag is like, too.
+    The model of `ORLogisticRegression` with small neural networks instead of linear scores, and
+    with probabilities averaged over several networks. With `context_units`, the networks also see a
+    learnt summary of the whole bag.
 
     Parameters
     ----------
     hidden : tuple of int, default=(256, 256)
         Units of each hidden layer.
     context_units : int, default=16
-        Size of the learnt summary of a bag that every instance of it is given; 0 for none. With
-        it, the answer for an instance depends on the other instances of its bag.
+        Size of the learnt summary of a bag that is an input for each of its instances; 0 for none.
+        With it, the prediction for an instance depends on the other instances of its bag.
     encoding : {None, "quantile"}, default=None
         Whether the inputs also say how each feature compares with the quantiles of the training
         instances.
     n_members : int, default=8
-        Number of networks, which differ in their random numbers only. Their probabilities are
+        Number of networks, which differ only in their random numbers. Their probabilities are
         averaged.
     distill : int, default=0
-        Rounds in which new networks learn the labels of instances that the last ones find,
-        given the label sets.
+        Number of additional rounds. In each, new networks learn the instance labels that the
+        previous networks infer, given the label sets.
     dropout : float, default=0.3
-        Share of the hidden units that is left out in each step.
+        Share of hidden units dropped in each step.
     noise : float, default=0.2
-        Deviation of the noise that is added to scaled features in each step.
+        Standard deviation of the noise that is added to scaled features in each step.
     weight_decay : float, default=0.1
     learning_rate : float, default=3e-3
-        At its highest: it rises over 20 steps, and then falls as a cosine does.
+        The highest learning rate: it increases over 20 steps, and then follows a cosine down to
+        zero.
     max_iter : int, default=400
         Number of steps.
     batch_size : int, optional
-        Bags in each step. By default all of them, as long as memory can be expected to hold that.
+        Bags in each step. By default all bags, if they are expected to fit in memory.
     scaling : {"standard", "minmax", None}, default="standard"
-        How features are scaled before anything else.
+        How features are scaled first.
     background : bool or "auto", default=False
-        Whether there is one more class, optional in every bag and never named in a label
-        set. "auto" decides as ``ORLogisticRegression(background="auto")`` does, by linear models.
+        Whether to add a class for instances that belong to no other: optional in every bag, and
+        never in a label set. "auto" decides with linear models, as
+        ``ORLogisticRegression(background="auto")`` does.
     missed : float, array-like of shape (n_classes,), "learn" or "learn-per-class", default=0.0
-        How often an instance goes unnoticed when its bag is labelled: as in
-        `ORLogisticRegression`.
+        How often an instance is missed when its bag is labelled; see `ORLogisticRegression`.
     false : float, array-like of shape (n_classes,), "learn" or "learn-per-class", default=0.0
-        How often a class is named in a bag by mistake: as in `ORLogisticRegression`.
+        How often a class is added to a label set by mistake; see `ORLogisticRegression`.
     on_impossible : {"relax", "drop", "raise"}, default="relax"
-        What to do with a bag whose label set no labelling can produce: take its labels as
-        optional (if it has none, leave it out), leave it out, or raise an error.
+        What to do with a bag whose label set no labelling can produce: treat its labels as optional
+        (if it has none, drop it), drop it, or raise an error.
     on_intractable : {"relax", "raise"}, default="relax"
-        What to do with a bag of too many labels for exact inference: take those as optional
-        that are the most certain to occur anyway, or raise an error.
+        What to do with a bag that has too many labels for exact inference: treat the labels that
+        are most certain to occur as optional, or raise an error.
     encoder : torch.nn.Module, optional
-        Makes the inputs of the networks, of shape (n_instances, n_outputs), from scaled
-        features, of shape (n_instances, n_features), followed by their `encoding` where there is
-        one; and learns with them. It is copied. Such a model cannot be saved to a file.
+        Computes the inputs of the networks, of shape (n_instances, n_outputs), from the scaled
+        features and their `encoding`, if any. It is copied, and trained together with the networks.
+        A model with an encoder cannot be saved to a file.
     classes : array-like of shape (n_classes,), optional
         The vocabulary, in the order of `classes_`. By default the sorted labels of the training
         bags.
     threshold : float or "union", default=0.5
-        The least probability at which `predict` takes a class to occur in a bag; or the published
-        rule, as in `ORLogisticRegression`.
+        The lowest probability at which `predict` predicts a class for a bag; or the published rule,
+        as in `ORLogisticRegression`.
     device : str, default="auto"
-        As torch names it, such as "cpu" or "cuda:1". "auto" takes a CUDA device where there is one.
+        A torch device, such as "cpu" or "cuda:1". "auto" uses a CUDA device if there is one.
     warm_start : bool, default=False
         Whether to start from the networks of the last fit.
     callback : callable, optional
-        Called as ``callback(iteration, log_likelihood)``; a true answer stops the fit.
+        Called as ``callback(iteration, log_likelihood)``; if it returns True, the fit stops.
     random_state : int, RandomState instance or None
-        Seed of the networks and of all that is random in their training. The same seed gives the
-        same model on the same device.
+        Seed of the initial weights and of the training. The same seed gives the same model on the
+        same device.
     verbose : int, default=0
         1 shows a line of progress.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+    class_counts_ : ndarray of int of shape (n_classes,)
+        How many training bags have each class.
     weights_ : list of ndarray of shape (n_members, n_inputs, n_outputs)
         Of each layer of the networks.
     biases_ : list of ndarray of shape (n_members, 1, n_outputs)
     context_ : list of ndarray
-        Weights and biases of the context's units, and weights of the second layer for them;
-        nothing without a context.
+        Weights and biases of the context units, and the weights of the second layer for them; empty
+        without a context.
     scale_ : Scale
-        What was taken off the features, and what they were divided by.
+        What is subtracted from the features, and what they are divided by.
     edges_ : ndarray of shape (n_features, n_pieces + 1)
-        Of the quantile encoding, where there is one.
+        Of the quantile encoding, if there is one.
     encoder_ : torch.nn.Module
-        The encoder after the fit, where there is one.
+        The fitted encoder, if there is one.
     n_iter_ : int
     converged_ : bool
-        Whether all steps were made, or the callback ended the fit.
+        Whether all steps were taken, or the callback stopped the fit.
     history_ : ndarray of shape (n_iter_,)
-        Log-likelihood of the bags of each step, for the mean member, before the step and disturbed
-        as it was; in a round of `distill`, minus the cross-entropy.
+        Log-likelihood of the bags of each step, averaged over members, before the step and with
+        dropout and noise; in a round of `distill`, minus the cross-entropy.
     log_likelihood_ : float
-        Of the training bags, by the networks together.
+        Of the training bags, with the probabilities averaged over all networks.
     missed_, false_ : ndarrays of shape (n_classes,)
-        These rates, as given or learnt.
+        The rates, as given or learnt.
     has_background_ : bool
         Whether the model has a background class.
     background_scores_ : ndarray of shape (2, 2)
-        Why ``background="auto"`` was decided so: see `ORLogisticRegression`.
+        The scores that decided ``background="auto"``; see `ORLogisticRegression`.
     relaxed_ : dict
-        For each impossible bag (its id) that was used: the labels that were not required.
+        For the id of each impossible bag that was used, its labels that were treated as optional.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Only when the bags had names for them.
+        Only if the features had names.
 
     Examples
     --------
@@ -223,10 +226,10 @@ class ORNetwork(LabelSetLearner):
     has_background_: bool
     converged_: bool
 
-    #: A loss with the arguments of `union_loss`, in place of the exact one: for comparisons.
+    #: A loss with the arguments of `union_loss` that replaces the exact one, for comparisons.
     approximation: Callable[..., torch.Tensor] | None = None
 
-    # Learning needs gradients, also where a caller has turned them off.
+    # Training needs gradients, even if the caller has turned them off.
     @torch.inference_mode(False)
     @torch.enable_grad()
     @all_or_nothing
@@ -246,9 +249,10 @@ class ORNetwork(LabelSetLearner):
         y : label sets
             As in `ORLogisticRegression.fit`.
         instance_labels : array-like of shape (n_instances,), optional
-            Labels of single instances, where they are known; None or -1 elsewhere.
+            Labels of the instances whose label is known; None or -1 for the others. The word
+            "background", unless it is a class, is the label of instances of none of the classes.
         sample_weight : array-like of shape (n_bags,), optional
-            What each bag counts.
+            Weight of each bag.
 
         Returns
         -------
@@ -266,13 +270,13 @@ class ORNetwork(LabelSetLearner):
             bags.ids,
         ).chosen(np.flatnonzero(used))
         self._learn(learning, start, noise)
-        self._look_back(problem, used, weight, bags)
+        self._keep_log_likelihood(problem, used, weight, bags)
         return self
 
     def _begin(self, X, y, instance_labels, sample_weight, make=Training):
-        """Read what a fit is given, and learn from it what inputs are, unless it is a warm start.
+        """Check the arguments of `fit`, and learn scaling and encoding, unless it is a warm start.
 
-        `make` makes a `Training` of the bags, which need not be in memory.
+        `make` creates a `Training` of the bags, which need not be in memory.
         """
         check_parameters(self)
         start = self._start()
@@ -292,13 +296,13 @@ class ORNetwork(LabelSetLearner):
         return start, bags, problem, used, weight, noise
 
     def _fit_stored(self, bags, labels, **options):
-        """Fit to bags whose features are read; see `unbag.torch.stored_learning`."""
+        """Fit to bags whose features are on disk; see `unbag.torch.stored_learning`."""
         from .stored_learning import fit_stored_network
 
         return fit_stored_network(self, bags, labels, **options)
 
     def _start(self):
-        """Return what a warm start begins with, or None: networks, classes and background."""
+        """Return the networks, classes and background of a warm start, or None."""
         if not self.warm_start or not hasattr(self, "weights_"):
             return None
         networks = self._networks()
@@ -312,16 +316,16 @@ class ORNetwork(LabelSetLearner):
             wanted = tuple(self.hidden) if name == "hidden" else getattr(self, name)
             if wanted != value:
                 raise ValueError(
-                    f"warm_start goes on with the networks of the last fit, whose {name} is "
-                    f"{value!r}; got {wanted!r}: use warm_start=False to start over."
+                    f"warm_start continues with the networks of the last fit, which have "
+                    f"{name}={value!r}; got {wanted!r}: use warm_start=False to start over."
                 )
         return networks, self.classes_, self.has_background_
 
     def _check_same_features(self, start, last):
-        """Raise an error if a warm start would begin with other than the `last` features."""
+        """Raise an error if a warm start has another number of features than the last fit."""
         if start is not None and self.n_features_in_ != last:
             raise ValueError(
-                f"warm_start needs the features of the last fit, {last}; X has "
+                f"warm_start needs the {last} features of the last fit; X has "
                 f"{self.n_features_in_}."
             )
 
@@ -332,8 +336,9 @@ class ORNetwork(LabelSetLearner):
             wanted = background if self.background == "auto" else bool(self.background)
             if not np.array_equal(classes, self.classes_) or wanted != background:
                 raise ValueError(
-                    f"warm_start needs the classes of the last fit, {classes.tolist()}, and its "
-                    f"background, if it had one; these are {self.classes_.tolist()}."
+                    f"warm_start needs the classes and the background of the last fit, "
+                    f"{classes.tolist()}, background={background}; got {self.classes_.tolist()}, "
+                    f"background={wanted}."
                 )
         elif self.background == "auto":
             linear = ORLogisticRegression(
@@ -345,17 +350,18 @@ class ORNetwork(LabelSetLearner):
                 self.background_scores_: np.ndarray = linear.background_scores_
         else:
             wanted = bool(self.background)
+        self._check_known_background(pinned, bags, wanted)
         self.has_background_ = wanted
 
     def _learn_inputs(self, scale, features):
-        """Learn from the scale of training instances, and their features, what inputs are."""
+        """Keep the scale of the training instances, and learn their encoding."""
         self.scale_ = scale
         self.__dict__.pop("edges_", None)
         if self.encoding == "quantile":
             self.edges_ = quantile_edges(self._scaled(features()))
 
     def _learn(self, bags, start, noise, watch=None):
-        """Take all steps of all rounds, and keep what was reached even when interrupted."""
+        """Take all steps of all rounds; if interrupted, keep the networks of the last step."""
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=self.distill + 1)
         if watch is None and (self.verbose or self.callback is not None):
             watch = self._watch
@@ -364,7 +370,7 @@ class ORNetwork(LabelSetLearner):
         try:
             for round_, seed in enumerate(seeds.tolist()):
                 if round_:
-                    bags, start = self._taught(bags), None
+                    bags, start = self._with_teacher(bags), None
                 if self._learn_round(bags, start, noise, seed, course):
                     break
             self.converged_ = True
@@ -385,7 +391,7 @@ class ORNetwork(LabelSetLearner):
         device = bags.device
         generator = torch.Generator(device).manual_seed(seed)
         encoder = self.encoder if start is None else getattr(self, "encoder_", None)
-        # Encoders draw from torch's own generators.
+        # Encoders use torch's global generators.
         with torch.random.fork_rng([device] if device.type == "cuda" else []):
             torch.manual_seed(seed)
             network = start[0] if start is not None else self._drawn_networks(bags, seed)
@@ -416,7 +422,7 @@ class ORNetwork(LabelSetLearner):
         )
 
     def _keep(self, networks, encoder):
-        """Turn networks into learnt attributes."""
+        """Keep networks as learnt attributes."""
         for name, parts in networks.named_parts().items():
             setattr(self, f"{name}_", [part.detach().cpu().numpy() for part in parts])
         if not all(np.isfinite(part).all() for part in (*self.weights_, *self.biases_)):
@@ -425,13 +431,13 @@ class ORNetwork(LabelSetLearner):
         if encoder is not None:
             self.encoder_ = encoder.cpu().eval()
 
-    def _taught(self, bags):
-        """Return the bags with what the networks make of their instances, given the label sets."""
+    def _with_teacher(self, bags):
+        """Return the bags with a teacher: the posteriors of instances, given the label sets."""
         log_proba = bounded_scores(self._scored(bags.X.double(), bags.offsets))
         return replace(bags, teacher=self._conditioned(log_proba, bags.problem()))
 
-    def _look_back(self, problem, used, weight, bags):
-        """Compute the likelihood of what was fitted to."""
+    def _keep_log_likelihood(self, problem, used, weight, bags):
+        """Compute the likelihood of the training bags."""
         inferred = problem.infer(
             bounded_scores(self._label_scores(bags)),
             on_intractable=self.on_intractable,
@@ -442,10 +448,10 @@ class ORNetwork(LabelSetLearner):
 
     @property
     def _watch(self):
-        """What is called after each step of a fit."""
-        return watched(self.callback, self.max_iter * (self.distill + 1), self.verbose)
+        """The function to call after each step of a fit."""
+        return progress_watch(self.callback, self.max_iter * (self.distill + 1), self.verbose)
 
-    # What fitted networks answer.
+    # Predictions.
 
     @property
     def _has_background(self):
@@ -478,7 +484,7 @@ class ORNetwork(LabelSetLearner):
         return self._scored(self._tensor(bags.X), bags.offsets)
 
     def _instance_log_proba(self, X):
-        """Score instances that are each alone in its bag."""
+        """Score instances, each in a bag of its own."""
         return self._scored(self._tensor(X), np.arange(len(X) + 1))
 
     def _tensor(self, X):
@@ -486,12 +492,12 @@ class ORNetwork(LabelSetLearner):
 
     @torch.no_grad()
     def _scored(self, X, offsets):
-        """Compute log-probabilities, the mean over members of probabilities, in float64.
+        """Compute the logarithm of the mean probabilities over members, in float64.
 
-        Whole bags at a time, so that what is said of a bag does not depend on the others.
+        Whole bags at a time, so that the result for a bag does not depend on other bags.
         """
         device = self._device()
-        # A model file may come from a machine with other devices.
+        # The model may have been saved on a machine with other devices.
         if device.type == "cuda" and not torch.cuda.is_available():
             device = torch.device("cpu")
         networks = self._networks().double().to(device)
@@ -503,27 +509,28 @@ class ORNetwork(LabelSetLearner):
             inputs = X[offsets[first] : offsets[last]].to(device)
             features = inputs if encoder is None else encoder(inputs)
             rows = BagRows.of(offsets[first : last + 1] - offsets[first], device)
-            with threads_that_pay(networks.n_multiplications(len(inputs))):
+            with limited_threads(networks.n_multiplications(len(inputs))):
                 logits = networks(features.expand(networks.n_members, *features.shape), rows)
             log_proba = torch.logsumexp(torch.log_softmax(logits, 2), 0)
             answers.append((log_proba - math.log(networks.n_members)).cpu().numpy())
         return np.concatenate(answers)
 
     def save(self, path: str | os.PathLike[str], *, info: dict[str, Any] | None = None) -> None:
-        """Write the fitted model to a file that `unbag.load` reads; it holds no code.
+        """Write the fitted model to a file that `unbag.load` reads. The file contains no code.
 
         Parameters
         ----------
         path : str or path-like
-            An old file there is replaced when the new one is complete, and else stays.
+            An existing file is replaced only when the new one is complete.
         info : dict, optional
-            Facts to keep with the model, of what JSON can hold, for
-            `unbag.models.read_header`.
+            Metadata to keep with the model, as JSON can represent it; `unbag.models.read_header`
+            returns it.
         """
         if self.encoder is not None:
             raise ModelFileError(
-                "A model file holds no code, and so no encoder: save encoder_.state_dict() by "
-                "torch.save, or give the encoder's features to a network without one."
+                "A model with an encoder cannot be saved, since model files contain no code: save "
+                "encoder_.state_dict() with torch.save, or fit a network without an encoder to "
+                "the encoder's outputs."
             )
         super().save(path, info=info)
 
@@ -543,7 +550,7 @@ def check_parameters(model: Any) -> None:
     layers = model.hidden if isinstance(model.hidden, tuple | list) else ()
     if not layers or not all(is_count(units) and units for units in layers):
         raise ValueError(
-            f"hidden must be a tuple of units, one number for each layer; got {model.hidden!r}."
+            f"hidden must be a tuple of integers, the units of each layer; got {model.hidden!r}."
         )
     check_choices(
         model,
@@ -560,7 +567,7 @@ def check_parameters(model: Any) -> None:
 
 
 def is_count(value: Any) -> bool:
-    """Return whether a value is a whole number, not below zero."""
+    """Return whether a value is a non-negative integer."""
     return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 0
 
 
@@ -570,11 +577,11 @@ def check_device(name: Any) -> None:
         device = None if name == "auto" else torch.device(name)
     except (RuntimeError, TypeError):
         raise ValueError(
-            f'device must be "auto", or a device of torch\'s, such as "cpu"; got {name!r}.'
+            f'device must be "auto" or a torch device such as "cpu"; got {name!r}.'
         ) from None
     if device is None or device.type == "cpu":
         return
     if device.type != "cuda":
         raise ValueError(f"device must be a CPU or a CUDA device; got {name!r}.")
     if not torch.cuda.is_available():
-        raise ValueError(f"device must be one that is there: torch finds no CUDA; got {name!r}.")
+        raise ValueError(f"device={name!r} is not available: torch finds no CUDA device.")

@@ -1,4 +1,4 @@
-"""Bags for torch's own loaders."""
+"""Bags for torch's data loaders."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ class CollatedBags(NamedTuple):
     offsets : Tensor of int64 of shape (n_bags + 1,)
         Bag b has the instances ``offsets[b]:offsets[b + 1]``.
     targets : Tensor of int8 of shape (n_bags, n_classes)
-        1 where the class is present, 0 where it is absent, -1 where that is not known.
+        1 if the class is present, 0 if it is absent, -1 if that is not known.
     instance_labels : Tensor of int64 of shape (n_instances,), or None
         Known classes of instances, -1 elsewhere.
     """
@@ -61,7 +61,7 @@ class MIMLDataset(Dataset):
     Parameters
     ----------
     X : Bags, or list of arrays of shape (n_instances, ...)
-        Instances may have any shape where bags are given as a list: pictures, for example.
+        In a list, instances may have any shape, for example that of images.
     y : label sets
         In any form that ``fit`` of an estimator takes: sets, strings such as ``"owl|wren"``, an
         indicator matrix; in the order of the bags, or indexed by their ids.
@@ -113,7 +113,7 @@ class MIMLDataset(Dataset):
         return len(self._bags)
 
     def __getitem__(self, bag: int) -> tuple[torch.Tensor, ...]:
-        """Return the instances of a bag, its targets and, where any are given, known classes."""
+        """Return the instances of a bag, its targets and, if given, known classes of instances."""
         item = self._bags[bag], self._targets[bag]
         return item if self._known is None else (*item, self._known[bag])
 
@@ -126,17 +126,17 @@ def known_columns(instance_labels: ArrayLike, n_instances: int, n_classes: int) 
             f"instance_labels must hold one class per instance: shape ({n_instances},); "
             f"got shape {known.shape}."
         )
-    # The background, which is no class, has the column after the last.
+    # The background is the column after the last class.
     if len(known) and (known.dtype.kind not in "iu" or known.min() < -1 or known.max() > n_classes):
         raise ValueError(
             f"instance_labels must be columns of classes, 0 to {n_classes - 1}, {n_classes} for "
-            "the background, or -1 where they are not known."
+            "the background, or -1 if not known."
         )
     return torch.as_tensor(known.astype(np.int64))
 
 
 def tensor_of(instances: Any) -> torch.Tensor:
-    """Return the instances of a bag in float32; integers and the like as well."""
+    """Return the instances of a bag as a float32 tensor."""
     if isinstance(instances, torch.Tensor):
         return instances.to(torch.float32)
     dense = instances.toarray() if hasattr(instances, "toarray") else instances
@@ -144,7 +144,7 @@ def tensor_of(instances: Any) -> torch.Tensor:
 
 
 def tensors_of(X: Bags | Sequence[ArrayLike]) -> list[torch.Tensor]:
-    """Return the instances of each bag in float32, all instances being of one shape."""
+    """Return the instances of each bag in float32; all instances must have the same shape."""
     if hasattr(X, "columns"):
         raise TypeError(
             "X must be Bags or a list of arrays, not a frame: use Bags.from_table, or one of the "
@@ -170,7 +170,7 @@ def tensors_of(X: Bags | Sequence[ArrayLike]) -> list[torch.Tensor]:
 
 
 def collate_bags(items: Sequence[tuple[torch.Tensor, ...]]) -> CollatedBags:
-    """Make a batch of bags: the ``collate_fn`` of a ``DataLoader`` over a `MIMLDataset`.
+    """Collate bags into a batch: the ``collate_fn`` of a ``DataLoader`` over a `MIMLDataset`.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ import torch
 from unbag.union import ImpossibleBagError
 from unbag.union.policy import ON_IMPOSSIBLE, ON_INTRACTABLE, OnImpossible, OnIntractable
 
-from .arguments import BagBatch, Rates, Targets, read_batch, working_dtype
+from .arguments import BagBatch, Rates, Targets, check_rates, read_batch, working_dtype
 from .counts import IMPOSSIBLE, RELAXED, SLOW, BagCounts
 from .operators import NO_TRANSFORMS, union, union_linear
 
@@ -36,72 +36,73 @@ def union_loss(
 
     Each instance has one class, by the softmax of its logits, and the label set of a bag is the
     union of its instances' classes. The gradient with respect to the logits is prior minus
-    posterior: that of cross-entropy, with the posterior of each instance in the place of its label.
+    posterior: that of cross-entropy, with the posterior of each instance instead of its label.
 
     Parameters
     ----------
     logits : Tensor of shape (n_instances, n_columns), or (n_bags, n_rows, n_columns)
-        Scores of every instance for every class, the instances of a bag next to each other; or
+        Scores of every instance for every class. The instances of a bag are contiguous; or bags are
         padded, with `lengths` or a `mask`.
     offsets : Tensor of int of shape (n_bags + 1,), optional
         Bag b has the instances ``offsets[b]:offsets[b + 1]``.
     targets : Tensor of shape (n_bags, n_classes), or lists of classes
-        1 where the class is present, 0 where it is absent, -1 where that is not known. Or for each
-        bag the list or set of its classes; or these lists packed, as a tuple of two 1-D tensors:
-        the classes of all bags, one after the other, and where each bag's begin and end among them.
+        1 if the class is present, 0 if it is absent, -1 if that is not known. Or the list or set of
+        classes of each bag; or these lists packed, as a tuple of two 1-D tensors: the classes of
+        all bags, one after the other, and their offsets.
     lengths : Tensor of int of shape (n_bags,), optional
-        Instances of each bag, in place of `offsets`, or for padded logits.
+        Number of instances of each bag, instead of `offsets` or for padded logits.
     mask : Tensor of bool of shape (n_bags, n_rows), optional
-        For padded logits: where there is an instance. The gradient of the others is zero.
+        For padded logits: True for instances, False for padding, whose gradient is zero.
     background : bool
-        Whether instances may belong to none of the classes: the logits have one column more than
-        the targets then, the last.
+        Whether instances may belong to none of the classes. The logits then have one more column
+        than the targets, the last.
     instance_labels : Tensor of int, of the shape of the logits without their columns, optional
         The class of the instances whose label is known, -1 for the others.
     missed : float or Tensor of shape (n_classes,), optional
-        Probability that an instance of a class goes unnoticed.
+        Probability that an instance of a class is missed when the bag is labelled.
     false : float or Tensor of shape (n_classes,), optional
-        Probability that a class is named by mistake.
+        Probability that a class is added to a label set by mistake.
     weight : Tensor of shape (n_bags,), optional
-        What each bag counts; not below zero.
+        Weight of each bag, 0 or more.
     reduction : {"mean", "instances", "sum", "none"}
-        The mean over bags (by their weights), the sum divided by the number of instances (by
-        the weights of their bags), the sum, or one number for each bag. Bags that no labelling
-        explains are not counted; where there are no others, the mean is zero.
+        The weighted mean over bags, the sum divided by the (weighted) number of instances, the sum,
+        or one loss per bag. Bags whose label set no labelling can produce are not counted; if there
+        are no others, the mean is zero.
     on_impossible : {"keep", "relax", "raise"}
         What to do with a bag whose label set no labelling can produce: count it as zero, without a
-        gradient; take its labels as optional; or raise an error.
+        gradient; treat its labels as optional; or raise an error.
     on_intractable : {"raise", "relax"}
-        What to do with a bag of too many labels for exact inference: raise an error, or take
-        those as optional that are the most certain to occur. On a GPU bags of more than 12 labels
-        are relaxed then, and all their labels are optional.
+        What to do with a bag that has too many labels for exact inference: raise an error, or treat
+        the labels that are most certain to occur as optional. With "relax" on a GPU, all labels of
+        bags with more than 12 labels are optional.
 
     Returns
     -------
     Tensor
-        In float32, or in float64 for logits in float64. NaN where logits are NaN or infinite;
-        ``-inf`` is a probability of zero.
+        In float32, or in float64 for logits in float64. NaN if logits are NaN or infinite; ``-inf``
+        is a probability of zero.
 
     Raises
     ------
     ImpossibleBagError, IntractableBagError
         See `on_impossible` and `on_intractable`.
     ValueError, TypeError
-        When an argument is malformed. Numbers that lie on a GPU are not looked at: wrong ones there
-        make wrong answers.
+        If an argument is malformed. Values on a GPU are not checked: invalid ones give wrong
+        results.
 
     See Also
     --------
-    UnionLoss : The same as a module, which also counts bags that were out of the ordinary.
+    UnionLoss : The same as a module, which also counts unusual bags.
     union_loss_linear : The same of a linear layer, whose logits are never stored.
 
     Notes
     -----
-    On a GPU nothing waits for the device, unless an option is ``"raise"``: ``on_impossible`` waits
-    for the answer; ``on_intractable``, and only where bags might have more than 12 labels or
-    thousands of instances, until the label sets are read, after all has been launched.
+    On a GPU, nothing waits for the device, unless an option is ``"raise"``.
+    ``on_impossible="raise"`` waits for the result. ``on_intractable="raise"`` waits only if bags
+    may have more than 12 labels or thousands of instances; then it waits until the label sets are
+    read, after all kernels are launched.
 
-    The gradient is computed, not recorded, and cannot be differentiated again.
+    The gradient cannot be differentiated again.
 
     Examples
     --------
@@ -152,18 +153,18 @@ def checked_weight(weight: torch.Tensor | None, batch: BagBatch) -> torch.Tensor
             f"weight must hold one number per bag, {batch.n_bags}; got {tuple(weight.shape)}."
         )
     if not weight.is_cuda and not bool((weight >= 0).all()):
-        raise ValueError("weight must not hold negative numbers, or NaN.")
+        raise ValueError("weight must not contain negative numbers or NaN.")
     return weight
 
 
 def check_reduction(reduction: str) -> None:
-    """Raise an error unless this is a reduction."""
+    """Raise an error if the reduction is unknown."""
     if reduction not in REDUCTIONS:
         raise ValueError(f"reduction must be one of {REDUCTIONS}; got {reduction!r}.")
 
 
 def check_policies(on_impossible: str, on_intractable: str) -> None:
-    """Raise an error unless these are ways to treat impossible and intractable bags."""
+    """Raise an error if `on_impossible` or `on_intractable` is unknown."""
     if on_impossible not in ON_IMPOSSIBLE:
         raise ValueError(f"on_impossible must be one of {ON_IMPOSSIBLE}; got {on_impossible!r}.")
     if on_intractable not in ON_INTRACTABLE:
@@ -179,7 +180,7 @@ def answer(
     try:
         result = union(*batch[:7], impossible, on_intractable)
     except RuntimeError as error:
-        # Torch's own words for it are about the insides of operators.
+        # Torch's own message is about the internals of operators.
         if "functorch" in str(error):
             raise NotImplementedError(NO_TRANSFORMS) from error
         raise
@@ -192,22 +193,22 @@ def answer(
 def reduced_loss(
     log_likelihood: torch.Tensor, batch: BagBatch, weight: torch.Tensor | None, reduction: Reduction
 ) -> torch.Tensor:
-    """Weigh the losses of bags, and add them up; a log-likelihood of ``-inf`` is not counted."""
-    # As few operations as there can be: on a GPU each costs as much as a hundred thousand bags.
+    """Reduce the weighted losses of bags; a log-likelihood of ``-inf`` is not counted."""
+    # As few operations as possible: on a GPU, each costs as much as a hundred thousand bags.
     counted = log_likelihood != -torch.inf
     surprise = torch.where(counted, log_likelihood, 0.0)
     n_counted = counted
     if weight is not None:
         surprise, n_counted = surprise * weight, counted * weight
     dtype = working_dtype(batch.logits)
-    # Taken from zero, for no zero to be negative.
+    # Subtracted from zero, to avoid a negative zero.
     if reduction == "none":
         return 0.0 - surprise.to(dtype)
     total = surprise.sum()
     if reduction == "instances":
         n_counted = n_counted * batch.bag_sizes()
     if reduction != "sum":
-        # Where nothing is counted, zero is divided by something.
+        # If nothing is counted, avoid dividing zero by zero.
         total = total / n_counted.sum(dtype=total.dtype).clamp(min=torch.finfo(dtype).tiny)
     return 0.0 - total.to(dtype)
 
@@ -261,7 +262,7 @@ def union_loss_linear(
     Raises
     ------
     ImpossibleBagError, IntractableBagError, ValueError, TypeError
-        As in `union_loss`. The number of a bag that is intractable is that within its chunk.
+        As in `union_loss`.
 
     See Also
     --------
@@ -352,7 +353,7 @@ def union_loss_linear(
 
 
 class UnionLoss(torch.nn.Module):
-    """`union_loss` as a module, which counts the bags that were out of the ordinary.
+    """`union_loss` as a module, which also counts unusual bags.
 
     Parameters
     ----------
@@ -362,8 +363,8 @@ class UnionLoss(torch.nn.Module):
     Attributes
     ----------
     counts : BagCounts or None
-        How many bags of the last batch took the slower path, were impossible, or were relaxed:
-        tensors on the device of the logits, so that only who reads them waits for it.
+        How many bags of the last batch took the slower path, were impossible, or were relaxed.
+        These are tensors on the device of the logits: only reading them waits for it.
 
     Examples
     --------
@@ -399,9 +400,12 @@ class UnionLoss(torch.nn.Module):
         self.reduction: Reduction = reduction
         self.on_impossible: OnImpossible = on_impossible
         self.on_intractable: OnIntractable = on_intractable
-        # Buffers, so that rates go to the device of the module; exact for logits in float64.
+        # Buffers move to the device of the module; in float64, for logits in float64.
         for name, rate in (("missed", missed), ("false", false)):
             exact = None if rate is None else torch.as_tensor(rate, dtype=torch.float64)
+            if exact is not None:
+                # Now: on a GPU they are not looked at.
+                check_rates(exact, name)
             self.register_buffer(name, exact)
 
     def forward(
@@ -444,7 +448,7 @@ class UnionLoss(torch.nn.Module):
         return loss
 
     def extra_repr(self) -> str:
-        """Return the settings that are shown of the module."""
+        """Return the settings that the repr of the module shows."""
         rates = "".join(
             f"{name}={rate.tolist()}, "
             for name, rate in (("missed", self.missed), ("false", self.false))

@@ -1,7 +1,7 @@
-"""Several small networks side by side, each of which scores the instances of bags.
+"""An ensemble of small networks, each of which scores the instances of bags.
 
-A layer of all members is one array, of shape (n_members, n_inputs, n_outputs), so that members cost
-one product of matrices together.
+A layer of all members is one array of shape (n_members, n_inputs, n_outputs), so that one matrix
+product serves all members.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ from .activation import (
 
 
 class MemberNetworks(torch.nn.Module):
-    """Networks with ReLU units, and with a learnt context: what the bag is like.
+    """Networks with ReLU units and a learnt summary of the bag, the context.
 
     After the first hidden layer, the bag's mean of ``tanh(h @ context + bias)`` is one more input
     of the next layer, the same for all instances of the bag.
@@ -32,9 +32,9 @@ class MemberNetworks(torch.nn.Module):
         Of each layer; the last one gives the logits.
     biases : sequence of Tensor of shape (n_members, 1, n_outputs)
     context : sequence of Tensor
-        Nothing, for networks without a context. Else the weights of its units, their biases, and
-        the weights of the next layer for them: shapes (n_members, n_hidden, n_units),
-        (n_members, 1, n_units) and (n_members, n_units, n_outputs).
+        Empty without a context. Otherwise the weights of its units, their biases, and the weights
+        of the next layer for them: shapes (n_members, n_hidden, n_units), (n_members, 1, n_units)
+        and (n_members, n_units, n_outputs).
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class MemberNetworks(torch.nn.Module):
         return len(self.weights[0])
 
     def n_multiplications(self, n_instances: int) -> int:
-        """Return how many multiplications it takes to score instances."""
+        """Return the number of multiplications to score some instances."""
         return n_instances * sum(part.numel() for part in (*self.weights, *self.context))
 
     def members(self, start: int, stop: int) -> "MemberNetworks":
@@ -100,7 +100,7 @@ class MemberNetworks(torch.nn.Module):
         ))  # fmt: skip
 
     def named_parts(self) -> dict[str, list[torch.Tensor]]:
-        """Return all weights, by what they are called here."""
+        """Return all weights by name."""
         return {
             "weights": list(self.weights),
             "biases": list(self.biases),
@@ -108,9 +108,9 @@ class MemberNetworks(torch.nn.Module):
         }
 
     def affordable(self, offsets: np.ndarray, n_units: int) -> Iterator[tuple[int, int]]:
-        """Yield first and last (not included) of runs of bags that take few hidden units.
+        """Yield the start and stop of runs of bags that need few hidden units.
 
-        That is of all members together, but a run has one bag at least.
+        Counted over all members; a run has at least one bag.
         """
         n_rows = n_units // (self.n_members * max(weight.shape[2] for weight in self.weights))
         first, n_bags = 0, len(offsets) - 1
@@ -134,7 +134,7 @@ class MemberNetworks(torch.nn.Module):
     ) -> torch.Tensor:
         """Return the logits of instances, of shape (n_members, n_instances, n_columns).
 
-        `X` is of shape (n_members, n_instances, n_features). A disturbance is for learning.
+        `X` has shape (n_members, n_instances, n_features). A disturbance is for training only.
         """
         everything = one_bag(X.shape[1], X.device)
         hidden, shift, shifted = X, self.biases[0], everything

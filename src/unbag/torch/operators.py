@@ -1,7 +1,7 @@
-"""The union likelihood as an operator of torch's: on the CPU by the package's own kernels.
+"""The union likelihood as a torch operator; on the CPU, it uses the kernels of `unbag.union`.
 
-What is kept between forward and backward is small: of every row its normaliser, the posteriors of
-the labels that its bag requires, and a number for all the others.
+Little is kept between forward and backward: for every row its normaliser, the posteriors of the
+labels that its bag requires, and one number for all other classes.
 
 ``normaliser``  (n_rows,): log-sum-exp of the logits, zero where that is ``-inf``; none on the CPU,
                 where torch's own softmax costs no more
@@ -21,17 +21,17 @@ from typing import Any
 import numpy as np
 import torch
 
-from unbag.union import UnionProblem
+from unbag.union import IntractableBagError, UnionProblem
 from unbag.union.problem import LARGEST
 
 from .arguments import PADDING, working_dtype
 from .counts import IMPOSSIBLE, RELAXED, SLOW
 
-# Methods of the core that are slower than inclusion and exclusion.
+# Methods of `infer` that are slower than inclusion-exclusion.
 SLOW_METHODS = ("chain", "mixed")
 NO_TRANSFORMS = (
     "union losses do not work under torch.vmap and torch.func: put all bags into one call, and "
-    "differentiate by backward() or torch.autograd.grad."
+    "differentiate with backward() or torch.autograd.grad."
 )
 
 
@@ -51,13 +51,13 @@ def union(
 ]:
     """Return log-likelihoods, and what backward needs: see the module.
 
-    The log-likelihood of a bag that no labelling explains is ``-inf``, and that of one with NaN or
-    infinity among its logits is NaN.
+    The log-likelihood of an impossible bag is ``-inf``, and that of a bag with NaN or infinite
+    logits is NaN.
     """
     if logits.is_cuda:
         from . import cuda
 
-        # Triton launches on the current device, whichever the tensors lie on.
+        # Triton launches on the current device, wherever the tensors are.
         with torch.cuda.device(logits.device):
             return cuda.union(
                 logits, offsets, targets, pins, missed, false, background, on_impossible,
@@ -67,7 +67,7 @@ def union(
         raise NotImplementedError(
             f"union losses run on the CPU and on CUDA, not on {logits.device}."
         )
-    # On the CPU, by the kernels of the package.
+    # On the CPU, with the kernels of `unbag.union`.
     dtype = working_dtype(logits)
     row_bag = bag_of_rows(offsets)
     labels = required_labels(targets)
@@ -81,7 +81,7 @@ def union(
     if pins is not None:
         log_slack.masked_fill_(pins == PADDING, 0.0)
 
-    # The same problem with few columns: the labels of each bag, and one for all that is optional.
+    # The same problem with few columns: the labels of each bag, and one for all optional classes.
     y = np.concatenate(
         [(labels >= 0).numpy().astype(np.int8), -np.ones((len(labels), 1), np.int8)], 1
     )
@@ -116,9 +116,9 @@ def bag_of_rows(offsets: torch.Tensor) -> torch.Tensor:
 def log_priors(
     logits: torch.Tensor, pins: torch.Tensor | None
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return log-probabilities of classes, and which rows hold NaN or infinity.
+    """Return log-probabilities of classes, and which rows contain NaN or infinity.
 
-    A row that leaves nothing to any class has ``-inf`` everywhere.
+    A row in which all classes are excluded is ``-inf`` everywhere.
     """
     log_prior = torch.log_softmax(logits, 1, dtype=working_dtype(logits))
     broken = log_prior[:, 0].isnan()
@@ -132,7 +132,7 @@ def log_priors(
 
 
 def required_labels(targets: torch.Tensor) -> torch.Tensor:
-    """List the classes that each bag requires; -1 beyond them."""
+    """List the classes that each bag requires, padded with -1."""
     bag, label = (targets == 1).nonzero(as_tuple=True)
     count = torch.bincount(bag, minlength=len(targets))
     place = torch.arange(len(bag)) - torch.repeat_interleave(count.cumsum(0) - count, count)
@@ -149,7 +149,7 @@ def log_shares(
     pins: torch.Tensor | None,
     missed: torch.Tensor | None,
 ) -> torch.Tensor:
-    """Return the log-probability that a row has, and shows, each label that its bag requires."""
+    """Return the log-probability that a row has, and shows, each required label of its bag."""
     label = labels[row_bag].to(torch.int64)
     here = label >= 0
     label = label.clamp(min=0)
@@ -162,17 +162,17 @@ def log_shares(
 
 
 def bounded(log_share: torch.Tensor) -> torch.Tensor:
-    """Return log-probabilities no farther from zero than the core can tell apart, or ``-inf``."""
+    """Return log-probabilities within the range that `infer` supports, or ``-inf``."""
     return torch.where(log_share == -torch.inf, log_share, log_share.clamp(min=-LARGEST))
 
 
 def slack_weight(
     targets: torch.Tensor, missed: torch.Tensor | None, background: bool
 ) -> torch.Tensor | None:
-    """Return how much of each class's probability asks nothing of the label set, bag by bag.
+    """Return the share of each class's probability that the label set of a bag ignores.
 
-    All of an optional class and of the background; of the others what goes unnoticed. None where
-    every bag says of every class whether it is there, and is right.
+    1 for an optional class and the background; the rate of missed instances for the others. None if
+    no class is optional and no label set is wrong.
     """
     weight = (targets == -1).to(torch.float32)
     if missed is not None:
@@ -185,7 +185,7 @@ def slack_weight(
 def row_weight(
     weight: torch.Tensor, row_bag: torch.Tensor, pins: torch.Tensor | None
 ) -> torch.Tensor:
-    """Return what `slack_weight` says of every row: of a known class, nothing of the others."""
+    """Return `slack_weight` for every row; zero for all classes but the known one, if any."""
     weight = weight[row_bag]
     if pins is None:
         return weight
@@ -207,7 +207,7 @@ def union_gradient(
     log_ratio: torch.Tensor,
     row_bag: torch.Tensor,
 ) -> torch.Tensor:
-    """Return the gradient: of each row posterior minus prior, times the scale of its bag."""
+    """Return the gradient: posterior minus prior of each row, times the scale of its bag."""
     if logits.is_cuda:
         from . import cuda
 
@@ -226,14 +226,14 @@ def union_gradient(
     else:
         log_prior = torch.log_softmax(logits, 1, dtype=dtype)
         share = row_weight(weight, row_bag, pins)
-        # No more than one, whatever rounding does to numbers far from zero.
+        # At most one, in spite of rounding errors far from zero.
         unasked = (log_prior + log_ratio[:, None]).clamp_(max=80.0).exp_().mul_(share)
         unasked = torch.where(share > 0, unasked.clamp_(max=1.0), 0.0)
         gradient = unasked.sub_(log_prior.exp_()).mul_(row_scale)
     label = labels[row_bag].to(torch.int64)
     own = torch.where(label >= 0, posteriors, 0.0) * row_scale
     gradient.scatter_add_(1, label.clamp(min=0), own)
-    # Bags without a scale have no gradient, whatever their logits are.
+    # Bags with a scale of zero have no gradient, even if their logits are NaN.
     uncounted = row_scale == 0
     if bool(uncounted.any()):
         gradient.masked_fill_(uncounted, 0.0)
@@ -263,7 +263,7 @@ def _(scale, logits, *_):
 def _keep(ctx, inputs, output):
     logits, _, targets, pins, missed, _, background, *_ = inputs
     _, normaliser, labels, posteriors, log_ratio, row_bag, counts = output
-    # Zeros in the place of what nothing depends on would be as large as what is kept.
+    # Do not create zeros for the gradients of outputs that are not used.
     ctx.set_materialize_grads(False)
     ctx.mark_non_differentiable(normaliser, labels, posteriors, log_ratio, row_bag, counts)
     kept = normaliser, labels, posteriors, log_ratio, row_bag
@@ -328,11 +328,14 @@ def union_linear(
             own = features[rows]
             logits = torch.nn.functional.linear(own, weight, bias)
             own_pins = None if pins is None else pins[rows]
-            answer, residual = answer_and_residual(
-                logits, offsets[bags.start : bags.stop + 1] - rows.start, targets[bags], own_pins,
-                missed, false, background, on_impossible, on_intractable, scale[bags],
-                with_features or with_weight,
-            )  # fmt: skip
+            try:
+                answer, residual = answer_and_residual(
+                    logits, offsets[bags.start : bags.stop + 1] - rows.start, targets[bags], own_pins,
+                    missed, false, background, on_impossible, on_intractable, scale[bags],
+                    with_features or with_weight,
+                )  # fmt: skip
+            except IntractableBagError as error:
+                raise error.with_ids(np.arange(bags.start, bags.stop)) from None
             del logits
             log_likelihood[bags] = answer[0]
             counts += answer[-1]

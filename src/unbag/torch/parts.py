@@ -1,9 +1,10 @@
-"""The objective of a fit on a device: what `unbag.fitting.parts` does, by torch.
+"""The objective of a fit on a GPU: `unbag.fitting.parts` in torch.
 
-Features go to the device once and stay there, in their own precision; so do logits and residuals,
-of a block of bags at a time. What adds up (likelihood and gradient) does so in float64: over a few
-thousand instances by the product itself, beyond that by hand. Weights come from the solver, and
-one set of statistics goes back to it, which is all that waits for the device.
+Features are copied to the device once, in their own precision. Logits and residuals have the same
+precision, for a block of bags at a time. Likelihood and gradient are summed in float64: a matrix
+product sums over a few thousand instances in its own precision, and these sums are added in
+float64. The solver sends weights and gets one set of statistics back; nothing else waits for the
+device.
 """
 
 from collections.abc import Collection, Iterator
@@ -23,11 +24,11 @@ from unbag.union.policy import surest_labels
 
 from .operators import union, union_gradient
 
-# Logits of a block: enough work to hide the launches, and little beside the memory of a GPU.
+# Logits of a block: enough to hide the cost of launches, and little compared with GPU memory.
 BLOCK_LOGITS = 2**28
-# Instances whose products are added up in the precision of the features.
+# Instances that a product sums over in the precision of the features.
 RUN = 4096
-# Features that are looked at together for their moments, in float64.
+# Entries of features that are converted to float64 at a time for their moments.
 MOMENT_ENTRIES = 2**25
 
 
@@ -38,18 +39,18 @@ class Block:
     Attributes
     ----------
     bags : ndarray of int of shape (n_bags,)
-        Their places among all.
+        Their positions among all bags.
     problem : UnionProblem
         Their label sets.
     X : Tensor of shape (n_instances, n_features)
     offsets : Tensor of int64 of shape (n_bags + 1,)
     pins : Tensor of int64 of shape (n_instances,), or None
     weight : Tensor of float64 of shape (n_bags,)
-        What each bag counts.
+        Weight of each bag.
     targets : Tensor of int8 of shape (n_bags, n_classes)
         The label sets.
     on_intractable : {"raise", "relax"}
-        As in `unbag.torch.operators.union`: "relax" where no bag is, since nothing waits then.
+        As in `unbag.torch.operators.union`: "relax" if no bag is intractable, to avoid waiting.
     """
 
     bags: np.ndarray
@@ -77,19 +78,19 @@ class Block:
                 self.on_intractable = "relax"
 
     def row_weight(self) -> torch.Tensor:
-        """Return what each instance counts."""
+        """Return the weight of each instance."""
         return torch.repeat_interleave(self.weight, self.offsets.diff())
 
 
 class DevicePart:
-    """All bags of a fit, as `unbag.fitting.Objective` asks them, on a device.
+    """All bags of a fit on a device, as one part of `unbag.fitting.Objective`.
 
-    Features are dense. `chosen` are the places of the bags to take, ascending, and `bag_weight` is
-    what each of all bags counts.
+    Features are dense. `chosen` are the positions of the bags to use, in ascending order, and
+    `bag_weight` has the weights of all bags.
 
     Notes
     -----
-    Blocks depend on the bags alone. Features are copied to the device; those given are not changed.
+    Blocks depend only on the bags. Features are copied to the device; the originals do not change.
     """
 
     def __init__(
@@ -162,11 +163,11 @@ class DevicePart:
         )
 
     def expectation(self, W: np.ndarray, ray: Any = None, step: float = 0.0) -> Statistics:
-        """Compute `statistics`; nothing is kept for a search."""
+        """Compute `statistics`; nothing is cached for a line search."""
         return self.statistics(W)
 
     def relax(self, W: np.ndarray, bags: Collection[int]) -> dict[int, np.ndarray]:
-        """Relax the surest labels of intractable bags; see `unbag.fitting.parts.Part.relax`."""
+        """Relax the most certain labels of intractable bags; see `unbag.fitting.Part.relax`."""
         relaxed = {}
         weights = self._tensor(W)
         for block in self.blocks:
@@ -196,7 +197,7 @@ def logits(X: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
 def residuals(block: Block, weights: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Return log-likelihoods of the bags of a block, and residuals of their instances.
 
-    These are posterior minus prior, by the weights of the bags.
+    Residuals are posterior minus prior, times the weight of the bag.
     """
     scores = logits(block.X, weights)
     log_likelihood, *kept, _ = union(
@@ -215,7 +216,7 @@ def weight_gradient(residual: torch.Tensor, X: torch.Tensor) -> torch.Tensor:
 
 
 def product_in_runs(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """Return ``left.T @ right`` in float64; runs of rows are added up in their own precision."""
+    """Return ``left.T @ right`` in float64; runs of rows are summed in their own precision."""
     n_runs = len(left) // RUN
     whole = n_runs * RUN
     runs = torch.bmm(
@@ -241,7 +242,7 @@ def feature_moments(X: torch.Tensor, weight: torch.Tensor) -> Moments:
 
 
 class DeviceTraining(Training):
-    """Bags and label sets of a fit on a device, as a solver needs them.
+    """Bags and label sets of a fit on a device, for a solver.
 
     Features are dense. `map` is not used, as there is one part.
     """
@@ -259,32 +260,32 @@ class DeviceTraining(Training):
     ) -> None:
         if sparse.issparse(bags.X):
             raise ValueError(
-                f"device={device!r} needs dense features; these are sparse. Fit by "
-                'device="cpu", or make them dense where memory holds that.'
+                f"device={device!r} needs dense features; these are sparse. Use "
+                'device="cpu", or convert them if they fit in memory.'
             )
         self.device: torch.device = present_device(device)
-        with self._full_memory_explained(bags):
+        with self._explain_full_memory(bags):
             self._part = DevicePart(bags, problem, np.flatnonzero(used), weight, self.device)
             super().__init__(bags, problem, used, weight, map=self._ask, **options)
             if self.scale.centre is not None:
                 self._part.subtract(self.scale.centre)
 
     @contextmanager
-    def _full_memory_explained(self, bags) -> Iterator[None]:
+    def _explain_full_memory(self, bags) -> Iterator[None]:
         try:
             yield
         except torch.cuda.OutOfMemoryError as error:
             free, total = (each / 1e9 for each in torch.cuda.mem_get_info(self.device))
-            smaller = "" if bags.dtype == np.float32 else "Give features in float32. "
+            smaller = "" if bags.dtype == np.float32 else "Convert the features to float32. "
             raise MemoryError(
-                f"The features of {len(bags):,} bags take {bags.X.nbytes / 1e9:.1f} GB in "
-                f"{bags.dtype}, and with what a fit needs besides they do not fit on "
-                f"{self.device}, of whose {total:.1f} GB {free:.1f} are free. {smaller}Fit to "
-                'fewer bags, or by device="cpu".'
+                f"{self.device} has too little memory for this fit: {free:.1f} of {total:.1f} GB "
+                f"are free, and the features of {len(bags):,} bags alone take "
+                f"{bags.X.nbytes / 1e9:.1f} GB in {bags.dtype}. {smaller}Fit to fewer bags, or use "
+                'device="cpu".'
             ) from error
 
     def _ask(self, question, parts):
-        with self._full_memory_explained(self.bags):
+        with self._explain_full_memory(self.bags):
             return [question(part) for part in parts]
 
     def moments(self, weighted: bool) -> Moments:
@@ -296,16 +297,16 @@ class DeviceTraining(Training):
 
 
 def present_device(name: str) -> torch.device:
-    """Return a CUDA device, or raise an error that says what to do where it is not there."""
+    """Return a CUDA device; if it does not exist, raise an error that says what to do."""
     n_devices = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if not n_devices:
         raise ValueError(
             f"device={name!r} needs a GPU, its driver, and PyTorch for CUDA; torch "
-            f'{torch.__version__} finds none. Install what is missing, or fit by device="cpu".'
+            f'{torch.__version__} finds none. Install what is missing, or use device="cpu".'
         )
     device = torch.device(name)
     if (device.index or 0) >= n_devices:
         raise ValueError(
-            f"device={name!r} is not there: torch finds {n_devices}, up to cuda:{n_devices - 1}."
+            f"device={name!r} does not exist: the last CUDA device is cuda:{n_devices - 1}."
         )
     return device

@@ -1,4 +1,4 @@
-"""What the label sets of bags say of their instances, whose logits a network gives."""
+"""Posteriors and labels of instances, from the logits of a network and the label sets of bags."""
 
 from collections.abc import Sequence
 
@@ -27,7 +27,7 @@ def posterior(
     on_impossible: OnImpossible = "keep",
     on_intractable: OnIntractable = "raise",
 ) -> torch.Tensor:
-    """Compute the probability of each class for each instance, the label sets of bags known.
+    """Compute the probability of each class for each instance, given the label sets of the bags.
 
     Parameters
     ----------
@@ -42,8 +42,8 @@ def posterior(
     Returns
     -------
     Tensor of the shape of the logits
-        Without a gradient; in float32, or in float64 for logits in float64. Zero for padding, and
-        for bags without an answer; NaN for bags with NaN or infinite logits.
+        Without a gradient; in float32, or in float64 for logits in float64. Zero for padding and
+        for impossible bags; NaN for bags with NaN or infinite logits.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def posterior(
 
 
 def dense_posterior(batch: BagBatch, result: tuple[torch.Tensor, ...]) -> torch.Tensor:
-    """Return probabilities as they follow from gradients, which are posterior minus prior."""
+    """Return posteriors, computed from gradients, which are posterior minus prior."""
     log_likelihood, normaliser, *kept, row_bag, _ = result
     logits = batch.logits.to(normaliser.dtype)
     possible = (log_likelihood != -torch.inf).to(logits.dtype)
@@ -81,7 +81,7 @@ def dense_posterior(batch: BagBatch, result: tuple[torch.Tensor, ...]) -> torch.
         answered &= batch.pins != PADDING
     prior = torch.softmax(logits, 1)
     proba = torch.where(answered[:, None], (prior + residual).clamp(min=0.0), 0.0)
-    # What one instance is decides about the others of its bag.
+    # A NaN in one instance affects all instances of its bag.
     unknown = log_likelihood.isnan()[row_bag] & answered
     return proba.masked_fill(unknown[:, None], torch.nan)
 
@@ -101,16 +101,16 @@ def annotate(
     on_impossible: OnImpossible = "keep",
     on_intractable: OnIntractable = "raise",
 ) -> torch.Tensor:
-    """Choose the class of each instance, the label sets of bags known.
+    """Choose the class of each instance, given the label sets of the bags.
 
     Parameters
     ----------
     logits, offsets, targets, lengths, mask, background, instance_labels, missed, false
         As in `union_loss`.
     joint : bool
-        False for the likeliest class of each instance; True for the likeliest labelling of the
-        whole bag among those that cover its label set, together with what went unnoticed or was
-        named by mistake where there are rates; that is found on the CPU.
+        False for the most likely class of each instance; True for the most likely labelling of the
+        whole bag that covers its label set. With rates, that is the most likely labelling together
+        with what was missed or added by mistake. It is computed on the CPU.
     on_impossible : {"keep", "relax", "raise"}
         What to do with a bag whose label set no labelling can produce: answer nothing; take its
         labels as optional; or raise an error.
@@ -120,8 +120,8 @@ def annotate(
     Returns
     -------
     Tensor of int64, of the shape of the logits without their columns
-        Classes; the number of classes for the background; -1 for padding, and for bags without an
-        answer, or with NaN or infinite logits.
+        Classes; the number of classes for the background; -1 for padding, for impossible bags, and
+        for bags with NaN or infinite logits.
 
     Examples
     --------
@@ -154,7 +154,7 @@ def annotate(
 
 
 def jointly_most_likely(batch: BagBatch, on_impossible: OnImpossible) -> torch.Tensor:
-    """Return the likeliest labelling of each bag that covers its label set; padding is -1."""
+    """Return the most likely labelling of each bag that covers its label set; padding is -1."""
     y, offsets, pins, rates = batch.targets.cpu().numpy(), batch.offsets.cpu(), batch.pins, {}
     for name, rate in (("missed", batch.missed), ("false", batch.false)):
         if rate is not None:
@@ -166,14 +166,14 @@ def jointly_most_likely(batch: BagBatch, on_impossible: OnImpossible) -> torch.T
     pins = pins.cpu()
     log_prior, broken = log_priors(batch.logits.to("cpu", torch.float64), pins)
     log_prior[broken] = 0.0
-    # A known class is the only one; where the label set forbids it, the bag is impossible.
+    # A known class excludes all others; if the label set forbids it, the bag is impossible.
     others = (pins[:, None] >= 0) & (torch.arange(log_prior.shape[1]) != pins[:, None])
     present = (pins != PADDING).numpy()
     log_prior = log_prior.masked_fill(others, -torch.inf).numpy()[present]
     row_bag = bag_of_rows(offsets).numpy()
     starts = np.append(0, np.cumsum(present))[offsets.numpy()]
     found = most_likely_labels(log_prior, starts, y, **rates)
-    # Nothing is found of an empty bag, be it possible or not.
+    # An empty bag has no labels, whether it is possible or not.
     empty = np.diff(starts) == 0
     unexplained = ((y == 1) & (rates.get("false", np.zeros(y.shape[1])) == 0)).any(axis=1)
     impossible = np.union1d(row_bag[present][found < 0], np.flatnonzero(empty & unexplained))

@@ -1,8 +1,8 @@
-"""Networks that learn from bags whose features are read, a block at a time.
+"""Networks that learn from bags on disk, whose features are read block by block.
 
-Blocks come in random order, shuffled again when all have been used. Some of them wait in
-memory together, and their bags are dealt out at random; what is left over joins those that come
-next. While bags are learnt from, the next block is read.
+Blocks come in random order, shuffled again when all have been used. A few blocks are in memory at a
+time, and their bags form random batches; the bags that are left over join the next blocks. The next
+block is read during training.
 """
 
 from collections.abc import Callable, Iterator
@@ -36,12 +36,12 @@ N_SHUFFLED = 4
 
 
 class StoredLearningBags:
-    """What networks learn from, with features that are read when their turn comes.
+    """Bags on disk that networks learn from.
 
-    `problem` and `weight` are of all bags, and `chosen` are the places of those to learn from,
-    ascending. `inputs` makes inputs of features, in float32. `on_bags_done` is called with a number
-    of bags each time that so many more are learnt from. There is no teacher: what it says would
-    take more room than the features.
+    `problem` and `weight` are for all bags, and `chosen` are the positions of the bags to learn
+    from, in ascending order. `inputs` converts features to inputs in float32. `on_bags_done` is
+    called with the number of bags of each step. There is no teacher: its probabilities would take
+    more space than the features.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class StoredLearningBags:
         self.blocks: list[np.ndarray] = np.split(chosen, cuts)
 
     def first_inputs(self) -> torch.Tensor:
-        """Return the inputs of a bag's instances or two, read for that."""
+        """Read a block, and return the inputs of its first two instances."""
         first = next((own for own in self.blocks if self.source.sizes[own].any()), self.blocks[0])
         return self._read(self.source.reader(), first).X[:2].to(self.device)
 
@@ -92,7 +92,7 @@ class StoredLearningBags:
         return UnionProblem(offsets_of(self.source.sizes[own]), self.problem.y[own], pins)
 
     def _read(self, reader, own) -> LearningBags:
-        """Read what there is to learn of a block, into the memory of the processor."""
+        """Read a block into the memory of the CPU."""
         bags, problem = self.features(own, reader), self.label_sets(own)
         return LearningBags(
             torch.from_numpy(self._inputs(bags.X)),
@@ -101,14 +101,14 @@ class StoredLearningBags:
             self.background,
             problem.instance_labels,
             None if self.weight is None else self.weight[own],
-            # Names are looked up where there is something to say of a bag.
+            # Ids are only looked up for messages.
             own,
         )
 
     def batches(
         self, network: MemberNetworks, settings: Settings, generator: torch.Generator
     ) -> Iterator[Batch]:
-        """Yield what each step learns from: all bags, or some of a few blocks."""
+        """Yield the bags of each step: all of them, or some from a few blocks."""
         n_together = bags_per_batch(self, network, settings)
         if n_together >= self.n_bags:
             reader = self.source.reader()
@@ -139,7 +139,7 @@ class StoredLearningBags:
         return batch
 
     def _blocks_in_turn(self, generator) -> Iterator[LearningBags]:
-        """Yield all blocks in a random order, again and again, while the next one is read."""
+        """Yield blocks in random order, endlessly; the next one is read in the background."""
         reader = self.source.reader()
 
         def places():
@@ -184,21 +184,20 @@ def fit_stored_network(
     watch: Callable[[int, float], object] | None = None,
     on_bags_done: Callable[[int], object] | None = None,
 ) -> Any:
-    """Fit networks to bags whose features are read, as `ORNetwork.fit` does; return the model.
+    """Fit networks to bags on disk, as `ORNetwork.fit` does in memory; return the model.
 
-    `watch` is called as ``watch(iteration, log_likelihood)`` after each step, in place of the
-    callback of the model, and `on_bags_done` each time with the number of bags that were learnt
-    from.
+    `watch` is called as ``watch(iteration, log_likelihood)`` after each step, instead of the
+    callback of the model, and `on_bags_done` with the number of bags of the step.
 
     Notes
     -----
-    Where one batch holds all bags, the model is that of a fit in memory. ``background="auto"`` and
+    If one batch contains all bags, the model is the same as in memory. ``background="auto"`` and
     the quantiles of an `encoding` are learnt from a sample of the bags.
     """
     if model.distill:
         raise ValueError(
-            f"distill={model.distill} needs the networks' answers for all instances at once, "
-            "which are not kept out of core: use distill=0, or fit to bags in memory."
+            f"distill={model.distill} needs the predictions for all instances at once, which are "
+            "not kept out of core: use distill=0, or fit in memory."
         )
     given = model._begin(bags, labels, instance_labels, sample_weight, make=StreamedTraining)
     start, bags, problem, used, weight, noise = given
@@ -221,7 +220,7 @@ def fit_stored_network(
 
 
 def log_likelihood_of_blocks(model: Any, bags: StoredLearningBags) -> float:
-    """Compute the likelihood of what was fitted to, block after block."""
+    """Compute the likelihood of the training bags, block by block."""
     total, reader = 0.0, bags.source.reader()
     for own in bags.blocks:
         scores = bounded_scores(model._label_scores(bags.features(own, reader)))

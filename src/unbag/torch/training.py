@@ -1,4 +1,4 @@
-"""How networks learn: steps of AdamW towards the label sets of bags, or towards a teacher."""
+"""Training of networks: AdamW steps towards the label sets of bags, or towards a teacher."""
 
 import copy
 import math
@@ -15,28 +15,28 @@ from unbag.fitting import LabelNoise
 from .activation import Disturbance
 from .batches import Batch, LearningSource, Settings
 from .network import MemberNetworks
-from .threads import threads_that_pay
+from .threads import limited_threads
 
 # Steps until the learning rate is reached.
 WARM_UP = 20
-# Hidden units of members that go through a step together on the CPU: few enough for its cache.
+# Hidden units of the members that take a step together on the CPU: few enough for its cache.
 CACHED = 2**22
-# Rates of wrong labels are learnt in each of so many steps, which moves them so far.
+# Rates of wrong labels are updated every so many steps, and by this share of the difference.
 RATES_EVERY, RATES_SHARE = 5, 0.5
 
 
 @dataclass
 class Course:
-    """What became of each step so far.
+    """The results of each step so far.
 
-    `watch` is called as ``watch(iteration, log_likelihood)`` after each; a true answer stops.
+    `watch` is called as ``watch(iteration, log_likelihood)`` after each step; True stops training.
     """
 
     watch: Callable[[int, float], object] | None = None
     _values: list[torch.Tensor] = field(default_factory=list)
 
     def completed(self, log_likelihood: torch.Tensor) -> bool:
-        """Record a step; return whether to stop. Only with `watch` does it wait for the device."""
+        """Record a step; return whether to stop. Waits for the device only with a `watch`."""
         self._values.append(log_likelihood)
         if self.watch is None:
             return False
@@ -51,11 +51,11 @@ class Course:
 
 
 class Trainer:
-    """Networks that learn, step by step.
+    """Trains networks, step by step.
 
-    The network is where to start. Neither it nor the encoder, which makes features of instances and
-    learns with the networks, is changed. The generator is of the device. The rates of `noise` are
-    kept up to date where they are learnt.
+    Training starts from copies of the network and of the encoder, which computes inputs from
+    features and is trained with the networks. The generator is on the device. The rates of `noise`
+    are updated if they are learnt.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Trainer:
         if encoder is not None:
             self.encoder = copy.deepcopy(encoder).to(device).train()
             learning += list(self.encoder.parameters())
-        # Fused, a step is taken wholly or not at all, whenever it is interrupted.
+        # A fused step is taken completely or not at all if it is interrupted.
         self.optimizer: torch.optim.Optimizer = torch.optim.AdamW(
             learning, lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
         )
@@ -86,11 +86,11 @@ class Trainer:
         self.batches: Iterator[Batch] = bags.batches(network, settings, generator)
 
     def networks(self) -> MemberNetworks:
-        """Return the networks as they are now, as one."""
+        """Return the current networks of all groups, joined."""
         return MemberNetworks.joined(self.groups)
 
     def run(self, course: Course) -> bool:
-        """Take all steps, which the course records; return whether it stopped the training."""
+        """Take all steps and record them; return whether `watch` stopped the training."""
         settings = self.settings
         learns_rates = self.noise is not None and self.noise.is_learnt and not self.has_teacher
         for step in range(settings.max_iter):
@@ -99,7 +99,7 @@ class Trainer:
             self.optimizer.zero_grad(set_to_none=True)
             batch = next(self.batches)
             n_rows = len(batch.bags.X)
-            with threads_that_pay(sum(group.n_multiplications(n_rows) for group in self.groups)):
+            with limited_threads(sum(group.n_multiplications(n_rows) for group in self.groups)):
                 loss = self._learn_from(batch, learns_rates and step % RATES_EVERY == 0)
             if course.completed(-loss / self.n_members):
                 return True
@@ -111,12 +111,12 @@ class Trainer:
         return sum(group.n_members for group in self.groups)
 
     def _learn_from(self, batch, learns_rates):
-        """Take a step, from gradients group by group; return the sum of the bags' losses."""
+        """Take a step, with gradients group by group; return the sum of the losses of the bags."""
         encoder, disturbance = self.encoder, self.disturbance
         noise = self.noise
         rates = None if noise is None else noise.rates
         features = batch.bags.X if encoder is None else encoder(batch.bags.X)
-        # The groups' gradients meet here, so that the encoder is gone back through once.
+        # Gradients of all groups are added here, so that there is one backward pass of the encoder.
         given = features.detach().requires_grad_(encoder is not None)
         total = torch.zeros((), device=given.device)
         counts = []
@@ -134,7 +134,7 @@ class Trainer:
             features.backward(given.grad)
         self.optimizer.step()
         if noise is not None and counts:
-            # Of all members together, as if there were so many more bags.
+            # Over all members, as if each had bags of its own.
             prior = self.n_members * len(batch.bags.targets) / self.n_bags
             noise.learn(reduce(operator.add, counts), RATES_SHARE, prior)
         return total * batch.weight
@@ -155,7 +155,7 @@ def grouped(
 
 
 def pace(step: int, n_steps: int) -> float:
-    """Return what part of the learning rate a step takes: a warm-up, then half a cosine.
+    """Return the factor of the learning rate of a step: a warm-up, then half a cosine.
 
     >>> [round(pace(step, 400), 3) for step in (0, 19, 200, 399)]
     [0.05, 0.994, 0.5, 0.0]

@@ -78,7 +78,7 @@ def tune(
     progress : callable, optional
         Called as ``progress(n_done, n_all)``.
     **named
-        Roles of columns, `roles` and `instance_labels`, as in `unbag.fit`.
+        Roles of columns, `roles`, `known`, `corrections` and `ignore_known`, as in `unbag.fit`.
 
     Returns
     -------
@@ -112,7 +112,7 @@ def tune(
                 f"{name} is chosen by the search: fix it by grid={{{name!r}: [{value!r}]}}."
             )
     settings = candidates(grid, networks)
-    data = training_set(table, y, given.pop("roles", None), **given).check_learnable()
+    data = training_set(table, y, given.pop("roles", None), **given).check_learnable().announced()
     return tuned(data, settings, cv=cv, minutes=minutes, seed=seed, progress=progress)
 
 
@@ -171,7 +171,7 @@ def tuned(
     labels = data.label_sets
     search = Search(
         as_bags(data.bags), labels, settings, cv=cv, seed=seed, progress=progress,
-        seconds=None if minutes is None else 60.0 * minutes, instance_labels=data.instance_labels,
+        seconds=None if minutes is None else 60.0 * minutes, instance_labels=data.known,
     )  # fmt: skip
     search.run(rounds_of(cv))
     best = search.best or Trial(fallback_of(settings))

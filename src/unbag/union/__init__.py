@@ -1,8 +1,8 @@
-"""Inference given the label set of a bag: the core that everything stands on.
+"""Inference given the label set of a bag: the core of the package.
 
-The label set of a bag is the union of the labels of its instances. `infer` says what
-that tells about each instance, `most_likely_labels` which labelling of the whole bag
-is the most likely one, `sample_labels` draws labellings at random.
+The label set of a bag is the union of the labels of its instances. `infer` computes the posterior
+of each instance, `most_likely_labels` finds the most likely labelling of the whole bag, and
+`sample_labels` draws labellings at random.
 """
 
 from .inference import infer

@@ -1,4 +1,4 @@
-"""Which kernel serves which bag: the cheapest one that certifies its answer."""
+"""The choice of a kernel for each bag: the cheapest one that certifies its result."""
 
 from collections.abc import Callable
 from typing import Literal, TypeAlias
@@ -36,27 +36,27 @@ METHODS: tuple[Method, ...] = ("adaptive", "mixed", "dense", "chain", "forward",
 ADAPTIVE, MIXED, DENSE, CHAIN, FORWARD, FAST = range(len(METHODS))
 assert len(METHODS) == IMPOSSIBLE
 
-# 2**22 union states are what one bag may cost: seconds.
+# A bag may have at most 2**22 union states, which takes seconds.
 MOST_LABELS = 22
 # Up to here, dense costs no more than finding out whether adaptive would cost less.
 FEW_LABELS = 5
 # From here on, a bag's cost is estimated from its priors before threads share it out.
 MANY_LABELS = 8
 
-# Costs are counted in units of dense's time per instance and set of labels. Measured
-# in these units, per instance and set: adaptive, which jumps and keeps books; per
-# state and label: the chain kernel, which goes back and forth, and from bit to bit;
-# per multiplication: the mixed kernel; per prior: reading it.
+# Costs, measured in units of the time that the dense kernel takes per instance and set of labels:
+# of the adaptive kernel per instance and set, of the chain kernel per state and label, of the mixed
+# kernel per multiplication, and of reading a prior.
 ADAPTIVE_COST = 6
 CHAIN_COST = 4.0
 MIXED_COST = 4.0
 READING_COST = 4
-# A chain of that cost is not worth looking for something better, which takes some 30 microseconds.
+# If the chain costs less than this, looking for a cheaper kernel, which takes about 30
+# microseconds, is not worthwhile.
 CHEAP_CHAIN = 600_000.0
-# Estimates of sets that matter may be too low. The adaptive kernel may take so many times the
-# estimate before another has its turn, and the mixed kernel so much of what the chain would; it
-# does not begin where it is estimated to take more than a third of that.
-PATIENCE = 16.0
+# Estimates of the number of sets may be too low. The adaptive kernel gives up after this multiple
+# of the estimate, and the mixed kernel after this share of what the chain would cost; it does not
+# start if it is estimated to need more than a third of the chain's cost.
+GIVE_UP_AFTER = 16.0
 MIXED_SHARE = 0.5
 
 
@@ -112,7 +112,7 @@ def solve_parts(parts: Parts, tolerance: float) -> Batch:
 
 
 def read_batch(bags: np.ndarray, layout: Layout, log_prior: np.ndarray) -> Batch:
-    """Read the priors of the given bags; mark the impossible ones.
+    """Read the priors of the given bags, and mark the impossible ones.
 
     Returns
     -------
@@ -129,13 +129,13 @@ def read_batch(bags: np.ndarray, layout: Layout, log_prior: np.ndarray) -> Batch
 
 
 def new_batch(bags: np.ndarray, layout: Layout) -> Batch:
-    """Make room for the given bags."""
+    """Allocate a batch for the given bags."""
     n_free = layout.n_free[bags]
     n_labels = layout.n_required[bags]
     n_optional = layout.n_allowed[bags] - n_labels
     offsets = np.zeros((4, len(bags) + 1), np.int64)
     counts = n_free, n_free * n_labels, n_free * n_optional, n_labels
-    np.cumsum(counts, axis=1, out=offsets[:, 1:])
+    np.add.accumulate(counts, axis=1, out=offsets[:, 1:])
     n_rows, n_shares, n_parts, n_all_labels = offsets[:, -1]
     return Batch(
         bags=bags,
@@ -277,7 +277,7 @@ def choice(share, slack, tolerance):
     n_sets = estimate_sets(weights, first_threshold(weights, tolerance))
     work = n_sets * n_instances
     if work < MOST_WORK and ADAPTIVE_COST * n_sets < 2.0 ** min(n_labels, MOST_LABELS):
-        return ADAPTIVE, ADAPTIVE_COST * work, min(MOST_WORK, PATIENCE * work)
+        return ADAPTIVE, ADAPTIVE_COST * work, min(MOST_WORK, GIVE_UP_AFTER * work)
     dense_cost = n_instances * 2.0**n_labels
     if n_labels > MOST_LABELS or chain_cost(n_instances, n_labels) < dense_cost:
         return stable_choice(n_instances, n_labels)

@@ -1,4 +1,4 @@
-"""The waist of the package: everything above asks `infer`, everything below serves it."""
+"""`infer`, the one function that all other packages use for inference."""
 
 from numpy.typing import ArrayLike
 
@@ -23,10 +23,10 @@ def infer(
 ) -> Inference:
     """Condition the instance labels of bags on the label sets of the bags.
 
-    Each instance has exactly one class. The label set of a bag says which classes
-    its instances have between them: a required class at least one of them, a
-    forbidden class none, an optional class any number. Knowing this changes what to
-    believe of each instance; how likely it was is the likelihood of the label set.
+    Each instance has exactly one class. The label set of a bag says which classes its instances
+    have: at least one instance has a required class, none has a forbidden class, and any number may
+    have an optional class. The posterior is the probability of each class given the label set; the
+    likelihood is the probability of the label set.
 
     Parameters
     ----------
@@ -37,38 +37,37 @@ def infer(
     offsets : array-like of int of shape (n_bags + 1,)
         Bag b has the instances ``offsets[b]:offsets[b + 1]``.
     y : array-like of shape (n_bags, n_classes)
-        1 where the class is required, 0 where it is forbidden, -1 where it is
-        optional (not known, or background).
+        1 if the class is required, 0 if it is forbidden, -1 if it is optional (not known, or
+        background).
     method : {"auto", "adaptive", "mixed", "dense", "chain", "forward", "fast"}
-        "auto" gives each bag the cheapest kernel that certifies its answer. The
-        others never fall back: what they cannot certify has an infinite error bound.
-        "forward" and "fast" are the published algorithms; "fast" breaks down for
-        confident priors.
+        "auto" uses, for each bag, the cheapest kernel that certifies its result. The others never
+        fall back: a result that they cannot certify has an infinite error bound. "forward" and
+        "fast" are the published algorithms; "fast" breaks down for confident priors.
     tolerance : float
-        Error bound that "auto" must reach, as far as doubles allow: a bag of some 100,000
-        instances whose label set is very unlikely may end at a few 1e-9. `error_bound` says.
+        Error bound that "auto" must reach, as far as double precision allows: for a bag of about
+        100,000 instances with a very unlikely label set, it may be a few 1e-9. See `error_bound`.
     instance_labels : array-like of int of shape (n_instances,), optional
         The class (column) of the instances whose label is known, -1 for the others.
     on_impossible : {"keep", "relax", "raise"}
-        What to do with a bag whose label set no labelling can produce: answer that it has
-        likelihood zero and no posterior; take its required classes as optional and answer
-        for that, unless it is still impossible then (it has instances and allows nothing);
-        or raise an error that names all such bags.
+        What to do with a bag whose label set no labelling can produce: return a likelihood of zero
+        and no posterior; treat its required classes as optional, unless it is still impossible then
+        (it has instances but allows no class); or raise an error that names all such bags.
     on_intractable : {"raise", "relax"}
-        What to do with a bag that exact inference gave up after about a second of work: raise an
-        error that names all such bags, or take those as optional that are the most certain
-        to occur anyway, all but 16.
+        What to do with a bag if exact inference gives up after about a second of work: raise an
+        error that names all such bags, or treat all required classes but 16 as optional, those that
+        are most certain to occur.
     missed : float or array-like of shape (n_classes,), optional
-        The probability that an instance of each class goes unnoticed: the label set is the union
-        of the noticed ones. The posterior is then over all classes, since an instance of a
-        forbidden one may be there, unnoticed. An optional class has nothing to notice, and the
-        rate has no say there. By default 0: nothing goes unnoticed.
+        The probability that an instance of each class is missed: the label set is the union of the
+        classes of the other instances. The posterior is then over all classes, since an instance of
+        a forbidden class may be present but missed. The rate has no effect on optional classes. By
+        default 0; otherwise at least 1e-12.
     false : float or array-like of shape (n_classes,), optional
         The probability that each class is added to the label set by mistake, whether or not an
-        instance shows it. By default 0. Near 1, a required class is all but optional.
+        instance has it. By default 0; otherwise at least 1e-12. Near 1, a required class is almost
+        optional.
     n_jobs : int, optional
-        Number of threads; -1 for as many as there are cores. By default as many as there
-        are cores, but only when the work repays them. The answer does not depend on it.
+        Number of threads; -1 for one per core. By default one per core, but only if there is enough
+        work. The result does not depend on it.
 
     Returns
     -------
@@ -77,11 +76,11 @@ def infer(
     Raises
     ------
     ValueError
-        When an argument is malformed; names the bag or the row.
+        If an argument is malformed; names the bag or the row.
     IntractableBagError
-        When bags would take too long for an exact answer; lists them in `bags`.
+        If exact inference would take too long for some bags; lists them in `bags`.
     ImpossibleBagError
-        When `on_impossible` is "raise" and there are such bags; lists them in `bags`.
+        If `on_impossible` is "raise" and there are such bags; lists them in `bags`.
 
     Notes
     -----
@@ -90,8 +89,9 @@ def infer(
     almost certain to occur takes a few dozen sets of labels. Labels that are unlikely, or
     that an unlikely one leaves without an instance, cost a factor of two each.
 
-    Where ``-inf`` keeps labels of a bag apart, so that no instance can have both, "auto" infers
-    each part of the bag by itself, and names the kernel of the part with most labels.
+    If ``-inf`` separates the labels of a bag into groups, so that no instance can have labels of
+    two groups, "auto" infers each group by itself, and `method` is the kernel of the group with the
+    most labels.
 
     Examples
     --------
@@ -107,13 +107,13 @@ def infer(
     >>> np.exp(result.log_likelihood)
     array([0.5])
 
-    Were class 1 only optional, instance 1 would stay more or less undecided.
+    If class 1 is only optional, instance 1 stays more or less undecided.
 
     >>> infer(np.log([[0.9, 0.1], [0.5, 0.5]]), [0, 2], [[1, -1]]).posterior.round(2)
     array([[0.95, 0.05],
            [0.53, 0.47]])
 
-    Nobody named class 1, but one instance in five goes unnoticed.
+    Class 1 is not in the label set, but one instance in five is missed.
 
     >>> infer(np.log([[0.9, 0.1], [0.1, 0.9]]), [0, 2], [[1, 0]], missed=0.2).posterior.round(2)
     array([[0.99, 0.01],

@@ -1,8 +1,7 @@
 """The most likely labelling of a whole bag.
 
-The most probable class of each instance, taken one by one, need not cover the label
-set of the bag: two undecided instances may both go to the same label. What is here
-always does.
+The most probable classes of single instances need not cover the label set of the bag: two undecided
+instances may both get the same label. The labelling that is found here always covers it.
 """
 
 import math
@@ -30,8 +29,8 @@ def most_likely_labels(
 ) -> NDArray[np.int64]:
     """Find the jointly most likely labelling of each bag that covers its label set.
 
-    Where label sets may be wrong, that which is the most likely together with who went unnoticed
-    and what was named by mistake.
+    If label sets may be wrong, the labelling that is most likely together with which instances were
+    missed and which classes were added by mistake.
 
     Parameters
     ----------
@@ -49,14 +48,13 @@ def most_likely_labels(
 
     Notes
     -----
-    Every instance gets its own best class, then as many as needed are given to the
-    required classes at the least loss, which is a linear assignment. Time per bag
-    ``n_required**2 * n_instances``: polynomial, whatever the number of labels.
+    Every instance gets its own best class. Then as many as necessary are assigned to required
+    classes at the least loss, which is a linear assignment problem. Time per bag ``n_required**2 *
+    n_instances``: polynomial for any number of labels.
 
     Examples
     --------
-    Both instances look like class 0, but class 1 must occur, and instance 1 loses less
-    by it.
+    Both instances look like class 0, but class 1 must occur, and costs less for instance 1.
 
     >>> import numpy as np
     >>> from unbag.union import most_likely_labels
@@ -76,9 +74,9 @@ def most_likely_labels(
 def most_likely_explanation(
     problem: UnionProblem, log_prior: np.ndarray, rates: Rates
 ) -> NDArray[np.int64]:
-    """Find the labelling that is the most likely one together with all that went wrong.
+    """Find the labelling that is most likely together with the errors in the label set.
 
-    An instance that shows nothing is of the class that is the likeliest to go unnoticed there.
+    A missed instance gets the class that is most likely to be missed there.
     """
     noisy = noisy_problem(problem, rates)
     n_bags, n_classes = problem.y.shape
@@ -138,7 +136,7 @@ def label_bags(layout, log_prior, labels):
 
 @inlined
 def cover(log_prior, rows, required, labels):
-    """Give instances to the required labels at the least loss; False when that cannot be."""
+    """Assign instances to the required labels at the least loss; False if that is impossible."""
     if not is_possible(log_prior, rows, required):
         return False
     n_labels = required.shape[0]

@@ -1,4 +1,4 @@
-"""How label sets and priors lie in memory for the kernels.
+"""The memory layout of label sets and priors for the kernels.
 
 A `Layout` packs the label sets of many bags: each bag keeps only the columns that it allows,
 required ones first, so that a thousand classes do not mean a thousand columns of zeros.
@@ -8,11 +8,10 @@ turns priors and label sets into what the kernels need, they answer, `write_answ
 into likelihoods and posteriors. In between, each bag is a `share` and a `slack` of its own, in
 arrays that all bags of the batch have in common.
 
-What all kernels need done happens here: pinned instances are taken out (they need no
-inference, and the labels that they show no other instance), rows are normalised over
-the labels that the bag allows, label sets that no labelling can produce are found
-out. Behind the kernels, each optional label gets its part of what its instance has
-left for all of them.
+What all kernels need is done here: pinned instances are removed (they need no inference, and their
+labels need no other instance), rows are normalised over the labels that the bag allows, and
+impossible label sets are detected. After the kernels, each optional label gets its share of the
+posterior of all optional labels.
 """
 
 import math

@@ -55,7 +55,7 @@ from .passes import MOST_FLOATS, Passes, bound_children, pass_rounding, pass_wor
 # Chained labels at most; a pass then has as many states as the bits of 16 say.
 MOST_CHAINED = 16
 # A walk that takes so many times longer than estimated has the wrong labels chained.
-PATIENCE = 8.0
+GIVE_UP_AFTER = 8.0
 # More labels are chained only where that is estimated to save so much.
 WORTH_A_RESTART = 0.7
 
@@ -322,7 +322,7 @@ def mixed(
         if n_more > 0:
             continue
         more_may_be_chained = len(order) > 0 and n_chained < most_chained(n_instances)
-        limit = min(most, PATIENCE * work) if more_may_be_chained else most
+        limit = min(most, GIVE_UP_AFTER * work) if more_may_be_chained else most
         found = walk_until_certain(bag, slack, n_labels, tolerance, limit)
         most -= found.work
         if found.error_bound <= tolerance or found.offender < 0 or not more_may_be_chained:

@@ -1,4 +1,4 @@
-"""Label sets that may be wrong: instances that nobody noticed, classes named by mistake.
+"""Label sets that may be wrong: missed instances, and classes added by mistake.
 
 An instance of class c goes unnoticed with probability ``missed[c]``; the label set is the union
 of the classes of the noticed ones, to which each class is added by mistake with probability
@@ -29,7 +29,7 @@ from .policy import (
     ImpossibleBagError,
     OnImpossible,
     OnIntractable,
-    refuse_intractable,
+    check_tractable,
     surest_labels,
 )
 from .rates import Rates, checked_rates
@@ -73,7 +73,7 @@ class NoisyAnswer(NamedTuple):
 class NoisyProblem:
     """A `UnionProblem` whose label sets may be wrong, as one whose label sets are right.
 
-    Prepared once, asked with as many priors and rates as there are.
+    Prepared once, for many priors and rates.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ class NoisyProblem:
         tolerance: float = 1e-9,
         n_jobs: int | None = None,
     ) -> NoisyAnswer:
-        """Infer, and leave every bag as it is.
+        """Infer, without relaxing any bag.
 
         Parameters
         ----------
@@ -268,7 +268,7 @@ def infer_noisily(
         relaxed |= surest_labels(problem.relaxed(relaxed), log_prior, intractable)
         answer = bounded_answer(problem.relaxed(relaxed), log_prior, rates, **options)
         (intractable,) = (answer.served == INTRACTABLE).nonzero()
-    refuse_intractable(problem.layout, intractable)
+    check_tractable(problem.layout, intractable)
     return answer, relaxed
 
 

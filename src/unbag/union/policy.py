@@ -1,8 +1,8 @@
-"""What happens to bags that no labelling can explain, and to those that no kernel can hold.
+"""What happens to impossible and to intractable bags.
 
-A label set is *impossible* when no labelling of the bag's instances has it as its union: too few
-instances for the required labels, or instances and no label for them. It is *intractable* when no
-exact kernel came to an end within its budget of work. Both are decided here and nowhere else:
+A label set is *impossible* if no labelling of the bag's instances has it as its union: there are
+too few instances for the required labels, or instances but no allowed label. It is *intractable* if
+no exact kernel finished within its budget of work. Only this module decides what happens then:
 
 ========= ==============================================================================
 ``keep``  an impossible bag has likelihood zero and no posterior
@@ -27,22 +27,22 @@ OnImpossible: TypeAlias = Literal["keep", "relax", "raise"]
 OnIntractable: TypeAlias = Literal["raise", "relax"]
 ON_IMPOSSIBLE: tuple[OnImpossible, ...] = ("keep", "relax", "raise")
 ON_INTRACTABLE: tuple[OnIntractable, ...] = ("raise", "relax")
-# Required labels that an intractable bag keeps. Solvers ask again at every iteration, so the bag
-# must become quick, not only possible.
+# Required labels that an intractable bag keeps. Solvers infer at every iteration, so the bag must
+# become cheap, not only feasible.
 RELAXED_TO = 16
-# Bags that an error or warning names, of those that it is about.
+# Number of bags that an error or warning names.
 NAMED_BAGS = 5
 
 
 class _BagError(ValueError):
-    """An error about some bags, which it names; unpickled from the same arguments."""
+    """An error about some bags, which it names. It can be pickled."""
 
     def __init__(self, bags: Sequence[Any], *facts: object) -> None:
         super().__init__(bags, *facts)
         self.bags: list[Any] = list(bags)
 
     def with_ids(self, ids: np.ndarray) -> Self:
-        """Return the same error, with the ids of the bags in the stead of their places.
+        """Return the same error, with the ids of the bags instead of their positions.
 
         Parameters
         ----------
@@ -72,13 +72,13 @@ class ImpossibleBagError(_BagError):
 
     def __str__(self) -> str:
         return (
-            f"{describe_impossible(self.bags, self.args[1])} Correct them, or choose what is done "
-            "with them by on_impossible."
+            f"{describe_impossible(self.bags, self.args[1])} Correct them, or set "
+            "on_impossible to choose what to do with them."
         )
 
 
 class IntractableBagError(_BagError):
-    """Bags have more required labels than any exact method can hold within its budget of work.
+    """Bags have more required labels than any exact method can handle within its budget of work.
 
     Parameters
     ----------
@@ -103,23 +103,23 @@ class IntractableBagError(_BagError):
         return (
             f"bag {bags[0]} has {n_required[0]} required labels and {n_free[0]} instances that are "
             f"not pinned: too many labels for exact inference (up to {MOST_LABELS} always work; "
-            f"more do when most of them are almost certain to occur). Ways out: mark labels of "
-            f"this bag as unknown (-1 in y) rather than present, those first that surely occur; "
-            f"pin instances whose label is known; split the bag; or let on_intractable='relax' do "
-            f"the first.{more}"
+            f"more do if most of them are almost certain to occur). You can mark labels of this "
+            f"bag as unknown (-1 in y) instead of present, the most certain ones first, or use "
+            f"on_intractable='relax', which does so; pass the labels of instances that are known; "
+            f"or split the bag.{more}"
         )
 
 
 class ImpossibleBagWarning(UserWarning):
-    """Bags whose label sets no labelling can produce were relaxed or left out."""
+    """Bags whose label sets no labelling can produce were relaxed or dropped."""
 
 
 class IntractableBagWarning(UserWarning):
-    """Bags of too many labels for exact inference had some of them taken as optional."""
+    """Some labels were treated as optional in bags with too many labels for exact inference."""
 
 
 class Settled(NamedTuple):
-    """Label sets of which each one can be, and what was done about the others.
+    """A problem without impossible label sets, and what was done about them.
 
     Attributes
     ----------
@@ -128,9 +128,9 @@ class Settled(NamedTuple):
     impossible : ndarray of bool of shape (n_bags,)
         The bags that were impossible.
     dropped : ndarray of bool of shape (n_bags,)
-        Those of them to leave out.
+        Those of them to drop.
     relaxed : ndarray of bool of shape (n_bags, n_classes)
-        Required labels that were taken as optional.
+        Required labels that were treated as optional.
     """
 
     problem: "UnionProblem"
@@ -144,14 +144,14 @@ def settle_impossible(
     on_impossible: Literal["relax", "drop", "raise"],
     impossible: np.ndarray | None = None,
 ) -> Settled:
-    """Decide on the bags of a fit that are impossible whatever the priors.
+    """Relax or drop the bags of a fit that are impossible whatever the priors.
 
     Parameters
     ----------
     on_impossible : {"relax", "drop", "raise"}
-        A bag with instances and nothing allowed stays impossible under "relax", and is dropped.
+        With "relax", a bag that has instances but allows no class is dropped.
     impossible : ndarray of bool of shape (n_bags,), optional
-        Which these are; by default those of the problem.
+        The impossible bags; by default those of the problem.
     """
     impossible = problem.impossible if impossible is None else impossible
     if on_impossible == "raise" and impossible.any():
@@ -162,13 +162,13 @@ def settle_impossible(
     return Settled(problem.relaxed(relaxed), impossible, dropped, relaxed)
 
 
-def allow_every_bag_an_answer(
+def relax_impossible(
     problem: "UnionProblem", impossible: np.ndarray | None = None
 ) -> "UnionProblem":
     """Relax the bags that are impossible whatever the priors, so that each can be annotated.
 
-    Where nothing is allowed at all, everything is: an annotator who asks for the labels of a bag
-    with an empty label set gets those that its instances look like.
+    In a bag with an empty label set, all classes become optional: its instances get the labels that
+    they look like.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ def allow_every_bag_an_answer(
 def surest_labels(
     problem: "UnionProblem", log_prior: np.ndarray, bags: Collection[int]
 ) -> np.ndarray:
-    """Find the required labels of bags that most surely occur anyway, all but `RELAXED_TO`.
+    """Find the required labels of bags that are most certain to occur, all but `RELAXED_TO`.
 
     Parameters
     ----------
@@ -210,15 +210,15 @@ def surest_labels(
     return surest
 
 
-def refuse_intractable(layout: Layout, bags: Sequence[int] | np.ndarray) -> None:
-    """Raise an error that names all the bags that no kernel could hold, if there are any.
+def check_tractable(layout: Layout, bags: Sequence[int] | np.ndarray) -> None:
+    """Raise an error that names the intractable bags, if there are any.
 
     Parameters
     ----------
     layout : Layout
         Of all bags.
     bags : sequence of int
-        The places of these.
+        Positions of the intractable bags.
     """
     if len(bags):
         bags = np.sort(bags)

@@ -1,8 +1,7 @@
-"""The question of the package, prepared once and asked often.
+"""Label sets of bags, prepared once for many inferences.
 
-A `UnionProblem` holds the label sets of bags, checked and packed; asked with the priors of an
-instance classifier, it says what these label sets tell about each instance. Fits ask it at
-every iteration.
+A `UnionProblem` holds the label sets of bags, checked and packed. Given the priors of an instance
+classifier, it computes likelihoods and posteriors. Fits do this at every iteration.
 """
 
 import math
@@ -17,6 +16,7 @@ from unbag._threads import INFERENCE_WORTHWHILE, batches, job_count, pool_map
 from unbag.bags import bag_of
 
 from .blocks import (
+    MOST_FEW,
     FewBags,
     answer_blocks,
     load_log_priors,
@@ -45,12 +45,12 @@ from .policy import (
     ImpossibleBagError,
     OnImpossible,
     OnIntractable,
-    refuse_intractable,
+    check_tractable,
     surest_labels,
 )
 from .rates import checked_rates
 
-# The methods by which bags of few labels are summed over in blocks.
+# The methods that use `unbag.union.few` for bags of few labels.
 SUMS_OVER_FEW = ("auto", "dense")
 NAMES: np.ndarray = np.array([*METHODS, "none"])
 # Log-priors beyond that are off by more than the posterior may be.
@@ -59,26 +59,25 @@ LARGEST = 1e12
 
 @dataclass(frozen=True, eq=False)
 class Inference:
-    """What the label sets of bags say about their instances.
+    """The result of inference: likelihoods of label sets and posteriors of instances.
 
     Attributes
     ----------
     log_likelihood : ndarray of shape (n_bags,)
-        Log-probability of each bag's label set; ``-inf`` when it is impossible.
+        Log-probability of each bag's label set; ``-inf`` if it is impossible.
     posterior : ndarray of shape (n_instances, n_classes)
         Class probabilities of each instance, given the label set of its bag; zeros
         in an impossible bag. Also the gradient of the summed log-likelihood with
         respect to the log-priors.
     error_bound : ndarray of shape (n_bags,)
-        Largest possible error of the bag's posteriors, and of its log-likelihood
-        relative to ``max(1, abs(log_likelihood))``. Infinite when the method asked
-        for could not certify its answer: then do not use it.
+        Largest possible error of the bag's posteriors, and of its log-likelihood relative to
+        ``max(1, abs(log_likelihood))``. Infinite if the chosen method could not certify its result:
+        do not use it then.
     method : ndarray of str of shape (n_bags,)
-        The kernel that served each bag; "none" for an impossible one.
+        The kernel that was used for each bag; "none" for an impossible one.
     relaxed : ndarray of bool of shape (n_bags, n_classes)
-        Required classes that were taken as optional, as `on_impossible` and
-        `on_intractable` allowed; the answers of these bags are for the label sets that
-        remain.
+        Required classes that were treated as optional, because of `on_impossible` or
+        `on_intractable`; the results of these bags are for the relaxed label sets.
     """
 
     log_likelihood: np.ndarray
@@ -97,8 +96,7 @@ class PackedInference:
     values : ndarray of shape (layout.value_offsets[-1],)
         Posteriors, as the `Layout` of the problem lays them out.
     served : ndarray of int of shape (n_bags,)
-        Codes of the kernels: where each one's name stands in `NAMES`; INTRACTABLE where none
-        could hold the bag.
+        Codes of the kernels, as indices into `NAMES`; INTRACTABLE if no kernel could solve the bag.
     log_likelihood, error_bound : ndarrays
         As in `Inference`.
     """
@@ -110,15 +108,14 @@ class PackedInference:
 
     @property
     def intractable(self) -> np.ndarray:
-        """Places of the bags that no kernel could hold."""
+        """Positions of the bags that no kernel could solve."""
         return (self.served == INTRACTABLE).nonzero()[0]
 
 
 class UnionProblem:
     """Which classes the instances of each bag may and must have.
 
-    Prepare it once, and ask it with as many priors as there are; `unbag.union.infer` prepares
-    it anew at each call.
+    Prepare it once, and use it with many priors; `unbag.union.infer` prepares it at each call.
 
     Parameters
     ----------
@@ -134,9 +131,9 @@ class UnionProblem:
     offsets : ndarray of int64 of shape (n_bags + 1,)
     y : ndarray of int8 of shape (n_bags, n_classes)
     instance_labels : ndarray of int64 of shape (n_instances,) or None
-        None when none is known.
+        None if none is known.
     layout : Layout
-        The same for the kernels: packed, so that each bag has only the columns it allows.
+        The label sets for the kernels: packed, so that each bag has only the columns it allows.
 
     Raises
     ------
@@ -158,7 +155,7 @@ class UnionProblem:
     def __init__(
         self, offsets: ArrayLike, y: ArrayLike, instance_labels: ArrayLike | None = None
     ) -> None:
-        # Copies: kernels trust what was checked, whatever becomes of the caller's arrays.
+        # Copies, so that checked values stay valid even if the caller's arrays change.
         self.offsets: NDArray[np.int64] = checked_offsets(offsets).copy()
         self.y: NDArray[np.int8] = checked_label_sets(y, len(self.offsets) - 1).copy()
         pinned = checked_pins(instance_labels, self.offsets, self.y).copy()
@@ -183,18 +180,19 @@ class UnionProblem:
 
     @property
     def impossible(self) -> np.ndarray:
-        """The bags, as bool, that no labelling can explain, whatever the finite priors.
+        """For each bag, whether no labelling can produce its label set, for any finite priors.
 
-        They have too few instances for the required classes, or instances and no class for them.
+        Such bags have too few instances for the required classes, or instances but no allowed
+        class.
         """
         layout = self.layout
         nothing_allowed = (layout.n_free > 0) & (layout.n_allowed == 0)
         return (layout.n_required > layout.n_free) | nothing_allowed
 
     def allowed_labels(self) -> np.ndarray:
-        """Return, as bool of shape (n_instances, n_classes), what each instance may be.
+        """Return, as bool of shape (n_instances, n_classes), which classes each instance may have.
 
-        A class that the bag does not forbid; or the one that the instance is known to have.
+        All classes that the bag does not forbid; or only the known class of the instance.
         """
         allowed = np.repeat(self.y != 0, np.diff(self.offsets), axis=0)
         if self.instance_labels is not None:
@@ -204,7 +202,7 @@ class UnionProblem:
         return allowed
 
     def relaxed(self, labels: np.ndarray) -> "UnionProblem":
-        """Return the problem in which some labels are optional.
+        """Return a copy of the problem in which some labels are optional.
 
         Parameters
         ----------
@@ -268,14 +266,14 @@ class UnionProblem:
                 relaxed |= (self.y == 1) & (answer.served == IMPOSSIBLE)[:, None]
                 problem = self.relaxed(relaxed)
                 problem._fill(impossible, *given)
-                # What is impossible for another reason is answered as it was asked.
+                # Bags that are impossible for another reason keep their label sets.
                 relaxed[answer.served == IMPOSSIBLE] = False
             intractable = answer.intractable
             if len(intractable) and on_intractable == "relax":
                 relaxed |= surest_labels(problem, log_prior, intractable)
                 problem = self.relaxed(relaxed)
                 problem._fill(intractable, *given)
-            refuse_intractable(problem.layout, answer.intractable)
+            check_tractable(problem.layout, answer.intractable)
         return Inference(
             log_likelihood=answer.log_likelihood,
             posterior=posterior,
@@ -292,19 +290,19 @@ class UnionProblem:
         tolerance: float = 1e-9,
         n_jobs: int | None = None,
     ) -> PackedInference:
-        """Infer, and leave the posterior packed and every bag as it is.
+        """Infer with packed posteriors, without relaxing any bag.
 
         Parameters
         ----------
         log_prior : C-contiguous ndarray of float64 of shape (n_instances, n_classes)
-            Without NaN or +inf, which are not looked for here.
+            Without NaN or +inf; this is not checked.
         method, tolerance, n_jobs
             As in `unbag.union.infer`.
 
         Returns
         -------
         PackedInference
-            In which impossible bags are kept, and intractable ones have no answer.
+            Impossible bags are kept, and intractable ones have no result.
         """
         answer = self._room()
         self._fill(np.arange(self.n_bags), log_prior, answer, None, method, tolerance, n_jobs)
@@ -321,29 +319,29 @@ class UnionProblem:
         tolerance: float = 1e-9,
         packed: bool = False,
     ) -> PackedInference:
-        """Subtract the posterior from the prior, in its place: what fits ask, on one thread.
+        """Subtract the posterior from the prior in place, for fits, on one thread.
 
-        Here classes come first, so that the same class of neighbouring instances lies side by
-        side, and a bag of few labels is read and written where it lies.
+        Classes come first here, so that the values of one class are contiguous, and a bag of few
+        labels is read and written in place.
 
         Parameters
         ----------
         logits : ndarray of float64 of shape (n_classes, n_instances)
         prior : ndarray of float64 of shape (n_classes * n_instances + LANES,)
-            Their softmax, flat, and room for the lanes of the last bag.
+            Their softmax, flat, with space for the lanes of the last bag.
         largest, total : ndarrays of float64 of shape (n_instances,)
-            The largest logit of each instance, and the sum of the exponentials of its logits less
-            that: what turns logits into log-priors.
+            The largest logit of each instance, and the sum of the exponentials of its logits minus
+            that. They convert logits to log-priors.
         method, tolerance
             As in `unbag.union.infer`.
         packed : bool
-            Whether the posteriors are wanted too.
+            Whether to return packed posteriors too.
 
         Returns
         -------
         PackedInference
-            In which impossible bags are kept, and intractable ones have no answer. Its values
-            say nothing unless `packed`.
+            Impossible bags are kept, and intractable ones have no result. Its values are undefined
+            unless `packed`.
         """
         layout, answer = self.layout, self._room()
         others, lost = np.arange(self.n_bags), np.empty(0, np.int64)
@@ -372,7 +370,7 @@ class UnionProblem:
         return sort_out(self.layout, np.arange(self.n_bags))
 
     def _room(self):
-        """Make room for the answers of all bags."""
+        """Allocate the results of all bags."""
         return PackedInference(
             log_likelihood=np.empty(self.n_bags),
             values=np.empty(self.layout.value_offsets[-1]),
@@ -381,11 +379,10 @@ class UnionProblem:
         )
 
     def _fill(self, bags, log_prior, answer, posterior, method, tolerance, n_jobs):
-        """Write the answers of some bags, on several threads where the work repays them.
+        """Write the results of some bags, on several threads if there is enough work.
 
-        Posteriors are packed, or go into `posterior` where there is one. Which classes a bag allows
-        never changes, so the answers of all other bags stay where they are even when the labels of
-        these have been relaxed.
+        Posteriors are packed, or written into `posterior` if it is given. Relaxing labels does not
+        change which classes a bag allows, so the results of other bags keep their positions.
         """
         if method != "auto" and method not in METHODS:
             raise ValueError(f"method must be one of {('auto', *METHODS)}; got {method!r}.")
@@ -400,7 +397,9 @@ class UnionProblem:
 
         def work(bags):
             others, lost = bags, bags[:0]
-            if method in SUMS_OVER_FEW:
+            # To sort one bag takes as long as some answers do.
+            has_many = len(bags) == 1 and layout.n_required[bags[0]] > MOST_FEW
+            if method in SUMS_OVER_FEW and not has_many:
                 few, others = sort_out(layout, bags)
                 if len(few.bags):
                     blocks = load_log_priors(layout, log_prior, few)
@@ -416,11 +415,14 @@ class UnionProblem:
                     if posterior is not None:
                         unpack(layout, own, answer.values, posterior)
 
+        if n_threads == 1 and len(bags) == 1:
+            work(bags)
+            return
         with pool_map(n_threads) as run:
             list(run(work, batches(bags, cost, n_threads)))
 
     def _solve(self, bags, log_prior, answer, method, tolerance, tried):
-        """Answer bags by the kernels for any number of labels."""
+        """Solve bags with the kernels for any number of labels."""
         batch = solve(bags, self.layout, log_prior, method, tolerance, tried)
         arrays = answer.values, answer.log_likelihood, answer.error_bound
         write_answers(self.layout, log_prior, batch, *arrays)
@@ -428,21 +430,21 @@ class UnionProblem:
 
 
 def checked_offsets(offsets: ArrayLike) -> NDArray[np.int64]:
-    """Return `offsets` as int64, or say which bag they get wrong."""
+    """Return `offsets` as int64; raise an error that names the bag if they are invalid."""
     offsets = np.asarray(offsets)
     if offsets.ndim != 1 or len(offsets) == 0 or offsets.dtype.kind not in "iu":
         raise ValueError(
-            "offsets must be a 1-D array of integers, one more than there are bags; got "
+            "offsets must be a 1-D array of n_bags + 1 integers; got "
             f"dtype {offsets.dtype} and shape {offsets.shape}."
         )
     offsets = np.ascontiguousarray(offsets, dtype=np.int64)
     if offsets[0] != 0:
         raise ValueError(f"offsets must start at 0; bag 0 starts at {offsets[0]}.")
-    descends = offsets[1:] < offsets[:-1]
-    if descends.any():
-        b = descends.argmax()
+    decreases = offsets[1:] < offsets[:-1]
+    if decreases.any():
+        b = decreases.argmax()
         raise ValueError(
-            f"offsets must not descend; bag {b} would run from {offsets[b]} to {offsets[b + 1]}."
+            f"offsets must not decrease; bag {b} would run from {offsets[b]} to {offsets[b + 1]}."
         )
     return offsets
 

@@ -18,7 +18,7 @@ from .components import independent_parts
 from .dispatch import FEW_LABELS, MIXED, MOST_LABELS, solve, solve_parts
 from .lattice import is_on_path, lattice
 from .layout import IMPOSSIBLE, INTRACTABLE, UNDECIDED, Batch, Layout, labels_part, part
-from .policy import refuse_intractable
+from .policy import check_tractable
 from .problem import UnionProblem, checked_log_prior
 
 # Bound on the errors of the inference that decides how to draw.
@@ -87,7 +87,7 @@ def sample_labels(
         for bags in batches(np.arange(layout.n_bags), None, 1)
     ]
     served = [batch.bags[batch.served == INTRACTABLE] for batch in solved]
-    refuse_intractable(layout, np.concatenate(served) if served else [])
+    check_tractable(layout, np.concatenate(served) if served else [])
     for batch in solved:
         draw_batch(layout, log_prior, batch, rng, labels)
     return labels

@@ -3,17 +3,21 @@
 import csv
 import gzip
 import io
+import time
+from itertools import chain
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from small_tables import TAGGED, write
-from unbag.io import Roles, read
+from unbag.io import DataError, Roles, read
 from unbag.io.formats.csv import (
+    DelimitedFile,
     are_lines_records,
     cell_text,
     ends_quoted,
+    is_number,
     quoted,
     raw_cells,
     whole_records,
@@ -93,6 +97,42 @@ def test_a_cell_of_many_quoted_lines_is_read_once(monkeypatch):
     assert sum(looked_at) < 2 * sum(map(len, lines))
 
 
+@pytest.mark.parametrize("header", [b'"bag,labels,x', b'bag,labels,x\nb0,"wren,1'])
+def test_what_follows_a_stray_quote_is_looked_at_once(tmp_path, monkeypatch, header):
+    looked_at = []
+
+    def counting(lines, *others):
+        looked_at.append(len(lines))
+        return whole_records(lines, *others)
+
+    monkeypatch.setattr("unbag.io.formats.csv.whole_records", counting)
+    n_lines = 60_000
+    path = tmp_path / "stray.csv"
+    path.write_bytes(header + b"\n" + b"b1,wren,0.25\n" * n_lines)
+    with pytest.raises(DataError, match=r"stray\.csv: a quote is opened but never closed"):
+        read(path, Roles(bag="bag", labels="labels"))
+    # Twice: for what columns hold, and for their rows.
+    assert sum(looked_at) < 2.1 * n_lines
+
+
+def test_a_record_ends_where_the_chunks_it_is_read_in_do_not(tmp_path):
+    path = tmp_path / "long.csv"
+    path.write_bytes(b'a,b\n"one\ntwo ""x"", three\n\nfour",1\n5,6\n"7\n8",9')
+    with DelimitedFile(path) as source:
+        whole = list(chain.from_iterable(source.blocks()))
+        assert whole == [b'"one\ntwo ""x"", three\n\nfour",1', b"5,6", b'"7\n8",9']
+        for n_bytes in range(1, 12):
+            assert list(chain.from_iterable(source.blocks(n_bytes))) == whole
+
+
+@pytest.mark.parametrize(("digits", "end"), [("1" * 100_000, "x"), ("1" * 100_000 + ".5", "")])
+def test_long_numbers_are_read_in_one_pass(digits, end):
+    start = time.process_time()
+    assert is_number(digits + end) is not bool(end)
+    # Time squared in the digits would take minutes.
+    assert time.process_time() - start < 1.0
+
+
 # Whole files
 
 
@@ -104,7 +144,7 @@ c,owl,5" pipe,.5,6.
 a,,"two
 lines",7,8
 '''
-WORDS = Roles(bag="word", labels="tags")
+WORDS = Roles(bag="word", labels="tags", untagged="absent")
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])

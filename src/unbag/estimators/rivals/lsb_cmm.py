@@ -58,6 +58,8 @@ class LSBCMM(ProbabilisticClassifier):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+    class_counts_ : ndarray of int of shape (n_classes,)
+        How many training bags have each class.
     stick_coef_ : ndarray of shape (n_components - 1, n_features)
         Coefficients, on scaled features, of the logistic regression by which each component
         but the last keeps an instance that the ones before it did not.
@@ -153,6 +155,7 @@ class LSBCMM(ProbabilisticClassifier):
         self._check_threshold()
         bags, labels = self._read_training(X, y)
         pinned = self._read_instance_labels(instance_labels, bags, labels)
+        self._check_known_background(pinned, bags, self._has_background)
         candidates = UnionProblem(bags.offsets, labels.indicator, pinned).allowed_labels()
         used = candidates.any(axis=1)
         if not used.any():

@@ -57,6 +57,8 @@ class MIMLFast(InstanceClassifier):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+    class_counts_ : ndarray of int of shape (n_classes,)
+        How many training bags have each class.
     projection_ : ndarray of shape (n_dimensions, n_features)
         The map of scaled features to the shared space, `divisor` included.
     concepts_ : ndarray of shape (n_classes, n_concepts, n_dimensions)

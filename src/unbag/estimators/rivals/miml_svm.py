@@ -41,6 +41,8 @@ class MIMLSVM(MedoidClassifier):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+    class_counts_ : ndarray of int of shape (n_classes,)
+        How many training bags have each class.
     medoid_indices_ : ndarray of int of shape (n_medoids,)
         The training bags that are medoids.
     dual_coef_ : ndarray of shape (n_classes, n_training_bags)

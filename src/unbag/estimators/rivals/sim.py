@@ -55,6 +55,8 @@ class SIM(InstanceClassifier):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+    class_counts_ : ndarray of int of shape (n_classes,)
+        How many training bags have each class.
     coef_ : ndarray of shape (n_classes, n_features)
         On the original scale of the features.
     intercept_ : ndarray of shape (n_classes,)

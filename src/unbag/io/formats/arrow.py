@@ -137,7 +137,8 @@ class ArrowFile(TypedTable):
                 )
                 batches = opened.iter_batches(batch_size=rows, columns=columns)
             else:
-                batches = _feather_batches(file, [self.columns.index(name) for name in columns])
+                place = {name: at for at, name in enumerate(self.columns)}
+                batches = _feather_batches(file, [place[name] for name in columns])
             for batch in batches:
                 # Text of a damaged file may be no UTF-8.
                 batch.validate(full=True)
@@ -335,7 +336,7 @@ ALLOWED: dict[str, Rule] = {
     # Columns of a second table of labels, and of corrections.
     "label": (is_value, f"a label is one value: {VALUES}."),
     "state": (is_value, "a state is present, unknown or absent."),
-    "known_label": (is_value, f"a known label is one value: {VALUES}."),
+    "known": (is_value, f"a known label is one value: {VALUES}."),
 }
 #: The same in a table of one row per bag, where it differs.
 ALLOWED_IN_LISTS: dict[str, Rule] = {
@@ -348,7 +349,7 @@ ALLOWED_IN_LISTS: dict[str, Rule] = {
         _is_list_of(is_value),
         f"{IN_LISTS}labels of instances are a list of {VALUES}.",
     ),
-    "known_label": (_is_list_of(is_value), f"{IN_LISTS}known labels are a list of {VALUES}."),
+    "known": (_is_list_of(is_value), f"{IN_LISTS}known labels are a list of {VALUES}."),
 } | {
     role: (_is_one_or_list_of(ALLOWED[role][0]), f"{ALLOWED[role][1][:-1]}, or a list of such.")
     for role in ("media", "start", "end", "band")

@@ -3,7 +3,8 @@ r"""Audacity label tracks: segments of recordings, perhaps labelled.
 Checked against ``audacity/audacity-manual``
 (``manual/man/importing_and_exporting_labels.html``): no header; start, end and label between tabs,
 start and end the same for a point; a line that begins with a backslash gives the frequencies of
-the label above it. BirdNET-Analyzer writes a fourth cell, its confidence, which is ignored.
+the label above it. BirdNET-Analyzer writes a fourth cell, its confidence, and so do we: such labels
+are those of a program.
 """
 
 from pathlib import Path
@@ -26,7 +27,7 @@ from unbag.io.bag_table import BagTable
 from unbag.io.spans import Spans, seconds, write_recordings
 from unbag.labels import label_text
 
-from .raven import recording_of
+from .raven import US, recording_of
 
 # A name that no other program gives its files: those of people lie beside their recordings.
 SUFFIX = ".unbag.txt"
@@ -45,9 +46,10 @@ def is_label_track(head: Head) -> bool:
 def read_label_tracks(head: Head, _: Choices) -> Adapted:
     """Read segments: a bag is a label track, an instance a label in it.
 
-    The union of the labels are the tags. Frequencies are features if all labels have them.
+    The union of the labels are the tags. Frequencies are features if all labels have them. Labels
+    are known, unless a program wrote them.
     """
-    bags, spans, labels, bands, places = [], [], [], [], []
+    bags, spans, labels, bands, places, by_people = [], [], [], [], [], []
     for path in head.files("label tracks"):
         lines = numbered_lines(path)
         check(lines, f"{path} is empty: it needs a line per label.")
@@ -64,13 +66,14 @@ def read_label_tracks(head: Head, _: Choices) -> Adapted:
             bags.append(recording_of(path))
             spans.append(span(cells[0], cells[1], where))
             labels.append(label_text(cells[2]) if len(cells) > 2 else "")
+            by_people.append(not any(map(str.strip, cells[3:])) and not path.name.endswith(SUFFIX))
             bands.append(None)
             places.append(within(where, head.path))
     check(spans, f"{head.path} has no labels.")
-    columns, tags = labelled_segments(bags, spans, labels)
+    columns, tags, notes = labelled_segments(bags, spans, labels, by_people)
     if all(band is not None for band in bands):
         columns |= dict(zip(FREQUENCIES, map(list, zip(*bands, strict=True)), strict=True))
-    return Adapted(pa.table(columns), tags, places.__getitem__)
+    return Adapted(pa.table(columns), tags, places.__getitem__, notes)
 
 
 def write_audacity(
@@ -112,7 +115,7 @@ def write_audacity(
 
     def lines(_, instances):
         for i in instances:
-            yield [seconds(spans.start[i]), seconds(spans.end[i]), spans.labels[i]]
+            yield [seconds(spans.start[i]), seconds(spans.end[i]), spans.labels[i], US]
             if spans.band:
                 yield ["\\", *(seconds(values[i]) for values in spans.band)]
 

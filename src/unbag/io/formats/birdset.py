@@ -7,13 +7,12 @@ Face library keeps in the metadata of the file (``huggingface/datasets``,
 ``src/datasets/arrow_writer.py``), or they are text.
 """
 
-import json
 from typing import Any
 
 import pyarrow as pa
 from pyarrow import types
 
-from unbag._files import PARQUET, check, check_rows, suffix_of
+from unbag._files import PARQUET, check, check_rows, parsed_json, suffix_of
 from unbag._messages import shortened
 from unbag.io.adapted import Adapted, Choices, Head, read_columns, span
 from unbag.io.tags import only_label, union_of
@@ -109,12 +108,12 @@ def class_names(metadata: dict[bytes, bytes] | None, column: str) -> list[str]:
 
     Examples
     --------
-    >>> kept = {"info": {"features": {"a": {"feature": {"names": ["owl", "wren"]}}}}}
-    >>> class_names({b"huggingface": json.dumps(kept).encode()}, "a")
+    >>> kept = b'{"info": {"features": {"a": {"feature": {"names": ["owl", "wren"]}}}}}'
+    >>> class_names({b"huggingface": kept}, "a")
     ['owl', 'wren']
     """
     try:
-        kept = json.loads((metadata or {}).get(b"huggingface", b"{}"))
+        kept = parsed_json((metadata or {}).get(b"huggingface", b"{}"))
         feature = kept["info"]["features"][column]
         # Lists are written as a list of one kind, or as one that has a kind within.
         inner = feature[0] if isinstance(feature, list) else feature.get("feature", feature)
@@ -136,6 +135,10 @@ def _event_table(table: pa.Table, bags: list[str], at: Any) -> pa.Table:
     has_spans = {"start_time", "end_time"} <= set(table.column_names)
     rows = []
     for row, (bag, events) in enumerate(zip(bags, table.column(EVENTS).to_pylist(), strict=True)):
+        check(
+            events is None or isinstance(events, list),
+            f"{at(row, EVENTS)}: {shortened(events)} is not a list of pairs of start and end.",
+        )
         for event in events or ():
             check(
                 isinstance(event, list) and len(event) == 2 and None not in event,

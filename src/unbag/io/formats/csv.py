@@ -56,7 +56,8 @@ FOREIGN = {b"PK\x03\x04": "a ZIP or Excel file", b"PAR1": "a Parquet file", b"AR
 DELIMITER_NAMES = {b",": "comma", b";": "semicolon", b"\t": "tab"}
 # A cell up to the quote that closes it; quotes within are doubled.
 IN_QUOTES = re.compile(rb'"[^"]*(?:""[^"]*)*')
-NUMBER = re.compile(r"[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t]*")
+# No two repetitions in it can share out the same digits, which would take time squared in them.
+NUMBER = re.compile(r"[ \t]*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t]*")
 # With a decimal comma.
 COMMA_NUMBER = re.compile(NUMBER.pattern.replace(r"\.", ","))
 MISSING = {"", "na", "n/a", "#n/a", "nan", "-nan", "null", "none", "inf", "-inf", "-"}
@@ -170,7 +171,9 @@ class DelimitedFile(TextTable):
 
     def _records(self, chunk_bytes):
         """Yield lists of whole records, blank lines among them, the header first."""
-        pending, n_bytes, n_pending, n_records = [], 0, 0, 0
+        # Pieces of a line that has no end yet, and the lines of a record whose quotes are open. No
+        # line is looked at twice, else one stray quote would take time squared in what follows it.
+        pieces, torn, n_bytes, n_open, n_records = [], [], 0, 0, 0
         with self._file.one_pass() as file:
             if self.has_mark:
                 file.read(len(BOM))
@@ -178,29 +181,32 @@ class DelimitedFile(TextTable):
                 n_bytes += len(data)
                 if is_gzipped(self.path):
                     check_unpacked(self.path, n_bytes, self._file.n_bytes)
-                pending.append(data)
-                n_pending += len(data)
+                pieces.append(data)
+                n_open += len(data)
                 if b"\n" not in data:
-                    if n_pending > LONGEST_RECORD:
-                        raise overlong_record(self.path, n_records + 1, pending[0])
+                    if n_open > LONGEST_RECORD and torn:
+                        raise unclosed_quote(self.path, torn)
+                    if n_open > LONGEST_RECORD:
+                        raise overlong_record(self.path, n_records + 1, pieces[0])
                     continue
-                text = b"".join(pending)
+                text = b"".join(pieces)
                 *lines, rest = text.split(b"\n")
-                if are_lines_records(text[: len(text) - len(rest)], self.delimiter):
-                    records, torn = lines, []
+                pieces = [rest]
+                if not torn and are_lines_records(text[: len(text) - len(rest)], self.delimiter):
+                    records = lines
                 else:
-                    records, torn = whole_records(lines, self.delimiter)
-                pending = [b"\n".join([*torn, rest])]
-                n_pending = len(pending[0])
+                    records, torn = whole_records(lines, self.delimiter, torn)
                 n_records += len(records)
-                if n_pending > LONGEST_RECORD and torn:
-                    raise unclosed_quote(self.path, pending[0])
+                if records:
+                    n_open = len(rest) + sum(map(len, torn))
+                if n_open > LONGEST_RECORD and torn:
+                    raise unclosed_quote(self.path, torn)
                 if records:
                     yield records
-        if rest := b"".join(pending):
-            records, torn = whole_records(rest.split(b"\n"), self.delimiter)
+        if torn or any(pieces):
+            records, torn = whole_records([b"".join(pieces)], self.delimiter, torn)
             if torn:
-                raise unclosed_quote(self.path, b"\n".join(torn))
+                raise unclosed_quote(self.path, torn)
             yield records
 
     def blocks(self, chunk_bytes: int = CHUNK_BYTES) -> Iterator[list[bytes]]:
@@ -305,30 +311,35 @@ class DelimitedFile(TextTable):
 # The syntax of records, cells and numbers.
 
 
-def whole_records(lines: list[bytes], delimiter: bytes) -> tuple[list[bytes], list[bytes]]:
+def whole_records(
+    lines: list[bytes], delimiter: bytes, torn: list[bytes] | None = None
+) -> tuple[list[bytes], list[bytes]]:
     r"""Join the lines that a quoted cell has torn apart; return records, and lines of an open one.
+
+    `torn` are the lines of the record that was open before these, as it was returned then.
 
     Examples
     --------
     >>> whole_records([b'a,"two', b'lines"', b"b,c"], b",")
     ([b'a,"two\nlines"', b'b,c'], [])
     """
-    if not any(QUOTE in line for line in lines):
+    torn = torn or []
+    if not torn and not any(QUOTE in line for line in lines):
         return lines, []
-    records, rest = [], []
+    records = []
     for line in lines:
-        if not rest:
+        if not torn:
             if QUOTE in line and ends_quoted(line, delimiter):
-                rest = [line]
+                torn = [line]
             else:
                 records.append(line)
             continue
-        rest.append(line)
+        torn.append(line)
         # Within quotes, a line goes on as if it had opened them: those before it need no look.
         if QUOTE in line and not ends_quoted(QUOTE + line, delimiter):
-            records.append(b"\n".join(rest))
-            rest = []
-    return records, rest
+            records.append(b"\n".join(torn))
+            torn = []
+    return records, torn
 
 
 def are_lines_records(text: bytes, delimiter: bytes) -> bool:
@@ -438,9 +449,9 @@ def check_single_column(path: PathLike, header: bytes, widths: Mapping[bytes, in
     )
 
 
-def unclosed_quote(path: PathLike, record: bytes) -> DataError:
-    """Make the error for a quote that no other one closes."""
-    start = record[:40].decode("utf-8", "replace")
+def unclosed_quote(path: PathLike, torn: Sequence[bytes]) -> DataError:
+    """Make the error for a quote that no other one closes, given the lines from it on."""
+    start = torn[0][:40].decode("utf-8", "replace")
     return DataError(
         f"{path}: a quote is opened but never closed in the row that begins with "
         f"{shortened(start)}: close it, or double it if it belongs to the text."
@@ -512,7 +523,8 @@ def bad_record(
 
     Its message has `error` where no record seems to be wrong.
     """
-    positions = [(source.columns.index(name), name) for name in numbers]
+    place = {name: position for position, name in enumerate(source.columns)}
+    positions = [(place[name], name) for name in numbers]
     for row, record in enumerate(records, first):
         cells = raw_cells(record.rstrip(b"\r"), source.delimiter)
         if len(cells) != len(source.columns):
@@ -551,8 +563,9 @@ def write_records(
     """
     old, new = source.delimiter, _delimiter(path, source)
     cells = {name: _Cells(column, new, source.decimal) for name, column in columns.items()}
-    place = {source.columns.index(name): name for name in columns if name in source.columns}
-    added = [name for name in columns if name not in source.columns]
+    place = {at: name for at, name in enumerate(source.columns) if name in columns}
+    present = set(source.columns)
+    added = [name for name in columns if name not in present]
     done = 0
     with writing(path) as file, compressed(path, file) as out:
         header = [source.header] if old == new else _respelt(source.header, old, new)

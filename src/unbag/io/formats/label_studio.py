@@ -45,7 +45,9 @@ def read_export(head: Head, _: Choices) -> Adapted:
 
     The tags of a bag are the choices made for the whole of it; where there are none, the union of
     the labels of its regions. Of several annotations of a task the ground truth counts, or else the
-    last. Without any region, there are tags only. JSON-MIN lacks what distinguishes regions.
+    last. Without any region, there are tags only. JSON-MIN lacks what distinguishes regions. Labels
+    of regions are known labels, too; predictions, and annotations that are empty or were cancelled,
+    say nothing.
     """
     tasks = _tasks(head.document)
     check(tasks, f"{head.path} holds no tasks of Label Studio.")
@@ -72,7 +74,8 @@ def read_export(head: Head, _: Choices) -> Adapted:
             regions.append(region)
             places.append(f"task {number}")
     check(tags, f"{head.path}: no task has been annotated.")
-    notes = (f"Tasks without annotations, left out: {n_open}.",) if n_open else ()
+    notes = (f"Tasks without annotations, or with empty ones, left out: {n_open}.",)
+    notes = notes if n_open else ()
     if not regions:
         return Adapted(None, tags, notes=notes)
     kinds = {("start" in region) for region in regions}
@@ -81,7 +84,7 @@ def read_export(head: Head, _: Choices) -> Adapted:
     columns: dict[str, Any] = {"bag": bags}
     columns |= {name: [region[name] for region in regions] for name in names}
     known = [only_label(region["labels"]) for region in regions]
-    columns["instance_label"] = pa.array(known, pa.string())
+    columns["instance_label"] = columns["known_label"] = pa.array(known, pa.string())
     if kinds == {True}:
         columns["duration"] = [region["end"] - region["start"] for region in regions]
     return Adapted(pa.table(columns), tags, places.__getitem__, notes)
@@ -99,7 +102,9 @@ def _results(annotations: Any, where: str) -> list[dict[str, Any]] | None:
         isinstance(annotations, list) and all(isinstance(each, dict) for each in annotations),
         f"{where}: 'annotations' should be a list of objects.",
     )
-    finished = [each for each in annotations if not each.get("was_cancelled")]
+    finished = [
+        each for each in annotations if not each.get("was_cancelled") and each.get("result") != []
+    ]
     if not finished:
         return None
     best = next((each for each in finished if each.get("ground_truth")), finished[-1])

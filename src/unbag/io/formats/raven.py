@@ -23,6 +23,7 @@ from unbag.io.adapted import (
     Choices,
     Head,
     finite_number,
+    has_score,
     labelled_segments,
     numbered_lines,
     span,
@@ -40,10 +41,15 @@ BEGIN, END, OFFSET = "Begin Time (s)", "End Time (s)", "File Offset (s)"
 HEADER = ("Selection", "View", "Channel", BEGIN, END)
 #: Columns that people and programs keep labels in: the first one is used.
 LABELS = ("Annotation", "Species", "Common Name", "Label", "Tag", "Call Type")
+# Its labels are no classes, unless somebody says so.
+CALL_TYPE = "Call Type"
+# Who gave a label. Where a person has corrected ours, they write another name, or nothing.
+LABELLED_BY, US = "Labelled By", "unbag"
 # Columns that do not describe the sound: where it lies, and what another program found.
 STRUCTURE = {
     "Selection", "View", "Channel", BEGIN, END, OFFSET, "Begin File", "End File", "Begin Path",
     "End Path", "Begin Date", "Begin Clock Time", "End Clock Time", "Confidence", "Rank",
+    LABELLED_BY,
 }  # fmt: skip
 
 
@@ -112,7 +118,8 @@ def read_selection_tables(head: Head, choices: Choices) -> Adapted:
     """Read segments: a bag is a recording, an instance a selection, its measurements are features.
 
     Labels are in `annotation_column`, or in the first of `LABELS` there is; the tags are their
-    union.
+    union. They are known labels if people gave them: not where a program says how sure it was, nor
+    in what unbag wrote, nor call types.
     """
     found = [
         selection for path in head.files("selection tables") for selection in selection_rows(path)
@@ -134,12 +141,23 @@ def read_selection_tables(head: Head, choices: Choices) -> Adapted:
     )
     labels = [label_text(each.cells[label_column]) if label_column else "" for each in found]
     spans = [(each.start, each.end) for each in found]
-    columns, tags = labelled_segments([each.recording for each in found], spans, labels)
+    is_class = label_column != CALL_TYPE or named is not None
+    by_people = [is_class and is_by_person(each) for each in found]
+    recordings = [each.recording for each in found]
+    columns, tags, notes = labelled_segments(recordings, spans, labels, by_people)
     for name in names:
         if name not in STRUCTURE and name != label_column and name not in columns:
             columns[name] = _typed([each.cells[name] for each in found])
     places = [within(each.where, head.path) for each in found]
-    return Adapted(pa.table(columns), tags, places.__getitem__)
+    return Adapted(pa.table(columns), tags, places.__getitem__, notes)
+
+
+def is_by_person(selection: Selection) -> bool:
+    """Return whether a person gave the label of a selection, as far as its table says."""
+    if LABELLED_BY in selection.cells:
+        return selection.cells[LABELLED_BY].strip().lower() != US
+    is_ours = SUFFIX in selection.where
+    return not is_ours and not has_score(selection.cells)
 
 
 def _typed(texts: list[str]) -> pa.Array:
@@ -195,7 +213,7 @@ def write_raven(
             f"The column {name!r} has shape {values.shape}, not {spans.shape}.",
         )
     frequencies = ["Low Freq (Hz)", "High Freq (Hz)"][: len(spans.band)]
-    header = [*HEADER, *frequencies, "Begin File", *map(one_line, more), "Annotation"]
+    header = [*HEADER, *frequencies, "Begin File", *map(one_line, more), LABELLED_BY, "Annotation"]
     refuse(
         (name for name in more if header.count(one_line(name)) > 1),
         lambda name: f"Selection tables have a column {name!r} already: choose another name.",
@@ -208,7 +226,7 @@ def write_raven(
                 str(selection), "Spectrogram 1", "1",
                 *(seconds(values[i]) for values in (spans.start, spans.end, *spans.band)),
                 one_line(Path(str(group)).name),
-                *(one_line(values[i]) for values in more.values()), spans.labels[i],
+                *(one_line(values[i]) for values in more.values()), US, spans.labels[i],
             ]  # fmt: skip
 
     return write_recordings(path, spans, lines, SUFFIX)

@@ -6,11 +6,10 @@ answers of it that others have kept, ``also`` is ``[""]`` where there is none, n
 and two names stand for no species: one for soundscapes, one for animals that nobody could name.
 """
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
-from unbag._files import DataError, check
+from unbag._files import DataError, check, parsed_json
 from unbag._messages import shortened
 from unbag.io.adapted import Adapted, Choices, Head, read_columns
 from unbag.io.tags import States
@@ -58,7 +57,8 @@ def read_metadata(head: Head, _: Choices) -> Adapted:
         number = label_text(recording["id"]).upper().removeprefix("XC")
         tags.setdefault(f"XC{number}", {}).update(dict.fromkeys(filter(None, labels), 1))
     check(tags, f"{head.path} holds no recordings of xeno-canto.")
-    return Adapted(None, tags)
+    # A soundscape whose background nobody has filled in says nothing.
+    return Adapted(None, {bag: states for bag, states in tags.items() if states})
 
 
 def _recordings(head: Head) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -83,7 +83,7 @@ def _background(also: Any, where: str) -> list[Any]:
     if isinstance(also, str):
         if also.strip().startswith("["):
             try:
-                also = json.loads(also.replace("'", '"'))
+                also = parsed_json(also.replace("'", '"'))
             except ValueError as error:
                 raise DataError(f"{where}: 'also' is not a list: {shortened(also)}.") from error
         else:
