@@ -330,9 +330,9 @@ def union_linear(
             own_pins = None if pins is None else pins[rows]
             try:
                 answer, residual = answer_and_residual(
-                    logits, offsets[bags.start : bags.stop + 1] - rows.start, targets[bags], own_pins,
-                    missed, false, background, on_impossible, on_intractable, scale[bags],
-                    with_features or with_weight,
+                    logits, offsets[bags.start : bags.stop + 1] - rows.start, targets[bags],
+                    own_pins, missed, false, background, on_impossible, on_intractable,
+                    scale[bags], with_features or with_weight,
                 )  # fmt: skip
             except IntractableBagError as error:
                 raise error.with_ids(np.arange(bags.start, bags.stop)) from None
