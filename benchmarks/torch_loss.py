@@ -1,8 +1,9 @@
 """Time the union loss against cross-entropy told every instance's label, and against rivals.
 
 Forward plus backward, float32 logits. Every ratio is of two times taken alternately in the same
-run, the best of several rounds each; beside them stands what must move through memory: the logits
-twice, and their gradient once.
+run, the best of several rounds each; beside them stands what must move through memory:
+the logits twice, and their gradient once. Beside the loss of a linear layer, whose logits are never
+stored, stand the three matrix products that it cannot do without.
 
     python benchmarks/torch_loss.py [--quick]
 
@@ -22,7 +23,7 @@ from torch.nn.functional import cross_entropy
 
 import unbag
 from measure import RESULTS, machine, save
-from unbag.torch import union_loss
+from unbag.torch import union_loss, union_loss_linear
 from unbag_reproduce.approximations import linear_softmax_loss, max_pooling_loss, noisy_or_loss
 
 N_CLASSES = 1000
@@ -166,6 +167,51 @@ def peak_memory(calls):
     return found
 
 
+def linear_layer(device):
+    """Time `union_loss_linear` beside its three matrix products, in TF32; return the figures."""
+    n_rows, n_features, n_classes = (
+        (2**20, 1024, 10_000) if device == "cuda" else (2**12, 256, 2000)
+    )
+    torch.manual_seed(0)
+    sizes = torch.full((n_rows // BAG_SIZE,), BAG_SIZE, device=device)
+    features = torch.randn((n_rows, n_features), device=device, requires_grad=True)
+    weight = (0.03 * torch.randn((n_classes, n_features), device=device)).requires_grad_()
+    bias = torch.zeros(n_classes, device=device, requires_grad=True)
+    offsets = offsets_of(sizes)
+    # Four classes of each bag, as lists: of all of them, the numbers would be 655 MB.
+    chosen = torch.randint(n_classes // 4, (len(sizes), 4), device=device)
+    chosen = (4 * chosen + torch.arange(4, device=device)).flatten()
+    packed = chosen, torch.arange(0, len(chosen) + 1, 4, device=device)
+
+    def products():
+        with torch.no_grad():
+            logits = features @ weight.T
+            return logits @ weight, logits.T @ features
+
+    def loss():
+        features.grad = weight.grad = bias.grad = None
+        union_loss_linear(features, weight, bias, offsets, packed).backward()
+
+    tf32 = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = True
+    try:
+        extra = peak_memory({"loss": loss})["loss"] if device == "cuda" else None
+        calls = {"three matrix products": products, "union_loss_linear": loss}
+        times = best_times(calls, device, 3, 1)
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = tf32
+    return {
+        "rows": n_rows,
+        "features": n_features,
+        "classes": n_classes,
+        "milliseconds": {name: round(1e3 * seconds, 2) for name, seconds in times.items()},
+        "times_three_products": round(
+            times["union_loss_linear"] / times["three matrix products"], 3
+        ),
+        "extra_megabytes": None if extra is None else round(extra / 1e6, 1),
+    }
+
+
 def shown(times, memory, yardstick, n_rows):
     """Return a table of the figures."""
     must_move = 3 * 4 * n_rows * N_CLASSES
@@ -194,6 +240,9 @@ def main():
     memory = peak_memory(calls) if device == "cuda" else {}
     console = Console(width=100)
     console.print(shown(times, memory, yardstick, n_rows))
+    del calls
+    linear = linear_layer(device)
+    console.print("union_loss_linear:", linear)
     figures = {
         "machine": described(device),
         "rows": n_rows,
@@ -205,6 +254,7 @@ def main():
         },
         "extra_megabytes": {name: round(extra / 1e6, 1) for name, extra in memory.items()},
     }
+    figures["linear"] = linear
     if not quick:
         path = RESULTS / "torch_loss.json"
         kept = json.loads(path.read_text()) if path.exists() else {}

@@ -8,7 +8,7 @@ require("torch")
 from .counts import BagCounts  # noqa: E402
 from .estimator import ORNetwork  # noqa: E402
 from .loaders import CollatedBags, MIMLDataset, collate_bags  # noqa: E402
-from .loss import UnionLoss, union_loss  # noqa: E402
+from .loss import UnionLoss, union_loss, union_loss_linear  # noqa: E402
 from .posteriors import annotate, posterior  # noqa: E402
 
 __all__ = [
@@ -21,4 +21,5 @@ __all__ = [
     "collate_bags",
     "posterior",
     "union_loss",
+    "union_loss_linear",
 ]

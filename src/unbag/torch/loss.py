@@ -10,7 +10,7 @@ from unbag.union.policy import ON_IMPOSSIBLE, ON_INTRACTABLE, OnImpossible, OnIn
 
 from .arguments import BagBatch, Rates, Targets, check_rates, read_batch, working_dtype
 from .counts import IMPOSSIBLE, RELAXED, SLOW, BagCounts
-from .operators import NO_TRANSFORMS, union
+from .operators import NO_TRANSFORMS, union, union_linear
 
 Reduction: TypeAlias = Literal["mean", "instances", "sum", "none"]
 REDUCTIONS: tuple[Reduction, ...] = ("mean", "instances", "sum", "none")
@@ -93,6 +93,7 @@ def union_loss(
     See Also
     --------
     UnionLoss : The same as a module, which also counts unusual bags.
+    union_loss_linear : The same of a linear layer, whose logits are never stored.
 
     Notes
     -----
@@ -126,7 +127,34 @@ def union_loss(
         missed=missed,
         false=false,
     )
-    return reduced_loss(answer(batch, on_impossible, on_intractable)[0], batch, weight, reduction)
+    return loss_and_counts(batch, weight, reduction, on_impossible, on_intractable)[0]
+
+
+def loss_and_counts(
+    batch: BagBatch,
+    weight: torch.Tensor | None,
+    reduction: Reduction,
+    on_impossible: OnImpossible,
+    on_intractable: OnIntractable,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the loss of a batch, and what is counted of it; see `unbag.torch.counts`."""
+    weight = checked_weight(weight, batch)
+    log_likelihood, *_, counts = answer(batch, on_impossible, on_intractable)
+    return reduced_loss(log_likelihood, batch, weight, reduction), counts
+
+
+def checked_weight(weight: torch.Tensor | None, batch: BagBatch) -> torch.Tensor | None:
+    """Return the weights of bags in float64, on the device of the logits."""
+    if weight is None:
+        return None
+    weight = torch.as_tensor(weight).to(device=batch.logits.device, dtype=torch.float64)
+    if weight.shape != (batch.n_bags,):
+        raise ValueError(
+            f"weight must hold one number per bag, {batch.n_bags}; got {tuple(weight.shape)}."
+        )
+    if not weight.is_cuda and not bool((weight >= 0).all()):
+        raise ValueError("weight must not contain negative numbers or NaN.")
+    return weight
 
 
 def check_reduction(reduction: str) -> None:
@@ -171,13 +199,6 @@ def reduced_loss(
     surprise = torch.where(counted, log_likelihood, 0.0)
     n_counted = counted
     if weight is not None:
-        weight = torch.as_tensor(weight).to(log_likelihood)
-        if weight.shape != surprise.shape:
-            raise ValueError(
-                f"weight must hold one number per bag, {len(surprise)}; got {tuple(weight.shape)}."
-            )
-        if not weight.is_cuda and not bool((weight >= 0).all()):
-            raise ValueError("weight must not contain negative numbers or NaN.")
         surprise, n_counted = surprise * weight, counted * weight
     dtype = working_dtype(batch.logits)
     # Subtracted from zero, to avoid a negative zero.
@@ -189,6 +210,145 @@ def reduced_loss(
     if reduction != "sum":
         # If nothing is counted, avoid dividing zero by zero.
         total = total / n_counted.sum(dtype=total.dtype).clamp(min=torch.finfo(dtype).tiny)
+    return 0.0 - total.to(dtype)
+
+
+def union_loss_linear(
+    features: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None,
+    offsets: torch.Tensor | Sequence[int] | None = None,
+    targets: Targets | None = None,
+    *,
+    lengths: torch.Tensor | Sequence[int] | None = None,
+    mask: torch.Tensor | None = None,
+    background: bool = False,
+    instance_labels: torch.Tensor | None = None,
+    missed: Rates = None,
+    false: Rates = None,
+    bag_weight: torch.Tensor | None = None,
+    reduction: Literal["mean", "instances", "sum"] = "mean",
+    on_impossible: OnImpossible = "keep",
+    on_intractable: OnIntractable = "raise",
+) -> torch.Tensor:
+    """Compute `union_loss` of the logits of a linear layer, without storing them.
+
+    For very many classes: the logits of 2^20 instances and 10,000 classes are 42 GB, and their
+    gradient as much. Here both exist for a chunk of bags at a time.
+
+    Parameters
+    ----------
+    features : Tensor of shape (n_instances, n_features), or (n_bags, n_rows, n_features)
+        What the last layer is given, the instances of a bag next to each other; or padded, with
+        `lengths` or a `mask`.
+    weight : Tensor of shape (n_columns, n_features)
+        Of the last layer, as `torch.nn.Linear` has it.
+    bias : Tensor of shape (n_columns,), or None
+        Of the last layer.
+    offsets, targets, lengths, mask, background, instance_labels, missed, false
+        As in `union_loss`.
+    bag_weight : Tensor of shape (n_bags,), optional
+        What each bag counts; not below zero. It has no gradient here.
+    reduction : {"mean", "instances", "sum"}
+        As in `union_loss`.
+    on_impossible, on_intractable
+        As in `union_loss`.
+
+    Returns
+    -------
+    Tensor
+        In float32, or in float64 for features in float64.
+
+    Raises
+    ------
+    ImpossibleBagError, IntractableBagError, ValueError, TypeError
+        As in `union_loss`.
+
+    See Also
+    --------
+    union_loss : The same of logits.
+
+    Notes
+    -----
+    Forward computes the gradients of features, weight and bias, where they are wanted, and backward
+    multiplies them; so there is no reduction to one number for each bag. It waits for the GPU once,
+    to learn where bags end. The layer is computed in the precision of autocast, where that is on.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from unbag.torch import union_loss, union_loss_linear
+    >>> layer = torch.nn.Linear(3, 4)
+    >>> features = torch.randn(5, 3)
+    >>> loss = union_loss_linear(features, layer.weight, layer.bias, [0, 2, 5], [[0, 1], [2]])
+    >>> torch.allclose(loss, union_loss(layer(features), [0, 2, 5], [[0, 1], [2]]))
+    True
+    """
+    if reduction not in REDUCTIONS[:3]:
+        raise ValueError(
+            f"reduction must be one of {REDUCTIONS[:3]}; got {reduction!r}. One number for each "
+            "bag is not to be had without the logits: see union_loss."
+        )
+    check_policies(on_impossible, on_intractable)
+    for name, given in (("features", features), ("weight", weight), ("bias", bias)):
+        if given is None and name == "bias":
+            continue
+        if not isinstance(given, torch.Tensor) or not given.is_floating_point():
+            raise TypeError(f"{name} must be a tensor of floating-point numbers.")
+    if features.ndim not in (2, 3):
+        raise ValueError(
+            "features must have the shape (n_instances, n_features), or (n_bags, n_rows, "
+            f"n_features) with lengths or a mask; got {tuple(features.shape)}."
+        )
+    if weight.ndim != 2 or weight.shape[1] != features.shape[-1]:
+        raise ValueError(
+            f"weight must have the shape (n_columns, {features.shape[-1]}), for as many features; "
+            f"got {tuple(weight.shape)}."
+        )
+    if bias is not None and bias.shape != weight.shape[:1]:
+        raise ValueError(
+            f"bias must hold one number per row of the weight, {len(weight)}; got "
+            f"{tuple(bias.shape)}."
+        )
+    device_type = features.device.type
+    if torch.is_autocast_enabled(device_type):
+        half = torch.get_autocast_dtype(device_type)
+        features, weight = features.to(half), weight.to(half)
+    weight = weight.to(features.dtype)
+    bias = None if bias is None else bias.to(features.dtype)
+    # Of the shape of the logits, and of the size of one.
+    logits = features.new_zeros(()).expand(*features.shape[:-1], len(weight))
+    batch = read_batch(
+        logits,
+        offsets,
+        targets,
+        lengths=lengths,
+        mask=mask,
+        background=background,
+        instance_labels=instance_labels,
+        missed=missed,
+        false=false,
+    )
+    weights = checked_weight(bag_weight, batch)
+    if weights is None:
+        weights = torch.ones(batch.n_bags, dtype=torch.float64, device=features.device)
+    weights = weights.detach()
+    impossible = "keep" if on_impossible == "raise" else on_impossible
+    wanted = torch.is_grad_enabled()
+    of_layer = weight.requires_grad or (bias is not None and bias.requires_grad)
+    total, log_likelihood, *_, counts = union_linear(
+        features.reshape(-1, features.shape[-1]), weight, bias, *batch[1:7], impossible,
+        on_intractable, weights, wanted and features.requires_grad, wanted and of_layer,
+    )  # fmt: skip
+    if on_impossible == "raise" and int(counts[IMPOSSIBLE]):
+        bags = (log_likelihood == -torch.inf).nonzero()[:, 0]
+        raise ImpossibleBagError(bags.tolist(), batch.n_bags)
+    n_counted = (log_likelihood != -torch.inf) * weights
+    if reduction == "instances":
+        n_counted = n_counted * batch.bag_sizes()
+    dtype = working_dtype(features)
+    if reduction != "sum":
+        total = total / n_counted.sum().clamp(min=torch.finfo(dtype).tiny)
     return 0.0 - total.to(dtype)
 
 
@@ -281,9 +441,11 @@ class UnionLoss(torch.nn.Module):
             missed=self.missed,
             false=self.false,
         )
-        log_likelihood, *_, counts = answer(batch, self.on_impossible, self.on_intractable)
+        loss, counts = loss_and_counts(
+            batch, weight, self.reduction, self.on_impossible, self.on_intractable
+        )
         self.counts = BagCounts(counts[SLOW], counts[IMPOSSIBLE], counts[RELAXED])
-        return reduced_loss(log_likelihood, batch, weight, self.reduction)
+        return loss
 
     def extra_repr(self) -> str:
         """Return the settings that the repr of the module shows."""

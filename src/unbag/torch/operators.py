@@ -12,6 +12,8 @@ labels that its bag requires, and one number for all other classes.
                 class, the background, a class that goes unnoticed)
 ``row_bag``     (n_rows,) int32: the bag of every row
 ``counts``      (4,) int32: see `unbag.torch.counts`
+
+`union_linear` is the likelihood of a linear layer's logits, which are never stored.
 """
 
 from typing import Any
@@ -19,7 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from unbag.union import UnionProblem
+from unbag.union import IntractableBagError, UnionProblem
 from unbag.union.problem import LARGEST
 
 from .arguments import PADDING, working_dtype
@@ -289,9 +291,197 @@ def _refuse_second_derivatives(ctx, *_):
 union_gradient.register_autograd(_refuse_second_derivatives)
 
 
+@torch.library.custom_op("unbag::union_linear", mutates_args=())
+def union_linear(
+    features: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None,
+    offsets: torch.Tensor,
+    targets: torch.Tensor,
+    pins: torch.Tensor | None,
+    missed: torch.Tensor | None,
+    false: torch.Tensor | None,
+    background: bool,
+    on_impossible: str,
+    on_intractable: str,
+    bag_weight: torch.Tensor,
+    with_features: bool,
+    with_weight: bool,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return the weighted sum of log-likelihoods, each of them, its gradients, and counts.
+
+    The logits are those of a linear layer. They exist for a chunk of bags at a time, and so does
+    their gradient. The gradients of weights and bias are in the precision of sums; those that are
+    not asked for are empty.
+    """
+    n_rows, n_bags = len(features), len(targets)
+    dtype = working_dtype(features)
+    log_likelihood = features.new_empty(n_bags, dtype=torch.float64)
+    counts = torch.zeros(4, dtype=torch.int32, device=features.device)
+    of_features = torch.empty_like(features) if with_features else features.new_empty(0)
+    of_weight = weight.new_zeros(weight.shape if with_weight else 0, dtype=dtype)
+    of_bias = weight.new_zeros(len(weight) if with_weight else 0, dtype=dtype)
+    scale = bag_weight.to(dtype)
+    row_limit = chunk_rows(len(weight), features)
+    with torch.no_grad(), torch.autocast(features.device.type, enabled=False):
+        for bags, rows in chunks(offsets.cpu(), row_limit):
+            own = features[rows]
+            logits = torch.nn.functional.linear(own, weight, bias)
+            own_pins = None if pins is None else pins[rows]
+            try:
+                answer, residual = answer_and_residual(
+                    logits, offsets[bags.start : bags.stop + 1] - rows.start, targets[bags],
+                    own_pins, missed, false, background, on_impossible, on_intractable,
+                    scale[bags], with_features or with_weight,
+                )  # fmt: skip
+            except IntractableBagError as error:
+                raise error.with_ids(np.arange(bags.start, bags.stop)) from None
+            del logits
+            log_likelihood[bags] = answer[0]
+            counts += answer[-1]
+            if residual is None:
+                continue
+            if with_features:
+                torch.mm(residual, weight, out=of_features[rows])
+            if with_weight:
+                add_product(of_weight, residual.T, own)
+                of_bias += residual.sum(0, dtype=dtype)
+            del residual
+    counted = torch.where(log_likelihood == -torch.inf, 0.0, log_likelihood)
+    total = (counted * bag_weight.to(torch.float64)).sum()
+    if n_rows == 0:
+        of_features.zero_()
+    return total, log_likelihood, of_features, of_weight, of_bias, counts
+
+
+# Logits of a chunk of bags, in bytes; on the CPU few enough to stay near it.
+CHUNK_BYTES = {"cuda": 3 * 2**29, "cpu": 2**24}
+
+
+def chunk_rows(n_columns: int, features: torch.Tensor) -> int:
+    """Return how many rows of logits exist at a time: a power of two, which products like."""
+    size = n_columns * features.element_size()
+    most = max(CHUNK_BYTES[features.device.type] // max(size, 1), 1)
+    return 1 << (most.bit_length() - 1)
+
+
+def chunks(offsets: torch.Tensor, n_rows: int) -> list[tuple[slice, slice]]:
+    """Cut bags into runs of so many rows, or of one bag that has more; with the rows of each."""
+    ends = offsets.numpy()
+    found, first = [], 0
+    while first < len(ends) - 1:
+        last = int(np.searchsorted(ends, ends[first] + n_rows, side="right")) - 1
+        last = min(max(last, first + 1), len(ends) - 1)
+        found.append((slice(first, last), slice(int(ends[first]), int(ends[last]))))
+        first = last
+    return found
+
+
+def answer_and_residual(
+    logits: torch.Tensor,
+    offsets: torch.Tensor,
+    targets: torch.Tensor,
+    pins: torch.Tensor | None,
+    missed: torch.Tensor | None,
+    false: torch.Tensor | None,
+    background: bool,
+    on_impossible: str,
+    on_intractable: str,
+    scale: torch.Tensor,
+    with_residual: bool,
+) -> tuple[tuple[torch.Tensor, ...], torch.Tensor | None]:
+    """Infer a chunk of bags; return its answer, and the gradient of its logits."""
+    given = logits, offsets, targets, pins, missed, false, background, on_impossible, on_intractable
+    answer = union(*given)
+    if not with_residual:
+        return answer, None
+    log_likelihood, *kept, _ = answer
+    # Of an impossible bag there is nothing to follow.
+    scale = torch.where(log_likelihood == -torch.inf, 0.0, scale)
+    return answer, union_gradient(scale, logits, targets, pins, missed, background, *kept)
+
+
+def add_product(total: torch.Tensor, left: torch.Tensor, right: torch.Tensor) -> None:
+    """Add a product to a sum, which may be more precise than its factors."""
+    if total.dtype == left.dtype:
+        total.addmm_(left, right)
+    elif left.is_cuda and left.dtype == torch.bfloat16:
+        total += left @ right
+    else:
+        # Sums over many rows may be too large for half precision.
+        total.addmm_(left.to(total.dtype), right.to(total.dtype))
+
+
+@union_linear.register_fake
+def _(features, weight, bias, offsets, targets, *rest):
+    *_, with_features, with_weight = rest
+    dtype, n_bags = working_dtype(features), len(targets)
+    return (
+        features.new_empty((), dtype=torch.float64),
+        features.new_empty(n_bags, dtype=torch.float64),
+        torch.empty_like(features) if with_features else features.new_empty(0),
+        weight.new_empty(weight.shape if with_weight else 0, dtype=dtype),
+        weight.new_empty(len(weight) if with_weight else 0, dtype=dtype),
+        features.new_empty(4, dtype=torch.int32),
+    )
+
+
+def _keep_linear(ctx, inputs, output):
+    _, *others = output
+    ctx.set_materialize_grads(False)
+    ctx.mark_non_differentiable(*others)
+    tensors = [given if isinstance(given, torch.Tensor) else None for given in inputs]
+    ctx.save_for_backward(*tensors)
+    ctx.options = [None if isinstance(given, torch.Tensor) else given for given in inputs]
+    ctx.gradients = output[2:5]
+
+
+def _backward_linear(ctx, scale, *_):
+    if scale is None:
+        return (None,) * 14
+    given = [
+        option if tensor is None else tensor
+        for tensor, option in zip(ctx.saved_tensors, ctx.options, strict=True)
+    ]
+    # Scaled where they lie, for they are large; a second time, they are computed anew.
+    gradients, ctx.gradients = ctx.gradients, None
+    with torch.no_grad():
+        if gradients is None:
+            gradients = union_linear(*given)[2:5]
+        scaled = [gradient.mul_(scale.to(gradient.dtype)) for gradient in gradients]
+    _, weight, bias, *_, with_features, with_weight = given
+    found = [
+        scaled[0] if with_features else None,
+        scaled[1].to(weight.dtype) if with_weight else None,
+        scaled[2].to(weight.dtype) if with_weight and bias is not None else None,
+    ]
+    if torch.is_grad_enabled():
+        refuse = RefuseSecondDerivatives.apply
+        found = [None if own is None else refuse(own, *given[:3]) for own in found]
+    return *found, *(None,) * 11
+
+
+class RefuseSecondDerivatives(torch.autograd.Function):
+    """What is given, which must not be differentiated."""
+
+    @staticmethod
+    def forward(ctx, gradient, *of):
+        """Return a gradient as that of tensors."""
+        return gradient.view_as(gradient)
+
+    @staticmethod
+    def backward(ctx, *_):
+        """Raise an error."""
+        _refuse_second_derivatives(ctx)
+
+
+union_linear.register_autograd(_backward_linear, setup_context=_keep_linear)
+
+
 def _refuse_vmap(info, in_dims, *_):
     raise NotImplementedError(NO_TRANSFORMS)
 
 
 union.register_vmap(_refuse_vmap)
 union_gradient.register_vmap(_refuse_vmap)
+union_linear.register_vmap(_refuse_vmap)
