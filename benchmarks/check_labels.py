@@ -24,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 
 from measure import machine, save
 from unbag import LabelSets, ORLogisticRegression, check_labels, datasets
-from unbag.cli.check import doubting_model
+from unbag.cli.check import doubting_settings
 from unbag.model_selection.folds import bag_folds
 
 DATA = ("msrcv2", "hja-union")
@@ -96,7 +96,7 @@ def measured(name, added, console):
     data = datasets.load(name)
     truth = LabelSets.parse(data.y)
     methods = {
-        OURS: lambda *given: by_unbag(doubting_model(), *given),
+        OURS: lambda *given: by_unbag(doubting_settings().unfitted(), *given),
         PLAIN: lambda *given: by_unbag(ORLogisticRegression(), *given),
     }
     methods |= {
