@@ -383,7 +383,8 @@ def test_numbers_of_any_size(words, run, number):
 def test_more_labels_to_show_than_any_computer_counts(words, run):
     code, out, said = run("check", words, *ROLES, "--folds", "2", "--top", "9" * 30)
     assert code == 0, said
-    assert "the most suspicious of" in out
+    # The name of the folder may be so long that the title is broken.
+    assert "the most suspicious of" in " ".join(out.split())
 
 
 def test_numbers_that_overflow_are_in_a_file(model, words, run, tmp_path):

@@ -144,12 +144,12 @@ def test_what_cannot_be_compared_is_named(words, tmp_path):
 
 def test_users_get_their_own_rule_and_fewer_settings():
     assert compared_method("unbag").grids["full"] == [
-        {"max_iter": 1000, "tol": 1e-6, "threshold": 0.5}
+        {"max_iter": 1000, "tol": 1e-6, "threshold": "auto"}
     ]
     for name, level in product(METHODS, ("quick", "standard", "full")):
         settings, of_paper = compared_method(name).grids[level], METHODS[name].grids[level]
         assert len(settings) <= (12 if level == "standard" else len(of_paper))
-        assert all(setting.get("threshold", 0.5) == 0.5 for setting in settings)
+        assert all(setting.get("threshold", 0.5) in (0.5, "auto") for setting in settings)
     fast = compared_method("mimlfast").grids["standard"]
     assert all(setting in FAST_DRAWN for setting in fast)
 
