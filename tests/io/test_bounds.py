@@ -20,6 +20,7 @@ import unbag.io
 from platforms import linux_only
 from unbag import Bags, LabelSets
 from unbag.io import DataError, read
+from unbag.io.formats.csv import DelimitedFile
 
 # More than may be unpacked from next to nothing.
 N_BYTES = 200 << 20
@@ -193,3 +194,14 @@ def test_many_columns_take_time_in_proportion(tmp_path):
     with pytest.raises(DataError, match="two columns named 'x59999'"):
         read(path)
     assert time.process_time() - start < 30.0
+
+
+def test_rows_of_many_columns_are_read_several_at_a_time(tmp_path):
+    # Each chunk takes time for every column: with a row each, that is columns times columns.
+    path = tmp_path / "wide.csv"
+    lines = [",".join(f"x{place}" for place in range(1000)), *([",".join(["1.25"] * 1000)] * 16)]
+    path.write_text("\n".join(lines) + "\n")
+    with DelimitedFile(path) as source:
+        chunks = [chunk.num_rows for _, chunk in source.chunks([], source.columns, 1000)]
+    assert sum(chunks) == 16
+    assert len(chunks) <= 2

@@ -291,7 +291,8 @@ def _side_by_side(columns):
 
 
 def _is_called(name, column):
-    return re.fullmatch(rf"{name}|{PREFIX}{name}(_\d+)?", column) is not None
+    # A pattern takes much longer, and there may be a million columns.
+    return name in column and re.fullmatch(rf"{name}|{PREFIX}{name}(_\d+)?", column) is not None
 
 
 def free_name(name: str, taken: Container[str]) -> str:

@@ -47,6 +47,9 @@ LONGEST_RECORD = 64 << 20
 # Size of the first rows, from which columns of numbers are recognised.
 SAMPLE_BYTES = 4 << 20
 MOST_COLUMNS = 1_000_000
+# Rows of tables of very many columns that are read at a time, if they take no more bytes than that.
+FEWEST_ROWS = 16
+LARGEST_CHUNK = 128 << 20
 
 QUOTE = b'"'
 BOM = b"\xef\xbb\xbf"
@@ -230,6 +233,9 @@ class DelimitedFile(TextTable):
             decimal_point=decimal,
         )  # fmt: skip
         first = 0
+        # Each chunk takes time for each column, however few rows it has; a header is about as long
+        # as a row.
+        chunk_bytes = max(chunk_bytes, min(FEWEST_ROWS * len(self.header), LARGEST_CHUNK))
         for records in self.blocks(chunk_bytes):
             data = b"\n".join([*records, b""])
             if texts and not data.isascii():
