@@ -14,7 +14,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import KFold, cross_val_score
 
 from unbag.bags import Bags
-from unbag.labels import LabelSets, Unknown
+from unbag.labels import LabelSets
+from unbag.tagging import Unknown
 
 BIRDS = ["owl", "robin", "tit", "wren"]
 

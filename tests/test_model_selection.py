@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 
 from toys import BagsOnly, Shift, Thresholds
 from unbag.bags import Bags
-from unbag.labels import LabelSets, Unknown
+from unbag.labels import LabelSets
 from unbag.model_selection import (
     SCORERS,
     MultilabelStratifiedKFold,
@@ -22,6 +22,7 @@ from unbag.model_selection import (
     inductive_accuracy,
     transductive_accuracy,
 )
+from unbag.tagging import Unknown
 
 # Tits lie below 1, wrens above; the one wren at 0.5 is out of place.
 FEATURES = [[0.0], [2.0], [2.0], [0.5], [0.0], [2.0]]

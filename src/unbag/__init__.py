@@ -14,7 +14,7 @@ from ._version import __version__
 _LAZY = {
     "Bags": "bags",
     "LabelSets": "labels",
-    "Unknown": "labels",
+    "Unknown": "tagging",
     "labels": None,
     "union": None,
     "BACKGROUND": "estimators",

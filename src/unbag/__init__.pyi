@@ -28,7 +28,6 @@ from .estimators import ORLogisticRegression as ORLogisticRegression
 from .estimators import SupervisedLogisticRegression as SupervisedLogisticRegression
 from .estimators import is_background as is_background
 from .labels import LabelSets as LabelSets
-from .labels import Unknown as Unknown
 from .learning import fit as fit
 from .model_selection import MultilabelStratifiedKFold as MultilabelStratifiedKFold
 from .model_selection import cross_validate_bags as cross_validate_bags
@@ -38,4 +37,5 @@ from .pipeline import kernel_pipeline as kernel_pipeline
 from .preprocessing import BagContext as BagContext
 from .preprocessing import OnInstances as OnInstances
 from .preprocessing import RBFDictionary as RBFDictionary
+from .tagging import Unknown as Unknown
 from .tuning import tune as tune

@@ -12,7 +12,8 @@ from unbag._messages import argument
 from unbag.bags import Bags
 from unbag.io.annotated import ANSWERS, KNOWN_LABEL, OF_NO_CLASS, Status
 from unbag.io.arrays import is_unknown
-from unbag.labels import BACKGROUND_NAME, DELIMITER, NO_LABEL, LabelSets, normal_spelling
+from unbag.labels import LabelSets
+from unbag.tagging import BACKGROUND_NAME, DELIMITER, NO_LABEL, normal_spelling
 from unbag.union import UnionProblem
 
 #: Instances that are worked on at a time, and entries of instances times classes, so that memory

@@ -11,7 +11,7 @@ from unbag.io import BagTable, DataError, Roles
 from unbag.io.annotated import OF_NO_CLASS, STATUS, known_label_column, written_columns
 from unbag.io.roles import KNOWN_LABEL
 from unbag.io.table import Source, open_source
-from unbag.labels import BACKGROUND_NAME, label_text
+from unbag.tagging import BACKGROUND_NAME, label_text
 
 
 def corrected_labels(path: PathLike, data: BagTable) -> np.ndarray:

@@ -19,7 +19,8 @@ from unbag.io.annotated import annotated_frame, written_columns, written_predict
 from unbag.io.bag_table import BagTable, Progress
 from unbag.io.roles import REMEMBERED, USUAL, Roles, check_column
 from unbag.io.table import Source
-from unbag.labels import BACKGROUND_NAME, DELIMITER, ColumnOfLabel, LabelSets, LabelSetsLike
+from unbag.labels import ColumnOfLabel, LabelSets, LabelSetsLike
+from unbag.tagging import BACKGROUND_NAME, DELIMITER
 
 #: A frame of any kind; what comes back is of the same.
 Frame = TypeVar("Frame")

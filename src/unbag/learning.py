@@ -29,9 +29,10 @@ from unbag.frames import ColumnRoles
 from unbag.io.bag_table import BagTable, Progress
 from unbag.io.roles import NOT_LEARNT_FROM, OF_LABELS, USUAL, Roles
 from unbag.io.table import Source, open_source
-from unbag.labels import LabelSets, LabelSetsLike, Tagging, doubtful_names, rare_classes
+from unbag.labels import LabelSets, LabelSetsLike, doubtful_names, rare_classes
 from unbag.model_selection.folds import read_label_sets
 from unbag.pipeline import BagPipeline, bag_pipeline
+from unbag.tagging import Tagging
 from unbag.validation import as_labels
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ from sklearn.utils.validation import _check_sample_weight, column_or_1d, validat
 
 from unbag._warnings import warn_caller
 from unbag.bags import Bags, BagsLike, bag_of, first_nonfinite, listed_bags
-from unbag.labels import DELIMITER, LabelSets, LabelSetsLike, Tagging, is_blank, parse_cell
+from unbag.labels import LabelSets, LabelSetsLike
+from unbag.tagging import DELIMITER, Tagging, is_blank, parse_cell
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 # How names of whitened features begin.

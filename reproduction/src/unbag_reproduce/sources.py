@@ -16,7 +16,8 @@ PACKAGE = Path(unbag.__file__).parent
 EXPERIMENTS = Path(__file__).parent
 #: Files and folders of the package that results depend on, whatever the task.
 COMPUTING = (
-    "_random.py", "bags.py", "labels.py", "metrics.py", "pipeline.py", "preprocessing.py",
+    "_random.py", "bags.py", "labels.py", "tagging.py", "metrics.py", "pipeline.py",
+    "preprocessing.py",
     "datasets", "union", "fitting", "estimators", "torch", "model_selection/folds.py",
     "model_selection/methods.py", "model_selection/scorers.py",
 )  # fmt: skip

@@ -34,7 +34,7 @@ from unbag.io.annotated import (
 from unbag.io.formats.audacity import SUFFIX as AUDACITY
 from unbag.io.formats.raven import SUFFIX as RAVEN
 from unbag.io.spans import recording_files, recordings_of
-from unbag.labels import BACKGROUND_NAME
+from unbag.tagging import BACKGROUND_NAME
 
 from . import options as o
 from .console import messages, progress, show_plan

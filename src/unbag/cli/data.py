@@ -10,7 +10,8 @@ from unbag import datasets, io
 from unbag._files import TABLES, check, check_output, suffix_of
 from unbag._messages import suggestion
 from unbag.bags import Bags
-from unbag.labels import ANY_LABEL, NO_LABEL, LabelSets
+from unbag.labels import LabelSets
+from unbag.tagging import ANY_LABEL, NO_LABEL
 
 from . import options as o
 from .console import messages, progress

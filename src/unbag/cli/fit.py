@@ -14,7 +14,8 @@ from unbag.bags import Bags
 from unbag.io import DataError, Roles
 from unbag.io.roles import NOT_LEARNT_FROM
 from unbag.io.table import Source
-from unbag.labels import BACKGROUND_NAME, LabelSets, bags_per_class, rare_classes
+from unbag.labels import LabelSets, bags_per_class, rare_classes
+from unbag.tagging import BACKGROUND_NAME
 from unbag.union.rates import RANGE, is_rate
 
 from . import options as o

@@ -27,9 +27,10 @@ from unbag.io.annotated import write_annotated, written_columns
 from unbag.io.arrays import bag_table
 from unbag.io.bag_table import BagTable
 from unbag.io.frame import open_frame
-from unbag.labels import BACKGROUND_NAME, LabelSets
+from unbag.labels import LabelSets
 from unbag.out_of_core import Annotated
 from unbag.out_of_core.annotating import opened_for_model
+from unbag.tagging import BACKGROUND_NAME
 
 from .bags import ClusterBags
 from .clusters import ClientLike, Tasks, connected

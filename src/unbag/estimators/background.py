@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unbag.labels import BACKGROUND_NAME, is_missing
+from unbag.tagging import BACKGROUND_NAME, is_missing
 
 # The label of an instance that belongs to none of the classes; -1 among signed numbers, unless that
 # is one of the classes itself.

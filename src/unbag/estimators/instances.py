@@ -19,7 +19,8 @@ from unbag._warnings import warn_caller
 from unbag.bags import Bags, Features, bag_of
 from unbag.fitting import LEARNT, LabelNoise, Rate, charged, describe_background, log_softmax
 from unbag.fitting.threshold import USUAL
-from unbag.labels import BACKGROUND_NAME, ColumnOfLabel, LabelSets, is_missing
+from unbag.labels import ColumnOfLabel, LabelSets
+from unbag.tagging import BACKGROUND_NAME, is_missing
 from unbag.union import (
     ImpossibleBagError,
     ImpossibleBagWarning,

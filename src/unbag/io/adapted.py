@@ -29,7 +29,7 @@ from unbag._files import (
     unreadable,
 )
 from unbag._messages import argument, listed, shortened
-from unbag.labels import UNTAGGED
+from unbag.tagging import UNTAGGED
 
 from .table import Table
 from .tags import ABSENT, States, matched, union_of

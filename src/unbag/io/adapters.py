@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from unbag._files import TABLES, DataError, PathLike, check, check_format, check_rows, suffix_of
 from unbag._messages import argument, suggestion
-from unbag.labels import DELIMITER, Tagging
+from unbag.tagging import DELIMITER, Tagging
 
 from .adapted import Adapted, Choices, Head, check_choices
 from .bag_table import BagTable

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from unbag._files import DataError, PathLike, check
 from unbag._messages import argument, listed
 from unbag._warnings import warn_caller
-from unbag.labels import DELIMITER
+from unbag.tagging import DELIMITER
 
 from .annotated import KNOWN_LABEL, answer_columns, known_label_column, written_columns
 from .formats.arrow import is_list_of_numbers, is_list_of_vectors, is_text, is_value

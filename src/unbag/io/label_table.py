@@ -8,7 +8,8 @@ import numpy as np
 from unbag._files import DataError, refuse
 from unbag._messages import shortened, suggestion
 from unbag._warnings import warn_caller
-from unbag.labels import NO_LABEL, LabelSets, Unknown, label_text, parse_cell
+from unbag.labels import LabelSets
+from unbag.tagging import NO_LABEL, Unknown, label_text, parse_cell
 
 from .roles import Roles, check_column, with_label_columns
 from .scan import STATES, Scan, joined_columns, spelt_out

@@ -18,7 +18,7 @@ from unbag._files import (
     unreadable,
 )
 from unbag._messages import argument, listed, shortened, suggestion
-from unbag.labels import Tagging
+from unbag.tagging import Tagging
 
 # Columns of these names have these roles unless others are named for them.
 USUAL = {

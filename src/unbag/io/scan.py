@@ -25,9 +25,9 @@ from pyarrow import types
 from unbag._files import TABLES, DataError, PathLike, check, check_rows, check_same, refuse
 from unbag._messages import argument, shortened
 from unbag.bags import bag_of, first_nonfinite, offsets_of
-from unbag.labels import (
+from unbag.labels import LabelSets
+from unbag.tagging import (
     LONGEST_NAME,
-    LabelSets,
     Spellings,
     Tagging,
     Unknown,

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from unbag._files import DataError, PathLike, check
 from unbag._messages import shortened
-from unbag.labels import NO_LABEL, Tagging, Unknown, label_text, write_cell
+from unbag.tagging import NO_LABEL, Tagging, Unknown, label_text, write_cell
 
 #: For bags by name: 1 for labels that are present, 0 for absent, -1 for unknown ones. A bag that is
 #: not there has no tags, which may mean anything; one that is, without labels, has none of them.

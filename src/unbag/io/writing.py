@@ -26,7 +26,8 @@ from unbag._files import (
 )
 from unbag._messages import listed
 from unbag.bags import Bags
-from unbag.labels import NO_LABEL, LabelSets, Tagging
+from unbag.labels import LabelSets
+from unbag.tagging import NO_LABEL, Tagging
 
 from .annotated import STATUS, Status, marked_metadata
 from .arrays import OWN_COLUMNS, feature_names, long_chunks

@@ -36,7 +36,7 @@ from unbag.io.formats.arrow import with_shared_categories
 from unbag.io.parquet_set import ParquetSet
 from unbag.io.stored import StoredBags
 from unbag.io.writing import write_tables
-from unbag.labels import BACKGROUND_NAME
+from unbag.tagging import BACKGROUND_NAME
 
 #: Called with the instances done so far and the total, which counts both passes.
 Report = Callable[[int, int], object]

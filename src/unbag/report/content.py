@@ -30,7 +30,8 @@ from unbag.evaluation import (
     precision_and_recall,
 )
 from unbag.io.annotated import Status, free_name
-from unbag.labels import BACKGROUND_NAME, LabelSets, doubtful_names
+from unbag.labels import LabelSets, doubtful_names
+from unbag.tagging import BACKGROUND_NAME
 
 from .charts import calibration_chart, histogram, line_chart, number
 from .media import OUTSIDE, Media

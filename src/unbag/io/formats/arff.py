@@ -26,7 +26,8 @@ from unbag.bags import Bags
 from unbag.io.arrays import bag_table, checked_bags, dense, feature_names, instance_label_texts
 from unbag.io.bag_table import BagTable, Peek
 from unbag.io.roles import USUAL, Roles
-from unbag.labels import LabelSets, normal_spelling
+from unbag.labels import LabelSets
+from unbag.tagging import normal_spelling
 
 NUMERIC = {"numeric", "real", "integer"}
 BINARY = ("{0,1}", "{1,0}")

@@ -25,7 +25,7 @@ from unbag.io.adapted import (
 )
 from unbag.io.bag_table import BagTable
 from unbag.io.spans import Spans, seconds, write_recordings
-from unbag.labels import label_text
+from unbag.tagging import label_text
 
 from .raven import US, recording_of
 

@@ -26,7 +26,7 @@ from unbag.io.adapted import (
 )
 from unbag.io.tags import States
 from unbag.io.vectors import as_lists, as_rows, first_length, named_columns
-from unbag.labels import label_text
+from unbag.tagging import label_text
 
 from .csv import DelimitedFile
 from .raven import recording_of, selection_rows

@@ -17,7 +17,7 @@ from unbag._messages import shortened
 from unbag.io.adapted import Adapted, Choices, Head, read_columns, span
 from unbag.io.tags import only_label, union_of
 from unbag.io.vectors import feature_columns
-from unbag.labels import label_text
+from unbag.tagging import label_text
 
 from .arrow import ArrowFile, is_list
 

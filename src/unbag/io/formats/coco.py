@@ -14,7 +14,7 @@ from unbag._files import DataError, check
 from unbag._messages import shortened
 from unbag.io.adapted import Adapted, Choices, Head, finite_number
 from unbag.io.tags import union_of
-from unbag.labels import label_text
+from unbag.tagging import label_text
 
 PARTS = ("images", "annotations", "categories")
 #: Columns of a box, in pixels, and of the size of its picture.

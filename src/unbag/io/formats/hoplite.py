@@ -18,7 +18,7 @@ from unbag._messages import shortened
 from unbag.io.adapted import Adapted, Choices, Head, read_columns, segment_columns, span
 from unbag.io.tags import States, only_label
 from unbag.io.vectors import feature_columns
-from unbag.labels import label_text
+from unbag.tagging import label_text
 
 from .arrow import ArrowFile
 

@@ -21,7 +21,7 @@ from unbag.io.adapted import Adapted, Choices, Head, finite_number, span
 from unbag.io.bag_table import BagTable
 from unbag.io.spans import Spans, column_numbers
 from unbag.io.tags import States, only_label
-from unbag.labels import label_text
+from unbag.tagging import label_text
 
 from .coco import BOX, SIZE
 

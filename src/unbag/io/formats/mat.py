@@ -37,7 +37,8 @@ from unbag._messages import listed, shortened
 from unbag.bags import Bags
 from unbag.io.arrays import bag_table, checked_bags, dense, feature_names, instance_label_codes
 from unbag.io.bag_table import BagTable, object_array
-from unbag.labels import LabelSets, normal_spelling
+from unbag.labels import LabelSets
+from unbag.tagging import normal_spelling
 
 # Names that are in use for the same thing; the first is written.
 NAMES = {

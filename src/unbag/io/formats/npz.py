@@ -26,7 +26,8 @@ from unbag._messages import listed, shortened
 from unbag.bags import Bags
 from unbag.io.arrays import bag_table, checked_bags, feature_names, instance_label_codes
 from unbag.io.bag_table import BagTable
-from unbag.labels import LabelSets, normal_spelling
+from unbag.labels import LabelSets
+from unbag.tagging import normal_spelling
 
 REQUIRED = ("X", "offsets", "bag_labels", "class_names")
 OPTIONAL = ("instance_labels", "feature_names", "ids")

@@ -18,7 +18,7 @@ from unbag._messages import shortened
 from unbag.io.adapted import Adapted, Choices, Head, read_columns, segment_columns, spans_of
 from unbag.io.tags import States
 from unbag.io.vectors import PREFIX
-from unbag.labels import label_text
+from unbag.tagging import label_text
 
 from .csv import DelimitedFile
 

@@ -31,7 +31,7 @@ from unbag.io.adapted import (
 )
 from unbag.io.bag_table import BagTable
 from unbag.io.spans import Spans, one_line, seconds, write_recordings
-from unbag.labels import label_text
+from unbag.tagging import label_text
 
 from .csv import is_number
 

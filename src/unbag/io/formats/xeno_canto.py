@@ -13,7 +13,7 @@ from unbag._files import DataError, check, parsed_json
 from unbag._messages import shortened
 from unbag.io.adapted import Adapted, Choices, Head, read_columns
 from unbag.io.tags import States
-from unbag.labels import label_text
+from unbag.tagging import label_text
 
 from .csv import DelimitedFile
 

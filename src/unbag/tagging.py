@@ -1,0 +1,507 @@
+"""What people write in place of labels: names, cells, blanks, words for none and for unknown.
+
+`Tagging` is the one place that says what a cell means. Roles carry it to every reader.
+"""
+
+import unicodedata
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unbag._files import DataError, check
+from unbag._messages import argument, listed, shortened
+from unbag._warnings import warn_caller
+
+# What separates labels that are written into one string, unless a table says otherwise.
+DELIMITER = "|"
+# What tables call instances of none of the classes, unless somebody names them otherwise.
+BACKGROUND_NAME = "background"
+# Before a label in a cell that is not known to be present.
+UNKNOWN_MARK = "?"
+# In place of labels: somebody looked and found none; nobody looked, so that every label is unknown.
+# In brackets, so that no class has such a name by accident. A blank cell may mean either.
+NO_LABEL = "(none)"
+ANY_LABEL = "(unknown)"
+#: What a blank in place of labels means: an error, every label unknown, or every label absent.
+UNTAGGED = ("refuse", "unknown", "absent")
+# Words of people who rather mean that there is no label, or that nobody knows.
+# fmt: off
+WORDS_FOR_NONE = frozenset([
+    "none", "nothing", "nil", "void", "empty", "silence", "silent", "noise", "nocall", "no call",
+    "no-call", "no bird", "no birds", "keine", "keiner", "nichts", "leer", "stille", "rauschen",
+    "aucun", "aucune", "rien", "vide", "ninguno", "ninguna", "nada",
+])
+WORDS_FOR_UNKNOWN = frozenset([
+    "unknown", "unidentified", "undetermined", "unlabeled", "unlabelled", "untagged", "missing",
+    "indet", "n/a", "#n/a", "n.a.", "na", "null", "nan", "<na>", "nat", "-", "--", "---", "...",
+    "?", "unbekannt", "inconnu", "desconocido",
+])
+# fmt: on
+# Characters of a bag's or class's name, and of a cell of labels: far more than anybody types.
+LONGEST_NAME = 10_000
+LONGEST_CELL = 1_000_000
+
+
+@dataclass(frozen=True, repr=False)
+class Unknown:
+    """Mark a label in a label set as not known to be present.
+
+    Parameters
+    ----------
+    label : str, number or ...
+        The label that the bag may or may not carry. ``Unknown(...)`` is every label that the set
+        does not name.
+
+    Examples
+    --------
+    >>> {"robin", Unknown("wren")} == {Unknown("wren"), "robin"}
+    True
+    """
+
+    label: object
+
+    def __repr__(self) -> str:
+        return f"Unknown({self.label!r})"
+
+
+def normal_spelling(label: Any) -> Any:
+    """Return a string without spaces around it and with its letters composed (NFC).
+
+    So labels are compared, wherever they come from.
+
+    Parameters
+    ----------
+    label : str or number
+        A number is returned as it is.
+
+    Examples
+    --------
+    >>> normal_spelling(" cafe\u0301 ") == "caf\u00e9", normal_spelling(3)
+    (True, 3)
+    """
+    if not isinstance(label, str):
+        return label
+    # NumPy drops NULs at the end of a text, and with them what tells labels apart.
+    return unicodedata.normalize("NFC", label.strip().strip("\0").strip())
+
+
+def label_of(member: Any) -> Any:
+    """Return the label of a member of a label set, known to be present or not."""
+    return member.label if isinstance(member, Unknown) else member
+
+
+# The syntax of a cell of labels.
+
+
+def label_text(value: object) -> str:
+    """Write a label as text in its normal spelling; empty if there is none.
+
+    Parameters
+    ----------
+    value : str, number or None
+
+    Examples
+    --------
+    >>> label_text(" wren "), label_text(3), label_text(None)
+    ('wren', '3', '')
+    """
+    return "" if value is None else normal_spelling(str(value))
+
+
+def is_blank(value: object) -> bool:
+    """Return whether a value stands for nothing: None, NaN, or text of spaces alone.
+
+    Parameters
+    ----------
+    value : object
+
+    Examples
+    --------
+    >>> is_blank(None), is_blank(float("nan")), is_blank(" "), is_blank([]), is_blank("wren")
+    (True, True, True, False, False)
+    """
+    if isinstance(value, str):
+        return not normal_spelling(value)
+    return not isinstance(value, Collection | Unknown) and is_missing(value)
+
+
+class Memory(dict[Any, Any]):
+    """The values of a function, computed when they are first asked for.
+
+    Parameters
+    ----------
+    function : callable
+    """
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self._function = function
+
+    def __missing__(self, key: Any) -> Any:
+        return self.setdefault(key, self._function(key))
+
+
+#: Every label that a set does not name is unknown.
+EVERY_LABEL = Unknown(...)
+
+
+@dataclass(frozen=True)
+class Tagging:
+    """How people tag bags: what a blank means, which words mean none, which names are one label.
+
+    All tables and lists are read by it; see `LabelSets.parse`.
+
+    Parameters
+    ----------
+    untagged : {"refuse", "unknown", "absent"}
+    none : tuple of str
+    fold_case : bool
+    rename : tuple of (str, str)
+        Pairs of the old and the new name.
+
+    Examples
+    --------
+    >>> tagging = Tagging.of(none="nothing", fold_case=True, rename={"amsel": "Blackbird"})
+    >>> tagging.read(["AMSEL", "Robin"]) == {"Blackbird", "robin"}
+    True
+    >>> tagging.read(["Nothing"]), tagging.read([""])
+    (frozenset(), None)
+    """
+
+    untagged: str = "refuse"
+    none: tuple[str, ...] = ()
+    fold_case: bool = False
+    rename: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        untagged: str | None = None,
+        none: str | Iterable[str] | None = None,
+        fold_case: bool | None = None,
+        rename: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
+    ) -> "Tagging":
+        """Check what a person has chosen; None is the usual.
+
+        Parameters
+        ----------
+        untagged, none, fold_case, rename
+            As in `LabelSets.parse`.
+        """
+        if untagged is not None and untagged not in UNTAGGED:
+            raise DataError(
+                f"{argument('untagged')} must be one of {', '.join(UNTAGGED)}, not {untagged!r}."
+            )
+        words = (none,) if isinstance(none, str) else tuple(none or ())
+        if not all(isinstance(word, str) and not is_blank(word) for word in words):
+            raise DataError(
+                f"{argument('none')} must be a word, or several, not {none!r}: what a blank means "
+                f"is said by {argument('untagged')}."
+            )
+        given: Any = rename or ()
+        pairs = tuple(given.items() if isinstance(given, Mapping) else given)
+        for pair in pairs:
+            if len(pair) != 2 or not all(isinstance(each, str) and each.strip() for each in pair):
+                raise DataError(
+                    f"{argument('rename')} needs an old and a new name, not {shortened(pair)}."
+                )
+        if len({normal_spelling(old) for old, _ in pairs}) < len(pairs):
+            raise DataError(
+                f"{argument('rename')} has two new names for one label: decide for one."
+            )
+        return cls(untagged or "refuse", words, bool(fold_case), pairs)
+
+    @cached_property
+    def _new_names(self) -> dict[str, str]:
+        return {self._folded(old): normal_spelling(new) for old, new in self.rename}
+
+    @cached_property
+    def _words(self) -> frozenset[str]:
+        return frozenset(normal_spelling(word).casefold() for word in (*self.none, NO_LABEL))
+
+    def _folded(self, label: str) -> str:
+        name = normal_spelling(label)
+        return name.lower() if self.fold_case else name
+
+    def name(self, label: Any) -> Any:
+        """Return the name of the class that a label stands for; of a number, itself.
+
+        Parameters
+        ----------
+        label : str or number
+        """
+        # As it is spelt, since models of old may know spellings apart.
+        if not isinstance(label, str) or not (self.fold_case or self.rename):
+            return label
+        name = self._folded(label)
+        return self._new_names.get(name, name)
+
+    @cached_property
+    def _meanings(self) -> dict[Any, Any]:
+        # Many bags have the same labels, which are looked at once.
+        return Memory(self._meaning)
+
+    def _meaning(self, label):
+        """Return a label under its name; `NO_LABEL` for a word of that kind, None for a blank."""
+        text = label_of(label)
+        if text is ...:
+            return EVERY_LABEL
+        if is_blank(text):
+            return None
+        name = self.name(text)
+        word = normal_spelling(name).casefold() if isinstance(name, str) else None
+        if word in self._words:
+            return NO_LABEL
+        if word == ANY_LABEL:
+            return EVERY_LABEL
+        return Unknown(name) if isinstance(label, Unknown) else name
+
+    def read(self, labels: Collection[Any]) -> frozenset[Any] | None:
+        """Return the label set of some labels; None if there is none but blanks.
+
+        No label at all, or a word for that, is an empty set.
+
+        Parameters
+        ----------
+        labels : collection of str, number, Unknown and blanks
+        """
+        meanings = self._meanings
+        members = set(map(meanings.__getitem__, labels))
+        if members == {None}:
+            return None
+        members.discard(None)
+        if NO_LABEL in members:
+            members.discard(NO_LABEL)
+            for other in members:
+                word = next(label_of(label) for label in labels if meanings[label] == NO_LABEL)
+                raise ValueError(
+                    f"{word!r}, which means that there is no label, beside "
+                    f"{ANY_LABEL if other == EVERY_LABEL else shortened(label_of(other))}"
+                )
+        for member in members:
+            if isinstance(member, Unknown) and member.label in members:
+                raise ValueError(f"the label {member.label!r} both as present and as unknown")
+        return frozenset(members)
+
+    def meaning_of_blanks(
+        self,
+        is_blank: NDArray[np.bool_],
+        ids: Sequence[Any] | NDArray[Any],
+        where: object = "y",
+    ) -> frozenset[Any]:
+        """Return the label set of bags whose labels are blank; refuse them if that is chosen.
+
+        Parameters
+        ----------
+        is_blank : ndarray of bool of shape (n_bags,)
+        ids : sequence
+            The names of the bags.
+        where : object
+            What messages call the table; "y" is not one.
+        """
+        if self.untagged == "refuse" and is_blank.any():
+            some: list[Any] = [ids[int(bag)] for bag in np.flatnonzero(is_blank)[:3]]
+            names = [each.item() if isinstance(each, np.generic) else each for each in some]
+            n_blank = int(is_blank.sum())
+            written = (" (or write {Unknown(...)})", " (or set())") if where == "y" else ("", "")
+            raise DataError(
+                f"{where}: {n_blank:,} of {len(is_blank):,} bags "
+                f"{'has' if n_blank == 1 else 'have'} nothing in place of labels, such as "
+                f"{listed(map(shortened, names))}. If nobody has looked for labels there, use "
+                f"{argument('untagged', 'unknown')}{written[0]}; if somebody has looked and found "
+                f"none, {argument('untagged', 'absent')}{written[1]}."
+            )
+        return frozenset([EVERY_LABEL]) if self.untagged == "unknown" else frozenset()
+
+
+class Spellings:
+    """The ways in which labels are spelt that are read as one, by their normal spelling."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, set[str]] = {}
+
+    def note(self, label: object) -> None:
+        """Remember a label as it stands in the data.
+
+        Parameters
+        ----------
+        label : object
+        """
+        if isinstance(label, str):
+            self._found.setdefault(normal_spelling(label), set()).add(label)
+
+    def note_cell(self, cell: object, parts: Sequence[object]) -> None:
+        """Remember the labels of a cell; spaces beside a delimiter are a matter of course.
+
+        Parameters
+        ----------
+        cell : str, list or number
+        parts : sequence
+            Its labels.
+        """
+        if not isinstance(cell, str):
+            for part in parts:
+                self.note(part)
+            return
+        for place, part in enumerate(parts):
+            text = str(part)
+            text = text if place == 0 else text.lstrip()
+            self.note(text if place == len(parts) - 1 else text.rstrip())
+
+    def warn(self, where: object) -> None:
+        """Warn of labels that were spelt in several ways.
+
+        Parameters
+        ----------
+        where : object
+            What messages call the table.
+        """
+        merged = [sorted(found) for name, found in self._found.items() if name and len(found) > 1]
+        if merged:
+            shown = "; ".join(
+                f"{' and '.join(map(ascii, found[:3]))} are {normal_spelling(found[0])!r}"
+                for found in merged[:3]
+            )
+            more = f"; and {len(merged) - 3} more" if len(merged) > 3 else ""
+            warn_caller(
+                f"{where}: labels that differ only in spaces around them, or in how Unicode writes "
+                f"a letter, are read as one: {shown}{more}."
+            )
+
+
+def twins(classes: Iterable[str]) -> list[list[str]]:
+    """Return the names that differ in case or accents alone, as sorted groups.
+
+    Parameters
+    ----------
+    classes : iterable of str
+
+    Examples
+    --------
+    >>> twins(["Amsel", "amsel", "Star", "Möwe", "Mowe"])
+    [['Amsel', 'amsel'], ['Mowe', 'Möwe']]
+    """
+    groups: dict[str, list[str]] = {}
+    for name in sorted(classes):
+        letters = unicodedata.normalize("NFKD", name.casefold())
+        plain = "".join(each for each in letters if not unicodedata.combining(each))
+        groups.setdefault(" ".join(plain.split()), []).append(name)
+    return [names for names in groups.values() if len(names) > 1]
+
+
+def parse_cell(
+    cell: object,
+    delimiter: str,
+    all_unknown: bool = False,
+    tagging: Tagging = Tagging(),  # noqa: B008, since it is immutable
+    spellings: Spellings | None = None,
+) -> frozenset[Any] | None:
+    """Read the label set that a cell holds; None if it is blank.
+
+    Parameters
+    ----------
+    cell : str, int, list or None
+        Delimited text, a single label, or a list of labels.
+    delimiter : str
+    all_unknown : bool, default=False
+        Whether all labels of the cell are unknown, with or without a question mark.
+    tagging : Tagging, optional
+        What words mean, and which names are one label.
+    spellings : Spellings, optional
+        Remembers how labels are spelt.
+
+    Returns
+    -------
+    frozenset of str and Unknown, or None
+
+    Examples
+    --------
+    >>> sorted(parse_cell("wren | thrush", "|"))
+    ['thrush', 'wren']
+    >>> parse_cell("?wren", "|")
+    frozenset({Unknown('wren')})
+    >>> parse_cell("(none)", "|"), parse_cell("", "|")
+    (frozenset(), None)
+    """
+    if isinstance(cell, str) and len(cell) > LONGEST_CELL:
+        raise ValueError(f"{len(cell):,} characters, of which {LONGEST_CELL:,} are allowed")
+    if cell is None:
+        return None
+    parts = cell if isinstance(cell, list) else str(cell).split(delimiter)
+    if spellings is not None:
+        spellings.note_cell(cell, parts)
+    members = []
+    for part in map(label_text, parts):
+        name = part.removeprefix(UNKNOWN_MARK).strip()
+        if len(name) > LONGEST_NAME:
+            raise ValueError(
+                f"a label of {len(name):,} characters, of which {LONGEST_NAME:,} are allowed"
+            )
+        if part and not name:
+            raise ValueError(
+                f"a question mark without a label: write {ANY_LABEL} if every label is unknown"
+            )
+        unknown = bool(part) and (all_unknown or part.startswith(UNKNOWN_MARK))
+        members.append(Unknown(name) if unknown else name)
+    return tagging.read(members)
+
+
+def write_cell(labels: Collection[str | Unknown], delimiter: str) -> str:
+    """Write a label set as a cell, sorted and never blank; the inverse of `parse_cell`.
+
+    Parameters
+    ----------
+    labels : collection of str and Unknown
+    delimiter : str
+
+    Examples
+    --------
+    >>> write_cell({"wren", "owl", Unknown("thrush")}, "|")
+    'owl|?thrush|wren'
+    >>> write_cell(set(), "|"), write_cell({Unknown(...)}, "|")
+    ('(none)', '(unknown)')
+    """
+    if not labels:
+        return NO_LABEL
+    every = [ANY_LABEL] if EVERY_LABEL in labels else []
+    pairs = sorted(
+        (str(each.label), UNKNOWN_MARK) if isinstance(each, Unknown) else (str(each), "")
+        for each in labels
+        if each != EVERY_LABEL
+    )
+    for name, _ in pairs:
+        is_word = name.casefold() in (NO_LABEL, ANY_LABEL)
+        check(
+            name
+            and name == name.strip()
+            and name[0] != UNKNOWN_MARK
+            and delimiter not in name
+            and not is_word,
+            f"The label {name!r} cannot be written into a cell of labels separated by "
+            f"{delimiter!r}: rename it, or choose another delimiter.",
+        )
+    return delimiter.join([*(mark + name for name, mark in pairs), *every])
+
+
+def is_missing(value: object) -> bool:
+    """Return whether a value stands for none: None, NaN, or that of pandas.
+
+    Parameters
+    ----------
+    value : object
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> is_missing(None), is_missing(float("nan")), is_missing("nan"), is_missing(0)
+    (True, True, False, False)
+    """
+    # pandas' missing value is not equal to anything, not even to a truth value.
+    return value is None or (not isinstance(value, str) and str(value) in ("nan", "<NA>", "NaT"))
