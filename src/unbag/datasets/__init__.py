@@ -1,7 +1,8 @@
 """Data sets: bags with the label of every instance, to learn from and to measure with.
 
 ``load_`` functions read what ships with the package, ``fetch_`` functions what has to be fetched
-first, and `make_bags` draws bags at random. All return a `Dataset`.
+first, and `make_bags` draws bags at random. All return a `Dataset`. `make_soundscapes`
+makes recordings, with the truth about them.
 """
 
 from .catalogue import describe, is_available, load, names
@@ -11,11 +12,14 @@ from .hja import fetch_hja, fetch_hja_union
 from .home import DatasetNotFoundError, data_homes
 from .letters import load_letter_carroll, load_letter_frost
 from .msrcv2 import fetch_msrcv2
+from .soundscapes import SoundBox, Soundscapes, make_soundscapes, write_soundscapes, write_wav
 from .synthetic import make_bags
 
 __all__ = [
     "Dataset",
     "DatasetNotFoundError",
+    "SoundBox",
+    "Soundscapes",
     "data_homes",
     "describe",
     "fetch_hja",
@@ -27,5 +31,8 @@ __all__ = [
     "load_letter_carroll",
     "load_letter_frost",
     "make_bags",
+    "make_soundscapes",
     "names",
+    "write_soundscapes",
+    "write_wav",
 ]
