@@ -27,6 +27,7 @@ from unbag.estimators.contract import BagClassifier
 from unbag.fitting import Rate
 from unbag.frames import ColumnRoles
 from unbag.io.bag_table import BagTable, Progress
+from unbag.io.extracted import left_out
 from unbag.io.roles import NOT_LEARNT_FROM, OF_LABELS, USUAL, Roles
 from unbag.io.table import Source, open_source
 from unbag.labels import LabelSets, LabelSetsLike, doubtful_names, rare_classes
@@ -399,6 +400,8 @@ def read_source(
     is_named = roles.known is not None
     roles = with_known(source, roles, ignore_known) if source.columns else roles
     data = source.read(roles, progress=progress)
+    if (sentence := left_out(source)) is not None:
+        logger.info("%s", sentence)
     known = data.known
     if is_named and not source.columns:
         known = labels_in_bag_file(data, roles)

@@ -22,6 +22,7 @@ from unbag._warnings import warn_caller
 from unbag.tagging import DELIMITER
 
 from .annotated import KNOWN_LABEL, answer_columns, known_label_column, written_columns
+from .extracted import with_stored_roles
 from .formats.arrow import is_list_of_numbers, is_list_of_vectors, is_text, is_value
 from .roles import (
     LABEL_SOURCES,
@@ -72,9 +73,10 @@ ID = re.compile(r"(?:.* )?(?:id|idx|index|nr|uid|uuid)|unnamed: \d+")
 def resolved_roles(table: Any, roles: Roles | None, need_labels: bool) -> Roles:
     """Fill in the roles that were left out, from the columns of a table and its first rows.
 
-    The result has a bag, features and a delimiter.
+    Those that its file stores come before guesses. The result has a bag, features and a delimiter.
     """
-    roles = with_embedding(table, Roles() if roles is None else roles)
+    roles = with_stored_roles(table, Roles() if roles is None else roles)
+    roles = with_embedding(table, roles)
     # Features that were named need no look at the cells.
     is_named = roles.features is not None or roles.embedding is not None
     numbers = () if is_named else table.numbers(table.is_wide(roles))

@@ -142,7 +142,46 @@ def catalogue_number(name: str) -> str | None:
     return found[0].upper() if found else None
 
 
-KEYS: tuple[Callable[[str], str | None], ...] = (str, file_name, stem, catalogue_number)
+def folded_stem(name: str) -> str:
+    """Return a name without folders and suffix, in lower case.
+
+    Examples
+    --------
+    >>> folded_stem("site/Dawn.WAV")
+    'dawn'
+    """
+    return stem(name).casefold()
+
+
+KEYS: tuple[Callable[[str], str | None], ...] = (
+    str, file_name, stem, folded_stem, catalogue_number,
+)  # fmt: skip
+
+
+def names_of_tags(bags: Sequence[str], tagged: Iterable[str]) -> dict[str, str]:
+    """Return under which name each bag is tagged; bags that are not tagged are not there.
+
+    Names match if they are the same; if not, without their folders; then without their suffixes;
+    then in lower case; then by xeno-canto's catalogue number: but only where neither side has two
+    of them.
+
+    Examples
+    --------
+    >>> names_of_tags(["a/dawn.wav", "b/dusk.wav", "c/dusk.wav"], ["Dawn", "dusk"])
+    {'a/dawn.wav': 'Dawn'}
+    """
+    tagged = list(tagged)
+    name_of: dict[str, str] = {}
+    for key in KEYS:
+        # Counted over all bags, so that none takes the tags of another that matches better.
+        of_tags, of_bags = (Counter(map(key, names)) for names in (tagged, bags))
+        by_key = {key(name): name for name in tagged}
+        for bag in bags:
+            found = key(bag)
+            is_unique = of_tags[found] == of_bags[found] == 1
+            if bag not in name_of and found is not None and is_unique:
+                name_of[bag] = by_key[found]
+    return name_of
 
 
 def matched(
@@ -150,19 +189,9 @@ def matched(
 ) -> tuple[States, list[str]]:
     """Return the tags that bags have in another file, and notes about what is not in both.
 
-    Names match if they are the same; if not, without their folders; then without their suffixes;
-    then by xeno-canto's catalogue number: but only where neither file has two of them.
+    See `names_of_tags`.
     """
-    name_of: dict[str, str] = {}
-    for key in KEYS:
-        # Counted over all bags, so that none takes the tags of another that matches better.
-        of_tags, of_bags = (Counter(map(key, names)) for names in (tags, bags))
-        tagged = {key(name): name for name in tags}
-        for bag in bags:
-            found = key(bag)
-            is_unique = of_tags[found] == of_bags[found] == 1
-            if bag not in name_of and found is not None and is_unique:
-                name_of[bag] = tagged[found]
+    name_of = names_of_tags(bags, tags)
     left = [bag for bag in bags if bag not in name_of]
     check(tags, f"{path} has no tags: choose another file.")
     check(

@@ -1,12 +1,7 @@
 """Doing units of work, on several processes, with progress, and so that it can be stopped."""
 
-import os
-import threading
 import warnings
 from collections.abc import Iterable
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import connection, get_context, parent_process
 from time import process_time
 
 from rich.console import Console
@@ -19,8 +14,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from unbag._messages import argument
-from unbag._platform import ignore_interrupts, interrupts_blocked
+from unbag._processes import completed
 from unbag._scikit_learn import ConvergenceWarning
 from unbag._threads import one_blas_thread
 from unbag.fitting.solvers import interruptions_raised
@@ -81,55 +75,7 @@ def run(
     )
     with progress:
         bar = progress.add_task(title, total=len(pending))
-        for unit, (result, cpu_seconds) in _finished(pending, min(n_jobs, len(pending))):
+        for unit, (result, cpu_seconds) in completed(do_timed, pending, min(n_jobs, len(pending))):
             ledger.add(unit, result, cpu_seconds)
             progress.advance(bar)
     return len(pending)
-
-
-def _finished(units, n_jobs):
-    """Yield each unit with what `do_timed` gives, as it is done."""
-    if n_jobs == 1:
-        for unit in units:
-            yield unit, do_timed(unit)
-        return
-    # Not forked: a process with threads must not be.
-    pool = ProcessPoolExecutor(n_jobs, get_context("spawn"), _end_with_parent)
-    waiting = iter(units)
-    running = {}
-    try:
-        while True:
-            # A few more than there are processes, so that none waits; not all, so that a stop
-            # finds little to call off.
-            while len(running) < 2 * n_jobs and (unit := next(waiting, None)) is not None:
-                with interrupts_blocked():
-                    running[pool.submit(do_timed, unit)] = unit
-            if not running:
-                break
-            done, _ = wait(running, return_when=FIRST_COMPLETED)
-            for future in done:
-                yield running.pop(future), future.result()
-        pool.shutdown()
-    except BrokenProcessPool as error:
-        raise ChildProcessError(
-            "A process that did a part of the work was killed, perhaps because memory ran out. "
-            f"Start again with fewer processes ({argument('n_jobs')}): the work goes on from here."
-        ) from error
-    finally:
-        processes = list((pool._processes or {}).values())
-        pool.shutdown(wait=False, cancel_futures=True)
-        for process in processes:
-            process.terminate()
-
-
-def _end_with_parent():
-    """End this process when the one that started it ends, however that ends, and not before."""
-    ignore_interrupts()
-    parent = parent_process()
-    assert parent is not None, "only a process that another one started has a parent"
-
-    def watch():
-        connection.wait([parent.sentinel])
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()

@@ -1,0 +1,8 @@
+"""From files to tables of instances: recordings cut into calls, each described by numbers.
+
+`extraction` is the mechanism that all kinds share; `kinds` says what a kind has to say.
+"""
+
+from .extraction import Extracted
+
+__all__ = ["Extracted"]
