@@ -191,7 +191,7 @@ def test_import_loads_nothing_heavy():
 
 
 PUBLIC_MODULES = (
-    "unbag", "unbag.datasets", "unbag.io", "unbag.labels", "unbag.metrics",
+    "unbag", "unbag.datasets", "unbag.extract", "unbag.io", "unbag.labels", "unbag.metrics",
     "unbag.model_selection", "unbag.out_of_core", "unbag.pipeline", "unbag.preprocessing",
     "unbag.union", *(["unbag.torch"] if find_spec("torch") is not None else []),
     *(["unbag.dask"] if find_spec("distributed") is not None else []),

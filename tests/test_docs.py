@@ -40,6 +40,7 @@ LONG = ("docs/howto/compare.md", "docs/howto/tuning.md", "reproduction/README.md
 # What pages need that not everybody has.
 NEEDED = {f"docs/howto/{page}.md": "torch" for page in ("networks", "digits", "embeddings")}
 NEEDED["docs/howto/clusters.md"] = "distributed"
+NEEDED["docs/howto/recordings.md"] = "soundfile"
 NEEDED["reproduction/README.md"] = "unbag_reproduce"
 # Its commands run as programs of their own, as a reader's do; those of the other pages run in this
 # process, which spares each of them the three seconds of starting.
@@ -250,7 +251,7 @@ def public_names():
     """Every name that people may use, as ``module.name``."""
     for package in (
         unbag, unbag.datasets, unbag.estimators, unbag.io, unbag.models, unbag.union,
-        unbag.fitting, unbag.report, unbag.out_of_core,
+        unbag.extract, unbag.fitting, unbag.report, unbag.out_of_core,
         *([unbag.dask] if importlib.util.find_spec("distributed") is not None else []),
     ):  # fmt: skip
         for name in package.__all__:

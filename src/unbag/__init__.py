@@ -43,6 +43,7 @@ _LAZY = {
     "datasets": None,
     "estimators": None,
     "export": None,
+    "extract": None,
     "io": None,
     "metrics": None,
     "models": None,

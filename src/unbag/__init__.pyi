@@ -3,6 +3,7 @@
 from . import datasets as datasets
 from . import estimators as estimators
 from . import export as export
+from . import extract as extract
 from . import io as io
 from . import labels as labels
 from . import metrics as metrics

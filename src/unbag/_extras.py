@@ -12,6 +12,8 @@ MISSING = {
     "matplotlib": "Drawing figures needs matplotlib: pip install 'unbag[figures]'",
     "onnx": "Exporting models needs onnx and a runtime: pip install 'unbag[onnx]'",
     "onnxruntime": "Exporting models needs onnx and a runtime: pip install 'unbag[onnx]'",
+    "soundfile": "Reading recordings needs soundfile: pip install 'unbag[audio]'",
+    "soxr": "Resampling by soxr needs it: pip install 'unbag[audio]'",
     "torch": "Networks and their losses need PyTorch: pip install 'unbag[torch]'",
     "unbag_reproduce": "The paper's experiments are a package of their own: pip install "
     "./reproduction, from a checkout of the repository of unbag",

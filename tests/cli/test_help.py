@@ -21,7 +21,7 @@ def commands(command=None, names=()):
 
 
 COMMANDS = {" ".join(names): command for names, command in commands().items()}
-GROUPS = ("", "data")
+GROUPS = ("", "data", "extract")
 
 
 def help_of(name, run):

@@ -183,6 +183,7 @@ def command_line() -> "typer.Typer":
     from .data import app as data_commands
     from .evaluate import evaluate, report
     from .export import export
+    from .extract import app as extract_commands
     from .fit import fit
     from .reproduce import reproduce
 
@@ -224,6 +225,7 @@ def command_line() -> "typer.Typer":
         fit, predict, annotate, evaluate, report, check, export, compare, reproduce, demo,
     ):  # fmt: skip
         app.command()(command)
+    app.add_typer(extract_commands, name="extract")
     app.add_typer(data_commands, name="data")
     return app
 

@@ -4,5 +4,7 @@
 """
 
 from .extraction import Extracted
+from .recordings import audio, sound_segments
+from .sounds import Segments
 
-__all__ = ["Extracted"]
+__all__ = ["Extracted", "Segments", "audio", "sound_segments"]

@@ -1,0 +1,161 @@
+"""``unbag extract``: from a folder of recordings to a table of instances."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from unbag._messages import argument
+from unbag.io import Roles
+
+from . import options as o
+from .console import messages, progress
+
+app: typer.Typer = typer.Typer(no_args_is_help=True)
+
+FOUND = "What instances are"
+TAGS = "Tags"
+
+Folder = Annotated[
+    Path, typer.Argument(help="A folder of files, and of folders of them; or one file.")
+]
+Labels = Annotated[
+    Path | None,
+    typer.Option(
+        help="A table with columns file and tags, such as wren|thrush, or tags of another tool.",
+        rich_help_panel=TAGS,
+    ),
+]
+TagsColumn = Annotated[
+    str | None,
+    typer.Option(help="Column of the tags. Default: tags, labels or label.", rich_help_panel=TAGS),
+]
+Jobs = Annotated[
+    int, typer.Option("--jobs", help="Number of processes; -1 for as many as there are cores.")
+]
+#: How the table of tags is read; the names of files are in the column --bag.
+OF_TAGS = ("bag", "label_columns", "delimiter", "untagged", "none", "fold_case", "rename")
+
+
+@app.callback()
+def extract() -> None:
+    """Make tables of instances of recordings.
+
+    Example: unbag extract audio recordings --labels tags.csv -o calls.parquet
+    """
+
+
+@app.command()
+@o.with_roles(*OF_TAGS)
+def audio(
+    folder: Folder,
+    output: Annotated[Path, o.written("The table to write, Parquet or Feather.")],
+    labels: Labels = None,
+    tags_column: TagsColumn = None,
+    windows: Annotated[
+        float | None,
+        typer.Option(
+            help="Take windows of so many seconds in place of calls.", rich_help_panel=FOUND
+        ),
+    ] = None,
+    hop: Annotated[
+        float | None,
+        typer.Option(
+            help="With --windows: seconds from one to the next. Default: they do not overlap.",
+            rich_help_panel=FOUND,
+        ),
+    ] = None,
+    segments: Annotated[
+        Path | None,
+        typer.Option(
+            help="Take segments of a file of Raven, Audacity or BirdNET, or of a table with "
+            "columns file, start, end, low and high.",
+            rich_help_panel=FOUND,
+        ),
+    ] = None,
+    embeddings: Annotated[
+        Path | None,
+        typer.Option(
+            help="Embeddings of BirdNET or Perch, as more features of the calls in their windows.",
+            rich_help_panel=FOUND,
+        ),
+    ] = None,
+    sample_rate: Annotated[
+        int,
+        typer.Option(
+            help="Resample to this rate; frequencies up to half of it are looked at.",
+            rich_help_panel=FOUND,
+        ),
+    ] = 22050,
+    lowest: Annotated[
+        float,
+        typer.Option(help="Look for nothing below so many hertz.", rich_help_panel=FOUND),
+    ] = 200.0,
+    channel: Annotated[
+        int | None,
+        typer.Option(
+            help="Use this channel, counted from 1. Default: their mean.", rich_help_panel=FOUND
+        ),
+    ] = None,
+    jobs: Jobs = 1,
+    as_json: o.Json = False,
+    **given: Any,
+) -> None:
+    """Cut recordings into calls, and describe each of them by numbers.
+
+    Run it again after it was stopped: it goes on where it was.
+
+    Example: unbag extract audio recordings --labels tags.csv -o calls.parquet
+    """
+    from unbag.extract.extraction import extract as run
+    from unbag.extract.recordings import Audio, audio_kind
+    from unbag.extract.tags import read_tags
+
+    kind = audio_kind(
+        folder, sample_rate=sample_rate, lowest=lowest, channel=channel, windows=windows, hop=hop,
+        segments=segments, embeddings=embeddings, output=output,
+    )  # fmt: skip
+    tags = None
+    if labels is not None:
+        tags = read_tags(labels, Roles.from_options(**given), tags_column)
+    else:
+        refuse_without_labels(given, tags_column)
+    with progress("extracting") as report:
+
+        def on_file(done: int, total: int, name: str, fault: str | None) -> None:
+            if fault is not None:
+                messages.say(f"unbag: error: {fault}")
+            report(done, total)
+
+        try:
+            result = run(kind, folder, output, tags, n_jobs=jobs, on_file=on_file)
+        except KeyboardInterrupt:
+            messages.say("What is finished is kept: run the same command again to go on.")
+            raise
+    finish(result, Audio.things)
+
+
+def refuse_without_labels(given: dict[str, Any], tags_column: str | None) -> None:
+    """Raise an error for options about tags where there are none."""
+    for name, value in {**given, "tags_column": tags_column}.items():
+        if value is not None:
+            raise typer.BadParameter(f"{argument(name)} is for --labels: pass both")
+
+
+def finish(result: Any, things: str) -> None:
+    """Print what was extracted, and end with exit code 1 if files could not be read."""
+    from unbag.extract.extraction import summary
+
+    messages.result(asdict(result))
+    for name, note in result.notes.items():
+        messages.note(f"{name}: {note}")
+    for line in summary(result, things):
+        messages.note(line)
+    messages.note(f"Written to {result.output}.")
+    if result.failed:
+        messages.say(
+            f"unbag: error: {len(result.failed):,} of {result.files:,} {things} could not be read; "
+            "they are named above, and the table is without them."
+        )
+        raise typer.Exit(1)

@@ -1,0 +1,757 @@
+"""Recordings: read in blocks, cut into calls, and described; see `sounds` for how.
+
+A file of hours is read a minute at a time, with some seconds around. A call belongs to the minute
+in which it begins.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike, NDArray
+
+from unbag._extras import require
+from unbag._files import TABLES, DataError, PathLike, check
+from unbag._messages import argument, listed, shortened
+from unbag._warnings import warn_caller
+from unbag.io.adapted import Head, finite_number
+from unbag.io.adapters import adapted, recognised
+from unbag.io.formats.raven import recording_of
+from unbag.io.roles import Roles
+from unbag.io.table import open_source
+from unbag.io.tags import names_of_tags
+
+from .extraction import Extracted, OnFile, extract
+from .kinds import Instances, Kind
+from .sounds import (
+    FEATURES,
+    Masks,
+    Segment,
+    Segments,
+    Spectrogram,
+    described,
+    found_masks,
+    joined_segments,
+)
+from .tags import read_tags
+
+SUFFIXES = (".wav", ".flac", ".ogg", ".opus", ".mp3", ".aif", ".aiff", ".w64", ".rf64", ".au")
+#: Hertz that recordings are brought to: birds are heard below half of it.
+SAMPLE_RATE = 22050
+LOWEST_RATE, HIGHEST_RATE = 4000, 400_000
+# Seconds that are read at a time, and that are looked at before and after them.
+BLOCK_SECONDS, MARGIN_SECONDS = 60, 5
+# Samples of all channels that are read at once.
+MOST_SAMPLES = 1 << 20
+# A segment that begins so little before a block may have been missed in the one before.
+BORDER_SECONDS = 0.1
+# The share of samples at full scale, from which on a recording is said to be clipped.
+CLIPPED_SHARE, FULL_SCALE = 0.001, 0.999
+# Windows of embeddings that are longer may hold several birds.
+LONG_WINDOW = 1.5
+
+BOX_COLUMNS = ("start", "end", "low", "high")
+# Columns of frequencies that other tools' tables have.
+BANDS = (("low", "high"), ("Low Freq (Hz)", "High Freq (Hz)"), ("low_frequency", "high_frequency"))
+
+
+def sound_segments(
+    waveform: ArrayLike,
+    sample_rate: int,
+    *,
+    lowest: float = 200.0,
+    windows: float | None = None,
+    hop: float | None = None,
+    boxes: ArrayLike | None = None,
+) -> Segments:
+    """Cut a waveform into calls, and describe each of them.
+
+    Parameters
+    ----------
+    waveform : array-like of shape (n_samples,) or (n_samples, n_channels)
+        From -1 to 1; channels are averaged. The sound is looked at as it is: it is not resampled.
+    sample_rate : int
+    lowest : float, default=200.0
+        Hertz below which nothing is looked for.
+    windows : float, optional
+        Seconds of windows that are taken in place of calls.
+    hop : float, optional
+        Seconds from one window to the next; by default, windows do not overlap.
+    boxes : array-like of shape (n_boxes, 4), optional
+        Start, end (seconds), low and high (hertz) of segments to be described, in place of those
+        that would be found.
+
+    Returns
+    -------
+    Segments
+
+    Notes
+    -----
+    A minute at 22 kHz takes about a quarter of a second, and 70 MB.
+
+    Examples
+    --------
+    A beep of 3 kHz from 1.0 to 1.3 seconds, in noise:
+
+    >>> import numpy as np
+    >>> time = np.arange(3 * 22050) / 22050
+    >>> noise = 0.003 * np.random.default_rng(0).standard_normal(len(time))
+    >>> beep = 0.1 * np.sin(2 * np.pi * 3000 * time) * ((time > 1.0) & (time < 1.3))
+    >>> found = sound_segments(noise + beep, 22050)
+    >>> len(found), found.start.round(1), found.end.round(1), found.features.shape
+    (1, array([1.]), array([1.3]), (1, 110))
+    """
+    samples = np.asarray(waveform, dtype=np.float32)
+    if samples.ndim == 2:
+        samples = samples.mean(axis=1)
+    if samples.ndim != 1 or not samples.size:
+        raise ValueError(f"waveform has shape {np.shape(waveform)}: expected (n_samples,).")
+    samples = np.nan_to_num(samples, nan=0.0, posinf=0.0, neginf=0.0)
+    view = Spectrogram(sample_rate, lowest)
+    masks = found_masks(samples, view)
+    seconds = len(samples) / sample_rate
+    given = None if boxes is None else np.asarray(boxes, dtype=float).reshape(-1, 4)
+    if windows is not None:
+        given = window_boxes(seconds, *checked_windows(windows, hop), sample_rate / 2)
+    return _segments(masks, view, 0.0, seconds, given)
+
+
+def checked_windows(windows: float, hop: float | None) -> tuple[float, float]:
+    """Return the length of windows and the step from one to the next, in seconds."""
+    step = windows if hop is None else hop
+    check(
+        0.05 <= windows <= BLOCK_SECONDS,
+        f"{argument('windows')} must be from 0.05 to {BLOCK_SECONDS} seconds, not {windows}.",
+    )
+    check(
+        0 < step <= windows,
+        f"{argument('hop')} must be more than 0 and at most {windows} seconds, not {step}.",
+    )
+    return windows, step
+
+
+def window_boxes(seconds: float, windows: float, hop: float, highest: float) -> NDArray[Any]:
+    """Return the boxes of windows; the last one ends with the recording, if half of it is there."""
+    n_windows = max(1, 1 + int(np.floor((seconds - 0.5 * windows) / hop + 1e-9)))
+    starts = hop * np.arange(n_windows)
+    ends = np.minimum(starts + windows, seconds)
+    # Those that would only repeat the end of the recording are left out.
+    kept = np.append(True, ends[1:] > ends[:-1])
+    starts, ends = starts[kept], ends[kept]
+    return np.column_stack([starts, ends, np.zeros(len(starts)), np.full(len(starts), highest)])
+
+
+def _segments(
+    masks: Masks, view: Spectrogram, offset: float, seconds: float, given: NDArray[Any] | None
+) -> Segments:
+    """Describe segments that are given, in seconds of the recording, or those that are found."""
+    n_frames = len(masks.excess)
+    if given is None:
+        segments = joined_segments(masks, view)
+        spans = np.array([(*view.seconds(each.box), *view.hertz(each.box)) for each in segments])
+        spans = spans.reshape(-1, 4)
+        spans[:, 1] = np.minimum(spans[:, 1], seconds)
+        spans[:, :2] += offset
+    else:
+        spans = given
+        segments = [
+            Segment(view.box(start - offset, end - offset, low, high, n_frames), ())
+            for start, end, low, high in given
+        ]
+    start, end, low, high = spans.T.copy()
+    return Segments(start, end, low, high, described(masks, segments, view))
+
+
+# Reading.
+
+
+@dataclass(frozen=True)
+class Block:
+    """A part of a recording, with what lies around it.
+
+    Attributes
+    ----------
+    waveform : ndarray of float32 of shape (n_samples,)
+        From `offset` seconds of the recording on.
+    offset : float
+    start, end : float
+        The seconds of which it is the part; infinite where nothing comes before or after.
+    """
+
+    waveform: NDArray[np.float32]
+    offset: float
+    start: float
+    end: float
+
+
+class Recording:
+    """A file of sound that is read in blocks; see `blocks`.
+
+    Attributes
+    ----------
+    seconds : float
+        What was read so far.
+    notes : list of str
+        What is strange about it, after all blocks were read.
+    """
+
+    def __init__(self, path: Path, sample_rate: int, channel: int | None, margin: float):
+        self._path = path
+        self._rate = sample_rate
+        self._channel = channel
+        self._margin = int(np.ceil(margin))
+        self._n_bad = 0
+        self._n_clipped = 0
+        self.seconds: float = 0.0
+        self.notes: list[str] = []
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the blocks of the recording, one after the other."""
+        soundfile = require("soundfile")
+        try:
+            with soundfile.SoundFile(self._path) as file:
+                yield from self._blocks_of(file)
+        except soundfile.LibsndfileError as error:
+            reason = str(error).rpartition(": ")[2].rstrip(".")
+            raise DataError(
+                f"{self._path} cannot be read as sound: {reason}. It is damaged, empty, or in "
+                "another format than its name says."
+            ) from error
+
+    def _blocks_of(self, file):
+        rate = file.samplerate
+        check(
+            LOWEST_RATE <= rate <= HIGHEST_RATE,
+            f"{self._path} has {rate:,} samples per second: from {LOWEST_RATE:,} to "
+            f"{HIGHEST_RATE:,} are read.",
+        )
+        check(
+            self._channel is None or self._channel <= file.channels,
+            f"{self._path} has {file.channels} channels, and none numbered {self._channel}.",
+        )
+        n_block, n_margin = BLOCK_SECONDS * rate, self._margin * rate
+        kept = np.empty(0, np.float32)
+        first, n_read, is_last = 0, 0, False
+        # Of the recording, `kept` begins at this second.
+        offset = 0
+        while not is_last:
+            wanted = (first + 1) * n_block + n_margin
+            new = self._read(file, wanted - n_read)
+            n_read += len(new)
+            is_last = n_read < wanted
+            kept = np.concatenate([kept, new])
+            self.seconds = n_read / rate
+            if is_last and not n_read:
+                raise DataError(f"{self._path} holds no sound: it has no samples.")
+            yield Block(
+                resampled(kept, rate, self._rate), offset,
+                -np.inf if first == 0 else first * BLOCK_SECONDS,
+                np.inf if is_last else (first + 1) * BLOCK_SECONDS,
+            )  # fmt: skip
+            first += 1
+            start = max(first * BLOCK_SECONDS - self._margin, 0)
+            kept = kept[(start - offset) * rate :].copy()
+            offset = start
+        share = self._n_clipped / n_read
+        if self._n_bad:
+            self.notes.append(
+                f"{self._n_bad:,} samples are not numbers, and are taken for silence."
+            )
+        if share > CLIPPED_SHARE:
+            self.notes.append(f"{100 * share:.1f} % of the samples are at full scale: clipped.")
+
+    def _read(self, file, n_samples):
+        """Read so many samples, or those that are left, as one channel."""
+        parts = []
+        most = max(1, MOST_SAMPLES // file.channels)
+        while n_samples > 0:
+            part = file.read(min(most, n_samples), dtype="float32", always_2d=True)
+            if not len(part):
+                break
+            n_samples -= len(part)
+            parts.append(self._mixed(part))
+        return np.concatenate(parts) if parts else np.empty(0, np.float32)
+
+    def _mixed(self, part):
+        is_bad = ~np.isfinite(part)
+        if is_bad.any():
+            self._n_bad += int(is_bad.any(axis=1).sum())
+            part = np.where(is_bad, np.float32(0), part)
+        if self._channel is not None:
+            own = part[:, self._channel - 1]
+        elif part.shape[1] == 1:
+            own = part[:, 0]
+        else:
+            own = part.mean(axis=1)
+        self._n_clipped += int((np.abs(part).max(axis=1) >= FULL_SCALE).sum())
+        return np.ascontiguousarray(own)
+
+
+def resampler() -> str:
+    """Return what resamples here: soxr where it is installed, else SciPy."""
+    return "scipy" if find_spec("soxr") is None else "soxr"
+
+
+def resampled(waveform: NDArray[np.float32], rate: int, wanted: int) -> NDArray[np.float32]:
+    """Return a waveform at another rate."""
+    if rate == wanted:
+        return waveform
+    if resampler() == "soxr":
+        return require("soxr").resample(waveform, rate, wanted, quality="HQ")
+    from scipy.signal import resample_poly
+
+    ratio = Fraction(wanted, rate)
+    return resample_poly(waveform, ratio.numerator, ratio.denominator).astype(np.float32)
+
+
+# The kind.
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Vectors of windows of one recording, such as embeddings.
+
+    Attributes
+    ----------
+    start, end : ndarray of shape (n_windows,)
+        Seconds.
+    values : ndarray of float32 of shape (n_windows, n_features)
+    """
+
+    start: NDArray[np.float64]
+    end: NDArray[np.float64]
+    values: NDArray[np.float32]
+
+    def at(self, start: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.float32]:
+        """Return the vectors of the windows that share most time with spans, then the nearest."""
+        common = np.minimum(end[:, None], self.end) - np.maximum(start[:, None], self.start)
+        away = np.abs((start + end)[:, None] - (self.start + self.end)) / 2
+        # Of those that hold a span entirely, the one in whose middle it is.
+        score = np.minimum(common, 0.999 * (end - start)[:, None]) - 1e-3 * away
+        return self.values[score.argmax(axis=1)]
+
+
+@dataclass(frozen=True)
+class Audio(Kind):
+    """Recordings and how calls are found in them; see `audio`."""
+
+    sample_rate: int = SAMPLE_RATE
+    lowest: float = 200.0
+    channel: int | None = None
+    windows: float | None = None
+    hop: float | None = None
+    #: Boxes by the name of the recording in their file, and what the file is.
+    boxes: Mapping[str, NDArray[np.float64]] | None = None
+    boxes_id: str | None = None
+    vectors: Mapping[str, Vectors] | None = None
+    vectors_id: str | None = None
+    vector_names: tuple[str, ...] = ()
+    name: ClassVar[str] = "audio"
+    things: ClassVar[str] = "recordings"
+    suffixes: ClassVar[tuple[str, ...]] = SUFFIXES
+
+    @property
+    def roles(self) -> Roles:
+        """The roles of the columns."""
+        return Roles(
+            bag="file", media="file", start="start", end="end", carry=("low", "high"),
+            features=(*FEATURES, *self.vector_names),
+        )  # fmt: skip
+
+    def settings(self) -> dict[str, Any]:
+        """Return everything that the rows depend on."""
+        return {
+            "sample_rate": self.sample_rate, "lowest": self.lowest, "channel": self.channel,
+            "windows": self.windows, "hop": self.hop, "segments": self.boxes_id,
+            "embeddings": self.vectors_id, "resampler": resampler(),
+        }  # fmt: skip
+
+    def schema(self) -> pa.Schema:
+        """Return the columns of the rows."""
+        numbers = [(name, pa.float64()) for name in BOX_COLUMNS]
+        features = [(name, pa.float32()) for name in (*FEATURES, *self.vector_names)]
+        return pa.schema([("file", pa.string()), *numbers, *features])
+
+    def check(self) -> None:
+        """Raise an error for settings that cannot be, and where soundfile is missing."""
+        require("soundfile")
+        check(
+            16_000 <= self.sample_rate <= HIGHEST_RATE,
+            f"{argument('sample_rate')} must be from 16,000 to {HIGHEST_RATE:,} Hz, not "
+            f"{self.sample_rate}.",
+        )
+        check(
+            0 <= self.lowest < self.sample_rate / 4,
+            f"{argument('lowest')} must be from 0 to {self.sample_rate // 4} Hz, not "
+            f"{self.lowest}.",
+        )
+        check(
+            self.channel is None or self.channel >= 1,
+            f"{argument('channel')} counts from 1, not {self.channel}.",
+        )
+        check(
+            self.hop is None or self.windows is not None,
+            f"{argument('hop')} is for {argument('windows')}: pass both.",
+        )
+        check(
+            self.windows is None or self.boxes is None,
+            f"{argument('windows')} and {argument('segments')}: choose one.",
+        )
+        if self.windows is not None:
+            checked_windows(self.windows, self.hop)
+
+    def for_file(self, name: str) -> "Audio":
+        """Return what is needed for one recording: its own boxes and vectors."""
+        if self.boxes is None and self.vectors is None:
+            return self
+        own: dict[str, Any] = {}
+        for field, given in (("boxes", self.boxes), ("vectors", self.vectors)):
+            if given is not None:
+                own[field] = {name: given[name]} if name in given else {}
+        return replace(self, **own)
+
+    def matched(self, names: Sequence[str]) -> "Audio":
+        """Return this with boxes and vectors by the names of recordings, as the table has them."""
+        own: dict[str, Any] = {}
+        for field, given in (("boxes", self.boxes), ("vectors", self.vectors)):
+            if given is None:
+                continue
+            name_of = names_of_tags(names, given)
+            check(
+                name_of,
+                f"{getattr(self, field + '_id')}: no recording is called like "
+                f"{shortened(next(iter(given), ''))}.",
+            )
+            own[field] = {name: given[other] for name, other in name_of.items()}
+        return replace(self, **own)
+
+    def instances(self, path: Path, name: str) -> Instances:
+        """Find and describe the calls of a recording."""
+        given = None if self.boxes is None else self.boxes.get(name, np.empty((0, 4)))
+        longest = self.windows or 0.0
+        if given is not None and len(given):
+            longest = min(float((given[:, 1] - given[:, 0]).max()), BLOCK_SECONDS)
+        recording = Recording(path, self.sample_rate, self.channel, max(MARGIN_SECONDS, longest))
+        view = Spectrogram(self.sample_rate, self.lowest)
+        found: list[Segments] = []
+        notes = []
+        for block in recording.blocks():
+            seconds = len(block.waveform) / self.sample_rate
+            own = self._given_in(block, block.offset + seconds, given)
+            if own is not None and not len(own):
+                continue
+            masks = found_masks(block.waveform, view)
+            segments = _segments(masks, view, block.offset, seconds, own)
+            found.append(self._of_block(segments, block, found))
+        if given is not None and len(given):
+            is_late = given[:, 0] >= recording.seconds
+            if is_late.any():
+                notes.append(
+                    f"{is_late.sum()} boxes begin after its end, at {recording.seconds:.1f} s, and "
+                    "are left out."
+                )
+        return self._as_instances(name, found, [*recording.notes, *notes])
+
+    def _given_in(self, block, end, given):
+        """Return the boxes or windows that begin in a block; None if calls are to be found."""
+        if self.windows is not None:
+            boxes = window_boxes(
+                end, *checked_windows(self.windows, self.hop), self.sample_rate / 2
+            )
+        elif given is not None:
+            boxes = given[given[:, 0] < end]
+            boxes = np.column_stack([
+                boxes[:, 0], np.minimum(boxes[:, 1], end), boxes[:, 2],
+                np.minimum(boxes[:, 3], self.sample_rate / 2),
+            ])  # fmt: skip
+        else:
+            return None
+        return boxes[(boxes[:, 0] >= block.start) & (boxes[:, 0] < block.end)]
+
+    def _of_block(self, segments, block, found):
+        """Return the segments that begin in a block, but for those that were found already."""
+        if self.windows is not None or self.boxes is not None:
+            return segments
+        begins = (segments.start >= block.start - BORDER_SECONDS) & (segments.start < block.end)
+        if found and len(found[-1]):
+            late = found[-1].end > block.start - BORDER_SECONDS
+            before = [column[late] for column in _columns(found[-1])]
+            for place in np.flatnonzero(begins):
+                one = [column[place] for column in _columns(segments)]
+                begins[place] = not _is_among(one, before)
+        start, end, low, high = (column[begins] for column in _columns(segments))
+        return Segments(start, end, low, high, segments.features[begins])
+
+    def _as_instances(self, name, found, notes):
+        n_rows = sum(map(len, found))
+        if not n_rows:
+            return Instances(self.schema().empty_table(), [name], notes)
+        columns = [np.concatenate(each) for each in zip(*map(_columns, found), strict=True)]
+        features = [np.concatenate([each.features for each in found])]
+        if self.vectors is not None:
+            own = self.vectors.get(name)
+            if own is None:
+                raise DataError(f"{name} has no vectors in {self.vectors_id}.")
+            features.append(own.at(columns[0], columns[1]))
+        arrays = [
+            pa.array([name] * n_rows, pa.string()), *map(pa.array, columns),
+            *(pa.array(each) for each in np.concatenate(features, axis=1).T.astype(np.float32)),
+        ]  # fmt: skip
+        return Instances(pa.Table.from_arrays(arrays, schema=self.schema()), [], notes)
+
+
+def _columns(segments: Segments) -> list[NDArray[np.float64]]:
+    return [segments.start, segments.end, segments.low, segments.high]
+
+
+def _is_among(one: Sequence[float], others: Sequence[NDArray[np.float64]]) -> bool:
+    """Return whether a box is mostly one of the others."""
+    start, end, low, high = others
+    time = np.minimum(end, one[1]) - np.maximum(start, one[0])
+    band = np.minimum(high, one[3]) - np.maximum(low, one[2])
+    common = np.maximum(time, 0) * np.maximum(band, 0)
+    return bool((common > 0.5 * (one[1] - one[0]) * (one[3] - one[2])).any())
+
+
+# Boxes and vectors of other programs.
+
+
+def read_boxes(path: PathLike, highest: float) -> dict[str, NDArray[np.float64]]:
+    """Read start, end, low and high of segments by recording.
+
+    The file is of Raven, Audacity or BirdNET, or a folder of such; or a table with columns file,
+    start and end, and perhaps low and high. Segments without frequencies have all.
+    """
+    head = Head(path)
+    format = recognised(head)
+    if format == "birdnet-detections":
+        return _unique_boxes(_birdnet_boxes(head, highest))
+    if format is not None:
+        table: Any = adapted(path, format, {}).instances
+        if table is None or not {"start", "end"} <= set(table.column_names):
+            raise DataError(f"{path} looks like {format}, which has no segments of recordings.")
+        names = table.column("bag").to_pylist()
+        columns = {name: table.column(name).to_pylist() for name in table.column_names}
+        where = [str(path)] * len(names)
+    else:
+        source: Any = open_source(path, TABLES)
+        with source:
+            file = next(
+                (name for name in ("file", "bag", "recording") if name in source.columns), None
+            )
+            needed = [file, "start", "end"]
+            check(
+                file is not None and {"start", "end"} <= set(source.columns),
+                f"{path} is no file of segments: it needs columns file, start and end, and has "
+                f"{listed(source.columns)}.",
+            )
+            names_of_columns = [*needed, *(n for n in ("low", "high") if n in source.columns)]
+            chunks = [chunk for _, chunk in source.chunks(texts=names_of_columns)]
+        check(chunks, f"{path} has no segments.")
+        table = pa.concat_tables(chunks)
+        columns = {name: table.column(name).to_pylist() for name in table.column_names}
+        names = [str(each) for each in columns[str(file)]]
+        where = [f"{path}, row {row + 2}" for row in range(len(names))]
+    band = next((pair for pair in BANDS if set(pair) <= columns.keys()), None)
+    found: dict[str, list[list[float]]] = {}
+    for row, name in enumerate(names):
+        ends = [columns["start"][row], columns["end"][row]]
+        frequencies = [0.0, highest] if band is None else [columns[each][row] for each in band]
+        box = [finite_number(each, where[row]) for each in (*ends, *frequencies)]
+        check(
+            0 <= box[0] < box[1] and 0 <= box[2] < box[3],
+            f"{where[row]}: {shortened(name)} from {box[0]} to {box[1]} s and {box[2]} to {box[3]} "
+            "Hz is no segment: it has no length, or no band.",
+        )
+        found.setdefault(name, []).append(box)
+    return {name: np.array(sorted(boxes)) for name, boxes in found.items()}
+
+
+def _birdnet_boxes(head, highest):
+    for path in head.files("BirdNET's results"):
+        own = Head(path)
+        if "Begin Time (s)" in own.columns:
+            from unbag.io.formats.raven import selection_rows
+
+            for row in selection_rows(path):
+                cells = [row.cells.get(name) for name in BANDS[1]]
+                band = [0.0, highest]
+                if all(cells):
+                    band = [finite_number(each, row.where) for each in cells]
+                yield row.recording, [row.start, row.end, band[0], min(band[1], highest)]
+            continue
+        source: Any = open_source(path, TABLES)
+        with source:
+            has_file = "File" in source.columns
+            names = ["Start (s)", "End (s)", *(["File"] if has_file else [])]
+            for first, chunk in source.chunks(texts=names):
+                cells = zip(*(chunk.column(name).to_pylist() for name in names), strict=True)
+                for row, (start, end, *file) in enumerate(cells, first):
+                    where = f"{path}, {source.place(row)}"
+                    recording = file[0] if file and file[0] else recording_of(path)
+                    ends = [finite_number(each, where) for each in (start, end)]
+                    yield recording, [*ends, 0.0, highest]
+
+
+def _unique_boxes(rows):
+    """Return each box once: there is one for each species that may be in it."""
+    found: dict[str, set[tuple[float, ...]]] = {}
+    for name, box in rows:
+        found.setdefault(name, set()).add(tuple(box))
+    return {name: np.array(sorted(boxes)) for name, boxes in found.items()}
+
+
+def read_vectors(path: PathLike) -> tuple[dict[str, Vectors], tuple[str, ...]]:
+    """Read vectors of windows by recording, such as BirdNET's embeddings, and their names."""
+    head = Head(path)
+    format = recognised(head)
+    check(
+        format in ("birdnet-embeddings", "hoplite"),
+        f"{path} holds no embeddings that are known: those of BirdNET (CSV) and Perch (hoplite) "
+        "are.",
+    )
+    table: Any = adapted(path, str(format), {}).instances
+    texts = {"bag", "start", "end", "instance_label", "known_label", "duration"}
+    names = tuple(name for name in table.column_names if name not in texts)
+    check({"start", "end"} <= set(table.column_names), f"{path} does not say when windows begin.")
+    values = np.column_stack([table.column(name).to_numpy() for name in names]).astype(np.float32)
+    start: NDArray[np.float64] = table.column("start").to_numpy().astype(float)
+    end: NDArray[np.float64] = table.column("end").to_numpy().astype(float)
+    bags = np.array(table.column("bag").to_pylist(), dtype=object)
+    found = {}
+    order = np.argsort(bags.astype(str), kind="stable")
+    for rows in np.split(order, np.flatnonzero(bags[order][1:] != bags[order][:-1]) + 1):
+        found[str(bags[rows[0]])] = Vectors(start[rows], end[rows], values[rows])
+    length = float(np.median(end - start))
+    steps = [float(step) for each in found.values() for step in np.diff(np.sort(each.start))]
+    step = float(np.median(steps)) if steps else length
+    if length > LONG_WINDOW and step > 0.5 * length:
+        warn_caller(
+            f"{path}: windows of {length:g} s, one every {step:g} s, may hold several birds, which "
+            "then get the same vector. Embed overlapping windows, such as one every second."
+        )
+    return found, names
+
+
+def _identity(path: PathLike) -> str:
+    """Return the name of a file, and what changes with its content."""
+    path = Path(path)
+    if path.is_dir():
+        return path.name
+    return f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()[:16]}"
+
+
+def audio_kind(
+    folder: PathLike,
+    *,
+    sample_rate: int = SAMPLE_RATE,
+    lowest: float = 200.0,
+    channel: int | None = None,
+    windows: float | None = None,
+    hop: float | None = None,
+    segments: PathLike | None = None,
+    embeddings: PathLike | None = None,
+    output: PathLike = "",
+) -> Audio:
+    """Return the kind that `audio` extracts, with everything read that is not a recording."""
+    kind = Audio(sample_rate, lowest, channel, windows, hop)
+    if segments is not None:
+        boxes = read_boxes(segments, sample_rate / 2)
+        kind = replace(kind, boxes=boxes, boxes_id=_identity(segments))
+    if embeddings is not None:
+        vectors, names = read_vectors(embeddings)
+        kind = replace(
+            kind, vectors=vectors, vectors_id=_identity(embeddings), vector_names=names
+        )  # fmt: skip
+    kind.check()
+    if segments is None and embeddings is None:
+        return kind
+    from .walk import found_files
+
+    found = found_files(folder, kind.suffixes, kind.things, Path(output))
+    return kind.matched(list(found.paths))
+
+
+def audio(
+    folder: PathLike,
+    output: PathLike,
+    labels: PathLike | None = None,
+    *,
+    bag: str | None = None,
+    tags_column: str | None = None,
+    label_columns: str | Sequence[str] | None = None,
+    delimiter: str | None = None,
+    untagged: str | None = None,
+    none: str | Sequence[str] = (),
+    fold_case: bool | None = None,
+    rename: Mapping[str, str] | PathLike | None = None,
+    sample_rate: int = SAMPLE_RATE,
+    lowest: float = 200.0,
+    channel: int | None = None,
+    windows: float | None = None,
+    hop: float | None = None,
+    segments: PathLike | None = None,
+    embeddings: PathLike | None = None,
+    n_jobs: int | None = 1,
+    on_file: OnFile | None = None,
+) -> Extracted:
+    """Cut recordings into calls, describe each of them, and write them as a table.
+
+    Parameters
+    ----------
+    folder : str or path
+        Of WAV, FLAC, OGG, Opus, MP3 or AIFF files, and folders of them; or one such file.
+    output : str or path
+        The table to write, Parquet or Feather: a row per call, with columns ``file``, ``start``,
+        ``end`` (seconds), ``low``, ``high`` (hertz), features and ``tags``. While the work lasts,
+        what is finished is in a folder of the same name and ``.parts``, from which the same call
+        goes on.
+    labels : str or path, optional
+        A table with columns ``file`` and ``tags``, such as ``wren|thrush``; or several rows per
+        file; or tags of another tool, as ``unbag data formats`` names them.
+    bag, tags_column : str, optional
+        The columns of `labels` that name the file, and that hold its tags.
+    label_columns, delimiter, untagged, none, fold_case, rename
+        How `labels` is read, as in :class:`unbag.io.Roles`. What it means that a file has no tags,
+        `untagged`, is kept in the table.
+    sample_rate : int, default=22050
+        What recordings are brought to: frequencies up to half of it are looked at.
+    lowest : float, default=200.0
+        Hertz below which nothing is looked for.
+    channel : int, optional
+        The channel to use, counted from 1; by default the mean of all.
+    windows, hop : float, optional
+        Seconds of windows that are taken in place of calls, and from one to the next.
+    segments : str or path, optional
+        A file of segments to be taken: of Raven, Audacity or BirdNET, or a table with columns
+        file, start and end, and perhaps low and high.
+    embeddings : str or path, optional
+        Embeddings of windows, of BirdNET or Perch, that are more features: each call gets those of
+        the window it lies in.
+    n_jobs : int, default=1
+        Number of processes; -1 for as many as there are cores.
+    on_file : callable, optional
+        Called after each file with the bytes done, all bytes, the name of the file, and what is
+        wrong with it or None.
+
+    Returns
+    -------
+    Extracted
+        What was found, and which files could not be read.
+    """
+    roles = Roles(
+        bag=bag, label_columns=None if label_columns is None else label_columns,
+        delimiter=delimiter, untagged=untagged, none=none, fold_case=fold_case, rename=rename,
+    )  # fmt: skip
+    kind = audio_kind(
+        folder, sample_rate=sample_rate, lowest=lowest, channel=channel, windows=windows, hop=hop,
+        segments=segments, embeddings=embeddings, output=output,
+    )  # fmt: skip
+    tags = None if labels is None else read_tags(labels, roles, tags_column)
+    return extract(kind, folder, output, tags, n_jobs=n_jobs, on_file=on_file)

@@ -1,0 +1,591 @@
+"""Calls in a waveform: where they lie in time and frequency, and what each is like.
+
+A spectrogram in decibels is compared with its running background, band by band. What stands out
+from it makes components, and components that sound together, or are notes of one series, make a
+segment. `Spectrogram` knows how sound is looked at, `found_masks` what stands out, `described` what
+a segment is like.
+
+=============== ====================================================================
+`excess`        decibels above the background, of shape (n_frames, n_bins)
+`mask`          what stands out; `labels` numbers its components from 1
+`box`           first and last frame, first and last bin; the last ones are not in it
+=============== ====================================================================
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import fft, ndimage
+
+# About 23 ms at 22 kHz, as people look at birds; half overlap.
+WINDOW_SECONDS = 0.0232
+# Below what 20 bits resolve there is silence.
+SILENCE = 10.0 ** (-120 / 10)
+# The background is the level that a band falls below in 30 % of the half seconds around.
+BACKGROUND_SECONDS, BACKGROUND_BLOCKS, BACKGROUND_QUANTILE = 0.5, 7, 30
+# Smoothing, in frames and bins: notes are longer than a frame, and whistles as narrow as a bin.
+SMOOTHING = (1.5, 0.8)
+# What stands out, in spreads of the noise: all of a call, and its strongest part.
+WEAK, STRONG = 1.5, 4.0
+# A call begins and ends where it has this share of its loudest decibels.
+EDGE_SHARE = 0.15
+# The least spread, in decibels: about that of smoothed noise, for recordings that have hardly any.
+LEAST_SPREAD = 1.0
+# Bins with noise that are needed to say what noise is like.
+FEWEST_BINS = 8
+# Interruptions of a call are filled; notes in the same band up to this gap are one series.
+FILLED_SECONDS, SERIES_SECONDS = 0.12, 0.2
+# The share of bands that must be common to notes of a series; or, of notes that follow each other
+# within so many seconds, the step between their bands: a third of an octave.
+SERIES_BAND = 0.5
+NEXT_SECONDS, NEXT_STEP = 0.05, 1.26
+# Components that sound together at least half of the time, and rise and fall alike, are harmonics.
+TOGETHER, ALIKE = 0.5, 0.6
+# The smallest component: pixels, seconds, hertz.
+SMALLEST_AREA, SHORTEST, NARROWEST = 25, 0.03, 80.0
+# The share of a segment's energy outside of its band, on each side.
+OUTSIDE = 0.01
+
+Box = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True)
+class Spectrogram:
+    """How a waveform is looked at.
+
+    Attributes
+    ----------
+    sample_rate : int
+    lowest : float
+        Hertz below which nothing is looked for: wind and traffic are there.
+    """
+
+    sample_rate: int
+    lowest: float = 200.0
+
+    @property
+    def n_window(self) -> int:
+        """Samples of a window, an even number."""
+        return 2 * round(WINDOW_SECONDS * self.sample_rate / 2)
+
+    @property
+    def hop(self) -> int:
+        """Samples from one frame to the next."""
+        return self.n_window // 2
+
+    @property
+    def frame_seconds(self) -> float:
+        """Seconds from one frame to the next."""
+        return self.hop / self.sample_rate
+
+    @property
+    def bin_hertz(self) -> float:
+        """Hertz from one bin to the next."""
+        return self.sample_rate / self.n_window
+
+    @property
+    def first_bin(self) -> int:
+        """The lowest bin that is looked at."""
+        return int(np.ceil(self.lowest / self.bin_hertz))
+
+    def power(self, waveform: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the power of each frame and bin; full scale is about 0 dB."""
+        missing = self.n_window - len(waveform)
+        if missing > 0:
+            waveform = np.pad(waveform, (0, missing))
+        window = _hann(self.n_window)
+        frames = np.lib.stride_tricks.sliding_window_view(waveform, self.n_window)[:: self.hop]
+        spectrum = fft.rfft(frames * window, axis=1)
+        return spectrum.real**2 + spectrum.imag**2
+
+    def seconds(self, box: Box) -> tuple[float, float]:
+        """Return when a box begins and ends: half a step around the middle of its frames."""
+        return (box[0] + 0.5) * self.frame_seconds, (box[1] + 0.5) * self.frame_seconds
+
+    def hertz(self, box: Box) -> tuple[float, float]:
+        """Return the lowest and the highest frequency of a box."""
+        return max(box[2] - 0.5, 0.0) * self.bin_hertz, (box[3] - 0.5) * self.bin_hertz
+
+    def box(self, start: float, end: float, low: float, high: float, n_frames: int) -> Box:
+        """Return the frames and bins of seconds and hertz; at least one of each."""
+        first = min(max(round(start / self.frame_seconds - 0.5), 0), n_frames - 1)
+        last = min(max(round(end / self.frame_seconds - 0.5), first + 1), n_frames)
+        n_bins = self.n_window // 2 + 1
+        lowest = min(max(round(low / self.bin_hertz), 0), n_bins - 1)
+        return first, last, lowest, min(max(round(high / self.bin_hertz) + 1, lowest + 1), n_bins)
+
+
+@cache
+def _hann(n_window: int) -> NDArray[np.float32]:
+    window = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(n_window) / n_window)
+    return (window * 2 / n_window).astype(np.float32)
+
+
+def excess_over_background(
+    power: NDArray[np.float32], view: Spectrogram
+) -> tuple[NDArray[np.float32], NDArray[np.intp]]:
+    """Return how many decibels each pixel is above its surroundings, and the bins with noise.
+
+    The background of a band changes within seconds; what all bands of a frame have in common, such
+    as a gust or a drop of rain, is taken off as well.
+    """
+    # Not in place: the power is needed again.
+    level = np.log10(power + np.float32(SILENCE))
+    level *= 10
+    n_frames = len(level)
+    n_blocks = max(1, round(n_frames * view.frame_seconds / BACKGROUND_SECONDS))
+    edges = np.linspace(0, n_frames, n_blocks + 1).round().astype(int)
+    medians = np.stack([np.median(level[first:last], axis=0) for first, last in pairwise(edges)])
+    around = BACKGROUND_BLOCKS // 2
+    background = np.stack([
+        np.percentile(medians[max(0, b - around) : b + around + 1], BACKGROUND_QUANTILE, axis=0)
+        for b in range(n_blocks)
+    ]).astype(np.float32)  # fmt: skip
+    if n_blocks == 1:
+        level -= background
+    else:
+        centres = (edges[:-1] + edges[1:]) / 2
+        frames = np.arange(n_frames)
+        before = np.clip(np.searchsorted(centres, frames) - 1, 0, n_blocks - 2)
+        share = (frames - centres[before]) / (centres[before + 1] - centres[before])
+        share = np.clip(share, 0, 1).astype(np.float32)[:, None]
+        step = np.diff(background, axis=0)
+        level -= background[before]
+        level -= share * step[before]
+    heard = heard_bins(medians, view)
+    if heard.size:
+        common = np.median(level[:, heard], axis=1)
+        level -= np.maximum(common, 0)[:, None]
+    return level, heard
+
+
+def heard_bins(levels: NDArray[np.float32], view: Spectrogram) -> NDArray[np.intp]:
+    """Return the bins in which there is noise at all; of few of them, none.
+
+    Recordings of a low rate are silent above half of it, and so are some compressed ones.
+    """
+    silence = 10 * np.log10(SILENCE)
+    heard = np.flatnonzero(levels.max(axis=0) > silence + 1)
+    heard = heard[heard >= view.first_bin]
+    return heard if heard.size >= FEWEST_BINS else heard[:0]
+
+
+@dataclass(frozen=True)
+class Masks:
+    """What stands out of a spectrogram.
+
+    Attributes
+    ----------
+    power, excess : ndarray of shape (n_frames, n_bins)
+    labels : ndarray of int of shape (n_frames, n_bins)
+        The component of each pixel, from 1; 0 for none.
+    boxes : list of Box
+        Of the components; those that are too small or too weak are not in `kept`.
+    kept : list of int
+        Components that are loud and large enough.
+    """
+
+    power: NDArray[np.float32]
+    excess: NDArray[np.float32]
+    labels: NDArray[np.int32]
+    boxes: list[Box]
+    kept: list[int]
+
+
+def found_masks(waveform: NDArray[np.float32], view: Spectrogram) -> Masks:
+    """Find what stands out of the background of a waveform."""
+    power = view.power(waveform)
+    excess, heard = excess_over_background(power, view)
+    smooth = ndimage.gaussian_filter(excess, SMOOTHING, mode="nearest", truncate=2.5)
+    smooth[:, : view.first_bin] = -np.inf
+    spread = LEAST_SPREAD
+    if heard.size:
+        # A sample of the pixels is enough to know how much noise scatters.
+        middle, low = np.percentile(smooth[::2, heard[::2]], [50, 16])
+        spread = max(float(middle - low), LEAST_SPREAD)
+    weak = smooth > np.float32(WEAK * spread)
+    # Interruptions in time are filled.
+    n_filled = max(1, round(FILLED_SECONDS / view.frame_seconds)) | 1
+    closed = ndimage.maximum_filter1d(weak.view(np.uint8), n_filled, axis=0, mode="constant")
+    closed = ndimage.minimum_filter1d(closed, n_filled, axis=0, mode="nearest")
+    found, n_found = ndimage.label(closed | weak.view(np.uint8), np.ones((3, 3)))  # type: ignore[misc]
+    labels: NDArray[np.int32] = found
+    if not n_found:
+        return Masks(power, excess, labels, [], [])
+    boxes: list[Box] = [
+        (place[0].start, place[0].stop, place[1].start, place[1].stop)
+        for place in ndimage.find_objects(labels)
+    ]
+    loudest = np.zeros(n_found + 1, bool)
+    loudest[np.unique(labels[smooth > np.float32(STRONG * spread)])] = True
+    areas = np.bincount(labels.ravel(), minlength=n_found + 1)
+    n_shortest = SHORTEST / view.frame_seconds
+    n_narrowest = NARROWEST / view.bin_hertz
+    kept = []
+    for number, box in enumerate(boxes, 1):
+        if loudest[number] and areas[number] >= SMALLEST_AREA:
+            box = boxes[number - 1] = _without_faint_ends(smooth, labels, number, box)
+            if box[1] - box[0] >= n_shortest and box[3] - box[2] >= n_narrowest:
+                kept.append(number)
+    return Masks(power, excess, labels, boxes, kept)
+
+
+def _without_faint_ends(smooth, labels, number, box) -> Box:
+    """Return the box of a component without frames in which it is faint, at both ends.
+
+    Smoothing makes loud sounds longer, and noise may lie just beside them.
+    """
+    first, last, low, high = box
+    place = np.s_[first:last, low:high]
+    loudness = np.where(labels[place] == number, smooth[place], 0).max(axis=1)
+    is_loud = loudness >= EDGE_SHARE * loudness.max()
+    inner = np.flatnonzero(is_loud)
+    return first + int(inner[0]), first + int(inner[-1]) + 1, low, high
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A call: its box, and the components that it is made of."""
+
+    box: Box
+    components: tuple[int, ...]
+
+
+def joined_segments(masks: Masks, view: Spectrogram) -> list[Segment]:
+    """Make segments of components: harmonics of one call, and notes of one series, are joined."""
+    segments = [
+        Segment(_energy_box(masks, group), tuple(group))
+        for group in _grouped(masks.kept, _harmonics(masks))
+    ]
+    gap = SERIES_SECONDS / view.frame_seconds
+    segments.sort(key=lambda each: each.box)
+    pairs = []
+    for place, one in enumerate(segments):
+        for other_place in range(place + 1, len(segments)):
+            other = segments[other_place]
+            if other.box[0] - one.box[1] > gap:
+                break
+            if _are_series(one.box, other.box, NEXT_SECONDS / view.frame_seconds):
+                pairs.append((place, other_place))
+    series = []
+    for group in _grouped(range(len(segments)), pairs):
+        own = [segments[place] for place in group]
+        boxes = np.array([each.box for each in own])
+        low, high = boxes.min(axis=0), boxes.max(axis=0)
+        box = (int(low[0]), int(high[1]), int(low[2]), int(high[3]))
+        series.append(Segment(box, tuple(c for each in own for c in each.components)))
+    return sorted(series, key=lambda each: each.box)
+
+
+def _are_series(one: Box, other: Box, most_frames: float) -> bool:
+    """Return whether two segments, the first of which begins first, are notes of one series.
+
+    They follow each other in a band; or closely, after so many frames at most, in bands that are
+    near each other.
+    """
+    overlap = min(one[1], other[1]) - other[0]
+    if overlap > TOGETHER * min(one[1] - one[0], other[1] - other[0]):
+        return False
+    common = min(one[3], other[3]) - max(one[2], other[2])
+    both = max(one[3], other[3]) - min(one[2], other[2])
+    if common > SERIES_BAND * both:
+        return True
+    # Frames overlap by half.
+    is_next = -1 <= other[0] - one[1] <= most_frames
+    return is_next and max(one[2], other[2]) <= NEXT_STEP * min(one[3], other[3])
+
+
+def _harmonics(masks: Masks) -> list[tuple[int, int]]:
+    """Return pairs of components that sound together and rise and fall alike."""
+    order = sorted(masks.kept, key=lambda number: masks.boxes[number - 1][0])
+    envelopes: dict[int, NDArray[np.float32]] = {}
+
+    def envelope(number: int) -> NDArray[np.float32]:
+        if number not in envelopes:
+            first, last, low, high = masks.boxes[number - 1]
+            own = masks.labels[first:last, low:high] == number
+            envelopes[number] = (own * np.maximum(masks.excess[first:last, low:high], 0)).sum(
+                axis=1
+            )
+        return envelopes[number]
+
+    pairs = []
+    for place, one in enumerate(order):
+        a = masks.boxes[one - 1]
+        for other in order[place + 1 :]:
+            b = masks.boxes[other - 1]
+            if b[0] >= a[1]:
+                break
+            n_common = min(a[1], b[1]) - b[0]
+            if n_common < max(TOGETHER * max(a[1] - a[0], b[1] - b[0]), 3):
+                continue
+            last = max(a[1], b[1])
+            both = np.zeros((2, last - a[0]))
+            both[0, : a[1] - a[0]] = envelope(one)
+            both[1, b[0] - a[0] : b[1] - a[0]] = envelope(other)
+            both -= both.mean(axis=1, keepdims=True)
+            norm = np.sqrt((both**2).sum(axis=1)).prod()
+            if norm > 0 and (both[0] * both[1]).sum() > ALIKE * norm:
+                pairs.append((one, other))
+    return pairs
+
+
+def _grouped(members: Sequence[int], pairs: Sequence[tuple[int, int]]) -> list[list[int]]:
+    """Return groups of members that pairs join, through however many others."""
+    leader = {each: each for each in members}
+
+    def first(each: int) -> int:
+        while leader[each] != each:
+            each = leader[each]
+        return each
+
+    for one, other in pairs:
+        leader[first(other)] = first(one)
+    groups: dict[int, list[int]] = {}
+    for each in members:
+        groups.setdefault(first(each), []).append(each)
+    return list(groups.values())
+
+
+def _energy_box(masks: Masks, components: Sequence[int]) -> Box:
+    """Return the frames of some components, and the band that holds 98 % of their energy."""
+    boxes = np.array([masks.boxes[number - 1] for number in components])
+    first, low = boxes[:, [0, 2]].min(axis=0)
+    last, high = boxes[:, [1, 3]].max(axis=0)
+    own = _own_pixels(masks.labels[first:last, low:high], components)
+    energy = np.cumsum((masks.power[first:last, low:high] * own).sum(axis=0, dtype=np.float64))
+    lowest, highest = np.searchsorted(energy, [OUTSIDE * energy[-1], (1 - OUTSIDE) * energy[-1]])
+    return int(first), int(last), int(low + lowest), int(low + highest + 1)
+
+
+def _own_pixels(labels: NDArray[np.int32], components: Sequence[int]) -> NDArray[np.bool_]:
+    if len(components) == 1:
+        return labels == components[0]
+    return np.isin(labels, components)
+
+
+# What a segment is like.
+
+N_ORIENTATIONS, N_QUARTERS = 8, 4
+N_CONTOUR = 8
+N_CEPSTRUM, N_BANDS = 13, 26
+# Rates of the rise and fall of loudness and pitch, in hertz: trills, buzzes.
+RATES = (2.0, 5.0, 8.0, 12.0, 18.0, 27.0, 43.0)
+# Decibels above which a call is not taken to be louder: distance says little about the species.
+LOUDEST_EXCESS = 40.0
+
+FEATURES: tuple[str, ...] = (
+    "duration", "log_duration", "low_mel", "high_mel", "bandwidth_mel", "log_bandwidth",
+    "peak_mel", "mean_mel", "sd_mel", "quarter_mel", "median_mel", "three_quarters_mel",
+    "excess_mean", "excess_peak",
+    "fill", "notes_per_second", "notes", "sounding_share", "compactness", "time_centre", "time_sd",
+    "time_skew", "time_gini", "frequency_skew", "frequency_kurtosis", "frequency_gini",
+    *(f"gradient_{quarter}_{turn}" for quarter in range(N_QUARTERS)
+      for turn in range(N_ORIENTATIONS)),
+    *(f"contour_{point}" for point in range(N_CONTOUR)),
+    "contour_slope", "contour_steepness", "contour_rising", "contour_sd", "contour_range",
+    "contour_curvature",
+    *(f"loudness_rate_{low:g}_{high:g}" for low, high in pairwise(RATES)),
+    *(f"pitch_rate_{low:g}_{high:g}" for low, high in pairwise(RATES)),
+    *(f"cepstrum_{order}" for order in range(N_CEPSTRUM)),
+    *(f"cepstrum_sd_{order}" for order in range(N_CEPSTRUM)),
+)  # fmt: skip
+
+
+def mel(hertz):
+    """Return the pitch as people hear it, in kilomels."""
+    return 1.127 * np.log1p(np.asarray(hertz, dtype=float) / 700.0)
+
+
+def described(masks: Masks, segments: Sequence[Segment], view: Spectrogram) -> NDArray[np.float32]:
+    """Return the `FEATURES` of segments, of shape (n_segments, n_features).
+
+    A segment without components, such as a box that somebody has drawn, is described by what
+    stands out in it; if nothing does, by all of it.
+    """
+    rows = [_description(masks, segment, view) for segment in segments]
+    if not rows:
+        return np.empty((0, len(FEATURES)), np.float32)
+    return np.nan_to_num(np.array(rows, np.float32), posinf=0.0, neginf=0.0)
+
+
+def _description(masks, segment, view):
+    first, last, low, high = segment.box
+    low, high = max(low - 1, 0), min(high + 1, masks.excess.shape[1])
+    labels = masks.labels[first:last, low:high]
+    own = _own_pixels(labels, segment.components) if segment.components else labels > 0
+    if not own.any():
+        own = np.ones_like(own)
+    # Loudness above the background, in the pixels of the segment alone.
+    loud = np.clip(masks.excess[first:last, low:high], 0, LOUDEST_EXCESS) * own
+    if not loud.any():
+        loud = own.astype(np.float32)
+    frequency = (np.arange(low, high)) * view.bin_hertz
+    pitch = mel(frequency)
+    of_time, of_pitch = loud.sum(axis=1), loud.sum(axis=0)
+    seconds = (last - first) * view.frame_seconds
+    sounding = own.any(axis=1)
+    # The first and last bin with a share of the energy, without the margin.
+    band = view.hertz(segment.box)
+    return [
+        *_extent(seconds, band, pitch, of_pitch, loud, own),
+        *_shape(own, of_time, of_pitch, pitch, sounding, seconds),
+        *_gradients(loud),
+        *_contour(loud, of_time, pitch, sounding, view.frame_seconds),
+        *_cepstrum(loud, low, masks.excess.shape[1], view),
+    ]
+
+
+def _extent(seconds, band, pitch, of_pitch, loud, own):
+    low, high = mel(band)
+    total = of_pitch.sum()
+    mean = (of_pitch * pitch).sum() / total
+    deviation = np.sqrt((of_pitch * (pitch - mean) ** 2).sum() / total)
+    quartiles = pitch[np.minimum(
+        np.searchsorted(np.cumsum(of_pitch), [0.25 * total, 0.5 * total, 0.75 * total]),
+        len(pitch) - 1,
+    )]  # fmt: skip
+    excess = loud[own]
+    return [
+        seconds, np.log(seconds), low, high, high - low, np.log(max(high - low, 1e-3)),
+        pitch[of_pitch.argmax()], mean, deviation, *quartiles, excess.mean(), loud.max(),
+    ]  # fmt: skip
+
+
+def _moments(weights, values):
+    """Return mean, deviation, skew and kurtosis of weighted values."""
+    total = weights.sum()
+    mean = (weights * values).sum() / total
+    centred = values - mean
+    variance = (weights * centred**2).sum() / total
+    deviation = np.sqrt(variance)
+    if deviation < 1e-6:
+        return mean, deviation, 0.0, 0.0
+    skew = (weights * centred**3).sum() / total / deviation**3
+    return mean, deviation, skew, (weights * centred**4).sum() / total / variance**2
+
+
+def _gini(weights):
+    """Return how unevenly weights are spread: 0 if they are all alike."""
+    ordered = np.sort(weights)
+    ranks = np.arange(1, len(ordered) + 1)
+    return 2 * (ranks * ordered).sum() / (len(ordered) * ordered.sum()) - 1 - 1 / len(ordered)
+
+
+def _shape(own, of_time, of_pitch, pitch, sounding, seconds):
+    area = own.sum()
+    edges = np.count_nonzero(own[1:] != own[:-1]) + np.count_nonzero(own[:, 1:] != own[:, :-1])
+    # A note begins where loudness rises over half of the loudest.
+    is_loud = of_time > 0.5 * of_time.max()
+    n_notes = int(is_loud[0]) + np.count_nonzero(is_loud[1:] & ~is_loud[:-1])
+    time = np.linspace(0, 1, len(of_time))
+    centre, deviation, skew, _ = _moments(of_time, time)
+    _, _, pitch_skew, pitch_kurtosis = _moments(of_pitch, pitch)
+    return [
+        own.mean(), n_notes / seconds, n_notes, sounding.mean(), np.log(area / (1 + edges) ** 2),
+        centre, deviation, skew, _gini(of_time), pitch_skew, min(pitch_kurtosis, 10.0),
+        _gini(of_pitch),
+    ]  # fmt: skip
+
+
+def _gradients(loud):
+    """Return how much of each orientation the edges of each quarter have, 1 together."""
+    in_time = np.zeros_like(loud)
+    in_pitch = np.zeros_like(loud)
+    in_time[1:-1] = loud[2:] - loud[:-2]
+    in_pitch[:, 1:-1] = loud[:, 2:] - loud[:, :-2]
+    size = np.hypot(in_time, in_pitch)
+    angle = np.arctan2(in_pitch, in_time) % np.pi
+    turn = np.minimum((angle * (N_ORIENTATIONS / np.pi)).astype(int), N_ORIENTATIONS - 1)
+    late = (np.arange(loud.shape[0]) >= loud.shape[0] / 2)[:, None]
+    upper = np.arange(loud.shape[1]) >= loud.shape[1] / 2
+    place = (2 * late + upper) * N_ORIENTATIONS + turn
+    counts = np.bincount(place.ravel(), size.ravel(), N_QUARTERS * N_ORIENTATIONS)
+    return np.sqrt(counts / max(counts.sum(), 1e-9))
+
+
+def _rates(curve, frame_seconds):
+    """Return the shares of a curve's power at some rates, of its whole power."""
+    curve = curve - curve.mean()
+    # A second at least, so that rates are told apart.
+    n_padded = max(len(curve), round(1 / frame_seconds))
+    power = np.abs(np.fft.rfft(curve * np.hanning(len(curve) + 2)[1:-1], n_padded)) ** 2
+    rate = np.fft.rfftfreq(n_padded, frame_seconds)
+    total = power[1:].sum()
+    if total <= 1e-12:
+        return [0.0] * (len(RATES) - 1)
+    running = np.concatenate([[0.0], np.cumsum(power)])
+    return np.sqrt(np.diff(running[np.searchsorted(rate, RATES)]) / total)
+
+
+def _contour(loud, of_time, pitch, sounding, frame_seconds):
+    """Return how the loudest pitch moves, and how fast pitch and loudness go up and down."""
+    peak = pitch[loud.argmax(axis=1)]
+    heard = np.flatnonzero(sounding)
+    track = peak[heard]
+    mean = track.mean()
+    points = np.interp(np.linspace(0, 1, N_CONTOUR), np.linspace(0, 1, len(track)), track) - mean
+    steps = np.diff(track)
+    time = np.linspace(-1, 1, len(track))
+    slope = (time * track).sum() / max((time**2).sum(), 1e-9)
+    bend = time**2 - (time**2).mean()
+    curvature = (bend * track).sum() / max((bend**2).sum(), 1e-9)
+    moved = np.abs(steps).sum()
+    filled = np.interp(np.arange(len(peak)), heard, track)
+    return [
+        *points, slope, np.log1p(np.abs(steps).mean() / frame_seconds if len(steps) else 0.0),
+        np.maximum(steps, 0).sum() / moved if moved > 0 else 0.5, track.std(),
+        np.ptp(track), curvature, *_rates(of_time, frame_seconds), *_rates(filled, frame_seconds),
+    ]  # fmt: skip
+
+
+@cache
+def _bands(n_bins: int, bin_hertz: float) -> NDArray[np.float32]:
+    """Return the weights of bins in bands of equal width in mels, of shape (n_bins, n_bands)."""
+    centres = np.linspace(mel(150.0), mel((n_bins - 1) * bin_hertz), N_BANDS + 2)
+    pitch = mel(np.arange(n_bins) * bin_hertz)[:, None]
+    step = centres[1] - centres[0]
+    return np.maximum(0, 1 - np.abs(pitch - centres[1:-1]) / step).astype(np.float32)
+
+
+@cache
+def _cosines() -> NDArray[np.float32]:
+    order, band = np.arange(N_CEPSTRUM), np.arange(N_BANDS)
+    return np.cos(np.pi * np.outer(band + 0.5, order) / N_BANDS).astype(np.float32)
+
+
+def _cepstrum(loud, low, n_bins, view):
+    """Return mean and deviation over time of the cepstrum of what stands out, in mel bands."""
+    weights = _bands(n_bins, view.bin_hertz)[low : low + loud.shape[1]]
+    bands = np.sqrt(loud @ weights)
+    cepstrum = bands @ _cosines()
+    return [*cepstrum.mean(axis=0), *cepstrum.std(axis=0)]
+
+
+@dataclass(frozen=True)
+class Segments:
+    """Segments of a waveform.
+
+    Attributes
+    ----------
+    start, end : ndarray of shape (n_segments,)
+        Seconds.
+    low, high : ndarray of shape (n_segments,)
+        Hertz.
+    features : ndarray of float32 of shape (n_segments, n_features)
+    feature_names : tuple of str
+    """
+
+    start: NDArray[np.float64]
+    end: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    features: NDArray[np.float32]
+    feature_names: tuple[str, ...] = field(default=FEATURES, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.start)
