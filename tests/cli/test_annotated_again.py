@@ -204,12 +204,12 @@ def test_selections_do_not_replace_what_is_read(words, model, run, tmp_path, opt
     assert code == 0, errors
 
 
-@pytest.mark.parametrize("option", ["--raven", "--audacity"])
-def test_selections_that_cannot_be_written_cost_no_table(words, model, run, tmp_path, option):
+@pytest.mark.parametrize(("option", "name"), [("--raven", "words.csv"), ("--audacity", "one.txt")])
+def test_selections_that_cannot_be_written_cost_no_table(words, model, run, tmp_path, option, name):
     own = with_columns(words, tmp_path / "own.csv", start=0.0, end=1.0)
     out = tmp_path / "out.csv"
     out.write_text("what was there before")
-    code, _, errors = run("annotate", model, own, "-o", out, option, tmp_path / "one.txt")
+    code, _, errors = run("annotate", model, own, "-o", out, option, tmp_path / name)
     assert code == 1
     assert "each needs a file of its own" in errors
     assert out.read_text() == "what was there before"

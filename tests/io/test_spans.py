@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from unbag.io import DataError, Roles, read, write_audacity, write_raven
+from unbag.io import DataError, Roles, read, read_from, write_audacity, write_raven
+from unbag.io.adapters import open_from
 
 CALLS = """night,file,start,end,low,high,x
 a,/data/one.wav,1.5,2,900,2000,1
@@ -111,3 +112,56 @@ def test_files_and_columns_of_people_are_not_replaced(tmp_path, table):
     assert [path.read_text() for path in own] == ["mine", "mine"]
     with pytest.raises(DataError, match="have a column 'Annotation' already"):
         write_raven(tmp_path, table, labels, more={"Annotation": np.array(labels)})
+
+
+def test_raven_of_several_recordings_is_one_table(tmp_path, table):
+    labels = np.array(["wren", "tit", None, "owl"], dtype=object)
+    path = tmp_path / "all.txt"
+    assert write_raven(path, table, labels) == [path]
+    # Begin Time counts from the beginning of the first recording; of unknown length, it ends with
+    # its last instance, at 4 s.
+    assert [line.split("\t") for line in path.read_text().splitlines()] == [
+        ["Selection", "View", "Channel", "Begin Time (s)", "End Time (s)", "Low Freq (Hz)",
+         "High Freq (Hz)", "Begin File", "Begin Path", "File Offset (s)", "Labelled By",
+         "Annotation"],
+        ["1", "Spectrogram 1", "1", "0.250000", "0.500000", "700.000000", "1500.000000",
+         "one.wav", "/data/one.wav", "0.250000", "unbag", "tit"],
+        ["2", "Spectrogram 1", "1", "1.500000", "2.000000", "900.000000", "2000.000000",
+         "one.wav", "/data/one.wav", "1.500000", "unbag", "wren"],
+        ["3", "Spectrogram 1", "1", "4.000000", "5.000000", "800.000000", "1000.000000",
+         "two.wav", "/data/two.wav", "0.000000", "unbag", "owl"],
+    ]  # fmt: skip
+    back = read_from(path, "raven")
+    assert back.bags.ids.tolist() == ["one.wav", "two.wav"]
+    for name, values in {
+        "start": [0.25, 1.5, 0.0], "end": [0.5, 2.0, 1.0],
+        "Low Freq (Hz)": [700, 900, 800], "High Freq (Hz)": [1500, 2000, 1000],
+    }.items():  # fmt: skip
+        assert back.column(name, "features" if "Freq" in name else name).tolist() == values
+
+
+def test_audacity_reads_its_frequencies_back(tmp_path, table):
+    files = write_audacity(tmp_path / "out", table, ["w", "t", "u", "o"], frequencies=True)
+    assert files[0].read_text().splitlines()[:2] == [
+        "0.250000\t0.500000\tt\tunbag", "\\\t700.000000\t1500.000000",
+    ]  # fmt: skip
+    back = read_from(tmp_path / "out", "audacity")
+    assert back.column("low_frequency", "features").tolist() == [700, 900, 1, 800]
+    assert back.column("high_frequency", "features").tolist() == [1500, 2000, 2, 1000]
+    again = write_audacity(tmp_path / "again", back, ["w"] * 4, frequencies=True)
+    assert "\\\t700.000000\t1500.000000" in again[0].read_text()
+
+
+def test_frequencies_that_only_some_labels_have_are_said_to_be_left_out(tmp_path):
+    (tmp_path / "a.txt").write_text("0\t1\twren\n\\\t500\t900\n1\t2\towl\n")
+    source = open_from(tmp_path / "a.txt", "audacity")
+    assert source.notes == ("Frequencies are not used, since 1 of 2 labels have none.",)
+
+
+def test_columns_that_hold_no_frequencies_are_none(tmp_path):
+    (tmp_path / "t.csv").write_text("bag,start,end,low,high,x\na,1,2,quiet,loud,0\n")
+    table = read(tmp_path / "t.csv", Roles(features=["x"]), need_labels=False)
+    (file,) = write_raven(tmp_path / "one.txt", table, ["owl"])
+    assert "Freq" not in file.read_text()
+    with pytest.raises(DataError, match="has no columns of frequencies"):
+        write_audacity(tmp_path / "two.txt", table, ["owl"], frequencies=True)

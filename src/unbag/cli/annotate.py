@@ -68,13 +68,30 @@ def annotate(
         str, typer.Option(help="What to call instances of none of the classes.")
     ] = BACKGROUND_NAME,
     raven: Annotated[
-        Path | None, typer.Option(help="Also write Raven selection tables to this file or folder.")
+        Path | None,
+        typer.Option(
+            help="Also write a Raven selection table of all recordings to this file (.txt), or one "
+            "for each to this folder."
+        ),
     ] = None,
     audacity: Annotated[
         Path | None, typer.Option(help="Also write Audacity label files to this file or folder.")
     ] = None,
+    audacity_frequencies: Annotated[
+        bool,
+        typer.Option(
+            "--audacity-frequencies", help="Write frequencies to the Audacity label files, too."
+        ),
+    ] = False,
     label_studio: Annotated[
         Path | None, typer.Option(help="Also write a JSON file of predictions for Label Studio.")
+    ] = None,
+    media_root: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of the recordings, for Raven. Default: that which they were extracted "
+            "from.",
+        ),
     ] = None,
     in_memory: o.InMemory = False,
     out_of_core: o.OutOfCore = False,
@@ -97,6 +114,10 @@ def annotate(
     check(
         not (joint and ignore_labels),
         "--joint gives every label of a bag an instance: leave out --ignore-labels, or --joint.",
+    )
+    check(
+        audacity is not None or not audacity_frequencies,
+        "--audacity-frequencies is for --audacity: pass both.",
     )
     use_labels = not ignore_labels
     options: dict[str, Any] = {
@@ -147,7 +168,7 @@ def annotate(
     )
     selections = [
         file for path, suffix in ((raven, RAVEN), (audacity, AUDACITY)) if path is not None
-        for file in recording_files(path, recordings_of(data), suffix)
+        for file in recording_files(path, recordings_of(data), suffix, in_one=path is raven)
     ]  # fmt: skip
     check_outputs(outputs, inputs, in_folders=selections)
     times.append(perf_counter())
@@ -164,9 +185,9 @@ def annotate(
     with written_together():
         if raven is not None:
             more = {"Probability": answers.probability.round(4)}
-            io.write_raven(raven, data, selected, more=more)
+            io.write_raven(raven, data, selected, media_root=media_root, more=more)
         if audacity is not None:
-            io.write_audacity(audacity, data, selected)
+            io.write_audacity(audacity, data, selected, frequencies=audacity_frequencies)
         if label_studio is not None:
             io.write_label_studio(label_studio, data, selected, score=answers.probability)
         with progress("writing") as report:

@@ -225,6 +225,7 @@ def _write_part(part: Path, found: Instances, state: tuple[int, ...]) -> None:
         "state": list(state[1:]),
         "without_instances": found.without_instances,
         "notes": found.notes,
+        "seconds": found.seconds,
     }
     rows = found.rows.replace_schema_metadata({b"part": json.dumps(facts).encode()})
     with writing(part) as file, ipc.new_file(file, rows.schema) as writer:
@@ -304,12 +305,14 @@ def _write(
     bags: dict[str, None] = {}
     without: list[str] = []
     notes: dict[str, str] = {}
+    seconds: dict[str, float] = {}
     n_rows = 0
     for name, part in parts.items():
         rows, facts = _read_part(part)
         n_rows += rows.num_rows
         bags |= dict.fromkeys(rows.column(roles.bag).unique().to_pylist())
         without += facts["without_instances"]
+        seconds |= facts["seconds"]
         if facts["notes"]:
             notes[name] = " ".join(facts["notes"])
     if not n_rows:
@@ -339,7 +342,8 @@ def _write(
         stored |= {} if untagged is None else {"untagged": untagged}
     facts = Facts(
         kind.name, kind.things, __version__, str(folder),
-        parsed_json(json.dumps(stored)), dict(kind.settings()), **found,
+        parsed_json(json.dumps(stored)), dict(kind.settings()), seconds=seconds,
+        **found,
     )  # fmt: skip
     with_tags = cells if tags is not None else None
     write_tables(output, _chunks(kind, parts.values(), with_tags, facts), "zstd")

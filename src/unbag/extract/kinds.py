@@ -28,11 +28,14 @@ class Instances:
         Bags of the file in which nothing was found.
     notes : list of str
         What people should know of this file, in a line each, without its name.
+    seconds : dict of str to float
+        How long its bags are, where they are recordings.
     """
 
     rows: pa.Table
     without_instances: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
 
 
 class Kind(ABC):

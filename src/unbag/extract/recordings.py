@@ -24,6 +24,7 @@ from unbag.io.adapted import Head, finite_number
 from unbag.io.adapters import adapted, recognised
 from unbag.io.formats.raven import recording_of
 from unbag.io.roles import Roles
+from unbag.io.spans import BANDS
 from unbag.io.table import open_source
 from unbag.io.tags import names_of_tags
 
@@ -57,8 +58,6 @@ CLIPPED_SHARE, FULL_SCALE = 0.001, 0.999
 LONG_WINDOW = 1.5
 
 BOX_COLUMNS = ("start", "end", "low", "high")
-# Columns of frequencies that other tools' tables have.
-BANDS = (("low", "high"), ("Low Freq (Hz)", "High Freq (Hz)"), ("low_frequency", "high_frequency"))
 
 
 def sound_segments(
@@ -456,7 +455,10 @@ class Audio(Kind):
                     f"{is_late.sum()} boxes begin after its end, at {recording.seconds:.1f} s, and "
                     "are left out."
                 )
-        return self._as_instances(name, found, [*recording.notes, *notes])
+        rows = self._rows(name, found)
+        nothing = [] if rows.num_rows else [name]
+        lengths = {name: round(recording.seconds, 6)}
+        return Instances(rows, nothing, [*recording.notes, *notes], lengths)
 
     def _given_in(self, block, end, given):
         """Return the boxes or windows that begin in a block; None if calls are to be found."""
@@ -488,10 +490,10 @@ class Audio(Kind):
         start, end, low, high = (column[begins] for column in _columns(segments))
         return Segments(start, end, low, high, segments.features[begins])
 
-    def _as_instances(self, name, found, notes):
+    def _rows(self, name, found):
         n_rows = sum(map(len, found))
         if not n_rows:
-            return Instances(self.schema().empty_table(), [name], notes)
+            return self.schema().empty_table()
         columns = [np.concatenate(each) for each in zip(*map(_columns, found), strict=True)]
         features = [np.concatenate([each.features for each in found])]
         if self.vectors is not None:
@@ -503,7 +505,7 @@ class Audio(Kind):
             pa.array([name] * n_rows, pa.string()), *map(pa.array, columns),
             *(pa.array(each) for each in np.concatenate(features, axis=1).T.astype(np.float32)),
         ]  # fmt: skip
-        return Instances(pa.Table.from_arrays(arrays, schema=self.schema()), [], notes)
+        return pa.Table.from_arrays(arrays, schema=self.schema())
 
 
 def _columns(segments: Segments) -> list[NDArray[np.float64]]:

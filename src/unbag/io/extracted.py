@@ -43,6 +43,8 @@ class Facts:
     failed : dict of str to str
         Files that could not be read, and why.
     files_without_tags, tags_without_file : list of str
+    seconds : dict of str to float
+        How long recordings are.
     """
 
     kind: str
@@ -56,6 +58,7 @@ class Facts:
     failed: dict[str, str] = field(default_factory=dict)
     files_without_tags: list[str] = field(default_factory=list)
     tags_without_file: list[str] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
 
     def metadata(self) -> dict[bytes, bytes]:
         """Return the metadata of the file; the same facts give the same bytes."""

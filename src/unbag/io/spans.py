@@ -24,6 +24,8 @@ from unbag._messages import argument, shortened
 from .arrays import is_unknown
 from .bag_table import BagTable
 
+#: Columns of the lowest and the highest frequency of instances, as tables call them.
+BANDS = (("low", "high"), ("Low Freq (Hz)", "High Freq (Hz)"), ("low_frequency", "high_frequency"))
 #: Bytes of a file's name on the systems that people have, and characters of its stem.
 LONGEST_NAME = 255
 LONGEST_STEM = 120
@@ -32,13 +34,16 @@ LONGEST_STEM = 120
 class Spans:
     """Where every instance lies in its recording or picture, and what it is; see `write_raven`.
 
-    Instances of pictures do not `need_times`.
+    Instances of pictures do not `need_times`. With `find_band`, columns of frequencies that nobody
+    has named are found by their usual names.
 
     Attributes
     ----------
     start, end : ndarray of shape (n_instances,)
     band : list of ndarray of shape (n_instances,)
         The low and the high frequencies, or nothing.
+    recordings : list of str
+        The recording or picture of each instance.
     groups : dict of str to list of int
         The instances that have a label, by their recording or picture, in the order of time.
     """
@@ -54,6 +59,7 @@ class Spans:
         media: str | None = None,
         *,
         need_times: bool = True,
+        find_band: bool = False,
     ):
         labels = np.asarray(labels, dtype=object)
         self.shape: tuple[int] = (table.bags.n_instances,)
@@ -80,15 +86,33 @@ class Spans:
         self.band: list[NDArray[np.float64]] = [
             column_numbers(table, each, "band") for each in (low, high) if each is not None
         ]
+        if find_band and not self.band:
+            self.band = found_band(table)
         self.groups: dict[str, list[int]] = {}
-        for i, (group, label) in enumerate(
-            zip(recordings_of(table, media), self.labels, strict=True)
-        ):
+        self.recordings: list[str] = recordings_of(table, media)
+        for i, (group, label) in enumerate(zip(self.recordings, self.labels, strict=True)):
             instances = self.groups.setdefault(group, [])
             if label is not None:
                 instances.append(i)
         for instances in self.groups.values():
             instances.sort(key=self.start.__getitem__)
+
+
+def found_band(table: BagTable) -> list[NDArray[np.float64]]:
+    """Return the lowest and the highest frequencies of instances, by usual names of columns.
+
+    There are none if columns of these names hold something else.
+    """
+    columns = set(getattr(table.source, "columns", ()))
+    for names in BANDS:
+        if set(names) <= columns:
+            try:
+                low, high = (column_numbers(table, name, "band") for name in names)
+            except DataError:
+                continue
+            if (low >= 0).all() and (low <= high).all():
+                return [low, high]
+    return []
 
 
 def recordings_of(table: BagTable, media: str | None = None) -> list[str]:
@@ -145,9 +169,21 @@ def write_recordings(
     return files
 
 
-def recording_files(path: PathLike, recordings: Iterable[str], suffix: str) -> list[Path]:
-    """Return the file of each recording, in the order in which they first occur."""
+def is_one_table(path: PathLike) -> bool:
+    """Return whether a path names a file of text, and no folder."""
+    return Path(path).suffix == ".txt" and not Path(path).is_dir()
+
+
+def recording_files(
+    path: PathLike, recordings: Iterable[str], suffix: str, *, in_one: bool = False
+) -> list[Path]:
+    """Return the file of each recording, in the order in which they first occur.
+
+    With `in_one`, one file holds several recordings, if the path names a file.
+    """
     path, names = Path(path), list(dict.fromkeys(recordings))
+    if in_one and is_one_table(path):
+        return [path]
     if len(names) <= 1 and not path.is_dir():
         return [path] * len(names)
     check(

@@ -71,8 +71,14 @@ def read_label_tracks(head: Head, _: Choices) -> Adapted:
             places.append(within(where, head.path))
     check(spans, f"{head.path} has no labels.")
     columns, tags, notes = labelled_segments(bags, spans, labels, by_people)
-    if all(band is not None for band in bands):
+    n_without = sum(band is None for band in bands)
+    if not n_without:
         columns |= dict(zip(FREQUENCIES, map(list, zip(*bands, strict=True)), strict=True))
+    elif n_without < len(bands):
+        notes = (
+            *notes,
+            f"Frequencies are not used, since {n_without:,} of {len(bands):,} labels have none.",
+        )
     return Adapted(pa.table(columns), tags, places.__getitem__, notes)
 
 
@@ -85,6 +91,7 @@ def write_audacity(
     end: str | None = None,
     low: str | None = None,
     high: str | None = None,
+    frequencies: bool = False,
     media: str | None = None,
 ) -> list[Path]:
     """Write annotated instances as label tracks that Audacity imports.
@@ -102,7 +109,10 @@ def write_audacity(
     start, end : str, optional
         Columns of seconds; by default those with these roles.
     low, high : str, optional
-        Columns of frequencies in hertz.
+        Columns of frequencies in hertz, which are written in a second line of each label.
+    frequencies : bool, default=False
+        Whether to write frequencies if no columns are named: those of ``low`` and ``high``, or as
+        Raven and Audacity call them, if there are such.
     media : str, optional
         The column of the recording; by default the one with this role, or else the bag.
 
@@ -111,7 +121,11 @@ def write_audacity(
     list of Path
         What was written.
     """
-    spans = Spans(table, labels, start, end, low, high, media)
+    spans = Spans(table, labels, start, end, low, high, media, find_band=frequencies)
+    check(
+        spans.band or not frequencies,
+        f"{table.path} has no columns of frequencies, low and high, to write to {path}.",
+    )
 
     def lines(_, instances):
         for i in instances:

@@ -7,6 +7,7 @@ between tabs, a line per selection *and view*, ``File Offset (s)`` within ``Begi
 several sounds were opened as one.
 """
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike
 
-from unbag._files import PathLike, check, check_distinct, refuse
+from unbag._files import PathLike, check, check_distinct, refuse, writing
 from unbag._messages import listed
 from unbag.io.adapted import (
     Adapted,
@@ -30,7 +31,8 @@ from unbag.io.adapted import (
     within,
 )
 from unbag.io.bag_table import BagTable
-from unbag.io.spans import Spans, one_line, seconds, write_recordings
+from unbag.io.extracted import extracted_facts
+from unbag.io.spans import Spans, is_one_table, one_line, seconds, write_recordings
 from unbag.tagging import label_text
 
 from .csv import is_number
@@ -177,6 +179,7 @@ def write_raven(
     low: str | None = None,
     high: str | None = None,
     media: str | None = None,
+    media_root: PathLike | None = None,
     more: Mapping[str, ArrayLike] | None = None,
 ) -> list[Path]:
     """Write annotated instances as selection tables that Raven opens.
@@ -184,7 +187,8 @@ def write_raven(
     Parameters
     ----------
     path : str or path
-        The file; or, if there are several recordings, a folder for one file each, such as
+        A file ``.txt``, one table of all recordings, which says by ``Begin Path`` and
+        ``File Offset (s)`` where a selection is; or a folder for one table per recording, such as
         ``dawn.unbag.selections.txt``.
     table : BagTable
         Read from a table that has the columns below.
@@ -194,9 +198,13 @@ def write_raven(
     start, end : str, optional
         Columns of seconds; by default those with these roles.
     low, high : str, optional
-        Columns of frequencies in hertz.
+        Columns of frequencies in hertz; by default ``low`` and ``high``, or as Raven and Audacity
+        call them, if there are such.
     media : str, optional
         The column of the recording; by default the one with this role, or else the bag.
+    media_root : str or path, optional
+        The folder of the recordings, for ``Begin Path``; by default the one that they were
+        extracted from, if the table knows it.
     more : dict of str to array-like of shape (n_instances,), optional
         Further columns, such as the probability.
 
@@ -205,7 +213,7 @@ def write_raven(
     list of Path
         What was written.
     """
-    spans = Spans(table, labels, start, end, low, high, media)
+    spans = Spans(table, labels, start, end, low, high, media, find_band=True)
     more = {name: np.asarray(values) for name, values in (more or {}).items()}
     for name, values in more.items():
         check(
@@ -213,20 +221,69 @@ def write_raven(
             f"The column {name!r} has shape {values.shape}, not {spans.shape}.",
         )
     frequencies = ["Low Freq (Hz)", "High Freq (Hz)"][: len(spans.band)]
-    header = [*HEADER, *frequencies, "Begin File", *map(one_line, more), LABELLED_BY, "Annotation"]
+    is_one = is_one_table(path) and len(spans.groups) > 1
+    files = ["Begin File", "Begin Path", OFFSET] if is_one else ["Begin File"]
+    header = [*HEADER, *frequencies, *files, *map(one_line, more), LABELLED_BY, "Annotation"]
     refuse(
         (name for name in more if header.count(one_line(name)) > 1),
         lambda name: f"Selection tables have a column {name!r} already: choose another name.",
     )
 
+    def line(selection, i, begin, places):
+        times = (begin + spans.start[i], begin + spans.end[i])
+        return [
+            str(selection), "Spectrogram 1", "1", *map(seconds, times),
+            *(seconds(values[i]) for values in spans.band), *places,
+            *(one_line(values[i]) for values in more.values()), US, spans.labels[i],
+        ]  # fmt: skip
+
     def lines(group, instances):
         yield header
         for selection, i in enumerate(instances, 1):
-            yield [
-                str(selection), "Spectrogram 1", "1",
-                *(seconds(values[i]) for values in (spans.start, spans.end, *spans.band)),
-                one_line(Path(str(group)).name),
-                *(one_line(values[i]) for values in more.values()), US, spans.labels[i],
-            ]  # fmt: skip
+            yield line(selection, i, 0.0, [one_line(Path(str(group)).name)])
 
-    return write_recordings(path, spans, lines, SUFFIX)
+    def lines_of_all():
+        yield header
+        selection = 0
+        begins = begin_times(table, spans)
+        for group, instances in spans.groups.items():
+            own = [one_line(Path(group).name), one_line(begin_path(table, group, media_root))]
+            for i in instances:
+                selection += 1
+                yield line(selection, i, begins[group], [*own, seconds(spans.start[i])])
+
+    if not is_one:
+        return write_recordings(path, spans, lines, SUFFIX)
+    with writing(path) as file:
+        for cells in lines_of_all():
+            file.write(("\t".join(cells) + "\n").encode())
+    return [Path(path)]
+
+
+def begin_times(table: BagTable, spans: Spans) -> dict[str, float]:
+    """Return when each recording begins, if they are played one after the other.
+
+    That is how Raven counts ``Begin Time (s)`` where several sounds are opened as one. A recording
+    of unknown length is taken to end with its last instance.
+    """
+    facts = extracted_facts(table.source)
+    known = {} if facts is None else facts.seconds
+    lengths = dict.fromkeys(spans.groups, 0.0)
+    for group, end in zip(spans.recordings, spans.end.tolist(), strict=True):
+        lengths[group] = max(lengths[group], end)
+    begins, begin = {}, 0.0
+    for group, length in lengths.items():
+        begins[group] = begin
+        begin += known.get(group, length)
+    return begins
+
+
+def begin_path(table: BagTable, recording: str, media_root: PathLike | None) -> str:
+    """Return the path of a recording: in the folder that is named, or that the table knows."""
+    facts = extracted_facts(table.source)
+    root = media_root if media_root is not None else None if facts is None else facts.folder
+    if root is None or os.path.isabs(recording):
+        return recording
+    # One file may have been extracted from, rather than a folder.
+    is_file = Path(root).name == recording and not Path(root).is_dir()
+    return os.path.abspath(root if is_file else os.path.join(root, recording))
