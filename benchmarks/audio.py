@@ -30,12 +30,12 @@ from sklearn.ensemble import RandomForestClassifier
 import unbag
 from measure import machine, save
 from unbag.datasets import make_soundscapes, write_soundscapes
-from unbag.datasets.soundscapes import Soundscapes, _at_level, _box
+from unbag.datasets.soundscapes import BLUR, Soundscapes, _at_level, _box
 from unbag.extract import audio
 from unbag.extract.sounds import FEATURES
 
 NOISE = {"low": -46.0, "middle": -40.0, "high": -34.0}
-AUDIBLE, AROUND_SECONDS, AROUND_HERTZ = 3.0, 0.025, 100.0
+AUDIBLE = 3.0
 NOTHING, CLUTTER = "(nothing)", "(clutter)"
 RATE = 22050
 
@@ -136,23 +136,18 @@ def area(box):
 
 
 def widened(box):
-    return (box.start - AROUND_SECONDS, box.end + AROUND_SECONDS,
-            box.low - AROUND_HERTZ, box.high + AROUND_HERTZ)  # fmt: skip
+    return (box.start - BLUR[0], box.end + BLUR[0],
+            box.low - BLUR[1], box.high + BLUR[1])  # fmt: skip
 
 
-def held(segment, calls, clutter):
+def held(segment, made, name, clutter):
     """Return what a segment holds."""
-    of_label = {}
-    covered = 0.0
-    for call in calls:
-        shared = common(segment, widened(call))
-        of_label[call.label] = of_label.get(call.label, 0.0) + shared
-        covered = max(covered, shared / area(widened(call)))
-    if of_label and (max(of_label.values()) >= 0.25 * area(segment) or covered >= 0.5):
-        return max(of_label, key=of_label.get)
+    species = made.species_in(name, *segment)
+    if species is not None:
+        return species
     for box in clutter:
-        shared = common(segment, widened(box))
-        if shared >= 0.25 * area(segment) or shared >= 0.5 * area(widened(box)):
+        share, covered = box.shared_with(*segment)
+        if share >= 0.25 or covered >= 0.5:
             return CLUTTER
     return NOTHING
 
@@ -204,7 +199,7 @@ def judged(made, segments):
         own = segments[f"{name}.wav"]
         calls = [box for box in made.boxes if box.recording == name and box.label is not None]
         clutter = [box for box in made.boxes if box.recording == name and box.label is None]
-        truth += [held(segment, calls, clutter) for segment in own]
+        truth += [held(segment, made, name, clutter) for segment in own]
         audible = [call for call in calls if call.level >= AUDIBLE]
         found += [is_found(call, own) for call in audible]
         reached += [is_reached(call, own, calls) for call in audible]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from unbag.bags import Bags
-from unbag.demo import MISTAKE_COLOUR, bags_to_draw, caption, draw
+from unbag.demo.digits import MISTAKE_COLOUR, bags_to_draw, caption, draw
 
 N_BAGS, SIZE = 12, 5
 
@@ -82,3 +82,26 @@ def test_the_caption_promises_no_red_where_there_is_none():
     wrong = np.array([False, False, True])
     assert "mistakes in red: 1 of these 3 digits" in caption(wrong, wrong)
     assert "no mistake in these 2 digits; 1 of all 3" in caption(wrong[:2], wrong)
+
+
+def test_the_demo_of_recordings_writes_what_its_commands_write(tmp_path, capsys):
+    pytest.importorskip("soundfile", reason="pip install 'unbag[audio]'")
+    from unbag.cli import main
+    from unbag.demo.recordings import run
+
+    found = run(tmp_path / "demo", n_recordings=30)
+    right = found["accuracies"]
+    assert right["learnt from the tags of the recordings"] > 0.8
+    assert right["tags copied at random"] < 0.6
+    commands = [
+        line[2:].split() for line in capsys.readouterr().out.splitlines() if line[:1] == "$"
+    ]
+    assert [words[1] for words in commands] == ["extract", "fit", "annotate", "report"]
+    before = {path.name: path.stat().st_size for path in (tmp_path / "demo").iterdir()}
+    assert {"annotated.selections.txt", "annotated.parquet", "report.html"} <= before.keys()
+    for words in commands:
+        with pytest.raises(SystemExit) as left:
+            main(words[1:])
+        assert not left.value.code
+    after = {path.name: path.stat().st_size for path in (tmp_path / "demo").iterdir()}
+    assert after.keys() == before.keys()

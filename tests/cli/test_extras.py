@@ -8,7 +8,7 @@ import pytest
 
 from toys import ROLES
 from unbag._extras import MISSING, MissingExtraError, require
-from unbag.demo import run as run_demo
+from unbag.demo.digits import run as run_demo
 
 
 class NoExtras:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -64,15 +65,32 @@ def compare(
     messages.result(as_records(made))
 
 
+class Demo(StrEnum):
+    """What is shown."""
+
+    DIGITS = "digits"
+    AUDIO = "audio"
+
+
 def demo(
-    output: Annotated[Path, o.written("Folder for the picture.")] = Path("demo"),
+    what: Annotated[
+        Demo,
+        typer.Argument(
+            help="digits: bags of digits that ship with scikit-learn; audio: made recordings of "
+            "calls, from sound to a Raven table (needs soundfile)."
+        ),
+    ] = Demo.DIGITS,
+    output: Annotated[Path, o.written("Folder for what is written.")] = Path("demo"),
     as_json: o.Json = False,
 ) -> None:
-    """Learn to read digits from bags of digits that ship with scikit-learn.
+    """Learn to label instances from labels of bags, on data that come with the program.
 
-    Example: unbag demo -o demo
+    Example: unbag demo audio -o demo
     """
-    from unbag.demo import run
+    if what is Demo.AUDIO:
+        from unbag.demo.recordings import run
+    else:
+        from unbag.demo.digits import run
 
     messages.result(run(output, quiet=as_json))
 

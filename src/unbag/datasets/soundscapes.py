@@ -22,6 +22,8 @@ from unbag._random import Seed, generator
 LOUDEST_SAMPLE = 0.99
 # The share of a call's energy that may lie outside of its box, on each side.
 OUTSIDE = 0.01
+# How much larger a call looks in a spectrogram on each side: seconds and hertz.
+BLUR = (0.025, 100.0)
 # What two recordings of one species differ by, and two calls of one bird.
 BETWEEN_BIRDS, BETWEEN_CALLS = 0.03, 0.012
 
@@ -100,6 +102,20 @@ class SoundBox:
     high: float
     level: float
 
+    def shared_with(self, start: float, end: float, low: float, high: float) -> tuple[float, float]:
+        """Return the shares of a segment and of this box, 25 ms and 100 Hz larger, in common.
+
+        Parameters
+        ----------
+        start, end, low, high : float
+            Seconds and hertz of the segment.
+        """
+        own = (self.start - BLUR[0], self.end + BLUR[0], self.low - BLUR[1], self.high + BLUR[1])
+        time = max(0.0, min(end, own[1]) - max(start, own[0]))
+        band = max(0.0, min(high, own[3]) - max(low, own[2]))
+        of_segment = time * band / max((end - start) * (high - low), 1e-12)
+        return of_segment, time * band / ((own[1] - own[0]) * (own[3] - own[2]))
+
 
 @dataclass(frozen=True, eq=False)
 class Soundscapes:
@@ -123,6 +139,33 @@ class Soundscapes:
     sample_rate: int
     tags: list[set[str]]
     boxes: list[SoundBox]
+
+    def species_in(
+        self, recording: str, start: float, end: float, low: float, high: float
+    ) -> str | None:
+        """Return the species that a segment of a recording holds; None if it holds none.
+
+        That is the one whose calls share most of its area, if they share a fourth of it, or if the
+        segment covers half of one of them. Calls are taken to be 25 ms and 100 Hz larger on each
+        side, about as much as a spectrogram blurs them.
+
+        Parameters
+        ----------
+        recording : str
+            One of `names`.
+        start, end, low, high : float
+            Seconds and hertz.
+        """
+        shared: dict[str, float] = {}
+        is_covered = False
+        for box in self.boxes:
+            if box.recording == recording and box.label is not None:
+                share, covered = box.shared_with(start, end, low, high)
+                shared[box.label] = shared.get(box.label, 0.0) + share
+                is_covered |= covered >= 0.5
+        if shared and (max(shared.values()) >= 0.25 or is_covered):
+            return max(shared, key=shared.__getitem__)
+        return None
 
     def __repr__(self) -> str:
         n_calls = sum(box.label is not None for box in self.boxes)

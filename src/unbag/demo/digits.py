@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from ._extras import MissingExtraError, require
-from ._files import atomic_write, make_folder
-from .bags import Bags
-from .datasets import load_digit_bags
-from .estimators import ORLogisticRegression
-from .fitting.solvers import interruptions_raised
+from unbag._extras import MissingExtraError, require
+from unbag._files import atomic_write, make_folder
+from unbag.bags import Bags
+from unbag.datasets import load_digit_bags
+from unbag.estimators import ORLogisticRegression
+from unbag.fitting.solvers import interruptions_raised
 
 IMAGE_SHAPE = (8, 8)
 MISTAKE_COLOUR = "#b2182b"

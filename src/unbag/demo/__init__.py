@@ -1,0 +1,5 @@
+"""Demos that need no data: digits in bags, and calls in recordings.
+
+Each makes or loads what it needs, learns from labels of bags alone, and says how many instances it
+labels right, since it knows the truth.
+"""
