@@ -95,7 +95,7 @@ def shares_right(
         [made.species_in(Path(str(file)).stem, *box)
          for file, box in zip(files, boxes, strict=True)], dtype=object,
     )  # fmt: skip
-    tags = {name: own for name, own in zip(made.names, made.tags, strict=True)}
+    tags = dict(zip(made.names, made.tags, strict=True))
     holds = np.array([each is not None for each in truth])
     at_random = [1 / len(tags[Path(str(file)).stem]) for file in files[holds]]
     return {

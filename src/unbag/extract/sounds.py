@@ -43,6 +43,8 @@ FILLED_SECONDS, SERIES_SECONDS = 0.12, 0.2
 # within so many seconds, the step between their bands: a third of an octave.
 SERIES_BAND = 0.5
 NEXT_SECONDS, NEXT_STEP = 0.05, 1.26
+# Notes of one bird come from one place: they differ by no more decibels.
+SERIES_DECIBELS = 10.0
 # Components that sound together at least half of the time, and rise and fall alike, are harmonics.
 TOGETHER, ALIKE = 0.5, 0.6
 # The smallest component: pixels, seconds, hertz.
@@ -187,6 +189,8 @@ class Masks:
         Of the components; those that are too small or too weak are not in `kept`.
     kept : list of int
         Components that are loud and large enough.
+    loudness : dict of int to float
+        Decibels above the background of the components that are kept, where they are loudest.
     """
 
     power: NDArray[np.float32]
@@ -194,6 +198,7 @@ class Masks:
     labels: NDArray[np.int32]
     boxes: list[Box]
     kept: list[int]
+    loudness: dict[int, float]
 
 
 def found_masks(waveform: NDArray[np.float32], view: Spectrogram) -> Masks:
@@ -215,7 +220,7 @@ def found_masks(waveform: NDArray[np.float32], view: Spectrogram) -> Masks:
     found, n_found = ndimage.label(closed | weak.view(np.uint8), np.ones((3, 3)))  # type: ignore[misc]
     labels: NDArray[np.int32] = found
     if not n_found:
-        return Masks(power, excess, labels, [], [])
+        return Masks(power, excess, labels, [], [], {})
     boxes: list[Box] = [
         (place[0].start, place[0].stop, place[1].start, place[1].stop)
         for place in ndimage.find_objects(labels)
@@ -225,17 +230,19 @@ def found_masks(waveform: NDArray[np.float32], view: Spectrogram) -> Masks:
     areas = np.bincount(labels.ravel(), minlength=n_found + 1)
     n_shortest = SHORTEST / view.frame_seconds
     n_narrowest = NARROWEST / view.bin_hertz
-    kept = []
+    kept: list[int] = []
+    loudness: dict[int, float] = {}
     for number, box in enumerate(boxes, 1):
         if loudest[number] and areas[number] >= SMALLEST_AREA:
-            box = boxes[number - 1] = _without_faint_ends(smooth, labels, number, box)
+            box, loudness[number] = _without_faint_ends(smooth, labels, number, box)
+            boxes[number - 1] = box
             if box[1] - box[0] >= n_shortest and box[3] - box[2] >= n_narrowest:
                 kept.append(number)
-    return Masks(power, excess, labels, boxes, kept)
+    return Masks(power, excess, labels, boxes, kept, loudness)
 
 
-def _without_faint_ends(smooth, labels, number, box) -> Box:
-    """Return the box of a component without frames in which it is faint, at both ends.
+def _without_faint_ends(smooth, labels, number, box) -> tuple[Box, float]:
+    """Return a component's box without frames in which it is faint, at both ends; its loudness.
 
     Smoothing makes loud sounds longer, and noise may lie just beside them.
     """
@@ -244,21 +251,25 @@ def _without_faint_ends(smooth, labels, number, box) -> Box:
     loudness = np.where(labels[place] == number, smooth[place], 0).max(axis=1)
     is_loud = loudness >= EDGE_SHARE * loudness.max()
     inner = np.flatnonzero(is_loud)
-    return first + int(inner[0]), first + int(inner[-1]) + 1, low, high
+    box = (first + int(inner[0]), first + int(inner[-1]) + 1, low, high)
+    return box, float(loudness.max())
 
 
 @dataclass(frozen=True)
 class Segment:
-    """A call: its box, and the components that it is made of."""
+    """A call: its box, the components that it is made of, and its loudness."""
 
     box: Box
     components: tuple[int, ...]
+    loudness: float = 0.0
 
 
 def joined_segments(masks: Masks, view: Spectrogram) -> list[Segment]:
     """Make segments of components: harmonics of one call, and notes of one series, are joined."""
     segments = [
-        Segment(_energy_box(masks, group), tuple(group))
+        Segment(
+            _energy_box(masks, group), tuple(group), max(masks.loudness[each] for each in group)
+        )
         for group in _grouped(masks.kept, _harmonics(masks))
     ]
     gap = SERIES_SECONDS / view.frame_seconds
@@ -269,7 +280,8 @@ def joined_segments(masks: Masks, view: Spectrogram) -> list[Segment]:
             other = segments[other_place]
             if other.box[0] - one.box[1] > gap:
                 break
-            if _are_series(one.box, other.box, NEXT_SECONDS / view.frame_seconds):
+            is_alike = abs(one.loudness - other.loudness) <= SERIES_DECIBELS
+            if is_alike and _are_series(one.box, other.box, NEXT_SECONDS / view.frame_seconds):
                 pairs.append((place, other_place))
     series = []
     for group in _grouped(range(len(segments)), pairs):
