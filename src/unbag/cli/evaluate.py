@@ -111,6 +111,18 @@ def percent(share: float | None) -> str:
     return "" if share is None else f"{100 * share:.1f} %"
 
 
+def places(data: BagTable) -> Any:
+    """Return where the instances of a table lie in their recordings; None if it does not say so."""
+    from unbag.io.spans import column_numbers, found_band
+    from unbag.report.clips import places_of
+
+    start, end = data.roles.start, data.roles.end
+    if start is None or end is None or data.roles.media is None:
+        return None
+    first, last = (column_numbers(data, name, "start") for name in (start, end))
+    return places_of(first, last, found_band(data))
+
+
 @o.with_roles(*o.OF_MODELS, "instance_labels", "known", *o.OF_TOOLS)
 def report(
     model: o.Model,
@@ -155,6 +167,7 @@ def report(
         output, fitted, data.bags, labels,
         media=None if column is None else data.column(column, "media"),
         media_root=data.path.parent if media_root is None else media_root,
+        places=places(data),
         title=title or f"{data.path.name}, annotated",
         settings={
             "model file": model.name, "table": data.path.name,

@@ -22,6 +22,7 @@ from unbag.io.annotated import Status, write_annotated
 from unbag.io.table import open_source
 from unbag.learning import fit
 from unbag.report import write_report
+from unbag.report.clips import places_of
 
 N_RECORDINGS = 80
 
@@ -74,14 +75,15 @@ def run(
             f"{names['recordings']}"
         )
         files = data.column("file", "media")
-        write_report(
-            names["report"], model, data.bags, labels, media=files,
-            media_root=names["recordings"], title="Calls in made recordings, annotated",
-            settings={"model file": names["model"].name, "table": names["table"].name},
-        )  # fmt: skip
         boxes = np.column_stack(
             [data.column(name, "start").astype(float) for name in ("start", "end", "low", "high")]
         )
+        write_report(
+            names["report"], model, data.bags, labels, media=files,
+            media_root=names["recordings"], places=places_of(boxes[:, 0], boxes[:, 1], boxes.T[2:]),
+            title="Calls in made recordings, annotated",
+            settings={"model file": names["model"].name, "table": names["table"].name},
+        )  # fmt: skip
     found = shares_right(made, files, boxes, selected, answers.status == Status.BACKGROUND)
     _print(console, found, names)
     return {"accuracies": found, "files": {name: str(path) for name, path in names.items()}}

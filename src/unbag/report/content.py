@@ -34,6 +34,7 @@ from unbag.labels import LabelSets, doubtful_names
 from unbag.tagging import BACKGROUND_NAME
 
 from .charts import calibration_chart, histogram, line_chart, number
+from .clips import Place
 from .media import OUTSIDE, Media
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 
 #: Number of bags that are shown in full, and of instances of each.
 MOST_BAGS, MOST_INSTANCES = 60, 40
+#: Number of typical and of doubtful instances that are shown of each class.
+N_EXAMPLES = 3
 #: Number of suspicious labels that are listed.
 MOST_SUSPICIOUS = 60
 #: Largest number of bags times classes that are measured.
@@ -63,6 +66,7 @@ def content(
     *,
     media: Sequence[str | None] | None = None,
     media_root: PathLike = ".",
+    places: Sequence[Place] | None = None,
     title: str = "Report",
     settings: dict[str, str] | None = None,
     suspicious: "pa.Table | None" = None,
@@ -82,6 +86,9 @@ def content(
     media_root : str or path
         The folder that `media` are relative to. Files outside it, and files that are not images or
         audio, are not shown.
+    places : sequence of Place of length n_instances, optional
+        Where instances lie in their recordings: then their spectrograms are drawn, and only what is
+        around them is embedded.
     settings : dict, optional
         How the model was fitted, for the last section.
     suspicious : pyarrow.Table, optional
@@ -101,8 +108,9 @@ def content(
         "media must have one entry for each instance.",
     )
     known_answers = None if truth is None else Answers(model, bags, labels, truth)
-    shown_media = Media(media, media_root)
+    shown_media = Media(media, media_root, places)
     described = ambiguous_bags(model, bags, labels, answers, truth, shown_media)
+    examples = class_examples(model, answers, shown_media) if places is not None else []
     warn_of_gaps(shown_media)
     return {
         "title": title,
@@ -117,6 +125,7 @@ def content(
         "calibration": calibration_part(known_answers),
         "class_names": [class_text(name) for name in class_names(model)],
         "bags": described,
+        "examples": examples,
         "suspicious": None if suspicious is None else suspicious_labels(suspicious),
         "media": shown_media.sources,
         "co_occurrence": None if labels is None else co_occurrence(labels),
@@ -345,6 +354,35 @@ def ambiguous_bags(
             }
         )
     return described
+
+
+def class_examples(model: Any, answers: Annotations, media: Media) -> list[dict[str, Any]]:
+    """Show the most typical and the most doubtful instances of each class."""
+    chosen = answer_texts(answers)
+    is_labelled = answers.status == Status.LABELLED
+    found = []
+    for name in [class_text(each) for each in class_names(model)][:MOST_CLASSES]:
+        own = np.flatnonzero((chosen == name) & is_labelled)
+        order = own[np.argsort(-answers.probability[own], kind="stable")]
+        n_shown = min(N_EXAMPLES, (len(order) + 1) // 2)
+        kinds = {
+            "most typical": order[:n_shown],
+            "most doubtful": order[::-1][: min(n_shown, len(order) - n_shown)],
+        }
+        rows = [
+            {
+                "kind": kind,
+                "instances": [
+                    {"share": float(answers.probability[i]), "media": media.of_instance(int(i))}
+                    for i in instances
+                ],
+            }
+            for kind, instances in kinds.items()
+            if len(instances)
+        ]
+        if rows:
+            found.append({"name": name, "rows": rows})
+    return found
 
 
 def suspicious_labels(found: "pa.Table") -> list[dict[str, Any]]:

@@ -14,8 +14,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from unbag._extras import MissingExtraError
 from unbag._files import PathLike
 from unbag._platform import is_elsewhere, open_below
+
+from .clips import Place, clip_of
 
 #: The largest file that is put into a report, and the most bytes of all files.
 MOST_BYTES, MOST_BYTES_IN_ALL = 5_000_000, 50_000_000
@@ -57,26 +60,39 @@ class NotShown(Exception):
 
 
 class Medium(NamedTuple):
-    """The medium of an instance in a report: an ``image``, ``audio`` or ``gap``.
+    """The medium of an instance in a report: an ``image``, ``audio``, ``clip`` or ``gap``.
 
     The name is that of the file, without its folder. A gap has a reason, and the others an index
-    into the `sources` of `Media`.
+    into the `sources` of `Media`. A clip has a drawing, and says where its segment begins and ends
+    in the sound, in seconds; its band alone is another source.
     """
 
     name: str
     kind: str
     place: int | None = None
     reason: str | None = None
+    drawing: str | None = None
+    begin: float = 0.0
+    end: float = 0.0
+    band: int | None = None
 
 
 class Media:
     """Images and audio of instances: each is embedded once, up to a total size.
 
     Paths are relative to `root`, the folder that must contain them after links are followed. They
-    are empty for instances without media.
+    are empty for instances without media. With `places`, of recordings only the segments of the
+    instances are embedded, where soundfile can read them.
     """
 
-    def __init__(self, paths: Sequence[str | None] | None, root: PathLike = "."):
+    def __init__(
+        self,
+        paths: Sequence[str | None] | None,
+        root: PathLike = ".",
+        places: Sequence[Place] | None = None,
+    ):
+        self.places: Sequence[Place] | None = places
+        self._clips: dict[int, Medium] = {}
         self.paths: Sequence[str | None] | None = paths
         self.root: str = os.path.realpath(root)
         self.sources: list[str] = []
@@ -89,6 +105,8 @@ class Media:
         if self.paths is None or not self.paths[i]:
             return None
         cell = str(self.paths[i])
+        if self.places is not None and (clip := self._clip(i, cell)) is not None:
+            return clip
         if cell not in self._by_cell:
             self._by_cell[cell] = self._medium(cell)
         return self._by_cell[cell]
@@ -100,8 +118,7 @@ class Media:
         )
 
     def _medium(self, cell: str) -> Medium:
-        name = Path(cell).name or cell
-        name = name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
+        name = _shown_name(cell)
         try:
             path = located(self.root, cell)
             if path not in self._place_of_file:
@@ -111,12 +128,45 @@ class Media:
         kind, place = self._place_of_file[path]
         return Medium(name, kind, place)
 
+    def _clip(self, i: int, cell: str) -> Medium | None:
+        """Cut the segment of an instance out of its recording; None if that is not possible."""
+        if i in self._clips:
+            return self._clips[i]
+        assert self.places is not None, "only segments have a place"
+        try:
+            path = located(self.root, cell)
+            with os.fdopen(open_below(self.root, path), "rb") as file:
+                kind = media_type(file.read(32))
+                if kind is None or not kind.startswith("audio"):
+                    return None
+                file.seek(0)
+                clip = clip_of(file, self.places[i])
+        except (NotShown, OSError, ValueError, RuntimeError, MissingExtraError):
+            # Then the whole file is shown, or the reason why it is not.
+            return None
+        n_bytes = len(clip.drawing) + len(clip.around) + len(clip.band)
+        if n_bytes > self.room:
+            return Medium(_shown_name(cell), "gap", reason=NO_ROOM)
+        self.room -= n_bytes
+        for content in (clip.around, clip.band):
+            self.sources.append(f"data:audio/wav;base64,{base64.b64encode(content).decode()}")
+        place = len(self.sources) - 2
+        self._clips[i] = Medium(
+            _shown_name(cell), "clip", place, None, clip.drawing, clip.begin, clip.end, place + 1
+        )
+        return self._clips[i]
+
     def _embed(self, path: str) -> tuple[str, int]:
         """Add a file to the sources; return its kind and index."""
         mime_type, content = read_medium(self.root, path, self.room)
         self.room -= len(content)
         self.sources.append(f"data:{mime_type};base64,{base64.b64encode(content).decode()}")
         return mime_type.partition("/")[0], len(self.sources) - 1
+
+
+def _shown_name(cell: str) -> str:
+    name = Path(cell).name or cell
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
 
 
 def located(root: str, cell: str) -> str:

@@ -21,6 +21,24 @@
     shown.src = media[Number(shown.dataset.media)];
   }
 
+  // One sound at a time: the next one stops it.
+  let playing = null;
+  for (const button of document.querySelectorAll("[data-play]")) {
+    button.addEventListener("click", () => {
+      if (playing !== null) playing.pause();
+      const sound = new Audio(media[Number(button.dataset.play)]);
+      const end = Number(button.dataset.end ?? Infinity);
+      playing = sound;
+      sound.addEventListener("loadedmetadata", () => {
+        sound.currentTime = Number(button.dataset.begin ?? 0);
+        sound.play();
+      });
+      sound.addEventListener("timeupdate", () => {
+        if (sound.currentTime >= end) sound.pause();
+      });
+    });
+  }
+
   // A table that is wider than the window says so.
   const hint = () => {
     for (const table of document.querySelectorAll(".scroll")) {

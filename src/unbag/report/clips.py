@@ -1,0 +1,202 @@
+"""A segment of a recording for a report: its spectrogram with a box, and what to listen to."""
+
+import io
+import struct
+import wave
+import zlib
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unbag._extras import require
+from unbag.extract.recordings import HIGHEST_RATE, LOWEST_RATE, SAMPLE_RATE, resampled
+from unbag.extract.sounds import SILENCE, Spectrogram
+
+#: Seconds around a segment, and the longest segment that is shown.
+AROUND_SECONDS, LONGEST_SECONDS = 1.0, 6.0
+# The picture in a drawing with axes: where it begins and how large it is.
+LEFT, TOP, WIDTH, HEIGHT, BOTTOM = 26, 4, 270, 110, 18
+# From the level of the noise to black.
+DECIBELS = 45.0
+# Peak of what is played, so that faint calls are heard, and how much they are amplified at most.
+PEAK, MOST_GAIN = 0.7, 100.0
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a segment lies: seconds, and hertz unless these are None."""
+
+    start: float
+    end: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Clip:
+    """A segment that can be shown and heard.
+
+    Attributes
+    ----------
+    drawing : str
+        SVG: the spectrogram of the segment and what is around it, in grey, with a box and axes.
+    around, band : bytes
+        WAV files: the segment with its surroundings; its band alone, without them.
+    begin, end : float
+        Where the segment lies in `around`, in seconds.
+    """
+
+    drawing: str
+    around: bytes
+    band: bytes
+    begin: float
+    end: float
+
+
+def clip_of(file: BinaryIO, place: Place) -> Clip:
+    """Cut a segment out of a file of sound; a ValueError says why that cannot be done."""
+    soundfile = require("soundfile")
+    if not 0 <= place.start < place.end:
+        raise ValueError("it has no place in its recording")
+    end = min(place.end, place.start + LONGEST_SECONDS)
+    first = max(0.0, place.start - AROUND_SECONDS)
+    try:
+        with soundfile.SoundFile(file) as sound:
+            rate = sound.samplerate
+            if not LOWEST_RATE <= rate <= HIGHEST_RATE:
+                raise ValueError(f"it has {rate} samples per second")
+            if sound.seekable():
+                sound.seek(min(round(first * rate), sound.frames))
+            samples = sound.read(
+                round((end + AROUND_SECONDS - first) * rate), dtype="float32", always_2d=True
+            )
+    except soundfile.LibsndfileError as error:
+        raise ValueError(str(error)) from error
+    waveform = np.nan_to_num(samples.mean(axis=1), posinf=0.0, neginf=0.0)
+    if len(waveform) < 0.01 * rate:
+        raise ValueError("its recording is shorter")
+    # Higher frequencies are not heard, but may be seen.
+    seen = rate if rate > 2 * SAMPLE_RATE else min(rate, SAMPLE_RATE)
+    heard = min(rate, SAMPLE_RATE)
+    inner = (place.start - first, end - first)
+    drawing = _drawing(resampled(waveform, rate, seen), seen, first, inner, place)
+    played = _amplified(resampled(waveform, rate, heard))
+    band = _band_alone(played, heard, inner, place)
+    return Clip(drawing, wav(played, heard), wav(band, heard), *inner)
+
+
+def _amplified(waveform: NDArray[np.float32]) -> NDArray[np.float32]:
+    peak = float(np.abs(waveform).max(initial=0.0))
+    return waveform * np.float32(min(PEAK / max(peak, 1e-9), MOST_GAIN))
+
+
+def _band_alone(
+    waveform: NDArray[np.float32], rate: int, inner: tuple[float, float], place: Place
+) -> NDArray[np.float32]:
+    """Return a segment without what lies above and below its band."""
+    part = waveform[round(inner[0] * rate) : round(inner[1] * rate)]
+    if place.low is None or place.high is None or len(part) < 2:
+        return part
+    spectrum = np.fft.rfft(part)
+    frequency = np.fft.rfftfreq(len(part), 1 / rate)
+    spectrum[(frequency < place.low) | (frequency > place.high)] = 0
+    return _amplified(np.fft.irfft(spectrum, len(part)).astype(np.float32))
+
+
+def wav(waveform: NDArray[np.float32], rate: int) -> bytes:
+    """Return a waveform as a WAV file of 16 bits."""
+    content = io.BytesIO()
+    with wave.open(content, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(rate)
+        file.writeframes(np.round(np.clip(waveform, -1, 1) * 32767).astype("<i2").tobytes())
+    return content.getvalue()
+
+
+def png(pixels: NDArray[np.uint8]) -> bytes:
+    """Return grey pixels of shape (height, width) as a PNG file."""
+
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        checked = kind + content
+        return struct.pack(">I", len(content)) + checked + struct.pack(">I", zlib.crc32(checked))
+
+    height, width = pixels.shape
+    rows = np.insert(pixels, 0, 0, axis=1).tobytes()
+    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    return b"".join([
+        b"\x89PNG\r\n\x1a\n", chunk(b"IHDR", header), chunk(b"IDAT", zlib.compress(rows, 9)),
+        chunk(b"IEND", b""),
+    ])  # fmt: skip
+
+
+def spectrogram_pixels(waveform: NDArray[np.float32], rate: int) -> NDArray[np.uint8]:
+    """Return the spectrogram of a waveform as grey pixels, black where it is loud, low at the end.
+
+    The level of the noise, the median of each band, is white.
+    """
+    power = Spectrogram(rate).power(waveform)
+    level = 10 * np.log10(power + SILENCE)
+    level = level - np.median(level, axis=0)
+    # Pairs of bins: a picture has not as many lines.
+    n_pairs = level.shape[1] // 2
+    level = level[:, : 2 * n_pairs].reshape(len(level), n_pairs, 2).max(axis=2)
+    grey = 255 * (1 - np.clip(level / DECIBELS, 0, 1))
+    return grey.T[::-1].round().astype(np.uint8)
+
+
+def _drawing(
+    waveform: NDArray[np.float32], rate: int, first: float, inner: tuple[float, float], place: Place
+) -> str:
+    import base64
+
+    seconds, highest = len(waveform) / rate, rate / 2
+    picture = base64.b64encode(png(spectrogram_pixels(waveform, rate))).decode()
+
+    def x(time: float) -> float:
+        return LEFT + WIDTH * min(max(time / seconds, 0.0), 1.0)
+
+    def y(hertz: float) -> float:
+        return TOP + HEIGHT * (1 - min(max(hertz / highest, 0.0), 1.0))
+
+    low = 0.0 if place.low is None else place.low
+    high = highest if place.high is None else place.high
+    box = (x(inner[0]), y(high), max(x(inner[1]) - x(inner[0]), 1), max(y(low) - y(high), 1))
+    parts = [
+        f'<svg class="spectrogram" viewBox="0 0 {LEFT + WIDTH + 8} {TOP + HEIGHT + BOTTOM}" '
+        f'role="img" aria-label="Spectrogram, from {first:.1f} to {first + seconds:.1f} s">',
+        f'<image x="{LEFT}" y="{TOP}" width="{WIDTH}" height="{HEIGHT}" '
+        f'preserveAspectRatio="none" href="data:image/png;base64,{picture}"/>',
+        '<rect class="box" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}"/>'.format(*box),
+    ]
+    step = _round_step(highest / 1000)
+    for kilohertz in np.arange(0, highest / 1000 + 1e-9, step):
+        at = y(1000 * kilohertz)
+        parts.append(f'<text x="{LEFT - 3}" y="{at + 3:.1f}" class="left">{kilohertz:g}</text>')
+    for time in (inner[0], inner[1]):
+        label = f"{first + time:.2f}"
+        parts.append(f'<text x="{x(time):.1f}" y="{TOP + HEIGHT + 12}">{label}</text>')
+    parts.append(f'<text x="{LEFT - 3}" y="{TOP + HEIGHT + 12}" class="left">kHz, s</text></svg>')
+    return "".join(parts)
+
+
+def _round_step(highest: float) -> float:
+    """Return a step that divides an axis into about three parts.
+
+    Examples
+    --------
+    >>> _round_step(11.025), _round_step(4), _round_step(96)
+    (5.0, 2.0, 50.0)
+    """
+    steps = np.array([0.5, 1, 2, 5, 10, 20, 50, 100])
+    return float(steps[np.abs(np.log(steps * 2.5 / highest)).argmin()])
+
+
+def places_of(start: Any, end: Any, band: Any) -> list[Place]:
+    """Return where instances lie, given columns of seconds and perhaps two of hertz."""
+    if not len(band):
+        return [Place(float(a), float(b)) for a, b in zip(start, end, strict=True)]
+    rows = zip(start, end, *band, strict=True)
+    return [Place(*map(float, row)) for row in rows]
