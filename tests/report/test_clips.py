@@ -3,7 +3,6 @@
 import base64
 import io
 import re
-import wave
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ from unbag.extract.sounds import Spectrogram
 from unbag.report.clips import Place, clip_of, places_of, png, spectrogram_pixels
 from unbag.report.media import NO_ROOM, Media
 
-pytest.importorskip("soundfile", reason="pip install 'unbag[audio]'")
+soundfile = pytest.importorskip("soundfile", reason="pip install 'unbag[audio]'")
 
 RATE = 22050
 
@@ -30,9 +29,9 @@ def recording(tmp_path):
 
 
 def samples(content):
-    with wave.open(io.BytesIO(content)) as file:
-        assert (file.getnchannels(), file.getframerate()) == (1, RATE)
-        return np.frombuffer(file.readframes(file.getnframes()), "<i2") / 32767
+    found, rate = soundfile.read(io.BytesIO(content))
+    assert (found.ndim, rate) == (1, RATE)
+    return found
 
 
 def cut(path, *place):
@@ -48,7 +47,7 @@ def test_a_clip_has_the_segment_and_a_second_around(recording):
     loud = np.abs(around).reshape(-1, RATE // 10).mean(axis=1)
     assert loud[10:15].min() > 3 * loud[[*range(9), *range(16, 25)]].max()
     # Faint calls are amplified.
-    assert np.abs(around).max() == pytest.approx(0.7, abs=0.01)
+    assert np.abs(around).max() == pytest.approx(0.7, abs=0.1)
 
 
 def test_the_band_alone_lacks_what_is_above(recording):

@@ -2,7 +2,6 @@
 
 import io
 import struct
-import wave
 import zlib
 from dataclasses import dataclass
 from typing import Any, BinaryIO
@@ -22,6 +21,9 @@ LEFT, TOP, WIDTH, HEIGHT, BOTTOM = 26, 4, 270, 110, 18
 DECIBELS = 45.0
 # Peak of what is played, so that faint calls are heard, and how much they are amplified at most.
 PEAK, MOST_GAIN = 0.7, 100.0
+MP3_RATES = (8000, 11025, 12000, 16000, 22050)
+# Shades of grey: fewer make smaller pictures.
+N_GREYS = 24
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,8 @@ class Clip:
     drawing : str
         SVG: the spectrogram of the segment and what is around it, in grey, with a box and axes.
     around, band : bytes
-        WAV files: the segment with its surroundings; its band alone, without them.
+        Files of sound: the segment with its surroundings; its band alone, without them.
+    mime_type : str
     begin, end : float
         Where the segment lies in `around`, in seconds.
     """
@@ -51,6 +54,7 @@ class Clip:
     drawing: str
     around: bytes
     band: bytes
+    mime_type: str
     begin: float
     end: float
 
@@ -84,7 +88,8 @@ def clip_of(file: BinaryIO, place: Place) -> Clip:
     drawing = _drawing(resampled(waveform, rate, seen), seen, first, inner, place)
     played = _amplified(resampled(waveform, rate, heard))
     band = _band_alone(played, heard, inner, place)
-    return Clip(drawing, wav(played, heard), wav(band, heard), *inner)
+    sounds = [encoded(each, heard) for each in (played, band)]
+    return Clip(drawing, sounds[0][1], sounds[1][1], sounds[0][0], *inner)
 
 
 def _amplified(waveform: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -105,15 +110,20 @@ def _band_alone(
     return _amplified(np.fft.irfft(spectrum, len(part)).astype(np.float32))
 
 
-def wav(waveform: NDArray[np.float32], rate: int) -> bytes:
-    """Return a waveform as a WAV file of 16 bits."""
+def encoded(waveform: NDArray[np.float32], rate: int) -> tuple[str, bytes]:
+    """Return a waveform as a file that every browser plays, and its type.
+
+    That is MP3, a tenth as large as WAV, where soundfile can write it.
+    """
+    soundfile = require("soundfile")
     content = io.BytesIO()
-    with wave.open(content, "wb") as file:
-        file.setnchannels(1)
-        file.setsampwidth(2)
-        file.setframerate(rate)
-        file.writeframes(np.round(np.clip(waveform, -1, 1) * 32767).astype("<i2").tobytes())
-    return content.getvalue()
+    samples = np.clip(waveform, -1, 1)
+    # Rates that MP3 has.
+    if "MP3" in soundfile.available_formats() and rate in MP3_RATES:
+        soundfile.write(content, samples, rate, format="MP3", compression_level=0.7)
+        return "audio/mpeg", content.getvalue()
+    soundfile.write(content, samples, rate, format="WAV", subtype="PCM_16")
+    return "audio/wav", content.getvalue()
 
 
 def png(pixels: NDArray[np.uint8]) -> bytes:
@@ -143,8 +153,8 @@ def spectrogram_pixels(waveform: NDArray[np.float32], rate: int) -> NDArray[np.u
     # Pairs of bins: a picture has not as many lines.
     n_pairs = level.shape[1] // 2
     level = level[:, : 2 * n_pairs].reshape(len(level), n_pairs, 2).max(axis=2)
-    grey = 255 * (1 - np.clip(level / DECIBELS, 0, 1))
-    return grey.T[::-1].round().astype(np.uint8)
+    shade = np.round((N_GREYS - 1) * (1 - np.clip(level / DECIBELS, 0, 1)))
+    return (shade.T[::-1] * (255 / (N_GREYS - 1))).astype(np.uint8)
 
 
 def _drawing(

@@ -149,7 +149,8 @@ class Media:
             return Medium(_shown_name(cell), "gap", reason=NO_ROOM)
         self.room -= n_bytes
         for content in (clip.around, clip.band):
-            self.sources.append(f"data:audio/wav;base64,{base64.b64encode(content).decode()}")
+            encoded = base64.b64encode(content).decode()
+            self.sources.append(f"data:{clip.mime_type};base64,{encoded}")
         place = len(self.sources) - 2
         self._clips[i] = Medium(
             _shown_name(cell), "clip", place, None, clip.drawing, clip.begin, clip.end, place + 1
