@@ -5,6 +5,7 @@ import math
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from numbers import Integral
 from typing import Any, Literal, Self
@@ -21,8 +22,10 @@ from unbag.estimators.contract import BagsLike, LabelSetsLike, RandomState
 from unbag.estimators.instances import LabelSetLearner, Threshold, check_background_cost
 from unbag.fitting import SCALINGS, Rate, Scale, Scaling, Training, progress_watch
 from unbag.fitting.objective import SAMPLE_BYTES
+from unbag.fitting.pooling import pooled
 from unbag.fitting.solvers import InterruptedFitWarning
 from unbag.models import ModelFileError
+from unbag.union import UnionProblem
 from unbag.union.policy import OnIntractable
 from unbag.validation import (
     all_or_nothing,
@@ -33,6 +36,7 @@ from unbag.validation import (
 
 from .activation import BagRows
 from .batches import DivergedError, LearningBags, Settings, bounded_scores
+from .committee import fit_committee, log_proba_of, n_trainings
 from .encoding import piecewise_linear, quantile_edges
 from .network import MemberNetworks
 from .threads import limited_threads
@@ -40,6 +44,9 @@ from .training import Course, Trainer
 
 # Hidden units, over all members, that are computed at once.
 SCORED_AT_ONCE = 2**24
+# What is learnt of networks of one kind, and of a committee.
+OF_ONE_KIND = ("weights_", "biases_", "context_", "edges_", "encoder_")
+OF_COMMITTEES = ("committee_", "pool_weights_")
 
 
 class ORNetwork(LabelSetLearner):
@@ -172,7 +179,8 @@ class ORNetwork(LabelSetLearner):
         *,
         context_units: int = 16,
         encoding: Literal["quantile"] | None = None,
-        n_members: int = 8,
+        n_members: int = 16,
+        committee: bool = True,
         distill: int = 0,
         dropout: float = 0.3,
         noise: float = 0.2,
@@ -200,6 +208,7 @@ class ORNetwork(LabelSetLearner):
         self.context_units = context_units
         self.encoding: Literal["quantile"] | None = encoding
         self.n_members = n_members
+        self.committee = committee
         self.distill = distill
         self.dropout = dropout
         self.noise = noise
@@ -228,6 +237,8 @@ class ORNetwork(LabelSetLearner):
     context_: list[np.ndarray]
     scale_: Scale
     edges_: np.ndarray
+    committee_: list[tuple[str, Any]]
+    pool_weights_: np.ndarray
     encoder_: torch.nn.Module
     has_background_: bool
     converged_: bool
@@ -266,6 +277,10 @@ class ORNetwork(LabelSetLearner):
         """
         given = self._begin(X, y, instance_labels, sample_weight)
         start, bags, problem, used, weight, noise = given
+        if self._is_committee:
+            self._learn_committee(bags, problem, used, weight, noise)
+            self._keep_log_likelihood(problem, used, weight, bags)
+            return self
         learning = LearningBags(
             torch.from_numpy(self._inputs(bags.X, np.float32)).to(self._device()),
             bags.offsets,
@@ -376,23 +391,54 @@ class ORNetwork(LabelSetLearner):
     def _learn_inputs(self, scale, features):
         """Keep the scale of the training instances, and learn their encoding."""
         self.scale_ = scale
-        self.__dict__.pop("edges_", None)
+        for name in OF_ONE_KIND + OF_COMMITTEES:
+            self.__dict__.pop(name, None)
         if self.encoding == "quantile":
             self.edges_ = quantile_edges(self._scaled(features()))
 
     def _learn(self, bags, start, noise, watch=None):
         """Take all steps of all rounds; if interrupted, keep the networks of the last step."""
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=self.distill + 1)
-        if watch is None and (self.verbose or self.callback is not None):
-            watch = self._watch
-        course = Course(watch)
-        self.converged_ = False
-        try:
+        with self._recorded(watch) as course:
             for round_, seed in enumerate(seeds.tolist()):
                 if round_:
                     bags, start = self._with_teacher(bags), None
                 if self._learn_round(bags, start, noise, seed, course):
                     break
+
+    @property
+    def _is_committee(self):
+        """Whether members are of several kinds."""
+        is_one_kind = (
+            self.encoder is not None
+            or self.approximation is not None
+            or self.distill
+            or self.warm_start
+        )
+        return self.committee and not is_one_kind
+
+    def _learn_committee(self, bags, problem, used, weight, noise):
+        """Fit networks of several kinds and linear models; if interrupted, keep what there is."""
+        chosen = np.flatnonzero(used)
+        if len(chosen) < len(bags):
+            rows = np.repeat(used, bags.sizes)
+            pins = None if problem.instance_labels is None else problem.instance_labels[rows]
+            bags = bags[chosen]
+            problem = UnionProblem(bags.offsets, problem.y[chosen], pins)
+            weight = None if weight is None else weight[chosen]
+        rng = check_random_state(self.random_state)
+        with self._recorded(None) as course:
+            fit_committee(self, bags, problem, weight, noise, course, rng)
+
+    @contextmanager
+    def _recorded(self, watch):
+        """Record the steps of a fit; if it is interrupted, warn."""
+        if watch is None and (self.verbose or self.callback is not None):
+            watch = self._watch
+        course = Course(watch)
+        self.converged_ = False
+        try:
+            yield course
             self.converged_ = True
         except KeyboardInterrupt:
             warn_caller(
@@ -470,7 +516,8 @@ class ORNetwork(LabelSetLearner):
     @property
     def _watch(self):
         """The function to call after each step of a fit."""
-        return progress_watch(self.callback, self.max_iter * (self.distill + 1), self.verbose)
+        n_rounds = n_trainings(self) if self._is_committee else self.distill + 1
+        return progress_watch(self.callback, self.max_iter * n_rounds, self.verbose)
 
     # Predictions.
 
@@ -479,7 +526,7 @@ class ORNetwork(LabelSetLearner):
         return self.has_background_
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "weights_")
+        return hasattr(self, "weights_") or hasattr(self, "committee_")
 
     def _scaled(self, X):
         return (X.astype(np.float64, copy=False) - self.scale_.shift) / self.scale_.scale
@@ -502,10 +549,15 @@ class ORNetwork(LabelSetLearner):
         return torch.device(self.device)
 
     def _label_scores(self, bags):
+        if hasattr(self, "committee_"):
+            parts = [log_proba_of(part, bags) for _, part in self.committee_]
+            return pooled(parts, self.pool_weights_)
         return self._scored(self._tensor(bags.X), bags.offsets)
 
     def _instance_log_proba(self, X):
         """Score instances, each in a bag of its own."""
+        if hasattr(self, "committee_"):
+            return self._label_scores(Bags(X, np.arange(len(X) + 1)))
         return self._scored(self._tensor(X), np.arange(len(X) + 1))
 
     def _tensor(self, X):

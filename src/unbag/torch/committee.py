@@ -1,0 +1,322 @@
+"""A committee: networks of several kinds, a linear model and a kernel, as one model.
+
+Networks that differ in kind are worth more together than networks that differ in their random
+numbers. The parts of a committee are fitted one after the other:
+
+1. A linear model and one with a kernel. On few bags they are often the best.
+2. Networks without a context, which see each instance by itself.
+3. Networks with a context, *taught* by the parts before them: they learn the posteriors of the
+   instances given the label sets, and not the label sets. By itself, a context can learn to
+   recognise the bag and to recite its label set, and give the labels to the wrong instances at no
+   cost in likelihood. What is taught, it can refine but not permute.
+
+Each network leaves out one fold of the bags. These say when its training should end, how far each
+part is to be trusted, and how sure all of them may be together: see `unbag.fitting.pooling`.
+"""
+
+import copy
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from sklearn.base import clone
+
+from unbag.bags import Bags
+from unbag.estimators import ORLogisticRegression
+from unbag.estimators.instances import UNLIKELY
+from unbag.fitting import LabelNoise
+from unbag.fitting.pooling import best_weights, pooled
+from unbag.labels import LabelSets
+from unbag.pipeline import bag_pipeline
+from unbag.tagging import BACKGROUND_NAME
+from unbag.union import UnionProblem
+
+from .batches import LearningBags, Settings, bounded_scores
+from .network import MemberNetworks
+from .training import Course, Trainer
+
+if TYPE_CHECKING:
+    from .estimator import ORNetwork
+
+#: Of the bags; each network leaves out one.
+N_FOLDS = 4
+#: The share of steps, the first ones, in which networks without a context are taught too.
+ANCHORED = 0.25
+#: Width, size and penalty of the kernel, and the most instances for which there is one.
+KERNEL: dict[str, Any] = {"kernel": 0.5, "dictionary": 600}
+ALPHA_OF_KERNEL, MOST_FOR_KERNEL = 0.1, 2**17
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Networks of a committee: their name, the parameters that differ, and who teaches them."""
+
+    name: str
+    parameters: dict[str, Any]
+    is_taught: bool = False
+
+
+def kinds_of(model: "ORNetwork") -> list[Kind]:
+    """List the kinds of networks among which the members of a model are shared out."""
+    alone = {"context_units": 0}
+    kinds = [Kind("plain", alone), Kind("noisy", {**alone, "noise": 2 * model.noise})]
+    if model.context_units:
+        kinds.insert(1, Kind("context", {}, is_taught=True))
+        kinds.insert(2, Kind("quantile", {"encoding": "quantile"}, is_taught=True))
+    elif model.encoding is None:
+        kinds.insert(1, Kind("quantile", {**alone, "encoding": "quantile"}))
+    kinds = kinds[: model.n_members]
+    # Teachers come first.
+    return sorted(kinds, key=lambda kind: kind.is_taught)
+
+
+@dataclass
+class Training:
+    """What a committee learns from, and what its parts say of bags that they have not seen.
+
+    `problem` has the label sets of `bags`, possible ones only. `weight` are those of bags or None.
+    `folds` are the held-out bags of each fold, none where there are too few.
+    """
+
+    model: "ORNetwork"
+    bags: Bags
+    problem: UnionProblem
+    weight: np.ndarray | None
+    noise: LabelNoise | None
+    folds: list[np.ndarray]
+    course: Course
+    parts: list[tuple[str, Any]] = field(default_factory=list)
+    held_out: list[np.ndarray] = field(default_factory=list)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes, without the background."""
+        return len(self.model.classes_)
+
+    def splits(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Yield training bags, held-out bags and their instances, fold by fold."""
+        every = np.arange(len(self.bags))
+        bag_of_row = np.repeat(every, self.bags.sizes)
+        for fold in self.folds:
+            yield np.setdiff1d(every, fold), fold, np.flatnonzero(np.isin(bag_of_row, fold))
+
+    def add(self, name: str, part: Any, held_out: np.ndarray | None) -> None:
+        """Take in a fitted part, and what it said of held-out bags."""
+        self.parts.append((name, part))
+        if held_out is not None:
+            self.held_out.append(bounded_scores(held_out))
+
+    # Linear models.
+
+    def fit_linear_models(self, seed: int) -> None:
+        """Fit a linear model and one with a kernel, to all bags and without each fold."""
+        model = self.model
+        linear = ORLogisticRegression(
+            background=model.has_background_, classes=model.classes_,
+            background_cost=model.background_cost_ if model.has_background_ else None,
+            missed=model.missed, false=model.false, scaling=model.scaling,
+            on_intractable=model.on_intractable,
+        )  # fmt: skip
+        self._cross_fit("linear", linear)
+        if self.bags.n_instances <= MOST_FOR_KERNEL:
+            linear = clone(linear).set_params(alpha=ALPHA_OF_KERNEL)
+            kernel = bag_pipeline(linear, **KERNEL, random_state=seed)
+            self._cross_fit("kernel", kernel)
+
+    def _cross_fit(self, name, unfitted):
+        labels = LabelSets(self.problem.y[:, : self.n_classes], self.model.classes_)
+        columns = self.problem.instance_labels
+        names = np.array([*self.model.classes_.tolist(), BACKGROUND_NAME, None], dtype=object)
+        known = None if columns is None else names[columns]
+        bag_of_row = np.repeat(np.arange(len(self.bags)), self.bags.sizes)
+
+        def fitted(chosen):
+            options = {}
+            if known is not None:
+                options["instance_labels"] = known[np.isin(bag_of_row, chosen)]
+            if self.weight is not None:
+                options["sample_weight"] = self.weight[chosen]
+            return clone(unfitted).fit(self.bags[chosen], labels[chosen], **options)
+
+        held_out = np.empty((self.bags.n_instances, self.problem.y.shape[1]))
+        for train, fold, rows in self.splits():
+            held_out[rows] = log_proba_of(fitted(train), self.bags[fold])
+        self.add(name, fitted(np.arange(len(self.bags))), held_out)
+
+    # Networks.
+
+    def fit_networks(self, kind: Kind, n_members: int, seed: int) -> bool:
+        """Fit networks of a kind; return whether that was stopped by the callback."""
+        part = self._unfitted(kind, n_members)
+        learning = LearningBags(
+            torch.from_numpy(part._inputs(self.bags.X, np.float32)).to(part._device()),
+            self.bags.offsets,
+            self.problem.y[:, : self.n_classes],
+            part.has_background_,
+            self.problem.instance_labels,
+            self.weight,
+            self.bags.ids,
+            self.taught() if self.parts else None,
+            None if kind.is_taught else int(ANCHORED * part.max_iter),
+        )
+        held_out = np.empty((self.bags.n_instances, self.problem.y.shape[1]))
+        groups: list[MemberNetworks] = []
+        noises: list[LabelNoise | None] = []
+        seeds = np.random.default_rng(seed).integers(2**31, size=max(len(self.folds), 1)).tolist()
+        is_stopped = False
+        if self.folds:
+            n_each = max(n_members // len(self.folds), 1)
+            for (train, fold, rows), own in zip(self.splits(), seeds, strict=True):
+                part.n_members = n_each
+                given = learning.chosen(train), learning.chosen(fold)
+                is_stopped = self._train(part, *given, own, groups, noises)
+                held_out[rows] = part._label_scores(self.bags[fold])
+                if is_stopped:
+                    break
+            part.n_members = n_each * len(groups)
+        else:
+            is_stopped = self._train(part, learning, None, seeds[0], groups, noises)
+        part._keep(MemberNetworks.joined([each.cpu() for each in groups]), None)
+        part._keep_rates(mean_rates(noises))
+        self.add(kind.name, part, held_out if len(groups) == len(self.folds) else None)
+        return is_stopped
+
+    def _unfitted(self, kind, n_members):
+        """Return a network of a kind, with what the whole committee has learnt so far."""
+        model = self.model
+        part = clone(model).set_params(
+            **kind.parameters, committee=False, n_members=n_members, callback=None, verbose=0,
+            background=model.has_background_,
+            background_cost=model.background_cost_ if model.has_background_ else None,
+        )  # fmt: skip
+        for name in ("classes_", "class_counts_", "single_label_", "n_features_in_",
+                     "feature_names_in_", "has_background_", "background_cost_"):  # fmt: skip
+            if hasattr(model, name):
+                setattr(part, name, getattr(model, name))
+        part.relaxed_ = {}
+        part._learn_inputs(model.scale_, lambda: self.bags.X)
+        return part
+
+    def _train(self, part, learning, held_out, seed, groups, noises):
+        """Train some members of a part; return whether the callback stopped that."""
+        generator = torch.Generator(learning.device).manual_seed(seed)
+        noise = copy.deepcopy(self.noise)
+        network = part._drawn_networks(learning, seed)
+        trainer = Trainer(network, None, learning, Settings.of(part), generator, noise, held_out)
+        try:
+            return trainer.run(self.course)
+        finally:
+            groups.append(trainer.networks())
+            noises.append(noise)
+            part._keep(groups[-1], None)
+            part._keep_rates(None if noise is None else noise.rates)
+
+    # All parts together.
+
+    def weights(self) -> np.ndarray:
+        """Return how far each part is to be trusted."""
+        if len(self.held_out) < len(self.parts) or not self.folds:
+            # Nothing is known of some of them: networks alone, all alike.
+            are_networks = np.array([hasattr(part, "hidden") for _, part in self.parts])
+            return are_networks / max(are_networks.sum(), 1)
+        n_bags = len(self.bags)
+        weight = np.ones(n_bags) if self.weight is None else self.weight
+        bag_of_row = np.repeat(np.arange(n_bags), self.bags.sizes)
+
+        def infer(log_prior):
+            answer = self.problem.infer(
+                self.model._charged(log_prior, self.problem), on_intractable="relax", **rates
+            )
+            return answer.log_likelihood, answer.posterior
+
+        rates = self.rates()
+        return best_weights(self.held_out, infer, bag_of_row, weight, UNLIKELY)
+
+    def rates(self) -> dict[str, Any]:
+        """Return how often label sets are wrong, as `infer` takes it: the mean of all parts."""
+        found = [getattr(part, "model", part)._rates() for _, part in self.parts]
+        of_kind = {kind: [each[kind] for each in found] for kind in ("missed", "false")}
+        return {
+            kind: None if any(each is None for each in rates) else np.mean(rates, axis=0)
+            for kind, rates in of_kind.items()
+        }
+
+    def taught(self) -> np.ndarray:
+        """Return the posteriors of all instances by the parts so far, given the label sets."""
+        parts = [log_proba_of(part, self.bags) for _, part in self.parts]
+        scores = self.model._charged(pooled(parts, self.weights()), self.problem)
+        return self.problem.infer(scores, on_intractable="relax", **self.rates()).posterior
+
+
+def log_proba_of(part: Any, bags: Bags) -> np.ndarray:
+    """Return the log-probabilities of a fitted model or pipeline, of shape (n_rows, n_columns)."""
+    for _, step in getattr(part, "steps", [])[:-1]:
+        bags = step.transform(bags)
+    return getattr(part, "model", part)._label_scores(bags)
+
+
+def mean_rates(noises: Sequence[LabelNoise | None]) -> Any:
+    """Return the mean rates of several trainings; None if label sets are never wrong."""
+    known = [noise.rates for noise in noises if noise is not None]
+    return type(known[0])(*np.mean(known, axis=0)) if known else None
+
+
+def dealt_folds(
+    problem: UnionProblem, n_folds: int, rng: np.random.RandomState
+) -> list[np.ndarray]:
+    """Deal the bags out to folds, those of a rare class evenly; none for fewer than two."""
+    if n_folds < 2:
+        return []
+    n_bags = len(problem.y)
+    required = problem.y == 1
+    counts = np.where(required, required.sum(axis=0), n_bags + 1)
+    rarest = np.argmin(counts, axis=1)
+    order = np.lexsort((rng.permutation(n_bags), rarest, counts.min(axis=1)))
+    return [np.sort(order[start::n_folds]) for start in range(n_folds)]
+
+
+def n_trainings(model: "ORNetwork") -> int:
+    """Return how many trainings of `max_iter` steps the networks of a committee take at most."""
+    n_kinds = len(kinds_of(model))
+    n_each = max(model.n_members // n_kinds, 1)
+    return n_kinds * max(min(N_FOLDS, n_each), 1)
+
+
+def fit_committee(
+    model: "ORNetwork",
+    bags: Bags,
+    problem: UnionProblem,
+    weight: np.ndarray | None,
+    noise: LabelNoise | None,
+    course: Course,
+    rng: np.random.RandomState,
+) -> bool:
+    """Fit the parts of a committee, and keep them in a model; return whether that was stopped.
+
+    `problem` has the label sets of all bags, and all are learnt from.
+    """
+    kinds = kinds_of(model)
+    n_each = max(model.n_members // len(kinds), 1)
+    seeds = rng.randint(2**31 - 1, size=len(kinds) + 1).tolist()
+    folds = dealt_folds(problem, min(N_FOLDS, n_each, len(bags) // 2), rng)
+    training = Training(model, bags, problem, weight, noise, folds, course)
+    is_stopped = False
+    try:
+        if folds:
+            training.fit_linear_models(seeds[-1])
+        for kind, seed in zip(kinds, seeds, strict=False):
+            is_stopped = training.fit_networks(kind, n_each, seed)
+            if is_stopped:
+                break
+    finally:
+        if training.parts:
+            model.committee_ = training.parts
+            model.pool_weights_ = training.weights()
+            rates = training.rates()
+            for name, rate in rates.items():
+                n_classes = len(model.classes_)
+                kept = np.zeros(n_classes) if rate is None else rate[:n_classes]
+                setattr(model, f"{name}_", kept)
+    return is_stopped
