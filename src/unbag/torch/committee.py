@@ -16,7 +16,8 @@ part is to be trusted, and how sure all of them may be together: see `unbag.fitt
 
 import copy
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,8 +43,12 @@ if TYPE_CHECKING:
 
 #: Of the bags; each network leaves out one.
 N_FOLDS = 4
-#: The share of steps, the first ones, in which networks without a context are taught too.
+#: The share of steps, the first ones, in which anchored networks are taught.
 ANCHORED = 0.25
+#: If there are fewer label sets for each class, there are anchored networks.
+SETS_PER_CLASS = 3.0
+#: In the end all members learn from all bags, for this share of the steps that they have taken.
+FINISHING = 0.25
 #: Width, size and penalty of the kernel, and the most instances for which there is one.
 KERNEL: dict[str, Any] = {"kernel": 0.5, "dictionary": 600}
 ALPHA_OF_KERNEL, MOST_FOR_KERNEL = 0.1, 2**17
@@ -51,25 +56,44 @@ ALPHA_OF_KERNEL, MOST_FOR_KERNEL = 0.1, 2**17
 
 @dataclass(frozen=True)
 class Kind:
-    """Networks of a committee: their name, the parameters that differ, and who teaches them."""
+    """Networks of a committee: their name, and the parameters that differ.
+
+    `n_taught` is the number of steps, the first ones, in which they learn from the parts before
+    them, and not from the label sets; None for all.
+    """
 
     name: str
     parameters: dict[str, Any]
-    is_taught: bool = False
+    n_taught: int | None = 0
 
 
-def kinds_of(model: "ORNetwork") -> list[Kind]:
-    """List the kinds of networks among which the members of a model are shared out."""
+def kinds_of(model: "ORNetwork", is_ambiguous: bool = False) -> list[Kind]:
+    """List the kinds of networks among which the members of a model are shared out.
+
+    If the label sets leave it open which label is which, some networks begin where the linear
+    models are.
+    """
     alone = {"context_units": 0}
-    kinds = [Kind("plain", alone), Kind("noisy", {**alone, "noise": 2 * model.noise})]
+    kinds = [Kind("plain", alone)]
     if model.context_units:
-        kinds.insert(1, Kind("context", {}, is_taught=True))
-        kinds.insert(2, Kind("quantile", {"encoding": "quantile"}, is_taught=True))
-    elif model.encoding is None:
-        kinds.insert(1, Kind("quantile", {**alone, "encoding": "quantile"}))
-    kinds = kinds[: model.n_members]
-    # Teachers come first.
-    return sorted(kinds, key=lambda kind: kind.is_taught)
+        kinds.append(Kind("context", {}, n_taught=None))
+    if model.encoding is None:
+        own = {} if model.context_units else alone
+        n_taught = None if model.context_units else 0
+        kinds.append(Kind("quantile", {**own, "encoding": "quantile"}, n_taught))
+    if is_ambiguous:
+        kinds.insert(1, Kind("anchored", alone, n_taught=int(ANCHORED * model.max_iter)))
+    return kinds[: model.n_members]
+
+
+def are_few_label_sets(y: np.ndarray) -> bool:
+    """Return whether so few label sets recur that they may leave open which label is which.
+
+    Counted is their effective number, the exponential of their entropy.
+    """
+    _, counts = np.unique(y, axis=0, return_counts=True)
+    shares = counts / counts.sum()
+    return bool(np.exp(-shares @ np.log(shares)) < SETS_PER_CLASS * y.shape[1])
 
 
 @dataclass
@@ -158,30 +182,47 @@ class Training:
             self.problem.instance_labels,
             self.weight,
             self.bags.ids,
-            self.taught() if self.parts else None,
-            None if kind.is_taught else int(ANCHORED * part.max_iter),
         )
+        taught = learning
+        if kind.n_taught != 0 and self.parts:
+            taught = replace(learning, teacher=self.taught(), n_taught=kind.n_taught)
         held_out = np.empty((self.bags.n_instances, self.problem.y.shape[1]))
-        groups: list[MemberNetworks] = []
-        noises: list[LabelNoise | None] = []
-        seeds = np.random.default_rng(seed).integers(2**31, size=max(len(self.folds), 1)).tolist()
+        trained = Trained()
+        seeds = np.random.default_rng(seed).integers(2**31, size=len(self.folds) + 1).tolist()
         is_stopped = False
-        if self.folds:
-            n_each = max(n_members // len(self.folds), 1)
-            for (train, fold, rows), own in zip(self.splits(), seeds, strict=True):
-                part.n_members = n_each
-                given = learning.chosen(train), learning.chosen(fold)
-                is_stopped = self._train(part, *given, own, groups, noises)
-                held_out[rows] = part._label_scores(self.bags[fold])
-                if is_stopped:
-                    break
-            part.n_members = n_each * len(groups)
+        if not self.folds:
+            is_stopped = self._train(part, taught, None, seeds[0], trained)
+        part.n_members = max(n_members // max(len(self.folds), 1), 1)
+        for (train, fold, rows), own in zip(self.splits(), seeds, strict=False):
+            given = taught.chosen(train), taught.chosen(fold)
+            is_stopped = self._train(part, *given, own, trained)
+            held_out[rows] = part._label_scores(self.bags[fold])
+            if is_stopped:
+                break
         else:
-            is_stopped = self._train(part, learning, None, seeds[0], groups, noises)
-        part._keep(MemberNetworks.joined([each.cpu() for each in groups]), None)
-        part._keep_rates(mean_rates(noises))
-        self.add(kind.name, part, held_out if len(groups) == len(self.folds) else None)
+            if self.folds:
+                is_stopped = self._finish(part, learning, seeds[-1], trained)
+        is_known = len(trained.n_steps) == len(self.folds)
+        part._keep(trained.networks(), None)
+        part._keep_rates(mean_rates(trained.noises))
+        part.n_members = len(part.weights_[0])
+        self.add(kind.name, part, held_out if is_known else None)
         return is_stopped
+
+    def _finish(self, part, learning, seed, trained):
+        """Let all members learn from all bags, their held-out ones too, for some more steps."""
+        n_steps = int(FINISHING * np.mean(trained.n_steps))
+        if not n_steps:
+            return False
+        generator = torch.Generator(learning.device).manual_seed(seed)
+        noise = copy.deepcopy(trained.noises[-1])
+        settings = replace(Settings.of(part), max_iter=n_steps)
+        trainer = Trainer(trained.networks(), None, learning, settings, generator, noise)
+        try:
+            return trainer.run(self.course)
+        finally:
+            trained.groups = [trainer.networks().cpu()]
+            trained.noises = [noise]
 
     def _unfitted(self, kind, n_members):
         """Return a network of a kind, with what the whole committee has learnt so far."""
@@ -199,18 +240,22 @@ class Training:
         part._learn_inputs(model.scale_, lambda: self.bags.X)
         return part
 
-    def _train(self, part, learning, held_out, seed, groups, noises):
+    def _train(self, part, learning, held_out, seed, trained):
         """Train some members of a part; return whether the callback stopped that."""
         generator = torch.Generator(learning.device).manual_seed(seed)
         noise = copy.deepcopy(self.noise)
         network = part._drawn_networks(learning, seed)
-        trainer = Trainer(network, None, learning, Settings.of(part), generator, noise, held_out)
+        settings = Settings.of(part)
+        trainer = Trainer(network, None, learning, settings, generator, noise, held_out)
         try:
             return trainer.run(self.course)
         finally:
-            groups.append(trainer.networks())
-            noises.append(noise)
-            part._keep(groups[-1], None)
+            trained.groups.append(trainer.networks().cpu())
+            trained.noises.append(noise)
+            trained.n_steps.append(
+                trainer.held_out.n_steps if trainer.held_out else settings.max_iter
+            )
+            part._keep(trained.groups[-1], None)
             part._keep_rates(None if noise is None else noise.rates)
 
     # All parts together.
@@ -250,6 +295,19 @@ class Training:
         return self.problem.infer(scores, on_intractable="relax", **self.rates()).posterior
 
 
+@dataclass
+class Trained:
+    """Networks of a kind, as they come from the trainings of the folds."""
+
+    groups: list[MemberNetworks] = field(default_factory=list)
+    noises: list[LabelNoise | None] = field(default_factory=list)
+    n_steps: list[int] = field(default_factory=list)
+
+    def networks(self) -> MemberNetworks:
+        """Return all networks as one."""
+        return MemberNetworks.joined(self.groups)
+
+
 def log_proba_of(part: Any, bags: Bags) -> np.ndarray:
     """Return the log-probabilities of a fitted model or pipeline, of shape (n_rows, n_columns)."""
     for _, step in getattr(part, "steps", [])[:-1]:
@@ -279,9 +337,9 @@ def dealt_folds(
 
 def n_trainings(model: "ORNetwork") -> int:
     """Return how many trainings of `max_iter` steps the networks of a committee take at most."""
-    n_kinds = len(kinds_of(model))
-    n_each = max(model.n_members // n_kinds, 1)
-    return n_kinds * max(min(N_FOLDS, n_each), 1)
+    kinds = kinds_of(model)
+    n_each = max(model.n_members // len(kinds), 1)
+    return ceil((1 + FINISHING) * len(kinds) * min(N_FOLDS, n_each))
 
 
 def fit_committee(
@@ -297,7 +355,7 @@ def fit_committee(
 
     `problem` has the label sets of all bags, and all are learnt from.
     """
-    kinds = kinds_of(model)
+    kinds = kinds_of(model, are_few_label_sets(problem.y[:, : len(model.classes_)]))
     n_each = max(model.n_members // len(kinds), 1)
     seeds = rng.randint(2**31 - 1, size=len(kinds) + 1).tolist()
     folds = dealt_folds(problem, min(N_FOLDS, n_each, len(bags) // 2), rng)

@@ -179,7 +179,7 @@ class ORNetwork(LabelSetLearner):
         *,
         context_units: int = 16,
         encoding: Literal["quantile"] | None = None,
-        n_members: int = 16,
+        n_members: int = 12,
         committee: bool = True,
         distill: int = 0,
         dropout: float = 0.3,

@@ -69,10 +69,14 @@ class HeldOutBags:
         self._best: np.ndarray | None = None
         self._last: np.ndarray | None = None
         self._parts: list[torch.Tensor] = []
+        #: The number of steps that the networks have taken which are kept.
+        self.n_steps: int = 0
+        self._best_step = 0
 
     @torch.no_grad()
-    def have_enough(self, groups: list[MemberNetworks], rates: Rates | None) -> bool:
-        """Look at the networks after a step; return whether more steps are hopeless."""
+    def have_enough(self, groups: list[MemberNetworks], rates: Rates | None, n_steps: int) -> bool:
+        """Look at the networks after some steps; return whether more steps are hopeless."""
+        self.n_steps = n_steps
         own = self._batch
         found = [
             own.log_likelihood(group(own.bags.X.expand(group.n_members, *own.bags.X.shape),
@@ -81,13 +85,14 @@ class HeldOutBags:
         ]  # fmt: skip
         self._last = np.concatenate(found).mean(axis=0)
         if self._best is None or self._last.sum() >= self._best.sum():
-            self._best = self._last
+            self._best, self._best_step = self._last, n_steps
             self._parts = [part.detach().clone() for part in parameters_of(groups)]
         return self._gain() > HOPELESS
 
     def restore_best(self, groups: list[MemberNetworks]) -> None:
         """Go back to the networks of the best step, if the last ones are worse."""
         if self._gain() > 1.0:
+            self.n_steps = self._best_step
             with torch.no_grad():
                 for part, best in zip(parameters_of(groups), self._parts, strict=True):
                     part.copy_(best)
@@ -160,7 +165,7 @@ class Trainer:
                 return True
             if self.held_out is not None and self._is_checked(step):
                 rates = None if self.noise is None else self.noise.rates
-                if self.held_out.have_enough(self.groups, rates):
+                if self.held_out.have_enough(self.groups, rates, step + 1):
                     break
         if self.held_out is not None:
             self.held_out.restore_best(self.groups)
