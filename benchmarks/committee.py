@@ -263,6 +263,7 @@ def main():
     parser.add_argument("--only")
     parser.add_argument("--methods", default="linear,kernel,network,committee")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--real", action="store_true")
     parser.add_argument("--ledger", type=Path, default=LEDGER)

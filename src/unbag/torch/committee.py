@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 N_FOLDS = 4
 #: The share of steps, the first ones, in which anchored networks are taught.
 ANCHORED = 0.25
-#: If there are fewer label sets for each class, there are anchored networks.
-SETS_PER_CLASS = 3.0
+#: If there are fewer label sets for each class, networks are anchored.
+SETS_PER_CLASS = 1.5
 #: In the end all members learn from all bags, for this share of the steps that they have taken.
 FINISHING = 0.25
 #: Width, size and penalty of the kernel, and the most instances for which there is one.
@@ -70,19 +70,18 @@ class Kind:
 def kinds_of(model: "ORNetwork", is_ambiguous: bool = False) -> list[Kind]:
     """List the kinds of networks among which the members of a model are shared out.
 
-    If the label sets leave it open which label is which, some networks begin where the linear
-    models are.
+    If the label sets leave it open which label is which, networks begin where linear models are.
     """
     alone = {"context_units": 0}
     kinds = [Kind("plain", alone)]
+    if is_ambiguous:
+        kinds = [Kind("anchored", alone, n_taught=int(ANCHORED * model.max_iter))]
     if model.context_units:
         kinds.append(Kind("context", {}, n_taught=None))
     if model.encoding is None:
         own = {} if model.context_units else alone
         n_taught = None if model.context_units else 0
         kinds.append(Kind("quantile", {**own, "encoding": "quantile"}, n_taught))
-    if is_ambiguous:
-        kinds.insert(1, Kind("anchored", alone, n_taught=int(ANCHORED * model.max_iter)))
     return kinds[: model.n_members]
 
 
