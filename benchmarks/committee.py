@@ -69,7 +69,7 @@ def words(n_bags, n_words, n_classes, rng):
 
 
 def family(name, seed):
-    """Draw a family: training bags, new bags, each as (X, sizes, instance labels, y), given seed."""
+    """Draw a family: X, sizes of bags, labels of instances, y, and the number of training bags."""
     rng = np.random.default_rng([seed, *name.encode()])
     n_classes, size = 8, (3, 9)
     n_bags = {"few bags": 40, "many bags": 600, "rare": 60, "noise": 60, "binary": 60}.get(
@@ -276,7 +276,7 @@ def main():
         done = {(r["data"], r["seed"], r["method"]) for r in rows_of(options.ledger)}
         tasks = [
             (name, seed, method)
-            for seed in range(options.seeds)
+            for seed in range(options.first, options.first + options.seeds)
             for name in names
             for method in options.methods.split(",")
         ]

@@ -43,12 +43,14 @@ if TYPE_CHECKING:
 
 #: Of the bags; each network leaves out one.
 N_FOLDS = 4
+#: For fewer members, there would be too few of each kind to leave out folds.
+FEWEST_MEMBERS = 9
 #: The share of steps, the first ones, in which anchored networks are taught.
 ANCHORED = 0.25
 #: If there are fewer label sets for each class, networks are anchored.
 SETS_PER_CLASS = 1.5
 #: In the end all members learn from all bags, for this share of the steps that they have taken.
-FINISHING = 0.25
+FINISHING = 0.4
 #: Width, size and penalty of the kernel, and the most instances for which there is one.
 KERNEL: dict[str, Any] = {"kernel": 0.5, "dictionary": 600}
 ALPHA_OF_KERNEL, MOST_FOR_KERNEL = 0.1, 2**17
@@ -155,18 +157,23 @@ class Training:
         known = None if columns is None else names[columns]
         bag_of_row = np.repeat(np.arange(len(self.bags)), self.bags.sizes)
 
-        def fitted(chosen):
+        def fitted(unfitted, bags, chosen):
+            # In a pipeline, they are for its last step.
+            to = "model__" if hasattr(unfitted, "steps") else ""
             options = {}
             if known is not None:
-                options["instance_labels"] = known[np.isin(bag_of_row, chosen)]
+                options[f"{to}instance_labels"] = known[np.isin(bag_of_row, chosen)]
             if self.weight is not None:
-                options["sample_weight"] = self.weight[chosen]
-            return clone(unfitted).fit(self.bags[chosen], labels[chosen], **options)
+                options[f"{to}sample_weight"] = self.weight[chosen]
+            return clone(unfitted).fit(bags[chosen], labels[chosen], **options)
 
+        part = fitted(unfitted, self.bags, np.arange(len(self.bags)))
+        # A kernel is learnt from features alone: once for all folds.
+        features, alone = transformed(part, self.bags), getattr(unfitted, "model", unfitted)
         held_out = np.empty((self.bags.n_instances, self.problem.y.shape[1]))
         for train, fold, rows in self.splits():
-            held_out[rows] = log_proba_of(fitted(train), self.bags[fold])
-        self.add(name, fitted(np.arange(len(self.bags))), held_out)
+            held_out[rows] = fitted(alone, features, train)._label_scores(features[fold])
+        self.add(name, part, held_out)
 
     # Networks.
 
@@ -307,11 +314,16 @@ class Trained:
         return MemberNetworks.joined(self.groups)
 
 
-def log_proba_of(part: Any, bags: Bags) -> np.ndarray:
-    """Return the log-probabilities of a fitted model or pipeline, of shape (n_rows, n_columns)."""
+def transformed(part: Any, bags: Bags) -> Bags:
+    """Return the bags as the last step of a fitted pipeline sees them."""
     for _, step in getattr(part, "steps", [])[:-1]:
         bags = step.transform(bags)
-    return getattr(part, "model", part)._label_scores(bags)
+    return bags
+
+
+def log_proba_of(part: Any, bags: Bags) -> np.ndarray:
+    """Return the log-probabilities of a fitted model or pipeline, of shape (n_rows, n_columns)."""
+    return getattr(part, "model", part)._label_scores(transformed(part, bags))
 
 
 def mean_rates(noises: Sequence[LabelNoise | None]) -> Any:

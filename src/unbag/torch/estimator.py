@@ -36,7 +36,7 @@ from unbag.validation import (
 
 from .activation import BagRows
 from .batches import DivergedError, LearningBags, Settings, bounded_scores
-from .committee import fit_committee, log_proba_of, n_trainings
+from .committee import FEWEST_MEMBERS, fit_committee, log_proba_of, n_trainings
 from .encoding import piecewise_linear, quantile_edges
 from .network import MemberNetworks
 from .threads import limited_threads
@@ -52,9 +52,10 @@ OF_COMMITTEES = ("committee_", "pool_weights_")
 class ORNetwork(LabelSetLearner):
     """Learn to label instances from the label sets of their bags, with neural networks.
 
-    The model of `ORLogisticRegression` with small neural networks instead of linear scores, and
-    with probabilities averaged over several networks. With `context_units`, the networks also see a
-    learnt summary of the whole bag.
+    The model of `ORLogisticRegression` with small neural networks instead of linear scores. By
+    default it is a *committee*: networks of several kinds, a linear model and one with a kernel.
+    Held-out bags decide how much each of them counts, how sure they may be together, and when the
+    networks have learnt enough.
 
     Parameters
     ----------
@@ -62,13 +63,18 @@ class ORNetwork(LabelSetLearner):
         Units of each hidden layer.
     context_units : int, default=16
         Size of the learnt summary of a bag that is an input for each of its instances; 0 for none.
-        With it, the prediction for an instance depends on the other instances of its bag.
+        With it, the prediction for an instance depends on the other instances of its bag. In a
+        committee, networks with a context are taught by those without; see Notes.
     encoding : {None, "quantile"}, default=None
         Whether the inputs also say how each feature compares with the quantiles of the training
-        instances.
-    n_members : int, default=8
-        Number of networks, which differ only in their random numbers. Their probabilities are
-        averaged.
+        instances. In a committee, some networks have such inputs in any case.
+    n_members : int, default=12
+        Number of networks.
+    committee : bool, default=True
+        Whether the networks are of several kinds, among which `n_members` are shared out. With
+        False, they differ only in their random numbers, and their probabilities are averaged. So
+        they do with fewer than 9 members, with an `encoder`, `distill` or `warm_start`, and if
+        bags are not in memory.
     distill : int, default=0
         Number of additional rounds. In each, new networks learn the instance labels that the
         previous networks infer, given the label sets.
@@ -129,8 +135,14 @@ class ORNetwork(LabelSetLearner):
     classes_ : ndarray of shape (n_classes,)
     class_counts_ : ndarray of int of shape (n_classes,)
         How many training bags have each class.
+    committee_ : list of (name, model)
+        The parts of a committee, each fitted: "linear", "kernel", and one for each kind of
+        networks.
+    pool_weights_ : ndarray of shape (n_parts,)
+        How much each part counts. Log-probabilities are multiplied by these weights, added up and
+        normalised. A sum below 1 means that the parts were too sure of themselves.
     weights_ : list of ndarray of shape (n_members, n_inputs, n_outputs)
-        Of each layer of the networks.
+        Of each layer of the networks, if all are of one kind; and so the next two.
     biases_ : list of ndarray of shape (n_members, 1, n_outputs)
     context_ : list of ndarray
         Weights and biases of the context units, and the weights of the second layer for them; empty
@@ -146,7 +158,8 @@ class ORNetwork(LabelSetLearner):
         Whether all steps were taken, or the callback stopped the fit.
     history_ : ndarray of shape (n_iter_,)
         Log-likelihood of the bags of each step, averaged over members, before the step and with
-        dropout and noise; in a round of `distill`, minus the cross-entropy.
+        dropout and noise; of networks that are taught, minus the cross-entropy. In a committee, the
+        steps of all trainings, one after the other.
     log_likelihood_ : float
         Of the training bags, with the probabilities averaged over all networks. If a
         background has a cost, less that cost.
@@ -162,6 +175,15 @@ class ORNetwork(LabelSetLearner):
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only if the features had names.
+
+    Notes
+    -----
+    Each network of a committee leaves out a quarter of the bags. Where these get less likely, its
+    training ends. In the end, all networks take some more steps with all bags.
+
+    A context can lie: a network that recognises the bag can recite its label set, and give the
+    labels to the wrong instances at no cost in likelihood. So in a committee, networks with a
+    context learn the instance labels that the parts without a context infer, given the label sets.
 
     Examples
     --------
@@ -409,13 +431,9 @@ class ORNetwork(LabelSetLearner):
     @property
     def _is_committee(self):
         """Whether members are of several kinds."""
-        is_one_kind = (
-            self.encoder is not None
-            or self.approximation is not None
-            or self.distill
-            or self.warm_start
-        )
-        return self.committee and not is_one_kind
+        is_one_kind = self.encoder is not None or self.approximation is not None
+        is_one_kind = is_one_kind or self.distill or self.warm_start
+        return self.committee and not is_one_kind and self.n_members >= FEWEST_MEMBERS
 
     def _learn_committee(self, bags, problem, used, weight, noise):
         """Fit networks of several kinds and linear models; if interrupted, keep what there is."""
