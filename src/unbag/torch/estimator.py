@@ -534,8 +534,13 @@ class ORNetwork(LabelSetLearner):
     @property
     def _watch(self):
         """The function to call after each step of a fit."""
+        return progress_watch(self.callback, self.n_steps, self.verbose)
+
+    @property
+    def n_steps(self) -> int:
+        """The most steps that a fit takes, in all its trainings together."""
         n_rounds = n_trainings(self) if self._is_committee else self.distill + 1
-        return progress_watch(self.callback, self.max_iter * n_rounds, self.verbose)
+        return self.max_iter * n_rounds
 
     # Predictions.
 
