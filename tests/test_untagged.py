@@ -12,6 +12,7 @@ import pytest
 import unbag
 from unbag import Bags, LabelSets, ORLogisticRegression, Unknown, out_of_core
 from unbag.io import DataError, Roles, convert, read, read_from, write_bags
+from unbag.io.frame import open_frame
 
 REFUSAL = (
     r"2 of 4 bags have nothing in place of labels, such as 'b', 'd'\. If nobody has looked .*"
@@ -70,6 +71,9 @@ def sources(folder):
     yield lists, {}
     yield pl.DataFrame(lists.to_dict("list")), {}
     lists.to_parquet(path := folder / "lists.parquet")
+    yield path, {}
+    # As text, such as "['owl', 'wren']".
+    lists.to_csv(path := folder / "lists.csv", index=False)
     yield path, {}
     # Labels in the first row of a bag alone, as in spreadsheets.
     first = frame.assign(labels=frame.labels.where(frame.index % 2 == 0, None))
@@ -172,6 +176,35 @@ def test_wines_of_which_half_have_no_tags():
 
 
 # Words for none.
+
+
+@pytest.mark.parametrize(
+    ("text", "labels"),
+    [
+        ("['owl', 'wren']", ["owl", "wren"]),
+        ('["owl", "caf\\u00e9"]', ["owl", "caf\u00e9"]),
+        ("['owl' 'wren']", ["owl", "wren"]),
+        ("{'owl'}", ["owl"]),
+        ("('owl',)", ["owl"]),
+        ("[3, 4]", ["3", "4"]),
+        ("[\"it's\", 'a|b', 'c\\'d']", ["it's", "a|b", "c'd"]),
+        ("[]", []),
+        ("set()", []),
+        ("[owl]", ["[owl]"]),
+        ("(3)", ["(3)"]),
+        ("['owl', nan]", ["['owl', nan]"]),
+    ],
+)
+def test_lists_that_were_written_as_text(text, labels):
+    table = pd.DataFrame({"bag": ["a", "b"], "labels": [text, "wren"], "x": [0.0, 1.0]})
+    found = open_frame(table).read().labels.to_sets()
+    assert found[0] == set(labels)
+
+
+def test_a_list_as_text_that_cannot_be_read_is_warned_of():
+    table = long_frame("['owl', nan]")
+    with pytest.warns(UserWarning, match="looks like a list that was written as text"):
+        unbag.fit(table)
 
 
 def test_words_that_mean_none():

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from unbag._messages import argument, listed
+from unbag._messages import argument, listed, shortened
 from unbag.bags import Position, Selection, bag_key, value_array
 from unbag.tagging import (
     ANY_LABEL,
@@ -678,6 +678,11 @@ def doubtful_names(labels: LabelSets) -> list[str]:
                 f"{name!r} {counted(name).removeprefix(name).strip()} is read as a class like "
                 f"others: if it means that a bag has none of them, use {argument('none', name)}; "
                 f"if it means that nobody knows, {unknown}"
+            )
+        elif name[:1] in ("[", "{") and any(quote in name for quote in "'\""):
+            found.append(
+                f"{shortened(name)} looks like a list that was written as text, and is read as one "
+                f"class: write its labels with {DELIMITER!r} between them"
             )
     return found
 

@@ -3,6 +3,8 @@
 `Tagging` is the one place that says what a cell means. Roles carry it to every reader.
 """
 
+import json
+import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -44,6 +46,11 @@ WORDS_FOR_UNKNOWN = frozenset([
 # Characters of a bag's or class's name, and of a cell of labels: far more than anybody types.
 LONGEST_NAME = 10_000
 LONGEST_CELL = 1_000_000
+# A label in a list that was written as text, and several with commas or spaces between them.
+LISTED_LABEL = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[+-]?\d+(?:\.\d+)?""")
+LISTED_LABELS = re.compile(
+    rf"\s*(?:{LISTED_LABEL.pattern})(?:(?:\s*,\s*|\s+)(?:{LISTED_LABEL.pattern}))*\s*,?\s*"
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -393,6 +400,43 @@ def twins(classes: Iterable[str]) -> list[list[str]]:
     return [names for names in groups.values() if len(names) > 1]
 
 
+def labels_in_list(text: str) -> list[str] | None:
+    """Return the labels of a list, set or tuple that was written as text; None if it is none.
+
+    So pandas writes a column of lists to a CSV file, and Dask holds it in memory.
+
+    Parameters
+    ----------
+    text : str
+
+    Examples
+    --------
+    >>> labels_in_list("['owl', 'wren']"), labels_in_list("[]"), labels_in_list("[3 4]")
+    (['owl', 'wren'], [], ['3', '4'])
+    >>> labels_in_list("owl|wren"), labels_in_list("(none)"), labels_in_list("[sic]")
+    (None, None, None)
+    """
+    text = text.strip()
+    if text in ("[]", "set()", "()"):
+        return []
+    if text[:1] + text[-1:] not in ("[]", "{}", "()") or not LISTED_LABELS.fullmatch(text[1:-1]):
+        return None
+    found = LISTED_LABEL.findall(text[1:-1])
+    if text[0] == "(" and not any(label[0] in "'\"" for label in found):
+        return None
+    return [_without_quotes(label) for label in found]
+
+
+def _without_quotes(label):
+    if label[0] == '"':
+        try:
+            return json.loads(label)
+        except ValueError:
+            # Python escapes other signs than JSON.
+            pass
+    return re.sub(r"\\(.)", r"\1", label[1:-1]) if label[0] in "'\"" else label
+
+
 def parse_cell(
     cell: object,
     delimiter: str,
@@ -405,7 +449,7 @@ def parse_cell(
     Parameters
     ----------
     cell : str, int, list or None
-        Delimited text, a single label, or a list of labels.
+        Delimited text, a single label, or a list of labels, perhaps written as text.
     delimiter : str
     all_unknown : bool, default=False
         Whether all labels of the cell are unknown, with or without a question mark.
@@ -422,6 +466,8 @@ def parse_cell(
     --------
     >>> sorted(parse_cell("wren | thrush", "|"))
     ['thrush', 'wren']
+    >>> parse_cell("['wren']", "|"), parse_cell("[]", "|")
+    (frozenset({'wren'}), frozenset())
     >>> parse_cell("?wren", "|")
     frozenset({Unknown('wren')})
     >>> parse_cell("(none)", "|"), parse_cell("", "|")
@@ -431,6 +477,8 @@ def parse_cell(
         raise ValueError(f"{len(cell):,} characters, of which {LONGEST_CELL:,} are allowed")
     if cell is None:
         return None
+    if isinstance(cell, str) and (written := labels_in_list(cell)) is not None:
+        cell = written
     parts = cell if isinstance(cell, list) else str(cell).split(delimiter)
     if spellings is not None:
         spellings.note_cell(cell, parts)
@@ -480,7 +528,8 @@ def write_cell(labels: Collection[str | Unknown], delimiter: str) -> str:
             and name == name.strip()
             and name[0] != UNKNOWN_MARK
             and delimiter not in name
-            and not is_word,
+            and not is_word
+            and labels_in_list(name) is None,
             f"The label {name!r} cannot be written into a cell of labels separated by "
             f"{delimiter!r}: rename it, or choose another delimiter.",
         )

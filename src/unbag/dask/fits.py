@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from unbag._files import check
@@ -13,9 +12,10 @@ from unbag.io import Roles
 from unbag.learning import TrainingSet, read_tags, refuse_contradiction, refuse_truth
 from unbag.out_of_core.fits import Pace, check_model, fit_not_in_memory, opened, training_set_of
 
-from .bags import ClusterBags, joined_label_sets, joined_labels
+from .bags import ClusterBags, joined_labels
 from .clusters import ClientLike, Tasks, connected
 from .sources import (
+    DATAFRAME,
     check_kind,
     frames_of,
     is_pairs,
@@ -24,6 +24,7 @@ from .sources import (
     partitions_of_frames,
     partitions_of_set,
     roles_of_frames,
+    tagged_bags,
 )
 from .training import ClusterTraining
 
@@ -124,13 +125,14 @@ def on_workers(data: Any, tasks: Tasks, roles: Roles, ignore_known: bool = False
     """Load data on the workers; return it as a `TrainingSet`."""
     if is_path(data):
         stored = training_set_of(opened(data, roles, ignore_known=ignore_known))
-        return replace(stored, bags=ClusterBags(tasks, partitions_of_set(stored.bags, tasks)))
+        bags = ClusterBags(tasks, partitions_of_set(stored.bags, tasks), have_ids=True)
+        return replace(stored, bags=bags)
     if is_pairs(data):
         check(roles.known is None, "known= names a column, and pairs of bags and labels have none.")
         bags = ClusterBags(tasks, pairs_of(data, tasks))
         return TrainingSet(bags, read_tags(joined_labels(bags), bags, roles.tagging))
     frames = frames_of(data, tasks)
     found = roles_of_frames(frames, tasks, roles, ignore_known)
-    bags = ClusterBags(tasks, partitions_of_frames(frames, tasks, found))
-    path, columns = Path("The DataFrame"), list(map(str, data.columns))
-    return TrainingSet(bags, joined_label_sets(bags), bags.known, found, path, columns)
+    bags = ClusterBags(tasks, partitions_of_frames(frames, tasks, found), have_ids=True)
+    sets = tagged_bags(frames, tasks, found).labels
+    return TrainingSet(bags, sets, bags.known, found, DATAFRAME, list(map(str, data.columns)))
