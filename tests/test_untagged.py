@@ -422,6 +422,42 @@ def test_labels_may_be_renamed(tmp_path):
                      max_iter=3).classes_.tolist() == ["owl"]  # fmt: skip
 
 
+def test_names_that_are_not_there_to_be_renamed_are_warned_of(tmp_path, run):
+    frame = long_frame("tit")
+    message = "'Owl' is a label to rename that no bag or instance has: .*Did you mean 'owl'"
+    with pytest.warns(UserWarning, match=message):
+        unbag.fit(frame, rename={"Owl": "Eule", "tit": "Meise"})
+    with pytest.warns(UserWarning, match="'a', 'b' are labels to rename"):
+        LabelSets.parse([{"owl"}], rename={"a": "x", "b": "y"})
+    with pytest.warns(UserWarning, match="'a' is a label to rename"):
+        LabelSets.parse(LabelSets([[1]], ["owl"]), rename={"a": "x"})
+    (names := tmp_path / "names.csv").write_text("old,new\nstar,Star\nowl,Eule\n")
+    frame.to_csv(path := tmp_path / "t.csv", index=False)
+    frame.to_parquet(tmp_path / "t.parquet")
+    with pytest.warns(UserWarning, match="'star' is a label to rename"):
+        out_of_core.fit(ORLogisticRegression(), tmp_path / "t.parquet", roles=Roles(rename=names))
+    for command, output in (
+        (["fit", path], ["-o", tmp_path / "m.unbag"]),
+        (["check", path, "--folds", "2"], []),
+        (["data", "convert", path], [tmp_path / "new.csv"]),
+    ):
+        code, _, err = run(*command, "--rename", names, *output)
+        assert code == 0
+        assert "'star' is a label to rename that no bag or instance has" in err
+        assert "--rename" in err
+    # What a model remembers need not be in tables to come; nor a label that instances have.
+    tables_to_come = long_frame("Eule")
+    model = unbag.fit(frame, rename={"owl": "Eule"})
+    model.annotate_frame(tables_to_come, untagged="unknown")
+    known = [None] * 7 + ["star"]
+    unbag.fit(long_frame("tit", known_label=known), rename={"star": "tit"})
+
+
+def test_folded_names_are_renamed(recwarn):
+    unbag.fit(long_frame("tit"), fold_case=True, rename={"OWL": "Eule"})
+    assert not [each for each in recwarn if "to rename" in str(each.message)]
+
+
 def test_a_label_may_be_renamed_to_none_or_unknown():
     frame = long_frame("n/a")
     with unbag.learning.open_table(frame) as source:

@@ -30,6 +30,7 @@ from unbag.tagging import (
     label_of,
     normal_spelling,
     twins,
+    warn_of_unused_names,
     write_cell,
 )
 
@@ -170,6 +171,7 @@ class LabelSets:
             given = cls(*_read_table(given))
         if isinstance(given, LabelSets):
             given = given.renamed([tagging.name(label) for label in given.classes.tolist()])
+            warn_of_unused_names("y", tagging.unused_names(), given.classes.tolist())
             return given if classes is None else given.reindex(classes)
         if sparse.issparse(given):
             return cls(given.toarray(), classes)
@@ -185,7 +187,9 @@ class LabelSets:
         sets = _read_sets(list(given), tagging, warns=classes is None)
         is_blank = np.array([labels is None for labels in sets], dtype=bool)
         meant = tagging.meaning_of_blanks(is_blank, range(len(sets)))
-        return cls.from_sets([meant if labels is None else labels for labels in sets], classes)
+        found = cls.from_sets([meant if labels is None else labels for labels in sets], classes)
+        warn_of_unused_names("y", tagging.unused_names(), found.classes.tolist())
+        return found
 
     @classmethod
     def from_sets(

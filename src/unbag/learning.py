@@ -32,7 +32,7 @@ from unbag.io.table import Source, open_source
 from unbag.labels import LabelSets, LabelSetsLike, doubtful_names, rare_classes
 from unbag.model_selection.folds import read_label_sets
 from unbag.pipeline import BagPipeline, bag_pipeline
-from unbag.tagging import Tagging
+from unbag.tagging import Tagging, warn_of_unused_names
 from unbag.validation import as_labels
 
 if TYPE_CHECKING:
@@ -156,6 +156,8 @@ class TrainingSet:
         What messages call the table.
     columns : sequence of str
         Of the table, whether they are used or not.
+    unused_names : sequence of str
+        Labels that were to be renamed, and that the table does not have.
     """
 
     bags: Any
@@ -164,6 +166,7 @@ class TrainingSet:
     roles: Roles | None = None
     path: Path = Path("y")
     columns: Sequence[str] = ()
+    unused_names: Sequence[str] = ()
 
     @property
     def label_sets(self) -> LabelSets:
@@ -185,6 +188,11 @@ class TrainingSet:
         )
         for sentence in doubtful_names(labels):
             warn_caller(f"{self.path}: {sentence}.")
+        # Corrections are renamed, too, and known labels on a cluster, where nobody has noted it.
+        new_names = {} if self.roles is None else dict(self.roles.rename)
+        known = set() if self.known is None else set(self.known)
+        unused = [name for name in self.unused_names if new_names.get(name) not in known]
+        warn_of_unused_names(self.path, unused, labels.classes.tolist())
         # Labels in columns of their own, and those of Python, are separated by nothing.
         if self.roles is None or self.roles.label_columns:
             return self
@@ -412,7 +420,9 @@ def read_source(
         pairs = zip(new, new if known is None else known, strict=True)
         known = np.array([one if one is not None else other for one, other in pairs], object)
     bags = without_truth(data.bags)
-    return TrainingSet(bags, data.labels, known, data.roles, data.path, source.columns)
+    return TrainingSet(
+        bags, data.labels, known, data.roles, data.path, source.columns, data.unused_names
+    )
 
 
 def labels_in_bag_file(data: BagTable, roles: Roles) -> Any:

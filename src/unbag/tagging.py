@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unbag._files import DataError, check
-from unbag._messages import argument, listed, shortened
+from unbag._messages import argument, listed, shortened, suggestion
 from unbag._warnings import warn_caller
 
 # What separates labels that are written into one string, unless a table says otherwise.
@@ -245,7 +245,24 @@ class Tagging:
         if not isinstance(label, str) or not (self.fold_case or self.rename):
             return label
         name = self._folded(label)
+        self._found.add(name)
         return self._new_names.get(name, name)
+
+    @cached_property
+    def _found(self) -> set[str]:
+        """The labels that were asked for, before they were renamed."""
+        return set()
+
+    def unused_names(self) -> tuple[str, ...]:
+        """Return the old names of `rename` that no label had which was read so far.
+
+        Examples
+        --------
+        >>> tagging = Tagging.of(rename={"amsel": "blackbird", "star": "starling"})
+        >>> tagging.read(["amsel"]), tagging.unused_names()
+        (frozenset({'blackbird'}), ('star',))
+        """
+        return tuple(old for old, _ in self.rename if self._folded(old) not in self._found)
 
     @cached_property
     def _meanings(self) -> dict[Any, Any]:
@@ -323,6 +340,27 @@ class Tagging:
                 f"none, {argument('untagged', 'absent')}{written[1]}."
             )
         return frozenset([EVERY_LABEL]) if self.untagged == "unknown" else frozenset()
+
+
+def warn_of_unused_names(where: object, names: Sequence[str], classes: Iterable[Any]) -> None:
+    """Warn of labels that were to be renamed, and that are not there.
+
+    Parameters
+    ----------
+    where : object
+        What messages call the table.
+    names : sequence of str
+        From `Tagging.unused_names`.
+    classes : iterable
+        The labels that are there.
+    """
+    if names:
+        verb = "is a label" if len(names) == 1 else "are labels"
+        near = suggestion(names[0], [str(each) for each in classes])
+        warn_caller(
+            f"{where}: {listed(map(shortened, names))} {verb} to rename that no bag or instance "
+            f"has: correct {argument('rename')}.{near}"
+        )
 
 
 class Spellings:

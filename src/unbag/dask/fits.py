@@ -134,5 +134,8 @@ def on_workers(data: Any, tasks: Tasks, roles: Roles, ignore_known: bool = False
     frames = frames_of(data, tasks)
     found = roles_of_frames(frames, tasks, roles, ignore_known)
     bags = ClusterBags(tasks, partitions_of_frames(frames, tasks, found), have_ids=True)
-    sets = tagged_bags(frames, tasks, found).labels
-    return TrainingSet(bags, sets, bags.known, found, DATAFRAME, list(map(str, data.columns)))
+    tagged = tagged_bags(frames, tasks, found)
+    columns = list(map(str, data.columns))
+    return TrainingSet(
+        bags, tagged.labels, bags.known, found, DATAFRAME, columns, tagged.unused_names
+    )

@@ -159,6 +159,7 @@ class TaggedBags:
     ids: list[Any]
     labels: LabelSets | None
     sizes_of_partitions: list[int]
+    unused_names: tuple[str, ...]
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -192,7 +193,7 @@ def tagged_bags(frames: list[Future], tasks: Tasks, roles: Roles) -> TaggedBags:
         scan.add(first, chunk)
     scan.finish()
     n_bags = [len(ids.get(place, ())) for place in range(len(frames))]
-    return TaggedBags(scan.ids(), scan.label_sets(), n_bags)
+    return TaggedBags(scan.ids(), scan.label_sets(), n_bags, scan.tagging.unused_names())
 
 
 def same_types(tables: dict[int, pa.Table]) -> dict[int, pa.Table]:

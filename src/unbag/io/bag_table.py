@@ -46,6 +46,8 @@ class BagTable:
         The table, if it is one; a file is closed, and each further pass opens it once.
     known : ndarray of shape (n_instances,) or None
         Labels of instances that people gave, text or None; None if no column of them was named.
+    unused_names : tuple of str
+        Labels that the roles rename, and that the table does not have.
     """
 
     path: Path
@@ -56,6 +58,7 @@ class BagTable:
     n_rows: int
     source: Any = None
     known: NDArray[np.object_] | None = None
+    unused_names: tuple[str, ...] = ()
 
     @property
     def is_wide(self) -> bool:

@@ -336,4 +336,5 @@ class Table(Source):
             bags = without_gaps(bags, self, roles)
             if known is not None and bags.n_instances < len(known):
                 known = known[np.isin(rows, bags.rows)]
-        return BagTable(self.path, roles, bags, labels, bags.rows, scan.n_rows, self, known)
+        unused = scan.tagging.unused_names()
+        return BagTable(self.path, roles, bags, labels, bags.rows, scan.n_rows, self, known, unused)

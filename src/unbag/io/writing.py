@@ -27,7 +27,7 @@ from unbag._files import (
 from unbag._messages import listed
 from unbag.bags import Bags
 from unbag.labels import LabelSets
-from unbag.tagging import NO_LABEL, Tagging
+from unbag.tagging import NO_LABEL, Tagging, warn_of_unused_names
 
 from .annotated import STATUS, Status, marked_metadata
 from .arrays import OWN_COLUMNS, feature_names, long_chunks
@@ -81,6 +81,8 @@ def convert(
     second = roles and roles.label_table
     check_output(target, source, *([] if second is None else [second]))
     table = read(source, roles, progress=progress, chunk_bytes=chunk_bytes)
+    classes = () if table.labels is None else table.labels.classes.tolist()
+    warn_of_unused_names(table.path, table.unused_names, classes)
     unfolds = table.is_wide and suffix_of(target) in DELIMITED
     if table.source is None or suffix_of(target) in WRITERS or unfolds:
         write_bags(target, table.bags, table.labels, (roles and roles.delimiter) or "|")

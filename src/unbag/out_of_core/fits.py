@@ -303,7 +303,8 @@ def training_set_of(stored: StoredBags) -> TrainingSet:
         # A column that nobody has filled in.
         known = None
     path, columns = stored.table.path, stored.table.columns
-    return TrainingSet(stored, stored.labels, known, stored.roles, path, columns)
+    unused = stored.unused_names
+    return TrainingSet(stored, stored.labels, known, stored.roles, path, columns, unused)
 
 
 def check_model(model: Any, where: str = "out of core") -> None:
