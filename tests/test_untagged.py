@@ -11,7 +11,7 @@ import pytest
 
 import unbag
 from unbag import Bags, LabelSets, ORLogisticRegression, Unknown, out_of_core
-from unbag.io import DataError, Roles, convert, read, read_from, write_bags
+from unbag.io import DataError, Roles, convert, convert_from, read, read_from, write_bags
 from unbag.io.frame import open_frame
 
 REFUSAL = (
@@ -302,6 +302,79 @@ def test_written_words_are_read_again(tmp_path):
     again = read(path).labels
     assert again.indicator.tolist() == labels.indicator.tolist()
     assert again.open.tolist() == labels.open.tolist()
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".arff", ".mat"])
+def test_names_hold_for_files_without_columns(tmp_path, suffix):
+    frame = long_frame("nothing", instance_label=["owl", "wren"] * 4)
+    frame.to_csv(path := tmp_path / "in.csv", index=False)
+    convert(path, bag_file := tmp_path / f"out{suffix}")
+    roles = Roles(none="nothing", fold_case=True, rename={"owl": "Eule"})
+    found = read(bag_file, roles)
+    assert found.labels.to_sets() == [{"Eule", "wren"}, set(), {"Eule"}, set()]
+    assert found.bags.instance_labels.tolist() == ["Eule", "wren"] * 4
+    assert unbag.fit(bag_file, roles=roles).classes_.tolist() == ["Eule", "wren"]
+    with pytest.warns(UserWarning, match="'Owl' is a label to rename"):
+        unbag.fit(bag_file, rename={"Owl": "Eule"}, none="nothing")
+    with pytest.raises(DataError, match=f"out{suffix} has no columns: .*Leave out labels="):
+        unbag.fit(bag_file, labels="tags")
+    with pytest.raises(DataError, match=r"has no columns: .*Leave out bag="):
+        convert(bag_file, tmp_path / "new.csv", Roles(bag="night"))
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz"])
+def test_converted_tables_have_the_new_names_everywhere(tmp_path, suffix):
+    frame = long_frame("tit", instance_label=["owl", "Wren"] * 4, known_label=["", "owl"] * 4)
+    frame.to_csv(path := tmp_path / "in.csv", index=False)
+    roles = Roles(fold_case=True, rename={"owl": "Eule"}, known="known_label")
+    convert(path, target := tmp_path / f"out{suffix}", roles)
+    found = read(target)
+    assert found.labels.classes.tolist() == ["Eule", "tit", "wren"]
+    assert found.bags.instance_labels.tolist() == ["Eule", "wren"] * 4
+    if suffix != ".npz":
+        found = read(target, Roles(known="known_label"))
+        assert found.known.tolist() == [None, "Eule"] * 4
+
+
+def test_names_of_other_tools_are_converted(tmp_path):
+    rows = ["0.5\t1.5\tOwl", "2.5\t3.5\towl", "4.5\t5.5\twren"]
+    (path := tmp_path / "dawn.txt").write_text("\n".join(rows))
+    roles = Roles(fold_case=True, rename={"owl": "Eule"})
+    convert_from(path, "audacity", target := tmp_path / "out.csv", roles)
+    written = pd.read_csv(target)
+    assert written.labels.unique().tolist() == ["Eule|wren"]
+    assert written.known_label.tolist() == ["Eule", "Eule", "wren"]
+    with pytest.warns(UserWarning, match="'star' is a label to rename"):
+        convert_from(path, "audacity", target, Roles(rename={"star": "Star"}))
+    with pytest.raises(DataError, match="'wren', which means that there is no label, beside"):
+        convert_from(path, "audacity", target, Roles(none="wren"))
+    (path := tmp_path / "xc.csv").write_text("id,gen,sp,also\n1,Strix,aluco,Turdus merula\n")
+    convert_from(path, "xeno-canto", target, Roles(rename={"Strix aluco": "owl"}))
+    assert sorted(pd.read_csv(target).label) == ["Turdus merula", "owl"]
+
+
+def test_columns_of_labels_keep_their_names_when_converted(tmp_path):
+    frame = pd.DataFrame({"bag": ["a", "b"], "is_owl": [1, 0], "none": [0, 1], "x": [0.0, 1.0]})
+    frame.to_csv(path := tmp_path / "in.csv", index=False)
+    columns = {"label_columns": ["is_owl", "none"], "none": "none", "rename": {"is_owl": "owl"}}
+    with pytest.raises(DataError, match="have the names of these columns"):
+        convert(path, tmp_path / "out.csv", Roles(**columns))
+    convert(path, target := tmp_path / "out.npz", Roles(**columns))
+    assert read(target).labels.to_sets() == [{"owl"}, set()]
+
+
+def test_a_column_of_a_label_may_mean_none():
+    frame = pd.DataFrame(
+        {"bag": list("abc"), "owl": [1, 0, 0], "none": [0, 1, 0], "(?)": [0, 0, 1], "x": [0.0] * 3}
+    )
+    columns = {"label_columns": ["owl", "none", "(?)"], "rename": {"(?)": "(unknown)"}}
+    found = open_frame(frame).read(Roles(none="none", **columns)).labels
+    assert found.indicator.tolist() == [[1], [0], [-1]]
+    assert found.open.tolist() == [False, False, True]
+    with pytest.raises(DataError, match=r"Bag a has 'none', which means .* beside a label"):
+        open_frame(frame.assign(none=1)).read(Roles(none="none", **columns))
+    labels = LabelSets([[1, 0], [0, 1]], ["none", "owl"])
+    assert LabelSets.parse(labels, none="none").to_sets() == [set(), {"owl"}]
 
 
 def test_a_class_cannot_have_a_reserved_name(tmp_path):

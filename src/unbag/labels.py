@@ -170,7 +170,7 @@ class LabelSets:
         if hasattr(type(given), "columns"):
             given = cls(*_read_table(given))
         if isinstance(given, LabelSets):
-            given = given.renamed([tagging.name(label) for label in given.classes.tolist()])
+            given = given.read_by(tagging)
             warn_of_unused_names("y", tagging.unused_names(), given.classes.tolist())
             return given if classes is None else given.reindex(classes)
         if sparse.issparse(given):
@@ -425,6 +425,42 @@ class LabelSets:
             is_present = (states == 1) | (others == 1)
             joined[:, classes.index(name)] = np.where(is_present, 1, np.minimum(states, others))
         return LabelSets(joined, classes, self.open)
+
+    def read_by(self, tagging: Tagging, ids: Sequence[Any] | None = None) -> "LabelSets":
+        """Rename the classes as people say who tagged the bags; words for none become no class.
+
+        Parameters
+        ----------
+        tagging : Tagging
+        ids : sequence, optional
+            The names of the bags, for messages.
+
+        Examples
+        --------
+        >>> labels = LabelSets([[1, 0], [0, 1]], ["none", "owl"])
+        >>> labels.read_by(Tagging.of(none="none", rename={"owl": "Eule"})).to_sets()
+        [set(), {'Eule'}]
+        """
+        classes = self.classes.tolist()
+        if not (tagging.none or tagging.fold_case or tagging.rename):
+            return self
+        meanings = [tagging.read([label]) for label in classes]
+        is_none = np.array([meaning == frozenset() for meaning in meanings], dtype=bool)
+        is_any = np.array([meaning == {EVERY_LABEL} for meaning in meanings], dtype=bool)
+        has_none = self.required[:, is_none].any(axis=1)
+        has_any = self.required[:, is_any].any(axis=1)
+        for bag in np.flatnonzero(has_none & self.required[:, ~is_none].any(axis=1)):
+            word = classes[np.flatnonzero(is_none & self.required[bag])[0]]
+            raise ValueError(
+                f"Bag {bag if ids is None else ids[bag]} has {word!r}, which means that there is "
+                "no label, beside a label: decide for one."
+            )
+        kept = ~(is_none | is_any)
+        indicator = self.indicator[:, kept].copy()
+        indicator[has_none] = 0
+        indicator[has_any] = np.where(indicator[has_any] == 1, 1, -1)
+        labels = LabelSets(indicator, self.classes[kept], (self.open & ~has_none) | has_any)
+        return labels.renamed([tagging.name(label) for label in self.classes[kept].tolist()])
 
     @classmethod
     def stacked(cls, parts: "Sequence[LabelSets]", classes: ArrayLike) -> Self:

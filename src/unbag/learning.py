@@ -27,7 +27,7 @@ from unbag.estimators.contract import BagClassifier
 from unbag.fitting import Rate
 from unbag.frames import ColumnRoles
 from unbag.io.bag_table import BagTable, Progress
-from unbag.io.roles import NOT_LEARNT_FROM, OF_LABELS, USUAL, Roles
+from unbag.io.roles import NOT_LEARNT_FROM, OF_LABELS, USUAL, Roles, check_has_columns
 from unbag.io.table import Source, open_source
 from unbag.labels import LabelSets, LabelSetsLike, doubtful_names, rare_classes
 from unbag.model_selection.folds import read_label_sets
@@ -404,6 +404,7 @@ def read_source(
     """
     from unbag.io.guess import with_known
 
+    check_has_columns(source, roles)
     is_named = roles.known is not None
     roles = with_known(source, roles, ignore_known) if source.columns else roles
     data = source.read(roles, progress=progress)

@@ -29,10 +29,10 @@ from unbag._files import (
     unreadable,
 )
 from unbag._messages import argument, listed, shortened
-from unbag.tagging import UNTAGGED
+from unbag.tagging import UNTAGGED, Tagging, warn_of_unused_names
 
 from .table import Table
-from .tags import ABSENT, States, matched, union_of
+from .tags import ABSENT, States, matched, renamed_states, union_of
 
 # What programs call it how sure they are.
 SCORE = re.compile(r"\b(confidence|score|probability|prob|logits?)\b", re.IGNORECASE)
@@ -177,6 +177,25 @@ class Adapted:
         bags = self.instances.column("bag").unique().to_pylist()
         tags, notes = matched(bags, other.tags or {}, path)
         return replace(self, tags=tags, notes=(*self.notes, *other.notes, *notes))
+
+    def renamed(self, tagging: Tagging, path: PathLike) -> "Adapted":
+        """Return the same with the labels of a file, at `path`, named as people say."""
+        if not (tagging.none or tagging.fold_case or tagging.rename):
+            return self
+        tags, instances = self.tags, self.instances
+        if tags is not None:
+            try:
+                tags = {bag: renamed_states(states, tagging) for bag, states in tags.items()}
+            except ValueError as error:
+                raise DataError(f"{path}: {error}") from error
+        for name in ("instance_label", "known_label"):
+            if instances is not None and name in instances.column_names:
+                cells = [tagging.name(each) for each in instances.column(name).to_pylist()]
+                column = pa.array(cells, pa.string())
+                instances = instances.set_column(instances.column_names.index(name), name, column)
+        classes = {name for states in (tags or {}).values() for name in states}
+        warn_of_unused_names(path, tagging.unused_names(), classes)
+        return replace(self, tags=tags, instances=instances)
 
 
 # What text files and tables of several tools have in common.

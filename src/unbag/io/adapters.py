@@ -7,7 +7,7 @@ and a line here.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -251,7 +251,7 @@ def convert_from(
         Its suffix selects the format. A file about whole recordings alone is written as a table of
         labels, with columns ``bag``, ``label`` and ``state``.
     roles : Roles, optional
-        Used if `target` is not a table.
+        Used if `target` is not a table; what they say about the names of labels always is.
 
     Returns
     -------
@@ -260,6 +260,9 @@ def convert_from(
     """
     check_format(target)
     found, absent = _with_tags(path, format, choices)
+    if roles is not None:
+        found = found.renamed(roles.tagging, path)
+        roles = replace(roles, none=(), fold_case=None, rename=())
     delimiter = (roles and roles.delimiter) or DELIMITER
     if found.instances is None:
         check(

@@ -1,16 +1,17 @@
 """BagTable: bags and labels as read from a file, with the way back to the file's rows."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unbag._files import PathLike, check
+from unbag._files import DataError, PathLike, check
 from unbag.bags import Bags
 from unbag.labels import LabelSets
+from unbag.tagging import Tagging
 
 from .roles import Roles, check_column
 
@@ -59,6 +60,26 @@ class BagTable:
     source: Any = None
     known: NDArray[np.object_] | None = None
     unused_names: tuple[str, ...] = ()
+
+    def read_by(self, tagging: Tagging) -> "BagTable":
+        """Return the same bags, with labels renamed as people say; of a file without columns.
+
+        Parameters
+        ----------
+        tagging : Tagging
+        """
+        if not (tagging.none or tagging.fold_case or tagging.rename):
+            return self
+        bags, labels, truth = self.bags, self.labels, self.bags.instance_labels
+        try:
+            labels = None if labels is None else labels.read_by(tagging, bags.ids.tolist())
+        except ValueError as error:
+            raise DataError(f"{self.path}: {error}") from error
+        if truth is not None:
+            names = [tagging.name(each) for each in truth.tolist()]
+            truth = np.array(names, dtype=object)
+            bags = Bags(bags.X, bags.offsets, bags.ids, truth, bags.feature_names, bags.rows)
+        return replace(self, bags=bags, labels=labels, unused_names=tagging.unused_names())
 
     @property
     def is_wide(self) -> bool:

@@ -428,6 +428,24 @@ def expanded(
     return tuple(found)
 
 
+def check_has_columns(source: Any, roles: Roles | None) -> None:
+    """Raise an error if somebody names columns of a file that has none.
+
+    Labels of instances may be named: such files have them, or not.
+    """
+    if source.columns or roles is None:
+        return
+    named = [role for role, _ in roles.columns() if role not in ("known", "instance_labels")]
+    named += ["label_table"] * (roles.label_table is not None)
+    refuse(
+        named,
+        lambda role: (
+            f"{source.path} has no columns: files of this format say themselves what their bags, "
+            f"labels and features are. Leave out {argument(role)}."
+        ),
+    )
+
+
 def check_column(path: PathLike, name: str, columns: Collection[str], role: str) -> None:
     """Raise an error if a table lacks a column; it lists those that are there, and a similar one.
 

@@ -277,7 +277,7 @@ class Scan:
     def label_sets(self) -> LabelSets | None:
         """Return the label sets of the bags, perhaps from a second table; None without labels."""
         if self.state_columns:
-            return joined_columns(self.source.path, self.state_columns, self.tagging)
+            return joined_columns(self.source.path, self.state_columns, self.tagging, self.ids())
         if self.roles.label_table is None and self.roles.labels is None:
             return None
         listed_labels = self._listed_labels()
@@ -567,8 +567,10 @@ class StateColumn(ColumnOfBags):
         return str(code)
 
 
-def joined_columns(path: PathLike, columns: Sequence[StateColumn], tagging: Tagging) -> LabelSets:
-    """Put columns of one label each side by side, as the label sets of the bags."""
+def joined_columns(
+    path: PathLike, columns: Sequence[StateColumn], tagging: Tagging, ids: Sequence[Any]
+) -> LabelSets:
+    """Put columns of one label each side by side, as the label sets of the bags of these names."""
     names = [label_text(column.name) for column in columns]
     times = Counter(names)
     refuse(
@@ -577,7 +579,10 @@ def joined_columns(path: PathLike, columns: Sequence[StateColumn], tagging: Tagg
     )
     states = np.column_stack([column.of_bag for column in columns])
     labels = LabelSets(np.maximum(states, -1), np.array(names))
-    return labels.renamed([tagging.name(name) for name in names])
+    try:
+        return labels.read_by(tagging, ids)
+    except ValueError as error:
+        raise DataError(f"{path}: {error}") from error
 
 
 # Tables that are sorted by bag: a bag costs a few bytes, and a row none, unless labels of instances

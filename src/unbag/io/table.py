@@ -28,6 +28,7 @@ from unbag._files import (
     suffix_of,
 )
 from unbag.bags import Bags
+from unbag.tagging import Tagging
 
 from .bag_table import CHUNK_BYTES, BagTable, Peek, Progress
 from .roles import Roles
@@ -216,9 +217,10 @@ class BagFile(Source):
         return Peek(self.path, BAG_FORMATS[suffix_of(self.path)], [], None, None, False)
 
     def read(self, roles: Roles | None = None, **_: object) -> BagTable:
-        """Read the bags; roles are not used."""
+        """Read the bags; of the roles, only what is said about the names of labels is used."""
         name = suffix_of(self.path).removeprefix(".")
-        return getattr(import_module(f".formats.{name}", __package__), f"read_{name}")(self.path)
+        read = getattr(import_module(f".formats.{name}", __package__), f"read_{name}")
+        return read(self.path).read_by(Tagging() if roles is None else roles.tagging)
 
 
 class Table(Source):

@@ -11,7 +11,15 @@ import pyarrow as pa
 
 from unbag._files import DataError, PathLike, check
 from unbag._messages import shortened
-from unbag.tagging import NO_LABEL, Tagging, Unknown, label_text, write_cell
+from unbag.tagging import (
+    ANY_LABEL,
+    EVERY_LABEL,
+    NO_LABEL,
+    Tagging,
+    Unknown,
+    label_text,
+    write_cell,
+)
 
 #: For bags by name: 1 for labels that are present, 0 for absent, -1 for unknown ones. A bag that is
 #: not there has no tags, which may mean anything; one that is, without labels, has none of them.
@@ -37,6 +45,28 @@ def union_of(bags: Iterable[str], labels: Iterable[Iterable[Any]]) -> States:
         if not texts or any(texts):
             states.setdefault(bag, {}).update(dict.fromkeys(filter(None, texts), 1))
     return states
+
+
+def renamed_states(states: dict[str, int], tagging: Tagging) -> dict[str, int]:
+    """Return the tags of a bag under the names that people say; a word for none is no tag.
+
+    Examples
+    --------
+    >>> renamed_states({"Owl": 0, "owl": 1, "wren": -1}, Tagging.of(fold_case=True))
+    {'owl': 1, 'wren': -1}
+    """
+    # A word for none beside a label is an error.
+    tagging.read([name for name, state in states.items() if state == 1])
+    found: dict[str, int] = {}
+    for name, state in states.items():
+        for label in tagging.read([name]) or ():
+            check(
+                label != EVERY_LABEL,
+                f"{name!r} cannot be renamed to {ANY_LABEL} here: do so in the converted table.",
+            )
+            # Present by one name is present; else, unknown by one is unknown.
+            found[label] = max((state, found.get(label, 0)), key=[0, -1, 1].index)
+    return found
 
 
 def only_label(names: Sequence[Any]) -> str | None:

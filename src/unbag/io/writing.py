@@ -24,10 +24,10 @@ from unbag._files import (
     suffix_of,
     writing,
 )
-from unbag._messages import listed
+from unbag._messages import argument, listed
 from unbag.bags import Bags
 from unbag.labels import LabelSets
-from unbag.tagging import NO_LABEL, Tagging, warn_of_unused_names
+from unbag.tagging import NO_LABEL, Tagging, label_text, warn_of_unused_names
 
 from .annotated import STATUS, Status, marked_metadata
 from .arrays import OWN_COLUMNS, feature_names, long_chunks
@@ -37,9 +37,9 @@ from .formats.arrow import row_groups, table_writer, with_shared_categories
 from .formats.csv import compressed, text_writer, write_new_records, write_records
 from .formats.mat import write_mat
 from .formats.npz import write_npz
-from .roles import USUAL, Roles
+from .roles import USUAL, Roles, check_has_columns
 from .scan import counted
-from .table import read
+from .table import open_source
 
 WRITERS = {".arff": write_arff, ".mat": write_mat, ".npz": write_npz}
 
@@ -80,14 +80,23 @@ def convert(
     check_format(target)
     second = roles and roles.label_table
     check_output(target, source, *([] if second is None else [second]))
-    table = read(source, roles, progress=progress, chunk_bytes=chunk_bytes)
+    with open_source(source) as opened:
+        check_has_columns(opened, roles)
+        table = opened.read(roles, progress=progress, chunk_bytes=chunk_bytes)
     classes = () if table.labels is None else table.labels.classes.tolist()
     warn_of_unused_names(table.path, table.unused_names, classes)
     unfolds = table.is_wide and suffix_of(target) in DELIMITED
+    is_renamed = any(getattr(table.roles, name) for name in ("none", "fold_case", "rename"))
+    check(
+        not (is_renamed and table.roles.label_columns and suffix_of(target) in TABLES),
+        f"{table.path}: labels in columns of their own have the names of these columns, which a "
+        f"converted table keeps: rename the columns, use {argument('rename')} when you fit, or "
+        "convert to .npz.",
+    )
     if table.source is None or suffix_of(target) in WRITERS or unfolds:
         write_bags(target, table.bags, table.labels, (roles and roles.delimiter) or "|")
     else:
-        cells = _respelt_labels(table)
+        cells = _respelt_labels(table) | _renamed_instance_labels(table)
         write_rows(table, target, _labels_of_rows(table), None, chunk_bytes, label_cells=cells)
     return table
 
@@ -150,6 +159,27 @@ def _respelt_labels(table):
         bag_of_row[table.rows] = np.repeat(np.arange(len(table.bags)), table.bags.sizes)
     places = pa.array(bag_of_row, mask=bag_of_row < 0)
     return {name: pa.array(cells).take(places)}
+
+
+def _renamed_instance_labels(table):
+    """Make the columns of labels of instances anew, in all rows, where labels have new names."""
+    tagging = table.roles.tagging
+    if not (tagging.fold_case or tagging.rename):
+        return {}
+
+    def renamed(cell):
+        if isinstance(cell, list):
+            return [renamed(each) for each in cell]
+        return None if cell is None else tagging.name(label_text(cell))
+
+    found = {}
+    for name in (table.roles.instance_labels, table.roles.known):
+        if name is not None:
+            chunks = table.source.chunks(texts=[name])
+            cells = [cell for _, chunk in chunks for cell in chunk.column(name).to_pylist()]
+            kind = pa.list_(pa.string()) if table.is_wide else pa.string()
+            found[name] = pa.array(map(renamed, cells), kind)
+    return found
 
 
 def _type_of(table, name):
