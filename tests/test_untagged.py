@@ -433,6 +433,27 @@ def test_tables_that_stay_on_disk(tmp_path):
     np.testing.assert_allclose(pd.read_parquet(out).probability, frame.probability, atol=1e-6)
 
 
+def test_unknown_labels_of_other_tools_are_also_those_that_only_the_model_knows(tmp_path):
+    (path := tmp_path / "dawn.txt").write_text("0.5\t1.5\towl\n2.5\t9.5\towl")
+    read_as = read_from(path, "audacity", absent="unknown").labels
+    assert read_as.open.all()
+    model = unbag.fit(
+        pd.DataFrame({"bag": list("abcd"), "labels": ["owl", "wren"] * 2, "duration": [1, 7] * 2}),
+        known=None,
+    )
+    for absent, labels in (("unknown", ["owl", "wren"]), ("absent", ["owl", "owl"])):
+        convert_from(path, "audacity", target := tmp_path / "out.csv", absent=absent)
+        found = model.annotate_frame(pd.read_csv(target))
+        assert found.annotation.tolist() == labels
+    # Also in a table of labels alone.
+    (path := tmp_path / "xc.csv").write_text("id,gen,sp,also\n1,Strix,aluco,Turdus merula\n")
+    convert_from(path, "xeno-canto", target := tmp_path / "tags.csv", absent="unknown")
+    frame = pd.DataFrame({"bag": ["XC1"], "x": [0.0]})
+    found = open_frame(frame).read(Roles(label_table=target)).labels
+    assert found.open.tolist() == [True]
+    assert found.required.sum() == 2
+
+
 def test_selections_without_a_label_say_nothing_about_their_recording(tmp_path):
     header = "Selection\tView\tBegin Time (s)\tEnd Time (s)\tBegin File\tAnnotation\n"
     rows = ["1\ts\t0\t1\ta.wav\towl\n", "2\ts\t1\t2\ta.wav\t\n", "3\ts\t0\t2\tb.wav\t\n"]

@@ -78,20 +78,24 @@ def only_label(names: Sequence[Any]) -> str | None:
 def label_sets(tags: States, absent: str) -> dict[str, frozenset[str | Unknown]]:
     """Make label sets of tags; labels that the tags of a bag do not name are `absent` or "unknown".
 
+    Unknown are also those that no bag has here, and that a model may know. Only where some labels
+    of a bag are said to be absent, the unknown ones are listed by name.
+
     Examples
     --------
-    >>> tags = {"a": {"wren": 1}, "b": {"owl": -1, "wren": 0}}
-    >>> label_sets(tags, "absent")
-    {'a': frozenset({'wren'}), 'b': frozenset({Unknown('owl')})}
-    >>> label_sets(tags, "unknown")["a"] == {"wren", Unknown("owl")}
-    True
+    >>> tags = {"a": {"wren": 1}, "b": {"owl": -1, "wren": 0}, "c": {"tit": 1}}
+    >>> label_sets(tags, "absent")["b"]
+    frozenset({Unknown('owl')})
+    >>> found = label_sets(tags, "unknown")
+    >>> found["a"] == {"wren", Unknown(...)}, found["b"] == {Unknown("owl"), Unknown("tit")}
+    (True, True)
     """
     classes = {name for states in tags.values() for name in states}
     found = {}
     for bag, states in tags.items():
-        unknown = {name for name, state in states.items() if state == -1}
+        unknown: set[Any] = {name for name, state in states.items() if state == -1}
         if absent == "unknown":
-            unknown |= classes - states.keys()
+            unknown = unknown | (classes - states.keys()) if 0 in states.values() else {...}
         present = {name for name, state in states.items() if state == 1}
         found[bag] = frozenset(present | {Unknown(name) for name in unknown})
     return found
@@ -132,7 +136,8 @@ def label_rows(tags: States, absent: str) -> pa.Table:
     rows = []
     for bag, members in label_sets(tags, absent).items():
         states = [(each.label, -1) if isinstance(each, Unknown) else (each, 1) for each in members]
-        rows += [(bag, str(name), STATES[state]) for name, state in sorted(states)]
+        named = [(ANY_LABEL if name is ... else str(name), state) for name, state in states]
+        rows += [(bag, name, STATES[state]) for name, state in sorted(named)]
         if not states:
             rows.append((bag, NO_LABEL, STATES[1]))
     names = ("bag", "label", "state")
