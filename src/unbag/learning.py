@@ -27,7 +27,14 @@ from unbag.estimators.contract import BagClassifier
 from unbag.fitting import Rate
 from unbag.frames import ColumnRoles
 from unbag.io.bag_table import BagTable, Progress
-from unbag.io.roles import NOT_LEARNT_FROM, OF_LABELS, USUAL, Roles, check_has_columns
+from unbag.io.roles import (
+    KNOWN_LABEL,
+    NOT_LEARNT_FROM,
+    OF_LABELS,
+    USUAL,
+    Roles,
+    check_has_columns,
+)
 from unbag.io.table import Source, open_source
 from unbag.labels import LabelSets, LabelSetsLike, doubtful_names, rare_classes
 from unbag.model_selection.folds import read_label_sets
@@ -334,6 +341,15 @@ def refuse_truth(instance_labels: Any) -> None:
         f"{argument('instance_labels')} is for labels to compare with: nothing learns from them. "
         f"Pass the column of labels that people gave with {argument('known')}, and a table that "
         f"annotate wrote and people corrected with {argument('corrections')}.",
+    )
+
+
+def refuse_corrections(corrections: Any) -> None:
+    """Raise an error if a corrected table is given to what does not have its data in memory."""
+    check(
+        corrections is None,
+        f"{argument('corrections')} is for tables in memory: fit to {corrections} itself, in which "
+        f"people have filled in the column {KNOWN_LABEL}, or use unbag.fit.",
     )
 
 

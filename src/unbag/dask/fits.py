@@ -5,11 +5,17 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from unbag._files import check
+from unbag._files import PathLike, check
 from unbag.estimators import ORLogisticRegression
 from unbag.fitting import Progress, Training
 from unbag.io import Roles
-from unbag.learning import TrainingSet, read_tags, refuse_contradiction, refuse_truth
+from unbag.learning import (
+    TrainingSet,
+    read_tags,
+    refuse_contradiction,
+    refuse_corrections,
+    refuse_truth,
+)
 from unbag.out_of_core.fits import Pace, check_model, fit_not_in_memory, opened, training_set_of
 
 from .bags import ClusterBags, joined_labels
@@ -37,6 +43,7 @@ def fit(
     bag: str | None = None,
     labels: str | None = None,
     known: str | None = None,
+    corrections: PathLike | None = None,
     ignore_known: bool = False,
     instance_labels: str | None = None,
     untagged: str | None = None,
@@ -63,6 +70,9 @@ def fit(
     known : str, optional
         A column of labels of instances that people gave, to be fitted to as well; by default
         ``known_label``, if there is one.
+    corrections : str or path, optional
+        Refused: the rows of two tables are compared in memory only. Fit to the annotated table in
+        which people have filled in ``known_label``, or use `unbag.fit`.
     ignore_known : bool, default=False
         Whether to do without such labels, where the data have some.
     instance_labels : str, optional
@@ -104,6 +114,7 @@ def fit(
     check_model(model, "on a cluster")
     check_kind(data)
     refuse_truth(instance_labels)
+    refuse_corrections(corrections)
     refuse_contradiction(ignore_known, known=known)
     given = Roles.given(roles, bag=bag, labels=labels, known=known, untagged=untagged)
     pace = Pace(0, model.max_iter, report=progress)
