@@ -174,5 +174,5 @@ def test_columns_that_are_not_there_are_named(coloured, client):
 def test_corrections_are_refused_with_what_to_do_instead(coloured, client, tmp_path):
     data = coloured(n_bags=8)
     refused(pairs(data), client, "fit to new.csv itself, .* known_label", corrections="new.csv")
-    with pytest.raises(DataError, match="fit to new.csv itself, .* known_label"):
+    with pytest.raises(DataError, match=r"fit to new.csv itself, .* known_label"):
         unbag.out_of_core.fit(ORLogisticRegression(), tmp_path, corrections="new.csv")

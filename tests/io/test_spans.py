@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from unbag.io import DataError, Roles, read, write_audacity, write_raven
+from unbag.io import DataError, Roles, read, write_audacity, write_label_studio, write_raven
 
 CALLS = """night,file,start,end,low,high,x
 a,/data/one.wav,1.5,2,900,2000,1
@@ -111,3 +111,19 @@ def test_files_and_columns_of_people_are_not_replaced(tmp_path, table):
     assert [path.read_text() for path in own] == ["mine", "mine"]
     with pytest.raises(DataError, match="have a column 'Annotation' already"):
         write_raven(tmp_path, table, labels, more={"Annotation": np.array(labels)})
+
+
+@pytest.mark.parametrize("write", [write_raven, write_audacity, write_label_studio])
+def test_background_is_left_out_and_counted(tmp_path, table, write, caplog):
+    name = "out.json" if write is write_label_studio else "out"
+    labels = ["wren", "background", None, "background"]
+    caplog.set_level("INFO")
+    write(path := tmp_path / name, table, labels)
+    written = path.read_text() if path.is_file() else str([p.read_text() for p in path.iterdir()])
+    assert "background" not in written
+    assert "2 instances of background are left out." in caplog.text
+    caplog.clear()
+    write(path := tmp_path / f"new{name}", table, labels, background_name=None)
+    written = path.read_text() if path.is_file() else str([p.read_text() for p in path.iterdir()])
+    assert written.count("background") == 2
+    assert not caplog.text

@@ -162,13 +162,16 @@ def annotate(
     selected = columns["annotation"].copy()
     selected[answers.status != Status.LABELLED] = None
     with written_together():
+        # A class may be called as the background, where there is none.
         if raven is not None:
             more = {"Probability": answers.probability.round(4)}
-            io.write_raven(raven, data, selected, more=more)
+            io.write_raven(raven, data, selected, more=more, background_name=None)
         if audacity is not None:
-            io.write_audacity(audacity, data, selected)
+            io.write_audacity(audacity, data, selected, background_name=None)
         if label_studio is not None:
-            io.write_label_studio(label_studio, data, selected, score=answers.probability)
+            io.write_label_studio(
+                label_studio, data, selected, score=answers.probability, background_name=None
+            )
         with progress("writing") as report:
             names = write_annotated(data, output, columns, written, progress=report)
     times.append(perf_counter())

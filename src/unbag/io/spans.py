@@ -1,5 +1,6 @@
 """Where instances lie in their recordings, for tools by which people listen and label."""
 
+import logging
 import math
 import re
 import unicodedata
@@ -20,6 +21,7 @@ from unbag._files import (
     written_together,
 )
 from unbag._messages import argument, shortened
+from unbag.tagging import BACKGROUND_NAME
 
 from .arrays import is_unknown
 from .bag_table import BagTable
@@ -29,10 +31,13 @@ LONGEST_NAME = 255
 LONGEST_STEM = 120
 
 
+logger: logging.Logger = logging.getLogger(__name__)
+
+
 class Spans:
     """Where every instance lies in its recording or picture, and what it is; see `write_raven`.
 
-    Instances of pictures do not `need_times`.
+    Instances of pictures do not `need_times`. Those of background are left out.
 
     Attributes
     ----------
@@ -54,6 +59,7 @@ class Spans:
         media: str | None = None,
         *,
         need_times: bool = True,
+        background_name: str | None = BACKGROUND_NAME,
     ):
         labels = np.asarray(labels, dtype=object)
         self.shape: tuple[int] = (table.bags.n_instances,)
@@ -61,6 +67,10 @@ class Spans:
         self.labels: list[Any] = [
             None if is_unknown(label) else one_line(label) for label in labels
         ]
+        n_left_out = self.labels.count(background_name) if background_name is not None else 0
+        if n_left_out:
+            self.labels = [None if label == background_name else label for label in self.labels]
+            logger.info("%d instances of %s are left out.", n_left_out, background_name)
         self.start: NDArray[np.float64] = np.zeros(self.shape)
         self.end: NDArray[np.float64] = np.zeros(self.shape)
         if need_times:

@@ -31,7 +31,7 @@ from unbag.io.adapted import (
 )
 from unbag.io.bag_table import BagTable
 from unbag.io.spans import Spans, one_line, seconds, write_recordings
-from unbag.tagging import label_text
+from unbag.tagging import BACKGROUND_NAME, label_text
 
 from .csv import is_number
 
@@ -178,6 +178,7 @@ def write_raven(
     high: str | None = None,
     media: str | None = None,
     more: Mapping[str, ArrayLike] | None = None,
+    background_name: str | None = BACKGROUND_NAME,
 ) -> list[Path]:
     """Write annotated instances as selection tables that Raven opens.
 
@@ -189,8 +190,8 @@ def write_raven(
     table : BagTable
         Read from a table that has the columns below.
     labels : array-like of shape (n_instances,)
-        The label of each instance, in the order of ``bags.X``; an instance without one (None or
-        empty) is left out.
+        The label of each instance, in the order of ``bags.X``, as in the column ``annotation``; an
+        instance without one (None or empty) is left out, and so is background.
     start, end : str, optional
         Columns of seconds; by default those with these roles.
     low, high : str, optional
@@ -199,13 +200,16 @@ def write_raven(
         The column of the recording; by default the one with this role, or else the bag.
     more : dict of str to array-like of shape (n_instances,), optional
         Further columns, such as the probability.
+    background_name : str or None, default="background"
+        What background is called among the labels. It is left out, and the number of such instances
+        is logged; None leaves out nothing.
 
     Returns
     -------
     list of Path
         What was written.
     """
-    spans = Spans(table, labels, start, end, low, high, media)
+    spans = Spans(table, labels, start, end, low, high, media, background_name=background_name)
     more = {name: np.asarray(values) for name, values in (more or {}).items()}
     for name, values in more.items():
         check(
