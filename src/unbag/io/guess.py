@@ -399,7 +399,9 @@ def is_counter(values: ArrayLike) -> bool:
     numbers = np.asarray(values)
     if numbers.size < FEWEST_COUNTED or np.unique(numbers).size <= 2:
         return False
-    restarts = numbers[1:][np.diff(numbers) != 1]
+    # The greatest numbers differ by more than there is.
+    with np.errstate(over="ignore"):
+        restarts = numbers[1:][np.diff(numbers) != 1]
     return bool((restarts == numbers[0]).all())
 
 
