@@ -127,3 +127,12 @@ def test_background_is_left_out_and_counted(tmp_path, table, write, caplog):
     written = path.read_text() if path.is_file() else str([p.read_text() for p in path.iterdir()])
     assert written.count("background") == 2
     assert not caplog.text
+
+
+def test_times_may_have_decimal_commas(tmp_path):
+    text = CALLS.replace(",", ";").replace("1.5", "1,5").replace("0.25;0.5", "0,25;0,5")
+    (tmp_path / "t.csv").write_text(text.replace(";1\n", ";1,5\n"))
+    roles = Roles(bag="night", media="file", features=["x"])
+    table = read(tmp_path / "t.csv", roles, need_labels=False)
+    write_audacity(tmp_path / "out", table, ["wren", "tit", "tit", "owl"])
+    assert (tmp_path / "out" / "one.unbag.txt").read_text().startswith("0.250000\t0.500000\ttit")

@@ -25,6 +25,7 @@ from unbag.tagging import BACKGROUND_NAME
 
 from .arrays import is_unknown
 from .bag_table import BagTable
+from .formats.csv import is_number
 
 #: Bytes of a file's name on the systems that people have, and characters of its stem.
 LONGEST_NAME = 255
@@ -117,7 +118,11 @@ def column_numbers(table: BagTable, column: str | None, role: str) -> NDArray[np
         )
     values = table.column(column, role)
     numbers = np.empty(len(values))
+    texts = table.source.parts if table.source.is_text else ()
+    has_commas = any(part.decimal == "," for part in texts)
     for i, value in enumerate(values):
+        if has_commas and isinstance(value, str) and is_number(value, ","):
+            value = value.replace(",", ".")
         try:
             numbers[i] = np.nan if value in (None, "") else float(value)
             lacking = "" if math.isfinite(numbers[i]) else "finite number"
