@@ -1,6 +1,7 @@
 """A blank in place of labels is not "none", in any layout; and what people write instead of it."""
 
 import json
+import warnings
 from itertools import pairwise
 
 import numpy as np
@@ -630,3 +631,22 @@ def test_label_sets_carry_what_is_unknown_beyond_their_classes():
     wider = labels.reindex(["tit", "owl", "wren"]).indicator.tolist()
     assert wider == [[0, 1, 0], [-1, -1, -1], [-1, -1, 1]]
     assert labels[[1]].open.tolist() == [True]
+
+
+def test_names_that_look_like_one_are_said_beside_blanks(tmp_path):
+    """So nobody has to come again to learn of the next fault."""
+    frame = long_frame(None)
+    frame.loc[0:1, "labels"] = "OWL|none"
+    frame.to_parquet(path := tmp_path / "t.parquet")
+    for fit in (
+        lambda: unbag.fit(frame),
+        lambda: unbag.fit(path),
+        lambda: out_of_core.fit(ORLogisticRegression(), path),
+    ):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            with pytest.raises(DataError, match="2 of 4 bags"):
+                fit()
+        texts = [str(each.message) for each in said]
+        assert any("OWL (1 bag) and owl (1 bag) differ in case" in text for text in texts)
+        assert any("'none' (1 bag) is read as a class" in text for text in texts)

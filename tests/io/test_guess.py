@@ -75,6 +75,10 @@ LEFT_OUT = {
     "lon": (11 + NOISE, "a time or a place by its name"),
     "start_s": (NOISE, "a time or a place by its name"),
     "End Time (s)": (NOISE, "a time or a place by its name"),
+    "Beginn": (NOISE, "a time or a place by its name"),
+    "L\u00e4ngengrad": (NOISE, "a time or a place by its name"),
+    "ann\u00e9e": (2000 + NOISE, "a time or a place by its name"),
+    "Art": (np.arange(48) * 7 % 3, "the truth by its name"),
     "species": (np.arange(48) * 7 % 3, "the truth by its name"),
     "true_label": (np.arange(48) * 7 % 3, "the truth by its name"),
     "temperature": (BAG * 7 % 5 + 0.5, "the same in all rows of a bag"),
@@ -89,6 +93,7 @@ USED = {
     "acoustic_index": NOISE,
     "label_noise": NOISE,
     "elevation": NOISE,
+    "Breite": NOISE,
     "never": np.zeros(48),
 }
 

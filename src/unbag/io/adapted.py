@@ -268,7 +268,8 @@ def labelled_segments(
         if n_guessed:
             notes = (
                 f"Labels of single segments that are not learnt from, since a program gave them or "
-                f"they are no classes: {n_guessed:,}. If people have checked them, use "
+                f"they are no classes: {n_guessed:,}. Labels of recordings are made of them, "
+                f"unless {argument('tags')} has others. If people have checked them, use "
                 f"{argument('known', 'instance_label')}.",
             )
     columns["duration"] = [end - start for start, end in spans]

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from unbag._files import DataError, PathLike, check, refuse
 from unbag._messages import argument, listed, shortened
 from unbag._warnings import warn_caller
-from unbag.tagging import DELIMITER
+from unbag.tagging import DELIMITER, normal_spelling
 
 from .annotated import KNOWN_LABEL, answer_columns, known_label_column, written_columns
 from .formats.arrow import is_list_of_numbers, is_list_of_vectors, is_text, is_value
@@ -60,19 +60,26 @@ WHEN = (
     "year|month|week|day|weekday|date|hour|minute|second|time|datetime|date time|timestamp|"
     "day of (?:year|month|week)|dayofyear|dayofweek|doy|yday|julian|julian (?:date|day)|julianday|"
     "(?:begin|start|end|stop|clock|begin clock|end clock|recording|local|utc) (?:time|date)|"
-    "time (?:begin|start|end|stop|of day)"
+    "time (?:begin|start|end|stop|of day)|"
+    # In German, French and Spanish.
+    "jahr|monat|kalenderwoche|tag|wochentag|datum|stunde|uhrzeit|zeit|zeitpunkt|zeitstempel|"
+    "beginn|anfang|ende|startzeit|endzeit|(?:aufnahme|beobachtungs)(?:datum|zeit)|"
+    "ann[ée]e|mois|semaine|jour|heure|d[ée]but|horodatage|"
+    "a[ñn]o|mes|semana|d[íi]a|hora|fecha|inicio"
 )
 WHERE = (
     "lat|latitude|lon|long|lng|longitude|(?:decimal|gps|site) ?(?:lat|latitude|lon|long|longitude)|"
+    "breitengrad|l[äa]e?ngengrad|rechtswert|hochwert|latitud|longitud|"
     "easting|northing|utm (?:x|y|e|n|easting|northing|zone)|utm zone|gps [xy]|coord(?:inate)? [xy]|"
     "[xy] coord(?:inate)?"
 )
 PLACE_OR_TIME = re.compile(rf"(?:{WHEN}|{WHERE}|{MOMENTS}|(?:{MOMENTS}) time){UNITS}")
 TRUTH = re.compile(
     "(?:true |class |instance |known |ground truth |target )?(?:label|class|target)|labels|classes|"
-    "species|genus|taxon|category|truth|ground ?truth|gt"
+    "species|genus|taxon|category|truth|ground ?truth|gt|"
+    "art|arten|spezies|gattung|klasse|wahrheit|esp[èe]ce|especie|genre|classe|clase"
 )
-ID = re.compile(r"(?:.* )?(?:id|idx|index|nr|uid|uuid)|unnamed: \d+")
+ID = re.compile(r"(?:.* )?(?:id|idx|index|nr|nummer|num[ée]ro|uid|uuid)|unnamed: \d+")
 
 
 def resolved_roles(table: Any, roles: Roles | None, need_labels: bool) -> Roles:
@@ -384,7 +391,7 @@ def plain_name(name: str) -> str:
     >>> plain_name("decimalLatitude"), plain_name("start_s"), plain_name("Begin Time (s)")
     ('decimal latitude', 'start s', 'begin time s')
     """
-    words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", normal_spelling(name))
     return " ".join(re.sub(r"[_.()\[\]-]+", " ", words).lower().split())
 
 

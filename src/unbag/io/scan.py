@@ -24,8 +24,9 @@ from pyarrow import types
 
 from unbag._files import TABLES, DataError, PathLike, check, check_rows, check_same, refuse
 from unbag._messages import argument, shortened
+from unbag._warnings import warn_caller
 from unbag.bags import bag_of, first_nonfinite, offsets_of
-from unbag.labels import LabelSets
+from unbag.labels import LabelSets, doubtful_names
 from unbag.tagging import (
     LONGEST_NAME,
     Spellings,
@@ -287,7 +288,7 @@ class Scan:
         if listed_labels is not None:
             parts.append(listed_labels)
         sets = self._joined(parts, self.first_row_of_bag)
-        meant = self._meaning_of_blanks(np.array([members is None for members in sets], dtype=bool))
+        meant = self._meaning_of_blanks(sets)
         self.spellings.warn(self.source.path)
         return LabelSets.from_sets([meant if members is None else members for members in sets])
 
@@ -300,8 +301,14 @@ class Scan:
         with open_source(self.roles.label_table, TABLES) as second:
             return read_label_table(second, self)
 
-    def _meaning_of_blanks(self, is_blank):
-        """Return the label set of bags that have nothing in place of labels."""
+    def _meaning_of_blanks(self, sets):
+        """Return the label set of bags that have nothing in place of labels, and None here."""
+        is_blank = np.array([members is None for members in sets], dtype=bool)
+        if self.tagging.untagged == "refuse" and is_blank.any():
+            # All that is to be decided is said at once.
+            filled = LabelSets.from_sets([members for members in sets if members is not None])
+            for sentence in doubtful_names(filled):
+                warn_caller(f"{self.source.path}: {sentence}.")
         # Of another tool's file, the labels may come from a second one.
         where = self.roles.label_table or getattr(self.source, "tagged_by", None)
         where = where or f"{self.source.path}, column {self.roles.labels!r}"
@@ -656,8 +663,7 @@ class RunScan(Scan):
         which = which.ravel()
         parts = [column.sets(firsts) for column in self.label_columns]
         sets = self._joined(parts, [self.first_row_of_bag[bag] for bag in firsts])
-        is_blank = np.array([members is None for members in sets], dtype=bool)
-        meant = self._meaning_of_blanks(is_blank[which])
+        meant = self._meaning_of_blanks([sets[place] for place in which.tolist()])
         self.spellings.warn(self.source.path)
         distinct = LabelSets.from_sets([meant if each is None else each for each in sets])
         return distinct[which]

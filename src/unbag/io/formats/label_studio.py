@@ -57,6 +57,11 @@ def read_export(head: Head, _: Choices) -> Adapted:
     for number, task in enumerate(tasks, 1):
         where = f"{head.path}, task {number}"
         check(
+            "annotations" in task or "predictions" not in task,
+            f"{where} has predictions, but no annotations: import the file into Label Studio, let "
+            "people label there, and export as JSON.",
+        )
+        check(
             isinstance(task.get("data"), dict) and "annotations" in task,
             f"{where} has no 'data' and 'annotations': export as JSON, not as JSON-MIN.",
         )

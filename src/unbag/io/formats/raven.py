@@ -146,7 +146,9 @@ def read_selection_tables(head: Head, choices: Choices) -> Adapted:
     recordings = [each.recording for each in found]
     columns, tags, notes = labelled_segments(recordings, spans, labels, by_people)
     for name in names:
-        if name not in STRUCTURE and name != label_column and name not in columns:
+        # How sure a program was says nothing about the sound.
+        is_other = name in STRUCTURE or has_score([name])
+        if not is_other and name != label_column and name not in columns:
             columns[name] = _typed([each.cells[name] for each in found])
     places = [within(each.where, head.path) for each in found]
     return Adapted(pa.table(columns), tags, places.__getitem__, notes)
