@@ -650,3 +650,30 @@ def test_names_that_look_like_one_are_said_beside_blanks(tmp_path):
         texts = [str(each.message) for each in said]
         assert any("OWL (1 bag) and owl (1 bag) differ in case" in text for text in texts)
         assert any("'none' (1 bag) is read as a class" in text for text in texts)
+
+
+def test_a_word_for_none_is_background_where_an_instance_has_it(tmp_path, run):
+    known = ["owl", None, "Noise", None, "(none)", "(unknown)", None, "noise"]
+    frame = long_frame("tit", known_label=known)
+    model = unbag.fit(frame, none="noise")
+    assert model.has_background_
+    assert model.classes_.tolist() == ["owl", "tit", "wren"]
+    message = "'Noise', which is not among the classes: .* write 'background'"
+    with pytest.raises(ValueError, match=message):
+        unbag.fit(frame)
+    # Also in corrections, and where answers are compared with the truth.
+    frame.drop(columns="known_label").to_csv(table := tmp_path / "t.csv", index=False)
+    frame.to_csv(corrected := tmp_path / "c.csv", index=False)
+    assert unbag.fit(table, corrections=corrected, none="noise").has_background_
+    model.save(saved := tmp_path / "m.unbag")
+    frame["truth"] = known
+    frame.drop(columns="known_label").to_csv(table, index=False)
+    code, out, _ = run("evaluate", saved, table, "--instance-labels", "truth", "--json")
+    assert code == 0
+    assert json.loads(out)["unknown_labels"] == {}
+    unbag.fit(frame.drop(columns="known_label"), carry=["truth"]).save(saved)
+    code, out, err = run("evaluate", saved, table, "--instance-labels", "truth")
+    assert "2 of the 4 labelled instances have labels that the model does not know" in " ".join(
+        (out + err).split()
+    )
+    assert "--none" in out + err

@@ -248,6 +248,26 @@ class Tagging:
         self._found.add(name)
         return self._new_names.get(name, name)
 
+    def name_of_instance(self, label: Any) -> Any:
+        """Return the name of the class of an instance; a word for none means background.
+
+        Parameters
+        ----------
+        label : str, number or None
+            None, blank text and "(unknown)" are no label: an empty text.
+
+        Examples
+        --------
+        >>> tagging = Tagging.of(none="noise", rename={"amsel": "Blackbird"})
+        >>> tagging.name_of_instance("Noise"), tagging.name_of_instance("amsel")
+        ('background', 'Blackbird')
+        """
+        name = self.name(label_text(label))
+        word = name.casefold()
+        if word in self._words:
+            return BACKGROUND_NAME
+        return "" if word == ANY_LABEL else name
+
     @cached_property
     def _found(self) -> set[str]:
         """The labels that were asked for, before they were renamed."""

@@ -74,6 +74,7 @@ def test_names_of_files_are_safe_and_differ(tmp_path):
     [
         (("1.5,2", "2,1.5"), {}, "row 2: the instance ends at 1.5, before it starts at 2.0"),
         (("1.5,2", "early,2"), {}, "row 2, column 'start': 'early' is not a number"),
+        (("1.5,2", "1_5,20"), {}, "row 2, column 'start': '1_5' is not a finite number"),
         (("0,1,800", ",1,800"), {}, "row 3, column 'start': '' is not a finite number"),
         (("", ""), {"start": "begin"}, "no column 'begin'"),
         (("", ""), {"low": "low"}, "both low= and high="),

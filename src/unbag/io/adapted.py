@@ -190,7 +190,8 @@ class Adapted:
                 raise DataError(f"{path}: {error}") from error
         for name in ("instance_label", "known_label"):
             if instances is not None and name in instances.column_names:
-                cells = [tagging.name(each) for each in instances.column(name).to_pylist()]
+                given = instances.column(name).to_pylist()
+                cells = [tagging.name_of_instance(each) or None for each in given]
                 column = pa.array(cells, pa.string())
                 instances = instances.set_column(instances.column_names.index(name), name, column)
         classes = {name for states in (tags or {}).values() for name in states}
@@ -210,7 +211,9 @@ def finite_number(value: object, where: str) -> float:
     2.5
     """
     try:
-        number = math.nan if isinstance(value, bool) else float(value)  # type: ignore[arg-type]
+        # Python takes an underscore for a part of a number.
+        is_number = not isinstance(value, bool) and "_" not in str(value)
+        number = float(value) if is_number else math.nan  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):

@@ -76,7 +76,7 @@ class BagTable:
         except ValueError as error:
             raise DataError(f"{self.path}: {error}") from error
         if truth is not None:
-            names = [tagging.name(each) for each in truth.tolist()]
+            names = [tagging.name_of_instance(each) or None for each in truth.tolist()]
             truth = np.array(names, dtype=object)
             bags = Bags(bags.X, bags.offsets, bags.ids, truth, bags.feature_names, bags.rows)
         return replace(self, bags=bags, labels=labels, unused_names=tagging.unused_names())

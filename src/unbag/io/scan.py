@@ -161,9 +161,7 @@ class Scan:
     def _add_instance_labels(self, first, codes, column):
         values, indices = factorized(spelt_out(column))
         self._check_lengths(first, codes.name, values, indices)
-        codes.add(
-            [self.tagging.name(name) if name else "" for name in map(label_text, values)], indices
-        )
+        codes.add([self.tagging.name_of_instance(value) for value in values], indices)
 
     def at(self, row: int | np.integer, column: str) -> str:
         """Name a cell."""

@@ -124,7 +124,9 @@ def column_numbers(table: BagTable, column: str | None, role: str) -> NDArray[np
         if has_commas and isinstance(value, str) and is_number(value, ","):
             value = value.replace(",", ".")
         try:
-            numbers[i] = np.nan if value in (None, "") else float(value)
+            # Python takes an underscore for a part of a number.
+            is_number_text = value not in (None, "") and "_" not in str(value)
+            numbers[i] = float(value) if is_number_text else np.nan
             lacking = "" if math.isfinite(numbers[i]) else "finite number"
         except (TypeError, ValueError):
             lacking = "number"

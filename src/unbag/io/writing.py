@@ -27,7 +27,7 @@ from unbag._files import (
 from unbag._messages import argument, listed
 from unbag.bags import Bags
 from unbag.labels import LabelSets
-from unbag.tagging import NO_LABEL, Tagging, label_text, warn_of_unused_names
+from unbag.tagging import NO_LABEL, Tagging, warn_of_unused_names
 
 from .annotated import STATUS, Status, marked_metadata
 from .arrays import OWN_COLUMNS, feature_names, long_chunks
@@ -164,13 +164,13 @@ def _respelt_labels(table):
 def _renamed_instance_labels(table):
     """Make the columns of labels of instances anew, in all rows, where labels have new names."""
     tagging = table.roles.tagging
-    if not (tagging.fold_case or tagging.rename):
+    if not (tagging.none or tagging.fold_case or tagging.rename):
         return {}
 
     def renamed(cell):
         if isinstance(cell, list):
             return [renamed(each) for each in cell]
-        return None if cell is None else tagging.name(label_text(cell))
+        return tagging.name_of_instance(cell) or None
 
     found = {}
     for name in (table.roles.instance_labels, table.roles.known):
