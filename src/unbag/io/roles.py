@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any, Self
 
 from unbag._files import (
+    BAG_FILES,
     DataError,
     PathLike,
     check,
     existing_file,
     looks_like_file,
     refuse,
+    suffix_of,
     unreadable,
 )
 from unbag._messages import argument, listed, shortened, suggestion
@@ -459,7 +461,7 @@ def check_has_columns(source: Any, roles: Roles | None) -> None:
 
     Labels of instances may be named: such files have them, or not.
     """
-    if source.columns or roles is None:
+    if roles is None or suffix_of(source.path) not in BAG_FILES:
         return
     named = [role for role, _ in roles.columns() if role not in ("known", "instance_labels")]
     named += ["label_table"] * (roles.label_table is not None)

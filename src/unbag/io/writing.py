@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import ArrayLike
 from pyarrow import types
 
@@ -42,6 +43,8 @@ from .scan import counted
 from .table import open_source
 
 WRITERS = {".arff": write_arff, ".mat": write_mat, ".npz": write_npz}
+# A cell of text that is empty or a number, and no id: no zeros before, and not too many digits.
+PLAIN_NUMBER = r"^(-?(0|[1-9][0-9]{0,14})([.][0-9]+([eE][+-]?[0-9]+)?)?)?$"
 
 
 def convert(
@@ -352,10 +355,11 @@ def _with_columns(table, columns, metadata, chunk_bytes):
     if table.source is None:
         chunks = long_chunks(table.bags, table.labels, table.roles.delimiter)
     elif is_text(table):
-        names, features = table.source.columns, table.roles.features
-        of_features = set(features)
-        texts = [name for name in names if name not in of_features]
-        chunks = table.source.chunks(texts, features, chunk_bytes)
+        names = table.source.columns
+        numbers = [*table.roles.features, *_plain_numbers(table, columns)]
+        of_numbers = set(numbers)
+        texts = [name for name in names if name not in of_numbers]
+        chunks = table.source.chunks(texts, numbers, chunk_bytes)
         chunks = ((first, chunk.select(names)) for first, chunk in chunks)
     else:
         chunks = table.source.chunks(table.source.columns, chunk_bytes=chunk_bytes)
@@ -370,6 +374,24 @@ def _with_columns(table, columns, metadata, chunk_bytes):
         n_rows += chunk.num_rows
         yield first, chunk.replace_schema_metadata(metadata or None)
     check_same(table.path, n_rows == table.n_rows)
+
+
+def _plain_numbers(table, columns):
+    """Return other columns of a text that hold nothing but numbers which lose nothing as such.
+
+    Those that have a role other than times stay text, and so do numbers such as 007.
+    """
+    kept = {name for role, name in table.roles.columns() if role not in ("carry", "start", "end")}
+    found = [name for name in table.source.numbers() if name not in kept and name not in columns]
+    for part in table.source.parts if found else ():
+        number = PLAIN_NUMBER.replace("[.]", f"[{part.decimal}]")
+        for _, chunk in part.chunks(texts=found):
+            found = [
+                name
+                for name in found
+                if pc.all(pc.match_substring_regex(chunk.column(name), number)).as_py() is not False
+            ]
+    return found
 
 
 def columns_of_rows(
