@@ -194,3 +194,12 @@ def test_numbers_of_a_text_are_numbers_in_other_formats(tmp_path):
     assert written["start"].to_pylist()[:3] == [0.0, 1.0, 2.0]
     assert written["gaps"].to_pylist()[:4] == [0.0, 1.0, None, 3.0]
     assert written["station"].to_pylist()[0] == "000"
+
+
+def test_names_that_a_table_cannot_hold_name_the_file(tmp_path):
+    bags = Bags(np.zeros((2, 1)), [0, 1, 2], feature_names=["bag"])
+    with pytest.raises(DataError, match=r"t\.csv: The feature 'bag' has the name of another"):
+        write_bags(tmp_path / "t.csv", bags, LabelSets([[1], [0]], ["owl"]))
+    bags = Bags(np.zeros((2, 1)), [0, 1, 2])
+    with pytest.raises(DataError, match=r"t\.csv: The label 'a\|b' cannot be written"):
+        write_bags(tmp_path / "t.csv", bags, LabelSets([[1], [0]], ["a|b"]))

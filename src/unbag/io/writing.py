@@ -127,7 +127,7 @@ def write_bags(path: PathLike, bags: Bags, labels: LabelSets | None, delimiter: 
             ".arff, .mat or .npz."
         ),
     )
-    chunks = long_chunks(bags, labels, delimiter, numbered=False)
+    chunks = long_chunks(bags, labels, delimiter, numbered=False, path=path)
     write_tables(path, (chunk for _, chunk in chunks))
 
 
@@ -353,7 +353,7 @@ def id_array(table: BagTable) -> pa.Array:
 def _with_columns(table, columns, metadata, chunk_bytes):
     """Yield the rows of the file with the new columns: the first row's position, and a table."""
     if table.source is None:
-        chunks = long_chunks(table.bags, table.labels, table.roles.delimiter)
+        chunks = long_chunks(table.bags, table.labels, table.roles.delimiter, path=table.path)
     elif is_text(table):
         names = table.source.columns
         numbers = [*table.roles.features, *_plain_numbers(table, columns)]
