@@ -347,11 +347,37 @@ def test_names_of_other_tools_are_converted(tmp_path):
     assert written.known_label.tolist() == ["Eule", "Eule", "wren"]
     with pytest.warns(UserWarning, match="'star' is a label to rename"):
         convert_from(path, "audacity", target, Roles(rename={"star": "Star"}))
-    with pytest.raises(DataError, match="'wren', which means that there is no label, beside"):
-        convert_from(path, "audacity", target, Roles(none="wren"))
     (path := tmp_path / "xc.csv").write_text("id,gen,sp,also\n1,Strix,aluco,Turdus merula\n")
     convert_from(path, "xeno-canto", target, Roles(rename={"Strix aluco": "owl"}))
     assert sorted(pd.read_csv(target).label) == ["Turdus merula", "owl"]
+
+
+def test_a_segment_that_is_noise_says_nothing_about_its_recording(tmp_path, run):
+    """Not even if the others have labels, and although a word for none beside a tag is refused."""
+    (folder := tmp_path / "tracks").mkdir()
+    for place, labels in enumerate(
+        [["owl", "noise"], ["wren", "owl"], ["Noise"], ["wren", "noise"]]
+    ):
+        rows = [f"{3 * i}\t{3 * i + 1 + place}\t{label}" for i, label in enumerate(labels)]
+        (folder / f"r{place}.txt").write_text("\n".join(rows))
+    found = read_from(folder, "audacity", Roles(none="noise", known="known_label"))
+    assert found.labels.to_sets() == [{"owl"}, {"owl", "wren"}, set(), {"wren"}]
+    expected = ["owl", "background", "wren", "owl", "background", "wren", "background"]
+    assert found.known.tolist() == expected
+    convert_from(folder, "audacity", target := tmp_path / "t.csv", Roles(none="noise"))
+    again = read(target, Roles(known="known_label"))
+    assert again.labels.to_sets() == found.labels.to_sets()
+    assert again.known.tolist() == expected
+    options = ["--from", "audacity", "--none", "noise"]
+    code, _, err = run("fit", folder, *options, "-o", tmp_path / "m.unbag")
+    assert code == 0
+    assert "Bags of each class: owl 2, wren 2." in err
+    assert "Background: used, since instances are known to be background" in err
+    # The model remembers the word.
+    code, _, err = run(
+        "annotate", tmp_path / "m.unbag", folder, "--from", "audacity", "-o", tmp_path / "a.csv"
+    )
+    assert code == 0
 
 
 def test_columns_of_labels_keep_their_names_when_converted(tmp_path):

@@ -8,7 +8,7 @@ without the truth that a table may carry, their labels, and labels of instances 
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, overload
 
@@ -331,7 +331,8 @@ def read_tags(y: LabelSetsLike, bags: Any, tagging: Tagging) -> LabelSetsLike:
     """Read the labels of bags as `tagging` says; if that is the usual, models do so themselves."""
     if tagging == Tagging():
         return y
-    return LabelSets.parse(as_labels(y, bags, are_sets=True), **asdict(tagging))
+    chosen = {name: getattr(tagging, name) for name in OF_LABELS}
+    return LabelSets.parse(as_labels(y, bags, are_sets=True), **chosen)
 
 
 def refuse_truth(instance_labels: Any) -> None:

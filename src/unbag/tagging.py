@@ -169,6 +169,9 @@ class Tagging:
     fold_case : bool
     rename : tuple of (str, str)
         Pairs of the old and the new name.
+    of_instances : bool
+        Whether labels are those of the instances of a bag, put together: then a word for none
+        beside others says nothing about the bag. Else it is an error.
 
     Examples
     --------
@@ -183,6 +186,7 @@ class Tagging:
     none: tuple[str, ...] = ()
     fold_case: bool = False
     rename: tuple[tuple[str, str], ...] = ()
+    of_instances: bool = False
 
     @classmethod
     def of(
@@ -320,7 +324,7 @@ class Tagging:
         members.discard(None)
         if NO_LABEL in members:
             members.discard(NO_LABEL)
-            for other in members:
+            for other in () if self.of_instances else members:
                 word = next(label_of(label) for label in labels if meanings[label] == NO_LABEL)
                 raise ValueError(
                     f"{word!r}, which means that there is no label, beside "

@@ -28,6 +28,7 @@ from unbag.io.annotated import write_annotated, written_columns
 from unbag.io.arrays import bag_table
 from unbag.io.bag_table import BagTable
 from unbag.io.frame import open_frame
+from unbag.io.roles import OF_LABELS
 from unbag.labels import LabelSets
 from unbag.out_of_core import Annotated
 from unbag.out_of_core.annotating import opened_for_model
@@ -265,7 +266,8 @@ def annotate_pair(
     with faults_of(file.stem):
         known: Any = None
         if wanted.use_labels and labels is not None:
-            known = LabelSets.parse(labels, model.classes_, **asdict(wanted.roles.tagging))
+            chosen = {name: getattr(wanted.roles.tagging, name) for name in OF_LABELS}
+            known = LabelSets.parse(labels, model.classes_, **chosen)
         return written(model, bag_table(file, bags, known), known, file, wanted, {})
 
 

@@ -187,6 +187,7 @@ def open_from(
     table = labelled(found, absent, delimiter or DELIMITER, path, tagging)
     opened = AdaptedTable(path, format, table, found)
     opened.tagged_by = choices.get("tags") or path
+    opened.has_union = choices.get("tags") is None
     return opened
 
 
@@ -261,7 +262,8 @@ def convert_from(
     check_format(target)
     found, absent = _with_tags(path, format, choices)
     if roles is not None:
-        found = found.renamed(roles.tagging, path)
+        of_instances = choices.get("tags") is None
+        found = found.renamed(replace(roles.tagging, of_instances=of_instances), path)
         roles = replace(roles, none=(), fold_case=None, rename=())
     delimiter = (roles and roles.delimiter) or DELIMITER
     if found.instances is None:

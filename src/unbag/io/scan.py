@@ -74,7 +74,7 @@ class Scan:
         self.source: Any = source
         # Those that are resolved have a bag, features and a delimiter.
         self.roles: Any = roles
-        self.tagging: Tagging = roles.tagging
+        self.tagging: Tagging = replace(roles.tagging, of_instances=source.has_union)
         self.spellings: Spellings = Spellings()
         self.code_of_bag: dict[Any, int] = {}
         self.first_row_of_bag: list[int] = []

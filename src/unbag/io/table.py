@@ -240,11 +240,14 @@ class Table(Source):
         Codec of a Parquet file that is written after this one.
     made_features : bool
         Whether the columns of numbers were made to be features, whatever they are called.
+    has_union : bool
+        Whether the labels of bags are those of their instances, put together.
     """
 
     format: str
     is_text: bool = False
     made_features: bool = False
+    has_union: bool = False
     n_rows: int | None = None
     compression: str = "snappy"
 
