@@ -703,3 +703,16 @@ def test_a_word_for_none_is_background_where_an_instance_has_it(tmp_path, run):
         (out + err).split()
     )
     assert "--none" in out + err
+
+
+def test_a_question_mark_behind_a_label_is_warned_of():
+    with pytest.warns(UserWarning, match=r"'owl\?' \(2 bags\) is read as .* write '\?owl'"):
+        unbag.fit(long_frame("owl?"))
+    table = long_frame("?owl")
+    assert open_frame(table).read().labels.classes.tolist() == ["owl", "wren"]
+
+
+def test_labels_that_a_model_spells_otherwise_are_suggested():
+    model = unbag.fit(long_frame("tit"))
+    with pytest.raises(DataError, match=r"unknown label 'TIT'.*Did you mean 'tit'"):
+        model.annotate_frame(long_frame("TIT"))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unbag._files import DataError, PathLike
-from unbag._messages import argument, listed
+from unbag._messages import argument, listed, suggestion
 from unbag._scikit_learn import available_if
 from unbag.annotations import REVIEW_SHARE, annotate, predictions
 from unbag.bags import Bags, BagsLike
@@ -440,5 +440,6 @@ def in_classes(
             raise DataError(
                 f"{path}: bag {bag} has the unknown label {str(label)!r}; the model knows {known}. "
                 f"Correct the label, fit again with it, or use {argument(*remedy)}."
+                f"{suggestion(str(label), list(map(str, classes)))}"
             )
     return LabelSets(indicator, classes, labels.open)

@@ -21,6 +21,7 @@ from unbag.tagging import (
     ANY_LABEL,
     DELIMITER,
     EVERY_LABEL,
+    UNKNOWN_MARK,
     WORDS_FOR_NONE,
     WORDS_FOR_UNKNOWN,
     Spellings,
@@ -718,6 +719,12 @@ def doubtful_names(labels: LabelSets) -> list[str]:
                 f"{name!r} {counted(name).removeprefix(name).strip()} is read as a class like "
                 f"others: if it means that a bag has none of them, use {argument('none', name)}; "
                 f"if it means that nobody knows, {unknown}"
+            )
+        elif name.endswith(UNKNOWN_MARK):
+            stem = name.rstrip(UNKNOWN_MARK).rstrip()
+            found.append(
+                f"{name!r} {counted(name).removeprefix(name).strip()} is read as a class of its "
+                f"own: if it means that {stem} may be there or not, write {UNKNOWN_MARK + stem!r}"
             )
         elif name[:1] in ("[", "{") and any(quote in name for quote in "'\""):
             found.append(
