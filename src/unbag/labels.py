@@ -450,7 +450,7 @@ class LabelSets:
         is_any = np.array([meaning == {EVERY_LABEL} for meaning in meanings], dtype=bool)
         has_none = self.required[:, is_none].any(axis=1)
         has_any = self.required[:, is_any].any(axis=1)
-        for bag in np.flatnonzero(has_none & self.required[:, ~is_none].any(axis=1)):
+        for bag in np.flatnonzero(has_none & self.required[:, ~is_none].any(axis=1)).tolist():
             word = classes[int(np.flatnonzero(is_none & self.required[bag])[0])]
             raise ValueError(
                 f"Bag {bag if ids is None else ids[bag]} has {word!r}, which means that there is "

@@ -125,8 +125,8 @@ def column_numbers(table: BagTable, column: str | None, role: str) -> NDArray[np
             value = value.replace(",", ".")
         try:
             # Python takes an underscore for a part of a number.
-            is_number_text = value not in (None, "") and "_" not in str(value)
-            numbers[i] = float(value) if is_number_text else np.nan
+            is_none = value is None or value == "" or "_" in str(value)
+            numbers[i] = np.nan if is_none else float(value)
             lacking = "" if math.isfinite(numbers[i]) else "finite number"
         except (TypeError, ValueError):
             lacking = "number"
