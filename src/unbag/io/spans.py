@@ -121,12 +121,12 @@ def column_numbers(table: BagTable, column: str | None, role: str) -> NDArray[np
     texts = table.source.parts if table.source.is_text else ()
     has_commas = any(part.decimal == "," for part in texts)
     for i, value in enumerate(values):
-        if has_commas and isinstance(value, str) and is_number(value, ","):
-            value = value.replace(",", ".")
+        text = str(value)
+        if has_commas and is_number(text, ","):
+            text = text.replace(",", ".")
         try:
             # Python takes an underscore for a part of a number.
-            is_none = value is None or value == "" or "_" in str(value)
-            numbers[i] = np.nan if is_none else float(value)
+            numbers[i] = np.nan if value is None or not text or "_" in text else float(text)
             lacking = "" if math.isfinite(numbers[i]) else "finite number"
         except (TypeError, ValueError):
             lacking = "number"
