@@ -9,7 +9,7 @@ import logging
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, overload
@@ -29,13 +29,20 @@ from unbag.estimators.contract import BagClassifier
 from unbag.fitting import Rate
 from unbag.frames import ColumnRoles
 from unbag.io.bag_table import BagTable, Progress
-from unbag.io.roles import NOT_LEARNT_FROM, OF_LABELS, USUAL, Roles
+from unbag.io.roles import (
+    KNOWN_LABEL,
+    NOT_LEARNT_FROM,
+    OF_LABELS,
+    USUAL,
+    Roles,
+    check_has_columns,
+)
 from unbag.io.table import Source, open_source
 from unbag.labels import LabelSets, LabelSetsLike, doubtful_names, rare_classes
 from unbag.model_selection.folds import read_label_sets
 from unbag.pipeline import BagPipeline, bag_pipeline
 from unbag.preprocessing import BagContext
-from unbag.tagging import Tagging, is_missing
+from unbag.tagging import Tagging, is_missing, warn_of_unused_names
 from unbag.validation import as_labels
 
 if TYPE_CHECKING:
@@ -164,6 +171,8 @@ class TrainingSet:
         What messages call the table.
     columns : sequence of str
         Of the table, whether they are used or not.
+    unused_names : sequence of str
+        Labels that were to be renamed, and that the table does not have.
     """
 
     bags: Any
@@ -172,6 +181,7 @@ class TrainingSet:
     roles: Roles | None = None
     path: Path = Path("y")
     columns: Sequence[str] = ()
+    unused_names: Sequence[str] = ()
 
     @property
     def label_sets(self) -> LabelSets:
@@ -193,6 +203,11 @@ class TrainingSet:
         )
         for sentence in doubtful_names(labels):
             warn_caller(f"{self.path}: {sentence}.")
+        # Corrections are renamed, too, and known labels on a cluster, where nobody has noted it.
+        new_names = {} if self.roles is None else dict(self.roles.rename)
+        known = set() if self.known is None else set(self.known)
+        unused = [name for name in self.unused_names if new_names.get(name) not in known]
+        warn_of_unused_names(self.path, unused, labels.classes.tolist())
         # Labels in columns of their own, and those of Python, are separated by nothing.
         if self.roles is None or self.roles.label_columns:
             return self
@@ -382,7 +397,8 @@ def read_tags(y: LabelSetsLike, bags: Any, tagging: Tagging) -> LabelSetsLike:
     """Read the labels of bags as `tagging` says; if that is the usual, models do so themselves."""
     if tagging == Tagging():
         return y
-    return LabelSets.parse(as_labels(y, bags, are_sets=True), **asdict(tagging))
+    chosen = {name: getattr(tagging, name) for name in OF_LABELS}
+    return LabelSets.parse(as_labels(y, bags, are_sets=True), **chosen)
 
 
 def refuse_truth(instance_labels: Any) -> None:
@@ -392,6 +408,15 @@ def refuse_truth(instance_labels: Any) -> None:
         f"{argument('instance_labels')} is for labels to compare with: nothing learns from them. "
         f"Pass the column of labels that people gave with {argument('known')}, and a table that "
         f"annotate wrote and people corrected with {argument('corrections')}.",
+    )
+
+
+def refuse_corrections(corrections: Any) -> None:
+    """Raise an error if a corrected table is given to what does not have its data in memory."""
+    check(
+        corrections is None,
+        f"{argument('corrections')} is for tables in memory: fit to {corrections} itself, in which "
+        f"people have filled in the column {KNOWN_LABEL}, or use unbag.fit.",
     )
 
 
@@ -462,6 +487,7 @@ def read_source(
     """
     from unbag.io.guess import with_known
 
+    check_has_columns(source, roles)
     is_named = roles.known is not None
     roles = with_known(source, roles, ignore_known) if source.columns else roles
     data = source.read(roles, progress=progress)
@@ -478,7 +504,9 @@ def read_source(
         pairs = zip(new, new if known is None else known, strict=True)
         known = np.array([one if one is not None else other for one, other in pairs], object)
     bags = without_truth(data.bags)
-    return TrainingSet(bags, data.labels, known, data.roles, data.path, source.columns)
+    return TrainingSet(
+        bags, data.labels, known, data.roles, data.path, source.columns, data.unused_names
+    )
 
 
 def labels_in_bag_file(data: BagTable, roles: Roles) -> Any:

@@ -25,7 +25,7 @@ from unbag.io.adapted import (
 )
 from unbag.io.bag_table import BagTable
 from unbag.io.spans import Spans, seconds, write_recordings
-from unbag.tagging import label_text
+from unbag.tagging import BACKGROUND_NAME, label_text
 
 from .raven import US, recording_of
 
@@ -86,6 +86,7 @@ def write_audacity(
     low: str | None = None,
     high: str | None = None,
     media: str | None = None,
+    background_name: str | None = BACKGROUND_NAME,
 ) -> list[Path]:
     """Write annotated instances as label tracks that Audacity imports.
 
@@ -97,21 +98,24 @@ def write_audacity(
     table : BagTable
         Read from a table that has the columns below.
     labels : array-like of shape (n_instances,)
-        The label of each instance, in the order of ``bags.X``; an instance without one (None or
-        empty) is left out.
+        The label of each instance, in the order of ``bags.X``, as in the column ``annotation``; an
+        instance without one (None or empty) is left out, and so is background.
     start, end : str, optional
         Columns of seconds; by default those with these roles.
     low, high : str, optional
         Columns of frequencies in hertz.
     media : str, optional
         The column of the recording; by default the one with this role, or else the bag.
+    background_name : str or None, default="background"
+        What background is called among the labels. It is left out, and the number of such instances
+        is logged; None leaves out nothing.
 
     Returns
     -------
     list of Path
         What was written.
     """
-    spans = Spans(table, labels, start, end, low, high, media)
+    spans = Spans(table, labels, start, end, low, high, media, background_name=background_name)
 
     def lines(_, instances):
         for i in instances:
