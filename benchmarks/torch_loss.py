@@ -1,9 +1,9 @@
 """Time the union loss against cross-entropy told every instance's label, and against rivals.
 
 Forward plus backward, float32 logits. Every ratio is of two times taken alternately in the same
-run, the best of several rounds each; beside them stands what must move through memory:
-the logits twice, and their gradient once. Beside the loss of a linear layer, whose logits are never
-stored, stand the three matrix products that it cannot do without.
+run, the best of several rounds each; beside them stands what moves through memory if forward and
+backward read the logits once each, and the gradient is written once. Beside the loss of a linear
+layer, whose logits are never stored, stand the three matrix products that it cannot do without.
 
     python benchmarks/torch_loss.py [--quick]
 

@@ -103,6 +103,16 @@ def test_networks_too(hidden, context_units, encoding, bags, y):
     assert_same_answers(model, bags[:10], to_onnx(model))
 
 
+def test_committees_too(bags, y):
+    pytest.importorskip("torch", reason="networks need torch: pip install 'unbag[torch]'")
+    from unbag.torch import ORNetwork
+
+    model = ORNetwork((8, 6), max_iter=5, background=True, random_state=0, device="cpu")
+    model.fit(bags, y)
+    model.pool_weights_ = np.array([0.1, 0.2, 0.3, 0.0, 0.4])
+    assert_same_answers(model, bags[:10], to_onnx(model))
+
+
 def test_the_file_says_what_the_columns_are(bags, y):
     named = Bags(bags.X, bags.offsets, feature_names=["a", "b", "c", "d"])
     exported = to_onnx(linear(background=True, threshold=0.3).fit(named, y))

@@ -194,7 +194,7 @@ def test_known_labels_of_instances_reach_every_fit(frame, monkeypatch):
     assert model.annotate_frame(frame)["annotation"].to_list()
     assert model.roles_["bag"] == "file"
     seen.clear()
-    unbag.tune(frame.drop("digit"), grid=SMALL, **roles)
+    unbag.tune(frame.drop("digit"), grid={**SMALL, "context": [0.0]}, **roles)
     assert all(known is None for _, known in seen)
 
 
@@ -409,6 +409,41 @@ def test_the_command_tunes_on_arff_with_empty_label_sets(tmp_path, monkeypatch, 
 def test_minutes_are_for_searches(table, capsys):
     assert run([*table, "--minutes", "1"]) == 2
     assert "--minutes is for --tune" in capsys.readouterr().err
+
+
+def test_the_command_chooses_between_kinds_of_models_and_says_why(table, capsys):
+    more = ["--model", "auto", "--minutes", "0", "--json"]
+    assert run([*table, *more]) == 0
+    assert json.loads(capsys.readouterr().out)["tuning"]["why"].startswith("Nothing was tried")
+
+
+def test_auto_is_a_search(digits):
+    bags, y = digits.bags[:40], digits.y[:40]
+    model = unbag.fit(bags, y, model="auto", kernel=0.5, alpha=0.3, missed=0.01, false=0.01)
+    assert model.tuning_["chosen"]["kernel"] == 0.5
+    assert model.tuning_["why"].startswith("Kernel: the mean log-likelihood of the label sets")
+    with pytest.raises(ValueError, match="minutes is the time for"):
+        unbag.fit(bags, y, minutes=1)
+
+
+def test_context_is_taught_by_a_model_without_it(digits, monkeypatch):
+    bags, y = digits.bags[:40], digits.y[:40]
+    seen = []
+    original = unbag.ORLogisticRegression.fit
+
+    def fit(self, X, y, instance_labels=None, **options):
+        seen.append(instance_labels)
+        return original(self, X, y, instance_labels=instance_labels, **options)
+
+    monkeypatch.setattr(unbag.ORLogisticRegression, "fit", fit)
+    model = unbag.fit(bags, y, context=0.5, background=False)
+    taught = seen[-1]
+    assert seen[0] is None
+    plain = unbag.ORLogisticRegression(background=False, scaling=None)
+    assert sum(label is not None for label in taught) > 0.5 * len(taught)
+    right = [a == b for a, b in zip(taught, bags.instance_labels, strict=True) if a is not None]
+    assert np.mean(right) > 0.9
+    assert model.annotate(bags, y).shape == plain.fit(bags, y).annotate(bags, y).shape
 
 
 def test_the_command_searches_networks_alone(table, capsys):

@@ -1,6 +1,7 @@
 """A blank in place of labels is not "none", in any layout; and what people write instead of it."""
 
 import json
+import warnings
 from itertools import pairwise
 
 import numpy as np
@@ -11,7 +12,8 @@ import pytest
 
 import unbag
 from unbag import Bags, LabelSets, ORLogisticRegression, Unknown, out_of_core
-from unbag.io import DataError, Roles, convert, read, read_from, write_bags
+from unbag.io import DataError, Roles, convert, convert_from, read, read_from, write_bags
+from unbag.io.frame import open_frame
 
 REFUSAL = (
     r"2 of 4 bags have nothing in place of labels, such as 'b', 'd'\. If nobody has looked .*"
@@ -70,6 +72,9 @@ def sources(folder):
     yield lists, {}
     yield pl.DataFrame(lists.to_dict("list")), {}
     lists.to_parquet(path := folder / "lists.parquet")
+    yield path, {}
+    # As text, such as "['owl', 'wren']".
+    lists.to_csv(path := folder / "lists.csv", index=False)
     yield path, {}
     # Labels in the first row of a bag alone, as in spreadsheets.
     first = frame.assign(labels=frame.labels.where(frame.index % 2 == 0, None))
@@ -174,6 +179,35 @@ def test_wines_of_which_half_have_no_tags():
 # Words for none.
 
 
+@pytest.mark.parametrize(
+    ("text", "labels"),
+    [
+        ("['owl', 'wren']", ["owl", "wren"]),
+        ('["owl", "caf\\u00e9"]', ["owl", "caf\u00e9"]),
+        ("['owl' 'wren']", ["owl", "wren"]),
+        ("{'owl'}", ["owl"]),
+        ("('owl',)", ["owl"]),
+        ("[3, 4]", ["3", "4"]),
+        ("[\"it's\", 'a|b', 'c\\'d']", ["it's", "a|b", "c'd"]),
+        ("[]", []),
+        ("set()", []),
+        ("[owl]", ["[owl]"]),
+        ("(3)", ["(3)"]),
+        ("['owl', nan]", ["['owl', nan]"]),
+    ],
+)
+def test_lists_that_were_written_as_text(text, labels):
+    table = pd.DataFrame({"bag": ["a", "b"], "labels": [text, "wren"], "x": [0.0, 1.0]})
+    found = open_frame(table).read().labels.to_sets()
+    assert found[0] == set(labels)
+
+
+def test_a_list_as_text_that_cannot_be_read_is_warned_of():
+    table = long_frame("['owl', nan]")
+    with pytest.warns(UserWarning, match="looks like a list that was written as text"):
+        unbag.fit(table)
+
+
 def test_words_that_mean_none():
     frame = long_frame("None")
     model = unbag.fit(frame, none=["none", "silence"], max_iter=3)
@@ -271,6 +305,105 @@ def test_written_words_are_read_again(tmp_path):
     assert again.open.tolist() == labels.open.tolist()
 
 
+@pytest.mark.parametrize("suffix", [".npz", ".arff", ".mat"])
+def test_names_hold_for_files_without_columns(tmp_path, suffix):
+    frame = long_frame("nothing", instance_label=["owl", "wren"] * 4)
+    frame.to_csv(path := tmp_path / "in.csv", index=False)
+    convert(path, bag_file := tmp_path / f"out{suffix}")
+    roles = Roles(none="nothing", fold_case=True, rename={"owl": "Eule"})
+    found = read(bag_file, roles)
+    assert found.labels.to_sets() == [{"Eule", "wren"}, set(), {"Eule"}, set()]
+    assert found.bags.instance_labels.tolist() == ["Eule", "wren"] * 4
+    assert unbag.fit(bag_file, roles=roles).classes_.tolist() == ["Eule", "wren"]
+    with pytest.warns(UserWarning, match="'Owl' is a label to rename"):
+        unbag.fit(bag_file, rename={"Owl": "Eule"}, none="nothing")
+    with pytest.raises(DataError, match=f"out{suffix} has no columns: .*Leave out labels="):
+        unbag.fit(bag_file, labels="tags")
+    with pytest.raises(DataError, match=r"has no columns: .*Leave out bag="):
+        convert(bag_file, tmp_path / "new.csv", Roles(bag="night"))
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz"])
+def test_converted_tables_have_the_new_names_everywhere(tmp_path, suffix):
+    frame = long_frame("tit", instance_label=["owl", "Wren"] * 4, known_label=["", "owl"] * 4)
+    frame.to_csv(path := tmp_path / "in.csv", index=False)
+    roles = Roles(fold_case=True, rename={"owl": "Eule"}, known="known_label")
+    convert(path, target := tmp_path / f"out{suffix}", roles)
+    found = read(target)
+    assert found.labels.classes.tolist() == ["Eule", "tit", "wren"]
+    assert found.bags.instance_labels.tolist() == ["Eule", "wren"] * 4
+    if suffix != ".npz":
+        found = read(target, Roles(known="known_label"))
+        assert found.known.tolist() == [None, "Eule"] * 4
+
+
+def test_names_of_other_tools_are_converted(tmp_path):
+    rows = ["0.5\t1.5\tOwl", "2.5\t3.5\towl", "4.5\t5.5\twren"]
+    (path := tmp_path / "dawn.txt").write_text("\n".join(rows))
+    roles = Roles(fold_case=True, rename={"owl": "Eule"})
+    convert_from(path, "audacity", target := tmp_path / "out.csv", roles)
+    written = pd.read_csv(target)
+    assert written.labels.unique().tolist() == ["Eule|wren"]
+    assert written.known_label.tolist() == ["Eule", "Eule", "wren"]
+    with pytest.warns(UserWarning, match="'star' is a label to rename"):
+        convert_from(path, "audacity", target, Roles(rename={"star": "Star"}))
+    (path := tmp_path / "xc.csv").write_text("id,gen,sp,also\n1,Strix,aluco,Turdus merula\n")
+    convert_from(path, "xeno-canto", target, Roles(rename={"Strix aluco": "owl"}))
+    assert sorted(pd.read_csv(target).label) == ["Turdus merula", "owl"]
+
+
+def test_a_segment_that_is_noise_says_nothing_about_its_recording(tmp_path, run):
+    """Not even if the others have labels, and although a word for none beside a tag is refused."""
+    (folder := tmp_path / "tracks").mkdir()
+    for place, labels in enumerate(
+        [["owl", "noise"], ["wren", "owl"], ["Noise"], ["wren", "noise"]]
+    ):
+        rows = [f"{3 * i}\t{3 * i + 1 + place}\t{label}" for i, label in enumerate(labels)]
+        (folder / f"r{place}.txt").write_text("\n".join(rows))
+    found = read_from(folder, "audacity", Roles(none="noise", known="known_label"))
+    assert found.labels.to_sets() == [{"owl"}, {"owl", "wren"}, set(), {"wren"}]
+    expected = ["owl", "background", "wren", "owl", "background", "wren", "background"]
+    assert found.known.tolist() == expected
+    convert_from(folder, "audacity", target := tmp_path / "t.csv", Roles(none="noise"))
+    again = read(target, Roles(known="known_label"))
+    assert again.labels.to_sets() == found.labels.to_sets()
+    assert again.known.tolist() == expected
+    options = ["--from", "audacity", "--none", "noise"]
+    code, _, err = run("fit", folder, *options, "-o", tmp_path / "m.unbag")
+    assert code == 0
+    assert "Bags of each class: owl 2, wren 2." in err
+    assert "Background: used, since instances are known to be background" in err
+    # The model remembers the word.
+    code, _, err = run(
+        "annotate", tmp_path / "m.unbag", folder, "--from", "audacity", "-o", tmp_path / "a.csv"
+    )
+    assert code == 0
+
+
+def test_columns_of_labels_keep_their_names_when_converted(tmp_path):
+    frame = pd.DataFrame({"bag": ["a", "b"], "is_owl": [1, 0], "none": [0, 1], "x": [0.0, 1.0]})
+    frame.to_csv(path := tmp_path / "in.csv", index=False)
+    columns = {"label_columns": ["is_owl", "none"], "none": "none", "rename": {"is_owl": "owl"}}
+    with pytest.raises(DataError, match="have the names of these columns"):
+        convert(path, tmp_path / "out.csv", Roles(**columns))
+    convert(path, target := tmp_path / "out.npz", Roles(**columns))
+    assert read(target).labels.to_sets() == [{"owl"}, set()]
+
+
+def test_a_column_of_a_label_may_mean_none():
+    frame = pd.DataFrame(
+        {"bag": list("abc"), "owl": [1, 0, 0], "none": [0, 1, 0], "(?)": [0, 0, 1], "x": [0.0] * 3}
+    )
+    columns = {"label_columns": ["owl", "none", "(?)"], "rename": {"(?)": "(unknown)"}}
+    found = open_frame(frame).read(Roles(none="none", **columns)).labels
+    assert found.indicator.tolist() == [[1], [0], [-1]]
+    assert found.open.tolist() == [False, False, True]
+    with pytest.raises(DataError, match=r"Bag a has 'none', which means .* beside a label"):
+        open_frame(frame.assign(none=1)).read(Roles(none="none", **columns))
+    labels = LabelSets([[1, 0], [0, 1]], ["none", "owl"])
+    assert LabelSets.parse(labels, none="none").to_sets() == [set(), {"owl"}]
+
+
 def test_a_class_cannot_have_a_reserved_name(tmp_path):
     bags = Bags(np.arange(2.0)[:, None], [0, 1, 2])
     with pytest.raises(DataError, match=r"The label '\(none\)' cannot be written"):
@@ -325,6 +458,27 @@ def test_tables_that_stay_on_disk(tmp_path):
     out_of_core.annotate(stored, path, out := tmp_path / "out.parquet")
     frame = inside.annotate_frame(pd.read_parquet(path))
     np.testing.assert_allclose(pd.read_parquet(out).probability, frame.probability, atol=1e-6)
+
+
+def test_unknown_labels_of_other_tools_are_also_those_that_only_the_model_knows(tmp_path):
+    (path := tmp_path / "dawn.txt").write_text("0.5\t1.5\towl\n2.5\t9.5\towl")
+    read_as = read_from(path, "audacity", absent="unknown").labels
+    assert read_as.open.all()
+    model = unbag.fit(
+        pd.DataFrame({"bag": list("abcd"), "labels": ["owl", "wren"] * 2, "duration": [1, 7] * 2}),
+        known=None,
+    )
+    for absent, labels in (("unknown", ["owl", "wren"]), ("absent", ["owl", "owl"])):
+        convert_from(path, "audacity", target := tmp_path / "out.csv", absent=absent)
+        found = model.annotate_frame(pd.read_csv(target))
+        assert found.annotation.tolist() == labels
+    # Also in a table of labels alone.
+    (path := tmp_path / "xc.csv").write_text("id,gen,sp,also\n1,Strix,aluco,Turdus merula\n")
+    convert_from(path, "xeno-canto", target := tmp_path / "tags.csv", absent="unknown")
+    frame = pd.DataFrame({"bag": ["XC1"], "x": [0.0]})
+    found = open_frame(frame).read(Roles(label_table=target)).labels
+    assert found.open.tolist() == [True]
+    assert found.required.sum() == 2
 
 
 def test_selections_without_a_label_say_nothing_about_their_recording(tmp_path):
@@ -387,6 +541,42 @@ def test_labels_may_be_renamed(tmp_path):
     columns = frame.drop(columns="labels").assign(Strix=1, owl=[0, 0, 1, 1, 0, 0, 1, 1])
     assert unbag.fit(columns, label_columns=["Strix", "owl"], rename={"Strix": "owl"},
                      max_iter=3).classes_.tolist() == ["owl"]  # fmt: skip
+
+
+def test_names_that_are_not_there_to_be_renamed_are_warned_of(tmp_path, run):
+    frame = long_frame("tit")
+    message = "'Owl' is a label to rename that no bag or instance has: .*Did you mean 'owl'"
+    with pytest.warns(UserWarning, match=message):
+        unbag.fit(frame, rename={"Owl": "Eule", "tit": "Meise"})
+    with pytest.warns(UserWarning, match="'a', 'b' are labels to rename"):
+        LabelSets.parse([{"owl"}], rename={"a": "x", "b": "y"})
+    with pytest.warns(UserWarning, match="'a' is a label to rename"):
+        LabelSets.parse(LabelSets([[1]], ["owl"]), rename={"a": "x"})
+    (names := tmp_path / "names.csv").write_text("old,new\nstar,Star\nowl,Eule\n")
+    frame.to_csv(path := tmp_path / "t.csv", index=False)
+    frame.to_parquet(tmp_path / "t.parquet")
+    with pytest.warns(UserWarning, match="'star' is a label to rename"):
+        out_of_core.fit(ORLogisticRegression(), tmp_path / "t.parquet", roles=Roles(rename=names))
+    for command, output in (
+        (["fit", path], ["-o", tmp_path / "m.unbag"]),
+        (["check", path, "--folds", "2"], []),
+        (["data", "convert", path], [tmp_path / "new.csv"]),
+    ):
+        code, _, err = run(*command, "--rename", names, *output)
+        assert code == 0
+        assert "'star' is a label to rename that no bag or instance has" in err
+        assert "--rename" in err
+    # What a model remembers need not be in tables to come; nor a label that instances have.
+    tables_to_come = long_frame("Eule")
+    model = unbag.fit(frame, rename={"owl": "Eule"})
+    model.annotate_frame(tables_to_come, untagged="unknown")
+    known = [None] * 7 + ["star"]
+    unbag.fit(long_frame("tit", known_label=known), rename={"star": "tit"})
+
+
+def test_folded_names_are_renamed(recwarn):
+    unbag.fit(long_frame("tit"), fold_case=True, rename={"OWL": "Eule"})
+    assert not [each for each in recwarn if "to rename" in str(each.message)]
 
 
 def test_a_label_may_be_renamed_to_none_or_unknown():
@@ -467,3 +657,62 @@ def test_label_sets_carry_what_is_unknown_beyond_their_classes():
     wider = labels.reindex(["tit", "owl", "wren"]).indicator.tolist()
     assert wider == [[0, 1, 0], [-1, -1, -1], [-1, -1, 1]]
     assert labels[[1]].open.tolist() == [True]
+
+
+def test_names_that_look_like_one_are_said_beside_blanks(tmp_path):
+    """So nobody has to come again to learn of the next fault."""
+    frame = long_frame(None)
+    frame.loc[0:1, "labels"] = "OWL|none"
+    frame.to_parquet(path := tmp_path / "t.parquet")
+    for fit in (
+        lambda: unbag.fit(frame),
+        lambda: unbag.fit(path),
+        lambda: out_of_core.fit(ORLogisticRegression(), path),
+    ):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            with pytest.raises(DataError, match="2 of 4 bags"):
+                fit()
+        texts = [str(each.message) for each in said]
+        assert any("OWL (1 bag) and owl (1 bag) differ in case" in text for text in texts)
+        assert any("'none' (1 bag) is read as a class" in text for text in texts)
+
+
+def test_a_word_for_none_is_background_where_an_instance_has_it(tmp_path, run):
+    known = ["owl", None, "Noise", None, "(none)", "(unknown)", None, "noise"]
+    frame = long_frame("tit", known_label=known)
+    model = unbag.fit(frame, none="noise")
+    assert model.has_background_
+    assert model.classes_.tolist() == ["owl", "tit", "wren"]
+    message = "'Noise', which is not among the classes: .* write 'background'"
+    with pytest.raises(ValueError, match=message):
+        unbag.fit(frame)
+    # Also in corrections, and where answers are compared with the truth.
+    frame.drop(columns="known_label").to_csv(table := tmp_path / "t.csv", index=False)
+    frame.to_csv(corrected := tmp_path / "c.csv", index=False)
+    assert unbag.fit(table, corrections=corrected, none="noise").has_background_
+    model.save(saved := tmp_path / "m.unbag")
+    frame["truth"] = known
+    frame.drop(columns="known_label").to_csv(table, index=False)
+    code, out, _ = run("evaluate", saved, table, "--instance-labels", "truth", "--json")
+    assert code == 0
+    assert json.loads(out)["unknown_labels"] == {}
+    unbag.fit(frame.drop(columns="known_label"), carry=["truth"]).save(saved)
+    code, out, err = run("evaluate", saved, table, "--instance-labels", "truth")
+    assert "2 of the 4 labelled instances have labels that the model does not know" in " ".join(
+        (out + err).split()
+    )
+    assert "--none" in out + err
+
+
+def test_a_question_mark_behind_a_label_is_warned_of():
+    with pytest.warns(UserWarning, match=r"'owl\?' \(2 bags\) is read as .* write '\?owl'"):
+        unbag.fit(long_frame("owl?"))
+    table = long_frame("?owl")
+    assert open_frame(table).read().labels.classes.tolist() == ["owl", "wren"]
+
+
+def test_labels_that_a_model_spells_otherwise_are_suggested():
+    model = unbag.fit(long_frame("tit"))
+    with pytest.raises(DataError, match=r"unknown label 'TIT'.*Did you mean 'tit'"):
+        model.annotate_frame(long_frame("TIT"))

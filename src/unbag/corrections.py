@@ -34,8 +34,8 @@ def corrected_labels(path: PathLike, data: BagTable) -> np.ndarray:
             f"{path} has no column {KNOWN_LABEL}: fill in that column of annotate's output where "
             "you know the label, and leave it empty elsewhere."
         )
-    named = data.roles.tagging.name
-    known = [named(label_text(each)) or None for each in corrected.texts(column, "known")]
+    named = data.roles.tagging.name_of_instance
+    known = [named(each) or None for each in corrected.texts(column, "known")]
     known = [BACKGROUND_NAME if label in others else label for label in known]
     check(
         any(known),

@@ -3,6 +3,7 @@
 Everything is a plain number, ready for JSON. `unbag evaluate` prints it, and the report shows it.
 """
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,15 @@ from unbag.estimators import DummyBags, DummyInstances
 from unbag.labels import LabelSets
 from unbag.metrics import Calibration, bag_measures, calibration_of_confidence, hamming_loss
 from unbag.model_selection import bag_scores
+from unbag.tagging import BACKGROUND_NAME
 
 #: Probabilities below are taken as equal where instances are ranked, so that few are held.
 LEAST_RANKED = 1e-4
 
 #: What the result of `evaluate` has beside measures.
-NOT_MEASURES = ("bags", "instances", "per_class", "per_class_of_bags", "yardsticks")
+NOT_MEASURES = (
+    "bags", "instances", "per_class", "per_class_of_bags", "yardsticks", "unknown_labels",
+)  # fmt: skip
 #: What measures are called before people, where that says more than their name.
 MEASURE_NAMES = {
     "inductive_accuracy": "instances right",
@@ -49,11 +53,13 @@ def evaluate(
     Returns
     -------
     dict
-        ``bags`` and ``instances``, how many have labels; measures by name; ``per_class`` and
-        ``per_class_of_bags``, for each class ``precision``, ``recall``, ``average_precision`` and
-        ``support``, which is the number of instances, or bags, that have it; and ``yardsticks``,
-        the same measures of answers that do not look at the features: ``predict_nothing`` and
-        ``most_frequent_tags``, those of these bags. A measure that is not defined is None.
+        ``bags`` and ``instances``, how many have labels; ``unknown_labels``, how often instances
+        have labels that the model does not know, which count as wrong; measures by name;
+        ``per_class`` and ``per_class_of_bags``, for each class ``precision``, ``recall``,
+        ``average_precision`` and ``support``, which is the number of instances, or bags, that have
+        it; and ``yardsticks``, the same measures of answers that do not look at the features:
+        ``predict_nothing`` and ``most_frequent_tags``, those of these bags. A measure that is not
+        defined is None.
 
     Examples
     --------
@@ -67,7 +73,9 @@ def evaluate(
     >>> found["hamming_loss"], found["yardsticks"]["predict_nothing"]["hamming_loss"]
     (0.0, 0.75)
     """
-    result: dict[str, Any] = {"bags": 0, "instances": 0, "per_class": {}, "per_class_of_bags": {}}
+    result: dict[str, Any] = {
+        "bags": 0, "instances": 0, "unknown_labels": {}, "per_class": {}, "per_class_of_bags": {},
+    }  # fmt: skip
     yardsticks: dict[str, dict[str, float | None]] = {}
     if truth is not None and hasattr(model, "predict_instances"):
         result |= _of_instances(model, bags, labels, truth)
@@ -84,6 +92,9 @@ def _of_instances(model, bags, labels, truth):
     alone = Answers(model, bags, None, truth) if has_proba else None
     given = Answers(model, bags, labels, truth) if has_proba and labels is not None else None
     predicted = texts(model.predict_instances(bags))[known] if alone is None else alone.predicted
+    known_names = {*texts(model.classes_).tolist(), BACKGROUND_NAME}
+    strange = Counter(name for name in true.tolist() if name not in known_names)
+    result["unknown_labels"] = dict(strange.most_common())
     result["inductive_accuracy"] = _mean(predicted == true)
     if labels is not None:
         told = told_texts(model, bags, labels)[known] if given is None else given.predicted

@@ -31,6 +31,8 @@ from unbag.preprocessing import BagContext, OnInstances, RBFDictionary
 OPSET, IR_VERSION = 17, 8
 #: The most that a runtime's probabilities may differ from the model's.
 TOLERANCE = 1e-5
+#: The least probability whose logarithm is taken.
+SMALLEST = 1e-300
 
 
 class ExportError(ValueError):
@@ -105,12 +107,9 @@ def to_onnx(model: Any, *, double: bool = False) -> Any:
     """
     onnx = require("onnx")
     helper, types = onnx.helper, onnx.TensorProto
-    *transformers, classifier = _steps(model)
+    classifier = _steps(model)[-1]
     graph = _Graph()
-    X = graph.add("Cast", "instances", to=types.DOUBLE)
-    for step in transformers:
-        X = _listed(_TRANSFORMERS, step)(graph, step, X)
-    proba = _listed(_CLASSIFIERS, classifier)(graph, classifier, X)
+    proba = _probabilities(graph, model, graph.add("Cast", "instances", to=types.DOUBLE))
     presence = _presence(graph, proba, len(classifier.classes_))
     outputs = [
         (name, graph.add("Cast", value, name=name, to=types.FLOAT), shape)
@@ -200,6 +199,14 @@ def _steps(model):
     """Return what is done to features, one after the other; a model by itself is one step."""
     steps = [step for _, step in getattr(model, "steps", [("model", model)])]
     return [step for step in steps if step not in (None, "passthrough")]
+
+
+def _probabilities(graph, model, X):
+    """Add the steps of a model, and return the probabilities of instances."""
+    *transformers, classifier = _steps(model)
+    for step in transformers:
+        X = _listed(_TRANSFORMERS, step)(graph, step, X)
+    return _listed(_CLASSIFIERS, classifier)(graph, classifier, X)
 
 
 def _n_columns(classifier):
@@ -314,6 +321,8 @@ def _linear(graph, model: LinearUnionClassifier, X):
 def _network(graph, model: UnionClassifier, X):
     """Add the mean of the members' probabilities; a layer of all members is one product."""
     network: Any = model
+    if hasattr(network, "committee_"):
+        return _committee(graph, network, X)
     if getattr(network, "encoder", None) is not None:
         raise ExportError("A network with an encoder of yours is exported by torch.onnx.")
     X = graph.scaled(X, network.scale_.shift, network.scale_.scale)
@@ -335,6 +344,19 @@ def _network(graph, model: UnionClassifier, X):
             of_bag = graph.add("MatMul", mean, graph.constant(effect))
     proba = graph.add("Softmax", hidden, axis=2)
     return graph.add("ReduceMean", proba, axes=[0], keepdims=0)
+
+
+def _committee(graph, model, X):
+    """Add the parts of a committee that count, and the weighted product of their probabilities."""
+    total = None
+    for (_, part), weight in zip(model.committee_, model.pool_weights_, strict=True):
+        if not weight:
+            continue
+        # A probability that is rounded to zero has no logarithm.
+        proba = graph.add("Max", _probabilities(graph, part, X), graph.constant(SMALLEST))
+        own = graph.scaled(graph.add("Log", proba), None, 1.0 / weight)
+        total = own if total is None else graph.add("Add", total, own)
+    return graph.add("Softmax", total, axis=1)
 
 
 def _quantile_encoding(graph, edges, X):

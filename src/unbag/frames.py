@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unbag._files import DataError, PathLike
-from unbag._messages import argument, listed
+from unbag._messages import argument, listed, suggestion
 from unbag._scikit_learn import available_if
 from unbag.annotations import REVIEW_SHARE, annotate, predictions
 from unbag.bags import Bags, BagsLike
 from unbag.io.annotated import annotated_frame, written_columns, written_predictions
 from unbag.io.bag_table import BagTable, Progress
-from unbag.io.roles import REMEMBERED, USUAL, Roles, check_column
+from unbag.io.roles import REMEMBERED, USUAL, Roles, check_column, check_has_columns
 from unbag.io.table import Source
 from unbag.labels import ColumnOfLabel, LabelSets, LabelSetsLike
 from unbag.tagging import BACKGROUND_NAME, DELIMITER
@@ -286,6 +286,7 @@ def roles_for_model(model: Any, source: Source, given: Roles, *, use_labels: boo
     when the model was fitted may have a role now. Where bag labels are not wanted, their columns
     are carried through unread.
     """
+    check_has_columns(source, given)
     # Labels that people gave were for the fit; evaluations ask for them by `known_when_fitted`.
     remembered = replace(remembered_roles(model), known=None)
     # In their order, and looked up at once.
@@ -439,5 +440,6 @@ def in_classes(
             raise DataError(
                 f"{path}: bag {bag} has the unknown label {str(label)!r}; the model knows {known}. "
                 f"Correct the label, fit again with it, or use {argument(*remedy)}."
+                f"{suggestion(str(label), list(map(str, classes)))}"
             )
     return LabelSets(indicator, classes, labels.open)

@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from unbag._messages import argument, listed
+from unbag._messages import argument, listed, shortened
 from unbag.bags import Position, Selection, bag_key, value_array
 from unbag.tagging import (
     ANY_LABEL,
     DELIMITER,
     EVERY_LABEL,
+    UNKNOWN_MARK,
     WORDS_FOR_NONE,
     WORDS_FOR_UNKNOWN,
     Spellings,
@@ -30,6 +31,7 @@ from unbag.tagging import (
     label_of,
     normal_spelling,
     twins,
+    warn_of_unused_names,
     write_cell,
 )
 
@@ -169,7 +171,8 @@ class LabelSets:
         if hasattr(type(given), "columns"):
             given = cls(*_read_table(given))
         if isinstance(given, LabelSets):
-            given = given.renamed([tagging.name(label) for label in given.classes.tolist()])
+            given = given.read_by(tagging)
+            warn_of_unused_names("y", tagging.unused_names(), given.classes.tolist())
             return given if classes is None else given.reindex(classes)
         if sparse.issparse(given):
             return cls(given.toarray(), classes)
@@ -185,7 +188,9 @@ class LabelSets:
         sets = _read_sets(list(given), tagging, warns=classes is None)
         is_blank = np.array([labels is None for labels in sets], dtype=bool)
         meant = tagging.meaning_of_blanks(is_blank, range(len(sets)))
-        return cls.from_sets([meant if labels is None else labels for labels in sets], classes)
+        found = cls.from_sets([meant if labels is None else labels for labels in sets], classes)
+        warn_of_unused_names("y", tagging.unused_names(), found.classes.tolist())
+        return found
 
     @classmethod
     def from_sets(
@@ -421,6 +426,42 @@ class LabelSets:
             is_present = (states == 1) | (others == 1)
             joined[:, classes.index(name)] = np.where(is_present, 1, np.minimum(states, others))
         return LabelSets(joined, classes, self.open)
+
+    def read_by(self, tagging: Tagging, ids: Sequence[Any] | None = None) -> "LabelSets":
+        """Rename the classes as people say who tagged the bags; words for none become no class.
+
+        Parameters
+        ----------
+        tagging : Tagging
+        ids : sequence, optional
+            The names of the bags, for messages.
+
+        Examples
+        --------
+        >>> labels = LabelSets([[1, 0], [0, 1]], ["none", "owl"])
+        >>> labels.read_by(Tagging.of(none="none", rename={"owl": "Eule"})).to_sets()
+        [set(), {'Eule'}]
+        """
+        classes = self.classes.tolist()
+        if not (tagging.none or tagging.fold_case or tagging.rename):
+            return self
+        meanings = [tagging.read([label]) for label in classes]
+        is_none = np.array([meaning == frozenset() for meaning in meanings], dtype=bool)
+        is_any = np.array([meaning == {EVERY_LABEL} for meaning in meanings], dtype=bool)
+        has_none = self.required[:, is_none].any(axis=1)
+        has_any = self.required[:, is_any].any(axis=1)
+        for bag in np.flatnonzero(has_none & self.required[:, ~is_none].any(axis=1)).tolist():
+            word = classes[int(np.flatnonzero(is_none & self.required[bag])[0])]
+            raise ValueError(
+                f"Bag {bag if ids is None else ids[bag]} has {word!r}, which means that there is "
+                "no label, beside a label: decide for one."
+            )
+        kept = ~(is_none | is_any)
+        indicator = self.indicator[:, kept].copy()
+        indicator[has_none] = 0
+        indicator[has_any] = np.where(indicator[has_any] == 1, 1, -1)
+        labels = LabelSets(indicator, self.classes[kept], (self.open & ~has_none) | has_any)
+        return labels.renamed([tagging.name(label) for label in self.classes[kept].tolist()])
 
     @classmethod
     def stacked(cls, parts: "Sequence[LabelSets]", classes: ArrayLike) -> Self:
@@ -678,6 +719,17 @@ def doubtful_names(labels: LabelSets) -> list[str]:
                 f"{name!r} {counted(name).removeprefix(name).strip()} is read as a class like "
                 f"others: if it means that a bag has none of them, use {argument('none', name)}; "
                 f"if it means that nobody knows, {unknown}"
+            )
+        elif name.endswith(UNKNOWN_MARK):
+            stem = name.rstrip(UNKNOWN_MARK).rstrip()
+            found.append(
+                f"{name!r} {counted(name).removeprefix(name).strip()} is read as a class of its "
+                f"own: if it means that {stem} may be there or not, write {UNKNOWN_MARK + stem!r}"
+            )
+        elif name[:1] in ("[", "{") and any(quote in name for quote in "'\""):
+            found.append(
+                f"{shortened(name)} looks like a list that was written as text, and is read as one "
+                f"class: write its labels with {DELIMITER!r} between them"
             )
     return found
 

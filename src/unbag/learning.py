@@ -7,8 +7,10 @@ without the truth that a table may carry, their labels, and labels of instances 
 
 import logging
 import os
+import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, overload
 
@@ -28,12 +30,20 @@ from unbag.fitting import Rate
 from unbag.frames import ColumnRoles
 from unbag.io.bag_table import BagTable, Progress
 from unbag.io.extracted import left_out
-from unbag.io.roles import NOT_LEARNT_FROM, OF_LABELS, USUAL, Roles
+from unbag.io.roles import (
+    KNOWN_LABEL,
+    NOT_LEARNT_FROM,
+    OF_LABELS,
+    USUAL,
+    Roles,
+    check_has_columns,
+)
 from unbag.io.table import Source, open_source
 from unbag.labels import LabelSets, LabelSetsLike, doubtful_names, rare_classes
 from unbag.model_selection.folds import read_label_sets
 from unbag.pipeline import BagPipeline, bag_pipeline
-from unbag.tagging import Tagging
+from unbag.preprocessing import BagContext
+from unbag.tagging import Tagging, is_missing, warn_of_unused_names
 from unbag.validation import as_labels
 
 if TYPE_CHECKING:
@@ -42,10 +52,13 @@ if TYPE_CHECKING:
 #: Tables of fewer bags are examples.
 A_FEW_BAGS = 20
 #: Models that have a name.
-NAMES = ("linear", "network")
+NAMES = ("linear", "network", "auto")
 # Settings that a given model has itself, and those that networks do not have.
 OF_NAMED_MODELS = ("alpha", "background", "background_cost", "missed", "false", "max_iter")
 OF_LINEAR_MODELS = ("alpha", "context", "kernel", "dictionary")
+
+#: The least probability at which a model teaches a label to one with context.
+SURE = 0.9
 
 logger: logging.Logger = logging.getLogger(__name__)
 Estimator = TypeVar("Estimator", bound=BagClassifier | BagPipeline)
@@ -90,7 +103,7 @@ class Settings:
                     f"or unbag.torch.ORNetwork(), not {shortened(self.model)}."
                 )
         elif self.model not in NAMES:
-            names = " or ".join(map(repr, NAMES))
+            names = ", ".join(map(repr, NAMES))
             raise ValueError(f"model is {self.model!r}: give {names}, or a model.")
         elif self.model == "network":
             self._refuse(OF_LINEAR_MODELS, "linear models, not of networks")
@@ -120,6 +133,8 @@ class Settings:
             own["max_iter"] = self.max_iter
         if not isinstance(self.model, str):
             model: Any = clone(self.model)
+        elif self.model == "auto":
+            raise ValueError("model='auto' is chosen by a search: there is nothing to build yet.")
         elif self.model == "linear":
             model = ORLogisticRegression(self.alpha, **own)
         else:
@@ -157,6 +172,8 @@ class TrainingSet:
         What messages call the table.
     columns : sequence of str
         Of the table, whether they are used or not.
+    unused_names : sequence of str
+        Labels that were to be renamed, and that the table does not have.
     """
 
     bags: Any
@@ -165,6 +182,7 @@ class TrainingSet:
     roles: Roles | None = None
     path: Path = Path("y")
     columns: Sequence[str] = ()
+    unused_names: Sequence[str] = ()
 
     @property
     def label_sets(self) -> LabelSets:
@@ -186,6 +204,11 @@ class TrainingSet:
         )
         for sentence in doubtful_names(labels):
             warn_caller(f"{self.path}: {sentence}.")
+        # Corrections are renamed, too, and known labels on a cluster, where nobody has noted it.
+        new_names = {} if self.roles is None else dict(self.roles.rename)
+        known = set() if self.known is None else set(self.known)
+        unused = [name for name in self.unused_names if new_names.get(name) not in known]
+        warn_of_unused_names(self.path, unused, labels.classes.tolist())
         # Labels in columns of their own, and those of Python, are separated by nothing.
         if self.roles is None or self.roles.label_columns:
             return self
@@ -247,9 +270,14 @@ class TrainingSet:
 
     def fit(self, model: Any) -> Any:
         """Fit a model in place; it remembers the roles of columns. Return it."""
-        # Not every model can be told of known labels.
-        known = {} if self.known is None else {"instance_labels": self.known}
-        model.fit(self.bags, self.labels, **known)
+        labels_known = self.known
+        if (plain := without_context(model)) is not None and isinstance(self.bags, Bags):
+            with warnings.catch_warnings():
+                # The fit with context will say it.
+                warnings.simplefilter("ignore")
+                plain.fit(self.bags, self.label_sets, **known_of(labels_known))
+            labels_known = taught_labels(plain, self.bags, self.label_sets, labels_known)
+        model.fit(self.bags, self.labels, **known_of(labels_known))
         self.remember(model)
         return model
 
@@ -260,6 +288,59 @@ class TrainingSet:
             if not self.n_known:
                 # A column that nobody has filled in.
                 model.roles_.pop("known", None)
+
+
+def known_of(known: Any) -> dict[str, Any]:
+    """Return known labels of instances as an argument of `fit`: not every model has that."""
+    return {} if known is None else {"instance_labels": known}
+
+
+def without_context(model: Any) -> Any:
+    """Return an unfitted copy of a pipeline without its context; None if it has none."""
+    step = getattr(model, "named_steps", {}).get("context")
+    if not isinstance(step, BagContext) or not step.weight:
+        return None
+    return clone(model).set_params(context="passthrough")
+
+
+def taught_labels(plain: Any, bags: Bags, labels: LabelSets, known: Any) -> np.ndarray:
+    """Return labels of instances for a fit with context: those of which a model without is sure.
+
+    By itself, a context can recognise the bag, recite its label set, and give the labels to the
+    wrong instances at no cost in likelihood. So it is taught by a model that sees each instance by
+    itself. Labels that are known stay as they are. A bag is left alone if its other instances
+    could not have the rest of its labels.
+
+    Parameters
+    ----------
+    plain : estimator
+        Fitted, without a context.
+    bags : Bags
+    labels : LabelSets
+    known : array-like of shape (n_instances,), or None
+
+    Returns
+    -------
+    ndarray of object of shape (n_instances,)
+        None where nothing is taught.
+    """
+    proba = plain.annotate_proba(bags, labels, **known_of(known))
+    classes = plain.model.classes_ if isinstance(plain, BagPipeline) else plain.classes_
+    found = proba.argmax(axis=1)
+    is_taught = (proba.max(axis=1) >= SURE) & (found < len(classes))
+    bag = np.repeat(np.arange(len(bags)), bags.sizes)
+    covered = np.zeros((len(bags), len(classes)), dtype=bool)
+    covered[bag[is_taught], found[is_taught]] = True
+    n_free = np.bincount(bag[~is_taught], minlength=len(bags))
+    n_left = (labels.required & ~covered).sum(axis=1)
+    is_taught &= (n_left <= n_free)[bag]
+    taught = np.full(bags.n_instances, None, dtype=object)
+    taught[is_taught] = np.asarray(classes, dtype=object)[found[is_taught]]
+    if known is not None:
+        given = np.asarray(known, dtype=object)
+        is_known = np.array([not is_missing(each) and each != -1 for each in given], dtype=bool)
+        taught[is_known] = given[is_known]
+    return taught
 
 
 def is_table(data: Any) -> bool:
@@ -317,7 +398,8 @@ def read_tags(y: LabelSetsLike, bags: Any, tagging: Tagging) -> LabelSetsLike:
     """Read the labels of bags as `tagging` says; if that is the usual, models do so themselves."""
     if tagging == Tagging():
         return y
-    return LabelSets.parse(as_labels(y, bags, are_sets=True), **asdict(tagging))
+    chosen = {name: getattr(tagging, name) for name in OF_LABELS}
+    return LabelSets.parse(as_labels(y, bags, are_sets=True), **chosen)
 
 
 def refuse_truth(instance_labels: Any) -> None:
@@ -327,6 +409,15 @@ def refuse_truth(instance_labels: Any) -> None:
         f"{argument('instance_labels')} is for labels to compare with: nothing learns from them. "
         f"Pass the column of labels that people gave with {argument('known')}, and a table that "
         f"annotate wrote and people corrected with {argument('corrections')}.",
+    )
+
+
+def refuse_corrections(corrections: Any) -> None:
+    """Raise an error if a corrected table is given to what does not have its data in memory."""
+    check(
+        corrections is None,
+        f"{argument('corrections')} is for tables in memory: fit to {corrections} itself, in which "
+        f"people have filled in the column {KNOWN_LABEL}, or use unbag.fit.",
     )
 
 
@@ -397,6 +488,7 @@ def read_source(
     """
     from unbag.io.guess import with_known
 
+    check_has_columns(source, roles)
     is_named = roles.known is not None
     roles = with_known(source, roles, ignore_known) if source.columns else roles
     data = source.read(roles, progress=progress)
@@ -415,7 +507,9 @@ def read_source(
         pairs = zip(new, new if known is None else known, strict=True)
         known = np.array([one if one is not None else other for one, other in pairs], object)
     bags = without_truth(data.bags)
-    return TrainingSet(bags, data.labels, known, data.roles, data.path, source.columns)
+    return TrainingSet(
+        bags, data.labels, known, data.roles, data.path, source.columns, data.unused_names
+    )
 
 
 def labels_in_bag_file(data: BagTable, roles: Roles) -> Any:
@@ -471,6 +565,10 @@ def fit(table: Any, y: LabelSetsLike | None = None, *, model: Literal["linear"] 
 def fit(table: Any, y: LabelSetsLike | None = None, *, model: Literal["network"],
         **settings: Unpack[_NetworkSettings]) -> "ORNetwork": ...
 @overload
+def fit(table: Any, y: LabelSetsLike | None = None, *, model: Literal["auto"],
+        minutes: float | None = None, **settings: Unpack[_KernelSettings]
+        ) -> "ORLogisticRegression | BagPipeline | ORNetwork": ...
+@overload
 def fit(table: Any, y: LabelSetsLike | None = None, *, model: Estimator,
         **settings: Unpack[_Seeded]) -> Estimator: ...
 @overload
@@ -514,6 +612,7 @@ def fit(
     kernel: float | None = None,
     dictionary: int = 600,
     max_iter: int | None = None,
+    minutes: float | None = None,
     seed: int = 0,
 ) -> Any:
     """Learn to label the instances of a table from the labels of their bags.
@@ -551,10 +650,11 @@ def fit(
         New names of labels, by their old ones; or a table with columns ``old`` and ``new``.
     roles : Roles, optional
         Roles of columns; what is named beside it wins.
-    model : "linear", "network" or estimator, optional
+    model : "linear", "network", "auto" or estimator, optional
         Any model of this library, of which a clone is fitted; or the name of one: by default an
         `ORLogisticRegression` with the next settings, or an `unbag.torch.ORNetwork`, which needs
-        torch, with those that it has.
+        torch, with those that it has. With "auto", held-out bags choose between linear models,
+        kernels and, if torch is installed, networks: see `unbag.tune`.
     alpha, background, background_cost, missed, false
         As in :class:`unbag.ORLogisticRegression`.
     context : float, default=0.0
@@ -565,6 +665,8 @@ def fit(
         Instances in the kernel's dictionary.
     max_iter : int, optional
         Most iterations; by default 1000, and 400 of networks.
+    minutes : float, optional
+        Time for ``model="auto"``; by default as long as it takes.
     seed : int, default=0
         Of the dictionary, or of the networks.
 
@@ -591,7 +693,10 @@ def fit(
         **{name: given[name] for name in Settings.__dataclass_fields__ if name != "model"},
         model="linear" if model is None else model,
     )
-    unfitted = settings.unfitted()
+    is_chosen = isinstance(model, str) and model == "auto"
+    if minutes is not None and not is_chosen:
+        raise ValueError('minutes is the time for model="auto": leave it out.')
+    unfitted = None if is_chosen else settings.unfitted()
     named = {name: given[name] for name in Roles.__dataclass_fields__}
     data = training_set(
         table, y, roles, corrections=corrections, ignore_known=ignore_known, **named
@@ -600,4 +705,9 @@ def fit(
     sentence = rare_classes(data.label_sets) if len(data.label_sets) >= A_FEW_BAGS else None
     if sentence is not None:
         warn_caller(f"{data.path}: {sentence}.")
+    if is_chosen:
+        # By name, since a search is built on this module.
+        return import_module("unbag.tuning").tune_around(
+            settings, data.announced(), minutes=minutes
+        )
     return data.announced().fit(unfitted)

@@ -174,18 +174,42 @@ class OnInstances(_BagTransformer):
 
     def _learn(self, bags):
         self.transformer_ = _called(clone(self.transformer).fit, bags)
+        learnt = (getattr(self.transformer_, name, None) for name in ("mean_", "var_", "scale_"))
+        self._check_size(bags, *learnt)
 
     def _features(self, bags):
         if not bags.n_instances:
             # Transformers refuse an array without rows; one row shows the kind of their answer.
             return self.transformer_.transform(np.zeros((1, bags.n_features), bags.dtype))[:0]
         features = _called(self.transformer_.transform, bags)
+        self._check_size(bags, features)
         if features.shape[0] != bags.n_instances:
             raise ValueError(
                 f"{self.transformer_} gave {features.shape[0]} rows for {bags.n_instances} "
                 "instances: it must keep every instance."
             )
         return features
+
+    def _check_size(self, bags, *learnt):
+        """Refuse numbers that are so great that the transformer makes NaN or infinity of them.
+
+        What it has learnt, or the features that it gives, are arrays of a column per feature.
+        """
+        for values in learnt:
+            if not isinstance(values, np.ndarray) or values.dtype.kind != "f":
+                continue
+            found = first_nonfinite(np.atleast_2d(values))
+            if found is None or sparse.issparse(bags.X) or first_nonfinite(bags.X) is not None:
+                continue
+            sizes = np.abs(bags.X).max(axis=0)
+            is_same = values.shape[-1] == bags.n_features
+            column = found.column if is_same else int(sizes.argmax())
+            names = bags.feature_names
+            raise ValueError(
+                f"Column {column if names is None else f'{column} ({names[column]})'} has values "
+                f"up to {sizes[column]:g}, which are too great for "
+                f"{type(self.transformer_).__name__}: scale the features down first."
+            )
 
     def _names(self, names):
         try:
@@ -376,7 +400,9 @@ def _mean_squared_distance(X):
 def _called(method, bags):
     """Call a method of a scikit-learn transformer; where it rejects a value, say whose it is."""
     try:
-        return method(bags.X)
+        # What overflows is refused, or a gap in the data.
+        with np.errstate(over="ignore", invalid="ignore"):
+            return method(bags.X)
     except ValueError:
         check_finite(bags)
         raise

@@ -3,6 +3,8 @@
 `Tagging` is the one place that says what a cell means. Roles carry it to every reader.
 """
 
+import json
+import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unbag._files import DataError, check
-from unbag._messages import argument, listed, shortened
+from unbag._messages import argument, listed, shortened, suggestion
 from unbag._warnings import warn_caller
 
 # What separates labels that are written into one string, unless a table says otherwise.
@@ -44,6 +46,11 @@ WORDS_FOR_UNKNOWN = frozenset([
 # Characters of a bag's or class's name, and of a cell of labels: far more than anybody types.
 LONGEST_NAME = 10_000
 LONGEST_CELL = 1_000_000
+# A label in a list that was written as text, and several with commas or spaces between them.
+LISTED_LABEL = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[+-]?\d+(?:\.\d+)?""")
+LISTED_LABELS = re.compile(
+    rf"\s*(?:{LISTED_LABEL.pattern})(?:(?:\s*,\s*|\s+)(?:{LISTED_LABEL.pattern}))*\s*,?\s*"
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -162,6 +169,9 @@ class Tagging:
     fold_case : bool
     rename : tuple of (str, str)
         Pairs of the old and the new name.
+    of_instances : bool
+        Whether labels are those of the instances of a bag, put together: then a word for none
+        beside others says nothing about the bag. Else it is an error.
 
     Examples
     --------
@@ -176,6 +186,7 @@ class Tagging:
     none: tuple[str, ...] = ()
     fold_case: bool = False
     rename: tuple[tuple[str, str], ...] = ()
+    of_instances: bool = False
 
     @classmethod
     def of(
@@ -238,7 +249,44 @@ class Tagging:
         if not isinstance(label, str) or not (self.fold_case or self.rename):
             return label
         name = self._folded(label)
+        self._found.add(name)
         return self._new_names.get(name, name)
+
+    def name_of_instance(self, label: Any) -> Any:
+        """Return the name of the class of an instance; a word for none means background.
+
+        Parameters
+        ----------
+        label : str, number or None
+            None, blank text and "(unknown)" are no label: an empty text.
+
+        Examples
+        --------
+        >>> tagging = Tagging.of(none="noise", rename={"amsel": "Blackbird"})
+        >>> tagging.name_of_instance("Noise"), tagging.name_of_instance("amsel")
+        ('background', 'Blackbird')
+        """
+        name = self.name(label_text(label))
+        word = name.casefold()
+        if word in self._words:
+            return BACKGROUND_NAME
+        return "" if word == ANY_LABEL else name
+
+    @cached_property
+    def _found(self) -> set[str]:
+        """The labels that were asked for, before they were renamed."""
+        return set()
+
+    def unused_names(self) -> tuple[str, ...]:
+        """Return the old names of `rename` that no label had which was read so far.
+
+        Examples
+        --------
+        >>> tagging = Tagging.of(rename={"amsel": "blackbird", "star": "starling"})
+        >>> tagging.read(["amsel"]), tagging.unused_names()
+        (frozenset({'blackbird'}), ('star',))
+        """
+        return tuple(old for old, _ in self.rename if self._folded(old) not in self._found)
 
     @cached_property
     def _meanings(self) -> dict[Any, Any]:
@@ -276,7 +324,7 @@ class Tagging:
         members.discard(None)
         if NO_LABEL in members:
             members.discard(NO_LABEL)
-            for other in members:
+            for other in () if self.of_instances else members:
                 word = next(label_of(label) for label in labels if meanings[label] == NO_LABEL)
                 raise ValueError(
                     f"{word!r}, which means that there is no label, beside "
@@ -316,6 +364,27 @@ class Tagging:
                 f"none, {argument('untagged', 'absent')}{written[1]}."
             )
         return frozenset([EVERY_LABEL]) if self.untagged == "unknown" else frozenset()
+
+
+def warn_of_unused_names(where: object, names: Sequence[str], classes: Iterable[Any]) -> None:
+    """Warn of labels that were to be renamed, and that are not there.
+
+    Parameters
+    ----------
+    where : object
+        What messages call the table.
+    names : sequence of str
+        From `Tagging.unused_names`.
+    classes : iterable
+        The labels that are there.
+    """
+    if names:
+        verb = "is a label" if len(names) == 1 else "are labels"
+        near = suggestion(names[0], [str(each) for each in classes])
+        warn_caller(
+            f"{where}: {listed(map(shortened, names))} {verb} to rename that no bag or instance "
+            f"has: correct {argument('rename')}.{near}"
+        )
 
 
 class Spellings:
@@ -393,6 +462,43 @@ def twins(classes: Iterable[str]) -> list[list[str]]:
     return [names for names in groups.values() if len(names) > 1]
 
 
+def labels_in_list(text: str) -> list[str] | None:
+    """Return the labels of a list, set or tuple that was written as text; None if it is none.
+
+    So pandas writes a column of lists to a CSV file, and Dask holds it in memory.
+
+    Parameters
+    ----------
+    text : str
+
+    Examples
+    --------
+    >>> labels_in_list("['owl', 'wren']"), labels_in_list("[]"), labels_in_list("[3 4]")
+    (['owl', 'wren'], [], ['3', '4'])
+    >>> labels_in_list("owl|wren"), labels_in_list("(none)"), labels_in_list("[sic]")
+    (None, None, None)
+    """
+    text = text.strip()
+    if text in ("[]", "set()", "()"):
+        return []
+    if text[:1] + text[-1:] not in ("[]", "{}", "()") or not LISTED_LABELS.fullmatch(text[1:-1]):
+        return None
+    found = LISTED_LABEL.findall(text[1:-1])
+    if text[0] == "(" and not any(label[0] in "'\"" for label in found):
+        return None
+    return [_without_quotes(label) for label in found]
+
+
+def _without_quotes(label):
+    if label[0] == '"':
+        try:
+            return json.loads(label)
+        except ValueError:
+            # Python escapes other signs than JSON.
+            pass
+    return re.sub(r"\\(.)", r"\1", label[1:-1]) if label[0] in "'\"" else label
+
+
 def parse_cell(
     cell: object,
     delimiter: str,
@@ -405,7 +511,7 @@ def parse_cell(
     Parameters
     ----------
     cell : str, int, list or None
-        Delimited text, a single label, or a list of labels.
+        Delimited text, a single label, or a list of labels, perhaps written as text.
     delimiter : str
     all_unknown : bool, default=False
         Whether all labels of the cell are unknown, with or without a question mark.
@@ -422,6 +528,8 @@ def parse_cell(
     --------
     >>> sorted(parse_cell("wren | thrush", "|"))
     ['thrush', 'wren']
+    >>> parse_cell("['wren']", "|"), parse_cell("[]", "|")
+    (frozenset({'wren'}), frozenset())
     >>> parse_cell("?wren", "|")
     frozenset({Unknown('wren')})
     >>> parse_cell("(none)", "|"), parse_cell("", "|")
@@ -431,6 +539,8 @@ def parse_cell(
         raise ValueError(f"{len(cell):,} characters, of which {LONGEST_CELL:,} are allowed")
     if cell is None:
         return None
+    if isinstance(cell, str) and (written := labels_in_list(cell)) is not None:
+        cell = written
     parts = cell if isinstance(cell, list) else str(cell).split(delimiter)
     if spellings is not None:
         spellings.note_cell(cell, parts)
@@ -480,7 +590,8 @@ def write_cell(labels: Collection[str | Unknown], delimiter: str) -> str:
             and name == name.strip()
             and name[0] != UNKNOWN_MARK
             and delimiter not in name
-            and not is_word,
+            and not is_word
+            and labels_in_list(name) is None,
             f"The label {name!r} cannot be written into a cell of labels separated by "
             f"{delimiter!r}: rename it, or choose another delimiter.",
         )

@@ -220,3 +220,18 @@ def test_the_column_that_is_named_is_the_one_that_was_written(words, model, run,
     code, _, errors = run("annotate", model, own, "-o", tmp_path / "out.csv")
     assert code == 0
     assert "flagged for review (column unbag_review)" in errors
+
+
+def test_labels_that_people_gave_are_compared_with_annotations(tmp_path, run):
+    rows = ["a,owl,0,owl", "a,owl,1,background", "b,wren,9,", "b,wren,8,Wren", "c,owl|wren,9,owl",
+            "c,owl|wren,0,"]  # fmt: skip
+    (path := tmp_path / "t.csv").write_text("bag,labels,x,known_label\n" + "\n".join(rows))
+    model = tmp_path / "m.unbag"
+    assert run("fit", path, "--ignore-known", "-o", model)[0] == 0
+    code, _, err = run("annotate", model, path, "-o", tmp_path / "a.csv")
+    assert code == 0
+    assert "4 rows have a label that people gave (column known_label), which stays" in err
+    # Background, another case, and the owl among wrens.
+    assert "3 of them are annotated otherwise" in err
+    code, out, _ = run("annotate", model, path, "-o", tmp_path / "a2.csv", "--json")
+    assert json.loads(out)["known_labels_annotated_otherwise"] == 3

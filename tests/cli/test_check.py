@@ -3,6 +3,8 @@
 import csv
 import json
 
+import numpy as np
+import pandas
 import pytest
 
 from toys import ROLES
@@ -84,3 +86,20 @@ def test_what_cannot_be_checked_is_named(arguments, code, message, words, run, m
     found, _, errors = run("check", words, *ROLES, *arguments)
     assert found == code
     assert message in errors
+
+
+@pytest.mark.parametrize("size", [1.7e308, 1e301, 1e171])
+def test_huge_features_are_named_with_their_size(tmp_path, run, size):
+    rng = np.random.default_rng(0)
+    bags = np.repeat(np.arange(20), 3)
+    tags, pitch = np.where(bags % 2, "owl", "wren"), rng.normal(size=60)
+    big = rng.uniform(-1, 1, 60) * size
+    frame = pandas.DataFrame({"bag": bags, "labels": tags, "pitch": pitch, "big": big})
+    frame.to_csv(path := tmp_path / "t.csv", index=False)
+    for command in (["check", path], ["fit", path, "--kernel", 1, "-o", tmp_path / "m.unbag"]):
+        code, _, err = run(*command)
+        assert code == 1
+        assert "Column 1 (big) has values up to" in err
+        assert "scale the features down first" in err
+        assert "NaN" not in err
+        assert "encountered" not in err

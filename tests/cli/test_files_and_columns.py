@@ -177,7 +177,8 @@ def test_fit_prints_its_features_and_what_is_no_feature(run, words):
     code, _, said = run(*fit)
     assert code == 0, said
     assert "year, lat (a time or a place by its name)" in said
-    assert "name all features in --features; to silence this warning, name it in --carry" in said
+    assert "To use one of them, too, pass --features '*," in said
+    assert "to silence this warning, name it in --carry" in said
     assert "Features (16): x-box, y-box, " in said
     assert re.search(r"Columns that are not used \(.*year, site, lat", said)
     code, out, said = run(*fit, "--json")

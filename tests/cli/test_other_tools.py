@@ -294,3 +294,19 @@ def test_segments_go_to_label_studio_and_come_back(recordings, run):
     back = read(recordings / "b.csv")
     assert back.bags.ids.tolist() == [f"site/r{number}.wav" for number in range(12)]
     assert back.labels.to_sets()[2] == {"Eurasian Wren", "Tawny Owl"}
+
+
+def test_what_annotate_wrote_for_other_tools_is_no_feature_and_no_annotation(tmp_path, run):
+    rows = [f"r{i // 3},owl|wren,{i},{i + 1},{i % 3}" for i in range(12)]
+    (table := tmp_path / "t.csv").write_text("bag,labels,start,end,x\n" + "\n".join(rows))
+    assert run("fit", table, "-o", tmp_path / "m.unbag")[0] == 0
+    outputs = ["--raven", tmp_path / "raven", "--label-studio", tmp_path / "ls.json"]
+    assert run("annotate", tmp_path / "m.unbag", table, "-o", tmp_path / "a.csv", *outputs)[0] == 0
+    again = ["-o", tmp_path / "n.unbag"]
+    code, _, said = run("fit", tmp_path / "raven", "--from", "raven", *again)
+    assert code == 0
+    assert "Features (1): duration." in said
+    assert "Labels of recordings are made of them" in said
+    code, _, said = run("fit", tmp_path / "ls.json", "--from", "label-studio", *again)
+    assert code == 1
+    assert "has predictions, but no annotations: import the file into Label Studio" in said

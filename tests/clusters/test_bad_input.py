@@ -11,6 +11,7 @@ import pytest
 from distributed import Client, Future, LocalCluster
 
 import unbag.dask
+import unbag.out_of_core
 from unbag import SIM, Bags, LabelSets, ORLogisticRegression, kernel_pipeline
 from unbag.dask import ClusterError
 from unbag.dask.clusters import opened
@@ -168,3 +169,10 @@ def test_columns_that_are_not_there_are_named(coloured, client):
     meta = named[0].compute()
     divided = dask.dataframe.from_delayed(named, meta=meta, verify_meta=False)
     refused(divided, client, "Partition 1: .*'v'")
+
+
+def test_corrections_are_refused_with_what_to_do_instead(coloured, client, tmp_path):
+    data = coloured(n_bags=8)
+    refused(pairs(data), client, "fit to new.csv itself, .* known_label", corrections="new.csv")
+    with pytest.raises(DataError, match=r"fit to new.csv itself, .* known_label"):
+        unbag.out_of_core.fit(ORLogisticRegression(), tmp_path, corrections="new.csv")

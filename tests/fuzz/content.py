@@ -62,7 +62,7 @@ class Content:
         """Write the label set of a bag as a cell."""
         marks = {1: "", -1: "?"}
         pairs = zip(self.classes, self.states[bag].tolist(), strict=True)
-        return "|".join(marks[state] + name for name, state in pairs if state)
+        return "|".join(marks[state] + name for name, state in pairs if state) or "(none)"
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a long table, the bags one after the other."""
@@ -246,9 +246,11 @@ def check_agrees(table: Any, content: Content) -> None:
         assert not any(content.known), "known labels were lost"
 
 
-def label_set(cell: str, delimiter: str = "|") -> set[str]:
-    """Read a cell of labels, each with its mark."""
-    parts = (part.strip() for part in cell.split(delimiter))
+def label_set(cell: str, delimiter: str = "|") -> set[str] | None:
+    """Read a cell of labels, each with its mark; None if it says nothing, or not by itself."""
+    parts = [part.strip() for part in cell.split(delimiter)]
+    if not any(parts) or "(unknown)" in map(str.lower, parts) or cell.strip()[:1] in "[{(":
+        return set() if cell.strip().lower() == "(none)" else None
     marked = {"?" + part[1:].strip() if part[:1] == "?" else part for part in parts if part}
     return {unicodedata.normalize("NFC", each) for each in marked}
 
@@ -285,4 +287,4 @@ def check_agrees_with_text(table: Any, data: bytes) -> None:
         assert cells_of_row[at_bag].strip() == name.strip(), f"row {row} is in another bag"
         if sets and roles.labels is not None and roles.unknown is None:
             cell = label_set(cells_of_row[header.index(roles.labels)], roles.delimiter)
-            assert sets[bag_of[i]] == cell, f"row {row} has other labels"
+            assert cell is None or sets[bag_of[i]] == cell, f"row {row} has other labels"

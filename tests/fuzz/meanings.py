@@ -125,6 +125,8 @@ def layouts(
              for labels in drawn.sets]  # fmt: skip
     if drawn.classes:
         yield "lists", plain.assign(labels=column([*lists])), {}
+        plain.assign(labels=column([*lists])).to_csv(path := folder / "lists.csv", index=False)
+        yield "lists written as text", path, {}
         cuts = offsets_of(drawn.sizes)[1:-1]
         wide = {name: [part.tolist() for part in np.split(values, cuts)]
                 for name, values in features.items()}  # fmt: skip

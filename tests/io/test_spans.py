@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from unbag.io import DataError, Roles, read, read_from, write_audacity, write_raven
+from unbag.io import (
+    DataError,
+    Roles,
+    read,
+    read_from,
+    write_audacity,
+    write_label_studio,
+    write_raven,
+)
 from unbag.io.adapters import open_from
 
 CALLS = """night,file,start,end,low,high,x
@@ -75,6 +83,7 @@ def test_names_of_files_are_safe_and_differ(tmp_path):
     [
         (("1.5,2", "2,1.5"), {}, "row 2: the instance ends at 1.5, before it starts at 2.0"),
         (("1.5,2", "early,2"), {}, "row 2, column 'start': 'early' is not a number"),
+        (("1.5,2", "1_5,20"), {}, "row 2, column 'start': '1_5' is not a finite number"),
         (("0,1,800", ",1,800"), {}, "row 3, column 'start': '' is not a finite number"),
         (("", ""), {"start": "begin"}, "no column 'begin'"),
         (("", ""), {"low": "low"}, "both low= and high="),
@@ -165,3 +174,28 @@ def test_columns_that_hold_no_frequencies_are_none(tmp_path):
     assert "Freq" not in file.read_text()
     with pytest.raises(DataError, match="has no columns of frequencies"):
         write_audacity(tmp_path / "two.txt", table, ["owl"], frequencies=True)
+
+
+@pytest.mark.parametrize("write", [write_raven, write_audacity, write_label_studio])
+def test_background_is_left_out_and_counted(tmp_path, table, write, caplog):
+    name = "out.json" if write is write_label_studio else "out"
+    labels = ["wren", "background", None, "background"]
+    caplog.set_level("INFO")
+    write(path := tmp_path / name, table, labels)
+    written = path.read_text() if path.is_file() else str([p.read_text() for p in path.iterdir()])
+    assert "background" not in written
+    assert "2 instances of background are left out." in caplog.text
+    caplog.clear()
+    write(path := tmp_path / f"new{name}", table, labels, background_name=None)
+    written = path.read_text() if path.is_file() else str([p.read_text() for p in path.iterdir()])
+    assert written.count("background") == 2
+    assert not caplog.text
+
+
+def test_times_may_have_decimal_commas(tmp_path):
+    text = CALLS.replace(",", ";").replace("1.5", "1,5").replace("0.25;0.5", "0,25;0,5")
+    (tmp_path / "t.csv").write_text(text.replace(";1\n", ";1,5\n"))
+    roles = Roles(bag="night", media="file", features=["x"])
+    table = read(tmp_path / "t.csv", roles, need_labels=False)
+    write_audacity(tmp_path / "out", table, ["wren", "tit", "tit", "owl"])
+    assert (tmp_path / "out" / "one.unbag.txt").read_text().startswith("0.250000\t0.500000\ttit")

@@ -1,6 +1,7 @@
 """The way from any format to any other, and back to the rows of a table."""
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -172,3 +173,33 @@ def test_ids_that_are_the_same_as_text_are_refused(tmp_path):
     bags = Bags([[1.0], [2.0]], [0, 1, 2], np.array([1, "1"], object))
     with pytest.raises(DataError, match=r"Some ids of bags, of type .*, are the same as text"):
         write_bags(tmp_path / "t.csv", bags, LabelSets([[1], [1]], ["x"]))
+
+
+def test_numbers_of_a_text_are_numbers_in_other_formats(tmp_path):
+    """Also those that are no features, but not what only looks like a number."""
+    gaps = ["" if i == 2 else i for i in range(36)]
+    rows = [
+        f"b{i // 3};owl;{i % 7},5;{2020 + i // 3};00{i};{i},0;{gaps[i]};{i}x;{10**16 + i}"
+        for i in range(36)
+    ]
+    header = "bag;labels;x;year;station;start;gaps;code;long"
+    (path := tmp_path / "t.csv").write_text("\n".join([header, *rows]))
+    carry = ["station", "gaps", "code", "long", "year"]
+    convert(path, target := tmp_path / "t.parquet", Roles(carry=carry))
+    kinds = {field.name: str(field.type) for field in pq.read_schema(target)}
+    assert {name for name, kind in kinds.items() if kind == "double"} == {
+        "x", "year", "start", "gaps",
+    }  # fmt: skip
+    written = pq.read_table(target)
+    assert written["start"].to_pylist()[:3] == [0.0, 1.0, 2.0]
+    assert written["gaps"].to_pylist()[:4] == [0.0, 1.0, None, 3.0]
+    assert written["station"].to_pylist()[0] == "000"
+
+
+def test_names_that_a_table_cannot_hold_name_the_file(tmp_path):
+    bags = Bags(np.zeros((2, 1)), [0, 1, 2], feature_names=["bag"])
+    with pytest.raises(DataError, match=r"t\.csv: The feature 'bag' has the name of another"):
+        write_bags(tmp_path / "t.csv", bags, LabelSets([[1], [0]], ["owl"]))
+    bags = Bags(np.zeros((2, 1)), [0, 1, 2])
+    with pytest.raises(DataError, match=r"t\.csv: The label 'a\|b' cannot be written"):
+        write_bags(tmp_path / "t.csv", bags, LabelSets([[1], [0]], ["a|b"]))

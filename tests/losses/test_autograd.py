@@ -7,6 +7,8 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip insta
 
 from logit_batches import on, random_batch
 from unbag.torch import UnionLoss, union_loss
+from unbag.torch.arguments import read_batch
+from unbag.torch.loss import takes_one_pass
 
 
 @pytest.mark.parametrize(
@@ -37,6 +39,65 @@ def test_gradients_of_backgrounds_pins_and_padding_agree_with_differences(rng, d
     options = {"lengths": [4, 3, 0], "background": True, "instance_labels": pins, "missed": 0.1}
     targets = torch.tensor([[1, 0, 1], [1, -1, 0], [0, 0, 0]], device=device)
     assert torch.autograd.gradcheck(lambda x: union_loss(x, None, targets, **options), logits)
+
+
+def batch_of_many_classes(rng, device):
+    """Draw what forward writes the gradient of on a GPU: a thousand classes, in single precision.
+
+    And bags that it leaves to backward: one that is impossible, one with unknown classes, a long
+    one, one with many labels, and one whose labels the certificate refuses.
+    """
+    sizes = np.array([16, 1, 5, 0, 30, 2, 16, 260, 12, 9])
+    n_labels = np.array([4, 1, 3, 0, 8, 3, 2, 2, 10, 2])
+    y = np.zeros((len(sizes), 1000), np.int8)
+    for bag, k in enumerate(n_labels):
+        y[bag, rng.permutation(1000)[:k]] = 1
+    y[6, rng.random(1000) < 0.1] = -1
+    logits = rng.normal(size=(sizes.sum(), 1000))
+    logits[-9:, np.flatnonzero(y[-1] == 1)[0]] -= 60.0
+    batch = on(device, logits, np.concatenate([[0], np.cumsum(sizes)]), y, torch.float32)
+    if device == "cuda":
+        assert takes_one_pass(read_batch(*batch), "mean")
+    return batch
+
+
+@pytest.mark.parametrize(
+    ("reduction", "on_impossible"), [("mean", "keep"), ("instances", "keep"), ("sum", "relax")]
+)
+def test_factors_of_losses_may_change(rng, device, reduction, on_impossible):
+    given, *rest = batch_of_many_classes(rng, device)
+    options = {"reduction": reduction, "on_impossible": on_impossible}
+    if reduction != "mean":
+        options["weight"] = torch.tensor(rng.uniform(0.5, 2.0, len(rest[1])))
+    exact = given.detach().to(torch.float64).requires_grad_()
+    expected = union_loss(exact, *rest, **options)
+    expected.backward()
+    for factor in (1.0, 3.0, 3.0, 0.0, -0.5):
+        given.grad = None
+        loss = union_loss(given, *rest, **options)
+        (factor * loss).backward()
+        torch.testing.assert_close(loss.double(), expected, rtol=1e-6, atol=1e-6)
+        scale = exact.grad.abs().max().item()
+        found, wanted = given.grad.double(), factor * exact.grad
+        torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-6 * scale)
+
+
+def test_gradients_are_handed_out_once(rng, device):
+    """What somebody does to a gradient is not seen by the next one."""
+    given, *rest = batch_of_many_classes(rng, device)
+    loss = union_loss(given, *rest)
+    found = []
+    for _ in range(3):
+        (gradient,) = torch.autograd.grad(loss, given, retain_graph=True)
+        found.append(gradient.clone())
+        gradient.zero_()
+    assert found[0].any()
+    assert torch.equal(found[1], found[0])
+    assert torch.equal(found[2], found[0])
+    (gradient,) = torch.autograd.grad(union_loss(given, *rest), given, create_graph=True)
+    torch.testing.assert_close(gradient.detach(), found[0])
+    with pytest.raises(NotImplementedError, match="second derivatives"):
+        gradient.sum().backward()
 
 
 def test_second_derivatives_are_refused(rng, device):

@@ -72,11 +72,13 @@ def network(taught: str, random_state: int, **setting: Any) -> Any:
         How it learns, one of `unbag_reproduce.networks.TAUGHT`.
     random_state : int
     **setting
-        Parameters of `unbag.torch.ORNetwork` that are not to have their defaults.
+        Parameters of `unbag.torch.ORNetwork`; by default eight members, all of one kind.
     """
     from .networks import TAUGHT
 
-    return methods.network(random_state, TAUGHT[taught], **setting)
+    # The ledgers are of networks of one kind.
+    one_kind = {"n_members": 8, "committee": False, **setting}
+    return methods.network(random_state, TAUGHT[taught], **one_kind)
 
 
 #: What can be chosen settings for, by name; each takes ``random_state`` and a setting's entries.

@@ -22,12 +22,14 @@ from unbag._messages import listed
 from unbag.annotations import REVIEW_SHARE
 from unbag.io import Roles
 from unbag.io.annotated import (
+    KNOWN_LABEL,
     OF_NO_CLASS,
     REVIEW,
     STATUS,
     Status,
     check_nothing_is_lost,
     free_name,
+    known_label_column,
     write_annotated,
     written_columns,
 )
@@ -183,13 +185,20 @@ def annotate(
     selected = columns["annotation"].copy()
     selected[answers.status != Status.LABELLED] = None
     with written_together():
+        # A class may be called as the background, where there is none.
         if raven is not None:
             more = {"Probability": answers.probability.round(4)}
-            io.write_raven(raven, data, selected, media_root=media_root, more=more)
+            io.write_raven(
+                raven, data, selected, media_root=media_root, more=more, background_name=None
+            )
         if audacity is not None:
-            io.write_audacity(audacity, data, selected, frequencies=audacity_frequencies)
+            io.write_audacity(
+                audacity, data, selected, frequencies=audacity_frequencies, background_name=None
+            )
         if label_studio is not None:
-            io.write_label_studio(label_studio, data, selected, score=answers.probability)
+            io.write_label_studio(
+                label_studio, data, selected, score=answers.probability, background_name=None
+            )
         with progress("writing") as report:
             names = write_annotated(data, output, columns, written, progress=report)
     times.append(perf_counter())
@@ -197,21 +206,41 @@ def annotate(
     not_selected = 0
     if any(each is not None for each in (raven, audacity, label_studio)):
         not_selected = sum(figures.status[each] for each in OF_NO_CLASS)
+    n_known, n_other = known_and_other(data, columns["annotation"], options["background_name"])
     result = {
         "output": str(output),
         **asdict(figures),
+        "known_labels": n_known,
+        "known_labels_annotated_otherwise": n_other,
         "background_left_out": not_selected,
         "seconds": dict(zip(("reading", "annotating", "writing"), seconds, strict=True)),
     }
     messages.result(result)
     for line in described(figures, names, unknown_below, joint):
         messages.note(line)
+    if n_known:
+        messages.note(
+            f"{n_known:,} rows have a label that people gave (column {KNOWN_LABEL}), which stays "
+            f"as it is; {n_other:,} of them are annotated otherwise."
+        )
     if not_selected:
         messages.note(
             f"{not_selected:,} instances of background are left out of the files for Raven, "
             "Audacity and Label Studio."
         )
     messages.note(f"Written to {output}.")
+
+
+def known_and_other(data: io.BagTable, annotation: Any, background_name: str) -> tuple[int, int]:
+    """Count the labels that people gave, and those of them that are not the annotation."""
+    column = None if data.source is None else known_label_column(data.source)
+    if column is None:
+        return 0, 0
+    named = data.roles.tagging.name_of_instance
+    known = [named(each) for each in data.texts(column)]
+    known = [background_name if each == BACKGROUND_NAME else each for each in known]
+    is_other = [label != found for label, found in zip(known, annotation, strict=True) if label]
+    return len(is_other), sum(is_other)
 
 
 def described(

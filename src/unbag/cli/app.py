@@ -139,6 +139,8 @@ def as_option(name: str, *value: object) -> str:
     text = str(value[0])
     if isinstance(value[0], dict):
         text = ",".join(f"{old}={new}" for old, new in value[0].items())
+    elif isinstance(value[0], list):
+        text = ",".join(map(str, value[0]))
     is_plain = text.replace("-", "").replace("=", "").isalnum()
     return f"{option} {text if is_plain else repr(text)}"
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from unbag._files import check, suffix_of
+from unbag._messages import argument, listed
 from unbag.annotations import known_labels
 from unbag.io import BagTable
 
@@ -85,6 +86,14 @@ def explanations(found: dict[str, Any]) -> list[str]:
         said.append(
             "Calibration error: how far probabilities are from the share of labels that are right, "
             f"on the {found['instances']:,} labelled instances of this table."
+        )
+    if strange := found["unknown_labels"]:
+        first = next(iter(strange))
+        said.append(
+            f"{sum(strange.values()):,} of the {found['instances']:,} labelled instances have "
+            "labels that the model does not know, and count as wrong: "
+            f"{listed(f'{name} {n:,}' for name, n in strange.items())}. If that is another name, "
+            f"use {argument('rename')}; if they are none of the classes, {argument('none', first)}."
         )
     if found["yardsticks"]:
         said.append(

@@ -32,6 +32,7 @@ class Model(StrEnum):
 
     LINEAR = "linear"
     NETWORK = "network"
+    AUTO = "auto"
 
 
 class Background(StrEnum):
@@ -59,7 +60,8 @@ def fit(
     model: Annotated[
         Model,
         typer.Option(
-            help="What scores instances: a linear model, or neural networks (needs torch).",
+            help="What scores instances: a linear model, neural networks (needs torch), or what "
+                 "held-out bags prefer, as with --tune.",
             rich_help_panel=MODEL,
         ),
     ] = Model.LINEAR,
@@ -153,8 +155,9 @@ def fit(
 
     refuse_truth(given["instance_labels"])
     refuse_contradiction(ignore_known, corrections=corrections, known=given["known"])
+    tune = tune or model is Model.AUTO
     if minutes is not None and not tune:
-        raise typer.BadParameter("--minutes is for --tune")
+        raise typer.BadParameter("--minutes is for --tune and --model auto")
     rates = {"missed": rate_of("--missed", missed), "false": rate_of("--false", false)}
     try:
         settings = Settings(
@@ -230,7 +233,8 @@ def fit_shown(unfitted: Any, data: "TrainingSet") -> Any:
     """Fit a model, and show how far that has got."""
     from unbag.fitting.solvers import interruptions_raised
 
-    most = unfitted.model.max_iter
+    # Networks take several trainings.
+    most = getattr(unfitted.model, "n_steps", unfitted.model.max_iter)
     with progress("fitting") as report:
         unfitted.model.set_params(callback=lambda done, _: report(done, most))
         # In Python a fit keeps what it has reached; a command leaves what was there before.

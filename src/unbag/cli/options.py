@@ -75,8 +75,9 @@ ROLE_OPTIONS = {
     "label_table": _role(Path, "A second table with columns bag and label, instead of --labels."),
     "features": _role(
         str,
-        "Feature columns, separated by commas. Default: all numeric columns without another role "
-        "that do not look like a time, a place, an id, the truth, or a property of the bag.",
+        "Feature columns, or patterns such as mfcc_*, separated by commas. Default: *, all numeric "
+        "columns without another role that do not look like a time, a place, an id, the truth, or "
+        "a property of the bag.",
     ),
     "embedding": _role(str, "Column of vectors; each of their entries is a feature."),
     "known": _role(

@@ -44,6 +44,8 @@ def show_search(tuning: dict[str, Any]) -> None:
         taken = "the best so far was taken" if tried else "usual settings were taken"
         messages.note(f"The search was stopped {tuning['stopped']}: {taken}.")
     messages.note(f"Chosen: {described(tuning)}.")
+    if why := tuning.get("why"):
+        messages.note(why)
 
 
 def described(tuning: dict[str, Any]) -> str:

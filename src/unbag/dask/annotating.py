@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,14 @@ from sklearn.utils.validation import check_is_fitted
 from unbag import annotations
 from unbag._files import DataError, PathLike, check, unwritable
 from unbag.annotations import REVIEW_SHARE, Figures
-from unbag.bags import Bags
-from unbag.frames import read_for_model, roles_for_model
+from unbag.bags import Bags, offsets_of
+from unbag.frames import in_classes, read_for_model, roles_for_model
 from unbag.io import Roles
 from unbag.io.annotated import write_annotated, written_columns
 from unbag.io.arrays import bag_table
 from unbag.io.bag_table import BagTable
 from unbag.io.frame import open_frame
+from unbag.io.roles import OF_LABELS
 from unbag.labels import LabelSets
 from unbag.out_of_core import Annotated
 from unbag.out_of_core.annotating import opened_for_model
@@ -34,15 +36,20 @@ from unbag.tagging import BACKGROUND_NAME
 
 from .bags import ClusterBags
 from .clusters import ClientLike, Tasks, connected
-from .partitions import Partition, faults_of, identity
+from .partitions import Partition, faults_of, first_rows, identity
 from .sources import (
+    DATAFRAME,
+    TaggedBags,
     check_bags_not_split,
     check_kind,
     frames_of,
     is_pairs,
     is_path,
+    names_of,
     pairs_of,
+    runs_of,
     tables_of,
+    tagged_bags,
 )
 
 
@@ -130,7 +137,7 @@ def annotate(
         check(filled, "There are no bags: all partitions are empty.")
         if not is_path(data):
             # For frames and pairs, this is known only after reading them.
-            check_bags_not_split([found[place].ids for place in filled], filled)
+            check_bags_not_split([found[place].ids.tolist() for place in filled], filled)
         figures = annotations.added([found[place].figures for place in filled])
         return Annotated(**asdict(figures), columns=found[filled[0]].columns)
 
@@ -187,11 +194,34 @@ def annotated_partitions(
         return tasks.map(annotate_pair, bags.partitions, ids, files(folder, ids), **same)
     if is_path(data):
         stored = opened_for_model(model, data, wanted.roles, wanted.use_labels)
-        frames, names = tables_of(stored, tasks, stored.table.columns)
+        runs = runs_of(stored, tasks.n_threads())
+        frames, names = tables_of(stored, tasks, stored.table.columns, runs)
+        path, bags, sizes = stored.table.path, stored, [last - first for first, last in runs]
     else:
         frames = frames_of(data, tasks)
-        names = [f"Partition {place}" for place in range(len(frames))]
-    return tasks.map(annotate_frame, frames, files(folder, frames), names, **same)
+        path, names = DATAFRAME, names_of(frames)
+        bags = tagged_frames(model, frames, tasks, wanted) if wanted.use_labels else None
+        sizes = [] if bags is None else bags.sizes_of_partitions
+    labels: list[LabelSets | None] = [None] * len(frames)
+    if wanted.use_labels and bags is not None and bags.labels is not None:
+        # Read here: a worker does not know what other partitions have.
+        found = in_classes(bags.labels, model.classes_, bags, path, ("use_labels", False))
+        firsts = offsets_of(sizes).tolist()
+        labels = [found[first:last] for first, last in pairwise(firsts)]
+    return tasks.map(annotate_frame, frames, labels, files(folder, frames), names, **same)
+
+
+def tagged_frames(
+    model: Any, frames: list[Future], tasks: Tasks, wanted: Wanted
+) -> TaggedBags | None:
+    """Read the labels of bags in frames, by the roles that a model remembers; None without rows."""
+    filled = np.flatnonzero(tasks.results(tasks.map(len, frames)))
+    if not filled.size:
+        return None
+    head = tasks.results([tasks.submit(first_rows, frames[filled[0]], 0)])[0]
+    source = open_frame(head)
+    roles = source.resolved(roles_for_model(model, source, wanted.roles), need_labels=False)
+    return tagged_bags(frames, tasks, roles)
 
 
 def files(folder: Path, partitions: Sequence[Any]) -> list[Path]:
@@ -212,17 +242,18 @@ class WrittenPartition:
 
 
 def annotate_frame(
-    frame: Any, file: Path, name: str, model: Any, wanted: Wanted
+    frame: Any, labels: LabelSets | None, file: Path, name: str, model: Any, wanted: Wanted
 ) -> WrittenPartition | None:
-    """Annotate the rows of a frame and write them; without rows, return None and write no file."""
+    """Annotate the rows of a frame and write them; without rows, return None and write no file.
+
+    Labels are those of its bags, in the classes of the model.
+    """
     if not len(frame):
         return None
     with faults_of(name):
         source = open_frame(frame)
-        use_labels = wanted.use_labels
-        roles = roles_for_model(model, source, wanted.roles, use_labels=use_labels)
-        remedy = ("use_labels", False)
-        table, labels = read_for_model(model, source, roles, use_labels=use_labels, remedy=remedy)
+        roles = roles_for_model(model, source, wanted.roles, use_labels=False)
+        table, _ = read_for_model(model, source, roles, use_labels=False)
         return written(model, table, labels, file, wanted, written_columns(source, roles))
 
 
@@ -235,7 +266,8 @@ def annotate_pair(
     with faults_of(file.stem):
         known: Any = None
         if wanted.use_labels and labels is not None:
-            known = LabelSets.parse(labels, model.classes_, untagged=wanted.roles.untagged)
+            chosen = {name: getattr(wanted.roles.tagging, name) for name in OF_LABELS}
+            known = LabelSets.parse(labels, model.classes_, **chosen)
         return written(model, bag_table(file, bags, known), known, file, wanted, {})
 
 

@@ -22,10 +22,11 @@ class ClusterBags:
 
     A partition is the future of a `Partition`, or of None if it is empty. Empty partitions are left
     out; `places` are the positions of the others. `firsts` are the positions of the first bag of
-    each partition among all bags, followed by the number of bags.
+    each partition among all bags, followed by the number of bags. Bags of a table `have_ids`; those
+    of pairs may be numbered, each partition from 0 on.
     """
 
-    def __init__(self, tasks: Tasks, partitions: list[Future]) -> None:
+    def __init__(self, tasks: Tasks, partitions: list[Future], have_ids: bool = False) -> None:
         self.tasks = tasks
         found = tasks.results(tasks.map(describe, partitions))
         self.places: list[int] = [i for i, each in enumerate(found) if each is not None]
@@ -42,14 +43,14 @@ class ClusterBags:
         sizes = [each.sizes for each in self.descriptions]
         self.offsets: NDArray[np.intp] = offsets_of(np.concatenate(sizes))
         self.firsts: NDArray[np.intp] = offsets_of([len(each) for each in sizes])
-        self.ids: NDArray[Any] = self._joined_ids()
+        self.ids: NDArray[Any] = self._joined_ids(have_ids)
 
-    def _joined_ids(self):
+    def _joined_ids(self, have_ids):
         own = [each.ids for each in self.descriptions]
         # Bags without ids are numbered.
-        if all(np.array_equal(ids, np.arange(len(ids))) for ids in own):
+        if not have_ids and all(np.array_equal(ids, np.arange(len(ids))) for ids in own):
             return np.arange(len(self))
-        check_bags_not_split(own, self.places)
+        check_bags_not_split([ids.tolist() for ids in own], self.places)
         return joined(own)
 
     def __len__(self) -> int:
@@ -117,13 +118,6 @@ def check_same_features(name: str, own: Description, other_name: str, other: Des
 
 
 # Labels.
-
-
-def joined_label_sets(bags: ClusterBags) -> LabelSets:
-    """Join the label sets of tables; classes are the sorted classes of all partitions."""
-    own: list[LabelSets] = [each.labels for each in bags.descriptions]
-    classes = sorted(set().union(*(each.classes.tolist() for each in own)))
-    return LabelSets.stacked(own, classes)
 
 
 def joined_labels(bags: ClusterBags) -> Any:

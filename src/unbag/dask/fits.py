@@ -3,19 +3,25 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from unbag._files import check
+from unbag._files import PathLike, check
 from unbag.estimators import ORLogisticRegression
 from unbag.fitting import Progress, Training
 from unbag.io import Roles
-from unbag.learning import TrainingSet, read_tags, refuse_contradiction, refuse_truth
+from unbag.learning import (
+    TrainingSet,
+    read_tags,
+    refuse_contradiction,
+    refuse_corrections,
+    refuse_truth,
+)
 from unbag.out_of_core.fits import Pace, check_model, fit_not_in_memory, opened, training_set_of
 
-from .bags import ClusterBags, joined_label_sets, joined_labels
+from .bags import ClusterBags, joined_labels
 from .clusters import ClientLike, Tasks, connected
 from .sources import (
+    DATAFRAME,
     check_kind,
     frames_of,
     is_pairs,
@@ -24,6 +30,7 @@ from .sources import (
     partitions_of_frames,
     partitions_of_set,
     roles_of_frames,
+    tagged_bags,
 )
 from .training import ClusterTraining
 
@@ -36,6 +43,7 @@ def fit(
     bag: str | None = None,
     labels: str | None = None,
     known: str | None = None,
+    corrections: PathLike | None = None,
     ignore_known: bool = False,
     instance_labels: str | None = None,
     untagged: str | None = None,
@@ -62,6 +70,9 @@ def fit(
     known : str, optional
         A column of labels of instances that people gave, to be fitted to as well; by default
         ``known_label``, if there is one.
+    corrections : str or path, optional
+        Refused: the rows of two tables are compared in memory only. Fit to the annotated table in
+        which people have filled in ``known_label``, or use `unbag.fit`.
     ignore_known : bool, default=False
         Whether to do without such labels, where the data have some.
     instance_labels : str, optional
@@ -103,6 +114,7 @@ def fit(
     check_model(model, "on a cluster")
     check_kind(data)
     refuse_truth(instance_labels)
+    refuse_corrections(corrections)
     refuse_contradiction(ignore_known, known=known)
     given = Roles.given(roles, bag=bag, labels=labels, known=known, untagged=untagged)
     pace = Pace(0, model.max_iter, report=progress)
@@ -124,13 +136,17 @@ def on_workers(data: Any, tasks: Tasks, roles: Roles, ignore_known: bool = False
     """Load data on the workers; return it as a `TrainingSet`."""
     if is_path(data):
         stored = training_set_of(opened(data, roles, ignore_known=ignore_known))
-        return replace(stored, bags=ClusterBags(tasks, partitions_of_set(stored.bags, tasks)))
+        bags = ClusterBags(tasks, partitions_of_set(stored.bags, tasks), have_ids=True)
+        return replace(stored, bags=bags)
     if is_pairs(data):
         check(roles.known is None, "known= names a column, and pairs of bags and labels have none.")
         bags = ClusterBags(tasks, pairs_of(data, tasks))
         return TrainingSet(bags, read_tags(joined_labels(bags), bags, roles.tagging))
     frames = frames_of(data, tasks)
     found = roles_of_frames(frames, tasks, roles, ignore_known)
-    bags = ClusterBags(tasks, partitions_of_frames(frames, tasks, found))
-    path, columns = Path("The DataFrame"), list(map(str, data.columns))
-    return TrainingSet(bags, joined_label_sets(bags), bags.known, found, path, columns)
+    bags = ClusterBags(tasks, partitions_of_frames(frames, tasks, found), have_ids=True)
+    tagged = tagged_bags(frames, tasks, found)
+    columns = list(map(str, data.columns))
+    return TrainingSet(
+        bags, tagged.labels, bags.known, found, DATAFRAME, columns, tagged.unused_names
+    )

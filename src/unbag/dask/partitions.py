@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from scipy import sparse
 
 from unbag._files import DataError
@@ -18,6 +19,8 @@ from unbag.io import Roles
 from unbag.io.frame import open_frame
 from unbag.io.guess import rows_judged
 from unbag.io.parquet_set import ParquetSet, RowReader
+from unbag.io.roles import check_column
+from unbag.io.scan import factorized, spelt_out
 from unbag.labels import LabelSets
 from unbag.union import UnionProblem
 from unbag.union.dispatch import Method
@@ -190,13 +193,34 @@ def first_rows(frame: Any, n_before: int) -> Any:
     return frame.iloc[: max(wanted, 0)]
 
 
-def read_frame(frame: Any, name: str, roles: Roles, need_labels: bool = True) -> Partition | None:
-    """Read the bags of a frame with resolved roles; None if it has no rows."""
+def read_frame(frame: Any, name: str, roles: Roles) -> Partition | None:
+    """Read the bags of a frame, without labels, by resolved roles; None if it has no rows."""
     if not len(frame):
         return None
     with faults_of(name):
-        found = open_frame(frame).read(roles, need_labels=need_labels)
-    return Partition(found.bags, found.labels, found.known)
+        found = open_frame(frame).read(roles, need_labels=False)
+    return Partition(found.bags, known=found.known)
+
+
+def rows_with_tags(frame: Any, name: str, roles: Roles) -> tuple[pa.Table, NDArray[np.intp]] | None:
+    """Return the rows that tell how the bags of a frame are tagged, and their positions.
+
+    Of the rows of a bag that have the same labels, that is the first. The roles are resolved, and
+    have nothing but the bag and the columns of labels; without rows, there is nothing to return.
+    """
+    if not len(frame):
+        return None
+    with faults_of(name):
+        source = open_frame(frame)
+        for role, column in roles.columns():
+            check_column(source.path, column, source.columns, role)
+            source.check_type(column, role)
+        names = [column for _, column in roles.columns()]
+        table = pa.concat_tables([chunk for _, chunk in source.chunks(texts=names)])
+    columns = {column: spelt_out(table.column(column)) for column in names}
+    codes = np.column_stack([factorized(column)[1] for column in columns.values()])
+    rows = np.sort(np.unique(codes, axis=0, return_index=True)[1])
+    return pa.table(columns).take(rows), rows
 
 
 def read_rows(table: ParquetSet, columns: list[str], start: int, stop: int) -> pa.Table:

@@ -2,20 +2,27 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas
+import pyarrow as pa
 from dask.base import is_dask_collection
 from dask.delayed import delayed
 from distributed import Future
+from pyarrow.types import is_integer, is_large_string, is_string
 
 from unbag._files import DataError, check
 from unbag.io import Roles
-from unbag.io.frame import open_frame
+from unbag.io.frame import PyarrowTable, open_frame
 from unbag.io.guess import with_known
+from unbag.io.roles import OF_LABELS
+from unbag.io.scan import Scan
 from unbag.io.stored import StoredBags
+from unbag.labels import LabelSets
 
 from .clusters import Tasks
 from .partitions import (
@@ -26,7 +33,11 @@ from .partitions import (
     read_frame,
     read_pair,
     read_rows,
+    rows_with_tags,
 )
+
+#: What messages call a Dask DataFrame.
+DATAFRAME = Path("The DataFrame")
 
 #: Bytes of features per partition of a Parquet set, if that gives enough partitions.
 PARTITION_BYTES = 128 << 20
@@ -118,9 +129,106 @@ def roles_of_frames(
 
 
 def partitions_of_frames(frames: list[Future], tasks: Tasks, roles: Roles) -> list[Future]:
-    """Return the bags of each frame, with resolved roles."""
-    places = [f"Partition {place}" for place in range(len(frames))]
-    return tasks.map(read_frame, frames, places, roles=roles)
+    """Return the bags of each frame without their labels; the roles are resolved."""
+    return tasks.map(read_frame, frames, names_of(frames), roles=without_labels(roles))
+
+
+def names_of(frames: Sequence[Future]) -> list[str]:
+    """Return what messages call the partitions of a DataFrame."""
+    return [f"Partition {place}" for place in range(len(frames))]
+
+
+class TaggedRows(PyarrowTable):
+    """The rows of all partitions that tell how bags are tagged; see `rows_with_tags`."""
+
+    def __init__(self, table: pa.Table, places: Sequence[tuple[int, int]]) -> None:
+        super().__init__(table)
+        self.path: Path = DATAFRAME
+        self._places = places
+
+    def place(self, row: int) -> str:
+        """Name a row by its partition."""
+        partition, own = self._places[row]
+        return f"row {own} of partition {partition}"
+
+
+@dataclass(frozen=True, eq=False)
+class TaggedBags:
+    """The names and labels of all bags of a DataFrame, and how many bags each partition has."""
+
+    ids: list[Any]
+    labels: LabelSets | None
+    sizes_of_partitions: list[int]
+    unused_names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+def tagged_bags(frames: list[Future], tasks: Tasks, roles: Roles) -> TaggedBags:
+    """Read the labels of all bags, as those of one table; the roles are resolved.
+
+    That is done here: a worker does not know how many bags of other partitions are blank, how
+    labels are spelt there, or which bags of a second table are there.
+    """
+    # A second table is read here, too.
+    here = roles.label_columns if roles.label_table is None else None
+    wanted = Roles(
+        bag=roles.bag, labels=roles.labels, unknown=roles.unknown, features=(), label_columns=here,
+        **{name: getattr(roles, name) for name in ("delimiter", *OF_LABELS)},
+    )  # fmt: skip
+    found = tasks.results(tasks.map(rows_with_tags, frames, names_of(frames), roles=wanted))
+    filled = {place: each for place, each in enumerate(found) if each is not None}
+    check(filled, "There are no bags: all partitions of the DataFrame are empty.")
+    tables = same_types({place: table for place, (table, _) in filled.items()})
+    ids = {place: each.column(0).unique().to_pylist() for place, each in tables.items()}
+    check_bags_not_split(list(ids.values()), list(ids))
+    rows = [(place, row) for place, (_, own) in filled.items() for row in own.tolist()]
+    table = pa.concat_tables(tables.values(), promote_options="permissive")
+    source = TaggedRows(table, rows)
+    if roles.label_table is not None:
+        wanted = replace(wanted, label_table=roles.label_table, label_columns=roles.label_columns)
+    scan = Scan(source, wanted)
+    for first, chunk in source.chunks(texts=scan.columns):
+        scan.add(first, chunk)
+    scan.finish()
+    n_bags = [len(ids.get(place, ())) for place in range(len(frames))]
+    return TaggedBags(scan.ids(), scan.label_sets(), n_bags, scan.tagging.unused_names())
+
+
+def same_types(tables: dict[int, pa.Table]) -> dict[int, pa.Table]:
+    """Return rows of partitions, by their positions, with numbers as text where others have text.
+
+    Their first column has the names of bags, which must be of one type.
+    """
+    found = dict(tables)
+    for column, name in enumerate(next(iter(tables.values())).column_names):
+        kinds = {place: table.schema.types[column] for place, table in found.items()}
+        of_text = [
+            place for place, kind in kinds.items() if is_string(kind) or is_large_string(kind)
+        ]
+        of_numbers = [place for place, kind in kinds.items() if is_integer(kind)]
+        if not of_text or not of_numbers:
+            continue
+        check(
+            column > 0,
+            f"Partition {of_numbers[0]} has numbers in the column {name!r}, but partition "
+            f"{of_text[0]} has text: give the names of bags one type.",
+        )
+        for place in of_numbers:
+            as_text = found[place].column(column).cast(pa.string())
+            found[place] = found[place].set_column(column, name, as_text)
+    return found
+
+
+def without_labels(roles: Roles) -> Roles:
+    """Return roles by which a table is read without the labels of its bags."""
+    names = [roles.labels, roles.unknown]
+    if roles.label_table is None:
+        names += roles.label_columns or ()
+    unread = [name for name in names if name is not None]
+    none = dict.fromkeys(("labels", "unknown", "label_columns", "label_table"))
+    return replace(roles, **none, carry=(*roles.carry, *unread))
 
 
 # Parquet sets.
@@ -135,15 +243,15 @@ def runs_of(stored: StoredBags, n_threads: int) -> list[tuple[int, int]]:
 
 
 def tables_of(
-    stored: StoredBags, tasks: Tasks, columns: Sequence[str]
+    stored: StoredBags, tasks: Tasks, columns: Sequence[str], runs: Sequence[tuple[int, int]]
 ) -> tuple[list[Future], list[str]]:
-    """Return the rows of each partition of a Parquet set as pyarrow tables, with their names.
+    """Return the rows of runs of bags of a Parquet set as pyarrow tables, with their names.
 
     Workers read them from the same files. The scheduler decides which worker reads what: tasks that
     are restricted to a worker would wait for ever if all workers are lost at once.
     """
     tables, names = [], []
-    for place, (first, last) in enumerate(runs_of(stored, tasks.n_threads())):
+    for place, (first, last) in enumerate(runs):
         bounds = (first, last) if stored.is_wide else stored.offsets[[first, last]].tolist()
         given = stored.table.holding(*bounds), list(columns), *bounds
         tables.append(tasks.submit(read_rows, *given))
@@ -154,15 +262,17 @@ def tables_of(
 def partitions_of_set(stored: StoredBags, tasks: Tasks) -> list[Future]:
     """Return the bags of each partition of a Parquet set, without their labels."""
     roles = Roles(bag=stored.roles.bag, features=stored.feature_names.tolist())
-    tables, names = tables_of(stored, tasks, [column for _, column in roles.columns()])
-    return tasks.map(read_frame, tables, names, roles=roles, need_labels=False)
+    columns = [column for _, column in roles.columns()]
+    runs = runs_of(stored, tasks.n_threads())
+    tables, names = tables_of(stored, tasks, columns, runs)
+    return tasks.map(read_frame, tables, names, roles=roles)
 
 
-def check_bags_not_split(ids_of_partitions: Sequence[np.ndarray], places: Sequence[int]) -> None:
+def check_bags_not_split(ids_of_partitions: Sequence[list[Any]], places: Sequence[int]) -> None:
     """Raise an error if a bag is in more than one partition."""
     place_of: dict[Any, int] = {}
     for place, ids in zip(places, ids_of_partitions, strict=True):
-        for each in ids.tolist():
+        for each in ids:
             if (first := place_of.setdefault(each, place)) != place:
                 raise DataError(
                     f"Bag {each!r} is in partitions {first} and {place}: put the rows of each bag "

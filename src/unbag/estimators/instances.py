@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 
-from unbag._messages import argument
+from unbag._messages import argument, suggestion
 from unbag._warnings import warn_caller
 from unbag.bags import Bags, Features, bag_of
 from unbag.fitting import LEARNT, LabelNoise, Rate, charged, describe_background, log_softmax
@@ -87,7 +87,9 @@ class InstanceClassifier(BagClassifier):
             b = bag_of(bags.offsets, i)
             raise ValueError(
                 f"Instance {i - bags.offsets[b]} of bag {bags.ids[b]} has the label {values[i]!r}, "
-                "which is not among the classes: correct it, or leave it out (None or -1)."
+                f"which is not among the classes: correct it, or leave it out (None or -1); if the "
+                f"instance is none of them, write {BACKGROUND_NAME!r}."
+                f"{suggestion(str(values[i]), [*map(str, self.classes_), BACKGROUND_NAME])}"
             )
         if labels is not None:
             check_known_labels(columns, bags, labels)

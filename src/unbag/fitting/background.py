@@ -262,7 +262,9 @@ def describe_background(
             "get none, true ones perhaps among them."
         )
     (without, n_wrong), (with_it, n_wrong_with) = scores
-    agreement = f"({with_it:.1f} against {without:.1f} nats per bag)"
+    # Without the sign of what is rounded to nothing.
+    shown = [round(float(each), 1) + 0.0 for each in (with_it, without)]
+    agreement = f"({shown[0]:.1f} against {shown[1]:.1f} nats per bag)"
     if not is_used:
         return (
             "Background: not used, so every instance gets one of its bag's labels, even if it is "

@@ -29,10 +29,10 @@ from unbag._files import (
     unreadable,
 )
 from unbag._messages import argument, listed, shortened
-from unbag.tagging import UNTAGGED
+from unbag.tagging import UNTAGGED, Tagging, warn_of_unused_names
 
 from .table import Table
-from .tags import ABSENT, States, matched, union_of
+from .tags import ABSENT, States, matched, renamed_states, union_of
 
 # What programs call it how sure they are.
 SCORE = re.compile(r"\b(confidence|score|probability|prob|logits?)\b", re.IGNORECASE)
@@ -178,6 +178,26 @@ class Adapted:
         tags, notes = matched(bags, other.tags or {}, path)
         return replace(self, tags=tags, notes=(*self.notes, *other.notes, *notes))
 
+    def renamed(self, tagging: Tagging, path: PathLike) -> "Adapted":
+        """Return the same with the labels of a file, at `path`, named as people say."""
+        if not (tagging.none or tagging.fold_case or tagging.rename):
+            return self
+        tags, instances = self.tags, self.instances
+        if tags is not None:
+            try:
+                tags = {bag: renamed_states(states, tagging) for bag, states in tags.items()}
+            except ValueError as error:
+                raise DataError(f"{path}: {error}") from error
+        for name in ("instance_label", "known_label"):
+            if instances is not None and name in instances.column_names:
+                given = instances.column(name).to_pylist()
+                cells = [tagging.name_of_instance(each) or None for each in given]
+                column = pa.array(cells, pa.string())
+                instances = instances.set_column(instances.column_names.index(name), name, column)
+        classes = {name for states in (tags or {}).values() for name in states}
+        warn_of_unused_names(path, tagging.unused_names(), classes)
+        return replace(self, tags=tags, instances=instances)
+
 
 # What text files and tables of several tools have in common.
 
@@ -191,7 +211,9 @@ def finite_number(value: object, where: str) -> float:
     2.5
     """
     try:
-        number = math.nan if isinstance(value, bool) else float(value)  # type: ignore[arg-type]
+        # Python takes an underscore for a part of a number.
+        is_number = not isinstance(value, bool) and "_" not in str(value)
+        number = float(value) if is_number else math.nan  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
@@ -249,7 +271,8 @@ def labelled_segments(
         if n_guessed:
             notes = (
                 f"Labels of single segments that are not learnt from, since a program gave them or "
-                f"they are no classes: {n_guessed:,}. If people have checked them, use "
+                f"they are no classes: {n_guessed:,}. Labels of recordings are made of them, "
+                f"unless {argument('tags')} has others. If people have checked them, use "
                 f"{argument('known', 'instance_label')}.",
             )
     columns["duration"] = [end - start for start, end in spans]

@@ -7,7 +7,7 @@ and a line here.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -187,6 +187,7 @@ def open_from(
     table = labelled(found, absent, delimiter or DELIMITER, path, tagging)
     opened = AdaptedTable(path, format, table, found)
     opened.tagged_by = choices.get("tags") or path
+    opened.has_union = choices.get("tags") is None
     return opened
 
 
@@ -251,7 +252,7 @@ def convert_from(
         Its suffix selects the format. A file about whole recordings alone is written as a table of
         labels, with columns ``bag``, ``label`` and ``state``.
     roles : Roles, optional
-        Used if `target` is not a table.
+        Used if `target` is not a table; what they say about the names of labels always is.
 
     Returns
     -------
@@ -260,6 +261,10 @@ def convert_from(
     """
     check_format(target)
     found, absent = _with_tags(path, format, choices)
+    if roles is not None:
+        of_instances = choices.get("tags") is None
+        found = found.renamed(replace(roles.tagging, of_instances=of_instances), path)
+        roles = replace(roles, none=(), fold_case=None, rename=())
     delimiter = (roles and roles.delimiter) or DELIMITER
     if found.instances is None:
         check(

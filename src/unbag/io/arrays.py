@@ -61,29 +61,37 @@ def feature_names(bags: Bags) -> list[str]:
 
 
 def long_chunks(
-    bags: Bags, labels: LabelSets | None, delimiter: str = "|", numbered: bool = True
+    bags: Bags,
+    labels: LabelSets | None,
+    delimiter: str = "|",
+    numbered: bool = True,
+    path: PathLike | None = None,
 ) -> Iterator[tuple[int, Any]]:
     """Yield bags as a long table, in pairs of the first row's position and a pyarrow table.
 
     Its columns are ``bag``, ``instance`` (if `numbered`), ``labels``, ``instance_label`` and the
-    features. An empty bag has no row.
+    features. An empty bag has no row. Errors name the file that is read or written, at `path`.
     """
     import pyarrow as pa
 
+    where = "" if path is None else f"{path}: "
     names = feature_names(bags)
     known = instance_label_texts(bags, labels)
     times = Counter(names)
     refuse(
         (name for name in names if name in OWN_COLUMNS or times[name] > 1),
         lambda name: (
-            f"The feature {name!r} has the name of another column of the table: rename it."
+            f"{where}The feature {name!r} has the name of another column of the table: rename it."
         ),
     )
     bag, number, cells_of, label = OWN_COLUMNS
     bag_of_row = np.repeat(np.arange(len(bags)), bags.sizes)
     ids = _id_column(bags.ids)
     if labels is not None:
-        cells = pa.array(labels.to_cells(delimiter), pa.string())
+        try:
+            cells = pa.array(labels.to_cells(delimiter), pa.string())
+        except DataError as error:
+            raise DataError(f"{where}{error}") from error
     # At least one chunk, so that a file without instances still has its columns.
     for first in range(0, max(bags.n_instances, 1), CHUNK_ROWS):
         rows = slice(first, first + CHUNK_ROWS)

@@ -1,16 +1,17 @@
 """BagTable: bags and labels as read from a file, with the way back to the file's rows."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unbag._files import PathLike, check
+from unbag._files import DataError, PathLike, check
 from unbag.bags import Bags
 from unbag.labels import LabelSets
+from unbag.tagging import Tagging
 
 from .roles import Roles, check_column
 
@@ -46,6 +47,8 @@ class BagTable:
         The table, if it is one; a file is closed, and each further pass opens it once.
     known : ndarray of shape (n_instances,) or None
         Labels of instances that people gave, text or None; None if no column of them was named.
+    unused_names : tuple of str
+        Labels that the roles rename, and that the table does not have.
     """
 
     path: Path
@@ -56,6 +59,27 @@ class BagTable:
     n_rows: int
     source: Any = None
     known: NDArray[np.object_] | None = None
+    unused_names: tuple[str, ...] = ()
+
+    def read_by(self, tagging: Tagging) -> "BagTable":
+        """Return the same bags, with labels renamed as people say; of a file without columns.
+
+        Parameters
+        ----------
+        tagging : Tagging
+        """
+        if not (tagging.none or tagging.fold_case or tagging.rename):
+            return self
+        bags, labels, truth = self.bags, self.labels, self.bags.instance_labels
+        try:
+            labels = None if labels is None else labels.read_by(tagging, bags.ids.tolist())
+        except ValueError as error:
+            raise DataError(f"{self.path}: {error}") from error
+        if truth is not None:
+            names = [tagging.name_of_instance(each) or None for each in truth.tolist()]
+            truth = np.array(names, dtype=object)
+            bags = Bags(bags.X, bags.offsets, bags.ids, truth, bags.feature_names, bags.rows)
+        return replace(self, bags=bags, labels=labels, unused_names=tagging.unused_names())
 
     @property
     def is_wide(self) -> bool:

@@ -37,6 +37,11 @@ def open_frame(frame: Any) -> "FrameTable":
         return PolarsTable(frame)
     if kinds.is_pyarrow_table(frame):
         return PyarrowTable(frame)
+    check(
+        not kinds.is_dask_dataframe(frame),
+        "expected a table in memory, got a Dask DataFrame: call its compute(), or use "
+        "unbag.dask.fit and unbag.dask.annotate.",
+    )
     raise DataError(
         f"expected a DataFrame of pandas or polars, a pyarrow Table, or a path; got "
         f"{type(frame).__name__}."

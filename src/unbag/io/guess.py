@@ -16,20 +16,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from unbag._files import DataError, PathLike, check
-from unbag._messages import argument, listed
+from unbag._files import DataError, PathLike, check, refuse
+from unbag._messages import argument, listed, shortened
 from unbag._warnings import warn_caller
-from unbag.tagging import DELIMITER
+from unbag.tagging import DELIMITER, normal_spelling
 
 from .annotated import KNOWN_LABEL, answer_columns, known_label_column, written_columns
 from .extracted import with_stored_roles
 from .formats.arrow import is_list_of_numbers, is_list_of_vectors, is_text, is_value
 from .roles import (
+    ALL,
     LABEL_SOURCES,
     NUMBER,
     USUAL,
     Roles,
     check_column,
+    is_pattern,
+    matching,
     possible_features,
     with_label_columns,
 )
@@ -47,6 +50,9 @@ FEWEST_JUDGED, MOST_JUDGED = 1000, 10_000
 FEWEST_COUNTED = 20
 # A column is one of bags if it never differs within so many of them, of so many instances each.
 FEWEST_BAGS, FEWEST_INSTANCES = 10, 3
+# Bags that are followed through a table of which the first rows do not tell that.
+BAGS_FOLLOWED = 1000
+OF_BAGS = "the same in all rows of a bag"
 
 # Names in lower case, words separated by one space, and without a unit.
 UNITS = r"(?: (?:s|sec|secs|second|seconds|ms|samples|frames|utc|deg|degrees|m))?"
@@ -55,19 +61,26 @@ WHEN = (
     "year|month|week|day|weekday|date|hour|minute|second|time|datetime|date time|timestamp|"
     "day of (?:year|month|week)|dayofyear|dayofweek|doy|yday|julian|julian (?:date|day)|julianday|"
     "(?:begin|start|end|stop|clock|begin clock|end clock|recording|local|utc) (?:time|date)|"
-    "time (?:begin|start|end|stop|of day)"
+    "time (?:begin|start|end|stop|of day)|"
+    # In German, French and Spanish.
+    "jahr|monat|kalenderwoche|tag|wochentag|datum|stunde|uhrzeit|zeit|zeitpunkt|zeitstempel|"
+    "beginn|anfang|ende|startzeit|endzeit|(?:aufnahme|beobachtungs)(?:datum|zeit)|"
+    "ann[ée]e|mois|semaine|jour|heure|d[ée]but|horodatage|"
+    "a[ñn]o|mes|semana|d[íi]a|hora|fecha|inicio"
 )
 WHERE = (
     "lat|latitude|lon|long|lng|longitude|(?:decimal|gps|site) ?(?:lat|latitude|lon|long|longitude)|"
+    "breitengrad|l[äa]e?ngengrad|rechtswert|hochwert|latitud|longitud|"
     "easting|northing|utm (?:x|y|e|n|easting|northing|zone)|utm zone|gps [xy]|coord(?:inate)? [xy]|"
     "[xy] coord(?:inate)?"
 )
 PLACE_OR_TIME = re.compile(rf"(?:{WHEN}|{WHERE}|{MOMENTS}|(?:{MOMENTS}) time){UNITS}")
 TRUTH = re.compile(
     "(?:true |class |instance |known |ground truth |target )?(?:label|class|target)|labels|classes|"
-    "species|genus|taxon|category|truth|ground ?truth|gt"
+    "species|genus|taxon|category|truth|ground ?truth|gt|"
+    "art|arten|spezies|gattung|klasse|wahrheit|esp[èe]ce|especie|genre|classe|clase"
 )
-ID = re.compile(r"(?:.* )?(?:id|idx|index|nr|uid|uuid)|unnamed: \d+")
+ID = re.compile(r"(?:.* )?(?:id|idx|index|nr|nummer|num[ée]ro|uid|uuid)|unnamed: \d+")
 
 
 def resolved_roles(table: Any, roles: Roles | None, need_labels: bool) -> Roles:
@@ -77,16 +90,22 @@ def resolved_roles(table: Any, roles: Roles | None, need_labels: bool) -> Roles:
     """
     roles = with_stored_roles(table, Roles() if roles is None else roles)
     roles = with_embedding(table, roles)
+    columns = frozenset(table.columns) if roles.features else ()
+    patterns = [name for name in roles.features or () if is_pattern(name, columns)]
     # Features that were named need no look at the cells.
-    is_named = roles.features is not None or roles.embedding is not None
+    is_named = not patterns and (roles.features is not None or roles.embedding is not None)
     numbers = () if is_named else table.numbers(table.is_wide(roles))
     if numbers and (answers := answer_columns(table.columns)):
         # What annotate or predict has written is no feature.
         numbers = [name for name in numbers if name not in answers]
     resolved = filled_in(roles, table.path, table.columns, numbers, need_labels)
-    if is_named or table.made_features:
+    if is_named or table.made_features or (patterns and ALL not in patterns):
         return resolved
-    return without_misleading(resolved, table.path, misleading(table, resolved))
+    # Those of which somebody has named more than "all" are meant.
+    others = [name for name in roles.features or () if name != ALL]
+    meant = set(matching(others, resolved.features or ()))
+    judged = [name for name in resolved.features or () if name not in meant]
+    return without_misleading(resolved, table.path, misleading(table, resolved, judged))
 
 
 def filled_in(
@@ -123,7 +142,8 @@ def filled_in(
     if given.label_columns is not None and given.label_table is None:
         given = with_label_columns(given, path, columns, need_labels)
     for role, column in given.columns():
-        check_column(path, column, columns, role)
+        if role != "features" or not is_pattern(column, columns):
+            check_column(path, column, columns, role)
     given = _with_usual_columns(given, columns)
     if given.bag is None:
         raise DataError(
@@ -137,19 +157,38 @@ def filled_in(
             f"(a second table with columns bag and label) or {argument('tags')}. Its columns are "
             f"{listed(columns)}."
         )
+    taken = {column for role, column in given.columns() if role != "features"}
+    used = set(numbers) - taken - {NUMBER, KNOWN_LABEL}
+    found = [name for name in columns if name in used and name.strip()]
+    if given.features is not None:
+        given = replace(given, features=_named_features(given.features, path, columns, found))
     if given.embedding is not None:
         return replace(given, features=given.features or ())
     if given.features is None:
-        taken = {column for _, column in given.columns()} | {NUMBER, KNOWN_LABEL}
-        used = set(numbers) - taken
-        found = [name for name in columns if name in used]
-        given = replace(given, features=[name for name in found if name.strip()])
+        given = replace(given, features=found)
     if not given.features:
         raise DataError(
             f"{path} has no column of numbers to use as a feature: add one, or pass "
             f"{argument('features')}. Its columns are {listed(columns)}."
         )
     return given
+
+
+def _named_features(names, path, columns, numbers):
+    """Return features as they were named, and in place of a pattern the numbers that it matches."""
+    refuse(
+        (name for name in names if is_pattern(name, columns) and not matching([name], numbers)),
+        lambda name: (
+            f"{path} has no column of numbers that matches {shortened(name)} for features; it has "
+            f"{listed(numbers or columns)}."
+        ),
+    )
+    found = [
+        each
+        for name in names
+        for each in (matching([name], numbers) if is_pattern(name, columns) else [name])
+    ]
+    return tuple(dict.fromkeys(found))
 
 
 def _with_usual_columns(given, columns):
@@ -300,18 +339,25 @@ def are_decimals(texts: Sequence[str | None], marks: str = ".,") -> bool:
 # on the bags that it has seen, and is wrong on new ones.
 
 
-def misleading(table: Any, roles: Roles) -> dict[str, str]:
+def misleading(table: Any, roles: Roles, names: Sequence[str]) -> dict[str, str]:
     """Return those features that nobody has named and that look like none, each with the reason."""
-    names = list(roles.features or ())
     bags, values = first_rows(table, roles, names)
-    has_x = any(plain_name(name) == "x" for name in names)
-    found = {}
+    has_x = any(plain_name(name) == "x" for name in roles.features or ())
+    found, undecided = {}, []
     for name in names:
         reason = reason_against(name, values[name], has_x)
-        if reason is None and bags is not None and is_of_bags(bags, values[name]):
-            reason = "the same in all rows of a bag"
+        is_same = None if bags is None else is_of_bags(bags, values[name])
+        if reason is None and is_same:
+            reason = OF_BAGS
         if reason is not None:
             found[name] = reason
+        elif is_same is None and bags is not None:
+            undecided.append(name)
+    if undecided and bags is not None and bags.size >= rows_judged(len(table.columns)):
+        # Rows of a bag may lie far from each other.
+        bags, values = first_rows(table, roles, undecided, BAGS_FOLLOWED)
+        if bags is not None:
+            found |= dict.fromkeys((n for n in undecided if is_of_bags(bags, values[n])), OF_BAGS)
     return found
 
 
@@ -347,7 +393,7 @@ def plain_name(name: str) -> str:
     >>> plain_name("decimalLatitude"), plain_name("start_s"), plain_name("Begin Time (s)")
     ('decimal latitude', 'start s', 'begin time s')
     """
-    words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", normal_spelling(name))
     return " ".join(re.sub(r"[_.()\[\]-]+", " ", words).lower().split())
 
 
@@ -362,31 +408,40 @@ def is_counter(values: ArrayLike) -> bool:
     numbers = np.asarray(values)
     if numbers.size < FEWEST_COUNTED or np.unique(numbers).size <= 2:
         return False
-    restarts = numbers[1:][np.diff(numbers) != 1]
+    # The greatest numbers differ by more than there is.
+    with np.errstate(over="ignore"):
+        restarts = numbers[1:][np.diff(numbers) != 1]
     return bool((restarts == numbers[0]).all())
 
 
-def is_of_bags(bags: NDArray[np.integer], values: NDArray[np.float64]) -> bool:
+def is_of_bags(bags: NDArray[np.integer], values: NDArray[np.float64]) -> bool | None:
     """Return whether a column differs between bags, but never within one.
 
-    Only bags with three filled cells or more count, and ten of them are needed.
+    Only bags with three filled cells or more count, and ten of them are needed: without, and if the
+    column never differs within a bag, the answer is None.
 
     Examples
     --------
     >>> bags = np.repeat(np.arange(10), 3)
     >>> is_of_bags(bags, 20.0 + bags), is_of_bags(bags, np.arange(30.0))
     (True, False)
+    >>> is_of_bags(bags[:6], bags[:6]) is None
+    True
     """
     filled = ~np.isnan(values)
     codes, numbers = bags[filled], values[filled]
     order = np.argsort(codes, kind="stable")
     codes, numbers = codes[order], numbers[order]
     starts = np.flatnonzero(np.append(True, np.diff(codes) != 0)) if codes.size else codes
+    if not starts.size:
+        return None
     sizes = np.diff(np.append(starts, codes.size))
-    if (sizes >= FEWEST_INSTANCES).sum() < FEWEST_BAGS:
-        return False
     low, high = np.minimum.reduceat(numbers, starts), np.maximum.reduceat(numbers, starts)
-    return bool((low == high).all() and low.min() < high.max())
+    if (low < high).any():
+        return False
+    if (sizes >= FEWEST_INSTANCES).sum() < FEWEST_BAGS:
+        return None
+    return bool(low.min() < high.max())
 
 
 def rows_judged(n_columns: int) -> int:
@@ -395,9 +450,11 @@ def rows_judged(n_columns: int) -> int:
 
 
 def first_rows(
-    table: Any, roles: Roles, names: Sequence[str]
+    table: Any, roles: Roles, names: Sequence[str], n_bags: int | None = None
 ) -> tuple[NDArray[np.integer] | None, dict[str, NDArray[np.float64]]]:
     """Return the bags and the numbers of the first instances of a table.
+
+    With `n_bags`, those of the first bags, wherever their rows are.
 
     Returns
     -------
@@ -410,10 +467,12 @@ def first_rows(
     has_bags = table.is_text or is_value(table.schema.field(roles.bag).type)
     is_wide = table.is_wide(roles)
     chunks, numbers = [], []
+    followed = None if n_bags is None else FirstBags(roles.bag, n_bags)
     # Files of text may have different decimal marks.
     files = table.parts if table.is_text else [table]
     columns = [roles.bag, *names] if has_bags else names
     for part, (_, chunk) in ((file, each) for file in files for each in file.chunks(columns)):
+        chunk = chunk if followed is None else followed.rows(chunk)
         chunks.append(chunk.slice(0, wanted - n_rows))
         numbers.append(_numbers_of_columns(part, chunks[-1], names, is_wide))
         n_rows += chunks[-1].num_rows
@@ -424,6 +483,25 @@ def first_rows(
     values = [np.concatenate(each)[:wanted] for each in zip(*numbers, strict=True)]
     bags = _bag_codes(pa.concat_tables(chunks), roles.bag, names, is_wide) if has_bags else None
     return bags if bags is None else bags[:wanted], dict(zip(names, values, strict=True))
+
+
+class FirstBags:
+    """The bags that a table begins with, whose rows are looked for in all of it."""
+
+    def __init__(self, bag: Any, n_bags: int) -> None:
+        self._bag = bag
+        self._n_bags = n_bags
+        self._known: set[Any] = set()
+
+    def rows(self, chunk: pa.Table) -> pa.Table:
+        """Return the rows of these bags in the next chunk."""
+        from .scan import factorized, spelt_out
+
+        values, codes = factorized(spelt_out(chunk.column(self._bag)))
+        for value in values[: max(0, self._n_bags - len(self._known))]:
+            self._known.add(value)
+        is_known = np.array([value in self._known for value in values], dtype=bool)
+        return chunk.filter(pa.array(is_known[codes]))
 
 
 def _bag_codes(rows, bag, names, is_wide):
@@ -469,8 +547,9 @@ def without_misleading(roles: Roles, path: PathLike, found: Mapping[str, str]) -
     why = "; ".join(f"{listed(names)} ({reason})" for reason, names in of_reason.items())
     if others:
         warn_caller(
-            f"{path}: left out of the features: {why}. To use one of them, name all features in "
-            f"{argument('features')}; to silence this warning, name it in {argument('carry')}."
+            f"{path}: left out of the features: {why}. To use one of them, too, pass "
+            f"{argument('features', [ALL, next(iter(found))])}; to silence this warning, name it "
+            f"in {argument('carry')}."
         )
         return replace(roles, features=others)
     warn_caller(

@@ -120,7 +120,7 @@ def _sets_of_rows(second, scan):
     row_of = {str(bag): row for row, bag in enumerate(rows.ids())}
     names = [str(bag) for bag in scan.ids()]
     _compare_bags(second, scan, names, row_of)
-    labels = joined_columns(second.path, rows.state_columns, scan.tagging)
+    labels = joined_columns(second.path, rows.state_columns, scan.tagging, rows.ids())
     is_left_out = np.array([name not in row_of for name in names], dtype=bool)
     meant = scan.tagging.meaning_of_blanks(is_left_out, names, second.path)
     found = labels[np.array([row_of.get(name, 0) for name in names], dtype=np.intp)]

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any, Self
 
 from unbag._files import (
+    BAG_FILES,
     DataError,
     PathLike,
     check,
     existing_file,
     looks_like_file,
     refuse,
+    suffix_of,
     unreadable,
 )
 from unbag._messages import argument, listed, shortened, suggestion
@@ -52,6 +54,8 @@ ONE_COLUMN = (
     "start", "end",
 )  # fmt: skip
 MANY_COLUMNS = ("label_columns", "features", "carry")
+#: The pattern of all features that there would be if nobody named any.
+ALL = "*"
 #: What becomes of a feature that has no value in a row.
 MISSING_VALUES = ("mean", "drop")
 
@@ -88,14 +92,16 @@ class Roles:
         of one length; where a row is a bag, of lists of vectors. By default the column of
         vectors that there is, if it is the only one.
     features : sequence of str, optional
-        The columns of numbers that describe an instance; by default, all columns of numbers that
-        have a name and no other role, beside an `embedding` none. In text, such a column has a
-        majority of numbers in its first 1000 rows; anything else among them is an error. Left out,
-        with a warning, are columns that are called like a time, a place, an id or the truth,
-        running numbers, and columns that differ between bags but never within one, where ten bags
-        or more have three instances: unless there is no other column of numbers. The first rows
-        say that, the same number of them in every format: 2,000,000 divided by the number of
-        columns, but at least 1000 and at most 10,000.
+        The columns of numbers that describe an instance, or patterns of them, as ``mfcc_*``. By
+        default, all columns of numbers that have a name and no other role, beside an `embedding`
+        none. In text, such a column has a majority of numbers in its first 1000 rows; anything
+        else among them is an error. Left out, with a warning, are columns that are called like a
+        time, a place, an id or the truth, running numbers, and columns that differ between bags
+        but never within one, where ten bags or more have three instances: unless there is no other
+        column of numbers. The pattern ``*`` leaves out the same ones, so that ``["*", "depth"]``
+        is the default and one of those. The first rows decide, the same number of them in every
+        format: 2,000,000 divided by the number of columns, but at least 1000 and at most 10,000;
+        if they have too little of each bag, so many rows of the first 1000 bags.
     known : str, optional
         The column of labels of instances that people gave, from which a model learns, too; empty
         where the label is not known. Without, what learns takes a column ``known_label``.
@@ -380,12 +386,34 @@ def possible_features(roles: Roles, columns: Sequence[str]) -> list[str]:
     others = {column for role, column in roles.columns() if role != "features"}
     if roles.features is None:
         others |= {*USUAL.values(), KNOWN_LABEL}
-    named = set(columns if roles.features is None else roles.features) - others
+    named = set(columns if roles.features is None else matching(roles.features, columns)) - others
     patterns = roles.label_columns or ()
     return [
         name
         for name in columns
         if name in named and not any(fnmatchcase(name, pattern) for pattern in patterns)
+    ]
+
+
+def is_pattern(name: str, columns: Collection[str]) -> bool:
+    """Return whether a name is none of a column, but a pattern of names."""
+    return any(sign in name for sign in "*?[") and name not in columns
+
+
+def matching(names: Sequence[str], columns: Collection[str]) -> list[str]:
+    """Return the columns that have one of some names, or match one of them as a pattern.
+
+    Examples
+    --------
+    >>> matching(["mfcc_*", "pitch"], ["mfcc_1", "pitch", "year", "mfcc_2"])
+    ['mfcc_1', 'pitch', 'mfcc_2']
+    """
+    plain, columns = set(names), dict.fromkeys(columns)
+    patterns = [name for name in names if is_pattern(name, columns)]
+    return [
+        name
+        for name in columns
+        if name in plain or any(fnmatchcase(name, pattern) for pattern in patterns)
     ]
 
 
@@ -415,7 +443,7 @@ def expanded(
     columns, carried = dict.fromkeys(columns), frozenset(carried)
     found: dict[str, None] = {}
     for pattern in patterns:
-        if pattern in columns or not any(sign in pattern for sign in "*?["):
+        if not is_pattern(pattern, columns):
             found[pattern] = None
             continue
         matching = [name for name in columns if fnmatchcase(name, pattern) and name not in carried]
@@ -426,6 +454,24 @@ def expanded(
         )
         found |= dict.fromkeys(matching)
     return tuple(found)
+
+
+def check_has_columns(source: Any, roles: Roles | None) -> None:
+    """Raise an error if somebody names columns of a file that has none.
+
+    Labels of instances may be named: such files have them, or not.
+    """
+    if roles is None or suffix_of(source.path) not in BAG_FILES:
+        return
+    named = [role for role, _ in roles.columns() if role not in ("known", "instance_labels")]
+    named += ["label_table"] * (roles.label_table is not None)
+    refuse(
+        named,
+        lambda role: (
+            f"{source.path} has no columns: files of this format say themselves what their bags, "
+            f"labels and features are. Leave out {argument(role)}."
+        ),
+    )
 
 
 def check_column(path: PathLike, name: str, columns: Collection[str], role: str) -> None:

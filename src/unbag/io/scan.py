@@ -24,8 +24,9 @@ from pyarrow import types
 
 from unbag._files import TABLES, DataError, PathLike, check, check_rows, check_same, refuse
 from unbag._messages import argument, shortened
+from unbag._warnings import warn_caller
 from unbag.bags import bag_of, first_nonfinite, offsets_of
-from unbag.labels import LabelSets
+from unbag.labels import LabelSets, doubtful_names
 from unbag.tagging import (
     LONGEST_NAME,
     Spellings,
@@ -73,7 +74,7 @@ class Scan:
         self.source: Any = source
         # Those that are resolved have a bag, features and a delimiter.
         self.roles: Any = roles
-        self.tagging: Tagging = roles.tagging
+        self.tagging: Tagging = replace(roles.tagging, of_instances=source.has_union)
         self.spellings: Spellings = Spellings()
         self.code_of_bag: dict[Any, int] = {}
         self.first_row_of_bag: list[int] = []
@@ -160,9 +161,7 @@ class Scan:
     def _add_instance_labels(self, first, codes, column):
         values, indices = factorized(spelt_out(column))
         self._check_lengths(first, codes.name, values, indices)
-        codes.add(
-            [self.tagging.name(name) if name else "" for name in map(label_text, values)], indices
-        )
+        codes.add([self.tagging.name_of_instance(value) for value in values], indices)
 
     def at(self, row: int | np.integer, column: str) -> str:
         """Name a cell."""
@@ -277,7 +276,7 @@ class Scan:
     def label_sets(self) -> LabelSets | None:
         """Return the label sets of the bags, perhaps from a second table; None without labels."""
         if self.state_columns:
-            return joined_columns(self.source.path, self.state_columns, self.tagging)
+            return joined_columns(self.source.path, self.state_columns, self.tagging, self.ids())
         if self.roles.label_table is None and self.roles.labels is None:
             return None
         listed_labels = self._listed_labels()
@@ -287,7 +286,7 @@ class Scan:
         if listed_labels is not None:
             parts.append(listed_labels)
         sets = self._joined(parts, self.first_row_of_bag)
-        meant = self._meaning_of_blanks(np.array([members is None for members in sets], dtype=bool))
+        meant = self._meaning_of_blanks(sets)
         self.spellings.warn(self.source.path)
         return LabelSets.from_sets([meant if members is None else members for members in sets])
 
@@ -300,8 +299,14 @@ class Scan:
         with open_source(self.roles.label_table, TABLES) as second:
             return read_label_table(second, self)
 
-    def _meaning_of_blanks(self, is_blank):
-        """Return the label set of bags that have nothing in place of labels."""
+    def _meaning_of_blanks(self, sets):
+        """Return the label set of bags that have nothing in place of labels, and None here."""
+        is_blank = np.array([members is None for members in sets], dtype=bool)
+        if self.tagging.untagged == "refuse" and is_blank.any():
+            # All that is to be decided is said at once.
+            filled = LabelSets.from_sets([members for members in sets if members is not None])
+            for sentence in doubtful_names(filled):
+                warn_caller(f"{self.source.path}: {sentence}.")
         # Of another tool's file, the labels may come from a second one.
         where = self.roles.label_table or getattr(self.source, "tagged_by", None)
         where = where or f"{self.source.path}, column {self.roles.labels!r}"
@@ -567,8 +572,10 @@ class StateColumn(ColumnOfBags):
         return str(code)
 
 
-def joined_columns(path: PathLike, columns: Sequence[StateColumn], tagging: Tagging) -> LabelSets:
-    """Put columns of one label each side by side, as the label sets of the bags."""
+def joined_columns(
+    path: PathLike, columns: Sequence[StateColumn], tagging: Tagging, ids: Sequence[Any]
+) -> LabelSets:
+    """Put columns of one label each side by side, as the label sets of the bags of these names."""
     names = [label_text(column.name) for column in columns]
     times = Counter(names)
     refuse(
@@ -577,7 +584,10 @@ def joined_columns(path: PathLike, columns: Sequence[StateColumn], tagging: Tagg
     )
     states = np.column_stack([column.of_bag for column in columns])
     labels = LabelSets(np.maximum(states, -1), np.array(names))
-    return labels.renamed([tagging.name(name) for name in names])
+    try:
+        return labels.read_by(tagging, ids)
+    except ValueError as error:
+        raise DataError(f"{path}: {error}") from error
 
 
 # Tables that are sorted by bag: a bag costs a few bytes, and a row none, unless labels of instances
@@ -651,8 +661,7 @@ class RunScan(Scan):
         which = which.ravel()
         parts = [column.sets(firsts) for column in self.label_columns]
         sets = self._joined(parts, [self.first_row_of_bag[bag] for bag in firsts])
-        is_blank = np.array([members is None for members in sets], dtype=bool)
-        meant = self._meaning_of_blanks(is_blank[which])
+        meant = self._meaning_of_blanks([sets[place] for place in which.tolist()])
         self.spellings.warn(self.source.path)
         distinct = LabelSets.from_sets([meant if each is None else each for each in sets])
         return distinct[which]

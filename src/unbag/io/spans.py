@@ -1,5 +1,6 @@
 """Where instances lie in their recordings, for tools by which people listen and label."""
 
+import logging
 import math
 import re
 import unicodedata
@@ -20,9 +21,11 @@ from unbag._files import (
     written_together,
 )
 from unbag._messages import argument, shortened
+from unbag.tagging import BACKGROUND_NAME
 
 from .arrays import is_unknown
 from .bag_table import BagTable
+from .formats.csv import is_number
 
 #: Columns of the lowest and the highest frequency of instances, as tables call them.
 BANDS = (("low", "high"), ("Low Freq (Hz)", "High Freq (Hz)"), ("low_frequency", "high_frequency"))
@@ -31,11 +34,14 @@ LONGEST_NAME = 255
 LONGEST_STEM = 120
 
 
+logger: logging.Logger = logging.getLogger(__name__)
+
+
 class Spans:
     """Where every instance lies in its recording or picture, and what it is; see `write_raven`.
 
     Instances of pictures do not `need_times`. With `find_band`, columns of frequencies that nobody
-    has named are found by their usual names.
+    has named are found by their usual names. Instances of background are left out.
 
     Attributes
     ----------
@@ -60,6 +66,7 @@ class Spans:
         *,
         need_times: bool = True,
         find_band: bool = False,
+        background_name: str | None = BACKGROUND_NAME,
     ):
         labels = np.asarray(labels, dtype=object)
         self.shape: tuple[int] = (table.bags.n_instances,)
@@ -67,6 +74,10 @@ class Spans:
         self.labels: list[Any] = [
             None if is_unknown(label) else one_line(label) for label in labels
         ]
+        n_left_out = self.labels.count(background_name) if background_name is not None else 0
+        if n_left_out:
+            self.labels = [None if label == background_name else label for label in self.labels]
+            logger.info("%d instances of %s are left out.", n_left_out, background_name)
         self.start: NDArray[np.float64] = np.zeros(self.shape)
         self.end: NDArray[np.float64] = np.zeros(self.shape)
         if need_times:
@@ -131,9 +142,15 @@ def column_numbers(table: BagTable, column: str | None, role: str) -> NDArray[np
         )
     values = table.column(column, role)
     numbers = np.empty(len(values))
+    texts = table.source.parts if table.source.is_text else ()
+    has_commas = any(part.decimal == "," for part in texts)
     for i, value in enumerate(values):
+        text = str(value)
+        if has_commas and is_number(text, ","):
+            text = text.replace(",", ".")
         try:
-            numbers[i] = np.nan if value in (None, "") else float(value)
+            # Python takes an underscore for a part of a number.
+            numbers[i] = np.nan if value is None or not text or "_" in text else float(text)
             lacking = "" if math.isfinite(numbers[i]) else "finite number"
         except (TypeError, ValueError):
             lacking = "number"

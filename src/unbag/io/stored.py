@@ -63,6 +63,8 @@ class StoredBags:
     feature_names : ndarray of shape (n_features,)
     dtype : numpy.dtype
         Of the features: single precision on disk stays such.
+    unused_names : tuple of str
+        Labels that the roles rename, and that the set does not have.
 
     Notes
     -----
@@ -94,6 +96,7 @@ class StoredBags:
         self._ids: pa.ChunkedArray = scan.id_column()
         self._id_values: NDArray[Any] | None = None
         self._known: tuple[list[str], NDArray[np.int32]] | None = scan.known_codes()
+        self.unused_names: tuple[str, ...] = scan.tagging.unused_names()
         self.feature_names: NDArray[Any] = np.array(list(self.roles.features or ()))
         self.dtype: np.dtype = np.dtype(self.table.dtype(self.feature_names.tolist()))
         self.scratch: FeatureScratch | None = None

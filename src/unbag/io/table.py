@@ -28,6 +28,7 @@ from unbag._files import (
     suffix_of,
 )
 from unbag.bags import Bags
+from unbag.tagging import Tagging
 
 from .bag_table import CHUNK_BYTES, BagTable, Peek, Progress
 from .roles import Roles
@@ -216,9 +217,10 @@ class BagFile(Source):
         return Peek(self.path, BAG_FORMATS[suffix_of(self.path)], [], None, None, False)
 
     def read(self, roles: Roles | None = None, **_: object) -> BagTable:
-        """Read the bags; roles are not used."""
+        """Read the bags; of the roles, only what is said about the names of labels is used."""
         name = suffix_of(self.path).removeprefix(".")
-        return getattr(import_module(f".formats.{name}", __package__), f"read_{name}")(self.path)
+        read = getattr(import_module(f".formats.{name}", __package__), f"read_{name}")
+        return read(self.path).read_by(Tagging() if roles is None else roles.tagging)
 
 
 class Table(Source):
@@ -238,11 +240,14 @@ class Table(Source):
         Codec of a Parquet file that is written after this one.
     made_features : bool
         Whether the columns of numbers were made to be features, whatever they are called.
+    has_union : bool
+        Whether the labels of bags are those of their instances, put together.
     """
 
     format: str
     is_text: bool = False
     made_features: bool = False
+    has_union: bool = False
     n_rows: int | None = None
     compression: str = "snappy"
 
@@ -336,4 +341,5 @@ class Table(Source):
             bags = without_gaps(bags, self, roles)
             if known is not None and bags.n_instances < len(known):
                 known = known[np.isin(rows, bags.rows)]
-        return BagTable(self.path, roles, bags, labels, bags.rows, scan.n_rows, self, known)
+        unused = scan.tagging.unused_names()
+        return BagTable(self.path, roles, bags, labels, bags.rows, scan.n_rows, self, known, unused)

@@ -11,7 +11,15 @@ import pyarrow as pa
 
 from unbag._files import DataError, PathLike, check
 from unbag._messages import shortened
-from unbag.tagging import NO_LABEL, Tagging, Unknown, label_text, write_cell
+from unbag.tagging import (
+    ANY_LABEL,
+    EVERY_LABEL,
+    NO_LABEL,
+    Tagging,
+    Unknown,
+    label_text,
+    write_cell,
+)
 
 #: For bags by name: 1 for labels that are present, 0 for absent, -1 for unknown ones. A bag that is
 #: not there has no tags, which may mean anything; one that is, without labels, has none of them.
@@ -39,6 +47,28 @@ def union_of(bags: Iterable[str], labels: Iterable[Iterable[Any]]) -> States:
     return states
 
 
+def renamed_states(states: dict[str, int], tagging: Tagging) -> dict[str, int]:
+    """Return the tags of a bag under the names that people say; a word for none is no tag.
+
+    Examples
+    --------
+    >>> renamed_states({"Owl": 0, "owl": 1, "wren": -1}, Tagging.of(fold_case=True))
+    {'owl': 1, 'wren': -1}
+    """
+    # A word for none beside a label is an error.
+    tagging.read([name for name, state in states.items() if state == 1])
+    found: dict[str, int] = {}
+    for name, state in states.items():
+        for label in tagging.read([name]) or ():
+            check(
+                label != EVERY_LABEL,
+                f"{name!r} cannot be renamed to {ANY_LABEL} here: do so in the converted table.",
+            )
+            # Present by one name is present; else, unknown by one is unknown.
+            found[label] = max((state, found.get(label, 0)), key=[0, -1, 1].index)
+    return found
+
+
 def only_label(names: Sequence[Any]) -> str | None:
     """Return the label of an instance that has exactly one; else None."""
     found = {text for text in map(label_text, names) if text}
@@ -48,20 +78,24 @@ def only_label(names: Sequence[Any]) -> str | None:
 def label_sets(tags: States, absent: str) -> dict[str, frozenset[str | Unknown]]:
     """Make label sets of tags; labels that the tags of a bag do not name are `absent` or "unknown".
 
+    Unknown are also those that no bag has here, and that a model may know. Only where some labels
+    of a bag are said to be absent, the unknown ones are listed by name.
+
     Examples
     --------
-    >>> tags = {"a": {"wren": 1}, "b": {"owl": -1, "wren": 0}}
-    >>> label_sets(tags, "absent")
-    {'a': frozenset({'wren'}), 'b': frozenset({Unknown('owl')})}
-    >>> label_sets(tags, "unknown")["a"] == {"wren", Unknown("owl")}
-    True
+    >>> tags = {"a": {"wren": 1}, "b": {"owl": -1, "wren": 0}, "c": {"tit": 1}}
+    >>> label_sets(tags, "absent")["b"]
+    frozenset({Unknown('owl')})
+    >>> found = label_sets(tags, "unknown")
+    >>> found["a"] == {"wren", Unknown(...)}, found["b"] == {Unknown("owl"), Unknown("tit")}
+    (True, True)
     """
     classes = {name for states in tags.values() for name in states}
     found = {}
     for bag, states in tags.items():
-        unknown = {name for name, state in states.items() if state == -1}
+        unknown: set[Any] = {name for name, state in states.items() if state == -1}
         if absent == "unknown":
-            unknown |= classes - states.keys()
+            unknown = unknown | (classes - states.keys()) if 0 in states.values() else {...}
         present = {name for name, state in states.items() if state == 1}
         found[bag] = frozenset(present | {Unknown(name) for name in unknown})
     return found
@@ -102,7 +136,8 @@ def label_rows(tags: States, absent: str) -> pa.Table:
     rows = []
     for bag, members in label_sets(tags, absent).items():
         states = [(each.label, -1) if isinstance(each, Unknown) else (each, 1) for each in members]
-        rows += [(bag, str(name), STATES[state]) for name, state in sorted(states)]
+        named = [(ANY_LABEL if name is ... else str(name), state) for name, state in states]
+        rows += [(bag, name, STATES[state]) for name, state in sorted(named)]
         if not states:
             rows.append((bag, NO_LABEL, STATES[1]))
     names = ("bag", "label", "state")

@@ -141,8 +141,9 @@ def _numbers(lists, where):
         for row, cells in enumerate(lists.to_pylist()):
             for entry, cell in enumerate(cells or (), 1):
                 try:
-                    float(cell)
-                except ValueError:
+                    # Python takes more for a number: underscores, digits of other scripts.
+                    pa.scalar(cell, pa.string()).cast(pa.float64())
+                except pa.ArrowInvalid:
                     raise DataError(
                         f"{where(row)}: entry {entry} of the vector, {shortened(cell)}, is not a "
                         f"number{CUT if '...' in cell else ''}."

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import ArrayLike
 from pyarrow import types
 
@@ -24,10 +25,10 @@ from unbag._files import (
     suffix_of,
     writing,
 )
-from unbag._messages import listed
+from unbag._messages import argument, listed
 from unbag.bags import Bags
 from unbag.labels import LabelSets
-from unbag.tagging import NO_LABEL, Tagging
+from unbag.tagging import NO_LABEL, Tagging, warn_of_unused_names
 
 from .annotated import STATUS, Status, marked_metadata
 from .arrays import OWN_COLUMNS, feature_names, long_chunks
@@ -37,11 +38,13 @@ from .formats.arrow import row_groups, table_writer, with_shared_categories
 from .formats.csv import compressed, text_writer, write_new_records, write_records
 from .formats.mat import write_mat
 from .formats.npz import write_npz
-from .roles import USUAL, Roles
+from .roles import USUAL, Roles, check_has_columns
 from .scan import counted
-from .table import read
+from .table import open_source
 
 WRITERS = {".arff": write_arff, ".mat": write_mat, ".npz": write_npz}
+# A cell of text that is empty or a number, and no id: no zeros before, and not too many digits.
+PLAIN_NUMBER = r"^(-?(0|[1-9][0-9]{0,14})([.][0-9]+([eE][+-]?[0-9]+)?)?)?$"
 
 
 def convert(
@@ -80,12 +83,23 @@ def convert(
     check_format(target)
     second = roles and roles.label_table
     check_output(target, source, *([] if second is None else [second]))
-    table = read(source, roles, progress=progress, chunk_bytes=chunk_bytes)
+    with open_source(source) as opened:
+        check_has_columns(opened, roles)
+        table = opened.read(roles, progress=progress, chunk_bytes=chunk_bytes)
+    classes = () if table.labels is None else table.labels.classes.tolist()
+    warn_of_unused_names(table.path, table.unused_names, classes)
     unfolds = table.is_wide and suffix_of(target) in DELIMITED
+    is_renamed = any(getattr(table.roles, name) for name in ("none", "fold_case", "rename"))
+    check(
+        not (is_renamed and table.roles.label_columns and suffix_of(target) in TABLES),
+        f"{table.path}: labels in columns of their own have the names of these columns, which a "
+        f"converted table keeps: rename the columns, use {argument('rename')} when you fit, or "
+        "convert to .npz.",
+    )
     if table.source is None or suffix_of(target) in WRITERS or unfolds:
         write_bags(target, table.bags, table.labels, (roles and roles.delimiter) or "|")
     else:
-        cells = _respelt_labels(table)
+        cells = _respelt_labels(table) | _renamed_instance_labels(table)
         write_rows(table, target, _labels_of_rows(table), None, chunk_bytes, label_cells=cells)
     return table
 
@@ -113,7 +127,7 @@ def write_bags(path: PathLike, bags: Bags, labels: LabelSets | None, delimiter: 
             ".arff, .mat or .npz."
         ),
     )
-    chunks = long_chunks(bags, labels, delimiter, numbered=False)
+    chunks = long_chunks(bags, labels, delimiter, numbered=False, path=path)
     write_tables(path, (chunk for _, chunk in chunks))
 
 
@@ -148,6 +162,27 @@ def _respelt_labels(table):
         bag_of_row[table.rows] = np.repeat(np.arange(len(table.bags)), table.bags.sizes)
     places = pa.array(bag_of_row, mask=bag_of_row < 0)
     return {name: pa.array(cells).take(places)}
+
+
+def _renamed_instance_labels(table):
+    """Make the columns of labels of instances anew, in all rows, where labels have new names."""
+    tagging = table.roles.tagging
+    if not (tagging.none or tagging.fold_case or tagging.rename):
+        return {}
+
+    def renamed(cell):
+        if isinstance(cell, list):
+            return [renamed(each) for each in cell]
+        return tagging.name_of_instance(cell) or None
+
+    found = {}
+    for name in (table.roles.instance_labels, table.roles.known):
+        if name is not None:
+            chunks = table.source.chunks(texts=[name])
+            cells = [cell for _, chunk in chunks for cell in chunk.column(name).to_pylist()]
+            kind = pa.list_(pa.string()) if table.is_wide else pa.string()
+            found[name] = pa.array(map(renamed, cells), kind)
+    return found
 
 
 def _type_of(table, name):
@@ -318,12 +353,13 @@ def id_array(table: BagTable) -> pa.Array:
 def _with_columns(table, columns, metadata, chunk_bytes):
     """Yield the rows of the file with the new columns: the first row's position, and a table."""
     if table.source is None:
-        chunks = long_chunks(table.bags, table.labels, table.roles.delimiter)
+        chunks = long_chunks(table.bags, table.labels, table.roles.delimiter, path=table.path)
     elif is_text(table):
-        names, features = table.source.columns, table.roles.features
-        of_features = set(features)
-        texts = [name for name in names if name not in of_features]
-        chunks = table.source.chunks(texts, features, chunk_bytes)
+        names = table.source.columns
+        numbers = [*table.roles.features, *_plain_numbers(table, columns)]
+        of_numbers = set(numbers)
+        texts = [name for name in names if name not in of_numbers]
+        chunks = table.source.chunks(texts, numbers, chunk_bytes)
         chunks = ((first, chunk.select(names)) for first, chunk in chunks)
     else:
         chunks = table.source.chunks(table.source.columns, chunk_bytes=chunk_bytes)
@@ -338,6 +374,24 @@ def _with_columns(table, columns, metadata, chunk_bytes):
         n_rows += chunk.num_rows
         yield first, chunk.replace_schema_metadata(metadata or None)
     check_same(table.path, n_rows == table.n_rows)
+
+
+def _plain_numbers(table, columns):
+    """Return other columns of a text that hold nothing but numbers which lose nothing as such.
+
+    Those that have a role other than times stay text, and so do numbers such as 007.
+    """
+    kept = {name for role, name in table.roles.columns() if role not in ("carry", "start", "end")}
+    found = [name for name in table.source.numbers() if name not in kept and name not in columns]
+    for part in table.source.parts if found else ():
+        number = PLAIN_NUMBER.replace("[.]", f"[{part.decimal}]")
+        for _, chunk in part.chunks(texts=found):
+            found = [
+                name
+                for name in found
+                if pc.all(pc.match_substring_regex(chunk.column(name), number)).as_py() is not False
+            ]
+    return found
 
 
 def columns_of_rows(

@@ -14,7 +14,12 @@ from unbag.io import Roles
 from unbag.io.guess import with_known
 from unbag.io.parquet_set import ParquetSet
 from unbag.io.stored import StoredBags
-from unbag.learning import TrainingSet, refuse_contradiction, refuse_truth
+from unbag.learning import (
+    TrainingSet,
+    refuse_contradiction,
+    refuse_corrections,
+    refuse_truth,
+)
 from unbag.validation import unchanged_on_error
 
 from .checkpoints import KeptFit, describe_fit
@@ -126,6 +131,7 @@ def fit(
     bag: str | None = None,
     labels: str | None = None,
     known: str | None = None,
+    corrections: PathLike | None = None,
     ignore_known: bool = False,
     instance_labels: str | None = None,
     untagged: str | None = None,
@@ -150,6 +156,9 @@ def fit(
     known : str, optional
         A column of labels of instances that people gave, to be fitted to as well; by default
         ``known_label``, if there is one.
+    corrections : str or path, optional
+        Refused: the rows of two tables are compared in memory only. Fit to the annotated table in
+        which people have filled in ``known_label``, or use `unbag.fit`.
     ignore_known : bool, default=False
         Whether to do without such labels, where the set has some.
     instance_labels : str, optional
@@ -200,6 +209,7 @@ def fit(
     """
     check_fit(model, checkpoint, resume)
     refuse_truth(instance_labels)
+    refuse_corrections(corrections)
     refuse_contradiction(ignore_known, known=known)
     given = Roles.given(roles, bag=bag, labels=labels, known=known, untagged=untagged)
     stored = opened(path, given, ignore_known=ignore_known)
@@ -303,7 +313,8 @@ def training_set_of(stored: StoredBags) -> TrainingSet:
         # A column that nobody has filled in.
         known = None
     path, columns = stored.table.path, stored.table.columns
-    return TrainingSet(stored, stored.labels, known, stored.roles, path, columns)
+    unused = stored.unused_names
+    return TrainingSet(stored, stored.labels, known, stored.roles, path, columns, unused)
 
 
 def check_model(model: Any, where: str = "out of core") -> None:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
+from unbag.estimators.instances import UNLIKELY
 from unbag.fitting.background import charges
 from unbag.fitting.noise import NoiseCounts, expected_counts
 from unbag.union import IntractableBagError, UnionProblem
@@ -93,6 +94,8 @@ class LearningBags:
         Of the bags, for messages.
     teacher : ndarray of shape (n_instances, n_columns), or None
         Probabilities to learn instead of the label sets.
+    n_taught : int or None
+        The number of steps, the first ones, in which they are learnt; None for all.
     """
 
     X: torch.Tensor
@@ -103,6 +106,7 @@ class LearningBags:
     weight: np.ndarray | None
     ids: np.ndarray
     teacher: np.ndarray | None = None
+    n_taught: int | None = None
 
     @property
     def device(self) -> torch.device:
@@ -118,6 +122,10 @@ class LearningBags:
     def n_instances(self) -> int:
         """Number of instances in all bags together."""
         return len(self.X)
+
+    def is_taught(self, step: int) -> bool:
+        """Return whether the teacher is learnt from, after a number of steps."""
+        return self.teacher is not None and (self.n_taught is None or step < self.n_taught)
 
     def first_inputs(self) -> torch.Tensor:
         """Return the inputs of the first two instances."""
@@ -211,11 +219,12 @@ class Batch:
     def _tensor(self, array, dtype):
         return None if array is None else torch.as_tensor(array, dtype=dtype, device=self.device)
 
-    def loss(self, logits: torch.Tensor, rates: Rates | None = None) -> torch.Tensor:
+    def loss(self, logits: torch.Tensor, rates: Rates | None = None, step: int = 0) -> torch.Tensor:
         """Return the members' mean losses per bag, added up.
 
         Logits are of shape (n_members, n_instances, n_columns), and rates of wrong labels of shape
-        (1, n_columns) each.
+        (1, n_columns) each. On the number of steps taken so far it depends whether a teacher is
+        still listened to.
         """
         on_cpu = logits.device.type == "cpu"
         # On other devices, this would have to wait; there, the weights are checked later.
@@ -224,7 +233,7 @@ class Batch:
             # False if one of them is NaN.
             if not float(high) - float(low) < LARGEST:
                 raise DivergedError
-        if self.teacher is not None:
+        if self.teacher is not None and self.bags.is_taught(step):
             surprise = -(self.teacher * torch.log_softmax(logits, 2)).sum(2)
             return (surprise * self.row_weight).sum() / max(self.weight, 1e-30)
         if self.settings.approximation is not None:
@@ -297,20 +306,37 @@ class Batch:
             "weight": self._tensor(weight, torch.float32),
         }
 
+    def log_likelihood(self, logits: torch.Tensor, rates: Rates | None = None) -> np.ndarray:
+        """Return the log-likelihood of each label set, of shape (n_members, n_bags).
+
+        At least `UNLIKELY`, so that no single bag decides.
+        """
+        n_members = len(logits)
+        _, answer, _ = self._inferred(logits, rates)
+        return np.maximum(answer.log_likelihood, UNLIKELY).reshape(n_members, -1)
+
+    def _inferred(self, logits, rates) -> tuple[UnionProblem, Any, np.ndarray]:
+        """Infer the labels of instances for all members; return also what bags were relaxed."""
+        n_members, problem = len(logits), self._problem(len(logits))
+        log_prior = torch.log_softmax(logits.detach().double(), 2).flatten(0, 1).cpu().numpy()
+        if (own := self._charges(n_members)) is not None:
+            log_prior[:, -1] -= own
+        if rates is None:
+            answer = problem.infer(log_prior, on_intractable=self.settings.on_intractable)
+            return problem, answer, answer.relaxed
+        answer, relaxed = infer_noisily(
+            problem, log_prior, rates, method="auto", tolerance=1e-9, n_jobs=None,
+            on_impossible="keep", on_intractable=self.settings.on_intractable,
+        )  # fmt: skip
+        return problem, answer, relaxed
+
     def noise_counts(self, logits: torch.Tensor, rates: Rates) -> NoiseCounts:
         """Count how often labels are expected to be wrong at the present rates, over all members.
 
         Logits are of shape (n_members, n_instances, n_columns).
         """
-        n_members, problem = len(logits), self._problem(len(logits))
-        log_prior = torch.log_softmax(logits.detach().double(), 2).flatten(0, 1).cpu().numpy()
-        if (own := self._charges(n_members)) is not None:
-            log_prior[:, -1] -= own
-        answer, relaxed = infer_noisily(
-            problem, log_prior, rates, method="auto", tolerance=1e-9, n_jobs=None,
-            on_impossible="keep", on_intractable=self.settings.on_intractable,
-        )  # fmt: skip
-        weight = np.tile(self._bag_weight, n_members)[:, None]
+        problem, answer, relaxed = self._inferred(logits, rates)
+        weight = np.tile(self._bag_weight, len(logits))[:, None]
         known = np.where((problem.y != -1) & ~relaxed, weight, 0.0)
         return expected_counts(answer, problem.offsets, known)
 

@@ -35,6 +35,9 @@ MOST_FLOATS = 2**18
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-6}
 # Columns of logits that are read together.
 BLOCK = 4096
+# Classes for which one pass over the logits pays; see `pays_in_one_pass`. A warp holds a row. Timed
+# with 1,000: the fewer classes, the less there is to save.
+FEWEST_CLASSES, MOST_CLASSES = 768, 1024
 # The queues of `triton_rows.sort_bags`.
 FEW_QUEUE, MANY_QUEUE, LONG_QUEUE, SLOW_QUEUE = range(4)
 
@@ -74,6 +77,82 @@ class PreparedBags(NamedTuple):
     n_large: torch.Tensor
 
 
+class GradientInAdvance:
+    """A gradient that forward writes, before backward knows the scales of bags.
+
+    Parameters
+    ----------
+    logits : Tensor
+    sizes : Tensor of int of shape (n_bags,)
+        Number of instances of each bag.
+    weight : Tensor of shape (n_bags,), or None
+    factor : Tensor of shape ()
+        What the loss will be multiplied with.
+    reduction : {"mean", "instances", "sum"}
+        Of the losses of bags.
+
+    Attributes
+    ----------
+    gradient : Tensor of the shape and type of the logits
+    expected : Tensor of shape (n_bags,)
+        The scales that backward is likely to bring.
+    written : Tensor of shape (n_bags,)
+        With which scale the gradient of a bag was written; NaN where it was not.
+    taken : Tensor of int32 of shape (2,)
+        How many bags of few labels, and of many, were begun.
+    """
+
+    def __init__(
+        self,
+        logits: torch.Tensor,
+        sizes: torch.Tensor,
+        weight: torch.Tensor | None,
+        factor: torch.Tensor,
+        reduction: str,
+    ) -> None:
+        self._sizes, self._weight, self._factor, self._reduction = sizes, weight, factor, reduction
+        dtype, device = working_dtype(logits), logits.device
+        self.gradient = torch.empty(logits.shape, dtype=logits.dtype, device=device)
+        self.expected = torch.empty(len(sizes), dtype=dtype, device=device)
+        self.written = torch.full_like(self.expected, torch.nan)
+        self.taken = torch.zeros(2, dtype=torch.int32, device=device)
+
+    def expect(self, n_required: torch.Tensor, on_impossible: str) -> None:
+        """Expect the scales of `unbag.torch.loss.reduced_loss`, to the last bit.
+
+        As though only bags that require more classes than they have instances were impossible.
+        """
+        dtype = self.expected.dtype
+        scale = -self._factor.to(torch.float64)
+        if self._reduction != "sum":
+            counted = n_required <= self._sizes
+            if on_impossible == "relax":
+                counted = torch.ones_like(counted)
+            if self._weight is not None:
+                counted = counted * self._weight
+            if self._reduction == "instances":
+                counted = counted * self._sizes
+            n_counted = counted.sum(dtype=torch.float64)
+            scale = scale / n_counted.clamp(min=torch.finfo(dtype).tiny)
+        self.expected.copy_(scale if self._weight is None else scale * self._weight)
+
+
+def pays_in_one_pass(logits: torch.Tensor, n_bags: int) -> bool:
+    """Return whether forward should write the gradient of logits in advance.
+
+    It saves reading the logits once, but the gradient at the labels is written a second time, when
+    the bag is inferred and its rows have left the cache. An H200 is faster with a thousand classes
+    in single precision, and slower with as many in half precision. Where most bags are long, there
+    is nothing to gain.
+    """
+    n_rows, n_classes = logits.shape
+    return (
+        logits.dtype == torch.float32
+        and FEWEST_CLASSES <= n_classes <= MOST_CLASSES
+        and 0 < n_rows <= triton_long.WINDOW.value * n_bags
+    )
+
+
 def union(
     logits: torch.Tensor,
     offsets: torch.Tensor,
@@ -84,8 +163,9 @@ def union(
     background: bool,
     on_impossible: str,
     on_intractable: str,
+    in_advance: GradientInAdvance | None = None,
 ) -> Answer:
-    """Return what `unbag.torch.operators.union` returns."""
+    """Return what `unbag.torch.operators.union` returns; write a gradient in advance, if given."""
     logits = with_adjacent_columns(logits)
     (n_rows, n_classes), (n_bags, n_targets) = logits.shape, targets.shape
     dtype, device = working_dtype(logits), logits.device
@@ -100,21 +180,24 @@ def union(
         counts = torch.zeros(4, dtype=torch.int32, device=device)
         return log_likelihood, normaliser, none, posteriors, log_ratio, none[:, 0].clone(), counts
 
-    bags = prepared(targets, offsets, n_rows, relax)
+    bags = prepared(targets, offsets, n_rows, relax, in_advance is not None)
+    if in_advance is not None:
+        in_advance.expect(bags.n_required, on_impossible)
     may_be_large = not relax and chain_floats(n_rows, n_targets) > MOST_FLOATS
     large = copied(bags.n_large) if may_be_large else None
     flags: dict[str, Any] = {"PINNED": pins is not None, "MISSED": missed is not None}
     rows, block = tile(n_classes)
     if n_rows:
-        triton_rows.read_rows[(triton.cdiv(n_rows, rows),)](
+        per_program = rows if in_advance is None else triton_rows.GROUP.value
+        triton_rows.read_rows[(triton.cdiv(n_rows, per_program),)](
             logits, bags.row_bag, bags.labels, bags.openness, targets, pins, missed,
             normaliser, log_ratio, posteriors, n_rows,
             N_CLASSES=n_classes, N_TARGETS=n_targets, STRIDE=logits.stride(0), WIDTH=WIDTH,
-            ROWS=rows, BLOCK=block, BACKGROUND=background, DTYPE=triton_type(dtype), num_warps=1,
-            **flags,
+            ROWS=rows, BLOCK=block, BACKGROUND=background, DTYPE=triton_type(dtype),
+            ONE_PASS=in_advance is not None, num_warps=1, **flags,
         )  # fmt: skip
     inputs = pins, missed, false, normaliser, log_ratio, posteriors
-    sum_over_subsets(bags, offsets, *inputs, log_likelihood, n_targets)
+    sum_over_subsets(bags, offsets, *inputs, log_likelihood, n_targets, logits, in_advance)
     floats = min(chain_floats(n_rows, n_targets), MOST_FLOATS)
     programs = min(n_bags, CHAIN_PROGRAMS)
     scratch = torch.empty((programs, floats), dtype=torch.float64, device=device)
@@ -149,6 +232,8 @@ def sum_over_subsets(
     posteriors: torch.Tensor,
     log_likelihood: torch.Tensor,
     n_targets: int,
+    logits: torch.Tensor,
+    in_advance: GradientInAdvance | None,
 ) -> None:
     """Infer all bags except those with too many labels; see `triton_subsets` and `triton_long`."""
     device, n_rows = normaliser.device, len(normaliser)
@@ -161,14 +246,34 @@ def sum_over_subsets(
     flags: dict[str, Any] = {"PINNED": pins is not None, "MISSED": missed is not None}
     flags["WIDTH"] = WIDTH
     FALSE = false is not None
+    # Without a gradient, kernels are the same for all numbers of classes.
+    (n_classes, stride), (tile_rows, block) = (0, 0), (1, 1)
+    if in_advance is not None:
+        n_classes, stride = logits.shape[1], logits.stride(0)
+        tile_rows, block = tile(n_classes)
+    of_gradient: dict[str, Any] = {
+        "ONE_PASS": in_advance is not None,
+        "N_CLASSES": n_classes,
+        "STRIDE": stride,
+        "TILE_ROWS": min(tile_rows, 16),
+        "BLOCK": block,
+        "DTYPE": triton_type(normaliser.dtype),
+    }
     of_bags = bags.labels, bags.n_required, pins, missed
     for queue, most in ((FEW_QUEUE, FEW), (MANY_QUEUE, MANY)):
         if queue == FEW_QUEUE or n_targets > FEW:
             programs = min(len(log_likelihood), processors * RESIDENT[most])
+            rows_and_gradient = (None,) * 6
+            if in_advance is not None:
+                rows_and_gradient = (
+                    logits, bags.openness, in_advance.expected, in_advance.gradient,
+                    in_advance.written, in_advance.taken[queue:],
+                )  # fmt: skip
             triton_subsets.sum_over_subsets[(programs,)](
                 bags.queues[queue], bags.queue_lengths[queue:], offsets, *of_bags, false,
                 normaliser, log_ratio, posteriors, scratch, log_likelihood, *slow,
-                K=most, ROWS=ROWS[most], FALSE=FALSE, num_warps=1, **flags,
+                *rows_and_gradient, K=most, ROWS=ROWS[most], FALSE=FALSE, num_warps=1, **flags,
+                **of_gradient,
             )  # fmt: skip
     n_windows = triton.cdiv(n_rows, triton_long.WINDOW.value)
     if n_windows < 2:
@@ -194,9 +299,12 @@ def sum_over_subsets(
 
 
 def prepared(
-    targets: torch.Tensor, offsets: torch.Tensor, n_rows: int, relax: bool
+    targets: torch.Tensor, offsets: torch.Tensor, n_rows: int, relax: bool, one_pass: bool
 ) -> PreparedBags:
-    """List the required labels of bags, and sort bags into queues; see `triton_rows`."""
+    """List the required labels of bags, and sort bags into queues; see `triton_rows`.
+
+    With `one_pass`, the rows of some bags are read where these are inferred.
+    """
     n_bags, n_targets = targets.shape
     empty = {"dtype": torch.int32, "device": targets.device}
     # Cleared together.
@@ -220,8 +328,8 @@ def prepared(
         WIDTH=WIDTH, BLOCK=min(triton.next_power_of_2(words.shape[1]), 1024), num_warps=1,
     )  # fmt: skip
     triton_rows.sort_bags[(triton.cdiv(n_bags, 256),)](
-        bags.n_required, offsets, bags.queues, bags.queue_lengths, n_bags, FEW=FEW, MANY=MANY,
-        LONG=triton_long.WINDOW.value, BLOCK=256,
+        bags.n_required, offsets, bags.openness, bags.queues, bags.queue_lengths, n_bags, FEW=FEW,
+        MANY=MANY, LONG=triton_long.WINDOW.value, ONE_PASS=one_pass, BLOCK=256,
     )  # fmt: skip
     return bags
 
@@ -324,6 +432,38 @@ def infer_on_the_cpu(
     return labels, posteriors
 
 
+def union_one_pass(
+    logits: torch.Tensor,
+    offsets: torch.Tensor,
+    targets: torch.Tensor,
+    pins: torch.Tensor | None,
+    false: torch.Tensor | None,
+    on_impossible: str,
+    on_intractable: str,
+    sizes: torch.Tensor,
+    weight: torch.Tensor | None,
+    factor: torch.Tensor,
+    reduction: str,
+) -> tuple[
+    torch.Tensor,
+    torch.Tensor,
+    torch.Tensor,
+    torch.Tensor,
+    torch.Tensor,
+    torch.Tensor,
+    torch.Tensor,
+    torch.Tensor,
+    torch.Tensor,
+]:
+    """Return what `unbag.torch.operators.union_one_pass` returns."""
+    in_advance = GradientInAdvance(logits, sizes, weight, factor, reduction)
+    answer = union(
+        logits, offsets, targets, pins, None, false, False, on_impossible, on_intractable,
+        in_advance,
+    )  # fmt: skip
+    return *answer[:6], in_advance.gradient, in_advance.written, answer[6]
+
+
 def union_gradient(
     scale: torch.Tensor,
     logits: torch.Tensor,
@@ -336,20 +476,27 @@ def union_gradient(
     posteriors: torch.Tensor,
     log_ratio: torch.Tensor,
     row_bag: torch.Tensor,
+    gradient: torch.Tensor | None = None,
+    written: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Return what `unbag.torch.operators.union_gradient` returns."""
+    """Return what `unbag.torch.operators.union_gradient` returns.
+
+    If a gradient is given, only what is not `written` with its scale is written there.
+    """
     logits = with_adjacent_columns(logits)
     n_rows, n_classes = logits.shape
-    gradient = torch.empty((n_rows, n_classes), dtype=logits.dtype, device=logits.device)
+    if gradient is None:
+        gradient = torch.empty((n_rows, n_classes), dtype=logits.dtype, device=logits.device)
     if n_rows == 0:
         return gradient
     rows, block = tile(n_classes)
-    triton_rows.write_gradient[(triton.cdiv(n_rows, rows),)](
+    per_program = rows if written is None else triton_rows.GROUP.value
+    triton_rows.write_gradient[(triton.cdiv(n_rows, per_program),)](
         logits, row_bag, labels, targets, pins, missed, normaliser, posteriors, log_ratio,
-        scale.to(normaliser.dtype), gradient, n_rows,
+        scale.to(normaliser.dtype), gradient, written, n_rows,
         N_CLASSES=n_classes, N_TARGETS=targets.shape[1], STRIDE=logits.stride(0),
         WIDTH=labels.shape[1], ROWS=rows, BLOCK=block, PINNED=pins is not None,
         MISSED=missed is not None, BACKGROUND=background, DTYPE=triton_type(normaliser.dtype),
-        num_warps=2,
+        ONE_PASS=written is not None, num_warps=2,
     )  # fmt: skip
     return gradient

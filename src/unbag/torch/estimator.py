@@ -5,6 +5,7 @@ import math
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from numbers import Integral
 from typing import Any, Literal, Self
@@ -21,8 +22,10 @@ from unbag.estimators.contract import BagsLike, LabelSetsLike, RandomState
 from unbag.estimators.instances import LabelSetLearner, Threshold, check_background_cost
 from unbag.fitting import SCALINGS, Rate, Scale, Scaling, Training, progress_watch
 from unbag.fitting.objective import SAMPLE_BYTES
+from unbag.fitting.pooling import pooled
 from unbag.fitting.solvers import InterruptedFitWarning
 from unbag.models import ModelFileError
+from unbag.union import UnionProblem
 from unbag.union.policy import OnIntractable
 from unbag.validation import (
     all_or_nothing,
@@ -33,6 +36,7 @@ from unbag.validation import (
 
 from .activation import BagRows
 from .batches import DivergedError, LearningBags, Settings, bounded_scores
+from .committee import FEWEST_MEMBERS, fit_committee, log_proba_of, n_trainings
 from .encoding import piecewise_linear, quantile_edges
 from .network import MemberNetworks
 from .threads import limited_threads
@@ -40,14 +44,18 @@ from .training import Course, Trainer
 
 # Hidden units, over all members, that are computed at once.
 SCORED_AT_ONCE = 2**24
+# What is learnt of networks of one kind, and of a committee.
+OF_ONE_KIND = ("weights_", "biases_", "context_", "edges_", "encoder_")
+OF_COMMITTEES = ("committee_", "pool_weights_")
 
 
 class ORNetwork(LabelSetLearner):
     """Learn to label instances from the label sets of their bags, with neural networks.
 
-    The model of `ORLogisticRegression` with small neural networks instead of linear scores, and
-    with probabilities averaged over several networks. With `context_units`, the networks also see a
-    learnt summary of the whole bag.
+    The model of `ORLogisticRegression` with small neural networks instead of linear scores. By
+    default it is a *committee*: networks of several kinds, a linear model and one with a kernel.
+    Held-out bags decide how much each of them counts, how sure they may be together, and when the
+    networks have learnt enough.
 
     Parameters
     ----------
@@ -55,13 +63,18 @@ class ORNetwork(LabelSetLearner):
         Units of each hidden layer.
     context_units : int, default=16
         Size of the learnt summary of a bag that is an input for each of its instances; 0 for none.
-        With it, the prediction for an instance depends on the other instances of its bag.
+        With it, the prediction for an instance depends on the other instances of its bag. In a
+        committee, networks with a context are taught by those without; see Notes.
     encoding : {None, "quantile"}, default=None
         Whether the inputs also say how each feature compares with the quantiles of the training
-        instances.
-    n_members : int, default=8
-        Number of networks, which differ only in their random numbers. Their probabilities are
-        averaged.
+        instances. In a committee, some networks have such inputs in any case.
+    n_members : int, default=12
+        Number of networks.
+    committee : bool, default=True
+        Whether the networks are of several kinds, among which `n_members` are shared out. With
+        False, they differ only in their random numbers, and their probabilities are averaged. So
+        they do with fewer than 9 members, with an `encoder`, `distill` or `warm_start`, and if
+        bags are not in memory.
     distill : int, default=0
         Number of additional rounds. In each, new networks learn the instance labels that the
         previous networks infer, given the label sets.
@@ -122,8 +135,14 @@ class ORNetwork(LabelSetLearner):
     classes_ : ndarray of shape (n_classes,)
     class_counts_ : ndarray of int of shape (n_classes,)
         How many training bags have each class.
+    committee_ : list of (name, model)
+        The parts of a committee, each fitted: "linear", "kernel", and one for each kind of
+        networks.
+    pool_weights_ : ndarray of shape (n_parts,)
+        How much each part counts. Log-probabilities are multiplied by these weights, added up and
+        normalised. A sum below 1 means that the parts were too sure of themselves.
     weights_ : list of ndarray of shape (n_members, n_inputs, n_outputs)
-        Of each layer of the networks.
+        Of each layer of the networks, if all are of one kind; and so the next two.
     biases_ : list of ndarray of shape (n_members, 1, n_outputs)
     context_ : list of ndarray
         Weights and biases of the context units, and the weights of the second layer for them; empty
@@ -139,7 +158,8 @@ class ORNetwork(LabelSetLearner):
         Whether all steps were taken, or the callback stopped the fit.
     history_ : ndarray of shape (n_iter_,)
         Log-likelihood of the bags of each step, averaged over members, before the step and with
-        dropout and noise; in a round of `distill`, minus the cross-entropy.
+        dropout and noise; of networks that are taught, minus the cross-entropy. In a committee, the
+        steps of all trainings, one after the other.
     log_likelihood_ : float
         Of the training bags, with the probabilities averaged over all networks. If a
         background has a cost, less that cost.
@@ -155,6 +175,15 @@ class ORNetwork(LabelSetLearner):
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only if the features had names.
+
+    Notes
+    -----
+    Each network of a committee leaves out a quarter of the bags. Where these get less likely, its
+    training ends. In the end, all networks take some more steps with all bags.
+
+    A context can lie: a network that recognises the bag can recite its label set, and give the
+    labels to the wrong instances at no cost in likelihood. So in a committee, networks with a
+    context learn the instance labels that the parts without a context infer, given the label sets.
 
     Examples
     --------
@@ -172,7 +201,8 @@ class ORNetwork(LabelSetLearner):
         *,
         context_units: int = 16,
         encoding: Literal["quantile"] | None = None,
-        n_members: int = 8,
+        n_members: int = 12,
+        committee: bool = True,
         distill: int = 0,
         dropout: float = 0.3,
         noise: float = 0.2,
@@ -200,6 +230,7 @@ class ORNetwork(LabelSetLearner):
         self.context_units = context_units
         self.encoding: Literal["quantile"] | None = encoding
         self.n_members = n_members
+        self.committee = committee
         self.distill = distill
         self.dropout = dropout
         self.noise = noise
@@ -228,6 +259,8 @@ class ORNetwork(LabelSetLearner):
     context_: list[np.ndarray]
     scale_: Scale
     edges_: np.ndarray
+    committee_: list[tuple[str, Any]]
+    pool_weights_: np.ndarray
     encoder_: torch.nn.Module
     has_background_: bool
     converged_: bool
@@ -266,6 +299,10 @@ class ORNetwork(LabelSetLearner):
         """
         given = self._begin(X, y, instance_labels, sample_weight)
         start, bags, problem, used, weight, noise = given
+        if self._is_committee:
+            self._learn_committee(bags, problem, used, weight, noise)
+            self._keep_log_likelihood(problem, used, weight, bags)
+            return self
         learning = LearningBags(
             torch.from_numpy(self._inputs(bags.X, np.float32)).to(self._device()),
             bags.offsets,
@@ -376,23 +413,50 @@ class ORNetwork(LabelSetLearner):
     def _learn_inputs(self, scale, features):
         """Keep the scale of the training instances, and learn their encoding."""
         self.scale_ = scale
-        self.__dict__.pop("edges_", None)
+        for name in OF_ONE_KIND + OF_COMMITTEES:
+            self.__dict__.pop(name, None)
         if self.encoding == "quantile":
             self.edges_ = quantile_edges(self._scaled(features()))
 
     def _learn(self, bags, start, noise, watch=None):
         """Take all steps of all rounds; if interrupted, keep the networks of the last step."""
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=self.distill + 1)
-        if watch is None and (self.verbose or self.callback is not None):
-            watch = self._watch
-        course = Course(watch)
-        self.converged_ = False
-        try:
+        with self._recorded(watch) as course:
             for round_, seed in enumerate(seeds.tolist()):
                 if round_:
                     bags, start = self._with_teacher(bags), None
                 if self._learn_round(bags, start, noise, seed, course):
                     break
+
+    @property
+    def _is_committee(self):
+        """Whether members are of several kinds."""
+        is_one_kind = self.encoder is not None or self.approximation is not None
+        is_one_kind = is_one_kind or self.distill or self.warm_start
+        return self.committee and not is_one_kind and self.n_members >= FEWEST_MEMBERS
+
+    def _learn_committee(self, bags, problem, used, weight, noise):
+        """Fit networks of several kinds and linear models; if interrupted, keep what there is."""
+        chosen = np.flatnonzero(used)
+        if len(chosen) < len(bags):
+            rows = np.repeat(used, bags.sizes)
+            pins = None if problem.instance_labels is None else problem.instance_labels[rows]
+            bags = bags[chosen]
+            problem = UnionProblem(bags.offsets, problem.y[chosen], pins)
+            weight = None if weight is None else weight[chosen]
+        rng = check_random_state(self.random_state)
+        with self._recorded(None) as course:
+            fit_committee(self, bags, problem, weight, noise, course, rng)
+
+    @contextmanager
+    def _recorded(self, watch):
+        """Record the steps of a fit; if it is interrupted, warn."""
+        if watch is None and (self.verbose or self.callback is not None):
+            watch = self._watch
+        course = Course(watch)
+        self.converged_ = False
+        try:
+            yield course
             self.converged_ = True
         except KeyboardInterrupt:
             warn_caller(
@@ -470,7 +534,13 @@ class ORNetwork(LabelSetLearner):
     @property
     def _watch(self):
         """The function to call after each step of a fit."""
-        return progress_watch(self.callback, self.max_iter * (self.distill + 1), self.verbose)
+        return progress_watch(self.callback, self.n_steps, self.verbose)
+
+    @property
+    def n_steps(self) -> int:
+        """The most steps that a fit takes, in all its trainings together."""
+        n_rounds = n_trainings(self) if self._is_committee else self.distill + 1
+        return self.max_iter * n_rounds
 
     # Predictions.
 
@@ -479,7 +549,7 @@ class ORNetwork(LabelSetLearner):
         return self.has_background_
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "weights_")
+        return hasattr(self, "weights_") or hasattr(self, "committee_")
 
     def _scaled(self, X):
         return (X.astype(np.float64, copy=False) - self.scale_.shift) / self.scale_.scale
@@ -502,10 +572,15 @@ class ORNetwork(LabelSetLearner):
         return torch.device(self.device)
 
     def _label_scores(self, bags):
+        if hasattr(self, "committee_"):
+            parts = [log_proba_of(part, bags) for _, part in self.committee_]
+            return pooled(parts, self.pool_weights_)
         return self._scored(self._tensor(bags.X), bags.offsets)
 
     def _instance_log_proba(self, X):
         """Score instances, each in a bag of its own."""
+        if hasattr(self, "committee_"):
+            return self._label_scores(Bags(X, np.arange(len(X) + 1)))
         return self._scored(self._tensor(X), np.arange(len(X) + 1))
 
     def _tensor(self, X):

@@ -10,7 +10,7 @@ from unbag.union.policy import ON_IMPOSSIBLE, ON_INTRACTABLE, OnImpossible, OnIn
 
 from .arguments import BagBatch, Rates, Targets, check_rates, read_batch, working_dtype
 from .counts import IMPOSSIBLE, RELAXED, SLOW, BagCounts
-from .operators import NO_TRANSFORMS, union, union_linear
+from .operators import NO_TRANSFORMS, union, union_linear, union_one_pass
 
 Reduction: TypeAlias = Literal["mean", "instances", "sum", "none"]
 REDUCTIONS: tuple[Reduction, ...] = ("mean", "instances", "sum", "none")
@@ -102,6 +102,9 @@ def union_loss(
     may have more than 12 labels or thousands of instances; then it waits until the label sets are
     read, after all kernels are launched.
 
+    On a GPU, with 768 to 1,024 classes in float32 and short bags, forward already writes the
+    gradient, which takes as much memory as the logits; not so under `torch.no_grad`.
+
     The gradient cannot be differentiated again.
 
     Examples
@@ -139,8 +142,51 @@ def loss_and_counts(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the loss of a batch, and what is counted of it; see `unbag.torch.counts`."""
     weight = checked_weight(weight, batch)
-    log_likelihood, *_, counts = answer(batch, on_impossible, on_intractable)
-    return reduced_loss(log_likelihood, batch, weight, reduction), counts
+    if not takes_one_pass(batch, reduction):
+        log_likelihood, *_, counts = answer(batch, on_impossible, on_intractable)
+        return reduced_loss(log_likelihood, batch, weight, reduction), counts
+    factor = last_factor(batch.logits.device)
+    expected = batch.bag_sizes(), None if weight is None else weight.detach(), factor, reduction
+    log_likelihood, *_, counts = answer(batch, on_impossible, on_intractable, expected)
+    loss = reduced_loss(log_likelihood, batch, weight, reduction)
+
+    def remember(gradient: torch.Tensor) -> None:
+        factor.copy_(gradient.detach())
+
+    loss.register_hook(remember)
+    return loss, counts
+
+
+# What losses on a device were last multiplied with.
+_FACTORS: dict[torch.device, torch.Tensor] = {}
+
+
+def takes_one_pass(batch: BagBatch, reduction: Reduction) -> bool:
+    """Return whether forward writes the gradient; see `unbag.torch.operators.union_one_pass`.
+
+    The scales of bags must be known, and most rows must have no slack.
+    """
+    logits = batch.logits
+    if not (logits.is_cuda and logits.requires_grad and torch.is_grad_enabled()):
+        return False
+    # The compiler would copy what backward is to change.
+    if torch.compiler.is_compiling() or reduction == "none":
+        return False
+    if batch.missed is not None or batch.background:
+        return False
+    from . import cuda
+
+    return cuda.pays_in_one_pass(logits, batch.n_bags)
+
+
+def last_factor(device: torch.device) -> torch.Tensor:
+    """Return what the last loss on a device was multiplied with, by a GradScaler for instance.
+
+    The next one is likely to be multiplied with the same; if not, backward takes longer.
+    """
+    if device not in _FACTORS:
+        _FACTORS[device] = torch.ones((), device=device)
+    return _FACTORS[device]
 
 
 def checked_weight(weight: torch.Tensor | None, batch: BagBatch) -> torch.Tensor | None:
@@ -172,13 +218,21 @@ def check_policies(on_impossible: str, on_intractable: str) -> None:
 
 
 def answer(
-    batch: BagBatch, on_impossible: OnImpossible = "keep", on_intractable: OnIntractable = "raise"
+    batch: BagBatch,
+    on_impossible: OnImpossible = "keep",
+    on_intractable: OnIntractable = "raise",
+    expected: tuple[torch.Tensor, torch.Tensor | None, torch.Tensor, Reduction] | None = None,
 ) -> tuple[torch.Tensor, ...]:
-    """Infer a batch; see `unbag.torch.operators`."""
+    """Infer a batch, in one pass if the reduction is known; see `unbag.torch.operators`."""
     check_policies(on_impossible, on_intractable)
     impossible = "keep" if on_impossible == "raise" else on_impossible
     try:
-        result = union(*batch[:7], impossible, on_intractable)
+        if expected is None:
+            result = union(*batch[:7], impossible, on_intractable)
+        else:
+            logits, offsets, targets, pins, _, false, _, _ = batch
+            given = logits, offsets, targets, pins, false, impossible, on_intractable
+            result = union_one_pass(*given, *expected)
     except RuntimeError as error:
         # Torch's own message is about the internals of operators.
         if "functorch" in str(error):

@@ -11,9 +11,10 @@ import numpy as np
 import torch
 
 from unbag.fitting import LabelNoise
+from unbag.union.rates import Rates
 
 from .activation import Disturbance
-from .batches import Batch, LearningSource, Settings
+from .batches import Batch, LearningBags, LearningSource, Settings
 from .network import MemberNetworks
 from .threads import limited_threads
 
@@ -23,6 +24,10 @@ WARM_UP = 20
 CACHED = 2**22
 # Rates of wrong labels are updated every so many steps, and by this share of the difference.
 RATES_EVERY, RATES_SHARE = 5, 0.5
+# Held-out bags are asked every so many steps, from that step on.
+CHECKED_EVERY, FIRST_CHECKED = 20, 40
+# Standard errors by which earlier networks are better, so that more steps are hopeless.
+HOPELESS = 3.0
 
 
 @dataclass
@@ -50,12 +55,64 @@ class Course:
         return torch.stack(self._values).double().cpu().numpy()
 
 
+class HeldOutBags:
+    """Bags that networks do not learn from, and which say when to stop.
+
+    After every `CHECKED_EVERY` steps they are asked for the likelihood of their label sets. The
+    networks of the best step so far are kept. They are preferred to the last ones if they are
+    better by more than a standard error; once they are better by `HOPELESS` standard errors, the
+    training ends.
+    """
+
+    def __init__(self, bags: LearningBags, settings: Settings) -> None:
+        self._batch = Batch(bags, settings)
+        self._best: np.ndarray | None = None
+        self._last: np.ndarray | None = None
+        self._parts: list[torch.Tensor] = []
+        #: The number of steps that the networks have taken which are kept.
+        self.n_steps: int = 0
+        self._best_step = 0
+
+    @torch.no_grad()
+    def have_enough(self, groups: list[MemberNetworks], rates: Rates | None, n_steps: int) -> bool:
+        """Look at the networks after some steps; return whether more steps are hopeless."""
+        self.n_steps = n_steps
+        own = self._batch
+        found = [
+            own.log_likelihood(group(own.bags.X.expand(group.n_members, *own.bags.X.shape),
+                                     own.rows), rates)
+            for group in groups
+        ]  # fmt: skip
+        self._last = last = np.concatenate(found).mean(axis=0)
+        if self._best is None or last.sum() >= self._best.sum():
+            self._best, self._best_step = last, n_steps
+            self._parts = [part.detach().clone() for part in parameters_of(groups)]
+        return self._gain() > HOPELESS
+
+    def restore_best(self, groups: list[MemberNetworks]) -> None:
+        """Go back to the networks of the best step, if the last ones are worse."""
+        if self._gain() > 1.0:
+            self.n_steps = self._best_step
+            with torch.no_grad():
+                for part, best in zip(parameters_of(groups), self._parts, strict=True):
+                    part.copy_(best)
+
+    def _gain(self):
+        """By how many standard errors the best step is better than the last one."""
+        if self._best is None or self._last is None:
+            return 0.0
+        gain = self._best - self._last
+        error = gain.std() * max(len(gain), 1) ** 0.5
+        return float(gain.sum() / error) if error > 0 else 0.0
+
+
 class Trainer:
     """Trains networks, step by step.
 
     Training starts from copies of the network and of the encoder, which computes inputs from
     features and is trained with the networks. The generator is on the device. The rates of `noise`
-    are updated if they are learnt.
+    are updated if they are learnt. Bags that are held out may end the training early; not with an
+    encoder.
     """
 
     def __init__(
@@ -66,15 +123,15 @@ class Trainer:
         settings: Settings,
         generator: torch.Generator,
         noise: LabelNoise | None = None,
+        held_out: LearningBags | None = None,
     ) -> None:
         device = bags.device
         self.settings = settings
         self.n_bags: int = bags.n_bags
-        self.has_teacher: bool = bags.teacher is not None
         self.noise = noise
         self.groups: list[MemberNetworks] = grouped(network, bags, device)
         self.encoder: torch.nn.Module | None = None
-        learning = [part for group in self.groups for part in group.parameters()]
+        learning = parameters_of(self.groups)
         if encoder is not None:
             self.encoder = copy.deepcopy(encoder).to(device).train()
             learning += list(self.encoder.parameters())
@@ -84,6 +141,9 @@ class Trainer:
         )
         self.disturbance: Disturbance = Disturbance(settings.dropout, settings.noise, generator)
         self.batches: Iterator[Batch] = bags.batches(network, settings, generator)
+        self.held_out: HeldOutBags | None = None
+        if held_out is not None:
+            self.held_out = HeldOutBags(held_out, settings)
 
     def networks(self) -> MemberNetworks:
         """Return the current networks of all groups, joined."""
@@ -92,7 +152,7 @@ class Trainer:
     def run(self, course: Course) -> bool:
         """Take all steps and record them; return whether `watch` stopped the training."""
         settings = self.settings
-        learns_rates = self.noise is not None and self.noise.is_learnt and not self.has_teacher
+        learns_rates = self.noise is not None and self.noise.is_learnt
         for step in range(settings.max_iter):
             for parameters in self.optimizer.param_groups:
                 parameters["lr"] = settings.learning_rate * pace(step, settings.max_iter)
@@ -100,17 +160,30 @@ class Trainer:
             batch = next(self.batches)
             n_rows = len(batch.bags.X)
             with limited_threads(sum(group.n_multiplications(n_rows) for group in self.groups)):
-                loss = self._learn_from(batch, learns_rates and step % RATES_EVERY == 0)
+                loss = self._learn_from(batch, step, learns_rates and step % RATES_EVERY == 0)
             if course.completed(-loss / self.n_members):
                 return True
+            if self.held_out is not None and self._is_checked(step):
+                rates = None if self.noise is None else self.noise.rates
+                if self.held_out.have_enough(self.groups, rates, step + 1):
+                    break
+        if self.held_out is not None:
+            self.held_out.restore_best(self.groups)
         return False
+
+    def _is_checked(self, step):
+        """Return whether held-out bags are asked after a step: now and then, and after the last."""
+        done = step + 1
+        return done == self.settings.max_iter or (
+            done >= FIRST_CHECKED and done % CHECKED_EVERY == 0
+        )
 
     @property
     def n_members(self) -> int:
         """Number of networks."""
         return sum(group.n_members for group in self.groups)
 
-    def _learn_from(self, batch, learns_rates):
+    def _learn_from(self, batch, step, learns_rates):
         """Take a step, with gradients group by group; return the sum of the losses of the bags."""
         encoder, disturbance = self.encoder, self.disturbance
         noise = self.noise
@@ -123,11 +196,11 @@ class Trainer:
         for group in self.groups:
             inputs = disturbance.noisy(given, group.n_members)
             logits = group(inputs, batch.rows, disturbance)
-            loss = batch.loss(logits, rates)
+            loss = batch.loss(logits, rates, step)
             if loss.requires_grad:
                 loss.backward()
             total += loss.detach()
-            if rates is not None and learns_rates:
+            if rates is not None and learns_rates and not batch.bags.is_taught(step):
                 counts.append(batch.noise_counts(logits, rates))
         # An encoder without parameters, or a frozen one, has no gradient.
         if features.requires_grad:
@@ -138,6 +211,11 @@ class Trainer:
             prior = self.n_members * len(batch.bags.targets) / self.n_bags
             noise.learn(reduce(operator.add, counts), RATES_SHARE, prior)
         return total * batch.weight
+
+
+def parameters_of(groups: list[MemberNetworks]) -> list[torch.Tensor]:
+    """List the weights of all groups."""
+    return [part for group in groups for part in group.parameters()]
 
 
 def grouped(

@@ -182,4 +182,7 @@ def fold_pieces(
                     first, end, k, K, WIDTH, PINNED, MISSED,
                 )  # fmt: skip
                 tl.debug_barrier()
-                fold_rows(weights, own, posteriors, slack, first, end, k, K, WIDTH)
+                fold_rows(
+                    weights, own, posteriors, slack, first, end, k, labels + bag * WIDTH, pins,
+                    log_normaliser, None, 0.0, False, K, WIDTH, 0, PINNED, False,
+                )  # fmt: skip

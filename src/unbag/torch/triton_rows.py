@@ -1,5 +1,8 @@
 """Rows of logits on CUDA: two kernels read them, once each; two prepare what they need to know.
 
+Where bags are short and classes many, `write_priors` does for one bag what both of them do: it
+reads its rows once (see `unbag.torch.triton_subsets`). The two then take the rows that are left.
+
 ``prepare_bags``
     Lists what each bag requires, and tells every row its bag.
 ``sort_bags``
@@ -20,6 +23,10 @@ import triton.language as tl
 PADDING = tl.constexpr(-2)
 # Openness of a bag, beside 0 (no class is optional) and 1: what it requires is optional too.
 ALL_OPTIONAL = tl.constexpr(2)
+# And of a bag without optional classes whose rows are read where it is inferred.
+IN_ONE_PASS = tl.constexpr(-1)
+# Rows that a program takes where most need nothing: their bags are looked at together.
+GROUP = tl.constexpr(64)
 # As in `unbag.union.problem`: log-probabilities are no farther from zero, or infinite.
 LARGEST = tl.constexpr(1e12)
 
@@ -98,15 +105,20 @@ def prepare_bags(
 def sort_bags(
     n_required,
     offsets,
+    openness,
     queues,
     queue_lengths,
     n_bags,
     FEW: tl.constexpr,
     MANY: tl.constexpr,
     LONG: tl.constexpr,
+    ONE_PASS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Put each bag into a queue: few labels, many of them, many rows, or too many labels to sum."""
+    """Put each bag into a queue: few labels, many of them, many rows, or too many labels to sum.
+
+    With ONE_PASS, bags of the first two whose classes are all known are marked in `openness`.
+    """
     bag = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = bag < n_bags
     k = tl.load(n_required + bag, mask=inside, other=0)
@@ -114,6 +126,9 @@ def sort_bags(
     n = tl.load(offsets + bag + 1, mask=inside, other=0) - start
     by_labels = tl.where(k <= FEW, 0, 1)
     kind = tl.where(k > MANY, 3, tl.where(n > LONG, 2, by_labels))
+    if ONE_PASS:
+        closed = inside & (tl.load(openness + bag, mask=inside, other=1) == 0)
+        tl.store(openness + bag, IN_ONE_PASS, mask=closed & (kind < 2))
     for queue in tl.static_range(4):
         mine = (inside & (kind == queue)).to(tl.int32)
         first = tl.atomic_add(queue_lengths + queue, tl.sum(mine, 0))
@@ -181,7 +196,18 @@ def grow_log_sum(largest, total, x):
 
 
 @triton.jit
-def read_rows(
+def normaliser_of(largest, total):
+    """Return the log-sums of rows.
+
+    That of a row that leaves nothing to any class is zero, so that all it has is ``-inf``; that of
+    one that holds NaN or infinity is NaN.
+    """
+    normaliser = largest + tl.log(total)
+    return tl.where(total > 0, normaliser, tl.where(total == 0, 0.0, float("nan")))
+
+
+@triton.jit
+def read_tile(
     logits,
     row_bag,
     labels,
@@ -192,7 +218,8 @@ def read_rows(
     log_normaliser,
     slack,
     scores,
-    n_rows,
+    row,
+    inside,
     N_CLASSES: tl.constexpr,
     N_TARGETS: tl.constexpr,
     STRIDE: tl.constexpr,
@@ -204,13 +231,7 @@ def read_rows(
     BACKGROUND: tl.constexpr,
     DTYPE: tl.constexpr,
 ):
-    """Compute the normaliser of each row and the log-probability of its slack; gather its scores.
-
-    The normaliser of a row that leaves nothing to any class is zero, so that all it has is
-    ``-inf``; that of one that holds NaN or infinity is NaN.
-    """
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
-    inside = row < n_rows
+    """Compute the normalisers of rows and the log-probability of their slack; gather scores."""
     bag = tl.load(row_bag + row, mask=inside, other=0).to(tl.int64)
     start_of_row = logits + row * STRIDE
     columns = tl.arange(0, BLOCK)
@@ -229,8 +250,7 @@ def read_rows(
         here = inside[:, None] & (c < N_CLASSES)[None, :]
         x = tl.load(start_of_row[:, None] + c[None, :], mask=here, other=float("-inf")).to(DTYPE)
         largest, total = grow_log_sum(largest, total, x)
-    normaliser = largest + tl.log(total)
-    normaliser = tl.where(total > 0, normaliser, tl.where(total == 0, 0.0, float("nan")))
+    normaliser = normaliser_of(largest, total)
     if PINNED:
         # Whatever padding holds.
         normaliser = tl.where(pin == PADDING, 0.0, normaliser)
@@ -264,7 +284,120 @@ def read_rows(
 
 
 @triton.jit
-def write_gradient(
+def is_unread(row, n_rows, row_bag, openness):
+    """Return which rows are not read where their bag is inferred."""
+    inside = row < n_rows
+    bag = tl.load(row_bag + row, mask=inside, other=0)
+    return tl.load(openness + bag, mask=inside, other=IN_ONE_PASS) != IN_ONE_PASS
+
+
+@triton.jit
+def read_rows(
+    logits,
+    row_bag,
+    labels,
+    openness,
+    targets,
+    pins,
+    missed,
+    log_normaliser,
+    slack,
+    scores,
+    n_rows,
+    N_CLASSES: tl.constexpr,
+    N_TARGETS: tl.constexpr,
+    STRIDE: tl.constexpr,
+    WIDTH: tl.constexpr,
+    ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+    PINNED: tl.constexpr,
+    MISSED: tl.constexpr,
+    BACKGROUND: tl.constexpr,
+    DTYPE: tl.constexpr,
+    ONE_PASS: tl.constexpr,
+):
+    """Read all rows, see `read_tile`; with ONE_PASS, those that `write_priors` does not read.
+
+    A program then takes a group of rows.
+    """
+    if ONE_PASS:
+        first = tl.program_id(0).to(tl.int64) * GROUP
+        group = first + tl.arange(0, GROUP)
+        if tl.max(is_unread(group, n_rows, row_bag, openness).to(tl.int32), 0) > 0:
+            for tile in range(first, tl.minimum(first + GROUP, n_rows), ROWS):
+                row = tile + tl.arange(0, ROWS)
+                unread = is_unread(row, n_rows, row_bag, openness)
+                if tl.max(unread.to(tl.int32), 0) > 0:
+                    read_tile(
+                        logits, row_bag, labels, openness, targets, pins, missed, log_normaliser,
+                        slack, scores, row, unread, N_CLASSES, N_TARGETS, STRIDE, WIDTH, ROWS,
+                        BLOCK, PINNED, MISSED, BACKGROUND, DTYPE,
+                    )  # fmt: skip
+    else:
+        row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+        read_tile(
+            logits, row_bag, labels, openness, targets, pins, missed, log_normaliser, slack, scores,
+            row, row < n_rows, N_CLASSES, N_TARGETS, STRIDE, WIDTH, ROWS, BLOCK, PINNED, MISSED,
+            BACKGROUND, DTYPE,
+        )  # fmt: skip
+
+
+@triton.jit
+def write_priors(
+    logits,
+    labels,
+    pins,
+    log_normaliser,
+    slack,
+    scores,
+    gradient,
+    scale,
+    start,
+    end,
+    N_CLASSES: tl.constexpr,
+    STRIDE: tl.constexpr,
+    WIDTH: tl.constexpr,
+    ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+    PINNED: tl.constexpr,
+    DTYPE: tl.constexpr,
+):
+    """Read the rows of a bag without slack, as `read_rows` does, and write their gradient.
+
+    That of all classes but the required ones is minus their prior, times the scale of the bag: it
+    needs no inference. A block holds a whole row.
+    """
+    c = tl.arange(0, BLOCK)
+    j = tl.arange(0, WIDTH)
+    label = tl.load(labels + j)[None, :]
+    for first in range(start, end, ROWS):
+        row = first + tl.arange(0, ROWS)
+        inside = row < end
+        listed = inside[:, None] & (label >= 0)
+        here = inside[:, None] & (c < N_CLASSES)[None, :]
+        start_of_row = logits + row[:, None] * STRIDE
+        x = tl.load(start_of_row + c[None, :], mask=here, other=float("-inf")).to(DTYPE)
+        score = tl.load(start_of_row + label, mask=listed, other=0.0)
+        largest = tl.max(x, 1)
+        floor = tl.where(largest == float("-inf"), 0.0, largest)
+        normaliser = normaliser_of(largest, tl.sum(tl.exp(x - floor[:, None]), 1))
+        row_scale = tl.zeros([ROWS], DTYPE) + scale
+        log_slack = tl.full([ROWS], float("-inf"), DTYPE)
+        if PINNED:
+            padding = tl.load(pins + row, mask=inside, other=-1) == PADDING
+            normaliser = tl.where(padding, 0.0, normaliser)
+            log_slack = tl.where(padding, 0.0, log_slack)
+            row_scale = tl.where(padding, 0.0, row_scale)
+        residual = -tl.exp(x - normaliser[:, None])
+        value = tl.where((row_scale != 0)[:, None], residual * row_scale[:, None], 0.0)
+        tl.store(gradient + row[:, None] * N_CLASSES + c[None, :], value, mask=here)
+        tl.store(log_normaliser + row, normaliser, mask=inside)
+        tl.store(slack + row, log_slack, mask=inside)
+        tl.store(scores + row[:, None] * WIDTH + j[None, :], score.to(DTYPE), mask=listed)
+
+
+@triton.jit
+def write_tile(
     logits,
     row_bag,
     labels,
@@ -276,7 +409,8 @@ def write_gradient(
     log_ratio,
     bag_scale,
     gradient,
-    n_rows,
+    row,
+    inside,
     N_CLASSES: tl.constexpr,
     N_TARGETS: tl.constexpr,
     STRIDE: tl.constexpr,
@@ -289,8 +423,6 @@ def write_gradient(
     DTYPE: tl.constexpr,
 ):
     """Write scale times posterior minus prior; zero where the scale of a bag is zero."""
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
-    inside = row < n_rows
     bag = tl.load(row_bag + row, mask=inside, other=0).to(tl.int64)
     scale = tl.load(bag_scale + bag, mask=inside, other=0.0).to(DTYPE)
     normaliser = tl.load(log_normaliser + row, mask=inside, other=0.0)
@@ -335,3 +467,63 @@ def write_gradient(
     value = tl.where(counted[:, None], residual * scale[:, None], 0.0)
     tl.debug_barrier()
     tl.store(gradient + row[:, None] * N_CLASSES + label, value, mask=listed)
+
+
+@triton.jit
+def is_left(row, n_rows, row_bag, bag_scale, written):
+    """Return which rows have no gradient yet, or one with another scale than their bag's."""
+    inside = row < n_rows
+    bag = tl.load(row_bag + row, mask=inside, other=0)
+    scale = tl.load(bag_scale + bag, mask=inside, other=0.0)
+    # It is NaN where nothing was written.
+    return inside & (tl.load(written + bag, mask=inside, other=0.0) != scale)
+
+
+@triton.jit
+def write_gradient(
+    logits,
+    row_bag,
+    labels,
+    targets,
+    pins,
+    missed,
+    log_normaliser,
+    posteriors,
+    log_ratio,
+    bag_scale,
+    gradient,
+    written,
+    n_rows,
+    N_CLASSES: tl.constexpr,
+    N_TARGETS: tl.constexpr,
+    STRIDE: tl.constexpr,
+    WIDTH: tl.constexpr,
+    ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+    PINNED: tl.constexpr,
+    MISSED: tl.constexpr,
+    BACKGROUND: tl.constexpr,
+    DTYPE: tl.constexpr,
+    ONE_PASS: tl.constexpr,
+):
+    """Write the gradient of all rows; with ONE_PASS, of those that need it, see `is_left`."""
+    if ONE_PASS:
+        first = tl.program_id(0).to(tl.int64) * GROUP
+        group = first + tl.arange(0, GROUP)
+        if tl.max(is_left(group, n_rows, row_bag, bag_scale, written).to(tl.int32), 0) > 0:
+            for tile in range(first, tl.minimum(first + GROUP, n_rows), ROWS):
+                row = tile + tl.arange(0, ROWS)
+                left = is_left(row, n_rows, row_bag, bag_scale, written)
+                if tl.max(left.to(tl.int32), 0) > 0:
+                    write_tile(
+                        logits, row_bag, labels, targets, pins, missed, log_normaliser, posteriors,
+                        log_ratio, bag_scale, gradient, row, left, N_CLASSES, N_TARGETS, STRIDE,
+                        WIDTH, ROWS, BLOCK, PINNED, MISSED, BACKGROUND, DTYPE,
+                    )  # fmt: skip
+    else:
+        row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+        write_tile(
+            logits, row_bag, labels, targets, pins, missed, log_normaliser, posteriors, log_ratio,
+            bag_scale, gradient, row, row < n_rows, N_CLASSES, N_TARGETS, STRIDE, WIDTH, ROWS,
+            BLOCK, PINNED, MISSED, BACKGROUND, DTYPE,
+        )  # fmt: skip

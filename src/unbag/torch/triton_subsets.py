@@ -15,7 +15,7 @@ nothing.
 import triton
 import triton.language as tl
 
-from .triton_rows import bounded
+from .triton_rows import IN_ONE_PASS, PADDING, bounded, write_priors
 
 EPSILON = tl.constexpr(2.220446049250313e-16)
 # What lanes hand to each other lies in memory of the program's own, and so in its cache: doubles,
@@ -191,18 +191,36 @@ def fold_rows(
     first,
     end,
     k,
+    labels,
+    pins,
+    log_normaliser,
+    gradient,
+    scale,
+    in_gradient,
     K: tl.constexpr,
     WIDTH: tl.constexpr,
+    N_CLASSES: tl.constexpr,
+    PINNED: tl.constexpr,
+    ONE_PASS: tl.constexpr,
 ):
     """Write the posteriors of sixteen rows, and the log-ratios of their slack.
 
     The posterior of a label is its share times the sum, over the sets that hold it, of weight over
     the row's own factor. The low bits of a set lie in registers, the high ones in a loop.
+
+    With ONE_PASS, write the gradient at the labels too, if `in_gradient` says so; see
+    `triton_rows.write_tile`.
     """
     low = tl.arange(0, 16)
     place = tl.arange(0, 16)
     row = first + place
     inside = row < end
+    if ONE_PASS:
+        normaliser = tl.load(log_normaliser + row, mask=inside, other=0.0)
+        row_scale = tl.zeros([16], normaliser.dtype) + scale
+        if PINNED:
+            pin = tl.load(pins + row, mask=inside, other=-1)
+            row_scale = tl.where(pin == PADDING, 0.0, row_scale)
     rest = tl.load(own + RESTS + place)
     low_sums = tl.zeros([16, 1], tl.float64) + rest[None, :]
     for label in tl.static_range(4):
@@ -230,7 +248,15 @@ def fold_rows(
             total = tl.sum(tl.where((j == label - 4)[:, None], high_totals, 0.0), 0)
         share = tl.load(own + SHARES + place * K + label)
         posterior = tl.minimum(tl.maximum(share * total, 0.0), 1.0)
-        tl.store(posteriors + row * WIDTH + label, posterior, mask=inside & (label < k))
+        listed = inside & (label < k)
+        if ONE_PASS:
+            # Until here, it was a score.
+            x = tl.load(posteriors + row * WIDTH + label, mask=listed, other=0.0)
+            residual = posterior.to(x.dtype) - tl.exp(x - normaliser)
+            c = tl.load(labels + label, mask=label < k, other=0)
+            value = tl.where(row_scale != 0, residual * row_scale, 0.0)
+            tl.store(gradient + row * N_CLASSES + c, value, mask=listed & in_gradient)
+        tl.store(posteriors + row * WIDTH + label, posterior, mask=listed)
     left = tl.sum(over_high, 0)
     log_ratio = tl.log(left) - tl.load(own + LOG_ALLOWED + place)
     log_ratio = tl.where((rest > 0) & (left > 0), log_ratio, float("-inf"))
@@ -255,26 +281,60 @@ def sum_over_subsets(
     slow_queue,
     slow_length,
     tolerance,
+    logits,
+    openness,
+    expected,
+    gradient,
+    written,
+    taken,
     K: tl.constexpr,
     ROWS: tl.constexpr,
     WIDTH: tl.constexpr,
     PINNED: tl.constexpr,
     MISSED: tl.constexpr,
     FALSE: tl.constexpr,
+    ONE_PASS: tl.constexpr,
+    N_CLASSES: tl.constexpr,
+    STRIDE: tl.constexpr,
+    TILE_ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+    DTYPE: tl.constexpr,
 ):
     """Infer the bags of a queue: scores become posteriors, and slack its log-ratio.
 
     The *log-ratio* of a row is the log of the posterior of its slack over its prior: what the prior
     of an optional class is multiplied by.
+
+    With ONE_PASS, the rows of bags without slack are read here, and their gradient is written
+    before backward asks for it, with the expected scale. That scale is `written` for certified
+    bags; of all others, it stays NaN. Programs take the next bag that is left, for bags differ in
+    length.
     """
     own = scratch + tl.program_id(0) * SCRATCH
     subset = subsets(K)
-    for position in range(tl.program_id(0), tl.load(queue_length), tl.num_programs(0)):
+    n_bags = tl.load(queue_length)
+    position = tl.program_id(0)
+    if ONE_PASS:
+        position = tl.atomic_add(taken, 1, sem="relaxed")
+    while position < n_bags:
         bag = tl.load(queue + position).to(tl.int64)
         start = tl.load(offsets + bag)
         end = tl.load(offsets + bag + 1)
         k = tl.load(n_required + bag)
         bag_labels = labels + bag * WIDTH
+        scale = 0.0
+        is_new = False
+        if ONE_PASS:
+            position = tl.atomic_add(taken, 1, sem="relaxed")
+            scale = tl.load(expected + bag)
+            is_new = tl.load(openness + bag) == IN_ONE_PASS
+            if is_new:
+                write_priors(
+                    logits, bag_labels, pins, log_normaliser, slack, posteriors, gradient, scale,
+                    start, end, N_CLASSES, STRIDE, WIDTH, TILE_ROWS, BLOCK, PINNED, DTYPE,
+                )  # fmt: skip
+        else:
+            position += tl.num_programs(0)
         product, log_scale = multiply_rows(
             posteriors, bag_labels, pins, missed, log_normaliser, slack, own, start, end, k,
             K, ROWS, WIDTH, PINNED, MISSED,
@@ -293,7 +353,12 @@ def sum_over_subsets(
                         first, end, k, K, WIDTH, PINNED, MISSED,
                     )  # fmt: skip
                     tl.debug_barrier()
-                fold_rows(own + WEIGHTS, own, posteriors, slack, first, end, k, K, WIDTH)
+                fold_rows(
+                    own + WEIGHTS, own, posteriors, slack, first, end, k, bag_labels, pins,
+                    log_normaliser, gradient, scale, is_new, K, WIDTH, N_CLASSES, PINNED, ONE_PASS,
+                )  # fmt: skip
+            if ONE_PASS:
+                tl.store(written + bag, scale, mask=is_new)
             tl.debug_barrier()
         else:
             tl.store(slow_queue + tl.atomic_add(slow_length, 1), bag)

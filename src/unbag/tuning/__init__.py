@@ -8,13 +8,14 @@ is no judge.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Unpack
 
 from unbag.bags import as_bags
 from unbag.estimators import ORLogisticRegression
 from unbag.frames import ColumnRoles
 from unbag.labels import LabelSetsLike
-from unbag.learning import Settings, TrainingSet, training_set
+from unbag.learning import OF_LINEAR_MODELS, Settings, TrainingSet, training_set
 from unbag.pipeline import BagPipeline
 
 from .search import Search, Trial, rounds_of
@@ -84,7 +85,8 @@ def tune(
     Returns
     -------
     estimator or BagPipeline
-        Fitted to all bags. Its `tuning_` is a dict: ``chosen``, the setting; ``tried``, all
+        Fitted to all bags. Its `tuning_` is a dict: ``chosen``, the setting; ``why``, a sentence
+        that compares linear models, kernels and networks; ``tried``, all
         settings with their score, the mean log-likelihood of held-out label sets: those of the last
         round first, and of a round the best first;
         ``threshold``, that of the model, by which the fewest labels of held-out bags are wrong;
@@ -129,7 +131,8 @@ def tune_around(
     Parameters
     ----------
     settings : Settings
-        Where its model is "network", networks alone are tried.
+        If its model is "network", only networks are tried; if it is "auto", linear models, kernels,
+        and, unless a setting is only theirs, networks.
     data : TrainingSet
     minutes, progress
         As in `tune`.
@@ -140,7 +143,11 @@ def tune_around(
         With `tuning_`, as in `tune`.
     """
     grid = {name: [value] for name, value in settings.chosen().items()}
-    tried = network_candidates(grid) if settings.model == "network" else candidates(grid)
+    if settings.model == "network":
+        tried = network_candidates(grid)
+    else:
+        is_open = settings.model == "auto" and not grid.keys() & set(OF_LINEAR_MODELS)
+        tried = candidates(grid, networks=(is_open and find_spec("torch") is not None) or None)
     return tuned(data, tried, minutes=minutes, seed=settings.seed, progress=progress)
 
 
@@ -195,6 +202,7 @@ def tuned(
         stopped = f"{stopped or 'after all rounds'}; and in the last fit"
     model.tuning_ = {
         "chosen": best.setting,
+        "why": search.why(best),
         "tried": search.table(),
         "threshold": threshold,
         "background_scores": search.background_scores,

@@ -26,7 +26,7 @@ from unbag.bags import Bags
 from unbag.fitting.solvers import interruptions_raised
 from unbag.fitting.threshold import USUAL, best_threshold
 from unbag.labels import LabelSets
-from unbag.learning import Settings
+from unbag.learning import Settings, known_of, taught_labels
 from unbag.model_selection import MultilabelStratifiedKFold
 from unbag.union import ImpossibleBagWarning, IntractableBagWarning
 
@@ -37,6 +37,7 @@ from .settings import (
     ORDINARY_MEMBERS,
     TRIED_MEMBERS,
     Setting,
+    fallback_of,
     unfitted,
 )
 
@@ -79,6 +80,13 @@ class Trial:
     def features(self) -> Setting:
         """What the features of a setting depend on."""
         return {name: self.setting[name] for name in OF_FEATURES if name in self.setting}
+
+    @property
+    def family(self) -> str:
+        """What kind of model a setting is of: "network", "kernel" or "linear"."""
+        if "encoding" in self.setting:
+            return "network"
+        return "kernel" if self.setting.get("kernel") else "linear"
 
     def expected_seconds(self, share: float) -> float:
         """Return about how long a fit to all bags will take, if folds have a `share` of them."""
@@ -155,6 +163,7 @@ class Search:
         self._deadline = None if seconds is None else self._begin + seconds
         self._n_done = 0
         self._rounds: list[Round] = []
+        self._taught_of_fold: dict[int, np.ndarray] = {}
 
     @cached_property
     def folds(self) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -250,6 +259,8 @@ class Search:
             known["instance_labels"] = self.instance_labels[rows]
         begin = time.monotonic()
         with _expected_warnings():
+            if trial.features.get("context"):
+                known = known_of(self._taught(fold, known.get("instance_labels")))
             model.fit(train, here.y, **known)
             if self._is_over():
                 raise TimeoutError
@@ -260,6 +271,20 @@ class Search:
         earlier = trial.seconds_of_fold.get(fold, 0.0)
         trial.seconds_of_fold[fold] = earlier + time.monotonic() - begin
         self.bag_iterations += model.n_iter_ * len(train) * getattr(model, "n_members", 1)
+
+    def _taught(self, fold, known):
+        """Return labels of the instances of a fold that a linear model without context is sure of.
+
+        Trials with a context are taught them, as their last fit will be: see `taught_labels`.
+        """
+        if fold not in self._taught_of_fold:
+            here = self._of_fold[fold]
+            usual = fallback_of([trial.setting for trial in self.trials])
+            own = {name: usual[name] for name in ("alpha", "missed", "false") if name in usual}
+            plain = Settings(background=False, **own).unfitted().set_params(classes=here.y.classes)
+            plain.fit(here.train, here.y, **known_of(known))
+            self._taught_of_fold[fold] = taught_labels(plain, here.train, here.y, known)
+        return self._taught_of_fold[fold]
 
     def _is_over(self):
         if self._deadline is None:
@@ -291,6 +316,25 @@ class Search:
         """The best of the trials that came furthest; None if none has a score."""
         scored = [trial for trial in self.remaining if trial.scores]
         return max(scored, key=lambda trial: (len(trial.scores), trial.score), default=None)
+
+    def why(self, chosen: Trial) -> str:
+        """Say how the best linear model, kernel and network that came furthest compare."""
+        scored = [trial for trial in self.remaining if trial.scores]
+        if not scored:
+            return "Nothing was tried: these are usual settings."
+        best: dict[str, float] = {}
+        for trial in self.trials:
+            if trial.scores:
+                score = best.get(trial.family, -np.inf)
+                best[trial.family] = max(score, trial.score)
+        others = ", ".join(
+            f"{family} {score:.3g}" for family, score in best.items() if family != chosen.family
+        )
+        beside = f", beside {others}" if others else ""
+        return (
+            f"{chosen.family.capitalize()}: the mean log-likelihood of the label sets of held-out "
+            f"bags is {chosen.score:.3g}{beside}."
+        )
 
     def threshold(self, trial: Trial) -> float:
         """Return the threshold for bags that suits the held-out bags of a trial best."""

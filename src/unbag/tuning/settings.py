@@ -39,8 +39,9 @@ FALLBACK: Setting = {
 #: Settings that features depend on; the others are those of the model.
 OF_FEATURES = ("context", "kernel", "dictionary")
 MAX_ITER = 1000
-#: Members of a network while it is tried; that which is chosen has all.
-TRIED_MEMBERS, ORDINARY_MEMBERS = 2, 8
+#: Members of a network while it is tried, without a context, whose likelihood could not be
+#: trusted. What is chosen is a committee, which takes as long as so many members.
+TRIED_MEMBERS, ORDINARY_MEMBERS = 2, 14
 
 
 def settings_of(grid: Mapping[str, Sequence[Any]]) -> list[Setting]:
@@ -148,6 +149,6 @@ def unfitted(setting: Setting, classes: ArrayLike, seed: int, *, is_trial: bool 
     model = Settings(model="network" if is_network else "linear", **own, seed=seed).unfitted()
     model.model.set_params(classes=classes)
     if is_network:
-        members = {"n_members": TRIED_MEMBERS} if is_trial else {}
+        members = {"n_members": TRIED_MEMBERS, "context_units": 0} if is_trial else {}
         model.set_params(encoding=setting["encoding"], **members)
     return model

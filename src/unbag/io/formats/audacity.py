@@ -25,7 +25,7 @@ from unbag.io.adapted import (
 )
 from unbag.io.bag_table import BagTable
 from unbag.io.spans import Spans, seconds, write_recordings
-from unbag.tagging import label_text
+from unbag.tagging import BACKGROUND_NAME, label_text
 
 from .raven import US, recording_of
 
@@ -93,6 +93,7 @@ def write_audacity(
     high: str | None = None,
     frequencies: bool = False,
     media: str | None = None,
+    background_name: str | None = BACKGROUND_NAME,
 ) -> list[Path]:
     """Write annotated instances as label tracks that Audacity imports.
 
@@ -104,8 +105,8 @@ def write_audacity(
     table : BagTable
         Read from a table that has the columns below.
     labels : array-like of shape (n_instances,)
-        The label of each instance, in the order of ``bags.X``; an instance without one (None or
-        empty) is left out.
+        The label of each instance, in the order of ``bags.X``, as in the column ``annotation``; an
+        instance without one (None or empty) is left out, and so is background.
     start, end : str, optional
         Columns of seconds; by default those with these roles.
     low, high : str, optional
@@ -115,13 +116,19 @@ def write_audacity(
         Raven and Audacity call them, if there are such.
     media : str, optional
         The column of the recording; by default the one with this role, or else the bag.
+    background_name : str or None, default="background"
+        What background is called among the labels. It is left out, and the number of such instances
+        is logged; None leaves out nothing.
 
     Returns
     -------
     list of Path
         What was written.
     """
-    spans = Spans(table, labels, start, end, low, high, media, find_band=frequencies)
+    spans = Spans(
+        table, labels, start, end, low, high, media, find_band=frequencies,
+        background_name=background_name,
+    )  # fmt: skip
     check(
         spans.band or not frequencies,
         f"{table.path} has no columns of frequencies, low and high, to write to {path}.",

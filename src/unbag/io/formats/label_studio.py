@@ -21,7 +21,7 @@ from unbag.io.adapted import Adapted, Choices, Head, finite_number, span
 from unbag.io.bag_table import BagTable
 from unbag.io.spans import Spans, column_numbers
 from unbag.io.tags import States, only_label
-from unbag.tagging import label_text
+from unbag.tagging import BACKGROUND_NAME, label_text
 
 from .coco import BOX, SIZE
 
@@ -56,6 +56,11 @@ def read_export(head: Head, _: Choices) -> Adapted:
     n_open = 0
     for number, task in enumerate(tasks, 1):
         where = f"{head.path}, task {number}"
+        check(
+            "annotations" in task or "predictions" not in task,
+            f"{where} has predictions, but no annotations: import the file into Label Studio, let "
+            "people label there, and export as JSON.",
+        )
         check(
             isinstance(task.get("data"), dict) and "annotations" in task,
             f"{where} has no 'data' and 'annotations': export as JSON, not as JSON-MIN.",
@@ -168,6 +173,7 @@ def write_label_studio(
     from_name: str = "label",
     to_name: str | None = None,
     model_version: str = "unbag",
+    background_name: str | None = BACKGROUND_NAME,
 ) -> None:
     """Write annotated instances as tasks with predictions that Label Studio imports.
 
@@ -179,8 +185,8 @@ def write_label_studio(
         Read from a table with columns of the roles start and end, in seconds; or with columns
         ``x``, ``y``, ``width``, ``height``, ``image_width`` and ``image_height``, in pixels.
     labels : array-like of shape (n_instances,)
-        The label of each instance, in the order of ``bags.X``; an instance without one (None or
-        empty) is left out.
+        The label of each instance, in the order of ``bags.X``, as in the column ``annotation``; an
+        instance without one (None or empty) is left out, and so is background.
     score : array-like of shape (n_instances,), optional
         The probability of each label.
     from_name, to_name : str, optional
@@ -188,6 +194,9 @@ def write_label_studio(
         the field of the task, too: ``"audio"`` or ``"image"`` by default.
     model_version : str
         Which predictions Label Studio calls these.
+    background_name : str or None, default="background"
+        What background is called among the labels. It is left out, and the number of such instances
+        is logged; None leaves out nothing.
     """
     boxes = has_boxes(table)
     kind = "rectanglelabels" if boxes else "labels"
@@ -197,7 +206,7 @@ def write_label_studio(
         scores is None or scores.shape == (table.bags.n_instances,),
         f"score has shape {getattr(scores, 'shape', None)}, not ({table.bags.n_instances},).",
     )
-    spans = Spans(table, labels, need_times=not boxes)
+    spans = Spans(table, labels, need_times=not boxes, background_name=background_name)
     if boxes:
         values = _box_values(table)
     else:

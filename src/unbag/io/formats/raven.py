@@ -33,7 +33,7 @@ from unbag.io.adapted import (
 from unbag.io.bag_table import BagTable
 from unbag.io.extracted import extracted_facts
 from unbag.io.spans import Spans, is_one_table, one_line, seconds, write_recordings
-from unbag.tagging import label_text
+from unbag.tagging import BACKGROUND_NAME, label_text
 
 from .csv import is_number
 
@@ -148,7 +148,9 @@ def read_selection_tables(head: Head, choices: Choices) -> Adapted:
     recordings = [each.recording for each in found]
     columns, tags, notes = labelled_segments(recordings, spans, labels, by_people)
     for name in names:
-        if name not in STRUCTURE and name != label_column and name not in columns:
+        # How sure a program was says nothing about the sound.
+        is_other = name in STRUCTURE or has_score([name])
+        if not is_other and name != label_column and name not in columns:
             columns[name] = _typed([each.cells[name] for each in found])
     places = [within(each.where, head.path) for each in found]
     return Adapted(pa.table(columns), tags, places.__getitem__, notes)
@@ -181,6 +183,7 @@ def write_raven(
     media: str | None = None,
     media_root: PathLike | None = None,
     more: Mapping[str, ArrayLike] | None = None,
+    background_name: str | None = BACKGROUND_NAME,
 ) -> list[Path]:
     """Write annotated instances as selection tables that Raven opens.
 
@@ -193,8 +196,8 @@ def write_raven(
     table : BagTable
         Read from a table that has the columns below.
     labels : array-like of shape (n_instances,)
-        The label of each instance, in the order of ``bags.X``; an instance without one (None or
-        empty) is left out.
+        The label of each instance, in the order of ``bags.X``, as in the column ``annotation``; an
+        instance without one (None or empty) is left out, and so is background.
     start, end : str, optional
         Columns of seconds; by default those with these roles.
     low, high : str, optional
@@ -207,13 +210,19 @@ def write_raven(
         extracted from, if the table knows it.
     more : dict of str to array-like of shape (n_instances,), optional
         Further columns, such as the probability.
+    background_name : str or None, default="background"
+        What background is called among the labels. It is left out, and the number of such instances
+        is logged; None leaves out nothing.
 
     Returns
     -------
     list of Path
         What was written.
     """
-    spans = Spans(table, labels, start, end, low, high, media, find_band=True)
+    spans = Spans(
+        table, labels, start, end, low, high, media, find_band=True,
+        background_name=background_name,
+    )  # fmt: skip
     more = {name: np.asarray(values) for name, values in (more or {}).items()}
     for name, values in more.items():
         check(

@@ -1,0 +1,293 @@
+"""Whether a committee is as good as the best of a linear model, a kernel and networks of one kind.
+
+    python benchmarks/committee.py [--only NAME] [--methods linear,committee] [--seeds 3] [--jobs 2]
+
+Made families, digits of 25 to 500 bags, and with `--real` the data sets of the paper, on folds of
+this benchmark. For each: accuracy on instances of new bags, and of the training bags given their
+tags; the mean log-likelihood of the label sets of new bags; and the calibration error of the top
+probability both ways, in ten bins. Results are kept as soon as they are there, so that a run that
+was stopped goes on. `--show` prints the table.
+"""
+
+import argparse
+import json
+import os
+import time
+import warnings
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+
+LEDGER = Path(__file__).parent / "results" / "committee.jsonl"
+N_NEW = 150
+REAL = ("hja-union", "msrcv2", "letter-carroll", "letter-frost")
+# Of ten; other ones than those of the reproduction.
+FOLDS, FOLD_SEED = 10, 71
+
+
+# Data.
+
+
+def bags_of(size, classes_of_bag, rng):
+    """Draw the classes of the instances of bags: each class of a bag at least once."""
+    labels = []
+    for classes in classes_of_bag:
+        n = max(int(rng.integers(*size)), len(classes))
+        drawn = rng.choice(classes, n)
+        drawn[: len(classes)] = classes
+        labels.append(rng.permutation(drawn))
+    return labels
+
+
+def gaussian(labels, rng, *, n_classes, n_features=10, distance=2.5, kinds=1, tails=False):
+    """Draw instances around means of their classes, of which each may have several."""
+    means = (
+        rng.normal(size=(n_classes * kinds, n_features)) * distance / np.sqrt(2 * n_features) * 2
+    )
+    columns = np.concatenate(labels) * kinds + rng.integers(kinds, size=sum(map(len, labels)))
+    noise = (
+        rng.standard_t(2, size=(len(columns), n_features))
+        if tails
+        else rng.normal(size=(len(columns), n_features))
+    )
+    return means[columns] + noise
+
+
+def random_sets(n_bags, n_classes, most, rng, shares=None):
+    """Draw label sets of one to `most` classes."""
+    return [
+        rng.choice(n_classes, rng.integers(1, most + 1), replace=False, p=shares)
+        for _ in range(n_bags)
+    ]
+
+
+def words(n_bags, n_words, n_classes, rng):
+    """Draw label sets that are those of a few words."""
+    spelled = [rng.choice(n_classes, rng.integers(3, 6), replace=False) for _ in range(n_words)]
+    return [spelled[rng.integers(n_words)] for _ in range(n_bags)]
+
+
+def family(name, seed):
+    """Draw a family: X, sizes of bags, labels of instances, y, and the number of training bags."""
+    rng = np.random.default_rng([seed, *name.encode()])
+    n_classes, size = 8, (3, 9)
+    n_bags = {"few bags": 40, "many bags": 600, "rare": 60, "noise": 60, "binary": 60}.get(
+        name, 200
+    )
+    total = n_bags + N_NEW
+    options = {}
+    if name.startswith("words"):
+        n_classes = 10
+        n_words, n_bags = map(int, name.split()[1:])
+        total = n_bags + N_NEW
+        sets = words(total, n_words, n_classes, rng)
+        size = (3, 7)
+    elif name == "rare":
+        shares = 0.55 ** np.arange(n_classes)
+        sets = random_sets(total, n_classes, 3, rng, shares / shares.sum())
+    elif name == "pairs":
+        sets = [
+            np.unique(np.concatenate([[c, c ^ 1] if rng.random() < 0.85 else [c] for c in own]))
+            for own in random_sets(total, n_classes, 2, rng)
+        ]
+    else:
+        sets = random_sets(total, n_classes, 3, rng)
+    labels = bags_of(size, sets, rng)
+    if name == "binary":
+        proba = rng.random((n_classes, 40))
+        flat = np.concatenate(labels)
+        X = np.hstack(
+            [
+                rng.random((len(flat), 40)) < 0.5 + 0.55 * (proba[flat] - 0.5),
+                rng.random((len(flat), 200)) < 0.5,
+            ]
+        ).astype(float)
+    else:
+        if name == "kinds":
+            options = {"kinds": 3, "distance": 3.5}
+        if name == "tails":
+            options = {"tails": True, "distance": 3.5}
+        if name == "many features":
+            options = {"n_features": 60, "distance": 2.5}
+        X = gaussian(labels, rng, n_classes=n_classes, **options)
+        if name == "noise":
+            X = np.hstack([X, rng.normal(size=(len(X), 200))])
+    sizes = np.array([len(own) for own in labels])
+    y = np.zeros((total, n_classes), dtype=int)
+    for row, own in zip(y, labels, strict=True):
+        row[own] = 1
+    given = y.copy()
+    if name == "wrong tags":
+        wrong = rng.random(y.shape)
+        given = np.where(y == 1, wrong >= 0.1, wrong < 0.03).astype(int)
+        given[n_bags:] = y[n_bags:]
+    return X, sizes, np.concatenate(labels), given, n_bags
+
+
+FAMILIES = (
+    "few bags", "many bags", "rare", "noise", "binary", "pairs", "wrong tags", "kinds", "tails",
+    "many features", "words 5 200", "words 12 200", "words 50 100", "words 200 500",
+    "words 5 50",
+)  # fmt: skip
+DIGITS = ("digits 25", "digits 60", "digits 150", "digits 500")
+
+
+def data_of(name, seed):
+    """Return training bags with y, and new bags with y."""
+    from unbag import Bags
+    from unbag.datasets import load_digit_bags
+
+    if name in REAL:
+        from unbag import datasets
+
+        data = (
+            datasets.load(name, random_state=seed // FOLDS)
+            if "letter" in name
+            else (datasets.load(name))
+        )
+        rng = np.random.default_rng([FOLD_SEED, seed // FOLDS])
+        order = rng.permutation(len(data.bags))
+        new = np.sort(order[seed % FOLDS :: FOLDS])
+        train = np.setdiff1d(order, new)
+        return data.bags[train], data.y[train], data.bags[new], data.y[new]
+    if name.startswith("digits"):
+        n_bags = int(name.split()[1])
+        # There are 1,797 digits: of 500 bags and new ones, each gets fewer.
+        data = load_digit_bags(random_state=seed, max_size=3 if n_bags > 300 else 5)
+        bags, y = data.bags[: n_bags + N_NEW], data.y[: n_bags + N_NEW]
+    else:
+        X, sizes, labels, y, n_bags = family(name, seed)
+        bags = Bags(X, np.append(0, np.cumsum(sizes)), instance_labels=labels)
+    return bags[:n_bags], y[:n_bags], bags[n_bags:], y[n_bags:]
+
+
+# Methods.
+
+
+def model_of(method, seed):
+    """Return an unfitted model."""
+    from unbag import ORLogisticRegression
+    from unbag.pipeline import bag_pipeline
+
+    if method == "linear":
+        return ORLogisticRegression()
+    if method == "kernel":
+        return bag_pipeline(ORLogisticRegression(0.1), kernel=0.5, random_state=seed)
+    from unbag.torch import ORNetwork
+
+    if method == "network":
+        return ORNetwork(committee=False, n_members=8, random_state=seed)
+    return ORNetwork(random_state=seed)
+
+
+def calibration_error(proba, right):
+    """Return the mean difference of the top probability and how often it is right, in percent."""
+    top = proba.max(axis=1)
+    bins = np.minimum((top * 10).astype(int), 9)
+    gaps = [abs((top[bins == b] - right[bins == b]).sum()) for b in range(10)]
+    return 100 * sum(gaps) / len(top)
+
+
+def measured(task):
+    """Fit a model, and return what it reaches, in percent."""
+    name, seed, method = task
+    import torch
+
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    train, y, new, y_new = data_of(name, seed)
+    truth, new_truth = train.instance_labels, new.instance_labels
+    bare, bare_new = (type(b)(b.X, b.offsets) for b in (train, new))
+    begin = time.monotonic()
+    model = model_of(method, seed).fit(bare, y)
+    row = {"data": name, "seed": seed, "method": method, "seconds": time.monotonic() - begin}
+    proba, given = model.predict_instances_proba(bare_new), model.annotate_proba(bare, y)
+    classes = getattr(model, "model", model).classes_
+    right = classes[proba.argmax(1)] == new_truth
+    right_given = classes[given.argmax(1)] == truth
+    row["new"], row["given"] = 100 * right.mean(), 100 * right_given.mean()
+    row["error new"] = calibration_error(proba, right)
+    row["error given"] = calibration_error(given, right_given)
+    row["likelihood"] = float(np.maximum(model.log_likelihood(bare_new, y_new), -27.6).mean())
+    if hasattr(model, "pool_weights_"):
+        parts = [each for each, _ in model.committee_]
+        row["weights"] = dict(zip(parts, model.pool_weights_.round(3).tolist(), strict=True))
+        if os.environ.get("COMMITTEE_PARTS"):
+            from unbag.torch.committee import log_proba_of
+
+            row["parts new"] = {
+                each: round(
+                    100 * (classes[log_proba_of(part, bare_new).argmax(1)] == new_truth).mean(), 1
+                )
+                for each, part in model.committee_
+            }
+    return {
+        key: round(value, 3) if isinstance(value, float) else value for key, value in row.items()
+    }
+
+
+def rows_of(path):
+    """Read the ledger."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def show(rows):
+    """Print means over seeds: new bags, given tags, and the committee less the best other."""
+    names = list(dict.fromkeys(row["data"] for row in rows))
+    methods = [
+        m
+        for m in ("linear", "kernel", "network", "committee")
+        if any(r["method"] == m for r in rows)
+    ]
+    for measure in ("new", "given", "error new", "error given", "likelihood", "seconds"):
+        print(f"\n{measure:16}" + "".join(f"{m:>11}" for m in methods) + "   committee less best")
+        for name in names:
+            means = {}
+            own = {
+                m: {r["seed"]: r[measure] for r in rows if r["data"] == name and r["method"] == m}
+                for m in methods
+            }
+            common = set.intersection(*(set(each) for each in own.values() if each))
+            for m in methods:
+                if own[m] and common:
+                    means[m] = np.mean([own[m][s] for s in common])
+            others = [v for m, v in means.items() if m != "committee"]
+            gap = means["committee"] - max(others) if others and "committee" in means else np.nan
+            line = "".join(f"{means.get(m, np.nan):11.2f}" for m in methods)
+            print(f"{name:16}{line}{gap:11.2f}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only")
+    parser.add_argument("--methods", default="linear,kernel,network,committee")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--real", action="store_true")
+    parser.add_argument("--ledger", type=Path, default=LEDGER)
+    parser.add_argument("--show", action="store_true")
+    options = parser.parse_args()
+    if not options.show:
+        names = REAL if options.real else FAMILIES + DIGITS
+        if options.only:
+            names = [name for name in names if name in options.only.split(",")]
+        done = {(r["data"], r["seed"], r["method"]) for r in rows_of(options.ledger)}
+        tasks = [
+            (name, seed, method)
+            for seed in range(options.first, options.first + options.seeds)
+            for name in names
+            for method in options.methods.split(",")
+        ]
+        tasks = [task for task in tasks if task not in done]
+        os.environ.update(OMP_NUM_THREADS="1", NUMBA_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
+        with get_context("spawn").Pool(options.jobs) as pool, options.ledger.open("a") as ledger:
+            for row in pool.imap_unordered(measured, tasks):
+                ledger.write(json.dumps(row) + "\n")
+                ledger.flush()
+    show(rows_of(options.ledger))
+
+
+if __name__ == "__main__":
+    main()

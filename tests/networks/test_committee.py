@@ -1,0 +1,206 @@
+"""A committee: networks of several kinds and linear models, pooled as held-out bags prefer it."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="networks need torch: pip install 'unbag[torch]'")
+
+from sklearn.base import clone  # noqa: E402
+
+import unbag  # noqa: E402
+from toys import answers, assert_equal, make_colours  # noqa: E402
+from unbag import Bags  # noqa: E402
+from unbag.fitting.pooling import pooled  # noqa: E402
+from unbag.fitting.solvers import InterruptedFitWarning  # noqa: E402
+from unbag.torch import ORNetwork  # noqa: E402
+from unbag.torch.batches import LearningBags, Settings  # noqa: E402
+from unbag.torch.committee import are_few_label_sets, dealt_folds, log_proba_of  # noqa: E402
+from unbag.torch.training import Course, Trainer  # noqa: E402
+from unbag.union import ImpossibleBagWarning, UnionProblem  # noqa: E402
+
+BAGS, Y = make_colours(np.random.default_rng(0), n_bags=60, largest=3)
+
+
+def committee(**parameters):
+    small = {"hidden": (16, 16), "max_iter": 40, "learning_rate": 0.02, "device": "cpu"}
+    return ORNetwork(**{**small, "random_state": 0, **parameters})
+
+
+@pytest.fixture(scope="module")
+def model():
+    return committee().fit(BAGS, Y)
+
+
+def names(model):
+    return [name for name, _ in model.committee_]
+
+
+def test_a_network_is_a_committee_unless_told_otherwise(model):
+    assert names(model)[:2] == ["linear", "kernel"]
+    assert {"context", "quantile"} < set(names(model))
+    assert sum(len(part.weights_[0]) for _, part in model.committee_[2:]) == model.n_members
+    assert (model.pool_weights_ >= 0).all()
+    assert not hasattr(model, "weights_")
+    assert (model.predict_instances(BAGS) == BAGS.instance_labels).mean() > 0.9
+
+
+def test_its_probabilities_are_the_weighted_product_of_those_of_its_parts(model):
+    parts = [log_proba_of(part, BAGS) for _, part in model.committee_]
+    expected = np.exp(sum(w * each for w, each in zip(model.pool_weights_, parts, strict=True)))
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.predict_instances_proba(BAGS), expected, atol=1e-12)
+
+
+def test_the_same_seed_gives_the_same_committee_and_clones_are_alike(model):
+    again = clone(model).fit(BAGS, Y)
+    assert_equal(answers(again, BAGS, Y), answers(model, BAGS, Y))
+    other = clone(model).set_params(random_state=1).fit(BAGS, Y)
+    assert not np.array_equal(other.predict_proba(BAGS), model.predict_proba(BAGS))
+
+
+def test_saved_and_loaded_committees_answer_alike(model, tmp_path):
+    model.save(tmp_path / "m.unbag")
+    again = unbag.load(tmp_path / "m.unbag")
+    assert_equal(answers(again, BAGS, Y), answers(model, BAGS, Y))
+
+
+def test_one_kind_after_several_and_the_other_way_round():
+    model = committee(n_members=9, max_iter=5).fit(BAGS, Y)
+    model.set_params(committee=False).fit(BAGS, Y)
+    assert not hasattr(model, "committee_")
+    assert len(model.weights_[0]) == 9
+    model.set_params(committee=True).fit(BAGS, Y)
+    assert not hasattr(model, "weights_")
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{"n_members": 8}, {"distill": 1}, {"warm_start": True}, {"encoder": torch.nn.Identity()}],
+)
+def test_members_are_of_one_kind_where_there_can_be_no_committee(parameters):
+    assert not hasattr(committee(max_iter=2, **parameters).fit(BAGS, Y), "committee_")
+
+
+def test_without_context_there_is_none_in_any_part():
+    model = committee(context_units=0, max_iter=5).fit(BAGS, Y)
+    assert all(not len(part.context_) for _, part in model.committee_[2:])
+    alone = np.concatenate([model.predict_instances_proba(BAGS[b : b + 1]) for b in range(60)])
+    np.testing.assert_allclose(alone, model.predict_instances_proba(BAGS), atol=1e-9)
+
+
+def test_background_known_labels_weights_and_rates_reach_all_parts():
+    bags, y = make_colours(np.random.default_rng(1), n_bags=60, background=0.3)
+    known = np.full(bags.n_instances, -1)
+    known[: bags.offsets[10]] = bags.instance_labels[: bags.offsets[10]]
+    model = committee(background=True, missed="learn", max_iter=20)
+    model.fit(bags, y, instance_labels=known, sample_weight=np.linspace(1, 2, 60))
+    assert model.predict_instances_proba(bags).shape[1] == 4
+    rates = [getattr(part, "model", part).missed_ for _, part in model.committee_]
+    np.testing.assert_allclose(model.missed_, np.mean(rates, axis=0))
+    assert (model.missed_ > 0).all()
+
+
+def test_a_callback_ends_it_and_what_there_is_answers():
+    seen = []
+    model = committee(callback=lambda step, value: seen.append(step) or step >= 50).fit(BAGS, Y)
+    assert seen == list(range(1, 51))
+    assert model.n_iter_ == 50
+    assert len(model.committee_) == 3
+    # Of the only kind of networks not all folds are known, so that nothing can be weighed.
+    assert model.pool_weights_.tolist() == [0.0, 0.0, 1.0]
+    assert np.isfinite(model.predict_proba(BAGS)).all()
+
+
+def test_an_interrupted_fit_keeps_what_it_has():
+    def interrupt(step, value):
+        if step == 101:
+            raise KeyboardInterrupt
+
+    model = committee(callback=interrupt)
+    with pytest.warns(InterruptedFitWarning, match="101"):
+        model.fit(BAGS, Y)
+    assert not model.converged_
+    assert np.isfinite(model.predict_proba(BAGS)).all()
+
+
+def test_bags_that_are_dropped_take_no_part():
+    y = Y.copy()
+    y[3] = 1
+    bags = BAGS[:40]
+    two = bags.sizes[3] < 3
+    assert two, "the label set has to be impossible"
+    with pytest.warns(ImpossibleBagWarning):
+        model = committee(on_impossible="drop", max_iter=5).fit(bags, y[:40])
+    rest = np.arange(40) != 3
+    same = committee(max_iter=5).fit(bags[rest], y[:40][rest])
+    np.testing.assert_allclose(model.predict_proba(bags), same.predict_proba(bags), atol=1e-6)
+
+
+def made_words(n_words, n_bags, seed, n_classes=8):
+    """Bags that spell a few words over and over, so that a context can recognise them."""
+    rng = np.random.default_rng(seed)
+    means = rng.normal(size=(n_classes, 6)) * 1.2
+    words = [rng.choice(n_classes, 4, replace=False) for _ in range(n_words)]
+    labels = [rng.permutation(words[rng.integers(n_words)]) for _ in range(n_bags)]
+    flat = np.concatenate(labels)
+    y = np.zeros((n_bags, n_classes), dtype=int)
+    for row, own in zip(y, labels, strict=True):
+        row[own] = 1
+    X = means[flat] + rng.normal(size=(len(flat), 6))
+    return Bags(X, np.arange(0, len(flat) + 1, 4), instance_labels=flat), y
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_context_does_not_permute_labels_where_few_words_recur(seed):
+    bags, y = made_words(5, 80, seed)
+    assert are_few_label_sets(y)
+
+    def right(model):
+        return (model.fit(bags, y).annotate(bags, y) == bags.instance_labels).mean()
+
+    reached = right(committee(max_iter=60))
+    assert reached >= right(unbag.ORLogisticRegression()) - 0.03
+
+
+def test_folds_share_out_all_bags_and_rare_classes_evenly():
+    y = np.zeros((40, 3), dtype=np.int8)
+    y[:, 0], y[:4, 1], y[4:12, 2] = 1, 1, 1
+    problem = UnionProblem(np.arange(41), y)
+    folds = dealt_folds(problem, 4, np.random.RandomState(0))
+    assert sorted(np.concatenate(folds).tolist()) == list(range(40))
+    assert [int(y[fold, 1].sum()) for fold in folds] == [1, 1, 1, 1]
+    assert [int(y[fold, 2].sum()) for fold in folds] == [2, 2, 2, 2]
+    assert dealt_folds(problem, 1, np.random.RandomState(0)) == []
+
+
+def test_held_out_bags_end_a_training_that_learns_by_heart():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 50)).astype(np.float32)
+    y = np.eye(3, dtype=np.int8)[rng.integers(3, size=60)]
+
+    def learning(rows):
+        return LearningBags(
+            torch.from_numpy(X[rows]), np.arange(len(rows) + 1), y[rows], False, None, None, rows
+        )
+
+    model = ORNetwork((64, 64), context_units=0, n_members=1, dropout=0.0, noise=0.0, max_iter=300)
+    model.classes_, model.has_background_, model.background_cost_ = np.arange(3), False, 0.0
+    train = learning(np.arange(30))
+    network = model._drawn_networks(train, 0)
+    trainer = Trainer(
+        network, None, train, Settings.of(model), torch.Generator().manual_seed(0), None,
+        learning(np.arange(30, 60)),
+    )  # fmt: skip
+    course = Course()
+    assert not trainer.run(course)
+    # There is nothing to learn: the first networks that were looked at are the best.
+    assert len(course.history) < 300
+    assert trainer.held_out.n_steps <= 60
+
+
+def test_a_pool_of_one_is_that_model_at_its_temperature():
+    log_proba = np.log([[0.8, 0.2], [0.5, 0.5]])
+    np.testing.assert_allclose(pooled([log_proba], np.array([1.0])), log_proba)
+    np.testing.assert_allclose(
+        np.exp(pooled([log_proba], np.array([0.5])))[0], [2 / 3, 1 / 3], atol=1e-12
+    )
