@@ -5,8 +5,8 @@
     python .ci/test_wheel.py --dist dist      files that were built before
 
 Each Python gets two environments with nothing in them. Into one goes the wheel; there the package
-is imported, ``unbag --help`` and ``unbag demo`` run, then the commands of the README's console. In
-the unpacked sdist the lines of the README's section on installing run as they stand. Nothing is
+is imported, ``unbag --help`` and ``unbag demo`` run, then the commands of the README's console, and
+those of the page about recordings. In the unpacked sdist the lines of the README's section on installing run as they stand. Nothing is
 compiled beforehand, and the demo has to say that it compiles. Building needs hatchling.
 """
 
@@ -124,6 +124,15 @@ def try_wheel(python: str, dist: Path, sources: Path, folder: Path, *, quick: bo
     check_demo(run("unbag demo", folder, environment), folder, is_drawn=False)
     if not quick:
         for line in blocks((sources / "README.md").read_text(encoding="utf-8"), "console"):
+            run(line, folder, environment)
+        run([*install, f"{wheel}[audio]"], folder, environment)
+        make = (
+            "from unbag.datasets import make_soundscapes, write_soundscapes;"
+            "write_soundscapes(make_soundscapes(30, random_state=0), 'recordings')"
+        )
+        run([str(scripts / "python"), "-c", make], folder, environment)
+        page = (sources / "docs" / "howto" / "recordings.md").read_text(encoding="utf-8")
+        for line in blocks(page, "console"):
             run(line, folder, environment)
 
 

@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
@@ -274,10 +275,7 @@ import os, sys, signal
 from pathlib import Path
 from toy_kind import Lines
 from unbag.extract.extraction import extract
-from unbag._platform import create_locked
-import unbag._files as files
-folder, output, moment = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
-left = moment
+folder, output, left = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
 def count(event, arguments):
     global left
     if event in ("open", "os.rename", "os.remove", "os.rmdir", "os.mkdir"):
@@ -289,36 +287,47 @@ extract(Lines(), folder, output)
 """
 
 
-@pytest.mark.skipif(os.name != "posix", reason="SIGKILL")
-def test_a_killed_run_repeats_no_finished_file_and_gives_the_same_bytes(folder, tmp_path):
-    """It is killed at moments of opening, renaming and removing files; a few here."""
-    whole = extract(Lines(), folder, tmp_path / "whole.parquet").output.read_bytes()
-    script = tmp_path / "killed.py"
+def check_kills(folder, moments):
+    """Kill runs when they open, rename or remove a file; the last one is not, and ends the work."""
+    base, output = folder.parent, folder.parent / "t.parquet"
+    whole = extract(Lines(), folder, base / "whole.parquet").output.read_bytes()
+    script, parts = base / "killed.py", base / "t.parquet.parts"
     script.write_text(KILLED)
     paths = [str(Path(__file__).parents[1]), *sys.path]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
-    output = tmp_path / "t.parquet"
-    (tmp_path / "log.txt").unlink()
-    for moment in (25, 60, 75):
-        before = {part.name for part in (tmp_path / "t.parquet.parts").glob("*.arrow")}
+    for moment in moments:
+        before = {part.name for part in parts.glob("*.arrow")}
         n_before = len(done(folder))
         run = subprocess.run(
             [sys.executable, str(script), str(folder), str(output), str(moment)], env=environment
         )
-        if run.returncode == 0:
-            break
-        assert run.returncode == -9
+        assert run.returncode in (0, -9)
         assert not output.exists() or output.read_bytes() == whole
         read = done(folder)[n_before:]
-        after = {part.name for part in (tmp_path / "t.parquet.parts").glob("*.arrow")}
-        assert before <= after or output.exists()
-        # All but the file at which it was killed were kept.
+        after = {part.name for part in parts.glob("*.arrow")}
+        if run.returncode == 0 or output.exists():
+            # The work was done: the next one begins again.
+            output.unlink()
+            continue
+        # What was finished is still there, and was not read again.
+        assert before <= after
         assert len(after) - len(before) >= len(read) - 1
     result = extract(Lines(), folder, output)
     assert output.read_bytes() == whole
     assert result.files == 9
-    left = {path.name for path in tmp_path.iterdir()}
+    left = {path.name for path in base.iterdir()}
     assert left == {"in", "tags.csv", "log.txt", "killed.py", "whole.parquet", "t.parquet"}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="SIGKILL")
+def test_a_killed_run_repeats_no_finished_file_and_gives_the_same_bytes(folder):
+    check_kills(folder, (25, 60, 75))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="SIGKILL")
+def test_runs_killed_at_fifty_moments_give_the_same_bytes(folder):
+    check_kills(folder, np.random.default_rng(0).integers(1, 90, 50))
 
 
 def test_metadata_of_others_is_left_alone(folder, tmp_path):
