@@ -6,8 +6,9 @@
 
 Each Python gets two environments with nothing in them. Into one goes the wheel; there the package
 is imported, ``unbag --help`` and ``unbag demo`` run, then the commands of the README's console, and
-those of the page about recordings. In the unpacked sdist the lines of the README's section on installing run as they stand. Nothing is
-compiled beforehand, and the demo has to say that it compiles. Building needs hatchling.
+those of the page about recordings. In the unpacked sdist the lines of the README's section on
+installing run as they stand. Nothing is compiled beforehand, and the demo has to say that it
+compiles. Building needs hatchling.
 """
 
 import argparse

@@ -160,6 +160,13 @@ def test_bad_files_are_named_one_by_one_and_the_good_are_there(folder, tmp_path,
     assert {path.name for path in tmp_path.iterdir()} == {"rec", "t.parquet"}
 
 
+def test_python_warns_of_bad_files(folder, tmp_path):
+    (folder / "bad.wav").write_bytes(b"nothing")
+    with pytest.warns(UserWarning, match="1 of 2 recordings could not be read"):
+        result = audio(folder, tmp_path / "t.parquet")
+    assert list(result.failed) == ["bad.wav"]
+
+
 def test_only_bad_files_are_one_line(tmp_path, capsys):
     (tmp_path / "a.wav").write_bytes(b"nothing")
     assert run("extract", "audio", tmp_path, "-o", tmp_path / "t.parquet") == 1

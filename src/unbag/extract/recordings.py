@@ -746,6 +746,11 @@ def audio(
     -------
     Extracted
         What was found, and which files could not be read.
+
+    Warns
+    -----
+    UserWarning
+        If files could not be read, or windows of embeddings may hold several birds.
     """
     roles = Roles(
         bag=bag, label_columns=None if label_columns is None else label_columns,
@@ -756,4 +761,11 @@ def audio(
         segments=segments, embeddings=embeddings, output=output,
     )  # fmt: skip
     tags = None if labels is None else read_tags(labels, roles, tags_column)
-    return extract(kind, folder, output, tags, n_jobs=n_jobs, on_file=on_file)
+    result = extract(kind, folder, output, tags, n_jobs=n_jobs, on_file=on_file)
+    if result.failed:
+        first = next(iter(result.failed.values()))
+        warn_caller(
+            f"{len(result.failed):,} of {result.files:,} recordings could not be read, and the "
+            f"table is without them (see `failed`): {first}"
+        )
+    return result
