@@ -40,9 +40,9 @@ FEWEST_BINS = 8
 # Interruptions of a call are filled; notes in the same band up to this gap are one series.
 FILLED_SECONDS, SERIES_SECONDS = 0.12, 0.2
 # The share of bands that must be common to notes of a series; or, of notes that follow each other
-# within so many seconds, the step between their bands: a third of an octave.
+# within so many seconds, the step between their bands: an octave.
 SERIES_BAND = 0.5
-NEXT_SECONDS, NEXT_STEP = 0.05, 1.26
+NEXT_SECONDS, NEXT_STEP = 0.05, 2.0
 # Notes of one bird come from one place: they differ by no more decibels.
 SERIES_DECIBELS = 10.0
 # Components that sound together at least half of the time, and rise and fall alike, are harmonics.
