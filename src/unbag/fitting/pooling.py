@@ -74,8 +74,9 @@ def best_weights(
         log_likelihood, posterior = infer(prior)
         counts = log_likelihood > floor
         value = bag_weight @ np.maximum(log_likelihood, floor)
-        residual = (posterior - np.exp(prior)) * (bag_weight * counts)[bag_of_row, None]
-        gradient = np.array([np.vdot(residual, each) for each in bounded])
+        residual = posterior - np.exp(prior)
+        residual *= (bag_weight * counts)[bag_of_row, None]
+        gradient: np.ndarray = np.array([float(np.vdot(residual, each)) for each in bounded])
         distance = weights - equal
         return -value + EQUALITY * distance @ distance, -gradient + 2 * EQUALITY * distance
 

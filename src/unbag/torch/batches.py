@@ -315,7 +315,7 @@ class Batch:
         _, answer, _ = self._inferred(logits, rates)
         return np.maximum(answer.log_likelihood, UNLIKELY).reshape(n_members, -1)
 
-    def _inferred(self, logits, rates):
+    def _inferred(self, logits, rates) -> tuple[UnionProblem, Any, np.ndarray]:
         """Infer the labels of instances for all members; return also what bags were relaxed."""
         n_members, problem = len(logits), self._problem(len(logits))
         log_prior = torch.log_softmax(logits.detach().double(), 2).flatten(0, 1).cpu().numpy()

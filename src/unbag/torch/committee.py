@@ -51,6 +51,10 @@ ANCHORED = 0.25
 SETS_PER_CLASS = 1.5
 #: In the end all members learn from all bags, for this share of the steps that they have taken.
 FINISHING = 0.4
+#: Of the learning rate, in these steps.
+FINISHING_RATE = 1 / 3
+#: Standard errors by which a linear model must be better than networks to teach beside them.
+CLEARLY = 2.0
 #: Width, size and penalty of the kernel, and the most instances for which there is one.
 KERNEL: dict[str, Any] = {"kernel": 0.5, "dictionary": 600}
 ALPHA_OF_KERNEL, MOST_FOR_KERNEL = 0.1, 2**17
@@ -222,7 +226,9 @@ class Training:
             return False
         generator = torch.Generator(learning.device).manual_seed(seed)
         noise = copy.deepcopy(trained.noises[-1])
-        settings = replace(Settings.of(part), max_iter=n_steps)
+        settings = Settings.of(part)
+        rate = FINISHING_RATE * settings.learning_rate
+        settings = replace(settings, max_iter=n_steps, learning_rate=rate)
         trainer = Trainer(trained.networks(), None, learning, settings, generator, noise)
         try:
             return trainer.run(self.course)
@@ -270,20 +276,30 @@ class Training:
         """Return how far each part is to be trusted."""
         if len(self.held_out) < len(self.parts) or not self.folds:
             # Nothing is known of some of them: networks alone, all alike.
-            are_networks = np.array([hasattr(part, "hidden") for _, part in self.parts])
+            are_networks = self.are_networks
             return are_networks / max(are_networks.sum(), 1)
+        return self._best_weights(self.held_out)
+
+    @property
+    def are_networks(self) -> np.ndarray:
+        """Which of the parts are networks."""
+        return np.array([hasattr(part, "hidden") for _, part in self.parts])
+
+    def _best_weights(self, log_proba):
         n_bags = len(self.bags)
         weight = np.ones(n_bags) if self.weight is None else self.weight
         bag_of_row = np.repeat(np.arange(n_bags), self.bags.sizes)
+        rates = self.rates()
 
         def infer(log_prior):
-            answer = self.problem.infer(
-                self.model._charged(log_prior, self.problem), on_intractable="relax", **rates
-            )
+            answer = self._inferred(log_prior, rates)
             return answer.log_likelihood, answer.posterior
 
-        rates = self.rates()
-        return best_weights(self.held_out, infer, bag_of_row, weight, UNLIKELY)
+        return best_weights(log_proba, infer, bag_of_row, weight, UNLIKELY)
+
+    def _inferred(self, log_prior, rates):
+        scores = self.model._charged(log_prior, self.problem)
+        return self.problem.infer(scores, on_intractable="relax", **rates)
 
     def rates(self) -> dict[str, Any]:
         """Return how often label sets are wrong, as `infer` takes it: the mean of all parts."""
@@ -295,10 +311,32 @@ class Training:
         }
 
     def taught(self) -> np.ndarray:
-        """Return the posteriors of all instances by the parts so far, given the label sets."""
-        parts = [log_proba_of(part, self.bags) for _, part in self.parts]
-        scores = self.model._charged(pooled(parts, self.weights()), self.problem)
-        return self.problem.infer(scores, on_intractable="relax", **self.rates()).posterior
+        """Return the posteriors of all instances by teachers, given the label sets.
+
+        Teachers are the networks so far; and the linear model before there are any, or where it is
+        clearly better. Bags are held out by a single network of each kind, which is not yet as good
+        as all of them. The kernel does not teach: of held-out bags it may know more than a single
+        network, and still less about their instances.
+        """
+        teachers = np.flatnonzero(self.are_networks)
+        linear = np.array([i for i, (name, _) in enumerate(self.parts) if name == "linear"])
+        if not len(teachers):
+            teachers = linear
+        elif len(linear) and len(self.held_out) == len(self.parts):
+            gain = self._held_out_likelihood(linear) - self._held_out_likelihood(teachers)
+            if gain.sum() > CLEARLY * gain.std() * len(gain) ** 0.5:
+                teachers = np.append(linear, teachers)
+        weights = np.full(len(teachers), 1 / len(teachers))
+        if len(self.held_out) == len(self.parts):
+            weights = self._best_weights([self.held_out[i] for i in teachers])
+        parts = [log_proba_of(self.parts[i][1], self.bags) for i in teachers]
+        return self._inferred(pooled(parts, weights), self.rates()).posterior
+
+    def _held_out_likelihood(self, chosen):
+        """Return the log-likelihood of each bag by some of the parts, which have not seen it."""
+        log_proba = [self.held_out[i] for i in chosen]
+        answer = self._inferred(pooled(log_proba, self._best_weights(log_proba)), self.rates())
+        return np.maximum(answer.log_likelihood, UNLIKELY)
 
 
 @dataclass

@@ -83,9 +83,9 @@ class HeldOutBags:
                                      own.rows), rates)
             for group in groups
         ]  # fmt: skip
-        self._last = np.concatenate(found).mean(axis=0)
-        if self._best is None or self._last.sum() >= self._best.sum():
-            self._best, self._best_step = self._last, n_steps
+        self._last = last = np.concatenate(found).mean(axis=0)
+        if self._best is None or last.sum() >= self._best.sum():
+            self._best, self._best_step = last, n_steps
             self._parts = [part.detach().clone() for part in parameters_of(groups)]
         return self._gain() > HOPELESS
 
