@@ -108,6 +108,29 @@ def fitted_network():
     return model.fit(*TRAINING)
 
 
+def new_encoder(kept):
+    """Return a module for the encoder of a kept model of some name, or None if it has none."""
+    if kept != "ORNetwork-encoder":
+        return None
+    from torch import nn
+
+    return nn.Sequential(nn.Flatten(), nn.Linear(2, 3), nn.BatchNorm1d(3), nn.Tanh())
+
+
+def fitted_encoder():
+    """Fit networks with an encoder that takes instances of another shape."""
+    import torch
+
+    from unbag.torch import ORNetwork
+
+    torch.manual_seed(0)
+    model = ORNetwork(
+        (4,), context_units=0, n_members=2, max_iter=3, device="cpu", random_state=0,
+        encoder=new_encoder("ORNetwork-encoder"), instance_shape=(1, 2),
+    )  # fmt: skip
+    return model.fit(*TRAINING)
+
+
 RECIPES = {
     **{name: lambda kind=kind: fitted_model(kind) for name, kind in MODELS.items()},
     **{f"OnInstances-{name}": lambda kind=kind: fitted_scaler(kind)
@@ -120,6 +143,7 @@ RECIPES = {
     "ORLogisticRegression-background": fitted_background,
     "ORLogisticRegression-stream": streamed,
     "ORNetwork": fitted_network,
+    "ORNetwork-encoder": fitted_encoder,
 }  # fmt: skip
 
 
@@ -147,7 +171,7 @@ def main():
             continue
         save(fit(), path)
         asked = {"X": bags.X.tolist(), "offsets": bags.offsets.tolist(), "labels": labels}
-        said = all_answers(unbag.load(path), bags, labels)
+        said = all_answers(unbag.load(path, encoder=new_encoder(name)), bags, labels)
         text = json.dumps({**asked, "answers": said}, ensure_ascii=False)
         path.with_suffix(".json").write_text(text + "\n", encoding="utf-8")
         print(f"{path.relative_to(KEPT)}: {path.stat().st_size:,} bytes")

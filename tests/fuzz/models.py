@@ -17,6 +17,7 @@ import unbag
 from fuzz.answers import check_answers
 from fuzz.damage import damaged, hostile_text
 from fuzz.typed import draw_array
+from keep_models import new_encoder
 from unbag.bags import Bags
 from unbag.models import ModelFileError, container, read_header
 from unbag.models.kinds import DTYPES
@@ -47,6 +48,7 @@ def contents(path: Path) -> tuple[bytes, dict[str, Any], dict[str, np.ndarray], 
     """Return the bytes of a model file, its header, its arrays, and what it was asked."""
     header, arrays = container.read(path)
     asked = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    asked["kept"] = path.stem
     return path.read_bytes(), header, arrays, asked
 
 
@@ -115,7 +117,7 @@ def check_model(path: Path, asked: dict[str, Any]) -> str:
     """Load a file and ask the model; return what came of it."""
     try:
         read_header(path)
-        model = unbag.load(path)
+        model = unbag.load(path, encoder=new_encoder(asked["kept"]))
     except ModelFileError as error:
         return _refusal(error, path)
     X = np.array(asked["X"])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import unbag
-from keep_models import KEPT, RECIPES, all_answers
+from keep_models import KEPT, RECIPES, all_answers, new_encoder
 from unbag import Bags
 from unbag.models import container
 from unbag.models.container import FORMAT, OLDEST_FORMAT
@@ -27,7 +27,7 @@ def kinds_in(node):
 def test_kept_models_answer_as_they_did(path):
     kept = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
     bags = Bags(kept["X"], kept["offsets"], feature_names=["pitch", "length"])
-    found = all_answers(unbag.load(path), bags, kept["labels"])
+    found = all_answers(unbag.load(path, encoder=new_encoder(path.stem)), bags, kept["labels"])
     assert found.keys() == kept["answers"].keys()
     for method, expected in kept["answers"].items():
         if np.array(expected).dtype.kind == "f":

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 import unbag
-from keep_models import KEPT
+from keep_models import KEPT, new_encoder
 from toys import BAGS, Y, assert_equal
 from unbag.models import ModelFileError, container
 from unbag.models.container import FORMAT
@@ -51,7 +51,7 @@ def test_no_array_that_counts_may_hold_what_is_no_number(kept, number, path):
         changed.flat[-1] = number
         container.write(path, header, {**arrays, name: changed})
         with pytest.raises(ModelFileError, match=rf"must be .*, but holds {number}"):
-            unbag.load(path)
+            unbag.load(path, encoder=new_encoder(kept.stem))
 
 
 @pytest.mark.parametrize(

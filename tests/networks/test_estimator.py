@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="networks need torch: pip install 'unbag[torch]'")
 
 from sklearn.base import clone  # noqa: E402
+from sklearn.preprocessing import StandardScaler  # noqa: E402
 
 import unbag  # noqa: E402
 from toys import ROLES, answers, assert_equal, make_colours, word_lines  # noqa: E402
@@ -191,8 +192,163 @@ def test_an_encoder_learns_with_the_networks():
     np.testing.assert_array_equal(
         again.predict_instances_proba(BAGS), model.predict_instances_proba(BAGS)
     )
-    with pytest.raises(ModelFileError, match="with an encoder cannot be saved"):
-        model.save("m.unbag")
+
+
+def convolutions(n_channels=6):
+    torch.manual_seed(0)
+    return torch.nn.Sequential(
+        torch.nn.Conv2d(1, n_channels, 3, padding=1), torch.nn.BatchNorm2d(n_channels),
+        torch.nn.ReLU(), torch.nn.MaxPool2d(2), torch.nn.Flatten(),
+    )  # fmt: skip
+
+
+def make_strokes(n_bags=60):
+    """Make bags of pictures of 4 x 4 pixels that show a stroke, from left to right or downwards."""
+    rng = np.random.default_rng(0)
+    downwards = [rng.integers(0, 2, size=rng.integers(1, 4)) for _ in range(n_bags)]
+    pictures = []
+    for own in downwards:
+        shown = np.zeros((len(own), 1, 4, 4), dtype=np.uint8)
+        for picture, is_downward in zip(shown[:, 0], own, strict=True):
+            (picture.T if is_downward else picture)[rng.integers(4)] = 255
+        pictures.append(shown)
+    words = np.array(["right", "down"])
+    return pictures, [set(words[own]) for own in downwards], words[np.concatenate(downwards)]
+
+
+def stroke_network(**parameters):
+    given = {"encoder": convolutions(), "instance_shape": (1, 4, 4), "context_units": 0}
+    return network(**{**given, **parameters})
+
+
+PICTURES, PICTURE_LABELS, STROKES = make_strokes()
+
+
+def test_encoders_get_pictures_in_their_shape():
+    model = stroke_network().fit(PICTURES, PICTURE_LABELS)
+    assert np.mean(model.predict_instances(PICTURES) == STROKES) > 0.9
+    table = Bags.from_list([bag.reshape(len(bag), 16) for bag in PICTURES])
+    again = stroke_network().fit(table, PICTURE_LABELS)
+    np.testing.assert_array_equal(
+        again.predict_instances_proba(table), model.predict_instances_proba(PICTURES)
+    )
+    assert model.annotate(PICTURES, PICTURE_LABELS).shape == STROKES.shape
+    assert clone(model).instance_shape == (1, 4, 4)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"instance_shape": (1, 4, 5)}, r"Bag 0 has instances of shape \(1, 4, 4\), but instance_"),
+        ({"instance_shape": None}, r"instances of shape \(1, 4, 4\): set instance_shape=\(1, 4, 4"),
+        ({"instance_shape": 16}, r"instance_shape must be a tuple of integers.*got 16"),
+        ({"instance_shape": (0, 16)}, r"instance_shape must be a tuple of integers"),
+        ({"instance_shape": ()}, r"instance_shape must be a tuple of integers"),
+        ({"encoder": None}, r"instance_shape=\(1, 4, 4\) needs an encoder"),
+        ({"encoding": "quantile"}, r"encoding='quantile' adds inputs"),
+    ],
+)
+def test_pictures_of_other_shapes_are_refused(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        stroke_network(**parameters).fit(PICTURES, PICTURE_LABELS)
+
+
+def test_features_that_make_no_picture_are_refused():
+    with pytest.raises(ValueError, match=r"\(1, 4, 4\) has 16 numbers, but each instance has 2 f"):
+        stroke_network().fit(BAGS, Y)
+    model = stroke_network(max_iter=1).fit(PICTURES, PICTURE_LABELS)
+    with pytest.raises(ValueError, match=r"Bag 1 has instances of shape \(1, 4, 3\), but"):
+        model.predict([PICTURES[0], PICTURES[0][..., 1:]])
+
+
+@pytest.fixture(scope="module")
+def stroke_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("strokes") / "m.unbag"
+    model = stroke_network(max_iter=20).fit(PICTURES, PICTURE_LABELS)
+    model.save(path)
+    return path, model
+
+
+def test_a_model_with_an_encoder_is_saved_and_loaded(stroke_file):
+    path, model = stroke_file
+    given = convolutions()
+    before = given[0].weight.detach().clone()
+    again = unbag.load(path, encoder=given)
+    assert_equal(answers(again, PICTURES, PICTURE_LABELS), answers(model, PICTURES, PICTURE_LABELS))
+    # What was given stays as it is, for the next fit.
+    assert again.encoder is given
+    assert torch.equal(given[0].weight, before)
+    assert not again.encoder_.training
+    learnt = model.encoder_.state_dict()
+    assert not torch.equal(learnt["0.weight"].cpu(), before)
+    for name, part in again.encoder_.state_dict().items():
+        assert torch.equal(part, learnt[name].cpu()), name
+    assert again.instance_shape == (1, 4, 4)
+    assert unbag.models.read_header(path)["arrays"]["encoder_.0.weight"]["shape"] == [6, 1, 3, 3]
+    # Saving did not change the model.
+    assert model.encoder is not None
+
+
+@pytest.mark.parametrize(
+    ("encoder", "error", "message"),
+    [
+        (None, ModelFileError, r"an encoder of the class torch.*\.Sequential.*no code.*encoder=My"),
+        (convolutions(7), ModelFileError, r"is not like that of the model.*size mismatch"),
+        (torch.nn.Linear(16, 6), ModelFileError, r"is not like that of the model.*[Mm]issing"),
+        (torch.nn.Sequential, TypeError, r"encoder must be a torch.nn.Module, such as MyEncoder\("),
+    ],
+)
+def test_encoders_that_do_not_fit_a_file_are_named(stroke_file, encoder, error, message):
+    path, _ = stroke_file
+    with pytest.raises(error, match=message) as caught:
+        unbag.load(path, encoder=encoder)
+    assert "\n" not in str(caught.value)
+    assert "damaged" not in str(caught.value)
+
+
+def test_an_encoder_that_computes_something_else_is_named(stroke_file):
+    path, _ = stroke_file
+    other = convolutions()
+    other[-1] = torch.nn.Flatten(0)
+    with pytest.raises(ModelFileError, match="does not work with this encoder"):
+        unbag.load(path, encoder=other)
+
+
+def test_an_encoder_for_a_model_without_one_is_refused(tmp_path):
+    network(max_iter=1).fit(BAGS, Y).save(tmp_path / "m.unbag")
+    with pytest.raises(ModelFileError, match="its model has no encoder: leave out"):
+        unbag.load(tmp_path / "m.unbag", encoder=convolutions())
+
+
+def test_encoders_within_pipelines_are_saved(tmp_path):
+    encoder = torch.nn.Linear(2, 4)
+    last = network(encoder=encoder, scaling=None, max_iter=3)
+    scaler = unbag.OnInstances(StandardScaler())
+    model = unbag.BagPipeline([("scale", scaler), ("network", last)]).fit(BAGS, Y)
+    model.save(tmp_path / "m.unbag")
+    again = unbag.load(tmp_path / "m.unbag", encoder=torch.nn.Linear(2, 4))
+    assert_equal(answers(again, BAGS, Y), answers(model, BAGS, Y))
+
+
+class WithNote(torch.nn.Linear):
+    """A layer that keeps more than arrays."""
+
+    def get_extra_state(self):
+        return {"note": "kept"}
+
+    def set_extra_state(self, state):
+        self.note = state["note"]
+
+
+def test_encoders_that_keep_more_than_arrays_are_not_saved(tmp_path):
+    model = network(encoder=WithNote(2, 4), max_iter=1).fit(BAGS, Y)
+    with pytest.raises(ModelFileError, match=r"encoder_\._extra_state is of the type dict"):
+        model.save(tmp_path / "m.unbag")
+    model = network(encoder=torch.nn.Linear(2, 4), max_iter=1).fit(BAGS, Y)
+    model.encoder_.bfloat16()
+    with pytest.raises(ModelFileError, match=r"encoder_\.weight is a tensor of torch.bfloat16"):
+        model.save(tmp_path / "m.unbag")
+    assert not list(tmp_path.iterdir())
 
 
 def test_answers_do_not_depend_on_how_many_bags_are_asked_about(monkeypatch):

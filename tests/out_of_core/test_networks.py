@@ -44,6 +44,10 @@ def assert_same(model, other):
         {"background": "auto"},
         {"missed": 0.05, "false": "learn"},
         {"encoder": torch.nn.Linear(2, 5)},
+        {
+            "encoder": torch.nn.Sequential(torch.nn.Conv1d(1, 5, 2), torch.nn.Flatten()),
+            "instance_shape": (1, 2),
+        },
     ],
 )
 def test_where_one_batch_holds_all_bags_networks_are_those_of_a_fit_in_memory(

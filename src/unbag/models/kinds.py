@@ -13,6 +13,7 @@ array of objects             ``{"is": "objects", "shape": ..., "items": [...]}``
 CSR matrix                   ``{"is": "csr_matrix", "shape", "data", ...}``
 record: Bags, Scale, Stream  ``{"is": "Scale", "shift": ..., "scale": ..., ...}``
 part: model or transformer   ``{"is": "SIM", "params": {...}, "state": {...}}``
+module of torch              ``{"is": "module", "type": ..., "state": {...}}``
 ============================ =======================================================
 
 Only classes that are listed here are allowed; they are imported when a file needs them. The names
@@ -21,10 +22,13 @@ and private attributes have other names here, so that they can be renamed. A new
 more row. It needs nothing else if what it learns is public, finite and of these kinds.
 
 `Encoder` writes values, `Decoder` reads them. Nothing is imported by a name from a file, and no
-class is created that is not listed here.
+class is created that is not listed here. Of a module of torch, which people write themselves, the
+file holds the arrays of its ``state_dict``; whoever loads it gives a module to put them into.
 """
 
+import copy
 import math
+import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from inspect import getattr_static, signature
@@ -62,6 +66,13 @@ class ModelFileError(ValueError):
 
 class OutOfRangeError(ModelFileError):
     """A number that no model can have learnt."""
+
+
+class ModuleError(ModelFileError):
+    """A model has a module of torch, and none was given to load it into, or one that does not fit.
+
+    The file itself may be sound.
+    """
 
 
 class Range(NamedTuple):
@@ -304,6 +315,76 @@ class _Part(_Listed):
         return part
 
 
+class _WithEncoder(_Part):
+    """Models whose parameter `encoder` is a module, of which the file holds what was learnt.
+
+    When such a model is loaded, its parameter is the module that was given.
+    """
+
+    def encode(self, value, place, encoder):
+        bare = copy.copy(value)
+        bare.encoder = None
+        return super().encode(bare, place, encoder)
+
+    def decode(self, decoder, params, state):
+        part = super().decode(decoder, params, state)
+        if hasattr(part, "encoder_"):
+            part.encoder = decoder.module
+        return part
+
+
+class _Module(Kind):
+    """Modules of torch: the arrays of their ``state_dict``, and the name of their class.
+
+    The name is for messages only.
+    """
+
+    def encode(self, value, place, encoder):
+        state = {}
+        for name, part in value.state_dict().items():
+            if not isinstance(part, sys.modules["torch"].Tensor):
+                raise _unfit(_join(place, name), f"is {described_type(part)}")
+            try:
+                state[name] = part.detach().cpu().numpy()
+            except (TypeError, RuntimeError):
+                raise _unfit(_join(place, name), f"is a tensor of {part.dtype}") from None
+            FINITE.check(state[name], _join(place, name))
+        kind = type(value)
+        return {
+            "type": f"{kind.__module__}.{kind.__qualname__}",
+            "state": encoder.encode_fields(state, place),
+        }
+
+    def decode(self, decoder, type, state):
+        if decoder.module is None:
+            raise ModuleError(
+                f"it has an encoder of the class {one_line(type, 100)}, and model files contain no "
+                "code: load it in Python with unbag.load(path, encoder=MyEncoder()), where "
+                "MyEncoder() makes a module of the same layers"
+            )
+        arrays = {name: decoder.decode(part) for name, part in state.items()}
+        for name, array in arrays.items():
+            if not isinstance(array, np.ndarray):
+                raise ModelFileError(f"{name!r} of its encoder is not an array")
+            FINITE.check(array, f"{name} of its encoder")
+        tensors = {name: sys.modules["torch"].from_numpy(array) for name, array in arrays.items()}
+        module = copy.deepcopy(decoder.module).cpu()
+        try:
+            module.load_state_dict(tensors)
+        except RuntimeError as error:
+            raise ModuleError(
+                f"the encoder that was given is not like that of the model, which is of the class "
+                f"{one_line(type, 100)}: {one_line(error, 300)}"
+            ) from None
+        return module.eval()
+
+
+def is_module(value: object) -> bool:
+    """Return whether a value is a module of torch, which need not be there."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.nn.Module)
+
+
 _MEDOIDS = {"scaler": "_scaler", "medoids": "_medoids"}
 _OUTPUT = {"output_config": "_sklearn_output_config"}
 _CLASSIFIER: dict[str, Any] = {"module": "unbag.estimators", "classes_": UNCHECKED,
@@ -342,7 +423,8 @@ KINDS: dict[str, Kind] = {kind.name: kind for kind in (
     _Part("MIMLSVM", **_CLASSIFIER, gamma=NOT_NEGATIVE, training_distances=NOT_NEGATIVE,
           private={**_MEDOIDS, "gamma": "_gamma", "training_distances": "_training_distances"}),
     _Part("ORLogisticRegression", **_LEARNER, private={"stream": "_stream"}),
-    _Part("ORNetwork", **_LEARNER | {"module": "unbag.torch"}, scale_=UNCHECKED),
+    _WithEncoder("ORNetwork", **_LEARNER | {"module": "unbag.torch"}, scale_=UNCHECKED),
+    _Module("module", is_module),
     _Part("SIM", **_CLASSIFIER, objective_=UNCHECKED),
     _Part("SupervisedLogisticRegression", **_CLASSIFIER, log_likelihood_=UNCHECKED),
     _Part("FunctionTransformer", **_SCALER),
@@ -407,11 +489,13 @@ class Encoder:
 class Decoder:
     """Converts the JSON and the arrays of a file back to values.
 
-    `used` contains the arrays that were used, by name and order.
+    `used` contains the arrays that were used, by name and order. `module` is the module of torch
+    that was given, if any: what the file holds of one is put into a copy of it.
     """
 
-    def __init__(self, arrays: dict[str, np.ndarray]) -> None:
+    def __init__(self, arrays: dict[str, np.ndarray], module: Any = None) -> None:
         self.used: dict[tuple[str, str], np.ndarray] = {}
+        self.module = module
         self._arrays = arrays
 
     def decode(self, node: Any) -> Any:

@@ -14,7 +14,7 @@ from unbag.union.rates import RANGE, is_rate
 
 from . import container
 from .container import IN_HEADER, first_learnt
-from .kinds import Decoder, ModelFileError
+from .kinds import Decoder, ModelFileError, ModuleError, is_module
 
 if TYPE_CHECKING:
     from unbag.frames import BagModel
@@ -30,12 +30,15 @@ ERRORS_OF_WRONG_VALUES = (
 )  # fmt: skip
 
 
-def load(path: str | os.PathLike[str]) -> "BagModel":
+def load(path: str | os.PathLike[str], *, encoder: Any = None) -> "BagModel":
     """Read a model that ``model.save(path)`` wrote.
 
     Parameters
     ----------
     path : str or path-like
+    encoder : torch.nn.Module, optional
+        Only for an `ORNetwork` that was fitted with an encoder: a module of the same layers. What
+        the encoder had learnt is put into a copy of it.
 
     Returns
     -------
@@ -47,7 +50,8 @@ def load(path: str | os.PathLike[str]) -> "BagModel":
     ------
     unbag.models.ModelFileError
         If the file is not a model, is damaged, contains numbers that no model can have, or has a
-        format that this release cannot read. Files contain no code, so none is run.
+        format that this release cannot read; and if its model needs an encoder, and none that fits
+        is given. Files contain no code, so none is run.
 
     Examples
     --------
@@ -62,15 +66,19 @@ def load(path: str | os.PathLike[str]) -> "BagModel":
     >>> again.predict_instances([[[0.5], [8.5]]]).tolist()
     ['a', 'b']
     """
-    return load_with_header(path)[0]
+    return load_with_header(path, encoder=encoder)[0]
 
 
-def load_with_header(path: str | os.PathLike[str]) -> tuple["BagModel", dict[str, Any]]:
+def load_with_header(
+    path: str | os.PathLike[str], *, encoder: Any = None
+) -> tuple["BagModel", dict[str, Any]]:
     """Read a model as `load` does, and the header of its file.
 
     Parameters
     ----------
     path : str or path-like
+    encoder : torch.nn.Module, optional
+        See `load`.
 
     Returns
     -------
@@ -78,18 +86,29 @@ def load_with_header(path: str | os.PathLike[str]) -> tuple["BagModel", dict[str
     header : dict
         As returned by `unbag.models.read_header`, but without the arrays.
     """
+    if encoder is not None and not is_module(encoder):
+        raise TypeError(
+            f"encoder must be a torch.nn.Module, such as MyEncoder(); got {encoder!r:.80}."
+        )
     header, arrays = container.read(path)
-    decoder = Decoder(arrays)
+    decoder = Decoder(arrays, encoder)
     try:
         model = decoder.decode(header["model"])
         if not isinstance(model, BaseEstimator) or type(model).__name__ != header["kind"]:
             raise ModelFileError("its header names another kind of model than it contains")
         if unused := sorted(arrays.keys() - {name for name, _ in decoder.used}):
             raise ModelFileError(f"the array {unused[0]!r} is not used by the model")
+        if encoder is not None and first_learnt(model, "encoder_") is None:
+            raise ModuleError("its model has no encoder: leave out the argument encoder")
         _try_out(model)
+    except ModuleError as error:
+        raise _other_module(path, error) from None
     except ModelFileError as error:
         raise _unsound(path, header, error) from None
     except ERRORS_OF_WRONG_VALUES as error:
+        if encoder is not None:
+            why = f"it does not work with this encoder ({type(error).__name__}: {error})"
+            raise _other_module(path, why) from None
         why = f"its values do not fit together ({type(error).__name__}: {error})"
         raise _unsound(path, header, why) from None
     del header["model"]
@@ -123,6 +142,10 @@ def _unsound(path, header, why):
         f"{one_line(why, 300)}. It was written by {one_line(written, 300)}; save the model "
         "again with the installed one."
     )
+
+
+def _other_module(path, why):
+    return ModelFileError(f"{os.fsdecode(path)} cannot be loaded: {one_line(why, 600)}.")
 
 
 def _try_out(model):

@@ -82,7 +82,7 @@ class LearningBags:
 
     Attributes
     ----------
-    X : Tensor of float32 of shape (n_instances, n_features)
+    X : Tensor of float32 of shape (n_instances, n_features), or as the encoder takes instances
     offsets : ndarray of int of shape (n_bags + 1,)
     targets : ndarray of int8 of shape (n_bags, n_classes)
     background : bool

@@ -2,7 +2,6 @@
 
 import copy
 import math
-import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
@@ -24,7 +23,6 @@ from unbag.fitting import SCALINGS, Rate, Scale, Scaling, Training, progress_wat
 from unbag.fitting.objective import SAMPLE_BYTES
 from unbag.fitting.pooling import pooled
 from unbag.fitting.solvers import InterruptedFitWarning
-from unbag.models import ModelFileError
 from unbag.union import UnionProblem
 from unbag.union.policy import OnIntractable
 from unbag.validation import (
@@ -111,7 +109,13 @@ class ORNetwork(LabelSetLearner):
     encoder : torch.nn.Module, optional
         Computes the inputs of the networks, of shape (n_instances, n_outputs), from the scaled
         features and their `encoding`, if any. It is copied, and trained together with the networks.
-        A model with an encoder cannot be saved to a file.
+        A file of the model holds what the encoder has learnt, but not its code: load it with
+        ``unbag.load(path, encoder=MyEncoder())``.
+    instance_shape : tuple of int, optional
+        The shape in which `encoder` takes each instance, such as (1, 8, 8) for pictures. It gets a
+        tensor of shape (n_instances, 1, 8, 8). Features of tables and Bags, 64 of them here, are
+        brought into this shape. Lists of bags may also hold arrays of that shape:
+        (n_instances, 1, 8, 8). Each pixel is a feature, and scaled as such.
     classes : array-like of shape (n_classes,), optional
         The vocabulary, in the order of `classes_`. By default the sorted labels of the training
         bags.
@@ -218,6 +222,7 @@ class ORNetwork(LabelSetLearner):
         on_impossible: Literal["relax", "drop", "raise"] = "relax",
         on_intractable: OnIntractable = "relax",
         encoder: torch.nn.Module | None = None,
+        instance_shape: Sequence[int] | None = None,
         classes: ArrayLike | None = None,
         threshold: Threshold = 0.5,
         device: str = "auto",
@@ -246,6 +251,7 @@ class ORNetwork(LabelSetLearner):
         self.on_impossible: Literal["relax", "drop", "raise"] = on_impossible
         self.on_intractable: OnIntractable = on_intractable
         self.encoder = encoder
+        self.instance_shape = instance_shape
         self.classes = classes
         self.threshold: Threshold = threshold
         self.device = device
@@ -284,7 +290,8 @@ class ORNetwork(LabelSetLearner):
         Parameters
         ----------
         X : Bags, list of 2-D arrays, or array-like of shape (n_bags, n_features)
-            A 2-D array has one instance per bag.
+            A 2-D array has one instance per bag. With `instance_shape`, also a list of arrays of
+            shape (n_instances, *instance_shape).
         y : label sets
             As in `ORLogisticRegression.fit`.
         instance_labels : array-like of shape (n_instances,), optional
@@ -326,6 +333,7 @@ class ORNetwork(LabelSetLearner):
         last = getattr(self, "n_features_in_", None)
         given = self._read_fit(X, y, instance_labels, sample_weight, make is not Training)
         bags, labels, pinned, weight = given
+        self._check_instance_shape()
         self._check_same_features(start, last)
         rates = self._decide_background(*given, start)
         problem, used = self._possible_label_sets(bags, labels, pinned)
@@ -363,6 +371,18 @@ class ORNetwork(LabelSetLearner):
                     f"{name}={value!r}; got {wanted!r}: use warm_start=False to start over."
                 )
         return networks, self.classes_, self.has_background_
+
+    def _read_bags(self, X, reset=False):
+        return super()._read_bags(flattened(X, self.instance_shape), reset)
+
+    def _check_instance_shape(self):
+        """Raise an error if features cannot be brought into the shape that the encoder takes."""
+        shape = self.instance_shape
+        if shape is not None and math.prod(shape) != self.n_features_in_:
+            raise ValueError(
+                f"instance_shape={tuple(shape)} has {math.prod(shape)} numbers, but each instance "
+                f"has {self.n_features_in_} features."
+            )
 
     def _check_same_features(self, start, last):
         """Raise an error if a warm start has another number of features than the last fit."""
@@ -559,7 +579,9 @@ class ORNetwork(LabelSetLearner):
         inputs = self._scaled(X)
         if hasattr(self, "edges_"):
             inputs = np.hstack([inputs, piecewise_linear(inputs, self.edges_)])
-        return inputs.astype(dtype, copy=False)
+        inputs = inputs.astype(dtype, copy=False)
+        shape = self.instance_shape
+        return inputs if shape is None else inputs.reshape(len(inputs), *shape)
 
     def _networks(self):
         """Return the fitted networks, on the CPU."""
@@ -611,25 +633,6 @@ class ORNetwork(LabelSetLearner):
             answers.append((log_proba - math.log(networks.n_members)).cpu().numpy())
         return np.concatenate(answers)
 
-    def save(self, path: str | os.PathLike[str], *, info: dict[str, Any] | None = None) -> None:
-        """Write the fitted model to a file that `unbag.load` reads. The file contains no code.
-
-        Parameters
-        ----------
-        path : str or path-like
-            An existing file is replaced only when the new one is complete.
-        info : dict, optional
-            Metadata to keep with the model, as JSON can represent it; `unbag.models.read_header`
-            returns it.
-        """
-        if self.encoder is not None:
-            raise ModelFileError(
-                "A model with an encoder cannot be saved, since model files contain no code: save "
-                "encoder_.state_dict() with torch.save, or fit a network without an encoder to "
-                "the encoder's outputs."
-            )
-        super().save(path, info=info)
-
 
 def check_parameters(model: Any) -> None:
     """Raise an error that names the first invalid parameter of an `ORNetwork`."""
@@ -659,8 +662,52 @@ def check_parameters(model: Any) -> None:
     )
     if model.encoder is not None and not isinstance(model.encoder, torch.nn.Module):
         raise ValueError(f"encoder must be a torch.nn.Module; got {model.encoder!r}.")
+    check_instance_shape(model)
     check_device(model.device)
     model._check_threshold()
+
+
+def check_instance_shape(model: Any) -> None:
+    """Raise an error unless there is an encoder that can take instances of `instance_shape`."""
+    shape = model.instance_shape
+    if shape is None:
+        return
+    is_shape = isinstance(shape, tuple | list) and len(shape) > 0
+    if not is_shape or not all(is_count(n) and n for n in shape):
+        raise ValueError(
+            f"instance_shape must be a tuple of integers, such as (1, 8, 8); got {shape!r}."
+        )
+    if model.encoder is None:
+        raise ValueError(
+            f"instance_shape={shape!r} needs an encoder that takes instances of this shape, such "
+            "as a convolutional network: set encoder."
+        )
+    if model.encoding is not None:
+        raise ValueError(
+            f"encoding={model.encoding!r} adds inputs that have no place in instances of a shape: "
+            "use encoding=None, or no instance_shape."
+        )
+
+
+def flattened(X: Any, shape: Sequence[int] | None) -> Any:
+    """Return a list of bags with a row of features for each instance, and all else as it is."""
+    if not isinstance(X, list | tuple) or not X or np.ndim(X[0]) <= 2:
+        return X
+    if shape is None:
+        shape = np.shape(X[0])[1:]
+        raise ValueError(
+            f"X has instances of shape {shape}: set instance_shape={shape}, and an encoder that "
+            "takes them; or flatten them to rows of features."
+        )
+    rows = []
+    for b, bag in enumerate(map(np.asarray, X)):
+        if bag.shape[1:] != tuple(shape):
+            raise ValueError(
+                f"Bag {b} has instances of shape {bag.shape[1:]}, but "
+                f"instance_shape={tuple(shape)}."
+            )
+        rows.append(bag.reshape(len(bag), math.prod(shape)))
+    return rows
 
 
 def is_count(value: Any) -> bool:

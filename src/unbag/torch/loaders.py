@@ -1,11 +1,12 @@
 """Bags for torch's data loaders."""
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
+from scipy import sparse
 from torch.utils.data import Dataset
 
 from unbag.bags import Bags
@@ -54,27 +55,65 @@ class CollatedBags(NamedTuple):
             None if known is None else known.to(device, non_blocking=non_blocking),
         )
 
+    def pin_memory(self) -> "CollatedBags":
+        """Return the bags with all tensors in pinned memory.
+
+        From there, ``to(device, non_blocking=True)`` copies while the CPU goes on. A
+        ``DataLoader`` with ``pin_memory=True`` does so by itself.
+
+        Returns
+        -------
+        CollatedBags
+        """
+        known = self.instance_labels
+        return CollatedBags(
+            self.X.pin_memory(),
+            self.offsets.pin_memory(),
+            self.targets.pin_memory(),
+            None if known is None else known.pin_memory(),
+        )
+
 
 class MIMLDataset(Dataset):
     """Bags and their label sets, one item per bag.
 
     Parameters
     ----------
-    X : Bags, or list of arrays of shape (n_instances, ...)
-        In a list, instances may have any shape, for example that of images.
+    X : Bags, sequence of arrays of shape (n_instances, ...), or callable
+        Instances may have any shape, for example that of pictures. A callable is called with the
+        number of a bag, from 0, whenever that bag is needed, and returns its instances: an array,
+        a tensor, or a list with an item for each instance. Sequences other than lists, tuples and
+        arrays, such as a dataset in an HDF5 file, are indexed only then, too; and what is
+        memory-mapped is read only then.
     y : label sets
         In any form that ``fit`` of an estimator takes: sets, strings such as ``"owl|wren"``, an
         indicator matrix; in the order of the bags, or indexed by their ids.
     classes : array-like of shape (n_classes,), optional
         The vocabulary; by default the sorted labels.
-    instance_labels : array-like of shape (n_instances,), optional
+    instance_labels : array-like of shape (n_instances,) or list of array-like, optional
         Column of `classes` of the instances whose label is known (the number of classes for the
-        background), -1 elsewhere.
+        background), -1 elsewhere: flat, or one 1-D array per bag. For a callable, and sequences
+        that are indexed later, one array per bag.
+    transform : callable, optional
+        Called with each instance whenever its bag is needed, and returns a tensor or an array, as
+        transforms of torchvision do. It gets a tensor, or, if the bag is a list, the item of the
+        list, such as a picture of PIL. To transform whole bags, let `X` be a callable.
 
     Attributes
     ----------
     classes : ndarray of shape (n_classes,)
         What the columns of targets stand for.
+    transform : callable or None
+
+    Notes
+    -----
+    Floats become float32. Integers of an array or a tensor keep their type, so that pixels take a
+    byte each until the transform or the network converts them; ``batch.X.float() / 255`` does so on
+    the device. Numbers in nested lists become float32.
+
+    The workers of a ``DataLoader`` that are spawned get the data set pickled: `X` and `transform`
+    must then be functions or objects of a module, not lambdas. A file that cannot be shared by
+    processes is opened in the callable, when it is first called.
 
     Examples
     --------
@@ -86,36 +125,128 @@ class MIMLDataset(Dataset):
     ...     print(tuple(batch.X.shape), batch.offsets.tolist(), batch.targets.tolist())
     (3, 1) [0, 2, 3] [[1, 1], [1, 0]]
     (1, 1) [0, 1] [[0, 1]]
+
+    Bags that are loaded when they are needed:
+
+    >>> def load(bag):
+    ...     return np.full((2, 1, 8, 8), bag, dtype=np.uint8)
+    >>> dataset = MIMLDataset(load, ["a|b", "b"], transform=lambda picture: picture / 255)
+    >>> pictures, targets = dataset[1]
+    >>> tuple(pictures.shape), pictures.dtype, targets.tolist()
+    ((2, 1, 8, 8), torch.float32, [0, 1])
     """
 
     def __init__(
         self,
-        X: Bags | Sequence[ArrayLike],
+        X: Bags | Sequence[Any] | Callable[[int], Any],
         y: LabelSetsLike,
         classes: ArrayLike | None = None,
-        instance_labels: ArrayLike | None = None,
+        instance_labels: ArrayLike | Sequence[ArrayLike] | None = None,
+        *,
+        transform: Callable[[Any], Any] | None = None,
     ) -> None:
-        self._bags: list[torch.Tensor] = tensors_of(X)
-        labels = LabelSets.parse(as_labels(y, X, are_sets=True), classes)
-        if len(labels) != len(self._bags):
+        if hasattr(X, "columns"):
+            raise TypeError(
+                "X must be Bags, a list of arrays or a callable, not a frame: use Bags.from_table, "
+                "or one of the readers of unbag.io."
+            )
+        is_held = isinstance(X, list | tuple | np.ndarray | torch.Tensor)
+        self._bags: Any = held_bags(X, transform is None) if is_held else X
+        self.transform: Callable[[Any], Any] | None = transform
+        # Bags that are not in a table have no ids by which labels could be found.
+        in_order = as_labels(y, X if isinstance(X, Bags) else [], are_sets=True)
+        labels = LabelSets.parse(in_order, classes)
+        if not callable(X) and len(labels) != len(X):
             raise ValueError(
-                f"There must be one label set per bag: X has {len(self._bags)} bags, y has "
+                f"There must be one label set per bag: X has {len(X)} bags, y has "
                 f"{len(labels)} label sets."
             )
         self.classes: np.ndarray = labels.classes
         self._targets = torch.from_numpy(labels.indicator.astype(np.int8))
+        # The first bag that was fetched, and the shape of its instances.
+        self._first: tuple[int, torch.Size] | None = None
         self._known = None
         if instance_labels is not None:
-            sizes = [len(bag) for bag in self._bags]
-            self._known = known_columns(instance_labels, sum(sizes), len(self.classes)).split(sizes)
+            sizes = None
+            if isinstance(X, Bags) or is_held:
+                sizes = [bag.shape[0] if hasattr(bag, "shape") else len(bag) for bag in self._bags]
+            self._known = known_of_bags(instance_labels, sizes, len(labels), len(self.classes))
 
     def __len__(self) -> int:
-        return len(self._bags)
+        return len(self._targets)
 
     def __getitem__(self, bag: int) -> tuple[torch.Tensor, ...]:
         """Return the instances of a bag, its targets and, if given, known classes of instances."""
-        item = self._bags[bag], self._targets[bag]
-        return item if self._known is None else (*item, self._known[bag])
+        if not -len(self) <= bag < len(self):
+            raise IndexError(f"There is no bag {bag} among {len(self)} bags.")
+        bag = int(bag) % len(self)
+        try:
+            instances = self._bags(bag) if callable(self._bags) else self._bags[bag]
+            if self.transform is not None:
+                instances = transformed(instances, self.transform)
+        except Exception as error:
+            # Its type stays; a worker of a data loader sends notes along.
+            error.add_note(f"This happened when bag {bag} was loaded.")
+            raise
+        instances = named_tensor(instances, bag)
+        self._check_shape(instances, bag)
+        item = instances, self._targets[bag]
+        if self._known is None:
+            return item
+        known = self._known[bag]
+        if len(known) != len(instances):
+            raise ValueError(
+                f"Bag {bag} has {len(instances)} instances, but instance_labels has {len(known)} "
+                "labels for it."
+            )
+        return *item, known
+
+    def _check_shape(self, instances, bag):
+        """Raise an error unless instances have the shape of those of the first bag."""
+        if not len(instances):
+            return
+        if self._first is None:
+            self._first = bag, instances.shape[1:]
+        first, shape = self._first
+        if instances.shape[1:] != shape:
+            raise shape_error(bag, instances.shape, first, shape)
+
+
+def shape_error(bag: int, own: Sequence[int], first: int, shape: Sequence[int]) -> ValueError:
+    """Return the error that a bag has instances of another shape than an earlier one."""
+    return ValueError(
+        f"Bag {bag} has instances of shape {tuple(own[1:])}, but those of bag {first} have shape "
+        f"{tuple(shape)}: bring them to one shape, for example by transform."
+    )
+
+
+def known_of_bags(
+    instance_labels: Any, sizes: list[int] | None, n_bags: int, n_classes: int
+) -> tuple[torch.Tensor, ...]:
+    """Return known classes of the instances of each bag, checked; `sizes` is None if not known."""
+    is_per_bag = isinstance(instance_labels, list | tuple) and any(
+        np.ndim(known) == 1 for known in instance_labels
+    )
+    if not is_per_bag:
+        if sizes is None:
+            raise ValueError(
+                "instance_labels must be a list of one array per bag, since bags are loaded when "
+                "they are needed, and how many instances each has is not known before."
+            )
+        return known_columns(instance_labels, sum(sizes), n_classes).split(sizes)
+    if len(instance_labels) != n_bags:
+        raise ValueError(
+            f"instance_labels must hold one array per bag: there are {n_bags} bags; got "
+            f"{len(instance_labels)} arrays."
+        )
+    known = []
+    for bag, own in enumerate(instance_labels):
+        size = np.size(own) if sizes is None else sizes[bag]
+        try:
+            known.append(known_columns(own, size, n_classes))
+        except ValueError as error:
+            raise ValueError(f"Bag {bag}: {error}") from None
+    return tuple(known)
 
 
 def known_columns(instance_labels: ArrayLike, n_instances: int, n_classes: int) -> torch.Tensor:
@@ -135,38 +266,63 @@ def known_columns(instance_labels: ArrayLike, n_instances: int, n_classes: int) 
     return torch.as_tensor(known.astype(np.int64))
 
 
-def tensor_of(instances: Any) -> torch.Tensor:
-    """Return the instances of a bag as a float32 tensor."""
-    if isinstance(instances, torch.Tensor):
-        return instances.to(torch.float32)
-    dense = instances.toarray() if hasattr(instances, "toarray") else instances
-    return torch.from_numpy(np.array(dense, dtype=np.float32))
+def held_bags(X: Any, is_final: bool) -> list[Any]:
+    """Return bags that are in memory, or mapped into it, checked without being read or copied.
 
-
-def tensors_of(X: Bags | Sequence[ArrayLike]) -> list[torch.Tensor]:
-    """Return the instances of each bag in float32; all instances must have the same shape."""
-    if hasattr(X, "columns"):
-        raise TypeError(
-            "X must be Bags or a list of arrays, not a frame: use Bags.from_table, or one of the "
-            "readers of unbag.io."
-        )
-    bags, shape = [], None
-    for b in range(len(X)):
-        try:
-            bag = tensor_of(X[b])
-        except ValueError as error:
-            raise ValueError(
-                f"Bag {b} must hold instances of one shape, made of numbers: {error}"
-            ) from error
-        if len(bag):
-            shape = bag.shape[1:] if shape is None else shape
-            if bag.shape[1:] != shape:
-                raise ValueError(
-                    f"Bag {b} has instances of shape {tuple(bag.shape[1:])}, but those before it "
-                    f"have shape {tuple(shape)}."
-                )
-        bags.append(bag)
+    Unless their shapes are final, instances may have several of them.
+    """
+    bags, first = [], None
+    for b, bag in enumerate(X):
+        # Arrays are converted when they are needed, and lists of numbers now.
+        is_list = isinstance(bag, list | tuple) and is_final
+        bags.append(named_tensor(bag, b) if is_list else bag)
+        shape = getattr(bags[-1], "shape", None)
+        if not shape or not shape[0] or not is_final:
+            continue
+        if first is None:
+            first = b, tuple(shape[1:])
+        if tuple(shape[1:]) != first[1]:
+            raise shape_error(b, shape, *first)
     return bags
+
+
+def transformed(instances: Any, transform: Callable[[Any], Any]) -> list[Any] | torch.Tensor:
+    """Return the transformed instances of a bag; an empty bag is returned as it is."""
+    if not isinstance(instances, list | tuple):
+        instances = tensor_of(instances)
+    # A transform may change its argument, which must not change the data.
+    is_tensor = isinstance(instances, torch.Tensor)
+    found = [transform(item.clone() if is_tensor else item) for item in instances]
+    return found if found or not is_tensor else instances
+
+
+def named_tensor(instances: Any, bag: int) -> torch.Tensor:
+    """Return the instances of a bag as a tensor; an error names the bag."""
+    try:
+        return tensor_of(instances)
+    except (ValueError, TypeError, RuntimeError) as error:
+        raise ValueError(
+            f"Bag {bag} must hold instances of one shape, made of numbers: {error}"
+        ) from error
+
+
+def tensor_of(instances: Any) -> torch.Tensor:
+    """Return the instances of a bag as a tensor: of float32, or of the integers of an array."""
+    is_list = isinstance(instances, list | tuple)
+    if is_list and instances and all(isinstance(item, torch.Tensor) for item in instances):
+        instances = torch.stack(instances)
+    if isinstance(instances, torch.Tensor):
+        return instances.float() if instances.is_floating_point() else instances
+    if sparse.issparse(instances):
+        instances = cast("Any", instances).toarray()
+    has_type = hasattr(instances[0] if is_list and instances else instances, "dtype")
+    array = np.asarray(instances)
+    if not array.ndim:
+        raise ValueError(f"got {instances!r:.80}.")
+    keeps_type = has_type and array.dtype.kind in "iu"
+    # Tensors need the byte order of the machine, and memory that may be written to.
+    dtype = array.dtype.newbyteorder("=") if keeps_type else np.float32
+    return torch.from_numpy(np.array(array, dtype=dtype))
 
 
 def collate_bags(items: Sequence[tuple[torch.Tensor, ...]]) -> CollatedBags:
@@ -183,8 +339,10 @@ def collate_bags(items: Sequence[tuple[torch.Tensor, ...]]) -> CollatedBags:
     """
     instances, targets, *known = zip(*items, strict=True)
     lengths = torch.tensor([0, *map(len, instances)])
+    # An empty bag may not know the shape and the type of instances.
+    filled = [bag for bag in instances if len(bag)] or instances[:1]
     return CollatedBags(
-        torch.cat(instances),
+        torch.cat(filled),
         lengths.cumsum(0),
         torch.stack(targets),
         torch.cat(known[0]) if known else None,

@@ -44,6 +44,9 @@ class MemberNetworks(torch.nn.Module):
         context: Sequence[torch.Tensor] = (),
     ) -> None:
         super().__init__()
+        # Arrays of a file may differ, and those of one member would be used for all.
+        if len({len(part) for part in (*weights, *biases, *context)}) != 1:
+            raise ValueError("layers of networks are of different numbers of members")
         self.weights: torch.nn.ParameterList = torch.nn.ParameterList(weights)
         self.biases: torch.nn.ParameterList = torch.nn.ParameterList(biases)
         self.context: torch.nn.ParameterList = torch.nn.ParameterList(context)
