@@ -329,7 +329,7 @@ def test_bad_frames(case):
 BAD_SETTINGS = {
     "no name of a model": (
         {"model": "net"},
-        "model is 'net': give 'linear' or 'network', or a mod",
+        "model is 'net': give 'linear', 'network', 'auto', or a mod",
     ),
     "a class in place of a model": ({"model": unbag.ORLogisticRegression}, "must be a model of"),
     "no width": ({"kernel": 0}, "kernel must be a number above 0, or None; got 0"),

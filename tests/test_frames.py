@@ -208,7 +208,7 @@ def test_models_have_names(frame):
     linear = unbag.fit(frame, model="linear", alpha=2.0, max_iter=7, background=False, **options)
     assert type(linear) is unbag.ORLogisticRegression
     assert (linear.alpha, linear.max_iter) == (2.0, 7)
-    with pytest.raises(ValueError, match="model is 'forest': give 'linear' or 'network', or"):
+    with pytest.raises(ValueError, match="model is 'forest': give 'linear', 'network', 'auto', or"):
         unbag.fit(frame, model="forest", **options)
     for name, value in {"alpha": 2.0, "context": 0.5, "kernel": 1.0}.items():
         with pytest.raises(ValueError, match=f"{name}= is a setting of linear models"):
@@ -220,7 +220,7 @@ def test_networks_are_fitted_by_name(frame):
     options = {"bag": "file", "labels": "tags", "features": [*"abc"]}
     model = unbag.fit(frame, model="network", max_iter=3, background=False, seed=4, **options)
     assert type(model).__name__ == "ORNetwork"
-    assert (model.n_iter_, model.random_state, model.background) == (3, 4, False)
+    assert (model.max_iter, model.random_state, model.background) == (3, 4, False)
     assert list(model.annotate_frame(frame).columns[-8:]) == ANNOTATED
 
 
