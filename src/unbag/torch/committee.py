@@ -5,7 +5,7 @@ numbers. The parts of a committee are fitted one after the other:
 
 1. A linear model and one with a kernel. On few bags they are often the best.
 2. Networks without a context, which see each instance by itself.
-3. Networks with a context, *taught* by the parts before them: they learn the posteriors of the
+3. Networks with a context, *taught* by the networks before them: they learn the posteriors of the
    instances given the label sets, and not the label sets. By itself, a context can learn to
    recognise the bag and to recite its label set, and give the labels to the wrong instances at no
    cost in likelihood. What is taught, it can refine but not permute.
