@@ -1,4 +1,4 @@
-"""``unbag extract``: from a folder of recordings to a table of instances."""
+"""``unbag extract``: from recordings and signals to a table of instances."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -40,7 +40,7 @@ OF_TAGS = ("bag", "label_columns", "delimiter", "untagged", "none", "fold_case",
 
 @app.callback()
 def extract() -> None:
-    """Make tables of instances of recordings.
+    """Make tables of instances of recordings and signals.
 
     Example: unbag extract audio recordings --labels tags.csv -o calls.parquet
     """
@@ -134,6 +134,95 @@ def audio(
             messages.say("What is finished is kept: run the same command again to go on.")
             raise
     finish(result, Audio.things)
+
+
+@app.command()
+@o.with_roles(*OF_TAGS)
+def signals(
+    table: Annotated[
+        Path,
+        typer.Argument(
+            help="A table with a row per time stamp and a column per channel; or a folder of such."
+        ),
+    ],
+    output: Annotated[Path, o.written("The table to write, Parquet or Feather.")],
+    labels: Labels = None,
+    tags_column: TagsColumn = None,
+    windows: Annotated[
+        float, typer.Option(help="Seconds of a window.", rich_help_panel=FOUND)
+    ] = 2.0,
+    hop: Annotated[
+        float | None,
+        typer.Option(
+            help="Seconds from one window to the next. Default: they do not overlap.",
+            rich_help_panel=FOUND,
+        ),
+    ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of the times, numbers or time stamps. Default: time, timestamp or so.",
+            rich_help_panel=FOUND,
+        ),
+    ] = None,
+    time_unit: Annotated[
+        str | None,
+        typer.Option(
+            help="What numbers of time count: s, ms, us or ns. Default: as they look.",
+            rich_help_panel=FOUND,
+        ),
+    ] = None,
+    channels: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Column of a channel, or a pattern; may be repeated. Default: all numbers that "
+            "are no times, ids or labels.",
+            rich_help_panel=FOUND,
+        ),
+    ] = None,
+    rate: Annotated[
+        float | None,
+        typer.Option(
+            help="Resample to so many samples per second. Default: as most recordings have.",
+            rich_help_panel=FOUND,
+        ),
+    ] = None,
+    jobs: Jobs = 1,
+    as_json: o.Json = False,
+    **given: Any,
+) -> None:
+    """Cut signals into windows, and describe each of them by numbers.
+
+    Each file is a recording, or the column --bag tells recordings apart. Run it again after it was
+    stopped: it goes on where it was.
+
+    Example: unbag extract signals days --labels tags.csv -o windows.parquet
+    """
+    from unbag.extract.extraction import extract as run
+    from unbag.extract.streams import SignalFiles, signals_kind, tags_of_signals
+
+    kind = signals_kind(
+        table, windows=windows, hop=hop, rate=rate, time=time, time_unit=time_unit,
+        channels=channels or None, bag=given.get("bag"), labels=labels, output=output,
+    )  # fmt: skip
+    tags = None
+    if labels is not None:
+        tags = tags_of_signals(labels, Roles.from_options(**given), tags_column)
+    else:
+        refuse_without_labels({**given, "bag": None}, tags_column)
+    with progress("extracting") as report:
+
+        def on_file(done: int, total: int, name: str, fault: str | None) -> None:
+            if fault is not None:
+                messages.say(f"unbag: error: {fault}")
+            report(done, total)
+
+        try:
+            result = run(kind, table, output, tags, n_jobs=jobs, on_file=on_file)
+        except KeyboardInterrupt:
+            messages.say("What is finished is kept: run the same command again to go on.")
+            raise
+    finish(result, SignalFiles.things)
 
 
 def refuse_without_labels(given: dict[str, Any], tags_column: str | None) -> None:

@@ -1,4 +1,4 @@
-"""From files to tables of instances: recordings cut into calls, each described by numbers.
+"""From files to tables of instances: calls in recordings, windows of signals, as numbers.
 
 `extraction` is the mechanism that all kinds share; `kinds` says what a kind has to say.
 """
@@ -6,5 +6,15 @@
 from .extraction import Extracted
 from .recordings import audio, sound_segments
 from .sounds import Segments
+from .streams import signals
+from .windows import Windows, signal_windows
 
-__all__ = ["Extracted", "Segments", "audio", "sound_segments"]
+__all__ = [
+    "Extracted",
+    "Segments",
+    "Windows",
+    "audio",
+    "signal_windows",
+    "signals",
+    "sound_segments",
+]

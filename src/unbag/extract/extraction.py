@@ -136,8 +136,8 @@ def extract(
     output = Path(output)
     check_format(output, (*PARQUET, *FEATHER))
     kind.check()
-    found = found_files(folder, kind.suffixes, kind.things, output)
     inputs = [] if tags is None else [tags.path]
+    found = found_files(folder, kind.suffixes, kind.things, output, inputs)
     check_output(output, *inputs, *(found.paths.values() if Path(folder).is_file() else ()))
     matched = None
     if tags is not None and kind.one_bag_per_file:

@@ -29,17 +29,23 @@ class Found:
 PARTS = ".parts"
 
 
-def found_files(folder: PathLike, suffixes: Collection[str], things: str, output: Path) -> Found:
+def found_files(
+    folder: PathLike,
+    suffixes: Collection[str],
+    things: str,
+    output: Path,
+    others_given: Collection[PathLike] = (),
+) -> Found:
     """Find the files with some suffixes in a folder and those below it; or take one file.
 
-    Hidden files and folders are passed over, and so are the table that is written and what is
-    finished of it. Names have slashes on all systems.
+    Hidden files and folders are passed over, and so are the table that is written, what is finished
+    of it, and other files that were given, such as tags. Names have slashes on all systems.
     """
     root = Path(folder)
     if not root.is_dir():
         path = existing_file(root)
         return Found({path.name: path}, {})
-    written = output.resolve()
+    not_meant = {output.resolve(), *(Path(each).resolve() for each in others_given)}
     paths: dict[str, Path] = {}
     others: Counter[str] = Counter()
 
@@ -52,7 +58,7 @@ def found_files(folder: PathLike, suffixes: Collection[str], things: str, output
         )
         for file in files:
             path = Path(place, file)
-            if file.startswith(".") or path.resolve() == written:
+            if file.startswith(".") or path.resolve() in not_meant:
                 continue
             if path.suffix.lower() in suffixes:
                 paths[path.relative_to(root).as_posix()] = path

@@ -368,13 +368,13 @@ def table_writer(path: PathLike, file: BinaryIO, schema: pa.Schema, compression:
 
 def row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """Join tables until they are enough for a row group of a Parquet file."""
-    joined = []
+    joined, n_rows, n_bytes = [], 0, 0
     for table in tables:
         joined.append(table)
-        n_bytes = sum(each.nbytes for each in joined)
-        if sum(each.num_rows for each in joined) >= GROUP_ROWS or n_bytes >= GROUP_BYTES:
+        n_rows, n_bytes = n_rows + table.num_rows, n_bytes + table.nbytes
+        if n_rows >= GROUP_ROWS or n_bytes >= GROUP_BYTES:
             yield pa.concat_tables(joined)
-            joined = []
+            joined, n_rows, n_bytes = [], 0, 0
     if joined:
         yield pa.concat_tables(joined)
 

@@ -250,7 +250,7 @@ class DelimitedFile(TextTable):
                 if table.num_rows != len(records):
                     raise pa.ArrowInvalid("a stray carriage return")
             except pa.ArrowInvalid as error:
-                raise bad_record(self, records, first, numbers, error) from error
+                raise bad_record(self, records, first, numbers, error, with_gaps) from error
             yield first, table
             first += len(records)
 
@@ -524,10 +524,11 @@ def bad_record(
     first: int,
     numbers: Sequence[str],
     error: object,
+    with_gaps: bool = False,
 ) -> DataError:
     """Make the error for the first of some records, from row `first` on, that cannot be read.
 
-    Its message has `error` where no record seems to be wrong.
+    Its message has `error` where no record seems to be wrong. With gaps, numbers may be missing.
     """
     place = {name: position for position, name in enumerate(source.columns)}
     positions = [(place[name], name) for name in numbers]
@@ -541,6 +542,8 @@ def bad_record(
             )
         for position, name in positions:
             text = cell_text(cells[position])
+            if with_gaps and (not text or text in SPELT_MISSING):
+                continue
             is_spelt = is_number(text, source.decimal)
             if not is_spelt or not math.isfinite(float(text.replace(",", "."))):
                 return bad_number(source, row, name, text)

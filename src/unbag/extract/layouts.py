@@ -1,0 +1,359 @@
+"""Which column of a table of signals is what, and its rows as times and values.
+
+What nobody has named is guessed from the names of columns and the first rows.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pyarrow import types
+
+from unbag._files import TABLES, DataError, check
+from unbag._messages import argument, listed, shortened
+from unbag.io.formats.csv import is_number
+from unbag.io.guess import plain_name, reason_against
+from unbag.io.roles import check_column, is_pattern, matching
+from unbag.io.scan import factorized, spelt_out
+from unbag.io.table import open_source
+
+from .windows import NO_STAMP, Course
+
+#: What numbers of time count, and how many of them a second has.
+UNITS: dict[str, float] = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+STAMPS = "time stamps"
+ZONED_STAMPS = "time stamps with a zone"
+# Numbers from which on times since 1970 are of a unit: as seconds, they would be in a far future.
+SINCE_1970 = {"ns": 1e17, "us": 1e14, "ms": 1e11}
+
+# Names of columns in lower case, words separated by one space.
+UNIT_WORDS = {
+    "s": ("s", "sec", "secs", "second", "seconds"),
+    "ms": ("ms", "msec", "millis", "millisecond", "milliseconds"),
+    "us": ("us", "µs", "usec", "micros", "microsecond", "microseconds"),
+    "ns": ("ns", "nsec", "nanos", "nanosecond", "nanoseconds"),
+}
+_UNIT = "|".join(word for words in UNIT_WORDS.values() for word in words)
+TIME = re.compile(
+    "(?:(?:elapsed|unix|epoch|sample|sensor|relative|utc|local|clock|system|event|device|"
+    "recording|logging) )?(?:date ?time|time ?stamps?|time|ts|t|epoch|elapsed)"
+    rf"(?: (?:{_UNIT}|utc|unix|iso|iso8601|local|since start|elapsed))*"
+    rf"|(?:{_UNIT})(?: elapsed)?"
+    "|zeit|zeitstempel|zeitpunkt|uhrzeit|horodatage|temps|tiempo|hora"
+)
+# Columns that tell recordings apart.
+RECORDING = re.compile(
+    "(?:recording|bag|session|trial|day|file|file ?name|subject|participant|person|user|device)"
+    "(?: (?:id|nr|name|number))?"
+)
+# Columns that say what happened, and are no channels.
+ACTIVITY = re.compile("(?:.* )?(?:activity|activities|tags?|labels?|behaviou?rs?|event)(?: id)?")
+
+# Bytes of a file, and rows of these, by which its columns are judged.
+HEAD_BYTES, HEAD_ROWS = 1 << 18, 1000
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which column of a table of signals is what.
+
+    Attributes
+    ----------
+    time : str
+    unit : str
+        One of `UNITS`, or `STAMPS` or `ZONED_STAMPS`.
+    channels : tuple of str
+    recording : str or None
+        The column that tells recordings apart; None if a file is one.
+    """
+
+    time: str
+    unit: str
+    channels: tuple[str, ...]
+    recording: str | None = None
+
+    @property
+    def has_stamps(self) -> bool:
+        """Whether times are no numbers."""
+        return self.unit in (STAMPS, ZONED_STAMPS)
+
+    def check(self, source: Any) -> None:
+        """Raise an error if a table lacks a column, or has text in place of numbers."""
+        wanted = [("time", self.time), *(("channels", name) for name in self.channels)]
+        if self.recording is not None:
+            wanted.append(("bag", self.recording))
+        for role, name in wanted:
+            check_column(source.path, name, source.columns, role)
+        if not source.is_text:
+            for name in self.channels:
+                source.check_type(name, "features")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some rows of a table of signals.
+
+    Attributes
+    ----------
+    first : int
+        The position of the first of them in the table.
+    names : list of str
+        Of the recordings that they are of.
+    codes : ndarray of int of shape (n_rows,)
+        The recording of each row: an index into `names`.
+    times : ndarray of shape (n_rows,)
+        Seconds as float64, NaN where there are none; or nanoseconds since 1970 as int64.
+    values : ndarray of shape (n_rows, n_channels)
+        NaN where there are none.
+    """
+
+    first: int
+    names: list[str]
+    codes: NDArray[np.integer]
+    times: NDArray[Any]
+    values: NDArray[np.float64]
+
+
+def rows_of(
+    source: Any, layout: Layout, name: str, *, with_values: bool, chunk_bytes: int | None = None
+) -> Iterator[Rows]:
+    """Yield the rows of a table, block by block; `name` is that of a table of one recording."""
+    texts = [] if layout.recording is None else [layout.recording]
+    numbers = list(layout.channels) if with_values else []
+    (texts if layout.has_stamps else numbers).append(layout.time)
+    size = {} if chunk_bytes is None else {"chunk_bytes": chunk_bytes}
+    for first, chunk in source.chunks(texts=texts, numbers=numbers, with_gaps=True, **size):
+        names, codes = [name], np.zeros(chunk.num_rows, dtype=np.intp)
+        if layout.recording is not None:
+            found, codes = factorized(spelt_out(chunk.column(layout.recording)))
+            names = ["" if each is None else str(each) for each in found]
+            blank = np.flatnonzero(np.array([not each.strip() for each in names])[codes])
+            if len(blank):
+                where = f"{source.path}, {source.place(first + int(blank[0]))}"
+                raise DataError(f"{where}: column {layout.recording!r} names no recording.")
+        times = _times(source, layout, chunk.column(layout.time), first)
+        columns = [_numbers(chunk.column(each)) for each in layout.channels] if with_values else []
+        values = np.column_stack(columns) if columns else np.empty((len(times), 0))
+        yield Rows(first, names, codes, times, values)
+
+
+def _numbers(column: Any) -> NDArray[np.float64]:
+    return pc.cast(column, pa.float64(), safe=False).to_numpy().astype(np.float64, copy=False)
+
+
+def _times(source: Any, layout: Layout, column: Any, first: int) -> NDArray[Any]:
+    if not layout.has_stamps:
+        times = _numbers(column) / UNITS[layout.unit]
+        return np.where(np.isfinite(times), times, np.nan)
+    zone = "UTC" if layout.unit == ZONED_STAMPS else None
+    try:
+        stamps = _stamps(column, zone)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        # The first that cannot be read.
+        for row, cell in enumerate(column):
+            try:
+                _stamps(pa.array([cell.as_py()], column.type), zone)
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+                where = f"{source.path}, {source.place(first + row)}, column {layout.time!r}"
+                zoned = "one with a zone, as the others" if zone else "one without a zone"
+                raise DataError(
+                    f"{where}: {shortened(cell.as_py())} is no time stamp, or not {zoned}: write "
+                    "it like 2024-05-31T23:59:00.25."
+                ) from error
+        raise DataError(f"{source.path}, column {layout.time!r}: {error}") from error
+    return stamps
+
+
+def _stamps(column: Any, zone: str | None) -> NDArray[np.int64]:
+    """Return time stamps as nanoseconds since 1970."""
+    if types.is_string(column.type) or types.is_large_string(column.type):
+        column = pc.utf8_trim_whitespace(column)
+        column = pc.if_else(pc.equal(column, ""), None, column)
+    stamps = pc.cast(column, pa.timestamp("ns", zone), safe=False)
+    numbers = pc.fill_null(pc.cast(stamps, pa.int64()), NO_STAMP)
+    return numbers.to_numpy().astype(np.int64, copy=False)
+
+
+# What a column is, if nobody says so.
+
+
+@dataclass(frozen=True)
+class Head:
+    """What the first rows of a file tell: its columns, and the samples per second."""
+
+    layout: Layout
+    left_out: Mapping[str, str]
+    rate: float | None
+
+
+def read_head(
+    path: Path,
+    *,
+    time: str | None,
+    time_unit: str | None,
+    channels: Sequence[str] | None,
+    bag: str | None,
+) -> Head:
+    """Find out by its names and first rows which column of a file is what."""
+    with open_source(path, TABLES) as opened:
+        source: Any = opened
+        check(
+            hasattr(source, "chunks"),
+            f"{path} is no table of a row per time stamp.",
+        )
+        time = time or _guessed_time(source)
+        check_column(path, time, source.columns, "time")
+        recording = bag if bag in source.columns else None
+        if bag is None:
+            recording = _guessed_recording(source, time)
+        rows = next(source.chunks(texts=[time], chunk_bytes=HEAD_BYTES), None)
+        check(rows is not None and rows[1].num_rows, f"{path} has no rows: it holds no signal.")
+        assert rows is not None
+        unit = time_unit or _guessed_unit(source, time, rows[1].column(time))
+        check(
+            unit in (*UNITS, STAMPS, ZONED_STAMPS),
+            f"{argument('time_unit')} must be one of {', '.join(UNITS)}, not {unit}.",
+        )
+        taken = [time, *([] if recording is None else [recording])]
+        found, left_out = _channels(source, channels, taken)
+        layout = Layout(time, unit, found, recording)
+        layout.check(source)
+        return Head(layout, left_out, _head_rate(source, layout))
+
+
+def _guessed_time(source: Any) -> str:
+    found = [name for name in source.columns if TIME.fullmatch(plain_name(name))]
+    if not found and not source.is_text:
+        found = [each.name for each in source.schema if types.is_timestamp(each.type)]
+    if not found:
+        raise DataError(
+            f"{source.path} has no column of times, such as 'time': name it by "
+            f"{argument('time')}; it has {listed(source.columns)}."
+        )
+    return found[0]
+
+
+def _guessed_recording(source: Any, time: str) -> str | None:
+    found = [
+        name
+        for name in source.columns
+        if name != time and RECORDING.fullmatch(plain_name(name))
+    ]  # fmt: skip
+    check(
+        len(found) < 2,
+        f"{source.path}: {listed(found)} may tell recordings apart: name one by "
+        f"{argument('bag')}; or make one column of them.",
+    )
+    return found[0] if found else None
+
+
+def _guessed_unit(source: Any, time: str, column: Any) -> str:
+    """Return the unit of times: by the name of the column, or by how large they are."""
+    kind = column.type
+    if types.is_timestamp(kind):
+        return STAMPS if kind.tz is None else ZONED_STAMPS
+    if types.is_date(kind):
+        return STAMPS
+    filled = [
+        str(each).strip() for each in column.slice(0, HEAD_ROWS).to_pylist() if each is not None
+    ]
+    filled = [text for text in filled if text]
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_dictionary(kind):
+        decimal = source.decimal if source.is_text else "."
+        if not any(is_number(text, decimal) for text in filled):
+            is_zoned = any(re.search(r"(Z|[+-]\d\d(:?\d\d)?)$", text[10:]) for text in filled)
+            return ZONED_STAMPS if is_zoned else STAMPS
+        filled = [text.replace(",", ".") for text in filled if is_number(text, decimal)]
+    words = plain_name(time).split()
+    for unit, names in UNIT_WORDS.items():
+        if set(words) & set(names):
+            return unit
+    largest = max((abs(float(text)) for text in filled), default=0.0)
+    return next((unit for unit, least in SINCE_1970.items() if largest >= least), "s")
+
+
+def _channels(
+    source: Any, wanted: Sequence[str] | None, taken: Sequence[str]
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Return the channels, and the other columns with the reason why they are none."""
+    numbers = [name for name in source.numbers() if name not in taken]
+    if wanted is not None:
+        columns = dict.fromkeys(source.columns)
+        found = [
+            each
+            for name in wanted
+            for each in (matching([name], numbers) if is_pattern(name, columns) else [name])
+        ]
+        check(
+            found,
+            f"{source.path} has no column of numbers that matches {listed(wanted)}; it has "
+            f"{listed(numbers or source.columns)}.",
+        )
+        return tuple(dict.fromkeys(found)), {}
+    left_out = dict.fromkeys(
+        (name for name in source.columns if name not in (*taken, *numbers)), "no numbers"
+    )
+    _, chunk = next(source.chunks(texts=numbers, chunk_bytes=HEAD_BYTES), (0, None))
+    has_x = any(plain_name(name) == "x" for name in numbers)
+    found = []
+    for name in numbers:
+        reason = None
+        if chunk is not None:
+            first_rows = chunk.column(name).slice(0, HEAD_ROWS)
+            reason = reason_against(name, _as_numbers(source, first_rows), has_x)
+        if TIME.fullmatch(plain_name(name)):
+            reason = "a time by its name"
+        elif ACTIVITY.fullmatch(plain_name(name)):
+            reason = "says what happened, by its name"
+        elif RECORDING.fullmatch(plain_name(name)):
+            reason = "tells recordings apart, by its name"
+        if reason is None:
+            found.append(name)
+        else:
+            left_out[name] = reason
+    check(
+        found,
+        f"{source.path} has no channels: columns of numbers beside the times. It has "
+        f"{listed(source.columns)}; name them by {argument('channels')}.",
+    )
+    return tuple(found), left_out
+
+
+def _as_numbers(source: Any, column: Any) -> NDArray[np.float64]:
+    """Return cells as numbers, NaN where they are none."""
+    if not source.is_text:
+        return _numbers(column)
+    decimal = source.decimal
+    return np.array(
+        [float(text.replace(",", ".")) if text is not None and is_number(text, decimal)
+         else np.nan for text in column.to_pylist()]
+    )  # fmt: skip
+
+
+def _head_rate(source: Any, layout: Layout) -> float | None:
+    """Return the samples per second of the first recording, by the first rows of a file.
+
+    Out of order, all of its times are needed.
+    """
+    rows = next(rows_of(source, layout, "", with_values=False, chunk_bytes=HEAD_BYTES), None)
+    if rows is None:
+        return None
+    name = rows.names[rows.codes[0]]
+    course = Course()
+    course.add(rows.times[rows.codes == rows.codes[0]])
+    if course.n_back:
+        parts = [
+            rows.times[rows.codes == rows.names.index(name)]
+            for rows in rows_of(source, layout, "", with_values=False)
+            if name in rows.names
+        ]
+        course = Course()
+        course.add(np.sort(np.concatenate(parts)))
+    step = course.steps.median()
+    return None if step is None else 1 / step
