@@ -105,3 +105,27 @@ def test_the_demo_of_recordings_writes_what_its_commands_write(tmp_path, capsys)
         assert not left.value.code
     after = {path.name: path.stat().st_size for path in (tmp_path / "demo").iterdir()}
     assert after.keys() == before.keys()
+
+
+def test_the_demo_of_signals_writes_what_its_commands_write(tmp_path, capsys):
+    from unbag.cli import main
+    from unbag.demo.sensors import run
+
+    found = run(tmp_path / "demo", n_recordings=30)
+    right = found["accuracies"]
+    assert right["learnt from the tags of the recordings"] > 0.6
+    assert right["tags copied at random"] < 0.6
+    commands = [
+        line[2:].split() for line in capsys.readouterr().out.splitlines() if line[:1] == "$"
+    ]
+    assert [words[1] for words in commands] == ["extract", "fit", "annotate", "report"]
+    before = {path.name for path in (tmp_path / "demo").iterdir()}
+    assert {"windows.parquet", "annotated.parquet", "report.html"} <= before
+    drawn = (tmp_path / "demo/report.html").read_text().count('<svg class="trace"')
+    for words in commands:
+        with pytest.raises(SystemExit) as left:
+            main(words[1:])
+        assert not left.value.code
+    assert {path.name for path in (tmp_path / "demo").iterdir()} == before
+    again = (tmp_path / "demo/report.html").read_text().count('<svg class="trace"')
+    assert drawn == again > 100

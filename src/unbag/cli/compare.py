@@ -70,6 +70,7 @@ class Demo(StrEnum):
 
     DIGITS = "digits"
     AUDIO = "audio"
+    SIGNALS = "signals"
 
 
 def demo(
@@ -77,7 +78,8 @@ def demo(
         Demo,
         typer.Argument(
             help="digits: bags of digits that ship with scikit-learn; audio: made recordings of "
-            "calls, from sound to a Raven table (needs soundfile)."
+            "calls, from sound to a Raven table (needs soundfile); signals: made signals of a "
+            "sensor on a wrist."
         ),
     ] = Demo.DIGITS,
     output: Annotated[Path, o.written("Folder for what is written.")] = Path("demo"),
@@ -89,6 +91,8 @@ def demo(
     """
     if what is Demo.AUDIO:
         from unbag.demo.recordings import run
+    elif what is Demo.SIGNALS:
+        from unbag.demo.sensors import run
     else:
         from unbag.demo.digits import run
 

@@ -132,6 +132,15 @@ def places(data: BagTable) -> Any:
     return places_of(first, last, found_band(data))
 
 
+def signal_layout(data: BagTable) -> Any:
+    """Return how tables of signals are read that windows were cut from; None if they were not."""
+    from unbag.io.extracted import extracted_facts
+    from unbag.report.traces import layout_of
+
+    facts = extracted_facts(data.source)
+    return None if facts is None or facts.kind != "signals" else layout_of(facts.settings)
+
+
 @o.with_roles(*o.OF_MODELS, "instance_labels", "known", *o.OF_TOOLS)
 def report(
     model: o.Model,
@@ -177,6 +186,7 @@ def report(
         media=None if column is None else data.column(column, "media"),
         media_root=data.path.parent if media_root is None else media_root,
         places=places(data),
+        layout=signal_layout(data),
         title=title or f"{data.path.name}, annotated",
         settings={
             "model file": model.name, "table": data.path.name,

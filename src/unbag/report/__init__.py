@@ -22,7 +22,8 @@ def render(model: Any, bags: Bags, labels: LabelSets | None = None, **options: A
     model, bags, labels
         As in `unbag.report.content.content`.
     **options
-        ``media``, ``media_root``, ``places``, ``title``, ``settings`` and ``suspicious``, as there.
+        ``media``, ``media_root``, ``places``, ``layout``, ``title``, ``settings`` and
+        ``suspicious``, as there.
 
     Returns
     -------

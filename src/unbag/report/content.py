@@ -29,6 +29,7 @@ from unbag.evaluation import (
     evaluate,
     precision_and_recall,
 )
+from unbag.extract.layouts import Layout
 from unbag.io.annotated import Status, free_name
 from unbag.labels import LabelSets, doubtful_names
 from unbag.tagging import BACKGROUND_NAME
@@ -67,6 +68,7 @@ def content(
     media: Sequence[str | None] | None = None,
     media_root: PathLike = ".",
     places: Sequence[Place] | None = None,
+    layout: Layout | None = None,
     title: str = "Report",
     settings: dict[str, str] | None = None,
     suspicious: "pa.Table | None" = None,
@@ -89,6 +91,8 @@ def content(
     places : sequence of Place of length n_instances, optional
         Where instances lie in their recordings: then their spectrograms are drawn, and only what is
         around them is embedded.
+    layout : Layout, optional
+        Of the tables of signals that `media` are: then windows are drawn in their signals.
     settings : dict, optional
         How the model was fitted, for the last section.
     suspicious : pyarrow.Table, optional
@@ -108,9 +112,11 @@ def content(
         "media must have one entry for each instance.",
     )
     known_answers = None if truth is None else Answers(model, bags, labels, truth)
-    shown_media = Media(media, media_root, places)
+    recordings = np.repeat(bags.ids, bags.sizes).astype(str).tolist() if layout else None
+    shown_media = Media(media, media_root, places, layout, recordings)
     described = ambiguous_bags(model, bags, labels, answers, truth, shown_media)
     examples = class_examples(model, answers, shown_media) if places is not None else []
+    shown_media.draw()
     warn_of_gaps(shown_media)
     return {
         "title": title,
@@ -128,6 +134,7 @@ def content(
         "examples": examples,
         "suspicious": None if suspicious is None else suspicious_labels(suspicious),
         "media": shown_media.sources,
+        "drawings": shown_media.drawings,
         "co_occurrence": None if labels is None else co_occurrence(labels),
         "fit_curve": fit_curve(model),
         "impossible": [str(bags.ids[b]) for b in np.flatnonzero(answers.impossible)],

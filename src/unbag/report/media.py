@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from unbag._extras import MissingExtraError
-from unbag._files import PathLike
+from unbag._files import DataError, PathLike
 from unbag._platform import is_elsewhere, open_below
+from unbag.extract.layouts import Layout
 
 from .clips import Place, clip_of
+from .traces import traces
 
 #: The largest file that is put into a report, and the most bytes of all files.
 MOST_BYTES, MOST_BYTES_IN_ALL = 5_000_000, 50_000_000
@@ -30,6 +32,7 @@ OUTSIDE = "outside the media folder"
 IS_ADDRESS = "a web address, which reports do not load"
 NO_REGULAR_FILE = "not a regular file"
 NO_MEDIUM = "not a picture or a sound"
+NO_SIGNAL = "not the signal that it was cut from"
 TOO_LARGE = f"larger than {MOST_BYTES // 1_000_000} MB"
 NO_ROOM = f"beyond the {MOST_BYTES_IN_ALL // 1_000_000} MB of media that a report holds"
 
@@ -60,11 +63,11 @@ class NotShown(Exception):
 
 
 class Medium(NamedTuple):
-    """The medium of an instance in a report: an ``image``, ``audio``, ``clip`` or ``gap``.
+    """The medium of an instance: an ``image``, ``audio``, ``clip``, ``signal`` or ``gap``.
 
-    The name is that of the file, without its folder. A gap has a reason, and the others an index
-    into the `sources` of `Media`. A clip has a drawing, and says where its segment begins and ends
-    in the sound, in seconds; its band alone is another source.
+    The name is that of the file, without its folder. A gap has a reason, a signal an index into the
+    `drawings` of `Media`, and the others one into its `sources`. A clip has a drawing, and says
+    where its segment begins and ends in the sound, in seconds; its band alone is another source.
     """
 
     name: str
@@ -82,7 +85,8 @@ class Media:
 
     Paths are relative to `root`, the folder that must contain them after links are followed. They
     are empty for instances without media. With `places`, of recordings only the segments of the
-    instances are embedded, where soundfile can read them.
+    instances are embedded, where soundfile can read them. With a `layout` of tables of signals, the
+    windows of the instances are drawn, by `draw`; `recordings` are the names of theirs.
     """
 
     def __init__(
@@ -90,8 +94,15 @@ class Media:
         paths: Sequence[str | None] | None,
         root: PathLike = ".",
         places: Sequence[Place] | None = None,
+        layout: Layout | None = None,
+        recordings: Sequence[str] | None = None,
     ):
         self.places: Sequence[Place] | None = places
+        self.layout: Layout | None = layout
+        self.recordings: Sequence[str] | None = recordings
+        #: Of each signal its drawing, or why there is none.
+        self.drawings: list[tuple[str | None, str | None]] = []
+        self._signals: dict[int, Medium] = {}
         self._clips: dict[int, Medium] = {}
         self.paths: Sequence[str | None] | None = paths
         self.root: str = os.path.realpath(root)
@@ -105,6 +116,10 @@ class Media:
         if self.paths is None or not self.paths[i]:
             return None
         cell = str(self.paths[i])
+        if self.layout is not None and self.places is not None:
+            place = self._signals.get(i, Medium("", "", len(self._signals))).place
+            self._signals[i] = Medium(_shown_name(cell), "signal", place)
+            return self._signals[i]
         if self.places is not None and (clip := self._clip(i, cell)) is not None:
             return clip
         if cell not in self._by_cell:
@@ -116,6 +131,45 @@ class Media:
         return Counter(
             medium.reason for medium in self._by_cell.values() if medium.reason is not None
         )
+
+    def draw(self) -> None:
+        """Draw the windows of signals that were asked for: each file is read once."""
+        self.drawings = [(None, NO_SIGNAL)] * len(self._signals)
+        by_cell: dict[str, list[int]] = {}
+        for i in self._signals:
+            assert self.paths is not None, "only media have a window"
+            by_cell.setdefault(str(self.paths[i]), []).append(i)
+        for cell, instances in by_cell.items():
+            try:
+                drawn = self._drawn(cell, instances)
+            except NotShown as gap:
+                drawn = [str(gap)] * len(instances)
+            for i, drawing in zip(instances, drawn, strict=True):
+                place = self._signals[i].place
+                assert place is not None, "a signal has an index"
+                if drawing is None or not drawing.startswith("<svg"):
+                    reason = drawing or NO_SIGNAL
+                elif len(drawing) > self.room:
+                    reason = NO_ROOM
+                else:
+                    self.room -= len(drawing)
+                    self.drawings[place] = drawing, None
+                    continue
+                self.drawings[place] = None, reason
+                self._by_cell[cell] = Medium(_shown_name(cell), "gap", reason=reason)
+
+    def _drawn(self, cell: str, instances: Sequence[int]) -> Sequence[str | None]:
+        path = located(self.root, cell)
+        if not os.path.isfile(path):
+            raise NotShown(NO_REGULAR_FILE if os.path.exists(path) else MISSING)
+        assert self.layout is not None, "only signals are drawn"
+        assert self.places is not None, "only windows are drawn"
+        names = self.recordings
+        wanted = [(None if names is None else names[i], self.places[i]) for i in instances]
+        try:
+            return traces(path, self.layout, wanted)
+        except (DataError, OSError):
+            raise NotShown(NO_SIGNAL) from None
 
     def _medium(self, cell: str) -> Medium:
         name = _shown_name(cell)
