@@ -16,9 +16,10 @@ matplotlib.use("agg")
 
 import numpy as np
 from matplotlib import pyplot
+from pyarrow.parquet import read_table
 
-from unbag import Bags, LabelSets, ORLogisticRegression
-from unbag.datasets import load_digit_bags, load_letter_frost
+from unbag import Bags, LabelSets, ORLogisticRegression, extract, fit
+from unbag.datasets import load_digit_bags, load_letter_frost, make_signals, write_signals
 from unbag.metrics import calibration
 from unbag.report import render
 
@@ -213,6 +214,38 @@ def digits():
     save(figure, "digits")
 
 
+def signals():
+    """Draw a made signal, its windows as they were labelled, and what was true."""
+    made = make_signals(60, n_activities=6, activities_per_recording=(2, 3), random_state=0)
+    with tempfile.TemporaryDirectory() as folder:
+        write_signals(made, folder, suffix=".parquet")
+        table = Path(folder, "windows.parquet")
+        extract.signals(Path(folder, "days"), table, Path(folder, "tags.csv"))
+        model = fit(table)
+        rows = model.annotate_frame(read_table(table)).to_pylist()
+    name = next(name for name, tags in zip(made.names, made.tags, strict=True) if len(tags) == 3)
+    shown = made.names.index(name)
+    colour = dict(zip(sorted(made.tags[shown]), COLOURS, strict=True))
+    figure, axes = pyplot.subplots(
+        3, 1, figsize=(10, 3.8), sharex=True, height_ratios=[4, 0.6, 0.6]
+    )  # fmt: skip
+    axes[0].plot(made.times[shown], made.values[shown][:, :3], lw=0.6)
+    axes[0].set(title=f"known: {', '.join(colour)}", ylabel="acceleration (g)", ylim=(-2.5, 3))
+    found = [row for row in rows if Path(row["file"]).stem == name]
+    for row in found:
+        if row["status"] == "labelled":
+            axes[1].axvspan(row["start"], row["end"], color=colour[row["annotation"]], lw=0)
+    for bout in made.bouts:
+        if bout.recording == name and bout.label is not None:
+            axes[2].axvspan(bout.start, bout.end, color=colour[bout.label], lw=0)
+    for axis, title in zip(axes[1:], ("learnt", "true"), strict=True):
+        axis.set(yticks=[0.5], yticklabels=[title], ylim=(0, 1))
+    axes[2].set(xlabel="seconds", xlim=(0, 120))
+    patches = [pyplot.Rectangle((0, 0), 1, 1, color=each) for each in colour.values()]
+    axes[0].legend(patches, colour, loc="upper right", ncols=3, fontsize=9)
+    save(figure, "signals")
+
+
 def run_page(page):
     """Run the examples of a page, and return what they have named."""
     names = {}
@@ -234,4 +267,5 @@ if __name__ == "__main__":
     fit_curve()
     how_sure()
     digits()
+    signals()
     report()

@@ -214,6 +214,15 @@ def test_the_table_of_recordings_is_what_the_benchmark_has_found():
         assert cells == " | ".join(f"{each[name]:.1f}" for each in found["figures"][kind].values())
 
 
+def test_the_table_of_signals_is_what_the_benchmark_has_found():
+    found = json.loads((DOCS.parent / "benchmarks" / "results" / "signals.json").read_text())
+    page = (DOCS / "howto" / "signals.md").read_text()
+    rows = re.findall(r"^\| (wrist|machines): (.+?) \| (.+) \|$", page, re.MULTILINE)
+    assert len(rows) == 12
+    for kind, name, cells in rows:
+        assert cells == " | ".join(f"{each[name]:.1f}" for each in found["figures"][kind].values())
+
+
 def test_the_tables_of_how_far_it_scales_are_what_the_benchmarks_have_found(monkeypatch):
     benchmarks = DOCS.parent / "benchmarks"
     monkeypatch.syspath_prepend(str(benchmarks))
