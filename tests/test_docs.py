@@ -100,6 +100,16 @@ def run_lines(text, names, page):
     return printed.getvalue()
 
 
+def run_r(pieces, folder):
+    """Run pieces of R one after the other, where it is installed."""
+    if shutil.which("Rscript") is None:
+        pytest.skip("Rscript is not installed")
+    (folder / "page.R").write_text("\n".join(pieces))
+    # The program of this environment, whatever else is on the path.
+    code, errors = run_program("Rscript --vanilla page.R", folder)
+    assert code == 0, errors
+
+
 def run_snippets(page, folder):
     """Do what a page says, piece by piece, in a folder.
 
@@ -119,6 +129,10 @@ def run_snippets(page, folder):
             printed = run_lines(text, names, page)
         elif language == "python":
             run_examples(text, names, page)
+        elif language == "r":
+            # All pieces of a page are one program, which is run at its first.
+            if names.setdefault("is_r_run", text) is text:
+                run_r([each for kind, _, each in snippets(page) if kind == "r"], folder)
         elif language in ("shell", "bibtex"):
             # What installs the package is run by .ci/test_wheel.py, in an empty environment.
             assert page == "README.md"
