@@ -345,6 +345,16 @@ def test_missing_values_are_interpolated_or_left_out(tmp_path):
     assert all(np.isfinite(row[name]) for row in rows for name in list(row)[3:])
 
 
+def test_numbers_that_nobody_measures_are_missing_values():
+    """Loggers write the largest number for a value that is not there."""
+    times, values = swing()
+    marked = values.copy()
+    marked[100:103, 0], values[100:103, 0] = 1.7976e308, np.nan
+    one, other = (signal_windows(times, each, channels=CHANNELS) for each in (values, marked))
+    np.testing.assert_array_equal(one.features, other.features)
+    assert np.isfinite(other.features).all()
+
+
 def test_sensors_of_other_rates_may_share_a_table():
     """Each row has the values of one of two sensors, and blanks for the other."""
     one, other = np.arange(500) / 50 + 0.001, np.arange(250) / 25 + 0.011

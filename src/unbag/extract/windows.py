@@ -23,6 +23,8 @@ SECONDS = 2.0
 LONGEST_WINDOW = 3600.0
 #: Where there is no time stamp, among nanoseconds since 1970.
 NO_STAMP = np.iinfo(np.int64).min
+# Larger values stand for missing ones.
+LARGEST_VALUE = 1e30
 # Steps between samples are a gap from so many median ones on, or from this share of a window.
 GAP_STEPS, GAP_SHARE = 5.0, 0.1
 # Steps that differ by more from the median are uneven; likewise rates of recordings.
@@ -118,6 +120,12 @@ def is_blank(times: NDArray[Any]) -> NDArray[np.bool_]:
 def seconds_of(times: NDArray[Any]) -> NDArray[np.float64]:
     """Return times in seconds, if they are nanoseconds; those are integers."""
     return times / 1e9 if times.dtype == np.int64 else times
+
+
+def is_measured(values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return which values are there: finite numbers, and no larger than anything measured."""
+    with np.errstate(invalid="ignore"):
+        return np.abs(values) < LARGEST_VALUE
 
 
 def longest_step(step: float, seconds: float) -> float:
@@ -265,7 +273,7 @@ class Cutter:
             return times, values
         self.n_repeated += n_repeated
         first = np.flatnonzero(is_new)
-        is_there = np.isfinite(values)
+        is_there = is_measured(values)
         sums = np.add.reduceat(np.where(is_there, values, 0.0), first, axis=0)
         counts = np.add.reduceat(is_there.astype(float), first, axis=0)
         return times[first], np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
@@ -276,7 +284,7 @@ class Cutter:
         times, values = _joined(self._unfilled, (times, values))
         if not len(times):
             return times, values
-        is_there = np.isfinite(values)
+        is_there = is_measured(values)
         # Steps that are longer are gaps, so that what comes later than that does not matter.
         n_known = len(times)
         if not is_last and not is_there.all():

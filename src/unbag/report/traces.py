@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from unbag._files import TABLES, PathLike
 from unbag.extract.descriptions import vectors_of
 from unbag.extract.layouts import Layout, rows_of
-from unbag.extract.windows import is_blank, longest_step, seconds_of
+from unbag.extract.windows import is_blank, is_measured, longest_step, seconds_of
 from unbag.io.table import open_source
 
 from .clips import Place
@@ -134,7 +134,7 @@ def _drawing(times: Any, values: Any, layout: Layout, place: Place) -> str:
     for number, strip in enumerate(strips):
         top = TOP + SPACE + number * (HEIGHT + SPACE)
         own = values[:, strip[:MOST_LINES]]
-        is_there = np.isfinite(own)
+        is_there = is_measured(own)
         if not is_there.any():
             continue
         low, high = float(own[is_there].min()), float(own[is_there].max())
