@@ -17,6 +17,7 @@ from unbag.cli import main
 from unbag.datasets import make_signals, write_signals
 from unbag.extract import signal_windows, signals, streams
 from unbag.extract.descriptions import Description, vectors_of
+from unbag.extract.extraction import summary
 from unbag.extract.layouts import TIME
 from unbag.extract.windows import Course, Cutter, Pace
 from unbag.io import DataError
@@ -114,7 +115,9 @@ def test_recordings_of_one_table_are_those_of_its_column(tmp_path, suffix):
     assert {row["table"] for row in rows} == {path.name}
     for name in ("start", "end", "tags", "acc_x_mean", "gyro_z_period"):
         assert [row[name] for row in rows] == [row[name] for row in others]
-    assert "1 recordings are uneven" in result.notes[path.name]
+    assert "3 recordings are uneven or of another rate, such as: " in result.notes[path.name]
+    assert (result.files, result.bags) == (1, 3)
+    assert "instances of 3 recordings in 1 files." in summary(result, "recordings")[0]
     read = io.read(tmp_path / "t.parquet")
     assert read.roles.bag == "file"
 

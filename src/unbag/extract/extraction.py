@@ -67,6 +67,8 @@ class Extracted:
         How many files there are.
     resumed : int
         How many of them an earlier run had finished.
+    bags : int
+        How many recordings or pictures were read: several, where a file holds several.
     instances : int
         Rows of the table.
     without_instances : list of str
@@ -86,6 +88,7 @@ class Extracted:
     output: Path
     files: int
     resumed: int
+    bags: int
     instances: int
     without_instances: list[str]
     tagged_without_instances: list[str]
@@ -347,7 +350,7 @@ def _write(
     )  # fmt: skip
     with_tags = cells if tags is not None else None
     write_tables(output, _chunks(kind, parts.values(), with_tags, facts), "zstd")
-    return {"instances": n_rows, "notes": notes, **found}
+    return {"bags": len({*bags, *without}), "instances": n_rows, "notes": notes, **found}
 
 
 def _chunks(
@@ -368,7 +371,11 @@ def _chunks(
 
 def summary(result: Extracted, things: str) -> list[str]:
     """Return what was extracted, and what was not, in a sentence each."""
-    lines = [f"{result.instances:,} instances of {result.files:,} {things}."]
+    n_read = result.files - len(result.failed)
+    bags = f"{result.files:,} {things}"
+    if result.bags != n_read:
+        bags = f"{result.bags:,} {things} in {n_read:,} files"
+    lines = [f"{result.instances:,} instances of {bags}."]
     if result.resumed:
         lines.append(f"{result.resumed:,} of the files were finished by an earlier run.")
     if result.without_instances:

@@ -280,13 +280,13 @@ class Reading:
             return sum(getattr(each, attribute) for each in things)
 
         notes = []
-        odd = Counter(pace.note for pace in paces if pace is not None and pace.note is not None)
-        for note, count in odd.most_common(3):
-            many = "Samples" if self._kind.one_bag_per_file else f"{count:,} recordings"
-            notes.append(f"{many} are {note}.")
-        if len(odd) > 3:
-            n_others = sum(odd.values()) - sum(count for _, count in odd.most_common(3))
-            notes.append(f"{n_others:,} more recordings are resampled likewise.")
+        odd = [pace.note for pace in paces if pace is not None and pace.note is not None]
+        if odd and self._kind.one_bag_per_file:
+            notes.append(f"Samples are {odd[0]}.")
+        elif odd:
+            notes.append(
+                f"{len(odd):,} recordings are uneven or of another rate, such as: {odd[0]}."
+            )
         n_back = total("n_back", courses)
         if n_back:
             notes.append(
