@@ -257,10 +257,15 @@ def show(rows):
         for name in names:
             means = {}
             own = {
-                m: {r["seed"]: r[measure] for r in rows if r["data"] == name and r["method"] == m}
+                m: {
+                    r["seed"]: r[measure]
+                    for r in rows
+                    if r["data"] == name and r["method"] == m and measure in r
+                }
                 for m in methods
             }
-            common = set.intersection(*(set(each) for each in own.values() if each))
+            known = [set(each) for each in own.values() if each]
+            common = set.intersection(*known) if known else set()
             is_error = measure.startswith("bins")
             mean, best = (calibration_error, min) if is_error else (np.mean, max)
             for m in methods:

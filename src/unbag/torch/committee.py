@@ -5,11 +5,14 @@ numbers. The parts of a committee are fitted one after the other:
 
 1. A linear model and one with a kernel. On few bags they are often the best.
 2. Networks without a context, which see each instance by itself.
-3. Networks with a context, *taught* by the networks before them, or by the linear model where that
-   is clearly better: at first they learn the posteriors of the instances given the label sets, and
-   not the label sets. By itself, a context can learn to recognise the bag and to recite its label
-   set, and give the labels to the wrong instances at no cost in likelihood. What was taught, it can
-   refine but hardly permute.
+3. Networks with a context, *taught* by the networks before them: at first they learn the posteriors
+   of the instances given the label sets, and not the label sets. By itself, a context can learn to
+   recognise the bag and to recite its label set, and give the labels to the wrong instances at no
+   cost in likelihood. What was taught, it can refine but hardly permute.
+
+If held-out bags find the linear model clearly better than the networks without a context, it is
+used alone. Networks with a context might then still know the label sets of bags better, but not the
+labels of instances.
 
 Of each kind, one more network is fitted without each fold of the bags. The held-out bags say how
 many steps are enough, how far each part is to be trusted, and how sure all of them may be together:
@@ -50,11 +53,10 @@ FEWEST_MEMBERS = 9
 #: The share of `max_iter` that networks of a committee take: held-out bags gain nothing from more.
 STEPS = 0.75
 #: The share of the steps, the first ones, in which networks with a context are taught.
-TAUGHT = 0.6
+TAUGHT = 0.3
 #: How much more noise is added to inputs that include quantiles, which are learnt by heart sooner.
 QUANTILE_NOISE = 2.0
-#: Standard errors by which a linear model must be better than networks to teach in their place, or
-#: to be pooled with them.
+#: Standard errors by which a linear model must be better than networks to be used in their place.
 CLEARLY = 2.0
 #: Width, size and penalty of the kernel, and the most instances for which there is one.
 KERNEL: dict[str, Any] = {"kernel": 0.5, "dictionary": 600}
@@ -179,7 +181,7 @@ class Training:
             self.weight,
             self.bags.ids,
         )
-        if kind.is_taught and self.parts:
+        if kind.is_taught:
             learning = self._taught(learning, part.max_iter)
         seeds = np.random.default_rng(seed).integers(2**31, size=len(self.folds) + 1).tolist()
         held_out = np.empty((self.bags.n_instances, self.problem.y.shape[1]))
@@ -203,12 +205,10 @@ class Training:
                 self.add(kind.name, part, held_out if self.folds and enough else None)
 
     def _taught(self, learning, n_steps):
-        """Add a teacher: for the first steps, or for all if networks themselves learn worse."""
-        teacher = self.teacher()
-        log_proba = log_proba_of(self.parts[teacher][1], self.bags)
-        posterior = self._inferred(log_proba, self.rates()).posterior
-        n_taught = round(TAUGHT * n_steps) if self.are_networks[teacher] else None
-        return replace(learning, teacher=posterior, n_taught=n_taught)
+        """Let networks without a context teach, for the first of some steps."""
+        plain = dict(self.parts)["plain"]
+        posterior = self._inferred(log_proba_of(plain, self.bags), self.rates()).posterior
+        return replace(learning, teacher=posterior, n_taught=round(TAUGHT * n_steps))
 
     def _unfitted(self, kind, n_members):
         """Return a network of a kind, with what the whole committee has learnt so far."""
@@ -252,12 +252,25 @@ class Training:
             # Nothing is known of some of them: networks alone if there are any, all alike.
             trusted = are_networks if are_networks.any() else ~are_networks
             return trusted / trusted.sum()
-        pool = list(np.flatnonzero(are_networks))
-        others = np.flatnonzero(~are_networks)
-        pool += [i for i in others if i == self.teacher() or self._is_clearly_better([i], pool)]
+        pool = [self.names.index("linear")] if self.is_linear else np.flatnonzero(are_networks)
         weights = np.zeros(len(self.parts))
         weights[pool] = self._best_weights([self.held_out[i] for i in pool])
         return weights
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the parts."""
+        return [name for name, _ in self.parts]
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the linear model is clearly better than networks without a context."""
+        if not {"linear", "plain"} <= set(self.names) or len(self.held_out) < len(self.parts):
+            return False
+        linear, plain = (self._held_out_likelihood([self.names.index(name)])
+                         for name in ("linear", "plain"))  # fmt: skip
+        gain = linear - plain
+        return bool(gain.sum() > CLEARLY * gain.std() * len(gain) ** 0.5)
 
     @property
     def are_networks(self) -> np.ndarray:
@@ -288,24 +301,6 @@ class Training:
             kind: None if any(each is None for each in rates) else np.mean(rates, axis=0)
             for kind, rates in of_kind.items()
         }
-
-    def teacher(self) -> int:
-        """Return which part teaches networks with a context: one without a context.
-
-        That is the networks; or the linear model, where it is clearly better. The kernel does not
-        teach: of held-out bags it may know more than a single network, and still less about their
-        instances than several networks.
-        """
-        names = [name for name, _ in self.parts]
-        plain = names.index("plain")
-        if "linear" not in names or len(self.held_out) < len(self.parts):
-            return plain
-        linear = names.index("linear")
-        return linear if self._is_clearly_better([linear], [plain]) else plain
-
-    def _is_clearly_better(self, some, others):
-        gain = self._held_out_likelihood(some) - self._held_out_likelihood(others)
-        return bool(gain.sum() > CLEARLY * gain.std() * len(gain) ** 0.5)
 
     def _held_out_likelihood(self, chosen):
         """Return the log-likelihood of each bag by some of the parts, which have not seen it."""
@@ -369,7 +364,7 @@ def fit_committee(
             training.fit_linear_models(seeds[-1])
         for kind, seed in zip(kinds, seeds, strict=False):
             is_stopped = training.fit_networks(kind, n_each, seed)
-            if is_stopped:
+            if is_stopped or training.is_linear:
                 break
     finally:
         if training.parts:
