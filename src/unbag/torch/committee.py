@@ -5,17 +5,23 @@ numbers. The parts of a committee are fitted one after the other:
 
 1. A linear model and one with a kernel. On few bags they are often the best.
 2. Networks without a context, which see each instance by itself.
-3. Networks with a context, *taught* by the networks before them: they learn the posteriors of the
-   instances given the label sets, and not the label sets. By itself, a context can learn to
+3. Networks with a context, *taught* by the networks before them: at first they learn the posteriors
+   of the instances given the label sets, and not the label sets. By itself, a context can learn to
    recognise the bag and to recite its label set, and give the labels to the wrong instances at no
-   cost in likelihood. What is taught, it can refine but not permute.
+   cost in likelihood. What was taught, it can refine but hardly permute.
 
-Each network leaves out one fold of the bags. These say when its training should end, how far each
-part is to be trusted, and how sure all of them may be together: see `unbag.fitting.pooling`.
+If held-out bags find the linear model clearly better than the networks without a context, it is
+used alone. Networks with a context might then still know the label sets of bags better, but not the
+labels of instances.
+
+Of each kind, one more network is fitted without each fold of the bags. The held-out bags say how
+many steps are enough, how far each part is to be trusted, and how sure all of them may be together:
+see `unbag.fitting.pooling`. Networks get too sure of themselves long before they get worse; so
+whatever is asked of held-out bags is asked at the best temperature.
 """
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import TYPE_CHECKING, Any
@@ -35,25 +41,22 @@ from unbag.tagging import BACKGROUND_NAME
 from unbag.union import UnionProblem
 
 from .batches import LearningBags, Settings, bounded_scores
-from .network import MemberNetworks
 from .training import Course, Trainer
 
 if TYPE_CHECKING:
     from .estimator import ORNetwork
 
-#: Of the bags; each network leaves out one.
-N_FOLDS = 4
-#: For fewer members, there would be too few of each kind to leave out folds.
+#: Of the bags, each left out by one network of each kind.
+N_FOLDS = 3
+#: Fewer members would be too few of each kind.
 FEWEST_MEMBERS = 9
-#: The share of steps, the first ones, in which anchored networks are taught.
-ANCHORED = 0.25
-#: If there are fewer label sets for each class, networks are anchored.
-SETS_PER_CLASS = 1.5
-#: In the end all members learn from all bags, for this share of the steps that they have taken.
-FINISHING = 0.4
-#: Of the learning rate, in these steps.
-FINISHING_RATE = 1 / 3
-#: Standard errors by which a linear model must be better than networks to teach beside them.
+#: The share of `max_iter` that networks of a committee take: held-out bags gain nothing from more.
+STEPS = 0.75
+#: The share of the steps, the first ones, in which networks with a context are taught.
+TAUGHT = 0.3
+#: How much more noise is added to inputs that include quantiles, which are learnt by heart sooner.
+QUANTILE_NOISE = 2.0
+#: Standard errors by which a linear model must be better than networks to be used in their place.
 CLEARLY = 2.0
 #: Width, size and penalty of the kernel, and the most instances for which there is one.
 KERNEL: dict[str, Any] = {"kernel": 0.5, "dictionary": 600}
@@ -62,43 +65,28 @@ ALPHA_OF_KERNEL, MOST_FOR_KERNEL = 0.1, 2**17
 
 @dataclass(frozen=True)
 class Kind:
-    """Networks of a committee: their name, and the parameters that differ.
+    """Networks of a committee: their name, the parameters that differ, and whether they are taught.
 
-    `n_taught` is the number of steps, the first ones, in which they learn from the parts before
-    them, and not from the label sets; None for all.
+    Taught networks learn at first from the parts before them, and not from the label sets.
     """
 
     name: str
     parameters: dict[str, Any]
-    n_taught: int | None = 0
+    is_taught: bool = False
 
 
-def kinds_of(model: "ORNetwork", is_ambiguous: bool = False) -> list[Kind]:
-    """List the kinds of networks among which the members of a model are shared out.
-
-    If the label sets leave it open which label is which, networks begin where linear models are.
-    """
+def kinds_of(model: "ORNetwork") -> list[Kind]:
+    """List the kinds of networks among which the members of a model are shared out."""
     alone = {"context_units": 0}
+    has_context = model.context_units > 0
     kinds = [Kind("plain", alone)]
-    if is_ambiguous:
-        kinds = [Kind("anchored", alone, n_taught=int(ANCHORED * model.max_iter))]
-    if model.context_units:
-        kinds.append(Kind("context", {}, n_taught=None))
+    if has_context:
+        kinds.append(Kind("context", {}, is_taught=True))
     if model.encoding is None:
-        own = {} if model.context_units else alone
-        n_taught = None if model.context_units else 0
-        kinds.append(Kind("quantile", {**own, "encoding": "quantile"}, n_taught))
+        quantiles = {"encoding": "quantile", "noise": QUANTILE_NOISE * model.noise}
+        own = quantiles if has_context else alone | quantiles
+        kinds.append(Kind("quantile", own, is_taught=has_context))
     return kinds[: model.n_members]
-
-
-def are_few_label_sets(y: np.ndarray) -> bool:
-    """Return whether so few label sets recur that they may leave open which label is which.
-
-    Counted is their effective number, the exponential of their entropy.
-    """
-    _, counts = np.unique(y, axis=0, return_counts=True)
-    shares = counts / counts.sum()
-    return bool(np.exp(-shares @ np.log(shares)) < SETS_PER_CLASS * y.shape[1])
 
 
 @dataclass
@@ -193,54 +181,41 @@ class Training:
             self.weight,
             self.bags.ids,
         )
-        taught = learning
-        if kind.n_taught != 0 and self.parts:
-            taught = replace(learning, teacher=self.taught(), n_taught=kind.n_taught)
-        held_out = np.empty((self.bags.n_instances, self.problem.y.shape[1]))
-        trained = Trained()
+        if kind.is_taught:
+            learning = self._taught(learning, part.max_iter)
         seeds = np.random.default_rng(seed).integers(2**31, size=len(self.folds) + 1).tolist()
-        is_stopped = False
-        if not self.folds:
-            is_stopped = self._train(part, taught, None, seeds[0], trained)
-        part.n_members = max(n_members // max(len(self.folds), 1), 1)
-        for (train, fold, rows), own in zip(self.splits(), seeds, strict=False):
-            given = taught.chosen(train), taught.chosen(fold)
-            is_stopped = self._train(part, *given, own, trained)
-            held_out[rows] = part._label_scores(self.bags[fold])
-            if is_stopped:
-                break
-        else:
-            if self.folds:
-                is_stopped = self._finish(part, learning, seeds[-1], trained)
-        is_known = len(trained.n_steps) == len(self.folds)
-        part._keep(trained.networks(), None)
-        part._keep_rates(mean_rates(trained.noises))
-        part.n_members = len(part.weights_[0])
-        self.add(kind.name, part, held_out if is_known else None)
-        return is_stopped
-
-    def _finish(self, part, learning, seed, trained):
-        """Let all members learn from all bags, their held-out ones too, for some more steps."""
-        n_steps = int(FINISHING * np.mean(trained.n_steps))
-        if not n_steps:
-            return False
-        generator = torch.Generator(learning.device).manual_seed(seed)
-        noise = copy.deepcopy(trained.noises[-1])
-        settings = Settings.of(part)
-        rate = FINISHING_RATE * settings.learning_rate
-        settings = replace(settings, max_iter=n_steps, learning_rate=rate)
-        trainer = Trainer(trained.networks(), None, learning, settings, generator, noise)
+        held_out = np.empty((self.bags.n_instances, self.problem.y.shape[1]))
+        n_steps, enough = [], None
         try:
-            return trainer.run(self.course)
+            part.n_members = 1
+            for (train, fold, rows), own in zip(self.splits(), seeds, strict=False):
+                given = learning.chosen(train), learning.chosen(fold)
+                n_taken, is_stopped = self._train(part, *given, own)
+                if is_stopped:
+                    return True
+                n_steps.append(n_taken)
+                held_out[rows] = part._label_scores(self.bags[fold])
+            enough = round(np.mean(n_steps)) if n_steps else part.max_iter
+            part.n_members = n_members
+            return self._train(part, learning, None, seeds[-1], enough)[1]
         finally:
-            trained.groups = [trainer.networks().cpu()]
-            trained.noises = [noise]
+            # If it was stopped or interrupted, there may be fewer networks, or none.
+            if hasattr(part, "weights_"):
+                part.n_members = len(part.weights_[0])
+                self.add(kind.name, part, held_out if self.folds and enough else None)
+
+    def _taught(self, learning, n_steps):
+        """Let networks without a context teach, for the first of some steps."""
+        plain = dict(self.parts)["plain"]
+        posterior = self._inferred(log_proba_of(plain, self.bags), self.rates()).posterior
+        return replace(learning, teacher=posterior, n_taught=round(TAUGHT * n_steps))
 
     def _unfitted(self, kind, n_members):
         """Return a network of a kind, with what the whole committee has learnt so far."""
         model = self.model
         part = clone(model).set_params(
             **kind.parameters, committee=False, n_members=n_members, callback=None, verbose=0,
+            max_iter=ceil(STEPS * model.max_iter),
             background=model.has_background_,
             background_cost=model.background_cost_ if model.has_background_ else None,
         )  # fmt: skip
@@ -252,33 +227,50 @@ class Training:
         part._learn_inputs(model.scale_, lambda: self.bags.X)
         return part
 
-    def _train(self, part, learning, held_out, seed, trained):
-        """Train some members of a part; return whether the callback stopped that."""
+    def _train(self, part, learning, held_out, seed, n_steps=None):
+        """Train the members of a part; return after how many steps, and whether it was stopped.
+
+        At most `n_steps`, or as many as held-out bags are content with.
+        """
         generator = torch.Generator(learning.device).manual_seed(seed)
         noise = copy.deepcopy(self.noise)
         network = part._drawn_networks(learning, seed)
-        settings = Settings.of(part)
-        trainer = Trainer(network, None, learning, settings, generator, noise, held_out)
+        trainer = Trainer(network, None, learning, Settings.of(part), generator, noise, held_out)
         try:
-            return trainer.run(self.course)
+            is_stopped = trainer.run(self.course, n_steps)
         finally:
-            trained.groups.append(trainer.networks().cpu())
-            trained.noises.append(noise)
-            trained.n_steps.append(
-                trainer.held_out.n_steps if trainer.held_out else settings.max_iter
-            )
-            part._keep(trained.groups[-1], None)
+            part._keep(trainer.networks().cpu(), None)
             part._keep_rates(None if noise is None else noise.rates)
+        return trainer.n_steps, is_stopped
 
     # All parts together.
 
     def weights(self) -> np.ndarray:
         """Return how far each part is to be trusted."""
-        if len(self.held_out) < len(self.parts) or not self.folds:
-            # Nothing is known of some of them: networks alone, all alike.
-            are_networks = self.are_networks
-            return are_networks / max(are_networks.sum(), 1)
-        return self._best_weights(self.held_out)
+        are_networks = self.are_networks
+        if len(self.held_out) < len(self.parts) or not (self.folds and are_networks.any()):
+            # Nothing is known of some of them: networks alone if there are any, all alike.
+            trusted = are_networks if are_networks.any() else ~are_networks
+            return trusted / trusted.sum()
+        pool = [self.names.index("linear")] if self.is_linear else np.flatnonzero(are_networks)
+        weights = np.zeros(len(self.parts))
+        weights[pool] = self._best_weights([self.held_out[i] for i in pool])
+        return weights
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the parts."""
+        return [name for name, _ in self.parts]
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the linear model is clearly better than networks without a context."""
+        if not {"linear", "plain"} <= set(self.names) or len(self.held_out) < len(self.parts):
+            return False
+        linear, plain = (self._held_out_likelihood([self.names.index(name)])
+                         for name in ("linear", "plain"))  # fmt: skip
+        gain = linear - plain
+        return bool(gain.sum() > CLEARLY * gain.std() * len(gain) ** 0.5)
 
     @property
     def are_networks(self) -> np.ndarray:
@@ -310,46 +302,11 @@ class Training:
             for kind, rates in of_kind.items()
         }
 
-    def taught(self) -> np.ndarray:
-        """Return the posteriors of all instances by teachers, given the label sets.
-
-        Teachers are the networks so far; and the linear model before there are any, or where it is
-        clearly better. Bags are held out by a single network of each kind, which is not yet as good
-        as all of them. The kernel does not teach: of held-out bags it may know more than a single
-        network, and still less about their instances.
-        """
-        teachers = np.flatnonzero(self.are_networks)
-        linear = np.array([i for i, (name, _) in enumerate(self.parts) if name == "linear"])
-        if not len(teachers):
-            teachers = linear
-        elif len(linear) and len(self.held_out) == len(self.parts):
-            gain = self._held_out_likelihood(linear) - self._held_out_likelihood(teachers)
-            if gain.sum() > CLEARLY * gain.std() * len(gain) ** 0.5:
-                teachers = np.append(linear, teachers)
-        weights = np.full(len(teachers), 1 / len(teachers))
-        if len(self.held_out) == len(self.parts):
-            weights = self._best_weights([self.held_out[i] for i in teachers])
-        parts = [log_proba_of(self.parts[i][1], self.bags) for i in teachers]
-        return self._inferred(pooled(parts, weights), self.rates()).posterior
-
     def _held_out_likelihood(self, chosen):
         """Return the log-likelihood of each bag by some of the parts, which have not seen it."""
         log_proba = [self.held_out[i] for i in chosen]
         answer = self._inferred(pooled(log_proba, self._best_weights(log_proba)), self.rates())
         return np.maximum(answer.log_likelihood, UNLIKELY)
-
-
-@dataclass
-class Trained:
-    """Networks of a kind, as they come from the trainings of the folds."""
-
-    groups: list[MemberNetworks] = field(default_factory=list)
-    noises: list[LabelNoise | None] = field(default_factory=list)
-    n_steps: list[int] = field(default_factory=list)
-
-    def networks(self) -> MemberNetworks:
-        """Return all networks as one."""
-        return MemberNetworks.joined(self.groups)
 
 
 def transformed(part: Any, bags: Bags) -> Bags:
@@ -362,12 +319,6 @@ def transformed(part: Any, bags: Bags) -> Bags:
 def log_proba_of(part: Any, bags: Bags) -> np.ndarray:
     """Return the log-probabilities of a fitted model or pipeline, of shape (n_rows, n_columns)."""
     return getattr(part, "model", part)._label_scores(transformed(part, bags))
-
-
-def mean_rates(noises: Sequence[LabelNoise | None]) -> Any:
-    """Return the mean rates of several trainings; None if label sets are never wrong."""
-    known = [noise.rates for noise in noises if noise is not None]
-    return type(known[0])(*np.mean(known, axis=0)) if known else None
 
 
 def dealt_folds(
@@ -386,9 +337,7 @@ def dealt_folds(
 
 def n_trainings(model: "ORNetwork") -> int:
     """Return how many trainings of `max_iter` steps the networks of a committee take at most."""
-    kinds = kinds_of(model)
-    n_each = max(model.n_members // len(kinds), 1)
-    return ceil((1 + FINISHING) * len(kinds) * min(N_FOLDS, n_each))
+    return ceil(STEPS * len(kinds_of(model)) * (N_FOLDS + 1))
 
 
 def fit_committee(
@@ -404,10 +353,10 @@ def fit_committee(
 
     `problem` has the label sets of all bags, and all are learnt from.
     """
-    kinds = kinds_of(model, are_few_label_sets(problem.y[:, : len(model.classes_)]))
+    kinds = kinds_of(model)
     n_each = max(model.n_members // len(kinds), 1)
     seeds = rng.randint(2**31 - 1, size=len(kinds) + 1).tolist()
-    folds = dealt_folds(problem, min(N_FOLDS, n_each, len(bags) // 2), rng)
+    folds = dealt_folds(problem, min(N_FOLDS, len(bags) // 2), rng)
     training = Training(model, bags, problem, weight, noise, folds, course)
     is_stopped = False
     try:
@@ -415,7 +364,7 @@ def fit_committee(
             training.fit_linear_models(seeds[-1])
         for kind, seed in zip(kinds, seeds, strict=False):
             is_stopped = training.fit_networks(kind, n_each, seed)
-            if is_stopped:
+            if is_stopped or training.is_linear:
                 break
     finally:
         if training.parts:

@@ -98,8 +98,6 @@ class GradientInAdvance:
         The scales that backward is likely to bring.
     written : Tensor of shape (n_bags,)
         With which scale the gradient of a bag was written; NaN where it was not.
-    taken : Tensor of int32 of shape (2,)
-        How many bags of few labels, and of many, were begun.
     """
 
     def __init__(
@@ -115,7 +113,6 @@ class GradientInAdvance:
         self.gradient = torch.empty(logits.shape, dtype=logits.dtype, device=device)
         self.expected = torch.empty(len(sizes), dtype=dtype, device=device)
         self.written = torch.full_like(self.expected, torch.nan)
-        self.taken = torch.zeros(2, dtype=torch.int32, device=device)
 
     def expect(self, n_required: torch.Tensor, on_impossible: str) -> None:
         """Expect the scales of `unbag.torch.loss.reduced_loss`, to the last bit.
@@ -188,16 +185,16 @@ def union(
     flags: dict[str, Any] = {"PINNED": pins is not None, "MISSED": missed is not None}
     rows, block = tile(n_classes)
     if n_rows:
-        per_program = rows if in_advance is None else triton_rows.GROUP.value
-        triton_rows.read_rows[(triton.cdiv(n_rows, per_program),)](
+        advance = (None, None) if in_advance is None else (in_advance.expected, in_advance.gradient)
+        triton_rows.read_rows[(triton.cdiv(n_rows, rows),)](
             logits, bags.row_bag, bags.labels, bags.openness, targets, pins, missed,
-            normaliser, log_ratio, posteriors, n_rows,
+            normaliser, log_ratio, posteriors, *advance, n_rows,
             N_CLASSES=n_classes, N_TARGETS=n_targets, STRIDE=logits.stride(0), WIDTH=WIDTH,
             ROWS=rows, BLOCK=block, BACKGROUND=background, DTYPE=triton_type(dtype),
             ONE_PASS=in_advance is not None, num_warps=1, **flags,
         )  # fmt: skip
     inputs = pins, missed, false, normaliser, log_ratio, posteriors
-    sum_over_subsets(bags, offsets, *inputs, log_likelihood, n_targets, logits, in_advance)
+    sum_over_subsets(bags, offsets, *inputs, log_likelihood, n_targets, in_advance)
     floats = min(chain_floats(n_rows, n_targets), MOST_FLOATS)
     programs = min(n_bags, CHAIN_PROGRAMS)
     scratch = torch.empty((programs, floats), dtype=torch.float64, device=device)
@@ -232,7 +229,6 @@ def sum_over_subsets(
     posteriors: torch.Tensor,
     log_likelihood: torch.Tensor,
     n_targets: int,
-    logits: torch.Tensor,
     in_advance: GradientInAdvance | None,
 ) -> None:
     """Infer all bags except those with too many labels; see `triton_subsets` and `triton_long`."""
@@ -247,33 +243,19 @@ def sum_over_subsets(
     flags["WIDTH"] = WIDTH
     FALSE = false is not None
     # Without a gradient, kernels are the same for all numbers of classes.
-    (n_classes, stride), (tile_rows, block) = (0, 0), (1, 1)
+    of_gradient, n_classes = (None, None, None, None), 0
     if in_advance is not None:
-        n_classes, stride = logits.shape[1], logits.stride(0)
-        tile_rows, block = tile(n_classes)
-    of_gradient: dict[str, Any] = {
-        "ONE_PASS": in_advance is not None,
-        "N_CLASSES": n_classes,
-        "STRIDE": stride,
-        "TILE_ROWS": min(tile_rows, 16),
-        "BLOCK": block,
-        "DTYPE": triton_type(normaliser.dtype),
-    }
+        of_gradient = bags.openness, in_advance.expected, in_advance.gradient, in_advance.written
+        n_classes = in_advance.gradient.shape[1]
     of_bags = bags.labels, bags.n_required, pins, missed
     for queue, most in ((FEW_QUEUE, FEW), (MANY_QUEUE, MANY)):
         if queue == FEW_QUEUE or n_targets > FEW:
             programs = min(len(log_likelihood), processors * RESIDENT[most])
-            rows_and_gradient = (None,) * 6
-            if in_advance is not None:
-                rows_and_gradient = (
-                    logits, bags.openness, in_advance.expected, in_advance.gradient,
-                    in_advance.written, in_advance.taken[queue:],
-                )  # fmt: skip
             triton_subsets.sum_over_subsets[(programs,)](
                 bags.queues[queue], bags.queue_lengths[queue:], offsets, *of_bags, false,
                 normaliser, log_ratio, posteriors, scratch, log_likelihood, *slow,
-                *rows_and_gradient, K=most, ROWS=ROWS[most], FALSE=FALSE, num_warps=1, **flags,
-                **of_gradient,
+                *of_gradient, K=most, ROWS=ROWS[most], FALSE=FALSE, ONE_PASS=in_advance is not None,
+                N_CLASSES=n_classes, num_warps=1, **flags,
             )  # fmt: skip
     n_windows = triton.cdiv(n_rows, triton_long.WINDOW.value)
     if n_windows < 2:
@@ -303,7 +285,7 @@ def prepared(
 ) -> PreparedBags:
     """List the required labels of bags, and sort bags into queues; see `triton_rows`.
 
-    With `one_pass`, the rows of some bags are read where these are inferred.
+    With `one_pass`, bags are marked whose gradient is written when their rows are read.
     """
     n_bags, n_targets = targets.shape
     empty = {"dtype": torch.int32, "device": targets.device}
@@ -444,24 +426,14 @@ def union_one_pass(
     weight: torch.Tensor | None,
     factor: torch.Tensor,
     reduction: str,
-) -> tuple[
-    torch.Tensor,
-    torch.Tensor,
-    torch.Tensor,
-    torch.Tensor,
-    torch.Tensor,
-    torch.Tensor,
-    torch.Tensor,
-    torch.Tensor,
-    torch.Tensor,
-]:
-    """Return what `unbag.torch.operators.union_one_pass` returns."""
+) -> tuple[Answer, torch.Tensor, torch.Tensor]:
+    """Return what `union` returns, a gradient, and the scales with which it was written."""
     in_advance = GradientInAdvance(logits, sizes, weight, factor, reduction)
     answer = union(
         logits, offsets, targets, pins, None, false, False, on_impossible, on_intractable,
         in_advance,
     )  # fmt: skip
-    return *answer[:6], in_advance.gradient, in_advance.written, answer[6]
+    return answer, in_advance.gradient, in_advance.written
 
 
 def union_gradient(

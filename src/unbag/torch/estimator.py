@@ -85,7 +85,7 @@ class ORNetwork(LabelSetLearner):
         The highest learning rate: it increases over 20 steps, and then follows a cosine down to
         zero.
     max_iter : int, default=400
-        Number of steps.
+        Number of steps. Networks of a committee take three quarters of them.
     batch_size : int, optional
         Bags in each step. By default all bags, if they are expected to fit in memory.
     scaling : {"standard", "minmax", None}, default="standard"
@@ -182,12 +182,13 @@ class ORNetwork(LabelSetLearner):
 
     Notes
     -----
-    Each network of a committee leaves out a quarter of the bags. Where these get less likely, its
-    training ends. In the end, all networks take some more steps with all bags.
+    For each kind of networks of a committee, three more networks leave out a third of the bags
+    each. These bags say after how many steps the training ends, and how much each kind counts.
 
     A context can lie: a network that recognises the bag can recite its label set, and give the
     labels to the wrong instances at no cost in likelihood. So in a committee, networks with a
-    context learn the instance labels that the parts without a context infer, given the label sets.
+    context first learn the instance labels that a part without a context infers, given the label
+    sets, and only then the label sets.
 
     Examples
     --------

@@ -10,7 +10,7 @@ from unbag.union.policy import ON_IMPOSSIBLE, ON_INTRACTABLE, OnImpossible, OnIn
 
 from .arguments import BagBatch, Rates, Targets, check_rates, read_batch, working_dtype
 from .counts import IMPOSSIBLE, RELAXED, SLOW, BagCounts
-from .operators import NO_TRANSFORMS, union, union_linear, union_one_pass
+from .operators import NO_TRANSFORMS, UnionInOnePass, union, union_linear
 
 Reduction: TypeAlias = Literal["mean", "instances", "sum", "none"]
 REDUCTIONS: tuple[Reduction, ...] = ("mean", "instances", "sum", "none")
@@ -162,7 +162,7 @@ _FACTORS: dict[torch.device, torch.Tensor] = {}
 
 
 def takes_one_pass(batch: BagBatch, reduction: Reduction) -> bool:
-    """Return whether forward writes the gradient; see `unbag.torch.operators.union_one_pass`.
+    """Return whether forward writes the gradient; see `unbag.torch.operators.UnionInOnePass`.
 
     The scales of bags must be known, and most rows must have no slack.
     """
@@ -232,7 +232,7 @@ def answer(
         else:
             logits, offsets, targets, pins, _, false, _, _ = batch
             given = logits, offsets, targets, pins, false, impossible, on_intractable
-            result = union_one_pass(*given, *expected)
+            result = UnionInOnePass.apply(*given, *expected)
     except RuntimeError as error:
         # Torch's own message is about the internals of operators.
         if "functorch" in str(error):

@@ -13,7 +13,7 @@ labels that its bag requires, and one number for all other classes.
 ``row_bag``     (n_rows,) int32: the bag of every row
 ``counts``      (4,) int32: see `unbag.torch.counts`
 
-`union_one_pass` writes the gradient in forward, where that pays. `union_linear` is the likelihood
+`UnionInOnePass` writes the gradient in forward, where that pays. `union_linear` is the likelihood
 of a linear layer's logits, which are never stored.
 """
 
@@ -285,101 +285,48 @@ def _backward(ctx, scale, *_):
 union.register_autograd(_backward, setup_context=_keep)
 
 
-@torch.library.custom_op("unbag::union_one_pass", mutates_args=())
-def union_one_pass(
-    logits: torch.Tensor,
-    offsets: torch.Tensor,
-    targets: torch.Tensor,
-    pins: torch.Tensor | None,
-    false: torch.Tensor | None,
-    on_impossible: str,
-    on_intractable: str,
-    sizes: torch.Tensor,
-    weight: torch.Tensor | None,
-    factor: torch.Tensor,
-    reduction: str,
-) -> tuple[
-    torch.Tensor,
-    torch.Tensor,
-    torch.Tensor,
-    torch.Tensor,
-    torch.Tensor,
-    torch.Tensor,
-    torch.Tensor,
-    torch.Tensor,
-    torch.Tensor,
-]:
-    """Return what `union` returns, on CUDA, with a gradient and its scales before the counts.
+class UnionInOnePass(torch.autograd.Function):
+    """The log-likelihoods of bags and their counts on CUDA, with the gradient written in forward.
 
     The gradient is that of the logits if the losses of bags are reduced and multiplied as is said
-    here (see `unbag.torch.cuda.GradientInAdvance`). Of each bag, the scale is returned with which
-    it was written, or NaN. Backward writes the bags that have another scale.
+    here (see `unbag.torch.cuda.GradientInAdvance`). Backward writes the bags whose scale is another
+    one. It is no operator, because compiled code does not use it, and calling operators takes long.
     """
-    from . import cuda
 
-    with torch.cuda.device(logits.device):
-        return cuda.union_one_pass(
-            logits, offsets, targets, pins, false, on_impossible, on_intractable, sizes, weight,
-            factor, reduction,
-        )  # fmt: skip
+    @staticmethod
+    def forward(ctx: Any, logits, offsets, targets, pins, *options):
+        """Infer all bags, and write the gradient with the scales that are expected."""
+        from . import cuda
 
+        with torch.cuda.device(logits.device):
+            answer, *in_advance = cuda.union_one_pass(logits, offsets, targets, pins, *options)
+        log_likelihood, *kept, counts = answer
+        # Do not create zeros for the gradients of outputs that are not used.
+        ctx.set_materialize_grads(False)
+        ctx.mark_non_differentiable(counts)
+        ctx.save_for_backward(logits, targets, pins, *kept)
+        ctx.in_advance, ctx.n_options = in_advance, len(options)
+        return log_likelihood, counts
 
-@union_one_pass.register_fake
-def _(logits, offsets, targets, *rest):
-    *kept, counts = _fake(logits, offsets, targets)
-    written = logits.new_empty(len(targets), dtype=working_dtype(logits))
-    return *kept, logits.new_empty(logits.shape), written, counts
+    @staticmethod
+    def backward(ctx: Any, *gradients):
+        """Hand the gradient out, after writing the bags that have another scale."""
+        scale, _ = gradients
+        others = (None,) * (3 + ctx.n_options)
+        if scale is None:
+            return None, *others
+        logits, targets, pins, *kept = ctx.saved_tensors
+        # It is handed out, to somebody who may change it: a second time, it is written anew.
+        in_advance, ctx.in_advance = ctx.in_advance, None
+        if in_advance is None or torch.is_grad_enabled():
+            return union_gradient(scale, logits, targets, pins, None, False, *kept), *others
+        from . import cuda
 
-
-@torch.library.custom_op("unbag::finish_gradient", mutates_args=("gradient",))
-def finish_gradient(
-    gradient: torch.Tensor,
-    written: torch.Tensor,
-    scale: torch.Tensor,
-    logits: torch.Tensor,
-    targets: torch.Tensor,
-    pins: torch.Tensor | None,
-    normaliser: torch.Tensor,
-    labels: torch.Tensor,
-    posteriors: torch.Tensor,
-    log_ratio: torch.Tensor,
-    row_bag: torch.Tensor,
-) -> None:
-    """Write what `union_gradient` returns to a gradient of `union_one_pass`, where it differs."""
-    from . import cuda
-
-    with torch.cuda.device(logits.device):
-        cuda.union_gradient(
-            scale, logits, targets, pins, None, False, normaliser, labels, posteriors, log_ratio,
-            row_bag, gradient, written,
-        )  # fmt: skip
-
-
-def _keep_one_pass(ctx, inputs, output):
-    logits, _, targets, pins, *_ = inputs
-    _, *others = output
-    *kept, gradient, written, _ = others
-    ctx.set_materialize_grads(False)
-    ctx.mark_non_differentiable(*others)
-    ctx.save_for_backward(logits, targets, pins, *kept)
-    ctx.in_advance = gradient, written
-
-
-def _backward_one_pass(ctx, scale, *_):
-    if scale is None:
-        return (None,) * 11
-    logits, targets, pins, *kept = ctx.saved_tensors
-    # The gradient is handed out, to somebody who may change it: a second time, it is written anew.
-    in_advance, ctx.in_advance = ctx.in_advance, None
-    if in_advance is None or torch.is_grad_enabled():
-        gradient = union_gradient(scale, logits, targets, pins, None, False, *kept)
-    else:
-        gradient, written = in_advance
-        finish_gradient(gradient, written, scale, logits, targets, pins, *kept)
-    return gradient, *(None,) * 10
-
-
-union_one_pass.register_autograd(_backward_one_pass, setup_context=_keep_one_pass)
+        with torch.cuda.device(logits.device):
+            gradient = cuda.union_gradient(
+                scale, logits, targets, pins, None, False, *kept, *in_advance
+            )
+        return gradient, *others
 
 
 def _refuse_second_derivatives(ctx, *_):
@@ -583,6 +530,5 @@ def _refuse_vmap(info, in_dims, *_):
 
 
 union.register_vmap(_refuse_vmap)
-union_one_pass.register_vmap(_refuse_vmap)
 union_gradient.register_vmap(_refuse_vmap)
 union_linear.register_vmap(_refuse_vmap)

@@ -25,7 +25,9 @@ CACHED = 2**22
 # Rates of wrong labels are updated every so many steps, and by this share of the difference.
 RATES_EVERY, RATES_SHARE = 5, 0.5
 # Held-out bags are asked every so many steps, from that step on.
-CHECKED_EVERY, FIRST_CHECKED = 20, 40
+CHECKED_EVERY, FIRST_CHECKED = 50, 100
+# What logits are multiplied by, as networks get too sure of themselves before they get worse.
+TEMPERATURES = (1.0, 0.7, 0.5, 0.35)
 # Standard errors by which earlier networks are better, so that more steps are hopeless.
 HOPELESS = 3.0
 
@@ -58,10 +60,10 @@ class Course:
 class HeldOutBags:
     """Bags that networks do not learn from, and which say when to stop.
 
-    After every `CHECKED_EVERY` steps they are asked for the likelihood of their label sets. The
-    networks of the best step so far are kept. They are preferred to the last ones if they are
-    better by more than a standard error; once they are better by `HOPELESS` standard errors, the
-    training ends.
+    After every `CHECKED_EVERY` steps they are asked for the likelihood of their label sets, at the
+    best of `TEMPERATURES`. The networks of the best step so far are kept. They are preferred to the
+    last ones if they are better by more than a standard error; once they are better by `HOPELESS`
+    standard errors, the training ends.
     """
 
     def __init__(self, bags: LearningBags, settings: Settings) -> None:
@@ -69,33 +71,32 @@ class HeldOutBags:
         self._best: np.ndarray | None = None
         self._last: np.ndarray | None = None
         self._parts: list[torch.Tensor] = []
-        #: The number of steps that the networks have taken which are kept.
-        self.n_steps: int = 0
-        self._best_step = 0
+        self._best_step = self._last_step = 0
 
     @torch.no_grad()
     def have_enough(self, groups: list[MemberNetworks], rates: Rates | None, n_steps: int) -> bool:
         """Look at the networks after some steps; return whether more steps are hopeless."""
-        self.n_steps = n_steps
+        self._last_step = n_steps
         own = self._batch
-        found = [
-            own.log_likelihood(group(own.bags.X.expand(group.n_members, *own.bags.X.shape),
-                                     own.rows), rates)
+        logits = torch.cat([
+            group(own.bags.X.expand(group.n_members, *own.bags.X.shape), own.rows)
             for group in groups
-        ]  # fmt: skip
-        self._last = last = np.concatenate(found).mean(axis=0)
+        ])  # fmt: skip
+        found = [own.log_likelihood(each * logits, rates).mean(axis=0) for each in TEMPERATURES]
+        self._last = last = max(found, key=np.sum)
         if self._best is None or last.sum() >= self._best.sum():
             self._best, self._best_step = last, n_steps
             self._parts = [part.detach().clone() for part in parameters_of(groups)]
         return self._gain() > HOPELESS
 
-    def restore_best(self, groups: list[MemberNetworks]) -> None:
-        """Go back to the networks of the best step, if the last ones are worse."""
-        if self._gain() > 1.0:
-            self.n_steps = self._best_step
-            with torch.no_grad():
-                for part, best in zip(parameters_of(groups), self._parts, strict=True):
-                    part.copy_(best)
+    def restored(self, groups: list[MemberNetworks]) -> int:
+        """Go back to the networks of the best step, if the last ones are worse; return the step."""
+        if self._gain() <= 1.0:
+            return self._last_step
+        with torch.no_grad():
+            for part, best in zip(parameters_of(groups), self._parts, strict=True):
+                part.copy_(best)
+        return self._best_step
 
     def _gain(self):
         """By how many standard errors the best step is better than the last one."""
@@ -141,6 +142,8 @@ class Trainer:
         )
         self.disturbance: Disturbance = Disturbance(settings.dropout, settings.noise, generator)
         self.batches: Iterator[Batch] = bags.batches(network, settings, generator)
+        #: The number of steps that the present networks have taken.
+        self.n_steps: int = 0
         self.held_out: HeldOutBags | None = None
         if held_out is not None:
             self.held_out = HeldOutBags(held_out, settings)
@@ -149,11 +152,14 @@ class Trainer:
         """Return the current networks of all groups, joined."""
         return MemberNetworks.joined(self.groups)
 
-    def run(self, course: Course) -> bool:
-        """Take all steps and record them; return whether `watch` stopped the training."""
+    def run(self, course: Course, n_steps: int | None = None) -> bool:
+        """Take all steps and record them; return whether `watch` stopped the training.
+
+        With `n_steps`, only the first ones.
+        """
         settings = self.settings
         learns_rates = self.noise is not None and self.noise.is_learnt
-        for step in range(settings.max_iter):
+        for step in range(settings.max_iter if n_steps is None else n_steps):
             for parameters in self.optimizer.param_groups:
                 parameters["lr"] = settings.learning_rate * pace(step, settings.max_iter)
             self.optimizer.zero_grad(set_to_none=True)
@@ -161,6 +167,7 @@ class Trainer:
             n_rows = len(batch.bags.X)
             with limited_threads(sum(group.n_multiplications(n_rows) for group in self.groups)):
                 loss = self._learn_from(batch, step, learns_rates and step % RATES_EVERY == 0)
+            self.n_steps = step + 1
             if course.completed(-loss / self.n_members):
                 return True
             if self.held_out is not None and self._is_checked(step):
@@ -168,7 +175,7 @@ class Trainer:
                 if self.held_out.have_enough(self.groups, rates, step + 1):
                     break
         if self.held_out is not None:
-            self.held_out.restore_best(self.groups)
+            self.n_steps = self.held_out.restored(self.groups)
         return False
 
     def _is_checked(self, step):

@@ -1,7 +1,8 @@
 """Rows of logits on CUDA: two kernels read them, once each; two prepare what they need to know.
 
-Where bags are short and classes many, `write_priors` does for one bag what both of them do: it
-reads its rows once (see `unbag.torch.triton_subsets`). The two then take the rows that are left.
+Where bags are short and classes many, the first one also writes the gradient of all classes that a
+bag does not require, which needs no inference; that of the others is written where the bag is
+inferred (see `unbag.torch.triton_subsets`). The second one then takes the rows that are left.
 
 ``prepare_bags``
     Lists what each bag requires, and tells every row its bag.
@@ -23,7 +24,7 @@ import triton.language as tl
 PADDING = tl.constexpr(-2)
 # Openness of a bag, beside 0 (no class is optional) and 1: what it requires is optional too.
 ALL_OPTIONAL = tl.constexpr(2)
-# And of a bag without optional classes whose rows are read where it is inferred.
+# And of a bag without optional classes whose gradient is written when its rows are read.
 IN_ONE_PASS = tl.constexpr(-1)
 # Rows that a program takes where most need nothing: their bags are looked at together.
 GROUP = tl.constexpr(64)
@@ -284,11 +285,56 @@ def read_tile(
 
 
 @triton.jit
-def is_unread(row, n_rows, row_bag, openness):
-    """Return which rows are not read where their bag is inferred."""
-    inside = row < n_rows
-    bag = tl.load(row_bag + row, mask=inside, other=0)
-    return tl.load(openness + bag, mask=inside, other=IN_ONE_PASS) != IN_ONE_PASS
+def write_priors(
+    logits,
+    labels,
+    pins,
+    log_normaliser,
+    slack,
+    scores,
+    expected,
+    gradient,
+    row,
+    bag,
+    inside,
+    N_CLASSES: tl.constexpr,
+    STRIDE: tl.constexpr,
+    WIDTH: tl.constexpr,
+    BLOCK: tl.constexpr,
+    PINNED: tl.constexpr,
+    DTYPE: tl.constexpr,
+):
+    """Read rows of bags without slack, as `read_tile` does, and write their gradient.
+
+    That of all classes but the required ones is minus their prior, times the expected scale of the
+    bag: it needs no inference. A block holds a whole row.
+    """
+    c = tl.arange(0, BLOCK)
+    j = tl.arange(0, WIDTH)
+    here = inside[:, None] & (c < N_CLASSES)[None, :]
+    start_of_row = logits + row[:, None] * STRIDE
+    x = tl.load(start_of_row + c[None, :], mask=here, other=float("-inf")).to(DTYPE)
+    label = tl.load(labels + bag[:, None] * WIDTH + j[None, :], mask=inside[:, None], other=-1)
+    score = tl.load(start_of_row + label, mask=label >= 0, other=0.0)
+    scale = tl.load(expected + bag, mask=inside, other=0.0)
+    largest = tl.max(x, 1)
+    floor = tl.where(largest == float("-inf"), 0.0, largest)
+    proba = tl.exp(x - floor[:, None])
+    total = tl.sum(proba, 1)
+    normaliser = normaliser_of(largest, total)
+    log_slack = tl.full([row.shape[0]], float("-inf"), DTYPE)
+    if PINNED:
+        padding = tl.load(pins + row, mask=inside, other=-1) == PADDING
+        normaliser = tl.where(padding, 0.0, normaliser)
+        log_slack = tl.where(padding, 0.0, log_slack)
+        scale = tl.where(padding, 0.0, scale)
+    # NaN where the row holds NaN or infinity, as exp(x - normaliser) would be.
+    factor = tl.where(total == 0, 0.0, -scale / total)
+    value = tl.where((scale != 0)[:, None], proba * factor[:, None], 0.0)
+    tl.store(gradient + row[:, None] * N_CLASSES + c[None, :], value, mask=here)
+    tl.store(log_normaliser + row, normaliser, mask=inside)
+    tl.store(slack + row, log_slack, mask=inside)
+    tl.store(scores + row[:, None] * WIDTH + j[None, :], score.to(DTYPE), mask=label >= 0)
 
 
 @triton.jit
@@ -303,6 +349,8 @@ def read_rows(
     log_normaliser,
     slack,
     scores,
+    expected,
+    gradient,
     n_rows,
     N_CLASSES: tl.constexpr,
     N_TARGETS: tl.constexpr,
@@ -316,84 +364,24 @@ def read_rows(
     DTYPE: tl.constexpr,
     ONE_PASS: tl.constexpr,
 ):
-    """Read all rows, see `read_tile`; with ONE_PASS, those that `write_priors` does not read.
-
-    A program then takes a group of rows.
-    """
+    """Read all rows, see `read_tile`; with ONE_PASS, write the gradient of those without slack."""
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    left = row < n_rows
     if ONE_PASS:
-        first = tl.program_id(0).to(tl.int64) * GROUP
-        group = first + tl.arange(0, GROUP)
-        if tl.max(is_unread(group, n_rows, row_bag, openness).to(tl.int32), 0) > 0:
-            for tile in range(first, tl.minimum(first + GROUP, n_rows), ROWS):
-                row = tile + tl.arange(0, ROWS)
-                unread = is_unread(row, n_rows, row_bag, openness)
-                if tl.max(unread.to(tl.int32), 0) > 0:
-                    read_tile(
-                        logits, row_bag, labels, openness, targets, pins, missed, log_normaliser,
-                        slack, scores, row, unread, N_CLASSES, N_TARGETS, STRIDE, WIDTH, ROWS,
-                        BLOCK, PINNED, MISSED, BACKGROUND, DTYPE,
-                    )  # fmt: skip
-    else:
-        row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+        bag = tl.load(row_bag + row, mask=left, other=0).to(tl.int64)
+        closed = left & (tl.load(openness + bag, mask=left, other=0) == IN_ONE_PASS)
+        if tl.max(closed.to(tl.int32), 0) > 0:
+            write_priors(
+                logits, labels, pins, log_normaliser, slack, scores, expected, gradient, row, bag,
+                closed, N_CLASSES, STRIDE, WIDTH, BLOCK, PINNED, DTYPE,
+            )  # fmt: skip
+        left = left & ~closed
+    if not ONE_PASS or tl.max(left.to(tl.int32), 0) > 0:
         read_tile(
             logits, row_bag, labels, openness, targets, pins, missed, log_normaliser, slack, scores,
-            row, row < n_rows, N_CLASSES, N_TARGETS, STRIDE, WIDTH, ROWS, BLOCK, PINNED, MISSED,
+            row, left, N_CLASSES, N_TARGETS, STRIDE, WIDTH, ROWS, BLOCK, PINNED, MISSED,
             BACKGROUND, DTYPE,
         )  # fmt: skip
-
-
-@triton.jit
-def write_priors(
-    logits,
-    labels,
-    pins,
-    log_normaliser,
-    slack,
-    scores,
-    gradient,
-    scale,
-    start,
-    end,
-    N_CLASSES: tl.constexpr,
-    STRIDE: tl.constexpr,
-    WIDTH: tl.constexpr,
-    ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
-    PINNED: tl.constexpr,
-    DTYPE: tl.constexpr,
-):
-    """Read the rows of a bag without slack, as `read_rows` does, and write their gradient.
-
-    That of all classes but the required ones is minus their prior, times the scale of the bag: it
-    needs no inference. A block holds a whole row.
-    """
-    c = tl.arange(0, BLOCK)
-    j = tl.arange(0, WIDTH)
-    label = tl.load(labels + j)[None, :]
-    for first in range(start, end, ROWS):
-        row = first + tl.arange(0, ROWS)
-        inside = row < end
-        listed = inside[:, None] & (label >= 0)
-        here = inside[:, None] & (c < N_CLASSES)[None, :]
-        start_of_row = logits + row[:, None] * STRIDE
-        x = tl.load(start_of_row + c[None, :], mask=here, other=float("-inf")).to(DTYPE)
-        score = tl.load(start_of_row + label, mask=listed, other=0.0)
-        largest = tl.max(x, 1)
-        floor = tl.where(largest == float("-inf"), 0.0, largest)
-        normaliser = normaliser_of(largest, tl.sum(tl.exp(x - floor[:, None]), 1))
-        row_scale = tl.zeros([ROWS], DTYPE) + scale
-        log_slack = tl.full([ROWS], float("-inf"), DTYPE)
-        if PINNED:
-            padding = tl.load(pins + row, mask=inside, other=-1) == PADDING
-            normaliser = tl.where(padding, 0.0, normaliser)
-            log_slack = tl.where(padding, 0.0, log_slack)
-            row_scale = tl.where(padding, 0.0, row_scale)
-        residual = -tl.exp(x - normaliser[:, None])
-        value = tl.where((row_scale != 0)[:, None], residual * row_scale[:, None], 0.0)
-        tl.store(gradient + row[:, None] * N_CLASSES + c[None, :], value, mask=here)
-        tl.store(log_normaliser + row, normaliser, mask=inside)
-        tl.store(slack + row, log_slack, mask=inside)
-        tl.store(scores + row[:, None] * WIDTH + j[None, :], score.to(DTYPE), mask=listed)
 
 
 @triton.jit

@@ -15,7 +15,7 @@ nothing.
 import triton
 import triton.language as tl
 
-from .triton_rows import IN_ONE_PASS, PADDING, bounded, write_priors
+from .triton_rows import IN_ONE_PASS, PADDING, bounded
 
 EPSILON = tl.constexpr(2.220446049250313e-16)
 # What lanes hand to each other lies in memory of the program's own, and so in its cache: doubles,
@@ -281,12 +281,10 @@ def sum_over_subsets(
     slow_queue,
     slow_length,
     tolerance,
-    logits,
     openness,
     expected,
     gradient,
     written,
-    taken,
     K: tl.constexpr,
     ROWS: tl.constexpr,
     WIDTH: tl.constexpr,
@@ -295,46 +293,29 @@ def sum_over_subsets(
     FALSE: tl.constexpr,
     ONE_PASS: tl.constexpr,
     N_CLASSES: tl.constexpr,
-    STRIDE: tl.constexpr,
-    TILE_ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
-    DTYPE: tl.constexpr,
 ):
     """Infer the bags of a queue: scores become posteriors, and slack its log-ratio.
 
     The *log-ratio* of a row is the log of the posterior of its slack over its prior: what the prior
     of an optional class is multiplied by.
 
-    With ONE_PASS, the rows of bags without slack are read here, and their gradient is written
-    before backward asks for it, with the expected scale. That scale is `written` for certified
-    bags; of all others, it stays NaN. Programs take the next bag that is left, for bags differ in
-    length.
+    With ONE_PASS, the gradient of bags without slack is completed before backward asks for it, with
+    the expected scale; see `triton_rows.write_priors`. That scale is `written` for certified bags;
+    of all others, it stays NaN.
     """
     own = scratch + tl.program_id(0) * SCRATCH
     subset = subsets(K)
-    n_bags = tl.load(queue_length)
-    position = tl.program_id(0)
-    if ONE_PASS:
-        position = tl.atomic_add(taken, 1, sem="relaxed")
-    while position < n_bags:
+    for position in range(tl.program_id(0), tl.load(queue_length), tl.num_programs(0)):
         bag = tl.load(queue + position).to(tl.int64)
         start = tl.load(offsets + bag)
         end = tl.load(offsets + bag + 1)
         k = tl.load(n_required + bag)
         bag_labels = labels + bag * WIDTH
         scale = 0.0
-        is_new = False
+        is_begun = False
         if ONE_PASS:
-            position = tl.atomic_add(taken, 1, sem="relaxed")
             scale = tl.load(expected + bag)
-            is_new = tl.load(openness + bag) == IN_ONE_PASS
-            if is_new:
-                write_priors(
-                    logits, bag_labels, pins, log_normaliser, slack, posteriors, gradient, scale,
-                    start, end, N_CLASSES, STRIDE, WIDTH, TILE_ROWS, BLOCK, PINNED, DTYPE,
-                )  # fmt: skip
-        else:
-            position += tl.num_programs(0)
+            is_begun = tl.load(openness + bag) == IN_ONE_PASS
         product, log_scale = multiply_rows(
             posteriors, bag_labels, pins, missed, log_normaliser, slack, own, start, end, k,
             K, ROWS, WIDTH, PINNED, MISSED,
@@ -355,10 +336,11 @@ def sum_over_subsets(
                     tl.debug_barrier()
                 fold_rows(
                     own + WEIGHTS, own, posteriors, slack, first, end, k, bag_labels, pins,
-                    log_normaliser, gradient, scale, is_new, K, WIDTH, N_CLASSES, PINNED, ONE_PASS,
+                    log_normaliser, gradient, scale, is_begun, K, WIDTH, N_CLASSES, PINNED,
+                    ONE_PASS,
                 )  # fmt: skip
             if ONE_PASS:
-                tl.store(written + bag, scale, mask=is_new)
+                tl.store(written + bag, scale, mask=is_begun)
             tl.debug_barrier()
         else:
             tl.store(slow_queue + tl.atomic_add(slow_length, 1), bag)
