@@ -269,7 +269,9 @@ class Training:
         if "plain" not in self.names or len(self.held_out) < len(self.parts):
             return None
         plain = self._held_out_likelihood([self.names.index("plain")])
-        others = {i: self._held_out_likelihood([i]) for i in np.flatnonzero(~self.are_networks)}
+        others = {
+            i: self._held_out_likelihood([i]) for i in np.flatnonzero(~self.are_networks).tolist()
+        }
         best = max(others, key=lambda i: others[i].sum(), default=None)
         if best is None:
             return None
