@@ -10,9 +10,9 @@ numbers. The parts of a committee are fitted one after the other:
    recognise the bag and to recite its label set, and give the labels to the wrong instances at no
    cost in likelihood. What was taught, it can refine but hardly permute.
 
-If held-out bags find the linear model clearly better than the networks without a context, it is
-used alone. Networks with a context might then still know the label sets of bags better, but not the
-labels of instances.
+If held-out bags find the linear model or the kernel clearly better than the networks without a
+context, it is used alone. Networks with a context might then still know the label sets of bags
+better, but not the labels of instances.
 
 Of each kind, one more network is fitted without each fold of the bags. The held-out bags say how
 many steps are enough, how far each part is to be trusted, and how sure all of them may be together:
@@ -56,8 +56,9 @@ STEPS = 0.75
 TAUGHT = 0.3
 #: How much more noise is added to inputs that include quantiles, which are learnt by heart sooner.
 QUANTILE_NOISE = 2.0
-#: Standard errors by which a linear model must be better than networks to be used in their place.
-CLEARLY = 2.0
+#: Standard errors by which a linear model or a kernel must be better than a network to be used in
+#: place of several of them.
+CLEARLY = 2.5
 #: Width, size and penalty of the kernel, and the most instances for which there is one.
 KERNEL: dict[str, Any] = {"kernel": 0.5, "dictionary": 600}
 ALPHA_OF_KERNEL, MOST_FOR_KERNEL = 0.1, 2**17
@@ -252,7 +253,8 @@ class Training:
             # Nothing is known of some of them: networks alone if there are any, all alike.
             trusted = are_networks if are_networks.any() else ~are_networks
             return trusted / trusted.sum()
-        pool = [self.names.index("linear")] if self.is_linear else np.flatnonzero(are_networks)
+        winner = self.clear_winner()
+        pool = np.flatnonzero(are_networks) if winner is None else [winner]
         weights = np.zeros(len(self.parts))
         weights[pool] = self._best_weights([self.held_out[i] for i in pool])
         return weights
@@ -262,15 +264,19 @@ class Training:
         """The names of the parts."""
         return [name for name, _ in self.parts]
 
-    @property
-    def is_linear(self) -> bool:
-        """Whether the linear model is clearly better than networks without a context."""
-        if not {"linear", "plain"} <= set(self.names) or len(self.held_out) < len(self.parts):
-            return False
-        linear, plain = (self._held_out_likelihood([self.names.index(name)])
-                         for name in ("linear", "plain"))  # fmt: skip
-        gain = linear - plain
-        return bool(gain.sum() > CLEARLY * gain.std() * len(gain) ** 0.5)
+    def clear_winner(self) -> int | None:
+        """Return the part that is clearly better than networks without a context, if one is."""
+        if "plain" not in self.names or len(self.held_out) < len(self.parts):
+            return None
+        plain = self._held_out_likelihood([self.names.index("plain")])
+        others = {
+            i: self._held_out_likelihood([i]) for i in np.flatnonzero(~self.are_networks).tolist()
+        }
+        best = max(others, key=lambda i: others[i].sum(), default=None)
+        if best is None:
+            return None
+        gain = others[best] - plain
+        return best if gain.sum() > CLEARLY * gain.std() * len(gain) ** 0.5 else None
 
     @property
     def are_networks(self) -> np.ndarray:
@@ -364,7 +370,7 @@ def fit_committee(
             training.fit_linear_models(seeds[-1])
         for kind, seed in zip(kinds, seeds, strict=False):
             is_stopped = training.fit_networks(kind, n_each, seed)
-            if is_stopped or training.is_linear:
+            if is_stopped or training.clear_winner() is not None:
                 break
     finally:
         if training.parts:
