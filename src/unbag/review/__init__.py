@@ -1,9 +1,17 @@
-"""Which labels people should check first: `next_questions`."""
+"""Which labels people should check first, and how many of the others are wrong.
+
+`next_questions` chooses the instances that are worth a look, `estimate_errors` says when to stop.
+"""
 
 from importlib import import_module
 
 # Loaded when first asked for.
-_LAZY = {"Questions": "questions", "next_questions": "questions"}
+_LAZY = {
+    "ErrorEstimate": "estimates",
+    "Questions": "questions",
+    "estimate_errors": "estimates",
+    "next_questions": "questions",
+}
 
 __all__ = [*_LAZY]
 

@@ -63,6 +63,9 @@ class Questions:
     changes : ndarray of shape (n_questions,)
         How many labels of the annotated table the answer is expected to change, by itself and
         before the next fit. Their sum is what all of the answers are expected to change.
+    p_wrong : ndarray of shape (n_questions,)
+        The probability that the label of the instance is wrong in the annotated table, for
+        `estimate_errors`; NaN for questions about tags.
     strategies : ndarray of str of shape (n_questions,)
         Why each is asked: "gain", "entropy", "margin", "random", "rare class", "tag", or "stay",
         which goes on in the bag of the question before.
@@ -73,6 +76,7 @@ class Questions:
     classes: NDArray[np.object_]
     gains: NDArray[np.float64]
     changes: NDArray[np.float64]
+    p_wrong: NDArray[np.float64]
     strategies: NDArray[np.str_]
 
     def __len__(self) -> int:
@@ -203,12 +207,14 @@ def next_questions(
     if seconds is not None and strategy in ("default", "gain"):
         found = staying(beliefs, found, n_questions, seconds, current)
     names = np.array([*innermost.classes_.tolist(), None], dtype=object)
+    rows = np.array([each.row for each in found], dtype=np.intp)
     return Questions(
-        instances=np.array([each.row for each in found], dtype=np.intp),
+        instances=rows,
         bags=np.array([each.bag for each in found], dtype=np.intp),
         classes=names[[each.column for each in found]] if found else np.empty(0, dtype=object),
         gains=np.array([each.gain for each in found], dtype=float),
         changes=np.array([each.n_changed for each in found], dtype=float),
+        p_wrong=np.where(rows < 0, np.nan, beliefs.p_wrong[rows]),
         strategies=np.array([each.why for each in found], dtype=str),
     )
 
