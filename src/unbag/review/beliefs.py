@@ -83,6 +83,7 @@ class Beliefs:
         if isinstance(model, UnionClassifier):
             scores, problem = model._annotation_problem(bags, y, known)
             posterior, rates = model._conditioned(scores, problem), model._rates()
+            pinned = problem.instance_labels
         else:
             # An answer tells nothing of other instances: they are as independent as in bags whose
             # classes are all optional.
@@ -90,7 +91,7 @@ class Beliefs:
             problem = UnionProblem(bags.offsets, np.full((len(bags), posterior.shape[1]), -1))
             with np.errstate(divide="ignore"):
                 scores = np.log(posterior)
-        pinned = model._read_instance_labels(known, bags)
+            pinned = model._read_instance_labels(known, bags)
         is_open = np.ones(bags.n_instances, dtype=bool) if pinned is None else pinned < 0
         # In a bag of no class there is nothing to ask.
         is_open &= ~np.repeat(hold_none(model, model._read_labels(y, bags)), bags.sizes)
