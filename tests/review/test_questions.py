@@ -359,3 +359,24 @@ def test_nothing_is_left_to_ask(model):
 def test_wrong_arguments_are_refused(model, arguments, message):
     with pytest.raises(ValueError, match=message):
         next_questions(model, MADE.bags, LABELS, **arguments)
+
+
+def test_tags_where_label_sets_may_be_wrong():
+    bags, y = MADE.bags[:15], LABELS.indicator[:15].copy()
+    model = ORLogisticRegression(missed=0.1, false=0.05).fit(bags, y)
+    bag = int(np.argmax(bags.sizes * (y.sum(axis=1) > 1)))
+    column = int(np.argmax(y[bag]))
+    y[bag, column] = -1
+    beliefs = Beliefs.of(model, bags, y, None)
+    pair = np.array([bag]), np.array([column])
+    presence = beliefs.presence(*pair)
+    first, last = bags.offsets[bag : bag + 2]
+    log_prior = np.log(model.predict_instances_proba(bags))[first:last]
+    rates = np.full(4, 0.1), np.full(4, 0.05)
+    whole = enumerate_noisy_bag(log_prior, y[bag], *rates)[0]
+    log_prior[:, column] = -np.inf
+    without = enumerate_noisy_bag(log_prior, y[bag], *rates)[0]
+    assert presence == pytest.approx(1 - without / whole)
+    gain, n_changed = beliefs.expected_of_tags(*pair, presence)
+    assert gain > 0
+    assert n_changed >= 0
