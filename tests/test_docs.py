@@ -237,6 +237,21 @@ def test_the_table_of_signals_is_what_the_benchmark_has_found():
         assert cells == " | ".join(f"{each[name]:.1f}" for each in found["figures"][kind].values())
 
 
+def test_the_table_of_questions_is_what_the_benchmark_has_found():
+    found = json.loads((DOCS.parent / "benchmarks" / "results" / "review.json").read_text())
+    page = (DOCS / "howto" / "questions.md").read_text()
+    assert len(re.findall(r"^\| .+ % wrong \|", page, re.MULTILINE)) == len(found["results"])
+    for name, each in found["results"].items():
+        means = each["means"]
+        cells = [f"{100 * means[strategy]:.1f}" for strategy in means]
+        cells += [f"{each['of_random']:.2f}", f"{each['of_best_other']:.2f}"]
+        cells += [
+            f"{each['held']} of {len(each['estimates'])}",
+            f"{100 * each['largest_error']:.1f}",
+        ]
+        assert f"| {name.replace('%', ' %')} | {' | '.join(cells)} |" in page
+
+
 def test_the_tables_of_how_far_it_scales_are_what_the_benchmarks_have_found(monkeypatch):
     benchmarks = DOCS.parent / "benchmarks"
     monkeypatch.syspath_prepend(str(benchmarks))
