@@ -28,7 +28,19 @@ def committee(**parameters):
 
 @pytest.fixture(scope="module")
 def model():
-    return committee().fit(BAGS, Y)
+    # Enough steps for networks not to be clearly worse than the linear model.
+    return committee(max_iter=120).fit(BAGS, Y)
+
+
+def test_a_linear_model_that_is_clearly_better_is_used_alone():
+    rng = np.random.default_rng(0)
+    bags = Bags(np.hstack([BAGS.X, rng.normal(size=(BAGS.n_instances, 60))]), BAGS.offsets)
+    model = committee(max_iter=20).fit(bags, Y)
+    assert names(model) == ["linear", "kernel", "plain"]
+    assert model.pool_weights_[0] > 0
+    assert not model.pool_weights_[1:].any()
+    linear = unbag.ORLogisticRegression().fit(bags, Y)
+    assert (model.predict_instances(bags) == linear.predict_instances(bags)).all()
 
 
 def names(model):

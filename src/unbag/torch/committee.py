@@ -10,9 +10,9 @@ numbers. The parts of a committee are fitted one after the other:
    recognise the bag and to recite its label set, and give the labels to the wrong instances at no
    cost in likelihood. What was taught, it can refine but hardly permute.
 
-If held-out bags find the linear model or the kernel clearly better than the networks without a
-context, it is used alone. Networks with a context might then still know the label sets of bags
-better, but not the labels of instances.
+If held-out bags find the linear model clearly better than the networks without a context, it is
+used alone. Networks with a context might then still know the label sets of bags better, but not the
+labels of instances. The kernel is used alone if it is clearly better than all networks together.
 
 Of each kind, one more network is fitted without each fold of the bags. The held-out bags say how
 many steps are enough, how far each part is to be trusted, and how sure all of them may be together:
@@ -56,9 +56,9 @@ STEPS = 0.75
 TAUGHT = 0.3
 #: How much more noise is added to inputs that include quantiles, which are learnt by heart sooner.
 QUANTILE_NOISE = 2.0
-#: Standard errors by which a linear model or a kernel must be better than a network to be used in
-#: place of several of them.
-CLEARLY = 2.5
+#: Standard errors by which a linear model or a kernel must be better than networks to be used in
+#: their place: a single network of each kind is compared, and several are better.
+CLEARLY = 3.0
 #: Width, size and penalty of the kernel, and the most instances for which there is one.
 KERNEL: dict[str, Any] = {"kernel": 0.5, "dictionary": 600}
 ALPHA_OF_KERNEL, MOST_FOR_KERNEL = 0.1, 2**17
@@ -253,8 +253,11 @@ class Training:
             # Nothing is known of some of them: networks alone if there are any, all alike.
             trusted = are_networks if are_networks.any() else ~are_networks
             return trusted / trusted.sum()
-        winner = self.clear_winner()
-        pool = np.flatnonzero(are_networks) if winner is None else [winner]
+        pool = np.flatnonzero(are_networks).tolist()
+        for name in ("linear", "kernel"):
+            yardstick = [self.names.index("plain")] if name == "linear" else pool
+            if self.is_clearly_better(name, yardstick):
+                pool = [self.names.index(name)]
         weights = np.zeros(len(self.parts))
         weights[pool] = self._best_weights([self.held_out[i] for i in pool])
         return weights
@@ -264,19 +267,13 @@ class Training:
         """The names of the parts."""
         return [name for name, _ in self.parts]
 
-    def clear_winner(self) -> int | None:
-        """Return the part that is clearly better than networks without a context, if one is."""
-        if "plain" not in self.names or len(self.held_out) < len(self.parts):
-            return None
-        plain = self._held_out_likelihood([self.names.index("plain")])
-        others = {
-            i: self._held_out_likelihood([i]) for i in np.flatnonzero(~self.are_networks).tolist()
-        }
-        best = max(others, key=lambda i: others[i].sum(), default=None)
-        if best is None:
-            return None
-        gain = others[best] - plain
-        return best if gain.sum() > CLEARLY * gain.std() * len(gain) ** 0.5 else None
+    def is_clearly_better(self, name: str, others: list[int]) -> bool:
+        """Return whether held-out bags prefer a part, if there is one of that name, to others."""
+        if name not in self.names or len(self.held_out) < len(self.parts):
+            return False
+        own = self._held_out_likelihood([self.names.index(name)])
+        gain = own - self._held_out_likelihood(others)
+        return bool(gain.sum() > CLEARLY * gain.std() * len(gain) ** 0.5)
 
     @property
     def are_networks(self) -> np.ndarray:
@@ -370,7 +367,8 @@ def fit_committee(
             training.fit_linear_models(seeds[-1])
         for kind, seed in zip(kinds, seeds, strict=False):
             is_stopped = training.fit_networks(kind, n_each, seed)
-            if is_stopped or training.clear_winner() is not None:
+            plain = training.names.index(kinds[0].name)
+            if is_stopped or training.is_clearly_better("linear", [plain]):
                 break
     finally:
         if training.parts:
