@@ -2,7 +2,7 @@
 
 ``load_`` functions read what ships with the package, ``fetch_`` functions what has to be fetched
 first, and `make_bags` draws bags at random. All return a `Dataset`. `make_soundscapes`
-makes recordings, with the truth about them.
+makes recordings, with the truth about them, and `make_pictures` pictures.
 """
 
 from .catalogue import describe, is_available, load, names
@@ -12,14 +12,17 @@ from .hja import fetch_hja, fetch_hja_union
 from .home import DatasetNotFoundError, data_homes
 from .letters import load_letter_carroll, load_letter_frost
 from .msrcv2 import fetch_msrcv2
+from .pictures import Pictures, Thing, make_pictures, write_pictures
 from .soundscapes import SoundBox, Soundscapes, make_soundscapes, write_soundscapes, write_wav
 from .synthetic import make_bags
 
 __all__ = [
     "Dataset",
     "DatasetNotFoundError",
+    "Pictures",
     "SoundBox",
     "Soundscapes",
+    "Thing",
     "data_homes",
     "describe",
     "fetch_hja",
@@ -31,8 +34,10 @@ __all__ = [
     "load_letter_carroll",
     "load_letter_frost",
     "make_bags",
+    "make_pictures",
     "make_soundscapes",
     "names",
+    "write_pictures",
     "write_soundscapes",
     "write_wav",
 ]
