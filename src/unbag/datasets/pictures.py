@@ -305,9 +305,9 @@ def _check(is_right, name, wanted, value):
 # Grounds.
 
 
-def _rough(height, width, pixels, rng):
+def _rough(shape, pixels, rng):
     """Draw noise that changes within so many pixels, from 0 to 1."""
-    fine = ndimage.gaussian_filter(rng.standard_normal((height, width)), pixels, mode="wrap")
+    fine = ndimage.gaussian_filter(rng.standard_normal(shape), pixels, mode="wrap")
     return np.clip(0.5 + 0.25 * fine / max(fine.std(), 1e-9), 0, 1)
 
 
@@ -316,12 +316,12 @@ def _pattern(kind, u, v, period, rng):
     if kind == "plain":
         return np.zeros_like(u)
     if kind == "rough":
-        return _rough(*u.shape, max(0.3 * period, 0.6), rng)
+        return _rough(u.shape, max(0.3 * period, 0.6), rng)
     begin = rng.random(2)
     if kind == "grain":
-        bent = u + 0.6 * period * _rough(*u.shape, max(period, 1.0), rng)
+        bent = u + 0.6 * period * _rough(u.shape, max(period, 1.0), rng)
         wave = 0.5 + 0.5 * np.sin(2 * np.pi * (bent / period + begin[0]))
-        return np.clip(0.7 * wave + 0.3 * _rough(*u.shape, 1.0, rng), 0, 1)
+        return np.clip(0.7 * wave + 0.3 * _rough(u.shape, 1.0, rng), 0, 1)
     across = np.sin(2 * np.pi * (u / period + begin[0]))
     if kind == "stripes":
         return np.clip(0.5 + 2 * across, 0, 1)

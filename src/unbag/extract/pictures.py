@@ -469,7 +469,7 @@ class Images(Kind):
         assert self.boxes is not None, "only then there are boxes"
         own = self.boxes.get(name, np.empty((0, 6)))
         size = own[:, 4:]
-        is_known = (size > 0).all(axis=1)
+        is_known = (size[:, 0] > 0) & (size[:, 1] > 0)
         of_picture = np.array([picture.width, picture.height])
         ratio = np.where(is_known[:, None], of_picture / np.maximum(size, 1e-9), 1.0)
         is_other = is_known & (size != PERCENTS).any(axis=1)

@@ -44,7 +44,8 @@ ALONG = 0.7
 MOST_REGIONS = 60
 # Colours: bins from the lowest to the highest, and how much lightness counts. Light changes it.
 N_BINS = 24
-LOWEST, HIGHEST = np.float32([0, -80, -80]), np.float32([100, 80, 80])
+LOWEST: NDArray[np.float32] = np.array([0, -80, -80], np.float32)
+HIGHEST: NDArray[np.float32] = np.array([100, 80, 80], np.float32)
 LIGHTNESS_WEIGHT = 0.7
 
 # Corners of an outline at most, and how far it is from the region's edge, in pixels.
@@ -75,11 +76,11 @@ def _linear_light() -> NDArray[np.float32]:
 
 
 # From linear sRGB to XYZ, relative to daylight (D65).
-_TO_XYZ = np.float32([
+_TO_XYZ: NDArray[np.float32] = np.array([
     [0.4124564 / 0.95047, 0.2126729, 0.0193339 / 1.08883],
     [0.3575761 / 0.95047, 0.7151522, 0.1191920 / 1.08883],
     [0.1804375 / 0.95047, 0.0721750, 0.9503041 / 1.08883],
-])  # fmt: skip
+], np.float32)  # fmt: skip
 
 
 # Finding.
@@ -131,7 +132,8 @@ class _Borders:
         low, high = np.minimum(one, other)[kept], np.maximum(one, other)[kept]
         keys, place = np.unique(low * n_regions + high, return_inverse=True)
         length, total = (
-            np.bincount(place, each[kept], len(keys)) for each in (self.length, self.total)
+            np.bincount(place, each[kept], len(keys)).astype(float)
+            for each in (self.length, self.total)
         )
         return _Borders(keys // n_regions, keys % n_regions, length, total)
 
@@ -194,7 +196,7 @@ def _histograms(lab, labels, n_labels):
 
 
 # The width of a bin, weighted.
-_WIDTH = ((HIGHEST - LOWEST) / N_BINS * np.float32([LIGHTNESS_WEIGHT, 1, 1]))[:, None]
+_WIDTH = ((HIGHEST - LOWEST) / N_BINS * np.array([LIGHTNESS_WEIGHT, 1, 1], np.float32))[:, None]
 
 
 def _cumulative(histograms):
@@ -569,7 +571,7 @@ def _shape(shown, crops):
     apart = np.hypot(of_rows - of_columns, 2 * both)
     elongation = 0.5 * np.log((total + apart) / np.maximum(total - apart, 1e-6))
     skew = np.hypot(shown.means(down_squared * down), shown.means(across_squared * across))
-    edges, at_border = np.transpose([_edges(crop, shown.shape) for crop in crops])
+    edges, at_border = np.array([_edges(crop, shown.shape) for crop in crops], dtype=float).T
     return [
         np.log(area / (height * width)), wide / width, high / height, np.log(wide / high),
         area / (wide * high), elongation, (of_columns - of_rows) / total, 2 * both / total,
