@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, BinaryIO, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -221,13 +221,19 @@ class Picture:
 
 def read_picture(path: Path, size: int = LONGER_SIDE) -> Picture:
     """Read a picture of any kind; what is wrong with it is a DataError of one line."""
+    with path.open("rb") as file:
+        return picture_in(file, path, size)
+
+
+def picture_in(file: BinaryIO, path: Path, size: int = LONGER_SIDE) -> Picture:
+    """Read a picture from an open file; the path is only named."""
     Image = require("PIL.Image")
     formats = [each for each in FORMATS if each in _known_formats()]
     try:
         # Strange metadata is nothing to warn of; the size is checked below.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            with Image.open(path, formats=formats) as image:
+            with Image.open(file, formats=formats) as image:
                 width, height = image.size
                 check(
                     width * height <= MOST_PIXELS,
@@ -235,19 +241,16 @@ def read_picture(path: Path, size: int = LONGER_SIDE) -> Picture:
                     "read: make it smaller.",
                 )
                 return Picture.of_image(image, size, _notes_of(image, path))
-    except DataError:
+    except (DataError, MemoryError):
         raise
     except Image.DecompressionBombError as error:
         raise DataError(
             f"{path} has more than the {MOST_PIXELS:,} pixels that are read: make it smaller."
         ) from error
-    except OSError as error:
-        if error.errno is not None:
-            raise
-        raise _no_picture(path, error) from error
-    except MemoryError:
-        raise
     except Exception as error:
+        # What the system says is no fault of the picture.
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
         # Of damaged files, Pillow raises nearly anything.
         raise _no_picture(path, error) from error
 

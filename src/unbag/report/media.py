@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from unbag._extras import MissingExtraError
-from unbag._files import PathLike
+from unbag._files import DataError, PathLike
 from unbag._platform import is_elsewhere, open_below
 
 from .clips import Place, clip_of
+from .outlines import Outline, drawing_of, small_picture
 
 #: The largest file that is put into a report, and the most bytes of all files.
 MOST_BYTES, MOST_BYTES_IN_ALL = 5_000_000, 50_000_000
@@ -60,11 +61,12 @@ class NotShown(Exception):
 
 
 class Medium(NamedTuple):
-    """The medium of an instance in a report: an ``image``, ``audio``, ``clip`` or ``gap``.
+    """The medium of an instance: an ``image``, ``audio``, ``clip``, ``region`` or ``gap``.
 
     The name is that of the file, without its folder. A gap has a reason, and the others an index
     into the `sources` of `Media`. A clip has a drawing, and says where its segment begins and ends
-    in the sound, in seconds; its band alone is another source.
+    in the sound, in seconds; its band alone is another source. A region has a drawing to be laid
+    over its picture.
     """
 
     name: str
@@ -82,16 +84,16 @@ class Media:
 
     Paths are relative to `root`, the folder that must contain them after links are followed. They
     are empty for instances without media. With `places`, of recordings only the segments of the
-    instances are embedded, where soundfile can read them.
+    instances are embedded, where soundfile can read them, and of pictures with regions a small one.
     """
 
     def __init__(
         self,
         paths: Sequence[str | None] | None,
         root: PathLike = ".",
-        places: Sequence[Place] | None = None,
+        places: Sequence[Place | Outline | None] | None = None,
     ):
-        self.places: Sequence[Place] | None = places
+        self.places: Sequence[Place | Outline | None] | None = places
         self._clips: dict[int, Medium] = {}
         self.paths: Sequence[str | None] | None = paths
         self.root: str = os.path.realpath(root)
@@ -99,6 +101,8 @@ class Media:
         self.room: int = MOST_BYTES_IN_ALL
         self._by_cell: dict[str, Medium] = {}
         self._place_of_file: dict[str, tuple[str, int]] = {}
+        # Of pictures with regions, the index of the small one, or None; and their sizes.
+        self._small: dict[str, tuple[int | None, tuple[int, int]]] = {}
 
     def of_instance(self, i: int) -> Medium | None:
         """Describe the medium of an instance; None if it has none."""
@@ -133,6 +137,9 @@ class Media:
         if i in self._clips:
             return self._clips[i]
         assert self.places is not None, "only segments have a place"
+        place = self.places[i]
+        if not isinstance(place, Place):
+            return None if place is None else self._region(place, cell)
         try:
             path = located(self.root, cell)
             with os.fdopen(open_below(self.root, path), "rb") as file:
@@ -140,7 +147,7 @@ class Media:
                 if kind is None or not kind.startswith("audio"):
                     return None
                 file.seek(0)
-                clip = clip_of(file, self.places[i])
+                clip = clip_of(file, place)
         except (NotShown, OSError, ValueError, RuntimeError, MissingExtraError):
             # Then the whole file is shown, or the reason why it is not.
             return None
@@ -156,6 +163,40 @@ class Media:
             _shown_name(cell), "clip", place, None, clip.drawing, clip.begin, clip.end, place + 1
         )
         return self._clips[i]
+
+    def _region(self, outline: Outline, cell: str) -> Medium | None:
+        """Draw the outline of a region over its picture; None if that is not possible."""
+        if cell not in self._small:
+            self._small[cell] = self._small_picture(cell)
+        place, size = self._small[cell]
+        if size != (outline.width, outline.height):
+            # Then the whole file is shown, or the reason why it is not.
+            return None
+        drawing = drawing_of(outline)
+        if place is None or len(drawing) > self.room:
+            return self._gap(cell, NO_ROOM)
+        self.room -= len(drawing)
+        return Medium(_shown_name(cell), "region", place, None, drawing)
+
+    def _small_picture(self, cell: str) -> tuple[int | None, tuple[int, int]]:
+        """Add a picture in a small size to the sources; return its index, and its own size."""
+        try:
+            path = located(self.root, cell)
+            with os.fdopen(open_below(self.root, path), "rb") as file:
+                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    return None, (0, 0)
+                content, width, height = small_picture(file, path)
+        except (NotShown, OSError, DataError, MissingExtraError):
+            return None, (0, 0)
+        if len(content) > self.room:
+            return None, (width, height)
+        self.room -= len(content)
+        self.sources.append(f"data:image/jpeg;base64,{base64.b64encode(content).decode()}")
+        return len(self.sources) - 1, (width, height)
+
+    def _gap(self, cell: str, reason: str) -> Medium:
+        self._by_cell[cell] = Medium(_shown_name(cell), "gap", reason=reason)
+        return self._by_cell[cell]
 
     def _embed(self, path: str) -> tuple[str, int]:
         """Add a file to the sources; return its kind and index."""
