@@ -70,6 +70,7 @@ class Demo(StrEnum):
 
     DIGITS = "digits"
     AUDIO = "audio"
+    IMAGES = "images"
 
 
 def demo(
@@ -77,7 +78,8 @@ def demo(
         Demo,
         typer.Argument(
             help="digits: bags of digits that ship with scikit-learn; audio: made recordings of "
-            "calls, from sound to a Raven table (needs soundfile)."
+            "calls, from sound to a Raven table (needs soundfile); images: made pictures of "
+            "things (needs Pillow and scikit-image)."
         ),
     ] = Demo.DIGITS,
     output: Annotated[Path, o.written("Folder for what is written.")] = Path("demo"),
@@ -89,6 +91,8 @@ def demo(
     """
     if what is Demo.AUDIO:
         from unbag.demo.recordings import run
+    elif what is Demo.IMAGES:
+        from unbag.demo.pictures import run
     else:
         from unbag.demo.digits import run
 

@@ -1,4 +1,4 @@
-"""Demos that need no data: digits in bags, and calls in recordings.
+"""Demos that need no data: digits in bags, calls in recordings, and things in pictures.
 
 Each makes or loads what it needs, learns from labels of bags alone, and says how many instances it
 labels right, since it knows the truth.
