@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from unbag import io
 from unbag.cli import main
 from unbag.datasets import make_pictures, write_pictures
 from unbag.extract import Regions, image_regions, images
@@ -601,3 +602,22 @@ def test_a_flipped_region_has_the_same_colours():
     assert len(one) == len(other)
     colours = [n for n, name in enumerate(FEATURES) if name.startswith(("light", "hue", "chroma"))]
     np.testing.assert_allclose(one.features[:, colours], other.features[:, colours], atol=2.0)
+
+
+def test_annotated_regions_go_to_coco_and_come_back(folder, tmp_path):
+    extracted(folder, tmp_path)
+    table = io.read(tmp_path / "t.parquet", need_labels=False)
+    io.write_coco(tmp_path / "c.json", table, ["background", "square"], score=[0.5, 0.91234])
+    document = json.loads((tmp_path / "c.json").read_text())
+    assert document["categories"] == [{"id": 1, "name": "square"}]
+    (found,) = document["annotations"]
+    assert overlap(found["bbox"], SQUARE) > 0.8
+    assert found["area"] == pytest.approx(40 * 40, rel=0.1)
+    assert found["score"] == 0.9123
+    x, y = np.reshape(found["segmentation"][0], (-1, 2)).T
+    assert (x.min(), y.max()) == (found["bbox"][0], found["bbox"][1] + found["bbox"][3])
+    _, rows = extracted(folder, tmp_path, segments=tmp_path / "c.json")
+    assert [list(box_of(row)) for row in rows] == [found["bbox"]]
+    (tmp_path / "w.csv").write_text("bag,labels,f\na,x,1\nb,y,2\n")
+    with pytest.raises(DataError, match=r"has no boxes in pictures.*no column x, y"):
+        io.write_coco(tmp_path / "c.json", io.read(tmp_path / "w.csv"), ["x", "y"])
