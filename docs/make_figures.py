@@ -246,6 +246,53 @@ def signals():
     save(figure, "signals")
 
 
+def pictures():
+    """Draw made photos with their tags, and with the labels that their regions get."""
+    if find_spec("skimage") is None:
+        print("There is no scikit-image: pictures.png is as it was.")
+        return
+    import pyarrow.parquet as pq
+    from PIL import Image
+
+    from unbag import fit
+    from unbag.datasets import make_pictures, write_pictures
+    from unbag.extract import images
+    from unbag.extract.regions import outline_rings
+
+    made = make_pictures(80, random_state=0)
+    with tempfile.TemporaryDirectory() as folder:
+        write_pictures(made, folder)
+        table = Path(folder) / "regions.parquet"
+        images(folder, table, Path(folder) / "tags.csv")
+        labelled = fit(table).annotate_frame(pq.read_table(table)).to_pylist()
+    # Photos with three tags.
+    shown = [n for n, tags in enumerate(made.tags) if len(tags) == 3][:3]
+    figure, axes = pyplot.subplots(2, len(shown), figsize=(9, 5))
+    for (before, after), number in zip(axes.T, shown, strict=True):
+        for axis in (before, after):
+            axis.imshow(made.pixels[number])
+            axis.set_axis_off()
+        before.set_title(", ".join(sorted(made.tags[number])), fontsize=10)
+        for row in labelled:
+            if row["file"] != f"{made.names[number]}.png" or row["status"] != "labelled":
+                continue
+            for ring in outline_rings(row["outline"]):
+                after.fill(*np.transpose(ring), fill=False, edgecolor="white", lw=1.5)
+            after.text(
+                row["x"] + row["width"] / 2, row["y"] + row["height"] / 2, row["annotation"],
+                ha="center", va="center", fontsize=7, color="black",
+                bbox={"facecolor": "white", "alpha": 0.75, "lw": 0, "pad": 1},
+            )  # fmt: skip
+    for axis in axes.flat:
+        axis.set(xlim=(0, 320), ylim=(240, 0))
+    save(figure, "pictures", dpi=80)
+    # Noise of photos makes large files; fewer colours make them small.
+    path = FIGURES / "pictures.png"
+    Image.open(path).convert("RGB").quantize(192, Image.Quantize.MAXCOVERAGE, dither=0).save(
+        path, optimize=True
+    )
+
+
 def run_page(page):
     """Run the examples of a page, and return what they have named."""
     names = {}
@@ -254,10 +301,10 @@ def run_page(page):
     return names
 
 
-def save(figure, name):
+def save(figure, name, dpi=110):
     figure.tight_layout()
     FIGURES.mkdir(exist_ok=True)
-    figure.savefig(FIGURES / f"{name}.png", dpi=110)
+    figure.savefig(FIGURES / f"{name}.png", dpi=dpi)
     pyplot.close(figure)
 
 
@@ -268,4 +315,5 @@ if __name__ == "__main__":
     how_sure()
     digits()
     signals()
+    pictures()
     report()

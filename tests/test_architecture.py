@@ -22,7 +22,7 @@ REPOSITORY = Path(__file__).parents[1]
 # its own layer where no circle comes of it.
 LAYERS = (
     {"_version", "_messages", "_files", "_random", "_compile", "_threads", "_extras",
-     "_scikit_learn", "_warnings", "_notebook", "_platform", "_processes", "_machine"},
+     "_scikit_learn", "_warnings", "_notebook", "_platform", "_processes", "_machine", "_png"},
     {"bags", "labels", "tagging"},
     {"io"},
     {"union", "metrics", "datasets"},

@@ -129,3 +129,28 @@ def test_the_demo_of_signals_writes_what_its_commands_write(tmp_path, capsys):
     assert {path.name for path in (tmp_path / "demo").iterdir()} == before
     again = (tmp_path / "demo/report.html").read_text().count('<svg class="trace"')
     assert drawn == again > 100
+
+
+def test_the_demo_of_pictures_writes_what_its_commands_write(tmp_path, capsys):
+    pytest.importorskip("PIL", reason="pip install 'unbag[images]'")
+    pytest.importorskip("skimage", reason="pip install 'unbag[images]'")
+    from unbag.cli import main
+    from unbag.demo.pictures import run
+
+    found = run(tmp_path / "demo", n_pictures=30)
+    right = found["accuracies"]
+    assert right["learnt from the tags of the pictures"] > 0.7
+    assert right["tags copied at random"] < 0.6
+    commands = [
+        line[2:].split() for line in capsys.readouterr().out.splitlines() if line[:1] == "$"
+    ]
+    assert [words[1] for words in commands] == ["extract", "fit", "annotate", "report"]
+    before = {path.name: path.stat().st_size for path in (tmp_path / "demo").iterdir()}
+    assert {"regions.parquet", "annotated.parquet", "report.html"} <= before.keys()
+    for words in commands:
+        with pytest.raises(SystemExit) as left:
+            main(words[1:])
+        assert not left.value.code
+    after = {path.name: path.stat().st_size for path in (tmp_path / "demo").iterdir()}
+    assert after.keys() == before.keys()
+    assert after["annotated.parquet"] == before["annotated.parquet"]

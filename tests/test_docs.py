@@ -237,6 +237,16 @@ def test_the_table_of_signals_is_what_the_benchmark_has_found():
         assert cells == " | ".join(f"{each[name]:.1f}" for each in found["figures"][kind].values())
 
 
+def test_the_table_of_pictures_is_what_the_benchmark_has_found():
+    found = json.loads((DOCS.parent / "benchmarks" / "results" / "pictures.json").read_text())
+    page = (DOCS / "howto" / "pictures.md").read_text()
+    rows = re.findall(r"^\| (things|collages): (.+?) \| (.+) \|$", page, re.MULTILINE)
+    assert len(rows) == 14
+    assert f"\n{found['pictures']} made pictures at each" in page
+    for kind, name, cells in rows:
+        assert cells == " | ".join(f"{each[name]:.1f}" for each in found["figures"][kind].values())
+
+
 def test_the_table_of_questions_is_what_the_benchmark_has_found():
     found = json.loads((DOCS.parent / "benchmarks" / "results" / "review.json").read_text())
     page = (DOCS / "howto" / "questions.md").read_text()

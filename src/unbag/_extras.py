@@ -9,9 +9,11 @@ from types import ModuleType
 #: What to say where a module is missing: what needs it, and what brings it.
 MISSING = {
     "distributed": "Clusters need Dask: pip install 'unbag[dask]'",
+    "PIL": "Reading pictures needs Pillow and scikit-image: pip install 'unbag[images]'",
     "matplotlib": "Drawing figures needs matplotlib: pip install 'unbag[figures]'",
     "onnx": "Exporting models needs onnx and a runtime: pip install 'unbag[onnx]'",
     "onnxruntime": "Exporting models needs onnx and a runtime: pip install 'unbag[onnx]'",
+    "skimage": "Reading pictures needs Pillow and scikit-image: pip install 'unbag[images]'",
     "soundfile": "Reading recordings needs soundfile: pip install 'unbag[audio]'",
     "soxr": "Resampling by soxr needs it: pip install 'unbag[audio]'",
     "torch": "Networks and their losses need PyTorch: pip install 'unbag[torch]'",

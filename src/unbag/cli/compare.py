@@ -70,6 +70,7 @@ class Demo(StrEnum):
 
     DIGITS = "digits"
     AUDIO = "audio"
+    IMAGES = "images"
     SIGNALS = "signals"
 
 
@@ -78,8 +79,8 @@ def demo(
         Demo,
         typer.Argument(
             help="digits: bags of digits that ship with scikit-learn; audio: made recordings of "
-            "calls, from sound to a Raven table (needs soundfile); signals: made signals of a "
-            "sensor on a wrist."
+            "calls, from sound to a Raven table (needs soundfile); images: made pictures of "
+            "things (needs Pillow and scikit-image); signals: made signals of a sensor on a wrist."
         ),
     ] = Demo.DIGITS,
     output: Annotated[Path, o.written("Folder for what is written.")] = Path("demo"),
@@ -91,6 +92,8 @@ def demo(
     """
     if what is Demo.AUDIO:
         from unbag.demo.recordings import run
+    elif what is Demo.IMAGES:
+        from unbag.demo.pictures import run
     elif what is Demo.SIGNALS:
         from unbag.demo.sensors import run
     else:

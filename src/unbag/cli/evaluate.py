@@ -121,10 +121,17 @@ def percent(share: float | None) -> str:
 
 
 def places(data: BagTable) -> Any:
-    """Return where the instances of a table lie in their recordings; None if it does not say so."""
+    """Return where instances lie in recordings or pictures; None if the table does not say so."""
+    from unbag.io.extracted import extracted_facts
     from unbag.io.spans import column_numbers, found_band
     from unbag.report.clips import places_of
+    from unbag.report.outlines import outlines_of
 
+    facts = extracted_facts(data.source)
+    if facts is not None and facts.kind == "images":
+        names = ("outline", "image_width", "image_height")
+        if set(names) <= set(data.source.columns):
+            return outlines_of(*(data.column(name) for name in names))
     start, end = data.roles.start, data.roles.end
     if start is None or end is None or data.roles.media is None:
         return None

@@ -1,4 +1,4 @@
-"""``unbag extract``: from recordings and signals to a table of instances."""
+"""``unbag extract``: from recordings, pictures and signals to a table of instances."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -40,7 +40,7 @@ OF_TAGS = ("bag", "label_columns", "delimiter", "untagged", "none", "fold_case",
 
 @app.callback()
 def extract() -> None:
-    """Make tables of instances of recordings and signals.
+    """Make tables of instances of recordings, pictures and signals.
 
     Example: unbag extract audio recordings --labels tags.csv -o calls.parquet
     """
@@ -223,6 +223,81 @@ def signals(
             messages.say("What is finished is kept: run the same command again to go on.")
             raise
     finish(result, SignalFiles.things)
+
+
+@app.command()
+@o.with_roles(*OF_TAGS)
+def images(
+    folder: Folder,
+    output: Annotated[Path, o.written("The table to write, Parquet or Feather.")],
+    labels: Labels = None,
+    tags_column: TagsColumn = None,
+    size: Annotated[
+        int,
+        typer.Option(
+            help="Pixels of the longer side in which pictures are looked at. A larger one finds "
+            "smaller things.",
+            rich_help_panel=FOUND,
+        ),
+    ] = 320,
+    contrast: Annotated[
+        float,
+        typer.Option(
+            help="How much neighbouring regions differ at least, in units of CIELAB. A smaller one "
+            "gives more regions.",
+            rich_help_panel=FOUND,
+        ),
+    ] = 7.0,
+    grid: Annotated[
+        int | None,
+        typer.Option(
+            help="Take a grid in place of regions, with so many cells along the longer side.",
+            rich_help_panel=FOUND,
+        ),
+    ] = None,
+    segments: Annotated[
+        Path | None,
+        typer.Option(
+            help="Take boxes of a file of COCO or Label Studio, or of a table with columns file, "
+            "x, y, width and height.",
+            rich_help_panel=FOUND,
+        ),
+    ] = None,
+    jobs: Jobs = 1,
+    as_json: o.Json = False,
+    **given: Any,
+) -> None:
+    """Cut pictures into regions, and describe each of them by numbers.
+
+    Run it again after it was stopped: it goes on where it was.
+
+    Example: unbag extract images photos --labels tags.csv -o regions.parquet
+    """
+    from unbag.extract.extraction import extract as run
+    from unbag.extract.pictures import Images, images_kind
+    from unbag.extract.tags import read_tags
+
+    kind = images_kind(
+        folder, size=size, contrast=contrast, grid=grid, segments=segments, output=output
+    )
+    tags = None
+    if labels is not None:
+        tags = read_tags(labels, Roles.from_options(**given), tags_column)
+    else:
+        refuse_without_labels(given, tags_column)
+    with progress("extracting") as report:
+
+        def on_file(done: int, total: int, name: str, fault: str | None) -> None:
+            if fault is not None:
+                messages.say(f"unbag: error: {fault}")
+            report(done, total)
+
+        try:
+            result = run(kind, folder, output, tags, n_jobs=jobs, on_file=on_file)
+        except KeyboardInterrupt:
+            messages.say("What is finished is kept: run the same command again to go on.")
+            raise
+    finish(result, Images.things)
 
 
 def refuse_without_labels(given: dict[str, Any], tags_column: str | None) -> None:

@@ -2,7 +2,8 @@
 
 ``load_`` functions read what ships with the package, ``fetch_`` functions what has to be fetched
 first, and `make_bags` draws bags at random. All return a `Dataset`. `make_soundscapes`
-makes recordings, with the truth about them, and `make_signals` signals of sensors.
+makes recordings, with the truth about them, `make_pictures` pictures, and `make_signals` signals
+of sensors.
 """
 
 from .catalogue import describe, is_available, load, names
@@ -12,6 +13,7 @@ from .hja import fetch_hja, fetch_hja_union
 from .home import DatasetNotFoundError, data_homes
 from .letters import load_letter_carroll, load_letter_frost
 from .msrcv2 import fetch_msrcv2
+from .pictures import Pictures, Thing, make_pictures, write_pictures
 from .sensors import Bout, Signals, make_signals, write_signals
 from .soundscapes import SoundBox, Soundscapes, make_soundscapes, write_soundscapes, write_wav
 from .synthetic import make_bags
@@ -20,9 +22,11 @@ __all__ = [
     "Bout",
     "Dataset",
     "DatasetNotFoundError",
+    "Pictures",
     "Signals",
     "SoundBox",
     "Soundscapes",
+    "Thing",
     "data_homes",
     "describe",
     "fetch_hja",
@@ -34,9 +38,11 @@ __all__ = [
     "load_letter_carroll",
     "load_letter_frost",
     "make_bags",
+    "make_pictures",
     "make_signals",
     "make_soundscapes",
     "names",
+    "write_pictures",
     "write_signals",
     "write_soundscapes",
     "write_wav",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .adapters import convert_from, read_from
     from .formats.arff import read_arff, write_arff
     from .formats.audacity import write_audacity
+    from .formats.coco import write_coco
     from .formats.label_studio import write_label_studio
     from .formats.mat import read_mat, write_mat
     from .formats.npz import read_npz, write_npz
@@ -35,6 +36,7 @@ _LAZY = {
     "write_arff": "formats.arff",
     "write_audacity": "formats.audacity",
     "write_bags": "writing",
+    "write_coco": "formats.coco",
     "write_label_studio": "formats.label_studio",
     "write_mat": "formats.mat",
     "write_npz": "formats.npz",
@@ -58,6 +60,7 @@ __all__ = [
     "write_arff",
     "write_audacity",
     "write_bags",
+    "write_coco",
     "write_label_studio",
     "write_mat",
     "write_npz",

@@ -1,8 +1,6 @@
 """A segment of a recording for a report: its spectrogram with a box, and what to listen to."""
 
 import io
-import struct
-import zlib
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -10,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unbag._extras import require
+from unbag._png import png
 from unbag.extract.recordings import HIGHEST_RATE, LOWEST_RATE, SAMPLE_RATE, resampled
 from unbag.extract.sounds import SILENCE, Spectrogram
 
@@ -124,22 +123,6 @@ def encoded(waveform: NDArray[np.float32], rate: int) -> tuple[str, bytes]:
         return "audio/mpeg", content.getvalue()
     soundfile.write(content, samples, rate, format="WAV", subtype="PCM_16")
     return "audio/wav", content.getvalue()
-
-
-def png(pixels: NDArray[np.uint8]) -> bytes:
-    """Return grey pixels of shape (height, width) as a PNG file."""
-
-    def chunk(kind: bytes, content: bytes) -> bytes:
-        checked = kind + content
-        return struct.pack(">I", len(content)) + checked + struct.pack(">I", zlib.crc32(checked))
-
-    height, width = pixels.shape
-    rows = np.insert(pixels, 0, 0, axis=1).tobytes()
-    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
-    return b"".join([
-        b"\x89PNG\r\n\x1a\n", chunk(b"IHDR", header), chunk(b"IDAT", zlib.compress(rows, 9)),
-        chunk(b"IEND", b""),
-    ])  # fmt: skip
 
 
 def spectrogram_pixels(waveform: NDArray[np.float32], rate: int) -> NDArray[np.uint8]:

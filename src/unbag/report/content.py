@@ -37,6 +37,7 @@ from unbag.tagging import BACKGROUND_NAME
 from .charts import calibration_chart, histogram, line_chart, number
 from .clips import Place
 from .media import OUTSIDE, Media
+from .outlines import Outline
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,7 +68,7 @@ def content(
     *,
     media: Sequence[str | None] | None = None,
     media_root: PathLike = ".",
-    places: Sequence[Place] | None = None,
+    places: Sequence[Place | Outline | None] | None = None,
     layout: Layout | None = None,
     title: str = "Report",
     settings: dict[str, str] | None = None,
@@ -88,9 +89,9 @@ def content(
     media_root : str or path
         The folder that `media` are relative to. Files outside it, and files that are not images or
         audio, are not shown.
-    places : sequence of Place of length n_instances, optional
+    places : sequence of Place or Outline of length n_instances, optional
         Where instances lie in their recordings: then their spectrograms are drawn, and only what is
-        around them is embedded.
+        around them is embedded. Or where they lie in their pictures: then they are outlined.
     layout : Layout, optional
         Of the tables of signals that `media` are: then windows are drawn in their signals.
     settings : dict, optional

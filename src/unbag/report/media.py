@@ -20,6 +20,7 @@ from unbag._platform import is_elsewhere, open_below
 from unbag.extract.layouts import Layout
 
 from .clips import Place, clip_of
+from .outlines import Outline, drawing_of, small_picture
 from .traces import traces
 
 #: The largest file that is put into a report, and the most bytes of all files.
@@ -63,11 +64,13 @@ class NotShown(Exception):
 
 
 class Medium(NamedTuple):
-    """The medium of an instance: an ``image``, ``audio``, ``clip``, ``signal`` or ``gap``.
+    """The medium of an instance, or a ``gap``.
 
-    The name is that of the file, without its folder. A gap has a reason, a signal an index into the
+    Kinds are ``image``, ``audio``, ``clip``, ``region`` and ``signal``. The name is that of the file,
+    without its folder. A gap has a reason, a signal an index into the
     `drawings` of `Media`, and the others one into its `sources`. A clip has a drawing, and says
-    where its segment begins and ends in the sound, in seconds; its band alone is another source.
+    where its segment begins and ends in the sound, in seconds; its band alone is another source. A
+    region has a drawing to be laid over its picture.
     """
 
     name: str
@@ -85,19 +88,20 @@ class Media:
 
     Paths are relative to `root`, the folder that must contain them after links are followed. They
     are empty for instances without media. With `places`, of recordings only the segments of the
-    instances are embedded, where soundfile can read them. With a `layout` of tables of signals, the
-    windows of the instances are drawn, by `draw`; `recordings` are the names of theirs.
+    instances are embedded, where soundfile can read them, and of pictures with regions a small one.
+    With a `layout` of tables of signals, the windows of the instances are drawn, by `draw`;
+    `recordings` are the names of theirs.
     """
 
     def __init__(
         self,
         paths: Sequence[str | None] | None,
         root: PathLike = ".",
-        places: Sequence[Place] | None = None,
+        places: Sequence[Place | Outline | None] | None = None,
         layout: Layout | None = None,
         recordings: Sequence[str] | None = None,
     ):
-        self.places: Sequence[Place] | None = places
+        self.places: Sequence[Place | Outline | None] | None = places
         self.layout: Layout | None = layout
         self.recordings: Sequence[str] | None = recordings
         #: Of each signal its drawing, or why there is none.
@@ -110,6 +114,8 @@ class Media:
         self.room: int = MOST_BYTES_IN_ALL
         self._by_cell: dict[str, Medium] = {}
         self._place_of_file: dict[str, tuple[str, int]] = {}
+        # Of pictures with regions, the index of the small one, or None; and their sizes.
+        self._small: dict[str, tuple[int | None, tuple[int, int]]] = {}
 
     def of_instance(self, i: int) -> Medium | None:
         """Describe the medium of an instance; None if it has none."""
@@ -164,8 +170,11 @@ class Media:
             raise NotShown(NO_REGULAR_FILE if os.path.exists(path) else MISSING)
         assert self.layout is not None, "only signals are drawn"
         assert self.places is not None, "only windows are drawn"
-        names = self.recordings
-        wanted = [(None if names is None else names[i], self.places[i]) for i in instances]
+        wanted = []
+        for i in instances:
+            place = self.places[i]
+            assert isinstance(place, Place), "windows of signals have a beginning and an end"
+            wanted.append((None if self.recordings is None else self.recordings[i], place))
         try:
             return traces(path, self.layout, wanted)
         except (DataError, OSError):
@@ -187,6 +196,9 @@ class Media:
         if i in self._clips:
             return self._clips[i]
         assert self.places is not None, "only segments have a place"
+        place = self.places[i]
+        if not isinstance(place, Place):
+            return None if place is None else self._region(place, cell)
         try:
             path = located(self.root, cell)
             with os.fdopen(open_below(self.root, path), "rb") as file:
@@ -194,7 +206,7 @@ class Media:
                 if kind is None or not kind.startswith("audio"):
                     return None
                 file.seek(0)
-                clip = clip_of(file, self.places[i])
+                clip = clip_of(file, place)
         except (NotShown, OSError, ValueError, RuntimeError, MissingExtraError):
             # Then the whole file is shown, or the reason why it is not.
             return None
@@ -210,6 +222,40 @@ class Media:
             _shown_name(cell), "clip", place, None, clip.drawing, clip.begin, clip.end, place + 1
         )
         return self._clips[i]
+
+    def _region(self, outline: Outline, cell: str) -> Medium | None:
+        """Draw the outline of a region over its picture; None if that is not possible."""
+        if cell not in self._small:
+            self._small[cell] = self._small_picture(cell)
+        place, size = self._small[cell]
+        if size != (outline.width, outline.height):
+            # Then the whole file is shown, or the reason why it is not.
+            return None
+        drawing = drawing_of(outline)
+        if place is None or len(drawing) > self.room:
+            return self._gap(cell, NO_ROOM)
+        self.room -= len(drawing)
+        return Medium(_shown_name(cell), "region", place, None, drawing)
+
+    def _small_picture(self, cell: str) -> tuple[int | None, tuple[int, int]]:
+        """Add a picture in a small size to the sources; return its index, and its own size."""
+        try:
+            path = located(self.root, cell)
+            with os.fdopen(open_below(self.root, path), "rb") as file:
+                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    return None, (0, 0)
+                content, width, height = small_picture(file, path)
+        except (NotShown, OSError, DataError, MissingExtraError):
+            return None, (0, 0)
+        if len(content) > self.room:
+            return None, (width, height)
+        self.room -= len(content)
+        self.sources.append(f"data:image/jpeg;base64,{base64.b64encode(content).decode()}")
+        return len(self.sources) - 1, (width, height)
+
+    def _gap(self, cell: str, reason: str) -> Medium:
+        self._by_cell[cell] = Medium(_shown_name(cell), "gap", reason=reason)
+        return self._by_cell[cell]
 
     def _embed(self, path: str) -> tuple[str, int]:
         """Add a file to the sources; return its kind and index."""

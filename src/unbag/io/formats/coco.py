@@ -3,18 +3,25 @@
 Checked against ``cocodataset/cocodataset.github.io`` (``dataset/format-data.htm``): ``images`` with
 ``id``, ``file_name``, ``width`` and ``height``; ``annotations`` with ``image_id``, ``category_id``
 and ``bbox``, which is x, y, width and height in pixels from the top left corner, counted from 0;
-``categories`` with ``id`` and ``name``.
+``categories`` with ``id`` and ``name``. ``segmentation`` is a list of polygons, each x, y, x, y and
+so on.
 """
 
+import json
+from itertools import chain
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import ArrayLike
 
-from unbag._files import DataError, check
-from unbag._messages import shortened
+from unbag._files import DataError, PathLike, check, writing
+from unbag._messages import listed, shortened
 from unbag.io.adapted import Adapted, Choices, Head, finite_number
+from unbag.io.bag_table import BagTable
+from unbag.io.spans import Spans, column_numbers
 from unbag.io.tags import union_of
-from unbag.tagging import label_text
+from unbag.tagging import BACKGROUND_NAME, label_text
 
 PARTS = ("images", "annotations", "categories")
 #: Columns of a box, in pixels, and of the size of its picture.
@@ -96,3 +103,78 @@ def _box(annotation: dict[str, Any], where: str) -> list[float]:
     if not isinstance(box, list) or len(box) != 4:
         raise DataError(f"{where}: 'bbox' should be [x, y, width, height], not {shortened(box)}.")
     return [finite_number(each, f"{where}, 'bbox'") for each in box]
+
+
+def write_coco(
+    path: PathLike,
+    table: BagTable,
+    labels: ArrayLike,
+    *,
+    score: ArrayLike | None = None,
+    background_name: str | None = BACKGROUND_NAME,
+) -> None:
+    """Write annotated regions of pictures as annotations of COCO.
+
+    Parameters
+    ----------
+    path : str or path
+        The JSON file.
+    table : BagTable
+        Read from a table with columns ``x``, ``y``, ``width``, ``height``, ``image_width`` and
+        ``image_height``, in pixels, such as `unbag.extract.images` writes. Its column ``outline``,
+        if it has one, becomes the ``segmentation``; COCO has no holes, so they are filled.
+    labels : array-like of shape (n_instances,)
+        The label of each instance, in the order of ``bags.X``, as in the column ``annotation``; an
+        instance without one (None or empty) is left out, and so is background.
+    score : array-like of shape (n_instances,), optional
+        The probability of each label.
+    background_name : str or None, default="background"
+        What background is called among the labels; None leaves out nothing.
+    """
+    columns = () if table.source is None else table.source.columns
+    missing = [name for name in (*BOX, *SIZE) if name not in columns]
+    check(
+        not missing,
+        f"{table.path} has no boxes in pictures, which files of COCO need: there is no column "
+        f"{listed(missing)}.",
+    )
+    spans = Spans(table, labels, need_times=False, background_name=background_name)
+    boxes = np.stack([column_numbers(table, name, "band") for name in (*BOX, *SIZE)], axis=1)
+    outlines = table.column("outline").tolist() if "outline" in columns else None
+    scores = None if score is None else np.asarray(score, dtype=float)
+    names = sorted({label for label in spans.labels if label is not None})
+    number_of = {name: number for number, name in enumerate(names, 1)}
+    images, annotations = [], []
+    for number, (name, instances) in enumerate(spans.groups.items(), 1):
+        width, height = boxes[spans.recordings.index(name), 4:].tolist()
+        images.append({"id": number, "file_name": name, "width": width, "height": height})
+        for i in instances:
+            box = boxes[i, :4].tolist()
+            corners = [] if outlines is None else _corners(outlines[i])
+            found = {
+                "id": len(annotations) + 1, "image_id": number,
+                "category_id": number_of[spans.labels[i]], "bbox": box,
+                "area": _area(corners) if corners else box[2] * box[3], "iscrowd": 0,
+                "segmentation": [list(chain(*corners))] if corners else [],
+            }  # fmt: skip
+            if scores is not None:
+                found["score"] = round(float(scores[i]), 4)
+            annotations.append(found)
+    categories = [{"id": number, "name": name} for name, number in number_of.items()]
+    document = {"images": images, "annotations": annotations, "categories": categories}
+    with writing(path) as file:
+        file.write(json.dumps(document, indent=1, ensure_ascii=False).encode() + b"\n")
+
+
+def _corners(outline: Any) -> list[tuple[float, float]]:
+    """Return the corners of an outline without its holes; none if it is not an outline."""
+    try:
+        pairs = [corner.split(",") for corner in str(outline).split(";")[0].split()]
+        return [(float(x), float(y)) for x, y in pairs]
+    except ValueError:
+        return []
+
+
+def _area(corners: list[tuple[float, float]]) -> float:
+    x, y = np.transpose(corners)
+    return float(abs((x * np.roll(y, -1) - y * np.roll(x, -1)).sum()) / 2)
