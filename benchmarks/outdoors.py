@@ -65,7 +65,9 @@ def sung(syllables, bird, rng):
             pitch = np.interp(np.linspace(0, 4, n_samples), np.arange(5), contour)
             phase = 2 * np.pi * np.cumsum(pitch) / RATE
             if syllable["rough"]:
-                phase = phase + 2 * np.sin(2 * np.pi * syllable["rough"] * np.arange(n_samples) / RATE)
+                phase = phase + 2 * np.sin(
+                    2 * np.pi * syllable["rough"] * np.arange(n_samples) / RATE
+                )
             note = np.sin(phase)
             for multiple, amplitude in enumerate(syllable["overtones"], 2):
                 note += amplitude * np.sin(multiple * phase) * (multiple * pitch.max() < 10000)

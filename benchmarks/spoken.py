@@ -47,7 +47,17 @@ def spoken(text, voice, pitch=50):
     """Return what espeak-ng says, at double speed."""
     if shutil.which("espeak-ng") is None:
         raise SystemExit("espeak-ng is missing: apt-get install espeak-ng.")
-    command = ["espeak-ng", "-v", voice, "-p", str(pitch), "-s", str(WORDS_PER_MINUTE), "--stdout", text]
+    command = [
+        "espeak-ng",
+        "-v",
+        voice,
+        "-p",
+        str(pitch),
+        "-s",
+        str(WORDS_PER_MINUTE),
+        "--stdout",
+        text,
+    ]
     done = subprocess.run(command, capture_output=True, check=True)
     # The header says that there are more samples than there are.
     sound, rate = soundfile.read(io.BytesIO(done.stdout))

@@ -45,7 +45,7 @@ SERIES_BAND = 0.5
 NEXT_SECONDS, NEXT_STEP = 0.05, 2.0
 # Notes of one bird come from one place: they differ by no more decibels.
 SERIES_DECIBELS = 10.0
-# Components that sound together so much of the time, and rise and fall alike, are parts of one call:
+# Components that sound together so much of the time, and rise and fall alike, are parts of a call:
 # harmonics, or formants, which are less alike.
 TOGETHER, ALIKE = 0.3, 0.25
 # A segment of which this share lies in the box of a larger one is a part of that.
