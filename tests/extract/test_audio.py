@@ -98,7 +98,7 @@ def test_formats_are_read(tmp_path, name, options):
 def test_rates_are_brought_to_one(tmp_path, rate, resampler, monkeypatch):
     if resampler == "soxr":
         pytest.importorskip("soxr")
-    monkeypatch.setattr("unbag.extract.recordings.resampler", lambda: resampler)
+    monkeypatch.setattr("unbag.extract.sound_files.resampler", lambda: resampler)
     write_wav(tmp_path / "a.wav", beeps(rate=rate), rate)
     _, rows = extracted(tmp_path / "a.wav", tmp_path)
     assert any(map(is_the_beep, rows))
