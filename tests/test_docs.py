@@ -41,6 +41,7 @@ LONG = ("docs/howto/compare.md", "docs/howto/tuning.md", "reproduction/README.md
 NEEDED = {f"docs/howto/{page}.md": "torch" for page in ("networks", "digits", "embeddings")}
 NEEDED["docs/howto/clusters.md"] = "distributed"
 NEEDED["docs/howto/recordings.md"] = "soundfile"
+NEEDED["docs/howto/bird_embeddings.md"] = "soundfile"
 NEEDED["reproduction/README.md"] = "unbag_reproduce"
 # Its commands run as programs of their own, as a reader's do; those of the other pages run in this
 # process, which spares each of them the three seconds of starting.

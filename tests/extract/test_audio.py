@@ -464,6 +464,21 @@ def test_harmonics_are_one_call_and_apart_are_two():
     assert len(sound_segments(noise + apart, RATE)) == 2
 
 
+def test_what_lies_in_the_box_of_a_call_is_a_part_of_it():
+    """As formants do, which rise and fall otherwise than the others."""
+    time = np.arange(3 * RATE) / RATE
+    swell = np.sin(np.pi * np.clip((time - 1) / 0.4, 0, 1)) ** 2
+    short = np.sin(np.pi * np.clip((time - 1.3) / 0.1, 0, 1)) ** 2
+    noise = 0.002 * np.random.default_rng(0).standard_normal(len(time))
+    outer = swell * 0.1 * (np.sin(2 * np.pi * 1500 * time) + np.sin(2 * np.pi * 4500 * time))
+    inner = 0.03 * short * np.sin(2 * np.pi * 3000 * time)
+    found = sound_segments(noise + outer + inner, RATE)
+    assert len(found) == 1
+    # Above the box it is a sound of its own.
+    above = 0.03 * short * np.sin(2 * np.pi * 8000 * time)
+    assert len(sound_segments(noise + outer + above, RATE)) == 2
+
+
 def test_notes_of_a_series_are_one_call():
     found = sound_segments(beeps(4.0, at=(1.0, 1.55, 2.1)), RATE)
     assert len(found) == 1

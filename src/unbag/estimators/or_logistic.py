@@ -223,12 +223,13 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
     background_cost_ : float
         What an instance of the background costs in bags with labels; 0 without a background.
     background_scores_ : ndarray of shape (2, 2)
-        Why ``background="auto"`` was decided so; without a background, then with one of a small
-        cost. First, by how much the label set of a held-out bag raises the log-likelihood of its
-        instances, each bag counting at least log 1e-12; by more than 0.1 it must be more with a
-        background. Second, wrong labels per held-out bag; where these are 1.25 times as many as
-        empty label sets would have, a background is taken if there are fewer with it. Not there
-        with less than two bags, nor for a warm start, which keeps what it starts from.
+        Why ``background="auto"`` was decided so; without a background, then with one. First, by how
+        much the label set of a held-out bag raises the log-likelihood of its instances, each bag
+        counting at least log 1e-12, at the temperature that is best for the model; by more than
+        0.1 it must be more with a background, of which there must not be more in bags with more
+        labels. Second, wrong labels per held-out bag; where these are 1.25 times as many as empty
+        label sets would have, a background is taken if there are fewer with it. Not there with
+        less than two bags, nor for a warm start, which keeps what it starts from.
     background_share_ : float
         Which share of the instances is background, or would be if there were one; there with
         `background_scores_`.
@@ -524,7 +525,8 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
             chosen = best = best_cost([best, *others], float(margin))
         if without is not None:
             self.background_scores_: np.ndarray = compared(without, best)
-            if not is_background_better(self.background_scores_, n_wrong):
+            is_steady = best.growth <= MOST_GROWTH
+            if not is_background_better(self.background_scores_, n_wrong, is_steady):
                 chosen = without
         self.background_share_: float = best.share
         self.threshold_: float = best_threshold(

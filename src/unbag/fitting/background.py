@@ -238,12 +238,13 @@ def information_at_temperatures(
 
     Examples
     --------
-    Two instances of which a model is sure, one of them wrongly: doubt does it good.
+    Four instances of which a model is sure, one of them wrongly: doubt does it good.
 
-    >>> proba, y = np.array([[0.99, 0.01]] * 2), np.array([[1, 0], [0, 1]])
-    >>> found = information_at_temperatures(proba, np.ones(2), np.arange(3), y)
-    >>> bool(found[-1].sum() > found[0].sum())
-    True
+    >>> proba = np.array([[0.99, 0.01], [0.01, 0.99], [0.01, 0.99], [0.99, 0.01]])
+    >>> y = np.array([[1, 0], [0, 1], [0, 1], [0, 1]])
+    >>> found = information_at_temperatures(proba, np.ones(4), np.arange(5), y)
+    >>> found.sum(axis=1)[[0, -1]].round(1)
+    array([-1.9,  0.5])
     """
     bag = np.repeat(np.arange(len(y)), np.diff(offsets))
     found = np.empty((len(TEMPERATURES), len(y)))
@@ -318,7 +319,9 @@ def growth(counts: np.ndarray, n_labels: np.ndarray, weight: np.ndarray) -> floa
     return float(slope / np.sqrt(rest / spread)) if rest > 0 else 0.0
 
 
-def is_background_better(scores: np.ndarray, n_wrong_if_empty: float) -> bool:
+def is_background_better(
+    scores: np.ndarray, n_wrong_if_empty: float, is_steady: bool = True
+) -> bool:
     """Decide whether to use a background.
 
     Parameters
@@ -329,6 +332,9 @@ def is_background_better(scores: np.ndarray, n_wrong_if_empty: float) -> bool:
         one half.
     n_wrong_if_empty : float
         Labels per bag that are wrong if none is predicted.
+    is_steady : bool, default=True
+        Whether there is no more background in bags with more labels; if there is, it is not taken
+        for what label sets say.
 
     Returns
     -------
@@ -345,7 +351,8 @@ def is_background_better(scores: np.ndarray, n_wrong_if_empty: float) -> bool:
     """
     (information, n_wrong), (information_with, n_wrong_with) = scores
     is_useless = n_wrong > max(FAR_WORSE * n_wrong_if_empty, n_wrong_with)
-    return bool(information_with > information + CLEARLY or is_useless)
+    is_clear = is_steady and information_with > information + CLEARLY
+    return bool(is_clear or is_useless)
 
 
 def describe_background(
@@ -388,11 +395,19 @@ def describe_background(
     shown = [round(float(each), 1) + 0.0 for each in (with_it, without)]
     agreement = f"({shown[0]:.1f} against {shown[1]:.1f} nats per bag)"
     if not is_used:
+        reason = (
+            "Labels of held-out bags do not agree clearly better with their instances with one "
+            f"{agreement}."
+        )
+        if with_it > without + CLEARLY:
+            reason = (
+                "There would be more of these in bags with more labels, as there are of fragments "
+                "of what has the labels, and not of noise."
+            )
         return (
             "Background: not used, so every instance gets one of its bag's labels, even if it is "
             f"noise; with a background about {100 * share:.0f} % of the instances would get none. "
-            "Labels of held-out bags do not agree clearly better with their instances with one "
-            f"{agreement}."
+            f"{reason}"
         )
     reason = f"Labels of held-out bags agree better with their instances with one {agreement}."
     if with_it <= without + CLEARLY:
