@@ -283,7 +283,9 @@ def background_counts(
     bag = np.repeat(np.arange(n_bags), np.diff(offsets))
     named = np.einsum("ic,ic->i", proba[:, :-1], (y != 0)[bag])
     background = proba[:, -1] * np.exp(-charges(y, offsets, cost))
-    return np.bincount(bag, background / np.maximum(named + background, 1e-300), n_bags)
+    return np.bincount(bag, background / np.maximum(named + background, 1e-300), n_bags).astype(
+        np.float64
+    )
 
 
 def growth(counts: np.ndarray, n_labels: np.ndarray, weight: np.ndarray) -> float:
