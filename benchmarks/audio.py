@@ -19,6 +19,7 @@ which those that hold none are right without a label.
 """
 
 import argparse
+import json
 import tempfile
 from pathlib import Path
 from time import process_time
@@ -31,7 +32,7 @@ from scipy.signal import lfilter
 from sklearn.ensemble import RandomForestClassifier
 
 import unbag
-from measure import machine, save
+from measure import RESULTS, machine, save
 from outdoors import outdoor_recordings
 from spoken import spoken_words
 from unbag.datasets import make_soundscapes, write_soundscapes
@@ -280,19 +281,23 @@ def main():
         "spoken": lambda noise, k: spoken_words(n, noise, seed + k, part=1),
         "outdoors": lambda noise, k: outdoor_recordings(n, noise, seed + k, part=1),
     }
-    figures = {kind: {} for kind in given.kinds.split(",")}
-    for kind in figures:
+    path = RESULTS / "audio.json"
+    for kind in given.kinds.split(","):
+        levels = {}
         for level, noise in NOISE.items():
             console.print(f"{kind}, noise {level} ...")
-            figures[kind][level] = row_of(*(makers[kind](noise, k) for k in range(2)))
-    for kind, levels in figures.items():
+            levels[level] = row_of(*(makers[kind](noise, k) for k in range(2)))
         table = Table("%", *(f"noise {level}" for level in levels), title=kind)
         for name in next(iter(levels.values())):
             table.add_row(name, *(f"{row[name]}" for row in levels.values()))
         console.print(table)
-    save(
-        "audio", {"recordings": n, "seed": seed, "figures": figures, "machine": machine()}, console
-    )
+        # Other kinds are kept, as they were measured before.
+        figures = json.loads(path.read_text())["figures"] if path.exists() else {}
+        kept = {
+            each: {**figures, kind: levels}[each] for each in makers if each in {*figures, kind}
+        }
+        found = {"recordings": n, "seed": seed, "figures": kept, "machine": machine()}
+        save("audio", found, console)
 
 
 if __name__ == "__main__":
