@@ -41,6 +41,7 @@ LONG = ("docs/howto/compare.md", "docs/howto/tuning.md", "reproduction/README.md
 NEEDED = {f"docs/howto/{page}.md": "torch" for page in ("networks", "digits", "embeddings")}
 NEEDED["docs/howto/clusters.md"] = "distributed"
 NEEDED["docs/howto/recordings.md"] = "soundfile"
+NEEDED["docs/howto/bird_embeddings.md"] = "soundfile"
 NEEDED["reproduction/README.md"] = "unbag_reproduce"
 # Its commands run as programs of their own, as a reader's do; those of the other pages run in this
 # process, which spares each of them the three seconds of starting.
@@ -222,8 +223,8 @@ def test_the_table_of_digits_is_what_the_benchmark_has_found():
 def test_the_table_of_recordings_is_what_the_benchmark_has_found():
     found = json.loads((DOCS.parent / "benchmarks" / "results" / "audio.json").read_text())
     page = (DOCS / "howto" / "recordings.md").read_text()
-    rows = re.findall(r"^\| (calls|words): (.+?) \| (.+) \|$", page, re.MULTILINE)
-    assert len(rows) == 14
+    rows = re.findall(r"^\| (calls|words|spoken|outdoors): (.+?) \| (.+) \|$", page, re.MULTILINE)
+    assert len(rows) == 36
     for kind, name, cells in rows:
         assert cells == " | ".join(f"{each[name]:.1f}" for each in found["figures"][kind].values())
 

@@ -18,6 +18,7 @@ from unbag.fitting import (
     sampled,
     two_halves,
 )
+from unbag.fitting.background import growth
 from unbag.metrics import hamming_loss
 
 
@@ -269,3 +270,52 @@ def test_many_bags_are_decided_on_by_some_of_them(monkeypatch):
 @pytest.fixture
 def colours(rng):
     return make_colours(rng, n_bags=40)
+
+
+def fragmented(seed, per_label, n_noise, n_bags=150):
+    """Bags of clear instances, and others that say nothing: some for each label, some of noise."""
+    rng = np.random.default_rng(seed)
+    centres = 4 * np.eye(6)
+    X, offsets, y, truth = [], [0], np.zeros((n_bags, 6), int), []
+    for b in range(n_bags):
+        labels = rng.permutation(6)[: rng.integers(1, 5)]
+        y[b, labels] = 1
+        own = np.repeat(labels, 2 + per_label)
+        is_clear = np.tile(np.arange(2 + per_label) < 2, len(labels))
+        own = np.append(own, np.full(n_noise, -1))
+        rows = np.where(np.append(is_clear, np.zeros(n_noise, bool))[:, None], centres[own], 0.0)
+        X.append(rows + rng.normal(size=rows.shape))
+        truth.append(own)
+        offsets.append(offsets[-1] + len(own))
+    return Bags(np.concatenate(X), np.array(offsets)), y, np.concatenate(truth)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_fragments_of_classes_are_no_background(seed):
+    """Both say nothing, but there are more fragments in bags with more labels."""
+    bags, y, truth = fragmented(seed, per_label=2, n_noise=0)
+    model = ORLogisticRegression(background="auto").fit(bags, y)
+    without = ORLogisticRegression().fit(bags, y)
+    right = [np.mean(each.annotate(bags, y) == truth) for each in (model, without)]
+    assert right[0] > right[1] - 0.05
+    assert "more of these in bags with more labels" in model.background_note_
+    bags, y, truth = fragmented(seed, per_label=0, n_noise=4)
+    model = ORLogisticRegression(background="auto").fit(bags, y)
+    assert model.has_background_
+    assert np.mean(is_background(model.annotate(bags, y))[truth < 0]) > 0.5
+
+
+def test_growth_is_that_of_a_line():
+    rng = np.random.default_rng(0)
+    n_labels = rng.integers(0, 5, 200)
+    counts = rng.normal(size=200)
+    assert abs(growth(counts, n_labels, np.ones(200))) < 3
+    assert growth(counts + n_labels, n_labels, np.ones(200)) > 5
+    assert growth(counts - n_labels, n_labels, np.ones(200)) < -5
+    # Bags without labels, or that do not count, do not matter.
+    counts[n_labels == 0] = 1e6
+    weight = (np.arange(200) < 150).astype(float)
+    expected = growth(counts[:150], n_labels[:150], np.ones(150))
+    counts[150:] = -1e6
+    assert growth(counts, n_labels, weight) == pytest.approx(expected)
+    assert growth(counts, np.ones(200), np.ones(200)) == 0.0

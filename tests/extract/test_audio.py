@@ -98,7 +98,7 @@ def test_formats_are_read(tmp_path, name, options):
 def test_rates_are_brought_to_one(tmp_path, rate, resampler, monkeypatch):
     if resampler == "soxr":
         pytest.importorskip("soxr")
-    monkeypatch.setattr("unbag.extract.recordings.resampler", lambda: resampler)
+    monkeypatch.setattr("unbag.extract.sound_files.resampler", lambda: resampler)
     write_wav(tmp_path / "a.wav", beeps(rate=rate), rate)
     _, rows = extracted(tmp_path / "a.wav", tmp_path)
     assert any(map(is_the_beep, rows))
@@ -464,6 +464,21 @@ def test_harmonics_are_one_call_and_apart_are_two():
     assert len(sound_segments(noise + apart, RATE)) == 2
 
 
+def test_what_lies_in_the_box_of_a_call_is_a_part_of_it():
+    """As formants do, which rise and fall otherwise than the others."""
+    time = np.arange(3 * RATE) / RATE
+    swell = np.sin(np.pi * np.clip((time - 1) / 0.4, 0, 1)) ** 2
+    short = np.sin(np.pi * np.clip((time - 1.3) / 0.1, 0, 1)) ** 2
+    noise = 0.002 * np.random.default_rng(0).standard_normal(len(time))
+    outer = swell * 0.1 * (np.sin(2 * np.pi * 1500 * time) + np.sin(2 * np.pi * 4500 * time))
+    inner = 0.03 * short * np.sin(2 * np.pi * 3000 * time)
+    found = sound_segments(noise + outer + inner, RATE)
+    assert len(found) == 1
+    # Above the box it is a sound of its own.
+    above = 0.03 * short * np.sin(2 * np.pi * 8000 * time)
+    assert len(sound_segments(noise + outer + above, RATE)) == 2
+
+
 def test_notes_of_a_series_are_one_call():
     found = sound_segments(beeps(4.0, at=(1.0, 1.55, 2.1)), RATE)
     assert len(found) == 1
@@ -479,3 +494,120 @@ def test_frames_and_bins_come_back_as_seconds_and_hertz():
     box = (10, 30, 20, 40)
     assert view.box(*view.seconds(box), *view.hertz(box), 100)[:2] == (10, 30)
     assert unbag.extract.audio is audio
+
+
+# More that people have.
+
+
+def test_wrong_suffixes_are_read_by_what_is_inside(folder, tmp_path):
+    soundfile.write(tmp_path / "a.flac", beeps(), RATE)
+    (folder / "good.wav").write_bytes((tmp_path / "a.flac").read_bytes())
+    _, rows = extracted(folder, tmp_path)
+    assert is_the_beep(rows[0])
+
+
+def test_a_header_that_promises_more_is_read_as_far_as_it_goes(folder, tmp_path):
+    """Recorders that lose power leave such files: 4 GB by the header, three seconds in truth."""
+    content = bytearray((folder / "good.wav").read_bytes())
+    content[4:8] = content[40:44] = (0xFFFFFF00).to_bytes(4, "little")
+    (folder / "good.wav").write_bytes(bytes(content))
+    _, rows = extracted(folder, tmp_path)
+    assert is_the_beep(rows[0])
+
+
+def test_a_folder_in_place_of_a_recording_and_a_broken_link_are_said(folder, tmp_path, capsys):
+    (folder / "folder.wav").mkdir()
+    try:
+        (folder / "gone.wav").symlink_to(tmp_path / "nowhere.wav")
+    except OSError:
+        pytest.skip("no links here")
+    code = run("extract", "audio", folder, "-o", tmp_path / "t.parquet")
+    errors = capsys.readouterr().err
+    assert code == 1
+    assert "gone.wav" in errors
+    assert pq.read_table(tmp_path / "t.parquet").column("file").to_pylist() == ["good.wav"]
+
+
+def test_tags_match_in_another_case(folder, tmp_path):
+    (tmp_path / "tags.csv").write_text("file,tags\nGOOD.WAV,wren\n")
+    _, rows = extracted(folder, tmp_path, labels=tmp_path / "tags.csv")
+    assert [row["tags"] for row in rows] == ["wren"]
+
+
+# What Raven and Audacity open.
+
+
+@pytest.fixture(scope="module")
+def written(soundscapes, tmp_path_factory):
+    _, folder = soundscapes
+    out = tmp_path_factory.mktemp("written")
+    table, model = out / "t.parquet", out / "m.unbag"
+    tags = folder / "rec/tags.csv"
+    assert run("extract", "audio", folder / "rec", "--labels", tags, "-o", table) == 0
+    assert run("fit", table, "-o", model) == 0
+    code = run(
+        "annotate", model, table, "-o", out / "a.parquet", "--raven", out / "all.selections.txt",
+        "--audacity", out / "tracks", "--audacity-frequencies",
+    )  # fmt: skip
+    assert code == 0
+    return folder / "rec", out, pq.read_table(out / "a.parquet").to_pylist()
+
+
+def test_a_raven_table_of_all_recordings_has_every_field(written):
+    """Selections lie one recording after the other, and say where they are in their own."""
+    folder, out, rows = written
+    lines = (out / "all.selections.txt").read_text().splitlines()
+    header = lines[0].split("\t")
+    assert header[:7] == [
+        "Selection", "View", "Channel", "Begin Time (s)", "End Time (s)", "Low Freq (Hz)",
+        "High Freq (Hz)",
+    ]  # fmt: skip
+    assert {"Begin File", "Begin Path", "File Offset (s)"} <= set(header)
+    selections = [dict(zip(header, line.split("\t"), strict=True)) for line in lines[1:]]
+    assert [each["Selection"] for each in selections] == [
+        str(number) for number in range(1, len(selections) + 1)
+    ]
+    labelled = [row for row in rows if row["annotation"] is not None]
+    for selection in selections:
+        path = Path(selection["Begin Path"])
+        assert path.name == selection["Begin File"]
+        assert (folder / path.name).exists()
+        offset = float(selection["File Offset (s)"])
+        length = float(selection["End Time (s)"]) - float(selection["Begin Time (s)"])
+        own = [
+            row for row in labelled
+            if row["file"] == path.name and abs(row["start"] - offset) < 1e-3
+            and abs(row["low"] - float(selection["Low Freq (Hz)"])) < 0.1
+        ]  # fmt: skip
+        assert own
+        assert own[0]["end"] - own[0]["start"] == pytest.approx(length, abs=2e-3)
+        assert own[0]["high"] == pytest.approx(float(selection["High Freq (Hz)"]), abs=0.1)
+        assert (selection["View"], selection["Channel"]) == ("Spectrogram 1", "1")
+    # Recordings lie one after the other, each of six seconds.
+    files = sorted({each["Begin File"] for each in selections})
+    firsts = {name: next(each for each in selections if each["Begin File"] == name)
+              for name in files}  # fmt: skip
+    begins = [
+        float(each["Begin Time (s)"]) - float(each["File Offset (s)"]) for each in firsts.values()
+    ]
+    assert all(begin % 6 == pytest.approx(0, abs=1e-3) or begin % 6 > 5.99 for begin in begins)
+    assert begins == sorted(begins)
+
+
+def test_written_tables_come_back_with_their_frequencies(written, tmp_path):
+    folder, out, rows = written
+    for source in (out / "all.selections.txt", out / "tracks"):
+        table = tmp_path / f"{source.stem}.parquet"
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            audio(folder, table, segments=source)
+        back = pq.read_table(table).to_pylist()
+        spans = {(row["file"], round(row["start"], 2), round(row["low"])) for row in rows}
+        assert back
+        for row in back:
+            near = [
+                span for span in spans
+                if span[0] == row["file"] and abs(span[1] - row["start"]) < 0.02
+                and abs(span[2] - row["low"]) < 2
+            ]  # fmt: skip
+            assert near, row["file"]

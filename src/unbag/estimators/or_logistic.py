@@ -6,7 +6,7 @@ multinomial logistic regression.
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Literal, NamedTuple, Self
@@ -32,7 +32,6 @@ from unbag.fitting import (
     fit_em,
     fit_lbfgs,
     fit_stochastic,
-    held_out_evidence,
     is_background_better,
     naming_costs,
     progress_watch,
@@ -40,7 +39,16 @@ from unbag.fitting import (
     thread_map,
     two_halves,
 )
-from unbag.fitting.background import PARTS_OF_COST, SLIGHTLY
+from unbag.fitting.background import (
+    MOST_GROWTH,
+    PARTS_OF_COST,
+    SLIGHTLY,
+    TEMPERATURES,
+    background_counts,
+    growth,
+    information_at_temperatures,
+    presence_in_bags,
+)
 from unbag.fitting.devices import check_device_fit, training_on
 from unbag.fitting.solvers import InterruptedFitWarning
 from unbag.fitting.threshold import best_threshold
@@ -89,14 +97,33 @@ class HeldOut(NamedTuple):
     """What held-out bags say of a background of some cost; of none, if that is None.
 
     Their means, as in `is_background_better`; the probability that each class occurs in each bag;
-    the share of the instances that would be background; and how often labels are wrong.
+    the share of the instances that would be background; how much these become more with the labels
+    of bags, see `growth`; and how often labels are wrong.
     """
 
     scores: tuple[float, float]
     presence: np.ndarray
     share: float
     cost: float | None
+    growth: float = 0.0
     rates: dict[str, np.ndarray] | None = None
+
+
+def compared(without: HeldOut, with_it: HeldOut) -> np.ndarray:
+    """Return the scores of two models, without a background and with one."""
+    return np.array([without.scores, with_it.scores])
+
+
+def best_cost(found: Sequence[HeldOut], margin: float) -> HeldOut:
+    """Choose what a background costs; of those that are as good, up to a margin, the highest.
+
+    Costs rise. If at a cost there are more instances of the background in bags with more labels,
+    they are fragments of what has these labels, and a higher cost is taken.
+    """
+    # The last one leaves the fewest without a label.
+    steady = [each for each in found if each.growth <= MOST_GROWTH] or [found[-1]]
+    best = max(each.scores[0] for each in steady)
+    return next(each for each in reversed(steady) if each.scores[0] >= best - margin)
 
 
 class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
@@ -196,12 +223,13 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
     background_cost_ : float
         What an instance of the background costs in bags with labels; 0 without a background.
     background_scores_ : ndarray of shape (2, 2)
-        Why ``background="auto"`` was decided so; without a background, then with one of a small
-        cost. First, by how much the label set of a held-out bag raises the log-likelihood of its
-        instances, each bag counting at least log 1e-12; by more than 0.1 it must be more with a
-        background. Second, wrong labels per held-out bag; where these are 1.25 times as many as
-        empty label sets would have, a background is taken if there are fewer with it. Not there
-        with less than two bags, nor for a warm start, which keeps what it starts from.
+        Why ``background="auto"`` was decided so; without a background, then with one. First, by how
+        much the label set of a held-out bag raises the log-likelihood of its instances, each bag
+        counting at least log 1e-12, at the temperature that is best for the model; by more than
+        0.1 it must be more with a background, of which there must not be more in bags with more
+        labels. Second, wrong labels per held-out bag; where these are 1.25 times as many as empty
+        label sets would have, a background is taken if there are fewer with it. Not there with
+        less than two bags, nor for a warm start, which keeps what it starts from.
     background_share_ : float
         Which share of the instances is background, or would be if there were one; there with
         `background_scores_`.
@@ -489,16 +517,17 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
             costs = [self.background_cost]
         self._rates_of_fit = self._rates_of_halves(halves)
         chosen = best = self._held_out(halves, costs[0])
-        if not is_known:
-            without = self._held_out(halves, None)
-            self.background_scores_: np.ndarray = np.array([without.scores, best.scores])
-            n_wrong = np.average(labels.cardinality, weights=counts)
-            if not is_background_better(self.background_scores_, n_wrong):
+        without = None if is_known else self._held_out(halves, None)
+        n_wrong = np.average(labels.cardinality, weights=counts)
+        if without is None or is_background_better(compared(without, best), n_wrong):
+            others = [self._held_out(halves, cost) for cost in costs[1:]]
+            margin = SLIGHTLY * np.average(bags.sizes, weights=counts)
+            chosen = best = best_cost([best, *others], float(margin))
+        if without is not None:
+            self.background_scores_: np.ndarray = compared(without, best)
+            is_steady = best.growth <= MOST_GROWTH
+            if not is_background_better(self.background_scores_, n_wrong, is_steady):
                 chosen = without
-        for cost in () if chosen.cost is None else costs[1:]:
-            other = self._held_out(halves, cost)
-            if other.scores[0] > chosen.scores[0] + SLIGHTLY:
-                chosen = best = other
         self.background_share_: float = best.share
         self.threshold_: float = best_threshold(
             [chosen.presence[halves.counted]], [labels.indicator[halves.counted]]
@@ -529,7 +558,8 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
         bags, weight, y = halves.bags, halves.weight, halves.labels.indicator
         problem = UnionProblem(bags.offsets, self._union_y(halves.labels), halves.pinned)
         usable = cheapest_bags(problem, ~self._impossible_in_fit(problem), self.prune)
-        information, presence = np.zeros(len(bags)), np.zeros(y.shape)
+        information, presence = np.zeros((len(TEMPERATURES), len(bags))), np.zeros(y.shape)
+        n_background = np.zeros(len(bags))
         share, wrong = 0.0, np.zeros((2, len(self.classes_)))
         for own in (0, 1):
             used, held_out = usable & (halves.half == own), halves.half == 1 - own
@@ -544,17 +574,24 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
                 self._solve(training, progress, "em" if self.solver == "em" else "lbfgs")
             model = training.scale.coefficients(progress.weights)
             proba = linear_proba(bags.X, *model)
-            shares = np.average(proba, axis=0, weights=np.repeat(weight * used, bags.sizes))
-            found = held_out_evidence(proba, shares, bags.offsets, y)
-            information[held_out], presence[held_out] = (each[held_out] for each in found)
+            counted = np.repeat(weight * used, bags.sizes)
+            shares = np.average(proba, axis=0, weights=counted)
+            found = information_at_temperatures(proba, counted, bags.offsets, y)
+            information[:, held_out] = found[:, held_out]
+            presence[held_out] = presence_in_bags(proba, bags.offsets, y.shape[1])[held_out]
+            if cost is not None:
+                counts = background_counts(proba, bags.offsets, y, cost)
+                n_background[held_out] = counts[held_out]
             share += 0.5 * float(shares[len(self.classes_) :].sum())
             if progress.rates is not None:
                 wrong += 0.5 * np.concatenate(progress.rates)[:, : len(self.classes_)]
         n_wrong = (((presence >= 0.5) != (y == 1)) & (y != -1)).sum(axis=1)
-        found = np.maximum(information, UNLIKELY), n_wrong
-        scores = np.average(found, axis=1, weights=weight * halves.counted)
+        counted = weight * halves.counted
+        means = np.average(np.maximum(information, UNLIKELY), axis=1, weights=counted)
+        scores = float(means.max()), float(np.average(n_wrong, weights=counted))
         by_kind: dict[str, np.ndarray] = {"missed": wrong[0], "false": wrong[1]}
-        return HeldOut(tuple(scores), presence, share, cost, by_kind)
+        more = growth(n_background, halves.labels.cardinality, counted)
+        return HeldOut(scores, presence, share, cost, more, by_kind)
 
     @contextmanager
     def _training(

@@ -1,14 +1,11 @@
-"""Recordings: read in blocks, cut into calls, and described; see `sounds` for how.
+"""Recordings: cut into calls, each of them described; see `sounds` for how.
 
-A file of hours is read a minute at a time, with some seconds around. A call belongs to the minute
-in which it begins.
+They are read in blocks. A call belongs to the block in which it begins.
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,19 +14,16 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from unbag._extras import require
-from unbag._files import TABLES, DataError, PathLike, check
-from unbag._messages import argument, listed, shortened
+from unbag._files import DataError, PathLike, check
+from unbag._messages import argument, shortened
 from unbag._warnings import warn_caller
-from unbag.io.adapted import Head, finite_number
-from unbag.io.adapters import adapted, recognised
-from unbag.io.formats.raven import recording_of
 from unbag.io.roles import Roles
-from unbag.io.spans import BANDS
-from unbag.io.table import open_source
 from unbag.io.tags import names_of_tags
 
 from .extraction import Extracted, OnFile, extract
+from .given_segments import Vectors, checked_windows, read_boxes, read_vectors, window_boxes
 from .kinds import Instances, Kind
+from .sound_files import BLOCK_SECONDS, HIGHEST_RATE, SAMPLE_RATE, SUFFIXES, Recording, resampler
 from .sounds import (
     FEATURES,
     Masks,
@@ -42,20 +36,10 @@ from .sounds import (
 )
 from .tags import read_tags
 
-SUFFIXES = (".wav", ".flac", ".ogg", ".opus", ".mp3", ".aif", ".aiff", ".w64", ".rf64", ".au")
-#: Hertz that recordings are brought to: birds are heard below half of it.
-SAMPLE_RATE = 22050
-LOWEST_RATE, HIGHEST_RATE = 4000, 400_000
-# Seconds that are read at a time, and that are looked at before and after them.
-BLOCK_SECONDS, MARGIN_SECONDS = 60, 5
-# Samples of all channels that are read at once.
-MOST_SAMPLES = 1 << 20
+# Seconds that are looked at before and after a block.
+MARGIN_SECONDS = 5
 # A segment that begins so little before a block may have been missed in the one before.
 BORDER_SECONDS = 0.1
-# The share of samples at full scale, from which on a recording is said to be clipped.
-CLIPPED_SHARE, FULL_SCALE = 0.001, 0.999
-# Windows of embeddings that are longer may hold several birds.
-LONG_WINDOW = 1.5
 
 BOX_COLUMNS = ("start", "end", "low", "high")
 
@@ -121,31 +105,6 @@ def sound_segments(
     return _segments(masks, view, 0.0, seconds, given)
 
 
-def checked_windows(windows: float, hop: float | None) -> tuple[float, float]:
-    """Return the length of windows and the step from one to the next, in seconds."""
-    step = windows if hop is None else hop
-    check(
-        0.05 <= windows <= BLOCK_SECONDS,
-        f"{argument('windows')} must be from 0.05 to {BLOCK_SECONDS} seconds, not {windows}.",
-    )
-    check(
-        0 < step <= windows,
-        f"{argument('hop')} must be more than 0 and at most {windows} seconds, not {step}.",
-    )
-    return windows, step
-
-
-def window_boxes(seconds: float, windows: float, hop: float, highest: float) -> NDArray[Any]:
-    """Return the boxes of windows; the last one ends with the recording, if half of it is there."""
-    n_windows = max(1, 1 + int(np.floor((seconds - 0.5 * windows) / hop + 1e-9)))
-    starts = hop * np.arange(n_windows)
-    ends = np.minimum(starts + windows, seconds)
-    # Those that would only repeat the end of the recording are left out.
-    kept = np.append(True, ends[1:] > ends[:-1])
-    starts, ends = starts[kept], ends[kept]
-    return np.column_stack([starts, ends, np.zeros(len(starts)), np.full(len(starts), highest)])
-
-
 def _segments(
     masks: Masks, view: Spectrogram, offset: float, seconds: float, given: NDArray[Any] | None
 ) -> Segments:
@@ -165,175 +124,6 @@ def _segments(
         ]
     start, end, low, high = spans.T.copy()
     return Segments(start, end, low, high, described(masks, segments, view))
-
-
-# Reading.
-
-
-@dataclass(frozen=True)
-class Block:
-    """A part of a recording, with what lies around it.
-
-    Attributes
-    ----------
-    waveform : ndarray of float32 of shape (n_samples,)
-        From `offset` seconds of the recording on.
-    offset : float
-    start, end : float
-        The seconds of which it is the part; infinite where nothing comes before or after.
-    """
-
-    waveform: NDArray[np.float32]
-    offset: float
-    start: float
-    end: float
-
-
-class Recording:
-    """A file of sound that is read in blocks; see `blocks`.
-
-    Attributes
-    ----------
-    seconds : float
-        What was read so far.
-    notes : list of str
-        What is strange about it, after all blocks were read.
-    """
-
-    def __init__(self, path: Path, sample_rate: int, channel: int | None, margin: float):
-        self._path = path
-        self._rate = sample_rate
-        self._channel = channel
-        self._margin = int(np.ceil(margin))
-        self._n_bad = 0
-        self._n_clipped = 0
-        self.seconds: float = 0.0
-        self.notes: list[str] = []
-
-    def blocks(self) -> Iterator[Block]:
-        """Yield the blocks of the recording, one after the other."""
-        soundfile = require("soundfile")
-        try:
-            with soundfile.SoundFile(self._path) as file:
-                yield from self._blocks_of(file)
-        except soundfile.LibsndfileError as error:
-            reason = str(error).rpartition(": ")[2].rstrip(".")
-            raise DataError(
-                f"{self._path} cannot be read as sound: {reason}. It is damaged, empty, or in "
-                "another format than its name says."
-            ) from error
-
-    def _blocks_of(self, file):
-        rate = file.samplerate
-        check(
-            LOWEST_RATE <= rate <= HIGHEST_RATE,
-            f"{self._path} has {rate:,} samples per second: from {LOWEST_RATE:,} to "
-            f"{HIGHEST_RATE:,} are read.",
-        )
-        check(
-            self._channel is None or self._channel <= file.channels,
-            f"{self._path} has {file.channels} channels, and none numbered {self._channel}.",
-        )
-        n_block, n_margin = BLOCK_SECONDS * rate, self._margin * rate
-        kept = np.empty(0, np.float32)
-        first, n_read, is_last = 0, 0, False
-        # Of the recording, `kept` begins at this second.
-        offset = 0
-        while not is_last:
-            wanted = (first + 1) * n_block + n_margin
-            new = self._read(file, wanted - n_read)
-            n_read += len(new)
-            is_last = n_read < wanted
-            kept = np.concatenate([kept, new])
-            self.seconds = n_read / rate
-            if is_last and not n_read:
-                raise DataError(f"{self._path} holds no sound: it has no samples.")
-            yield Block(
-                resampled(kept, rate, self._rate), offset,
-                -np.inf if first == 0 else first * BLOCK_SECONDS,
-                np.inf if is_last else (first + 1) * BLOCK_SECONDS,
-            )  # fmt: skip
-            first += 1
-            start = max(first * BLOCK_SECONDS - self._margin, 0)
-            kept = kept[(start - offset) * rate :].copy()
-            offset = start
-        share = self._n_clipped / n_read
-        if self._n_bad:
-            self.notes.append(
-                f"{self._n_bad:,} samples are not numbers, and are taken for silence."
-            )
-        if share > CLIPPED_SHARE:
-            self.notes.append(f"{100 * share:.1f} % of the samples are at full scale: clipped.")
-
-    def _read(self, file, n_samples):
-        """Read so many samples, or those that are left, as one channel."""
-        parts = []
-        most = max(1, MOST_SAMPLES // file.channels)
-        while n_samples > 0:
-            part = file.read(min(most, n_samples), dtype="float32", always_2d=True)
-            if not len(part):
-                break
-            n_samples -= len(part)
-            parts.append(self._mixed(part))
-        return np.concatenate(parts) if parts else np.empty(0, np.float32)
-
-    def _mixed(self, part):
-        is_bad = ~np.isfinite(part)
-        if is_bad.any():
-            self._n_bad += int(is_bad.any(axis=1).sum())
-            part = np.where(is_bad, np.float32(0), part)
-        if self._channel is not None:
-            own = part[:, self._channel - 1]
-        elif part.shape[1] == 1:
-            own = part[:, 0]
-        else:
-            own = part.mean(axis=1)
-        self._n_clipped += int((np.abs(part).max(axis=1) >= FULL_SCALE).sum())
-        return np.ascontiguousarray(own)
-
-
-def resampler() -> str:
-    """Return what resamples here: soxr where it is installed, else SciPy."""
-    return "scipy" if find_spec("soxr") is None else "soxr"
-
-
-def resampled(waveform: NDArray[np.float32], rate: int, wanted: int) -> NDArray[np.float32]:
-    """Return a waveform at another rate."""
-    if rate == wanted:
-        return waveform
-    if resampler() == "soxr":
-        return require("soxr").resample(waveform, rate, wanted, quality="HQ")
-    from scipy.signal import resample_poly
-
-    ratio = Fraction(wanted, rate)
-    return resample_poly(waveform, ratio.numerator, ratio.denominator).astype(np.float32)
-
-
-# The kind.
-
-
-@dataclass(frozen=True)
-class Vectors:
-    """Vectors of windows of one recording, such as embeddings.
-
-    Attributes
-    ----------
-    start, end : ndarray of shape (n_windows,)
-        Seconds.
-    values : ndarray of float32 of shape (n_windows, n_features)
-    """
-
-    start: NDArray[np.float64]
-    end: NDArray[np.float64]
-    values: NDArray[np.float32]
-
-    def at(self, start: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.float32]:
-        """Return the vectors of the windows that share most time with spans, then the nearest."""
-        common = np.minimum(end[:, None], self.end) - np.maximum(start[:, None], self.start)
-        away = np.abs((start + end)[:, None] - (self.start + self.end)) / 2
-        # Of those that hold a span entirely, the one in whose middle it is.
-        score = np.minimum(common, 0.999 * (end - start)[:, None]) - 1e-3 * away
-        return self.values[score.argmax(axis=1)]
 
 
 @dataclass(frozen=True)
@@ -519,126 +309,6 @@ def _is_among(one: Sequence[float], others: Sequence[NDArray[np.float64]]) -> bo
     band = np.minimum(high, one[3]) - np.maximum(low, one[2])
     common = np.maximum(time, 0) * np.maximum(band, 0)
     return bool((common > 0.5 * (one[1] - one[0]) * (one[3] - one[2])).any())
-
-
-# Boxes and vectors of other programs.
-
-
-def read_boxes(path: PathLike, highest: float) -> dict[str, NDArray[np.float64]]:
-    """Read start, end, low and high of segments by recording.
-
-    The file is of Raven, Audacity or BirdNET, or a folder of such; or a table with columns file,
-    start and end, and perhaps low and high. Segments without frequencies have all.
-    """
-    head = Head(path)
-    format = recognised(head)
-    if format == "birdnet-detections":
-        return _unique_boxes(_birdnet_boxes(head, highest))
-    if format is not None:
-        table: Any = adapted(path, format, {}).instances
-        if table is None or not {"start", "end"} <= set(table.column_names):
-            raise DataError(f"{path} looks like {format}, which has no segments of recordings.")
-        names = table.column("bag").to_pylist()
-        columns = {name: table.column(name).to_pylist() for name in table.column_names}
-        where = [str(path)] * len(names)
-    else:
-        source: Any = open_source(path, TABLES)
-        with source:
-            file = next(
-                (name for name in ("file", "bag", "recording") if name in source.columns), None
-            )
-            needed = [file, "start", "end"]
-            check(
-                file is not None and {"start", "end"} <= set(source.columns),
-                f"{path} is no file of segments: it needs columns file, start and end, and has "
-                f"{listed(source.columns)}.",
-            )
-            names_of_columns = [*needed, *(n for n in ("low", "high") if n in source.columns)]
-            chunks = [chunk for _, chunk in source.chunks(texts=names_of_columns)]
-        check(chunks, f"{path} has no segments.")
-        table = pa.concat_tables(chunks)
-        columns = {name: table.column(name).to_pylist() for name in table.column_names}
-        names = [str(each) for each in columns[str(file)]]
-        where = [f"{path}, row {row + 2}" for row in range(len(names))]
-    band = next((pair for pair in BANDS if set(pair) <= columns.keys()), None)
-    found: dict[str, list[list[float]]] = {}
-    for row, name in enumerate(names):
-        ends = [columns["start"][row], columns["end"][row]]
-        frequencies = [0.0, highest] if band is None else [columns[each][row] for each in band]
-        box = [finite_number(each, where[row]) for each in (*ends, *frequencies)]
-        check(
-            0 <= box[0] < box[1] and 0 <= box[2] < box[3],
-            f"{where[row]}: {shortened(name)} from {box[0]} to {box[1]} s and {box[2]} to {box[3]} "
-            "Hz is no segment: it has no length, or no band.",
-        )
-        found.setdefault(name, []).append(box)
-    return {name: np.array(sorted(boxes)) for name, boxes in found.items()}
-
-
-def _birdnet_boxes(head, highest):
-    for path in head.files("BirdNET's results"):
-        own = Head(path)
-        if "Begin Time (s)" in own.columns:
-            from unbag.io.formats.raven import selection_rows
-
-            for row in selection_rows(path):
-                cells = [row.cells.get(name) for name in BANDS[1]]
-                band = [0.0, highest]
-                if all(cells):
-                    band = [finite_number(each, row.where) for each in cells]
-                yield row.recording, [row.start, row.end, band[0], min(band[1], highest)]
-            continue
-        source: Any = open_source(path, TABLES)
-        with source:
-            has_file = "File" in source.columns
-            names = ["Start (s)", "End (s)", *(["File"] if has_file else [])]
-            for first, chunk in source.chunks(texts=names):
-                cells = zip(*(chunk.column(name).to_pylist() for name in names), strict=True)
-                for row, (start, end, *file) in enumerate(cells, first):
-                    where = f"{path}, {source.place(row)}"
-                    recording = file[0] if file and file[0] else recording_of(path)
-                    ends = [finite_number(each, where) for each in (start, end)]
-                    yield recording, [*ends, 0.0, highest]
-
-
-def _unique_boxes(rows):
-    """Return each box once: there is one for each species that may be in it."""
-    found: dict[str, set[tuple[float, ...]]] = {}
-    for name, box in rows:
-        found.setdefault(name, set()).add(tuple(box))
-    return {name: np.array(sorted(boxes)) for name, boxes in found.items()}
-
-
-def read_vectors(path: PathLike) -> tuple[dict[str, Vectors], tuple[str, ...]]:
-    """Read vectors of windows by recording, such as BirdNET's embeddings, and their names."""
-    head = Head(path)
-    format = recognised(head)
-    check(
-        format in ("birdnet-embeddings", "hoplite"),
-        f"{path} holds no embeddings that are known: those of BirdNET (CSV) and Perch (hoplite) "
-        "are.",
-    )
-    table: Any = adapted(path, str(format), {}).instances
-    texts = {"bag", "start", "end", "instance_label", "known_label", "duration"}
-    names = tuple(name for name in table.column_names if name not in texts)
-    check({"start", "end"} <= set(table.column_names), f"{path} does not say when windows begin.")
-    values = np.column_stack([table.column(name).to_numpy() for name in names]).astype(np.float32)
-    start: NDArray[np.float64] = table.column("start").to_numpy().astype(float)
-    end: NDArray[np.float64] = table.column("end").to_numpy().astype(float)
-    bags = np.array(table.column("bag").to_pylist(), dtype=object)
-    found = {}
-    order = np.argsort(bags.astype(str), kind="stable")
-    for rows in np.split(order, np.flatnonzero(bags[order][1:] != bags[order][:-1]) + 1):
-        found[str(bags[rows[0]])] = Vectors(start[rows], end[rows], values[rows])
-    length = float(np.median(end - start))
-    steps = [float(step) for each in found.values() for step in np.diff(np.sort(each.start))]
-    step = float(np.median(steps)) if steps else length
-    if length > LONG_WINDOW and step > 0.5 * length:
-        warn_caller(
-            f"{path}: windows of {length:g} s, one every {step:g} s, may hold several birds, which "
-            "then get the same vector. Embed overlapping windows, such as one every second."
-        )
-    return found, names
 
 
 def _identity(path: PathLike) -> str:

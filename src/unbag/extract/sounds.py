@@ -45,8 +45,11 @@ SERIES_BAND = 0.5
 NEXT_SECONDS, NEXT_STEP = 0.05, 2.0
 # Notes of one bird come from one place: they differ by no more decibels.
 SERIES_DECIBELS = 10.0
-# Components that sound together at least half of the time, and rise and fall alike, are harmonics.
-TOGETHER, ALIKE = 0.5, 0.6
+# Components that sound together so much of the time, and rise and fall alike, are parts of a call:
+# harmonics, or formants, which are less alike.
+TOGETHER, ALIKE = 0.3, 0.25
+# A segment of which this share lies in the box of a larger one is a part of that.
+INSIDE = 0.6
 # The smallest component: pixels, seconds, hertz.
 SMALLEST_AREA, SHORTEST, NARROWEST = 25, 0.03, 80.0
 # The share of a segment's energy outside of its band, on each side.
@@ -265,15 +268,34 @@ class Segment:
 
 
 def joined_segments(masks: Masks, view: Spectrogram) -> list[Segment]:
-    """Make segments of components: harmonics of one call, and notes of one series, are joined."""
+    """Make segments of components: parts of one call, and notes of one series, are joined."""
     segments = [
         Segment(
             _energy_box(masks, group), tuple(group), max(masks.loudness[each] for each in group)
         )
         for group in _grouped(masks.kept, _harmonics(masks))
     ]
-    gap = SERIES_SECONDS / view.frame_seconds
     segments.sort(key=lambda each: each.box)
+    segments = _joined(segments, _series(segments, view))
+    return _joined(segments, _inside(segments))
+
+
+def _joined(segments: Sequence[Segment], pairs: Sequence[tuple[int, int]]) -> list[Segment]:
+    """Make one segment of those that pairs join, in the order of time."""
+    joined = []
+    for group in _grouped(range(len(segments)), pairs):
+        own = [segments[place] for place in group]
+        boxes = np.array([each.box for each in own])
+        low, high = boxes.min(axis=0), boxes.max(axis=0)
+        box = (int(low[0]), int(high[1]), int(low[2]), int(high[3]))
+        components = tuple(c for each in own for c in each.components)
+        joined.append(Segment(box, components, max(each.loudness for each in own)))
+    return sorted(joined, key=lambda each: each.box)
+
+
+def _series(segments: Sequence[Segment], view: Spectrogram) -> list[tuple[int, int]]:
+    """Return pairs of segments, which are in the order of time, that are notes of one series."""
+    gap = SERIES_SECONDS / view.frame_seconds
     pairs = []
     for place, one in enumerate(segments):
         for other_place in range(place + 1, len(segments)):
@@ -283,14 +305,25 @@ def joined_segments(masks: Masks, view: Spectrogram) -> list[Segment]:
             is_alike = abs(one.loudness - other.loudness) <= SERIES_DECIBELS
             if is_alike and _are_series(one.box, other.box, NEXT_SECONDS / view.frame_seconds):
                 pairs.append((place, other_place))
-    series = []
-    for group in _grouped(range(len(segments)), pairs):
-        own = [segments[place] for place in group]
-        boxes = np.array([each.box for each in own])
-        low, high = boxes.min(axis=0), boxes.max(axis=0)
-        box = (int(low[0]), int(high[1]), int(low[2]), int(high[3]))
-        series.append(Segment(box, tuple(c for each in own for c in each.components)))
-    return sorted(series, key=lambda each: each.box)
+    return pairs
+
+
+def _inside(segments: Sequence[Segment]) -> list[tuple[int, int]]:
+    """Return pairs of a segment and a smaller one that lies in its box, as between harmonics."""
+    boxes = np.array([each.box for each in segments]).reshape(-1, 4)
+    first, last, low, high = boxes.T
+    areas = (last - first) * (high - low)
+    order = np.argsort(-areas, kind="stable")
+    pairs = []
+    for place, small in enumerate(order):
+        larger = order[:place]
+        time = np.minimum(last[larger], last[small]) - np.maximum(first[larger], first[small])
+        band = np.minimum(high[larger], high[small]) - np.maximum(low[larger], low[small])
+        common = np.maximum(time, 0) * np.maximum(band, 0)
+        is_around = common >= INSIDE * areas[small]
+        if is_around.any():
+            pairs.append((int(larger[is_around.argmax()]), int(small)))
+    return pairs
 
 
 def _are_series(one: Box, other: Box, most_frames: float) -> bool:

@@ -5,6 +5,12 @@ compared on the other. A background that costs nothing explains every instance t
 bag do not need. So in bags with labels each instance of the background costs something: that is
 subtracted from its log-prior, which is not normalised again. What it costs is chosen by the same
 halves, and so is the probability from which on a class is taken to occur in a bag.
+
+Two things look like a background and are none. A model that is too sure of itself is mended by
+whatever takes doubtful instances; so models are compared at the temperature that is best for each.
+And instances of a class that are hard to tell, such as fragments of calls, are as well explained by
+a background; but there are more of them in bags with more labels, and of a background there are
+not.
 """
 
 import numpy as np
@@ -12,8 +18,13 @@ from numpy.typing import NDArray
 
 # By how much a background must be better, in nats per bag, to be used: of equals, the simpler.
 CLEARLY = 0.1
-# By how much that must be better, in nats per bag, at a higher cost: of equals, the lower.
-SLIGHTLY = 0.02
+# By how much a lower cost must be better, in nats per instance: of equals, the higher, by which
+# more instances get a label.
+SLIGHTLY = 0.01
+# Standard errors by which the instances of a background may become more with the labels of bags.
+MOST_GROWTH = 1.0
+# What logits are divided by before models are compared: the best of them, for each model.
+TEMPERATURES = (1.0, 1.25, 1.5, 2.0, 3.0, 5.0)
 # How many more labels than empty label sets would have must be wrong without a background, for that
 # alone to be a reason to use one.
 FAR_WORSE = 1.25
@@ -178,8 +189,25 @@ def held_out_evidence(
     >>> held_out_evidence(proba, shares, np.arange(3), np.array([[1, 0], [0, 1]]))[0]
     array([0.69314718,       -inf])
     """
-    n_bags, n_classes = y.shape
+    bag = np.repeat(np.arange(len(y)), np.diff(offsets))
+    return _information(proba, shares, bag, y), presence_in_bags(proba, offsets, y.shape[1])
+
+
+def presence_in_bags(proba: np.ndarray, offsets: np.ndarray, n_classes: int) -> NDArray[np.float64]:
+    """Compute the probability that each class occurs in each bag, as in `held_out_evidence`."""
+    n_bags = len(offsets) - 1
     bag = np.repeat(np.arange(n_bags), np.diff(offsets))
+    absent = np.zeros((n_bags, n_classes))
+    with np.errstate(divide="ignore"):
+        for c in range(n_classes):
+            log_absence = np.log1p(-np.minimum(proba[:, c], 1.0))
+            absent[:, c] = np.bincount(bag, log_absence, n_bags)
+    return -np.expm1(absent)
+
+
+def _information(proba, shares, bag, y):
+    """Return the information of `held_out_evidence`; `bag` is that of each instance."""
+    n_bags, n_classes = y.shape
     allowed = (y != 0)[bag]
     # Not zero, for label sets of classes that no instance has.
     expected = np.maximum(allowed @ shares[:n_classes], 1e-12)
@@ -187,16 +215,115 @@ def held_out_evidence(
     named = rest * np.einsum("ic,ic->i", proba[:, :n_classes], allowed) / expected
     background = proba[:, n_classes:] / np.maximum(shares[n_classes:], 1e-12)
     ratio = named + (1.0 - rest) * background.sum(axis=1)
-    absent = np.zeros((n_bags, n_classes))
     with np.errstate(divide="ignore"):
-        information = np.bincount(bag, np.log(ratio), n_bags)
-        for c in range(n_classes):
-            log_absence = np.log1p(-np.minimum(proba[:, c], 1.0))
-            absent[:, c] = np.bincount(bag, log_absence, n_bags)
-    return information, -np.expm1(absent)
+        return np.bincount(bag, np.log(ratio), n_bags)
 
 
-def is_background_better(scores: np.ndarray, n_wrong_if_empty: float) -> bool:
+def information_at_temperatures(
+    proba: np.ndarray, weight: np.ndarray, offsets: np.ndarray, y: np.ndarray
+) -> NDArray[np.float64]:
+    """Compute the information of `held_out_evidence`, if a model were less sure of itself.
+
+    Parameters
+    ----------
+    proba, offsets, y
+        As in `held_out_evidence`.
+    weight : ndarray of shape (n_instances,)
+        Of those that shares are counted of.
+
+    Returns
+    -------
+    ndarray of shape (n_temperatures, n_bags)
+        At each of `TEMPERATURES`.
+
+    Examples
+    --------
+    Four instances of which a model is sure, one of them wrongly: doubt does it good.
+
+    >>> proba = np.array([[0.99, 0.01], [0.01, 0.99], [0.01, 0.99], [0.99, 0.01]])
+    >>> y = np.array([[1, 0], [0, 1], [0, 1], [0, 1]])
+    >>> found = information_at_temperatures(proba, np.ones(4), np.arange(5), y)
+    >>> found.sum(axis=1)[[0, -1]].round(1)
+    array([-1.9,  0.5])
+    """
+    bag = np.repeat(np.arange(len(y)), np.diff(offsets))
+    found = np.empty((len(TEMPERATURES), len(y)))
+    for place, temperature in enumerate(TEMPERATURES):
+        tempered = proba ** (1.0 / temperature)
+        tempered /= tempered.sum(axis=1, keepdims=True)
+        shares = np.average(tempered, axis=0, weights=weight)
+        found[place] = _information(tempered, shares, bag, y)
+    return found
+
+
+def background_counts(
+    proba: np.ndarray, offsets: np.ndarray, y: np.ndarray, cost: float
+) -> NDArray[np.float64]:
+    """Compute how many instances of each bag are background, given its labels and the cost.
+
+    Which labels need an instance is left out of account.
+
+    Parameters
+    ----------
+    proba, offsets, y
+        As in `held_out_evidence`, with a background.
+    cost : float
+
+    Returns
+    -------
+    ndarray of shape (n_bags,)
+
+    Examples
+    --------
+    >>> proba = np.array([[0.5, 0.0, 0.5], [0.0, 0.5, 0.5]])
+    >>> background_counts(proba, np.array([0, 2]), np.array([[1, 0]]), 0.0)
+    array([1.5])
+    """
+    n_bags = len(y)
+    bag = np.repeat(np.arange(n_bags), np.diff(offsets))
+    named = np.einsum("ic,ic->i", proba[:, :-1], (y != 0)[bag])
+    background = proba[:, -1] * np.exp(-charges(y, offsets, cost))
+    return np.bincount(bag, background / np.maximum(named + background, 1e-300), n_bags).astype(
+        np.float64
+    )
+
+
+def growth(counts: np.ndarray, n_labels: np.ndarray, weight: np.ndarray) -> float:
+    """Compute by how many standard errors counts become more with the labels of bags.
+
+    Parameters
+    ----------
+    counts, n_labels, weight : ndarray of shape (n_bags,)
+        Bags without labels do not matter.
+
+    Returns
+    -------
+    float
+        Zero if all bags have as many labels.
+
+    Examples
+    --------
+    >>> counts, n_labels = np.array([1.0, 2.1, 2.9]), np.array([1, 2, 3])
+    >>> growth(counts, n_labels, np.ones(3)) > 5
+    True
+    """
+    used = (n_labels > 0) & (weight > 0)
+    if used.sum() < 3:
+        return 0.0
+    weight = weight[used] / weight[used].mean()
+    steps = n_labels[used] - np.average(n_labels[used], weights=weight)
+    excess = counts[used] - np.average(counts[used], weights=weight)
+    spread = (weight * steps**2).sum()
+    if spread == 0:
+        return 0.0
+    slope = (weight * steps * excess).sum() / spread
+    rest = (weight * (excess - slope * steps) ** 2).sum() / (used.sum() - 2)
+    return float(slope / np.sqrt(rest / spread)) if rest > 0 else 0.0
+
+
+def is_background_better(
+    scores: np.ndarray, n_wrong_if_empty: float, is_steady: bool = True
+) -> bool:
     """Decide whether to use a background.
 
     Parameters
@@ -207,6 +334,9 @@ def is_background_better(scores: np.ndarray, n_wrong_if_empty: float) -> bool:
         one half.
     n_wrong_if_empty : float
         Labels per bag that are wrong if none is predicted.
+    is_steady : bool, default=True
+        Whether there is no more background in bags with more labels; if there is, it is not taken
+        for what label sets say.
 
     Returns
     -------
@@ -223,7 +353,8 @@ def is_background_better(scores: np.ndarray, n_wrong_if_empty: float) -> bool:
     """
     (information, n_wrong), (information_with, n_wrong_with) = scores
     is_useless = n_wrong > max(FAR_WORSE * n_wrong_if_empty, n_wrong_with)
-    return bool(information_with > information + CLEARLY or is_useless)
+    is_clear = is_steady and information_with > information + CLEARLY
+    return bool(is_clear or is_useless)
 
 
 def describe_background(
@@ -266,11 +397,19 @@ def describe_background(
     shown = [round(float(each), 1) + 0.0 for each in (with_it, without)]
     agreement = f"({shown[0]:.1f} against {shown[1]:.1f} nats per bag)"
     if not is_used:
+        reason = (
+            "Labels of held-out bags do not agree clearly better with their instances with one "
+            f"{agreement}."
+        )
+        if with_it > without + CLEARLY:
+            reason = (
+                "There would be more of these in bags with more labels, as there are of fragments "
+                "of what has the labels, and not of noise."
+            )
         return (
             "Background: not used, so every instance gets one of its bag's labels, even if it is "
             f"noise; with a background about {100 * share:.0f} % of the instances would get none. "
-            "Labels of held-out bags do not agree clearly better with their instances with one "
-            f"{agreement}."
+            f"{reason}"
         )
     reason = f"Labels of held-out bags agree better with their instances with one {agreement}."
     if with_it <= without + CLEARLY:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from unbag._extras import require
 from unbag._png import png
-from unbag.extract.recordings import HIGHEST_RATE, LOWEST_RATE, SAMPLE_RATE, resampled
+from unbag.extract.sound_files import HIGHEST_RATE, LOWEST_RATE, SAMPLE_RATE, resampled
 from unbag.extract.sounds import SILENCE, Spectrogram
 
 #: Seconds around a segment, and the longest segment that is shown.

@@ -66,11 +66,11 @@ class NotShown(Exception):
 class Medium(NamedTuple):
     """The medium of an instance, or a ``gap``.
 
-    Kinds are ``image``, ``audio``, ``clip``, ``region`` and ``signal``. The name is that of the file,
-    without its folder. A gap has a reason, a signal an index into the
-    `drawings` of `Media`, and the others one into its `sources`. A clip has a drawing, and says
-    where its segment begins and ends in the sound, in seconds; its band alone is another source. A
-    region has a drawing to be laid over its picture.
+    Kinds are ``image``, ``audio``, ``clip``, ``region`` and ``signal``. The name is that of the
+    file, without its folder. A gap has a reason, a signal an index into the `drawings` of `Media`,
+    and the others one into its `sources`. A clip has a drawing, and says where its segment begins
+    and ends in the sound, in seconds; its band alone is another source. A region has a drawing to
+    be laid over its picture.
     """
 
     name: str
