@@ -10,6 +10,7 @@ from scipy.special import entr
 
 from unbag._messages import argument
 from unbag.bags import Bags
+from unbag.groups import Groups
 from unbag.io.annotated import ANSWERS, KNOWN_LABEL, OF_NO_CLASS, Status
 from unbag.io.arrays import is_unknown
 from unbag.labels import LabelSets
@@ -253,10 +254,11 @@ def annotate(
     for first, last in blocks(bags, n_classes + 1):
         block, known = bags[first:last], None if labels is None else labels[first:last]
         if known is not None:
-            y = known.indicator
+            y, groups = known.indicator, known.groups
             if has_background(model):
                 y = np.hstack([y, np.full((len(y), 1), -1, dtype=y.dtype)])
-            impossible[first:last] = UnionProblem(block.offsets, y).impossible
+            groups = None if groups is None else groups.widened(y.shape[1])
+            impossible[first:last] = UnionProblem(block.offsets, y, groups=groups).impossible
             impossible[first:last] &= ~holds_none[first:last]
         rows = slice(bags.offsets[first], bags.offsets[last])
         proba = probabilities(model, block, known)
@@ -276,6 +278,12 @@ def annotate(
             n_tags[first:last] = known.required.sum(axis=1)
             n_uncovered[first:last] = uncovered.sum(axis=1)
             is_flagged[rows] = likeliest_rows(proba, block, uncovered)
+            if known.groups is not None:
+                covered = classes_of_bags(block, best[rows], is_labelled, n_classes)
+                lacking = known.groups.chosen(~known.groups.any_of(covered))
+                n_tags[first:last] += known.groups.per_bag
+                n_uncovered[first:last] += lacking.per_bag
+                is_flagged[rows] |= likeliest_of_groups(proba, block, lacking)
             is_rare[rows] = could_be_rare(model, block, known, rare, best[rows])
         if progress is not None:
             progress(int(bags.offsets[last]), n_instances)
@@ -397,6 +405,19 @@ def likeliest_rows(
     return found
 
 
+def likeliest_of_groups(
+    proba: NDArray[np.float64], bags: Bags, groups: Groups
+) -> NDArray[np.bool_]:
+    """Find, for each group of a bag, the instance that most probably has one of its classes."""
+    found = np.zeros(bags.n_instances, dtype=bool)
+    for b in (groups.per_bag * bags.sizes).nonzero()[0].tolist():
+        first = int(bags.offsets[b])
+        own = proba[first : bags.offsets[b + 1]]
+        for group in groups[b]:
+            found[first + own[:, group].sum(axis=1).argmax()] = True
+    return found
+
+
 def could_be_rare(
     model: Any,
     bags: Bags,
@@ -431,7 +452,9 @@ def could_be_rare(
     whole = np.maximum(rest.sum(axis=1, keepdims=True), smallest)
     flat = np.where(is_tag, 1 / n_columns, rest / whole * left)
     with np.errstate(divide="ignore"):
-        inferred = UnionProblem(asked.offsets, y).infer(np.log(flat), on_intractable="relax")
+        groups = None if labels.groups is None else labels.groups[is_asked].widened(n_columns)
+        problem = UnionProblem(asked.offsets, y, groups=groups)
+        inferred = problem.infer(np.log(flat), on_intractable="relax")
     could_be = np.where(is_tag, inferred.posterior, 0.0)
     found[rows] = (could_be >= COULD_BE).any(axis=1)
     found[rows] |= is_tag[np.arange(len(is_tag)), best[rows]]

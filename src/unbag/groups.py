@@ -4,8 +4,9 @@ A label set names single classes. A group, such as a genus or "wren or treecreep
 least one instance of the bag has one of its classes, and nobody knows which.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Self
 
 import numpy as np
@@ -99,44 +100,36 @@ class Groups:
         return int(np.searchsorted(self.bag_offsets, group, side="right")) - 1
 
     @classmethod
-    def of(cls, groups: Iterable[Iterable[Iterable[int]]], n_classes: int) -> Self:
+    def of(cls, groups: Iterable[Collection[Collection[int]]], n_classes: int) -> Self:
         """Pack lists of groups, one list for each bag.
 
         Parameters
         ----------
-        groups : iterable of iterables of iterables of int
+        groups : iterable of collections of collections of int
             For each bag its groups, each as columns of classes in any order.
         n_classes : int
             Number of classes.
         """
-        counts, sizes, members = [], [], []
-        for b, of_bag in enumerate(groups):
-            try:
-                sets = [sorted(set(group)) for group in of_bag]
-            except TypeError:
-                raise ValueError(
-                    f"groups of bag {b} must be a list of lists of columns, such as [[1, 2]]; got "
-                    f"{of_bag!r}."
-                ) from None
-            counts.append(len(sets))
-            for group in sets:
-                if not all(isinstance(c, int | np.integer) for c in group):
-                    raise ValueError(
-                        f"groups must hold columns of y as integers; a group of bag {b} holds "
-                        f"{group!r}."
-                    )
-                sizes.append(len(group))
-                members.extend(group)
-        return cls(
-            offsets_of(np.array(counts, np.int64)),
-            offsets_of(np.array(sizes, np.int64)),
-            np.array(members, np.int64),
-            n_classes,
-        )
+        of_bags = list(groups)
+        try:
+            counts = np.fromiter(map(len, of_bags), np.int64, len(of_bags))
+            every = list(chain.from_iterable(of_bags))
+            sizes = np.fromiter(map(len, every), np.int64, len(every))
+            members = np.array(list(chain.from_iterable(every)))
+        except (TypeError, ValueError):
+            raise _malformed(of_bags) from None
+        if members.size and (members.ndim != 1 or members.dtype.kind not in "iu"):
+            raise _malformed(of_bags)
+        return cls(offsets_of(counts), *_ordered(sizes, members.astype(np.int64)), n_classes)
 
     @classmethod
     def none(cls, n_bags: int, n_classes: int) -> Self:
-        """Return the groups of bags that require none."""
+        """Return the groups of bags that require none.
+
+        Parameters
+        ----------
+        n_bags, n_classes : int
+        """
         empty = np.zeros(0, np.int64)
         return cls(np.zeros(n_bags + 1, np.int64), np.zeros(1, np.int64), empty, n_classes)
 
@@ -147,7 +140,8 @@ class Groups:
         Parameters
         ----------
         parts : sequence of Groups
-            All of `n_classes` classes.
+        n_classes : int
+            Number of classes, of each part.
         """
         counts = [np.diff(part.bag_offsets) for part in parts]
         sizes = [np.diff(part.group_offsets) for part in parts]
@@ -192,6 +186,8 @@ class Groups:
         ----------
         which : ndarray of bool of shape (n_groups,)
         """
+        if which.all():
+            return self
         sizes = np.diff(self.group_offsets)
         counts = np.bincount(self.bags[which], minlength=self.n_bags)
         return type(self)(
@@ -227,14 +223,24 @@ class Groups:
         columns = np.asarray(columns)
         return type(self).of(
             (
-                [found for group in self[b] if (found := [c for c in columns[group] if c >= 0])]
+                [
+                    found
+                    for group in self[b]
+                    if (found := [int(c) for c in columns[group] if c >= 0])
+                ]
                 for b in range(self.n_bags)
             ),
             n_classes,
         )
 
     def widened(self, n_classes: int) -> Self:
-        """Return the same groups with more columns behind those of the classes."""
+        """Return the same groups with more columns behind those of the classes.
+
+        Parameters
+        ----------
+        n_classes : int
+            Number of columns.
+        """
         return type(self)(self.bag_offsets, self.group_offsets, self.members, n_classes)
 
     def to_lists(self) -> list[list[list[int]]]:
@@ -265,6 +271,38 @@ class Groups:
         return f"Groups({self.n_groups} groups in {self.n_bags} bags)"
 
 
+def _ordered(sizes, members):
+    """Put the members of each group in order, without repeats; return offsets and members."""
+    group = np.repeat(np.arange(len(sizes)), sizes)
+    is_new = np.ones(len(members), dtype=bool)
+    is_new[1:] = (np.diff(members) > 0) | (np.diff(group) > 0)
+    if is_new.all():
+        return offsets_of(sizes), members
+    order = np.lexsort((members, group))
+    members = members[order]
+    is_new[1:] = (np.diff(members) > 0) | (np.diff(group) > 0)
+    return offsets_of(np.bincount(group[is_new], minlength=len(sizes))), members[is_new]
+
+
+def _malformed(of_bags):
+    """Return an error that names the first bag whose groups are no lists of integers."""
+    for b, groups in enumerate(of_bags):
+        try:
+            lists = [list(group) for group in groups]
+        except TypeError:
+            return ValueError(
+                f"groups of bag {b} must be a list of lists of columns, such as [[1, 2]]; got "
+                f"{groups!r}."
+            )
+        for group in lists:
+            if not all(isinstance(c, int | np.integer) and not isinstance(c, bool) for c in group):
+                return ValueError(
+                    f"groups must hold columns of y as integers; a group of bag {b} holds "
+                    f"{group!r}."
+                )
+    return ValueError("groups must have, for each bag, a list of lists of columns.")
+
+
 def runs(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the positions of several runs, one after the other.
 
@@ -277,8 +315,20 @@ def runs(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int6
     return np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - ends + sizes, sizes)
 
 
+def refuse_groups(groups: Groups | None, who: str) -> None:
+    """Raise an error if bags require groups, and something cannot learn from them."""
+    if groups is not None and groups.n_groups:
+        b = int(groups.per_bag.argmax())
+        raise ValueError(
+            f"{who} cannot learn from labels that say that one of several classes is there (AnyOf, "
+            f"any_of, taxonomy), as those of the bag at position {b}: use ORLogisticRegression on "
+            "the CPU; or take the classes of such labels as unknown: "
+            "LabelSets(labels.indicator, labels.classes)."
+        )
+
+
 def checked_groups(
-    groups: Groups | Iterable[Iterable[Iterable[int]]] | None, n_bags: int, n_classes: int
+    groups: Groups | Iterable[Collection[Collection[int]]] | None, n_bags: int, n_classes: int
 ) -> Groups | None:
     """Return groups as `Groups` that fit so many bags and classes; None if there is no group."""
     if groups is None:

@@ -288,8 +288,15 @@ def known_labels(y: LabelSetsLike, classes: np.ndarray) -> tuple[LabelSets, np.n
     labels = LabelSets.parse(y, classes if has_columns_alone else None)
     column_of = ColumnOfLabel(classes.tolist())
     is_known = np.array([column_of[label] >= 0 for label in labels.classes.tolist()], dtype=bool)
-    kept = LabelSets(labels.indicator[:, is_known], labels.classes[is_known], labels.open)
-    return kept.reindex(classes), np.asarray(labels.required[:, ~is_known].any(axis=1))
+    groups, lost = labels.groups, labels.required[:, ~is_known].any(axis=1)
+    if groups is not None:
+        # A group may have been one of the classes that are not known: then it says nothing.
+        strange = groups.any_of(np.broadcast_to(~is_known, labels.shape))
+        groups = groups.chosen(~strange)
+        columns = np.where(is_known, np.cumsum(is_known) - 1, -1)
+        groups = groups.in_columns(columns, int(is_known.sum()))
+    kept = LabelSets(labels.indicator[:, is_known], labels.classes[is_known], labels.open, groups)
+    return kept.reindex(classes), np.asarray(lost)
 
 
 def check_one_for_each_bag(labels: LabelSets, X: BagsLike) -> None:

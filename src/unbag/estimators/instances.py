@@ -169,6 +169,7 @@ class InstanceClassifier(BagClassifier):
                 problem.offsets,
                 problem.y,
                 instance_labels=problem.instance_labels,
+                groups=problem.groups,
                 **self._rates(),
             )
         else:
@@ -181,7 +182,7 @@ class InstanceClassifier(BagClassifier):
         labels = self._read_labels(y, X)
         pinned = self._read_instance_labels(instance_labels, bags, labels)
         self._check_known_background(pinned, bags, self._has_background)
-        problem = UnionProblem(bags.offsets, self._union_y(labels), pinned)
+        problem = self._problem(bags, labels, pinned)
         problem = relax_impossible(problem, self._impossible(problem))
         return self._charged(self._label_scores(bags), problem), problem
 
@@ -200,6 +201,12 @@ class InstanceClassifier(BagClassifier):
     def _conditioned(self, scores, problem):
         """Set the scores of classes that an instance cannot have in its bag to ``-inf``."""
         return np.where(problem.allowed_labels(), scores, -np.inf)
+
+    def _problem(self, bags, labels, pinned=None):
+        """Return label sets for inference, groups of classes among them."""
+        y, groups = self._union_y(labels), labels.groups
+        groups = None if groups is None else groups.widened(y.shape[1])
+        return UnionProblem(bags.offsets, y, pinned, groups)
 
     def _union_y(self, labels):
         """Return label sets for inference: the background is optional in every bag."""
@@ -357,7 +364,7 @@ class UnionClassifier(ProbabilisticClassifier):
 
     def _charged(self, scores, problem):
         cost = self.background_cost_ if self._has_background else 0.0
-        return charged(scores, problem.y, problem.offsets, cost)
+        return charged(scores, problem.named, problem.offsets, cost)
 
     def _rates(self) -> dict[str, Any]:
         """Return how often label sets are wrong, as `infer` takes it; background never is."""
@@ -399,7 +406,7 @@ class UnionClassifier(ProbabilisticClassifier):
         return self._log_likelihood(bags, self._read_labels(y, X))
 
     def _log_likelihood(self, bags, labels, on_intractable: OnIntractable = "raise"):
-        problem = UnionProblem(bags.offsets, self._union_y(labels))
+        problem = self._problem(bags, labels)
         inferred = problem.infer(
             self._label_scores(bags), on_intractable=on_intractable, **self._rates()
         )
@@ -468,7 +475,7 @@ class LabelSetLearner(UnionClassifier):
 
     def _possible_label_sets(self, bags, labels, pinned):
         """Return possible label sets, as a UnionProblem, and which bags to use."""
-        problem = UnionProblem(bags.offsets, self._union_y(labels), pinned)
+        problem = self._problem(bags, labels, pinned)
         impossible = self._impossible_in_fit(problem)
         if not impossible.any():
             self.relaxed_ = {}
@@ -503,7 +510,7 @@ def settled_label_sets(
 
     `labels` are as they were given, and `problem` has a background besides where the model has one.
     """
-    unfilled = np.flatnonzero((bags.sizes == 0) & (labels.cardinality > 0) & impossible)
+    unfilled = np.flatnonzero((bags.sizes == 0) & labels.is_tagged & impossible)
     if len(unfilled):
         b = unfilled[0]
         raise ValueError(

@@ -14,6 +14,7 @@ last. What a column gets is divided among its classes in proportion to their pri
 """
 
 import math
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -24,14 +25,26 @@ from unbag.bags import offsets_of
 from unbag.groups import Groups
 
 from .arithmetic import EPS, add_exactly
-from .blocks import answer_blocks, load_priors, sort_out, write_values
-from .dispatch import CHAIN, DENSE, Method
+from .blocks import (
+    Blocks,
+    FewBags,
+    answer_blocks,
+    load_log_priors,
+    load_priors,
+    sort_out,
+    subtract_posteriors,
+    write_posteriors,
+    write_values,
+)
+from .dispatch import CHAIN, DENSE, SUMS_OVER_FEW, Method
+from .lanes import LANES, above, load_lanes, same_lanes, store_lanes
 from .layout import (
     IMPOSSIBLE,
     INTRACTABLE,
     Layout,
     likelihood_rounding,
     subtract_packed,
+    unpack,
     write_log_priors,
 )
 from .overlaps import (
@@ -195,7 +208,7 @@ class GroupedBags:
         self.columns: Columns = Columns(*find_columns(self.layout, self.bags, *packed))
         n_columns, n_requirements = self.columns.n_columns, self.columns.n_requirements
         columns = np.arange(n_columns.max())
-        y = np.where(columns < n_columns[:, None], -1, 0)
+        y = -(columns < n_columns[:, None]).astype(np.int8)
         is_required = (columns < n_requirements[:, None]) & ~self.columns.overlaps[:, None]
         y[is_required] = 1
         offsets = offsets_of(np.diff(problem.offsets)[self.bags])
@@ -204,6 +217,12 @@ class GroupedBags:
             pinned = np.full(offsets[-1], -1)
             pinned_columns(self.layout, self.bags, self.columns.column_of, offsets, pinned)
         self.narrow: UnionProblem = type(problem)(offsets, y, pinned)
+        of_classes = self.layout, self.bags, self.columns, self.narrow.layout
+        #: Where the column of each class comes among those of the narrower problem's layout, and
+        #: the number of classes of each bag's largest column.
+        self.positions: NDArray[np.int64] = np.empty_like(self.columns.column_of)
+        self.largest: NDArray[np.int64] = np.zeros(len(self.bags), np.int64)
+        find_positions(*of_classes, self.positions, self.largest)
 
     @property
     def impossible(self) -> NDArray[np.bool_]:
@@ -233,11 +252,12 @@ class GroupedBags:
         bags: np.ndarray,
         log_prior: np.ndarray,
         answer: "PackedInference",
+        posterior: np.ndarray | None,
         room: "Room",
         method: Method,
         tolerance: float,
     ) -> None:
-        """Write the packed answers of some bags with groups.
+        """Write the answers of some bags with groups.
 
         Parameters
         ----------
@@ -246,15 +266,69 @@ class GroupedBags:
         log_prior : C-contiguous ndarray of shape (n_instances, n_classes)
         answer : PackedInference
             Of the whole problem.
+        posterior : ndarray of shape (n_instances, n_classes) or None
+            Where to write posteriors; if there is none, they are packed.
         room : Room
             What threads have in common; each writes what belongs to its own bags.
         method, tolerance
             As in `unbag.union.infer`.
         """
         chosen = self.place[bags]
+        if method in SUMS_OVER_FEW:
+            few, wide, chosen = self._sort_out(chosen)
+            if len(few.bags):
+                blocks = load_log_priors(self.layout, log_prior, wide)
+                lost = self._answer_few(few, wide, blocks, tolerance, answer, room)
+                posteriors = self.layout, wide.bags, wide.starts, blocks.rows
+                if posterior is None:
+                    write_values(*posteriors, answer.values)
+                else:
+                    write_posteriors(*posteriors, posterior.reshape(-1))
+                chosen = np.concatenate([chosen, lost])
+        if len(chosen):
+            self._fill_many(chosen, log_prior, answer, room, method, tolerance)
+            if posterior is not None:
+                unpack(self.layout, self.bags[chosen], answer.values, posterior)
+
+    def _fill_many(self, chosen, log_prior, answer, room, method, tolerance):
+        """Write the packed answers of bags with any number of requirements."""
         shares = self.collapse(chosen, log_prior, room.log_prior, room.shift)
         self._answer(chosen, room, method, tolerance)
         self._expand(chosen, shares, room, answer)
+
+    def _sort_out(self, chosen):
+        """Sort out bags of few requirements: in the narrower problem, in the whole one; others."""
+        overlaps = self.columns.overlaps[chosen]
+        few, others = sort_out(self.narrow.layout, chosen[~overlaps])
+        bags = self.bags[few.bags]
+        starts = few.starts.copy()
+        starts[1:, 0] = np.cumsum(np.diff(few.starts[:, 1]) * self.layout.n_allowed[bags])
+        return few, FewBags(bags, starts, few.groups), np.concatenate([others, chosen[overlaps]])
+
+    @cached_property
+    def _few_and_others(self):
+        return self._sort_out(np.arange(len(self.bags)))
+
+    def _answer_few(self, few, wide, blocks, tolerance, answer, room):
+        """Turn the priors of bags of few requirements into posteriors, in their place.
+
+        Returns the bags that could not be certified, as places among those with groups.
+        """
+        rows = np.empty(few.starts[-1, 0])
+        given = self.layout, self.positions, wide.bags, wide.starts, blocks.rows
+        collapse_blocks(*given, few.starts, rows)
+        narrow = Blocks(rows, blocks.slack, blocks.log_tops)
+        own = tolerance / (1.0 + 0.25 * self.largest.max())
+        lost = answer_blocks(self.narrow.layout, few, narrow, own, room.answer, DENSE)
+        expand_blocks(*given, few.starts, rows)
+        # A sum of m numbers errs by (m - 1) / 2 roundings at most; the kernels' bounds count more
+        # than two for each instance and label.
+        size = self.largest[few.bags]
+        bound = room.answer.error_bound[few.bags] * (1.0 + 0.25 * size) + EPS * (size + 2.0)
+        answer.error_bound[wide.bags] = bound
+        answer.log_likelihood[wide.bags] = room.answer.log_likelihood[few.bags]
+        answer.served[wide.bags] = room.answer.served[few.bags]
+        return lost
 
     def collapse(
         self, chosen: np.ndarray, log_prior: np.ndarray, narrow: np.ndarray, shift: np.ndarray
@@ -307,7 +381,7 @@ class GroupedBags:
         """Divide what columns got among their classes, and bound the errors."""
         narrow = room.answer
         expand(
-            self.layout, self.bags, self.columns, chosen, self.narrow.layout,
+            self.layout, self.bags, self.columns, self.positions, chosen, self.narrow.layout,
             room.log_prior, room.shift, shares,
             narrow.values, narrow.log_likelihood, narrow.error_bound, narrow.served,
             answer.values, answer.log_likelihood, answer.error_bound, answer.served,
@@ -321,6 +395,7 @@ class GroupedBags:
         answer: "PackedInference",
         method: Method,
         tolerance: float,
+        packed: bool,
     ) -> None:
         """Subtract the posteriors of these bags from the priors; see `UnionProblem.residual`.
 
@@ -332,46 +407,27 @@ class GroupedBags:
         log_total : ndarray of shape (n_instances,)
         answer : PackedInference
             Of the whole problem.
+        packed : bool
+            Whether to write packed posteriors too.
         """
-        room, narrow, every = self.room(), self.narrow, np.arange(len(self.bags))
-        given = self.layout, self.bags, self.columns, every, narrow.offsets
-        unsettled = every
-        if method in ("auto", "dense"):
-            few, _ = sort_out(narrow.layout, every[~self.columns.overlaps])
+        room, others = self.room(), np.arange(len(self.bags))
+        if method in SUMS_OVER_FEW:
+            few, wide, others = self._few_and_others
             if len(few.bags):
-                shares = np.empty(self._sizes(every)[1][-1])
-                sums = np.zeros(narrow.n_instances * narrow.y.shape[1] + len(prior) - logits.size)
-                sum_priors(*given, prior, shares, sums)
-                blocks = load_priors(narrow.layout, sums, few)
-                own = (1.0 - SHARE_OF_ROUNDING) * tolerance
-                lost = answer_blocks(narrow.layout, few, blocks, own, room.answer, DENSE)
-                settled = np.zeros(len(self.bags), dtype=bool)
-                settled[few.bags] = True
-                settled[lost] = False
-                write_values(narrow.layout, few.bags, few.starts, blocks.rows, room.answer.values)
-                log_sums = np.ascontiguousarray(
-                    sums[: narrow.n_instances * narrow.y.shape[1]].reshape(-1, narrow.n_instances).T
-                )
-                with np.errstate(divide="ignore"):
-                    np.log(log_sums, out=room.log_prior)
-                # Shares lie bag after bag, of all bags.
-                self._expand_some(settled, shares, room, answer)
-                unsettled = every[~settled]
-        if len(unsettled):
+                blocks = load_priors(self.layout, prior, wide)
+                lost = self._answer_few(few, wide, blocks, tolerance, answer, room)
+                posteriors = self.layout, wide.bags, wide.starts, blocks.rows
+                if packed:
+                    write_values(*posteriors, answer.values)
+                subtract_posteriors(*posteriors, answer.served, prior)
+                others = np.concatenate([others, lost])
+        if len(others):
+            bags = self.bags[others]
             log_prior = np.empty((self.layout.n_instances, self.layout.n_classes))
-            write_log_priors(self.layout, self.bags[unsettled], logits, log_total, log_prior)
-            self.fill(self.bags[unsettled], log_prior, answer, room, method, tolerance)
-        by_class = prior[: logits.size].reshape(logits.shape)
-        subtract_packed(self.layout, self.bags, answer.values, by_class)
-
-    def _expand_some(self, settled, shares, room, answer):
-        """Do what `_expand` does for some of all bags, whose shares lie bag after bag."""
-        if settled.all():
-            self._expand(np.arange(len(self.bags)), shares, room, answer)
-            return
-        values = self._sizes(np.arange(len(self.bags)))[1]
-        own = np.repeat(settled, np.diff(values))
-        self._expand(settled.nonzero()[0], shares[own], room, answer)
+            write_log_priors(self.layout, bags, logits, log_total, log_prior)
+            self._fill_many(others, log_prior, answer, room, method, tolerance)
+            by_class = prior[: logits.size].reshape(logits.shape)
+            subtract_packed(self.layout, bags, answer.values, by_class)
 
     # Labellings.
 
@@ -485,6 +541,20 @@ def pinned_columns(layout, bags, column_of, offsets, pinned):
 
 
 @kernel
+def find_positions(layout, bags, columns, narrow_layout, positions, largest):
+    """Fill in where the column of each class comes, and the sizes of the largest columns."""
+    place = np.empty(narrow_layout.n_classes, np.int64)
+    for m in range(bags.shape[0]):
+        first = narrow_layout.column_offsets[m]
+        for k in range(narrow_layout.n_allowed[m]):
+            place[narrow_layout.columns[first + k]] = k
+        start = layout.column_offsets[bags[m]]
+        for j in range(start, start + layout.n_allowed[bags[m]]):
+            positions[j] = place[columns.column_of[j]]
+            largest[m] = max(largest[m], columns.sizes[start + columns.column_of[j]])
+
+
+@kernel
 def shares_below_tops(layout, bags, columns, chosen, offsets, log_prior, shares, tops, shift):
     """Write the log-priors of classes relative to the largest of their column, and these.
 
@@ -564,29 +634,44 @@ def write_rows(offsets, chosen, rows, all_rows):
 
 
 @kernel
-def sum_priors(layout, bags, columns, chosen, offsets, prior, shares, sums):
-    """Add up priors, class by class, to those of columns; write each class's share of its column.
-
-    Of a pinned instance, only its class counts.
-    """
-    n_instances, n_narrow = layout.offsets[layout.n_free.shape[0]], offsets[bags.shape[0]]
-    value = 0
-    for m in chosen:
+def collapse_blocks(layout, positions, bags, starts, parts, narrow_starts, rows):
+    """Add up the priors of classes to those of columns, and divide them by these sums."""
+    for m in range(bags.shape[0]):
         b = bags[m]
-        start, stop = layout.column_offsets[b], layout.column_offsets[b + 1]
-        n_allowed = stop - start
-        for row in range(layout.offsets[b], layout.offsets[b + 1]):
-            pin = layout.pinned[row] if layout.pinned.shape[0] > 0 else -1
-            own = offsets[m] + row - layout.offsets[b]
+        first, n_allowed = layout.column_offsets[b], layout.n_allowed[b]
+        n_blocks = (starts[m + 1, 1] - starts[m, 1]) // LANES
+        width = (narrow_starts[m + 1, 0] - narrow_starts[m, 0]) // max(n_blocks, 1)
+        at, place = starts[m, 0], narrow_starts[m, 0]
+        for _ in range(n_blocks):
+            for to in range(place, place + width, LANES):
+                store_lanes(rows, to, same_lanes(0.0))
             for j in range(n_allowed):
-                c = layout.columns[start + j]
-                share = prior[c * n_instances + row] if pin < 0 or c == pin else 0.0
-                shares[value + j] = share
-                sums[columns.column_of[start + j] * n_narrow + own] += share
+                to = place + positions[first + j] * LANES
+                store_lanes(rows, to, load_lanes(rows, to) + load_lanes(parts, at + j * LANES))
             for j in range(n_allowed):
-                total = sums[columns.column_of[start + j] * n_narrow + own]
-                shares[value + j] = shares[value + j] / total if total > 0.0 else 0.0
-            value += n_allowed
+                total = load_lanes(rows, place + positions[first + j] * LANES)
+                # Where the sum is zero, so is every part of it.
+                total = above(total, same_lanes(0.0), same_lanes(1.0))
+                store_lanes(parts, at, load_lanes(parts, at) / total)
+                at += LANES
+            place += width
+
+
+@kernel
+def expand_blocks(layout, positions, bags, starts, parts, narrow_starts, rows):
+    """Divide the posteriors of columns among their classes, in proportion to `parts`."""
+    for m in range(bags.shape[0]):
+        b = bags[m]
+        first, n_allowed = layout.column_offsets[b], layout.n_allowed[b]
+        n_blocks = (starts[m + 1, 1] - starts[m, 1]) // LANES
+        width = (narrow_starts[m + 1, 0] - narrow_starts[m, 0]) // max(n_blocks, 1)
+        at, place = starts[m, 0], narrow_starts[m, 0]
+        for _ in range(n_blocks):
+            for j in range(n_allowed):
+                chance = load_lanes(rows, place + positions[first + j] * LANES)
+                store_lanes(parts, at, load_lanes(parts, at) * chance)
+                at += LANES
+            place += width
 
 
 @kernel
@@ -641,7 +726,7 @@ def run_overlaps(
 
 @kernel
 def expand(
-    layout, bags, columns, chosen, narrow_layout, narrow, shift, shares,
+    layout, bags, columns, positions, chosen, narrow_layout, narrow, shift, shares,
     narrow_values, narrow_log_likelihood, narrow_bound, narrow_served,
     values, log_likelihood, error_bound, served,
 ):  # fmt: skip
@@ -666,10 +751,7 @@ def expand(
             value += n_rows * n_allowed
             continue
         n_columns = narrow_layout.n_allowed[m]
-        position = np.empty(n_columns, np.int64)
         first = narrow_layout.column_offsets[m]
-        for k in range(n_columns):
-            position[narrow_layout.columns[first + k]] = k
         source = narrow_layout.value_offsets[m]
         per_class = 5.0 + math.log2(max(n_allowed, 1))
         rounding = 0.0
@@ -684,7 +766,7 @@ def expand(
                     if chance > 0.0:
                         rounding += chance * (abs(narrow[row, a]) + per_class)
             for j in range(n_allowed):
-                chance = narrow_values[source + position[columns.column_of[start + j]]]
+                chance = narrow_values[source + positions[start + j]]
                 values[to + j] = chance * shares[value + j]
             to += n_allowed
             value += n_allowed

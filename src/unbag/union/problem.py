@@ -5,7 +5,7 @@ classifier, it computes likelihoods and posteriors. Fits do this at every iterat
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -30,7 +30,7 @@ from .blocks import (
     write_values,
 )
 from .collapse import GroupedBags, Room, needed_groups
-from .dispatch import DENSE, METHODS, Method, estimated_costs, solve
+from .dispatch import DENSE, METHODS, SUMS_OVER_FEW, Method, estimated_costs, solve
 from .layout import (
     IMPOSSIBLE,
     INTRACTABLE,
@@ -54,11 +54,9 @@ from .policy import (
 )
 from .rates import checked_rates
 
-# The methods that use `unbag.union.few` for bags of few labels.
-SUMS_OVER_FEW = ("auto", "dense")
 NAMES: np.ndarray = np.array([*METHODS, "none"])
 # What is read as the groups of classes that bags require.
-GroupsLike: TypeAlias = Groups | Iterable[Iterable[Iterable[int]]]
+GroupsLike: TypeAlias = Groups | Iterable[Collection[Collection[int]]]
 # Log-priors beyond that are off by more than the posterior may be.
 LARGEST = 1e12
 
@@ -175,7 +173,9 @@ class UnionProblem:
         # Copies, so that checked values stay valid even if the caller's arrays change.
         self.offsets: NDArray[np.int64] = checked_offsets(offsets).copy()
         self.y: NDArray[np.int8] = checked_label_sets(y, len(self.offsets) - 1).copy()
-        self.groups: Groups | None = checked_groups(groups, *self.y.shape)
+        self.groups: Groups | None = None
+        if groups is not None:
+            self.groups = checked_groups(groups, *self.y.shape)
         allowing = self.y
         if self.groups is not None:
             allowing = np.where((self.y == 0) & self.groups.named(), np.int8(-1), self.y)
@@ -458,7 +458,7 @@ class UnionProblem:
                     subtract_packed(layout, bags, answer.values, by_class)
         if self.grouped is not None:
             log_total = largest + np.log(total)
-            self.grouped.residual(logits, prior, log_total, answer, method, tolerance)
+            self.grouped.residual(logits, prior, log_total, answer, method, tolerance, packed)
         return answer
 
     @cached_property
@@ -530,9 +530,7 @@ class UnionProblem:
             has_groups = self.grouped.place[bags] >= 0
             if has_groups.any():
                 own, bags = bags[has_groups], bags[~has_groups]
-                self.grouped.fill(own, log_prior, answer, room, method, tolerance)
-                if posterior is not None:
-                    unpack(layout, own, answer.values, posterior)
+                self.grouped.fill(own, log_prior, answer, posterior, room, method, tolerance)
         others, lost = bags, bags[:0]
         # To sort one bag takes as long as some answers do.
         has_many = len(bags) == 1 and layout.n_required[bags[0]] > MOST_FEW
