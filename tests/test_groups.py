@@ -270,3 +270,39 @@ def test_tables_with_a_taxonomy(rng, tmp_path):
 def test_groups_are_checked_once():
     groups = Groups.of([[[0, 1]]], 2)
     assert LabelSets([[0, 0]], groups=groups).groups is groups
+
+
+def test_answers_at_a_level(rng):
+    bags, sets, truth = made_bags(rng)
+    taxonomy = [("hawk", "raptor", "species"), ("owl", "raptor", "species"),
+                ("raptor", "bird", "order"), ("robin", "song", "species"),
+                ("wren", "song", "species"), ("song", "bird", "order")]  # fmt: skip
+    frame = table_of(bags, sets, truth)
+    model = unbag.fit(frame, bag="bag", labels="labels", any_of="/", taxonomy=taxonomy)
+    order_of = {"hawk": "raptor", "owl": "raptor", "robin": "song", "wren": "song"}
+    orders = np.array([order_of[name] for name in truth], dtype=object)
+    assert (model.predict_instances(bags, level="order") == orders).mean() > 0.9
+    assert (model.annotate(bags, sets, level="order") == orders).mean() > 0.9
+    found = model.annotate_frame(frame, level="order")
+    np.testing.assert_array_equal(
+        found["annotation"].to_numpy(), model.annotate(bags, sets, level="order")
+    )
+    proba = model.annotate_proba(bags, sets)
+    backed = model.annotate(bags, sets, back_off=0.99)
+    best, sure = model.classes_[proba.argmax(axis=1)], proba.max(axis=1) >= 0.99
+    np.testing.assert_array_equal(backed[sure], best[sure])
+    assert not set(backed[~sure]) & set(order_of)
+    written = model.annotate_frame(frame, back_off=0.99)
+    np.testing.assert_array_equal(written["annotation"].to_numpy(), backed)
+    assert (written["probability"].to_numpy() >= 0.99).all()
+    with pytest.raises(ValueError, match="no rank 'genus'"):
+        model.annotate(bags, sets, level="genus")
+    with pytest.raises(ValueError, match="need a taxonomy"):
+        ORLogisticRegression().fit(bags, sets).predict_instances(bags, level="order")
+    from unbag.evaluation import evaluate
+
+    known = np.ones(len(truth), dtype=bool)
+    levels = evaluate(model, bags, LabelSets.parse(sets), (truth.astype(object), known))["levels"]
+    assert list(levels) == ["species", "order"]
+    assert levels["order"]["inductive_accuracy"] >= levels["species"]["inductive_accuracy"] > 0.9
+    assert levels["order"]["transductive_accuracy"] > 0.9

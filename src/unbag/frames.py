@@ -129,6 +129,8 @@ class BagModel(Protocol):
         unknown_below: float | None = None,
         joint: bool = False,
         background_name: str = BACKGROUND_NAME,
+        level: str | None = None,
+        back_off: float | None = None,
     ) -> Frame:
         """Label every instance of a frame; see `FrameAnswers.annotate_frame`."""
         ...
@@ -190,6 +192,8 @@ class FrameAnswers:
         unknown_below: float | None = None,
         joint: bool = False,
         background_name: str = BACKGROUND_NAME,
+        level: str | None = None,
+        back_off: float | None = None,
     ) -> Frame:
         """Label every instance of a frame; bag labels are used if there are any.
 
@@ -214,6 +218,11 @@ class FrameAnswers:
             all.
         background_name : str, default="background"
             What instances of none of the classes are called; no class may be called so.
+        level : str, optional
+            A rank of the taxonomy that the model was fitted with, such as ``"genus"``: labels are
+            names of this rank.
+        back_off : float, optional
+            Labels are the lowest names of the taxonomy that have at least this probability.
 
         Returns
         -------
@@ -236,7 +245,7 @@ class FrameAnswers:
         data, known = read_for_model(self, source, wanted, use_labels=use_labels)
         answers = annotate(
             self, data.bags, known, review_share=review_share, unknown_below=unknown_below,
-            joint=joint, background_name=background_name,
+            joint=joint, background_name=background_name, level=level, back_off=back_off,
         )  # fmt: skip
         # The copy of the features goes before there are new columns.
         data = without_features(data)

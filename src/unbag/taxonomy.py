@@ -14,8 +14,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from unbag._files import DataError, PathLike, check, existing_file, unreadable
-from unbag._messages import listed
+from unbag._messages import argument, listed
 
 # A child of this name stands for all that a parent has and the taxonomy does not name.
 OTHER = "other"
@@ -243,3 +246,109 @@ class Taxonomy:
         served = {leaf for each in found for leaf in self.below(each)}
         others = [leaf for leaf in self.leaves(name) if leaf not in served and leaf not in classes]
         return found, others
+
+
+class Ladder:
+    """The classes of a model and all that they belong to, for answers at a level of a taxonomy.
+
+    Parameters
+    ----------
+    taxonomy : Taxonomy
+    classes : iterable of str
+        Of the model, in the order of its columns.
+
+    Attributes
+    ----------
+    names : ndarray of str
+        The classes, then what they belong to.
+    holds : ndarray of bool of shape (n_classes, n_names)
+        Whether each class is, or belongs to, each name.
+
+    Examples
+    --------
+    >>> birds = {"barn owl": "owl", "tawny owl": "owl", "owl": "bird", "wren": "bird"}
+    >>> ladder = Ladder(Taxonomy.of(birds), ["barn owl", "tawny owl", "wren"])
+    >>> proba = np.array([[0.95, 0.05, 0.0], [0.5, 0.45, 0.05], [0.4, 0.2, 0.4]])
+    >>> names, probability = ladder.backed_off(proba, 0.9)
+    >>> names.tolist(), probability.round(2).tolist()
+    (['barn owl', 'owl', 'bird'], [0.95, 0.95, 1.0])
+    """
+
+    def __init__(self, taxonomy: Taxonomy, classes: Iterable[str]) -> None:
+        self.taxonomy = taxonomy
+        self.classes: list[str] = [spelling(str(each)) for each in classes]
+        above = dict.fromkeys(each for name in self.classes for each in taxonomy.ancestors(name))
+        every = [*self.classes, *(name for name in above if name not in self.classes)]
+        self.names: NDArray[np.object_] = np.array(every, dtype=object)
+        place = {name: column for column, name in enumerate(every)}
+        self.holds: NDArray[np.bool_] = np.zeros((len(self.classes), len(every)), dtype=bool)
+        for c, name in enumerate(self.classes):
+            for each in (name, *taxonomy.ancestors(name)):
+                self.holds[c, place[each]] = True
+
+    def level_of_classes(self, level: str) -> tuple[NDArray[np.object_], NDArray[np.intp]]:
+        """Return the names at a level, and which of them each class belongs to.
+
+        Parameters
+        ----------
+        level : str
+            A rank of the taxonomy. A class that belongs to nothing of that rank stays as it is.
+        """
+        levels = self.taxonomy.levels
+        check(
+            level in levels,
+            f"The taxonomy has no rank {level!r}; it has {listed(levels) or 'none'}: name one in "
+            "its column rank.",
+        )
+        found = [self.taxonomy.at_level(name, level) for name in self.classes]
+        names = list(dict.fromkeys(found))
+        columns = np.array([names.index(name) for name in found], dtype=np.intp)
+        return np.array(names, dtype=object), columns
+
+    def backed_off(
+        self, proba: NDArray[np.floating], least: float
+    ) -> tuple[NDArray[np.object_], NDArray[np.float64]]:
+        """Return the lowest name of each instance that is sure enough, and its probability.
+
+        Parameters
+        ----------
+        proba : ndarray of shape (n_instances, n_classes)
+            Of the classes, without the background.
+        least : float
+            The least probability. Among names that have it, the one that the fewest classes belong
+            to is taken, and among those the most probable.
+
+        Returns
+        -------
+        names : ndarray of object of shape (n_instances,)
+            None where no name is sure enough.
+        probability : ndarray of shape (n_instances,)
+        """
+        chances = np.asarray(proba, float) @ self.holds
+        n_classes = self.holds.sum(axis=0)
+        # In units in which one class less outweighs any probability.
+        worth = np.where(chances >= least, 2.0 * (len(self.classes) - n_classes) + chances, -1.0)
+        best = worth.argmax(axis=1)
+        every = np.arange(len(chances))
+        names = self.names[best]
+        names[worth[every, best] < 0] = None
+        return names, chances[every, best]
+
+
+def ladder_of(model: Any, taxonomy: Any = None) -> Ladder:
+    """Return the ladder of a fitted model, by its own taxonomy or one that is given.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    taxonomy : optional
+        As in `Taxonomy.of`; by default that which the model was fitted with.
+    """
+    given = taxonomy if taxonomy is not None else getattr(model, "roles_", {}).get("taxonomy")
+    found = Taxonomy.of(given) if given else None
+    if found is None:
+        raise DataError(
+            "Answers at a level need a taxonomy, and the model has none: fit it with "
+            f"{argument('taxonomy')}, or pass one."
+        )
+    return Ladder(found, [str(each) for each in model.classes_])

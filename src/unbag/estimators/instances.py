@@ -21,6 +21,7 @@ from unbag.fitting import LEARNT, LabelNoise, Rate, charged, describe_background
 from unbag.fitting.threshold import USUAL
 from unbag.labels import ColumnOfLabel, LabelSets
 from unbag.tagging import BACKGROUND_NAME, is_missing
+from unbag.taxonomy import ladder_of
 from unbag.union import (
     ImpossibleBagError,
     ImpossibleBagWarning,
@@ -256,6 +257,97 @@ class ProbabilisticClassifier(InstanceClassifier):
         ndarray of shape (n_instances, n_classes), or one column more for the background
         """
         return np.exp(self._label_scores(self._read_bags(X)))
+
+    def predict_instances(
+        self,
+        X: BagsLike,
+        *,
+        level: str | None = None,
+        back_off: float | None = None,
+        taxonomy: Any = None,
+    ) -> np.ndarray:
+        """Predict the likeliest class of each instance, bag labels not known.
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, or array-like of shape (n_bags, n_features)
+        level : str, optional
+            A rank of the taxonomy, such as "genus": the likeliest name of this rank.
+        back_off : float, optional
+            The lowest name of the taxonomy that has at least this probability; None where none has.
+        taxonomy : path, list of (child, parent, rank) or dict of child to parent, optional
+            By default that which the model was fitted with.
+
+        Returns
+        -------
+        ndarray of shape (n_instances,)
+            Values of `classes_`, or `unbag.BACKGROUND`; names of the taxonomy, as objects, if a
+            level is asked for.
+        """
+        if level is None and back_off is None:
+            return super().predict_instances(X)
+        return self._at_level(self.predict_instances_proba(X), level, back_off, taxonomy)
+
+    def annotate(
+        self,
+        X: BagsLike,
+        y: LabelSetsLike,
+        instance_labels: ArrayLike | None = None,
+        *,
+        joint: bool = False,
+        level: str | None = None,
+        back_off: float | None = None,
+        taxonomy: Any = None,
+    ) -> np.ndarray:
+        """Predict the label of each instance, the labels of its bag known.
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, or array-like of shape (n_bags, n_features)
+        y : label sets, as in ``fit``
+        instance_labels : array-like of shape (n_instances,), optional
+            Labels of single instances, where they are known; elsewhere None, or -1 if that
+            is not a class.
+        joint : bool
+            False for the likeliest class of each instance; True for the labelling of the
+            whole bag that is likeliest (whose scores have the largest sum) among those that
+            cover its label set, wherever that is possible. Where label sets may be wrong: that
+            which is likeliest together with what went wrong.
+        level, back_off, taxonomy
+            As in `predict_instances`; not with `joint`.
+
+        Returns
+        -------
+        ndarray of shape (n_instances,)
+            Values of `classes_`, or `unbag.BACKGROUND`; names of the taxonomy, as objects, if a
+            level is asked for.
+        """
+        if level is None and back_off is None:
+            return super().annotate(X, y, instance_labels, joint=joint)
+        if joint:
+            raise ValueError("joint labellings are of classes: leave out level and back_off.")
+        proba = self.annotate_proba(X, y, instance_labels)
+        return self._at_level(proba, level, back_off, taxonomy)
+
+    def _at_level(self, proba, level, back_off, taxonomy):
+        """Return names of a taxonomy for the probabilities of instances."""
+        if back_off is not None and not 0 <= back_off <= 1:
+            raise ValueError(f"back_off must lie between 0 and 1; got {back_off!r}.")
+        ladder = ladder_of(self, taxonomy)
+        n_classes = len(self.classes_)
+        own, rest = proba[:, :n_classes], proba[:, n_classes:].sum(axis=1)
+        if level is None:
+            names, likely = ladder.backed_off(own, back_off)
+            is_rest = own.max(axis=1, initial=0.0) < rest
+        else:
+            found, columns = ladder.level_of_classes(level)
+            chances = np.zeros((len(own), len(found)))
+            np.add.at(chances.T, columns, own.T)
+            names, likely = found[chances.argmax(axis=1)], chances.max(axis=1)
+            is_rest = likely < rest
+            if back_off is not None:
+                names = np.where(likely >= back_off, names, None)
+        return np.where(is_rest, np.array(BACKGROUND, dtype=object), names)
 
     def annotate_proba(
         self, X: BagsLike, y: LabelSetsLike, instance_labels: ArrayLike | None = None

@@ -27,6 +27,8 @@ from .counts import IMPOSSIBLE, RELAXED, SLOW
 #: these packed.
 GroupsLike: TypeAlias = Groups | Iterable[Collection[Collection[int]]]
 
+# Share of the bags with groups beyond which all rows are gone over.
+MOST = 0.3
 # Methods of `infer` that are slower than inclusion-exclusion.
 SLOW_METHODS = ("chain", "mixed")
 
@@ -126,7 +128,8 @@ def collapsed_batch(batch: BagBatch, groups: Groups) -> BagBatch:
         1, first, torch.where(active, 1, targets.gather(1, first)).to(torch.int8)
     )
     rows = None
-    if device.type == "cpu":
+    # On a GPU nobody waits to find out; if most rows have groups, it is not worth it.
+    if device.type == "cpu" and int(table.has_groups.sum()) < MOST * n_bags:
         rows = table.has_groups[row_bag].nonzero()[:, 0]
         row_bag = row_bag[rows]
     collapsed = CollapsedLogits.apply(
