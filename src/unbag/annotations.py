@@ -312,7 +312,8 @@ def annotate(
     label, second_label = names[best], names[second]
     second_label[~(second_probability > 0)] = None
     if at_level is not None:
-        label = np.where(best < n_classes, at_level.label, None)
+        label = at_level.label
+        label[best == n_classes] = None
         is_unsure |= at_level.is_unsure & (best < n_classes)
         if level is not None:
             second_label, second_probability = at_level.second, at_level.second_probability
@@ -473,7 +474,8 @@ class AnswersAtLevel:
             chances[:, n_names:] = proba[:, n_classes:]
             padded = np.append(self._columns, np.arange(n_names, chances.shape[1]))
             best = padded[top]
-            names = np.append(self._names, [None] * (chances.shape[1] - n_names))
+            names = np.full(chances.shape[1], None, dtype=object)
+            names[:n_names] = self._names
             likely, second, less_likely = two_best(chances, best)
             self.label[rows], self.second[rows] = names[best], names[second]
             self.second_probability[rows] = np.where(is_none, 0.0, less_likely)

@@ -352,8 +352,8 @@ class LabelSets:
     @property
     def is_tagged(self) -> NDArray[np.bool_]:
         """Whether a class or a group is known to be present in each bag, of shape (n_bags,)."""
-        tagged = self.required.any(axis=1)
-        return tagged if self.groups is None else tagged | (self.groups.per_bag > 0)
+        n_tags = self.cardinality
+        return (n_tags if self.groups is None else n_tags + self.groups.per_bag) > 0
 
     @property
     def cardinality(self) -> NDArray[np.intp]:
@@ -556,7 +556,8 @@ class LabelSets:
         indicator[:, [column_of[name] for name in kept]] = self.indicator[
             :, [c for c, name in enumerate(names) if name not in groups]
         ]
-        indicator[np.ix_(self.open, [column_of[name] for name in added])] = -1
+        for name in added:
+            indicator[self.open, column_of[name]] = -1
         lists = [[] for _ in range(len(self))]
         if self.groups is not None:
             lists = [

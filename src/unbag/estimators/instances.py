@@ -337,7 +337,7 @@ class ProbabilisticClassifier(InstanceClassifier):
         n_classes = len(self.classes_)
         own, rest = proba[:, :n_classes], proba[:, n_classes:].sum(axis=1)
         if level is None:
-            names, likely = ladder.backed_off(own, back_off)
+            names, likely = ladder.backed_off(own, float(back_off or 0.0))
             is_rest = own.max(axis=1, initial=0.0) < rest
         else:
             found, columns = ladder.level_of_classes(level)
@@ -346,7 +346,7 @@ class ProbabilisticClassifier(InstanceClassifier):
             names, likely = found[chances.argmax(axis=1)], chances.max(axis=1)
             is_rest = likely < rest
             if back_off is not None:
-                names = np.where(likely >= back_off, names, None)
+                names[likely < back_off] = None
         return np.where(is_rest, np.array(BACKGROUND, dtype=object), names)
 
     def annotate_proba(

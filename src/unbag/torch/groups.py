@@ -164,7 +164,8 @@ class CollapsedLogits(torch.autograd.Function):
         return result
 
     @staticmethod
-    def backward(ctx: Any, gradient):  # noqa: D102
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:  # noqa: D102
+        (gradient,) = grad_outputs
         rows, classes, active, share = ctx.saved_tensors
         n_rows = len(classes)
         flat, first = classes.reshape(n_rows, -1), classes[:, :, 0]
@@ -209,7 +210,7 @@ class UnionOnCPU(torch.autograd.Function):
         before = np.concatenate([[0], np.cumsum(is_row)])
         offsets = before[batch.offsets.cpu().numpy()]
         y = batch.targets.cpu().numpy()
-        rates = {
+        rates: dict[str, Any] = {
             name: None if rate is None else rate.cpu().numpy().astype(np.float64)
             for name, rate in (("missed", batch.missed), ("false", batch.false))
         }
@@ -236,7 +237,8 @@ class UnionOnCPU(torch.autograd.Function):
         return log_likelihood.to(logits.device), counts
 
     @staticmethod
-    def backward(ctx: Any, scale, _):  # noqa: D102
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:  # noqa: D102
+        scale, _ = grad_outputs
         surplus, rows, bag = ctx.saved_tensors
         row_scale = scale.detach().cpu().to(torch.float64)[bag][:, None]
         own = torch.where(row_scale == 0, 0.0, surplus * row_scale)
