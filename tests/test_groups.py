@@ -199,6 +199,20 @@ def test_labels_are_checked_with_groups(rng):
     assert len(found)
 
 
+def test_a_search_leaves_networks_out(rng):
+    bags, sets, truth = made_bags(rng, 40)
+    grid = {"kernel": [None], "context": [0.0], "missed": [0.0], "false": [0.0]}
+    model = unbag.tune(bags, sets, grid=grid, networks=None, cv=2)
+    assert (model.predict_instances(bags) == truth).mean() > 0.8
+
+
+@pytest.mark.parametrize("name", ["LSBCMM", "MIMLSVM"])
+def test_other_methods_warn_that_groups_are_unknown_to_them(name, rng):
+    bags, sets, _ = made_bags(rng, 30, vague=0.3)
+    with pytest.warns(UserWarning, match=f"{name} cannot learn from labels that say that one of"):
+        getattr(unbag, name)().fit(bags, sets)
+
+
 def test_what_cannot_learn_from_groups_says_so(rng):
     torch_parts = pytest.importorskip("unbag.torch")
     bags, sets, _ = made_bags(rng, 20)

@@ -22,6 +22,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from unbag._scikit_learn import BaseEstimator, ClassifierMixin
+from unbag._warnings import warn_caller
 from unbag.bags import Bags, BagsLike
 from unbag.frames import FrameAnswers
 from unbag.labels import ColumnOfLabel, LabelSets, LabelSetsLike
@@ -61,6 +62,8 @@ class BagClassifier(FrameAnswers, ClassifierMixin, BaseEstimator):
     """
 
     _accepts_sparse = False
+    # Whether a fit knows what labels that name groups of classes mean.
+    _knows_groups = True
 
     classes: ArrayLike | None
     classes_: np.ndarray
@@ -117,7 +120,14 @@ class BagClassifier(FrameAnswers, ClassifierMixin, BaseEstimator):
             check_columns(self, X, reset=True)
         else:
             bags = self._read_bags(X, reset=True)
-        return bags, self._read_labels(y, X, reset=True)
+        labels = self._read_labels(y, X, reset=True)
+        if labels.groups is not None and not self._knows_groups:
+            warn_caller(
+                f"{type(self).__name__} cannot learn from labels that say that one of several "
+                f"classes is there ({labels.groups.n_groups} of them): it takes these classes as "
+                "unknown. ORLogisticRegression can."
+            )
+        return bags, labels
 
     def _read_fit(self: Any, X, y, instance_labels, sample_weight, are_elsewhere=False):
         """Return what a fit is given: bags, label sets, labels of instances, and weights."""
