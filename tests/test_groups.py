@@ -320,3 +320,22 @@ def test_answers_at_a_level(rng):
     assert list(levels) == ["species", "order"]
     assert levels["order"]["inductive_accuracy"] >= levels["species"]["inductive_accuracy"] > 0.9
     assert levels["order"]["transductive_accuracy"] > 0.9
+
+
+def test_too_many_overlapping_groups_of_a_fit_are_relaxed(rng):
+    names = [f"c{c:02}" for c in range(18)]
+    bags = Bags.from_list([rng.normal(size=(20, 3)) for _ in range(6)])
+    sets = [{AnyOf(names[c], names[c + 1]) for c in range(17)}, *({name} for name in names[:5])]
+    with pytest.warns(unbag.union.IntractableBagWarning):
+        model = ORLogisticRegression(classes=names, max_iter=20, tol=1e-2).fit(bags, sets)
+    assert len(model.relaxed_) == 1
+    with pytest.raises(unbag.union.IntractableBagError, match="requires 17 classes and groups"):
+        ORLogisticRegression(classes=names, on_intractable="raise").fit(bags, sets)
+
+
+def test_partial_fits_know_groups(rng):
+    bags, sets, truth = made_bags(rng, 120)
+    model = ORLogisticRegression(classes=["hawk", "owl", "robin", "wren"], background=False)
+    for first in range(0, 120, 40):
+        model.partial_fit(bags[first : first + 40], sets[first : first + 40])
+    assert (model.predict_instances(bags) == truth).mean() > 0.8

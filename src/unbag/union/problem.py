@@ -531,6 +531,8 @@ class UnionProblem:
             if has_groups.any():
                 own, bags = bags[has_groups], bags[~has_groups]
                 self.grouped.fill(own, log_prior, answer, posterior, room, method, tolerance)
+                if not len(bags):
+                    return
         others, lost = bags, bags[:0]
         # To sort one bag takes as long as some answers do.
         has_many = len(bags) == 1 and layout.n_required[bags[0]] > MOST_FEW
