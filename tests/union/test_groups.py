@@ -88,9 +88,21 @@ def test_within_the_bound(method, noisy, rng):
             assert result.error_bound[0] <= 1e-9
 
 
+@pytest.mark.parametrize("noisy", [False, True])
+def test_cases_within_the_bound(noisy, rng, monkeypatch):
+    monkeypatch.setattr("unbag.union.collapse.FEW_REQUIREMENTS", 0)
+    for _ in range(200):
+        bag = draw_group_bag(rng, noisy=noisy)
+        result = answer(bag)
+        check_within_bound(bag, result)
+        assert result.error_bound[0] <= 1e-9
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize("few", [0, 4])
 @pytest.mark.parametrize("seed", range(20))
-def test_a_thousand_bags_within_the_bound(seed):
+def test_a_thousand_bags_within_the_bound(seed, few, monkeypatch):
+    monkeypatch.setattr("unbag.union.collapse.FEW_REQUIREMENTS", few)
     rng = np.random.default_rng(seed)
     for k in range(1000):
         bag = draw_group_bag(rng, noisy=k % 3 == 0)

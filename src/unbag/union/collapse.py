@@ -10,7 +10,8 @@ last. What a column gets is divided among its classes in proportion to their pri
   allowed.
 - If no class serves two requirements, each column serves one: the narrower problem is a
   `UnionProblem` like any other, with all its kernels and certificates.
-- Otherwise an instance may serve several: `unbag.union.overlaps`.
+- Otherwise an instance may serve several: `unbag.union.overlaps`; or, if requirements are many but
+  few classes serve several, `unbag.union.cases`.
 """
 
 import math
@@ -36,6 +37,7 @@ from .blocks import (
     write_posteriors,
     write_values,
 )
+from .cases import Cases, cases_of
 from .dispatch import CHAIN, DENSE, SUMS_OVER_FEW, Method
 from .lanes import LANES, above, load_lanes, same_lanes, store_lanes
 from .layout import (
@@ -61,6 +63,8 @@ if TYPE_CHECKING:
 
 # Rows whose largest log-prior lies outside are brought to zero first: doubles near zero are finer.
 LOW, HIGH = -50.0, 1.0
+# Up to here, a chain over requirements that overlap takes no longer than telling cases apart.
+FEW_REQUIREMENTS = 4
 # The part of the tolerance that is left for the rounding of sums over classes.
 SHARE_OF_ROUNDING = 0.1
 
@@ -223,6 +227,21 @@ class GroupedBags:
         self.positions: NDArray[np.int64] = np.empty_like(self.columns.column_of)
         self.largest: NDArray[np.int64] = np.zeros(len(self.bags), np.int64)
         find_positions(*of_classes, self.positions, self.largest)
+        self.cases: Cases | None = self._told_apart(type(problem))
+
+    def _told_apart(self, problem):
+        """Return the cases of bags whose requirements overlap, where these are few."""
+        bags, cases = [], []
+        for m in self.columns.overlaps.nonzero()[0].tolist():
+            n_requirements = int(self.columns.n_requirements[m])
+            found = None
+            # Masks have no room for more.
+            if FEW_REQUIREMENTS < n_requirements <= 62:
+                found = cases_of(tuple(self.masks_of(m).tolist()), n_requirements)
+            if found is not None:
+                bags.append(m)
+                cases.append(found)
+        return Cases(problem, np.array(bags), cases, self.narrow) if bags else None
 
     @property
     def impossible(self) -> NDArray[np.bool_]:
@@ -245,7 +264,8 @@ class GroupedBags:
         """Allocate what the narrower problem is given and answers."""
         narrow = self.narrow
         shape = narrow.n_instances, narrow.y.shape[1]
-        return Room(np.empty(shape), np.zeros(narrow.n_instances), narrow._room())
+        cases = None if self.cases is None else self.cases.room()
+        return Room(np.empty(shape), np.zeros(narrow.n_instances), narrow._room(), cases)
 
     def fill(
         self,
@@ -366,13 +386,20 @@ class GroupedBags:
     def _answer(self, chosen, room, method, tolerance):
         """Answer the narrower problem for some bags."""
         overlaps = self.columns.overlaps[chosen]
-        apart = chosen[~overlaps]
+        apart, others = chosen[~overlaps], chosen[overlaps]
+        own = (1.0 - SHARE_OF_ROUNDING) * tolerance
         if len(apart):
-            own = (1.0 - SHARE_OF_ROUNDING) * tolerance
             self.narrow._work(apart, room.log_prior, room.answer, None, method, own)
-        if overlaps.any():
+        if len(others) and self.cases is not None and method == "auto":
+            has_cases = self.cases.place[others] >= 0
+            told_apart = others[has_cases]
+            if len(told_apart):
+                given = room.log_prior, room.cases, self.narrow.layout, room.answer, own
+                certified = self.cases.fill(told_apart, *given)
+                others = np.concatenate([others[~has_cases], told_apart[~certified]])
+        if len(others):
             run_overlaps(
-                self.layout, self.bags, self.columns, chosen[overlaps], self.narrow.layout,
+                self.layout, self.bags, self.columns, others, self.narrow.layout,
                 room.log_prior, room.answer.values, room.answer.log_likelihood,
                 room.answer.error_bound, room.answer.served,
             )  # fmt: skip
@@ -520,11 +547,14 @@ class Room(NamedTuple):
     shift : ndarray of shape (narrow.n_instances,)
         What was taken off the log-priors of each row.
     answer : PackedInference
+    cases : tuple or None
+        Of bags whose requirements overlap; see `unbag.union.cases`.
     """
 
     log_prior: np.ndarray
     shift: np.ndarray
     answer: Any
+    cases: Any
 
 
 @kernel

@@ -103,6 +103,8 @@ def infer(
     them and neither lies within the other. Where they overlap, the bag is served by "chain"
     whatever `method` says, in time ``n_instances * n_columns * 2**n_required``, for up to 16
     required classes and groups; ``n_columns`` counts the sets of groups that a class can serve.
+    With "auto", bags of more requirements of which few overlap are told apart by cases, up to
+    eight, each of which takes as long as a bag without groups.
 
     Examples
     --------
