@@ -67,7 +67,8 @@ def cases_of(masks: tuple[int, ...], n_requirements: int) -> tuple[Case, ...] | 
     () (1,) ((0,), (2,))
     """
     found: list[Case] = []
-    stack = [((), (), (1 << n_requirements) - 1)]
+    every = (1 << n_requirements) - 1
+    stack: list[tuple[tuple[int, ...], tuple[int, ...], int]] = [((), (), every)]
     while stack:
         required, forbidden, remaining = stack.pop()
         free = [a for a in range(len(masks)) if a not in required and a not in forbidden]
