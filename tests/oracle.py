@@ -9,10 +9,25 @@ import mpmath
 import numpy as np
 
 
-def enumerate_bag(log_prior, y, pinned=None):
+def allowed_classes(y, groups):
+    """List the classes that a bag allows: what `y` does not forbid, and all in groups."""
+    named = set().union(*groups)
+    return [c for c in range(len(y)) if y[c] != 0 or c in named]
+
+
+def needed_groups(y, groups):
+    """List the groups that neither a required class in them nor a group within them implies."""
+    required = {c for c in range(len(y)) if y[c] == 1}
+    sets = {frozenset(group) for group in groups}
+    return [
+        group for group in sets if not group & required and not any(other < group for other in sets)
+    ]
+
+
+def enumerate_bag(log_prior, y, pinned=None, groups=()):
     """List every labelling of a bag and sum over those that produce the label set.
 
-    In the log domain, so nothing underflows.
+    In the log domain, so nothing underflows. Of each of the `groups`, an instance has a class.
 
     Returns
     -------
@@ -20,7 +35,7 @@ def enumerate_bag(log_prior, y, pinned=None):
     posterior : ndarray of shape (n_instances, n_classes)
     """
     n_instances, n_classes = log_prior.shape
-    allowed = [c for c in range(n_classes) if y[c] != 0]
+    allowed = allowed_classes(y, groups)
     required = [c for c in range(n_classes) if y[c] == 1]
     choices = [
         [pinned[i]] if pinned is not None and pinned[i] >= 0 else allowed
@@ -32,6 +47,8 @@ def enumerate_bag(log_prior, y, pinned=None):
     covers = np.ones(len(labellings), dtype=bool)
     for c in required:
         covers &= (labellings == c).any(axis=1)
+    for group in groups:
+        covers &= np.isin(labellings, list(group)).any(axis=1)
     labellings = labellings[covers]
     posterior = np.zeros((n_instances, n_classes))
     if len(labellings) == 0:
@@ -47,11 +64,13 @@ def enumerate_bag(log_prior, y, pinned=None):
     return largest + np.log(total), posterior
 
 
-def enumerate_noisy_bag(log_prior, y, missed, false, pinned=None):
+def enumerate_noisy_bag(log_prior, y, missed, false, pinned=None, groups=()):
     """List labellings, who goes unnoticed and what is named by mistake; sum over what fits.
 
     For each labelling and each choice of unnoticed instances, the label set is that of the noticed
-    ones and of any classes named by mistake; it fits if it agrees with `y` wherever that is known.
+    ones and of any classes named by mistake; it fits if it agrees with `y` wherever that is known,
+    and has a class of each of the `groups` that are needed. Of a class in a group that is not
+    required, nobody knows whether it is in the label set.
 
     Returns
     -------
@@ -63,7 +82,10 @@ def enumerate_noisy_bag(log_prior, y, missed, false, pinned=None):
         not named.
     """
     n_instances, n_classes = log_prior.shape
-    known = [c for c in range(n_classes) if y[c] != -1]
+    named_by_group = set().union(*groups)
+    groups = needed_groups(y, groups)
+    known = [c for c in range(n_classes) if y[c] == 1 or (y[c] == 0 and c not in named_by_group)]
+    may_be_named = sorted(set(known).union(*groups))
     total, posterior, mistaken = 0.0, np.zeros((n_instances, n_classes)), np.zeros(n_classes)
     choices = [
         [pinned[i]] if pinned is not None and pinned[i] >= 0 else range(n_classes)
@@ -78,29 +100,40 @@ def enumerate_noisy_bag(log_prior, y, missed, false, pinned=None):
                 shown |= {c} if is_noticed else set()
             if weight == 0:
                 continue
-            for phantoms in product([False, True], repeat=len(known)):
+            for phantoms in product([False, True], repeat=len(may_be_named)):
                 chance = weight
-                for c, is_phantom in zip(known, phantoms, strict=True):
+                for c, is_phantom in zip(may_be_named, phantoms, strict=True):
                     chance = chance * (false[c] if is_phantom else 1 - false[c])
                 named = shown | {
-                    c for c, is_phantom in zip(known, phantoms, strict=True) if is_phantom
+                    c for c, is_phantom in zip(may_be_named, phantoms, strict=True) if is_phantom
                 }
-                if all((c in named) == (y[c] == 1) for c in known):
+                fits = all((c in named) == (y[c] == 1) for c in known)
+                if fits and all(group & named for group in groups):
                     total += chance
                     for i, c in enumerate(labelling):
                         posterior[i, c] += chance
-                    for c, is_phantom in zip(known, phantoms, strict=True):
+                    for c, is_phantom in zip(may_be_named, phantoms, strict=True):
                         mistaken[c] += chance * is_phantom
     if total == 0:
         return 0.0, posterior, mistaken
     return total, posterior / total, mistaken / total
 
 
-def noisy_recursion_bag(log_prior, y, missed, false, pinned=None, digits=60):
+def served_bits(required, groups):
+    """Give each requirement a bit, and each class the bits of all that it serves."""
+    bit = {c: 1 << k for k, c in enumerate(required)}
+    for g, group in enumerate(groups):
+        for c in group:
+            bit[c] = bit.get(c, 0) | 1 << (len(required) + g)
+    return bit
+
+
+def noisy_recursion_bag(log_prior, y, missed, false, pinned=None, digits=60, groups=()):
     """Sum over labellings and notice by a recursion over who was noticed, in many digits.
 
     Unlike `recursion_bag`, an instance may leave the state as it is, whatever its class; at the
-    end, each class that is still lacking must have been named by mistake.
+    end, each class that is still lacking must have been named by mistake, and so must a class of
+    each group that is still lacking.
 
     Returns
     -------
@@ -108,8 +141,11 @@ def noisy_recursion_bag(log_prior, y, missed, false, pinned=None, digits=60):
     posterior : list of lists of mpmath.mpf
     """
     n_instances, n_classes = log_prior.shape
+    named_by_group = set().union(*groups)
+    groups = needed_groups(y, groups)
     required = [c for c in range(n_classes) if y[c] == 1]
-    bit = {c: 1 << k for k, c in enumerate(required)}
+    bit = served_bits(required, groups)
+    n_requirements = len(required) + len(groups)
     with mpmath.workdps(digits):
         zero, one = mpmath.mpf(0), mpmath.mpf(1)
         missed = [mpmath.mpf(float(rate)) for rate in missed]
@@ -123,25 +159,26 @@ def noisy_recursion_bag(log_prior, y, missed, false, pinned=None, digits=60):
                 if excluded or (pinned is not None and pinned[i] >= 0 and pinned[i] != c):
                     continue
                 p = mpmath.exp(mpmath.mpf(float(log_prior[i, c])))
-                if y[c] == -1:
+                if c in bit:
+                    found.append((c, 0, p * missed[c]))
+                    found.append((c, bit[c], p * (1 - missed[c])))
+                elif y[c] == -1 or c in named_by_group:
                     found.append((c, 0, p))
                 else:
                     found.append((c, 0, p * missed[c]))
-                    if y[c] == 1:
-                        found.append((c, bit[c], p * (1 - missed[c])))
             return found
 
         every = [moves(i) for i in range(n_instances)]
-        states = range(1 << len(required))
-        last = {}
-        for state in states:
-            weight = one
-            for c in range(n_classes):
-                if y[c] == 0:
-                    weight *= 1 - false[c]
-                elif y[c] == 1 and not state & bit[c]:
-                    weight *= false[c]
-            last[state] = weight
+        states = range(1 << n_requirements)
+        absent = [c for c in range(n_classes) if y[c] == 0 and c not in named_by_group]
+        weight = one
+        for c in absent:
+            weight *= 1 - false[c]
+        last = {state: weight if state == states[-1] else zero for state in states}
+        for c, b in bit.items():
+            last = {
+                state: false[c] * last[state | b] + (1 - false[c]) * last[state] for state in states
+            }
         backward = [last]
         for i in reversed(range(n_instances)):
             after = backward[-1]
@@ -165,10 +202,10 @@ def noisy_recursion_bag(log_prior, y, missed, false, pinned=None, digits=60):
         return mpmath.log(likelihood), posterior
 
 
-def most_likely_labelling(log_prior, y, pinned=None):
+def most_likely_labelling(log_prior, y, pinned=None, groups=()):
     """Find the log-probability of the most likely labelling that produces the label set."""
     n_instances, n_classes = log_prior.shape
-    allowed = [c for c in range(n_classes) if y[c] != 0]
+    allowed = allowed_classes(y, groups)
     required = {c for c in range(n_classes) if y[c] == 1}
     choices = [
         [pinned[i]] if pinned is not None and pinned[i] >= 0 else allowed
@@ -178,7 +215,7 @@ def most_likely_labelling(log_prior, y, pinned=None):
         (
             sum(log_prior[i, c] for i, c in enumerate(labelling))
             for labelling in product(*choices)
-            if required <= set(labelling)
+            if required <= set(labelling) and all(set(group) & set(labelling) for group in groups)
         ),
         default=-np.inf,
     )
@@ -222,8 +259,10 @@ def most_likely_explanation(log_prior, y, missed, false, pinned=None):
     return best
 
 
-def recursion_bag(log_prior, y, pinned=None, digits=60):
+def recursion_bag(log_prior, y, pinned=None, digits=60, groups=()):
     """Sum over labellings by the published recursion, in as many digits as are asked for.
+
+    The state has a bit for each required class, and for each of the `groups`.
 
     Returns
     -------
@@ -232,17 +271,16 @@ def recursion_bag(log_prior, y, pinned=None, digits=60):
     """
     n_instances, n_classes = log_prior.shape
     required = [c for c in range(n_classes) if y[c] == 1]
-    bit = {c: 1 << k for k, c in enumerate(required)}
-    full = (1 << len(required)) - 1
+    allowed = allowed_classes(y, groups)
+    bit = served_bits(required, groups)
+    full = (1 << (len(required) + len(groups))) - 1
     with mpmath.workdps(digits):
         zero = mpmath.mpf(0)
         prior = [
             {
                 c: mpmath.exp(mpmath.mpf(float(log_prior[i, c])))
-                for c in range(n_classes)
-                if y[c] != 0
-                and log_prior[i, c] > -np.inf
-                and (pinned is None or pinned[i] < 0 or pinned[i] == c)
+                for c in allowed
+                if log_prior[i, c] > -np.inf and (pinned is None or pinned[i] < 0 or pinned[i] == c)
             }
             for i in range(n_instances)
         ]

@@ -23,7 +23,7 @@ REPOSITORY = Path(__file__).parents[1]
 LAYERS = (
     {"_version", "_messages", "_files", "_random", "_compile", "_threads", "_extras",
      "_scikit_learn", "_warnings", "_notebook", "_platform", "_processes", "_machine", "_png"},
-    {"bags", "labels", "tagging"},
+    {"bags", "groups", "labels", "tagging", "taxonomy"},
     {"io"},
     {"union", "metrics", "datasets"},
     {"validation", "preprocessing", "fitting", "annotations", "frames"},

@@ -38,7 +38,16 @@ THERE = {"reproduction/README.md": ["docs/results"]}
 # Pages that compare or search for longer than the others together.
 LONG = ("docs/howto/compare.md", "docs/howto/tuning.md", "reproduction/README.md")
 # What pages need that not everybody has.
-NEEDED = {f"docs/howto/{page}.md": "torch" for page in ("networks", "digits", "embeddings")}
+NEEDED = {
+    f"docs/howto/{page}.md": "torch"
+    for page in (
+        "networks",
+        "digits",
+        "embeddings",
+        "partial_labels",
+        "vague_photos",
+    )
+}
 NEEDED["docs/howto/clusters.md"] = "distributed"
 NEEDED["docs/howto/recordings.md"] = "soundfile"
 NEEDED["docs/howto/bird_embeddings.md"] = "soundfile"

@@ -12,6 +12,7 @@ from ._version import __version__
 # answer Ctrl-C already; scikit-learn takes another and, where pandas is installed, brings that
 # along.
 _LAZY = {
+    "AnyOf": "tagging",
     "Bags": "bags",
     "LabelSets": "labels",
     "Unknown": "tagging",

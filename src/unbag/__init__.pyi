@@ -38,5 +38,6 @@ from .pipeline import kernel_pipeline as kernel_pipeline
 from .preprocessing import BagContext as BagContext
 from .preprocessing import OnInstances as OnInstances
 from .preprocessing import RBFDictionary as RBFDictionary
+from .tagging import AnyOf as AnyOf
 from .tagging import Unknown as Unknown
 from .tuning import tune as tune

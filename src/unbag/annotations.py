@@ -10,10 +10,12 @@ from scipy.special import entr
 
 from unbag._messages import argument
 from unbag.bags import Bags
+from unbag.groups import Groups
 from unbag.io.annotated import ANSWERS, KNOWN_LABEL, OF_NO_CLASS, Status
 from unbag.io.arrays import is_unknown
 from unbag.labels import LabelSets
 from unbag.tagging import BACKGROUND_NAME, DELIMITER, NO_LABEL, normal_spelling
+from unbag.taxonomy import Ladder, ladder_of
 from unbag.union import UnionProblem
 
 #: Instances that are worked on at a time, and entries of instances times classes, so that memory
@@ -193,6 +195,8 @@ def annotate(
     unknown_below: float | None = None,
     joint: bool = False,
     background_name: str = BACKGROUND_NAME,
+    level: str | None = None,
+    back_off: float | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> Annotations:
     """Label every instance of some bags, with probabilities.
@@ -214,6 +218,12 @@ def annotate(
         of no instance; True for the most likely labelling of the whole bag that has them all.
     background_name : str, default="background"
         What tables call instances of none of the classes; no class may be called so.
+    level : str, optional
+        A rank of the taxonomy that the model was fitted with, such as "genus": labels and
+        probabilities are those of names of this rank.
+    back_off : float, optional
+        Labels are the lowest names of the taxonomy that have at least this probability, and None
+        where none has.
     progress : callable, optional
         Called as ``progress(instances_done, instances)``.
 
@@ -234,13 +244,21 @@ def annotate(
             f"{type(model).__name__} gives instances no probabilities, so it cannot annotate them "
             "with how sure it is: fit a model that does, such as ORLogisticRegression."
         )
-    for name, share in (("review_share", review_share), ("unknown_below", unknown_below)):
+    shares = (
+        ("review_share", review_share),
+        ("unknown_below", unknown_below),
+        ("back_off", back_off),
+    )
+    for name, share in shares:
         if share is not None and not 0 <= share <= 1:
             raise ValueError(f"{name} must lie between 0 and 1; got {share!r}.")
     if labels is not None and not np.array_equal(labels.classes, model.classes_):
         labels = labels.reindex(model.classes_)
     check_joint(joint, labels)
     check_background_name(model, labels, background_name)
+    at_level = None
+    if level is not None or back_off is not None:
+        at_level = AnswersAtLevel(ladder_of(model), level, back_off, bags.n_instances)
     n_instances, n_bags, n_classes = bags.n_instances, len(bags), len(model.classes_)
     best, second = np.empty((2, n_instances), dtype=np.intp)
     probability, second_probability, entropy = np.empty((3, n_instances))
@@ -253,10 +271,11 @@ def annotate(
     for first, last in blocks(bags, n_classes + 1):
         block, known = bags[first:last], None if labels is None else labels[first:last]
         if known is not None:
-            y = known.indicator
+            y, groups = known.indicator, known.groups
             if has_background(model):
                 y = np.hstack([y, np.full((len(y), 1), -1, dtype=y.dtype)])
-            impossible[first:last] = UnionProblem(block.offsets, y).impossible
+            groups = None if groups is None else groups.widened(y.shape[1])
+            impossible[first:last] = UnionProblem(block.offsets, y, groups=groups).impossible
             impossible[first:last] &= ~holds_none[first:last]
         rows = slice(bags.offsets[first], bags.offsets[last])
         proba = probabilities(model, block, known)
@@ -268,6 +287,9 @@ def annotate(
         probability[rows] = np.where(is_none, 1.0, likely)
         second[rows] = next_best
         second_probability[rows] = np.where(is_none, 0.0, next_likely)
+        if at_level is not None:
+            at_level.add(rows, proba, top, is_none)
+            probability[rows] = at_level.probability[rows]
         if unknown_below is not None:
             is_unsure[rows] = probability[rows] < unknown_below
         if known is not None:
@@ -276,6 +298,12 @@ def annotate(
             n_tags[first:last] = known.required.sum(axis=1)
             n_uncovered[first:last] = uncovered.sum(axis=1)
             is_flagged[rows] = likeliest_rows(proba, block, uncovered)
+            if known.groups is not None:
+                covered = classes_of_bags(block, best[rows], is_labelled, n_classes)
+                lacking = known.groups.chosen(~known.groups.any_of(covered))
+                n_tags[first:last] += known.groups.per_bag
+                n_uncovered[first:last] += lacking.per_bag
+                is_flagged[rows] |= likeliest_of_groups(proba, block, lacking)
             is_rare[rows] = could_be_rare(model, block, known, rare, best[rows])
         if progress is not None:
             progress(int(bags.offsets[last]), n_instances)
@@ -283,6 +311,13 @@ def annotate(
     names = np.array([*model.classes_.tolist(), None], dtype=object)
     label, second_label = names[best], names[second]
     second_label[~(second_probability > 0)] = None
+    if at_level is not None:
+        label = at_level.label
+        label[best == n_classes] = None
+        is_unsure |= at_level.is_unsure & (best < n_classes)
+        if level is not None:
+            second_label, second_probability = at_level.second, at_level.second_probability
+            entropy = at_level.entropy
     label[is_unsure] = None
     status = np.full(n_instances, Status.LABELLED.value, dtype=object)
     status[best == n_classes] = Status.BACKGROUND.value
@@ -397,6 +432,78 @@ def likeliest_rows(
     return found
 
 
+class AnswersAtLevel:
+    """Labels of instances at a level of a taxonomy, or at the lowest one that is sure enough.
+
+    Parameters
+    ----------
+    ladder : Ladder
+    level, back_off
+        As in `annotate`.
+    n_instances : int
+    """
+
+    def __init__(
+        self, ladder: Ladder, level: str | None, back_off: float | None, n_instances: int
+    ) -> None:
+        self.ladder = ladder
+        self.back_off = back_off
+        self._names: NDArray[np.object_] | None = None
+        if level is not None:
+            self._names, self._columns = ladder.level_of_classes(level)
+        self.label: NDArray[np.object_] = np.full(n_instances, None, dtype=object)
+        self.second: NDArray[np.object_] = np.full(n_instances, None, dtype=object)
+        self.probability, self.second_probability, self.entropy = np.zeros((3, n_instances))
+        self.is_unsure: NDArray[np.bool_] = np.zeros(n_instances, dtype=bool)
+
+    def add(
+        self,
+        rows: slice,
+        proba: NDArray[np.floating],
+        top: NDArray[np.intp],
+        is_none: NDArray[np.bool_],
+    ) -> None:
+        """Answer for some instances, given their probabilities and what was chosen of them."""
+        n_classes = len(self.ladder.classes)
+        own = proba[:, :n_classes]
+        if self._names is not None:
+            n_names = len(self._names)
+            # The background, if there is one, stays a column of its own.
+            chances = np.zeros((len(proba), n_names + proba.shape[1] - n_classes))
+            np.add.at(chances.T, self._columns, own.T)
+            chances[:, n_names:] = proba[:, n_classes:]
+            padded = np.append(self._columns, np.arange(n_names, chances.shape[1]))
+            best = padded[top]
+            names = np.full(chances.shape[1], None, dtype=object)
+            names[:n_names] = self._names
+            likely, second, less_likely = two_best(chances, best)
+            self.label[rows], self.second[rows] = names[best], names[second]
+            self.second_probability[rows] = np.where(is_none, 0.0, less_likely)
+            self.second[rows][~(self.second_probability[rows] > 0)] = None
+            self.entropy[rows] = np.where(is_none, 0.0, entr(chances).sum(axis=1) / np.log(2))
+            if self.back_off is not None:
+                self.is_unsure[rows] = likely < self.back_off
+        else:
+            self.label[rows], likely = self.ladder.backed_off(own, float(self.back_off or 0.0))
+            self.is_unsure[rows] = [each is None for each in self.label[rows]]
+            if proba.shape[1] > n_classes:
+                likely = np.where(top < n_classes, likely, proba[:, -1])
+        self.probability[rows] = np.where(is_none, 1.0, likely)
+
+
+def likeliest_of_groups(
+    proba: NDArray[np.float64], bags: Bags, groups: Groups
+) -> NDArray[np.bool_]:
+    """Find, for each group of a bag, the instance that most probably has one of its classes."""
+    found = np.zeros(bags.n_instances, dtype=bool)
+    for b in (groups.per_bag * bags.sizes).nonzero()[0].tolist():
+        first = int(bags.offsets[b])
+        own = proba[first : bags.offsets[b + 1]]
+        for group in groups[b]:
+            found[first + own[:, group].sum(axis=1).argmax()] = True
+    return found
+
+
 def could_be_rare(
     model: Any,
     bags: Bags,
@@ -431,7 +538,9 @@ def could_be_rare(
     whole = np.maximum(rest.sum(axis=1, keepdims=True), smallest)
     flat = np.where(is_tag, 1 / n_columns, rest / whole * left)
     with np.errstate(divide="ignore"):
-        inferred = UnionProblem(asked.offsets, y).infer(np.log(flat), on_intractable="relax")
+        groups = None if labels.groups is None else labels.groups[is_asked].widened(n_columns)
+        problem = UnionProblem(asked.offsets, y, groups=groups)
+        inferred = problem.infer(np.log(flat), on_intractable="relax")
     could_be = np.where(is_tag, inferred.posterior, 0.0)
     found[rows] = (could_be >= COULD_BE).any(axis=1)
     found[rows] |= is_tag[np.arange(len(is_tag)), best[rows]]

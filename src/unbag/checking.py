@@ -29,6 +29,7 @@ from unbag.estimators.contract import check_one_for_each_bag
 from unbag.fitting.noise import SEEN_RIGHT, SEEN_WRONG
 from unbag.fitting.solvers import interruptions_raised
 from unbag.frames import ColumnRoles
+from unbag.groups import Groups
 from unbag.labels import ColumnOfLabel, LabelSetsLike
 from unbag.learning import training_set
 from unbag.model_selection.folds import bag_folds
@@ -178,6 +179,7 @@ def absence_probability(
     y: NDArray[np.int8],
     missed: NDArray[np.float64],
     false: NDArray[np.float64],
+    groups: Groups | None = None,
 ) -> NDArray[np.float64]:
     """Compute the probability that no instance of a bag is of a class, given its label set.
 
@@ -196,7 +198,7 @@ def absence_probability(
     """
     offsets = np.asarray(offsets)
     rates = {"missed": missed, "false": false, "on_intractable": "relax"}
-    whole = infer(log_prior, offsets, y, **rates).log_likelihood
+    whole = infer(log_prior, offsets, y, groups=groups, **rates).log_likelihood
     log_ratio = np.full(y.shape, np.nan)
     pairs = np.argwhere(y != -1)
     for b, c in _runs(pairs, np.diff(offsets), most_rows=PRIORS_AT_ONCE // max(y.shape[1], 1)):
@@ -205,7 +207,9 @@ def absence_probability(
         rows = np.arange(starts[-1]) + np.repeat(offsets[b] - starts[:-1], sizes)
         without = log_prior[rows]
         without[np.arange(len(rows)), np.repeat(c, sizes)] = -np.inf
-        log_ratio[b, c] = infer(without, starts, y[b], **rates).log_likelihood - whole[b]
+        own = None if groups is None else groups[b]
+        found = infer(without, starts, y[b], groups=own, **rates).log_likelihood
+        log_ratio[b, c] = found - whole[b]
     # A ratio of two rounded numbers, or of bags of which not the same labels were relaxed.
     return np.exp(np.minimum(log_ratio, 0.0))
 
@@ -259,6 +263,7 @@ def _held_out_absence(fitted, bags, labels):
             np.pad(given.indicator, ((0, 0), (0, n_unnamed)), constant_values=-1),
             np.pad(missed, (0, n_unnamed)),
             np.pad(false, (0, n_unnamed)),
+            None if given.groups is None else given.groups.widened(proba.shape[1]),
         )
     else:
         absence = _absence_by_bag(model.predict_proba(seen), given.required, missed, false)

@@ -18,13 +18,14 @@ from unbag.labels import LabelSets
 from unbag.metrics import Calibration, bag_measures, calibration_of_confidence, hamming_loss
 from unbag.model_selection import bag_scores
 from unbag.tagging import BACKGROUND_NAME
+from unbag.taxonomy import Ladder, ladder_of
 
 #: Probabilities below are taken as equal where instances are ranked, so that few are held.
 LEAST_RANKED = 1e-4
 
 #: What the result of `evaluate` has beside measures.
 NOT_MEASURES = (
-    "bags", "instances", "per_class", "per_class_of_bags", "yardsticks", "unknown_labels",
+    "bags", "instances", "per_class", "per_class_of_bags", "yardsticks", "unknown_labels", "levels",
 )  # fmt: skip
 #: What measures are called before people, where that says more than their name.
 MEASURE_NAMES = {
@@ -58,8 +59,10 @@ def evaluate(
         ``per_class`` and ``per_class_of_bags``, for each class ``precision``, ``recall``,
         ``average_precision`` and ``support``, which is the number of instances, or bags, that have
         it; and ``yardsticks``, the same measures of answers that do not look at the features:
-        ``predict_nothing`` and ``most_frequent_tags``, those of these bags. A measure that is not
-        defined is None.
+        ``predict_nothing`` and ``most_frequent_tags``, those of these bags. ``levels``, where the
+        model has a taxonomy with ranks: for each rank, the share of instances whose name of that
+        rank is right, as ``inductive_accuracy`` and, given tags, ``transductive_accuracy``. A
+        measure that is not defined is None.
 
     Examples
     --------
@@ -75,6 +78,7 @@ def evaluate(
     """
     result: dict[str, Any] = {
         "bags": 0, "instances": 0, "unknown_labels": {}, "per_class": {}, "per_class_of_bags": {},
+        "levels": {},
     }  # fmt: skip
     yardsticks: dict[str, dict[str, float | None]] = {}
     if truth is not None and hasattr(model, "predict_instances"):
@@ -103,6 +107,13 @@ def _of_instances(model, bags, labels, truth):
         result["calibration_error"] = float(alone.calibration.ece)
     if given is not None:
         result["calibration_error_given_tags"] = float(given.calibration.ece)
+    if alone is not None and (getattr(model, "roles_", None) or {}).get("taxonomy"):
+        ladder = ladder_of(model)
+        for level in ladder.taxonomy.levels:
+            of_level = {"inductive_accuracy": alone.accuracy_at(ladder, level)}
+            if given is not None:
+                of_level["transductive_accuracy"] = given.accuracy_at(ladder, level)
+            result.setdefault("levels", {})[level] = of_level
     result["per_class"] = {
         name: {
             **precision_and_recall(true == name, predicted == name),
@@ -143,6 +154,20 @@ class Answers:
             np.concatenate(confidence), self.predicted == self.true, np.concatenate(squared)
         )
         self._proba = sparse.vstack(kept).tocsc()
+
+    def accuracy_at(self, ladder: Ladder, level: str) -> float | None:
+        """Return the share of instances whose likeliest name at a level of a taxonomy is right."""
+        found, columns = ladder.level_of_classes(level)
+        n_classes, n_columns = len(ladder.classes), len(self.names)
+        # The background, if there is one, stays a column of its own.
+        place = np.append(columns, np.arange(len(found), len(found) + n_columns - n_classes))
+        merged = sparse.csr_matrix(
+            (np.ones(n_columns), (np.arange(n_columns), place)), shape=(n_columns, place.max() + 1)
+        )
+        names = np.append(found, self.names[n_classes:])
+        predicted = names[np.asarray((self._proba @ merged).argmax(axis=1)).ravel()]
+        true = [ladder.taxonomy.at_level(name, level) for name in self.true.tolist()]
+        return _mean(predicted == np.array(true, dtype=object))
 
     def average_precision(self, name: str) -> float | None:
         """Return the area under the precision-recall curve of a class; None if nothing has it."""

@@ -20,7 +20,7 @@ from unbag.io.bag_table import BagTable, Progress
 from unbag.io.roles import REMEMBERED, USUAL, Roles, check_column, check_has_columns
 from unbag.io.table import Source
 from unbag.labels import ColumnOfLabel, LabelSets, LabelSetsLike
-from unbag.tagging import BACKGROUND_NAME, DELIMITER
+from unbag.tagging import BACKGROUND_NAME, DELIMITER, Tagging
 
 #: A frame of any kind; what comes back is of the same.
 Frame = TypeVar("Frame")
@@ -51,6 +51,8 @@ class ColumnRoles(TypedDict, total=False):
     none: str | Sequence[str]
     fold_case: bool | None
     rename: Mapping[str, str] | PathLike | None
+    any_of: str | None
+    taxonomy: Any
     roles: Roles | None
 
 
@@ -127,6 +129,8 @@ class BagModel(Protocol):
         unknown_below: float | None = None,
         joint: bool = False,
         background_name: str = BACKGROUND_NAME,
+        level: str | None = None,
+        back_off: float | None = None,
     ) -> Frame:
         """Label every instance of a frame; see `FrameAnswers.annotate_frame`."""
         ...
@@ -188,6 +192,8 @@ class FrameAnswers:
         unknown_below: float | None = None,
         joint: bool = False,
         background_name: str = BACKGROUND_NAME,
+        level: str | None = None,
+        back_off: float | None = None,
     ) -> Frame:
         """Label every instance of a frame; bag labels are used if there are any.
 
@@ -212,6 +218,11 @@ class FrameAnswers:
             all.
         background_name : str, default="background"
             What instances of none of the classes are called; no class may be called so.
+        level : str, optional
+            A rank of the taxonomy that the model was fitted with, such as ``"genus"``: labels are
+            names of this rank.
+        back_off : float, optional
+            Labels are the lowest names of the taxonomy that have at least this probability.
 
         Returns
         -------
@@ -234,7 +245,7 @@ class FrameAnswers:
         data, known = read_for_model(self, source, wanted, use_labels=use_labels)
         answers = annotate(
             self, data.bags, known, review_share=review_share, unknown_below=unknown_below,
-            joint=joint, background_name=background_name,
+            joint=joint, background_name=background_name, level=level, back_off=back_off,
         )  # fmt: skip
         # The copy of the features goes before there are new columns.
         data = without_features(data)
@@ -357,7 +368,8 @@ def read_for_model(
         raise DataError(f"{table.path} has the features of the model in another order.")
     if table.labels is None or not use_labels:
         return table, None
-    return table, in_classes(table.labels, model.classes_, table.bags, table.path, remedy)
+    tagging = table.roles.tagging
+    return table, in_classes(table.labels, model.classes_, table.bags, table.path, remedy, tagging)
 
 
 def known_when_fitted(model: Any, source: Source, roles: Roles, info: Mapping[str, Any]) -> Roles:
@@ -420,12 +432,15 @@ def in_classes(
     bags: Any,
     path: PathLike,
     remedy: tuple[str, bool] = ("ignore_labels", True),
+    tagging: Tagging = Tagging(),  # noqa: B008, since it is immutable
 ) -> LabelSets:
     """Return the label sets of a table in the classes of a model; a strange label is an error.
 
     It names the table by its path, and as a remedy the argument by which a caller would do without
-    labels of bags. The bags need not be in memory.
+    labels of bags. The bags need not be in memory. Labels that stand for groups of classes, as
+    `tagging` says, become groups.
     """
+    labels = labels.with_groups_of(tagging, [str(each) for each in classes])
     # By their text, as files have it; the classes of a model may be numbers.
     column_of = ColumnOfLabel(map(str, classes))
     indicator = np.zeros((len(bags), len(classes)), labels.indicator.dtype)
@@ -442,4 +457,11 @@ def in_classes(
                 f"Correct the label, fit again with it, or use {argument(*remedy)}."
                 f"{suggestion(str(label), list(map(str, classes)))}"
             )
-    return LabelSets(indicator, classes, labels.open)
+    groups = labels.groups
+    if groups is not None:
+        columns = [column_of[str(label)] for label in labels.classes]
+        # A group that may have been a class that the model does not know says nothing.
+        is_known = np.array(columns) >= 0
+        groups = groups.chosen(~groups.any_of(np.broadcast_to(~is_known, labels.shape)))
+        groups = groups.in_columns(columns, len(classes))
+    return LabelSets(indicator, classes, labels.open, groups)

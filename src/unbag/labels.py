@@ -16,24 +16,30 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from unbag._messages import argument, listed, shortened
+from unbag._warnings import warn_caller
 from unbag.bags import Position, Selection, bag_key, value_array
+from unbag.groups import Groups, checked_groups
 from unbag.tagging import (
     ANY_LABEL,
+    ANY_OF,
     DELIMITER,
     EVERY_LABEL,
     UNKNOWN_MARK,
     WORDS_FOR_NONE,
     WORDS_FOR_UNKNOWN,
+    AnyOf,
     Spellings,
     Tagging,
     Unknown,
     is_blank,
     label_of,
+    labels_of,
     normal_spelling,
     twins,
     warn_of_unused_names,
     write_cell,
 )
+from unbag.taxonomy import Taxonomy
 
 
 class LabelSets:
@@ -50,13 +56,18 @@ class LabelSets:
     open : array-like of bool of shape (n_bags,), optional
         Where classes besides these are unknown rather than absent, as in a bag that nobody has
         looked at; by default nowhere.
+    groups : list of lists of lists of int, or Groups, optional
+        For each bag, groups of classes of which at least one is present, each as a list of columns.
+        A class of a group that is absent by the indicator is unknown.
 
     Attributes
     ----------
     indicator : ndarray of int8 of shape (n_bags, n_classes)
-        A copy only where the type demands it.
+        A copy only where the type demands it, or groups do.
     classes : ndarray of shape (n_classes,)
     open : ndarray of bool of shape (n_bags,)
+    groups : Groups or None
+        None if no bag has any.
 
     Notes
     -----
@@ -80,6 +91,7 @@ class LabelSets:
         indicator: ArrayLike,
         classes: ArrayLike | None = None,
         open: ArrayLike | None = None,
+        groups: "Groups | Iterable[Collection[Collection[int]]] | None" = None,
     ) -> None:
         indicator = np.asarray(indicator)
         if indicator.ndim != 2 or indicator.dtype.kind not in "biuf":
@@ -110,6 +122,14 @@ class LabelSets:
             raise ValueError(
                 f"open has shape {self.open.shape} for {len(indicator)} bags: give one for each."
             )
+        self.groups: Groups | None = None
+        if groups is not None:
+            self.groups = checked_groups(groups, *self.indicator.shape)
+        if self.groups is not None:
+            # Whoever knows nothing of groups shall take their classes as unknown, not as absent.
+            allows = self.groups.named() & (self.indicator == 0)
+            if allows.any():
+                self.indicator = np.where(allows, np.int8(-1), self.indicator)
 
     @classmethod
     def parse(
@@ -121,6 +141,8 @@ class LabelSets:
         none: "str | Iterable[str]" = (),
         fold_case: bool | None = None,
         rename: "Mapping[str, str] | None" = None,
+        any_of: str | None = None,
+        taxonomy: "Taxonomy | Any" = None,
     ) -> "LabelSets":
         """Read label sets in any of the forms that people keep them in.
 
@@ -128,7 +150,8 @@ class LabelSets:
         ----------
         y : list of sets, indicator matrix, table or LabelSets
             A sequence (list, object array, Series) with a collection of labels per bag, all
-            strings or all numbers, where ``Unknown(label)`` marks an unknown one; or an indicator
+            strings or all numbers, where ``Unknown(label)`` marks an unknown one, and
+            ``AnyOf("owl", "hawk")`` says that at least one of these is present; or an indicator
             of 1, 0 and -1 (unknown): a 2-D array, a sparse matrix, or a pandas, polars or pyarrow
             table with one column per class, where an empty cell is unknown, too. Nested lists are
             collections of labels, never an indicator: wrap that in ``np.array``. Strings that
@@ -148,6 +171,13 @@ class LabelSets:
             Whether labels that differ in upper and lower case are one; they are then lower case.
         rename : dict of str to str, optional
             New names of labels, by their old ones.
+        any_of : str, optional
+            What is written between labels of which at least one is meant: with ``"/"``,
+            ``owl/hawk`` is ``AnyOf("owl", "hawk")``. A label that holds it is not divided if it is
+            one of the `classes`; without these, if none of its parts is a label by itself.
+        taxonomy : str, path, list of (child, parent, rank), dict of child to parent, optional
+            Names of groups: a label that is a parent means any class below it. See
+            `unbag.taxonomy`.
 
         Returns
         -------
@@ -164,8 +194,13 @@ class LabelSets:
                [ 0,  0]], dtype=int8)
         >>> LabelSets.parse([["wren"], None], untagged="unknown").indicator.tolist()
         [[1], [-1]]
+        >>> labels = LabelSets.parse([{"wren", AnyOf("owl", "hawk")}, {"owl"}])
+        >>> labels, labels.groups.to_lists()
+        (LabelSets(2 bags, 3 classes, 1 group), [[[0, 1]], []])
         """
-        tagging = Tagging.of(untagged, none, fold_case, rename)
+        tagging = Tagging.of(
+            untagged, none, fold_case, rename, any_of, taxonomy and Taxonomy.of(taxonomy)
+        )
         given: Any = y
         # Asked of the type, because a lazy frame warns when it is asked itself.
         if hasattr(type(given), "columns"):
@@ -173,6 +208,7 @@ class LabelSets:
         if isinstance(given, LabelSets):
             given = given.read_by(tagging)
             warn_of_unused_names("y", tagging.unused_names(), given.classes.tolist())
+            given = given.with_groups_of(tagging, classes)
             return given if classes is None else given.reindex(classes)
         if sparse.issparse(given):
             return cls(given.toarray(), classes)
@@ -188,9 +224,13 @@ class LabelSets:
         sets = _read_sets(list(given), tagging, warns=classes is None)
         is_blank = np.array([labels is None for labels in sets], dtype=bool)
         meant = tagging.meaning_of_blanks(is_blank, range(len(sets)))
-        found = cls.from_sets([meant if labels is None else labels for labels in sets], classes)
+        own = None if tagging.names_groups else classes
+        found = cls.from_sets([meant if labels is None else labels for labels in sets], own)
         warn_of_unused_names("y", tagging.unused_names(), found.classes.tolist())
-        return found
+        if not tagging.names_groups:
+            return found
+        found = found.with_groups_of(tagging, classes)
+        return found if classes is None else found.reindex(classes)
 
     @classmethod
     def from_sets(
@@ -200,7 +240,7 @@ class LabelSets:
 
         Parameters
         ----------
-        sets : sequence of collections of str, number and Unknown
+        sets : sequence of collections of str, number, Unknown and AnyOf
         classes : array-like of shape (n_classes,), optional
             By default the sorted labels of all sets.
         """
@@ -210,13 +250,22 @@ class LabelSets:
         members = list(chain.from_iterable(sets))
         sizes = np.array([len(labels) for labels in sets], dtype=np.intp)
         bag_of_member = np.repeat(np.arange(len(sets)), sizes)
+        distinct = set(members)
         if classes is None:
-            classes = sorted({normal_spelling(label_of(member)) for member in set(members)})
+            classes = sorted(
+                {normal_spelling(label) for member in distinct for label in labels_of(member)}
+            )
         classes = _class_array(classes)
         names = classes.tolist()
         column_of = ColumnOfLabel(names)
+        groups = None
+        if any(isinstance(member, AnyOf) for member in distinct):
+            groups = _group_columns(sets, column_of)
+            is_single = np.array([not isinstance(member, AnyOf) for member in members], dtype=bool)
+            bag_of_member = bag_of_member[is_single]
+            members = [member for member in members if not isinstance(member, AnyOf)]
         # Twice the columns: the classes as present, then the same classes as unknown.
-        for member in set(members):
+        for member in distinct:
             if isinstance(member, Unknown) and (column := column_of[member.label]) >= 0:
                 column_of[member] = len(names) + column
         columns = np.array([column_of[member] for member in members], dtype=np.intp)
@@ -230,7 +279,8 @@ class LabelSets:
         cells[bag_of_member, columns] = True
         required, optional = cells[:, : len(names)], cells[:, len(names) :]
         optional[is_open] |= ~required[is_open]
-        return cls.from_masks(required, optional, classes, is_open)
+        found = cls.from_masks(required, optional, classes, is_open)
+        return found if groups is None else cls(found.indicator, found.classes, is_open, groups)
 
     @classmethod
     def from_masks(
@@ -295,6 +345,17 @@ class LabelSets:
         return self.indicator == 0
 
     @property
+    def named(self) -> NDArray[np.bool_]:
+        """Classes that are present or in a group of each bag, of shape (n_bags, n_classes)."""
+        return self.required if self.groups is None else self.required | self.groups.named()
+
+    @property
+    def is_tagged(self) -> NDArray[np.bool_]:
+        """Whether a class or a group is known to be present in each bag, of shape (n_bags,)."""
+        n_tags = self.cardinality
+        return (n_tags if self.groups is None else n_tags + self.groups.per_bag) > 0
+
+    @property
     def cardinality(self) -> NDArray[np.intp]:
         """Number of classes known to be present in each bag, of shape (n_bags,)."""
         return self.required.sum(axis=1)
@@ -310,30 +371,41 @@ class LabelSets:
         Returns
         -------
         list of set
-            One set per bag, with ``Unknown(label)`` for an unknown label.
+            One set per bag, with ``Unknown(label)`` for an unknown label, and ``AnyOf(*labels)``
+            for a group, of whose labels those are left out that are unknown.
 
         Examples
         --------
         >>> LabelSets([[1, 0], [0, -1]], classes=["robin", "wren"]).to_sets()
         [{'robin'}, {Unknown('wren')}]
+        >>> LabelSets([[0, 0]], ["hawk", "owl"], groups=[[[0, 1]]]).to_sets()
+        [{AnyOf('hawk', 'owl')}]
         """
         # A state is a place in its triple: 1 is the label itself, -1 the last, its unknown form.
         forms = [(None, label, Unknown(label)) for label in self.classes.tolist()]
         sets = [set() for _ in range(len(self))]
-        bags, columns = np.nonzero(self.indicator)
+        named = self.indicator
+        if self.groups is not None:
+            named = np.where((named == -1) & self.groups.named(), 0, named)
+        bags, columns = np.nonzero(named)
         states = self.indicator[bags, columns]
         for bag, column, state in zip(
             bags.tolist(), columns.tolist(), states.tolist(), strict=True
         ):
             sets[bag].add(forms[column][state])
+        if self.groups is not None:
+            for bag in self.groups.per_bag.nonzero()[0].tolist():
+                sets[bag] |= {AnyOf(*self.classes[group].tolist()) for group in self.groups[bag]}
         return sets
 
-    def to_cells(self, delimiter: str = DELIMITER) -> list[str]:
+    def to_cells(self, delimiter: str = DELIMITER, any_of: str = ANY_OF) -> list[str]:
         """Write each bag's labels as a cell of a table, which is never blank.
 
         Parameters
         ----------
         delimiter : str, default="|"
+        any_of : str, default="/"
+            What is written between the labels of a group.
 
         Returns
         -------
@@ -354,7 +426,7 @@ class LabelSets:
         cells = []
         for labels, any_other in zip(self.to_sets(), is_any.tolist(), strict=True):
             written = labels - implied | {EVERY_LABEL} if any_other else labels
-            cells.append(write_cell(written, delimiter))
+            cells.append(write_cell(written, delimiter, any_of))
         return cells
 
     def reindex(self, classes: ArrayLike) -> Self:
@@ -396,7 +468,18 @@ class LabelSets:
                     "the new classes: add it there."
                 )
         aligned[np.ix_(self.open, is_new)] = -1
-        return type(self)(aligned, classes, self.open)
+        groups = self.groups
+        if groups is not None:
+            columns = [column_of[label] for label in self.classes.tolist()]
+            left_out = [c for c, column in enumerate(columns) if column < 0]
+            if np.isin(groups.members, left_out).any():
+                lost = groups.members[np.isin(groups.members, left_out)][0]
+                raise ValueError(
+                    f"Class {self.classes.tolist()[lost]!r} is in a group of a bag but left out of "
+                    "the new classes: add it there."
+                )
+            groups = groups.in_columns(columns, classes.size)
+        return type(self)(aligned, classes, self.open, groups)
 
     def renamed(self, names: Sequence[Any]) -> "LabelSets":
         """Give the classes other names; those that get one name become one class.
@@ -425,7 +508,73 @@ class LabelSets:
             others = joined[:, classes.index(name)]
             is_present = (states == 1) | (others == 1)
             joined[:, classes.index(name)] = np.where(is_present, 1, np.minimum(states, others))
-        return LabelSets(joined, classes, self.open)
+        groups = self.groups
+        if groups is not None:
+            groups = groups.in_columns([classes.index(name) for name in names], len(classes))
+        return LabelSets(joined, classes, self.open, groups)
+
+    def with_groups_of(self, tagging: Tagging, classes: ArrayLike | None = None) -> "LabelSets":
+        """Turn classes that stand for groups, as ``owl/hawk`` or a genus, into groups.
+
+        Parameters
+        ----------
+        tagging : Tagging
+            With `any_of` or a taxonomy; otherwise nothing changes.
+        classes : array-like of shape (n_classes,), optional
+            Those of a model. A group that has a member besides is not required, since it may have
+            been that one: its other members are unknown. Without classes, the members of
+            ``owl/hawk`` are classes, whether or not they are labels by themselves; and so are names
+            of a taxonomy that have no class below them. Both are warned of.
+
+        Returns
+        -------
+        LabelSets
+
+        Examples
+        --------
+        >>> labels = LabelSets.parse([{"owl/hawk"}, {"owl"}, {"hawk"}])
+        >>> labels.with_groups_of(Tagging.of(any_of="/")).to_sets()
+        [{AnyOf('hawk', 'owl')}, {'owl'}, {'hawk'}]
+        """
+        names = self.classes.tolist()
+        if not tagging.names_groups or not all(isinstance(name, str) for name in names):
+            return self
+        given = None if classes is None else [str(each) for each in np.asarray(classes).tolist()]
+        groups, others = tagging.groups_among(names, given)
+        if given is None:
+            # Nothing below it is a label: a class like others.
+            groups = {name: members for name, members in groups.items() if members}
+        if not groups:
+            return self
+        _warn_of_others(tagging, groups, others, given)
+        kept = [name for name in names if name not in groups]
+        added = {each for members in groups.values() for each in members} - set(kept)
+        found = [*kept, *sorted(added)]
+        found = sorted(found) if names == sorted(names) else found
+        column_of = {name: column for column, name in enumerate(found)}
+        indicator = np.zeros((len(self), len(found)), np.int8)
+        indicator[:, [column_of[name] for name in kept]] = self.indicator[
+            :, [c for c, name in enumerate(names) if name not in groups]
+        ]
+        for name in added:
+            indicator[self.open, column_of[name]] = -1
+        lists = [[] for _ in range(len(self))]
+        if self.groups is not None:
+            lists = [
+                [[column_of[names[c]] for c in group] for group in of_bag if all(
+                    names[c] in column_of for c in group)]
+                for of_bag in self.groups.to_lists()
+            ]  # fmt: skip
+        for name, members in groups.items():
+            states = self.indicator[:, names.index(name)]
+            columns = [column_of[each] for each in members]
+            is_whole = given is None or name not in others
+            for bag in (states == 1).nonzero()[0].tolist() if is_whole else ():
+                lists[bag].append(columns)
+            unknown = (states == -1) if is_whole else (states != 0)
+            of_bags = np.ix_(unknown, columns)
+            indicator[of_bags] = np.where(indicator[of_bags] == 1, 1, -1)
+        return LabelSets(indicator, found, self.open, lists)
 
     def read_by(self, tagging: Tagging, ids: Sequence[Any] | None = None) -> "LabelSets":
         """Rename the classes as people say who tagged the bags; words for none become no class.
@@ -460,7 +609,12 @@ class LabelSets:
         indicator = self.indicator[:, kept].copy()
         indicator[has_none] = 0
         indicator[has_any] = np.where(indicator[has_any] == 1, 1, -1)
-        labels = LabelSets(indicator, self.classes[kept], (self.open & ~has_none) | has_any)
+        groups = self.groups
+        if groups is not None:
+            columns = np.where(kept, np.cumsum(kept) - 1, -1)
+            groups = groups.in_columns(columns, int(kept.sum()))
+        is_open = (self.open & ~has_none) | has_any
+        labels = LabelSets(indicator, self.classes[kept], is_open, groups)
         return labels.renamed([tagging.name(label) for label in self.classes[kept].tolist()])
 
     @classmethod
@@ -475,7 +629,13 @@ class LabelSets:
         """
         aligned = [part.reindex(classes) for part in parts]
         indicator = np.concatenate([part.indicator for part in aligned])
-        return cls(indicator, classes, np.concatenate([part.open for part in aligned]))
+        groups = None
+        if any(part.groups is not None for part in aligned):
+            n_classes = indicator.shape[1]
+            groups = Groups.stacked(
+                [part.groups or Groups.none(len(part), n_classes) for part in aligned], n_classes
+            )
+        return cls(indicator, classes, np.concatenate([part.open for part in aligned]), groups)
 
     def __len__(self) -> int:
         return self.indicator.shape[0]
@@ -493,13 +653,16 @@ class LabelSets:
         key = bag_key(key, len(self))
         if isinstance(key, int):
             return self[key : key + 1].to_sets()[0]
-        return type(self)(self.indicator[key], self.classes, self.open[key])
+        groups = None if self.groups is None else self.groups[key]
+        return type(self)(self.indicator[key], self.classes, self.open[key], groups)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.indicator, dtype=dtype, copy=copy)
 
     def __repr__(self) -> str:
-        return f"LabelSets({len(self)} bags, {self.classes.size} classes)"
+        n_groups = 0 if self.groups is None else self.groups.n_groups
+        groups = f", {n_groups} group{'s' * (n_groups > 1)}" if n_groups else ""
+        return f"LabelSets({len(self)} bags, {self.classes.size} classes{groups})"
 
 
 # What is read as label sets: collections of labels, an indicator, a table; or, by estimators, one
@@ -531,6 +694,8 @@ def digest_of(labels: LabelSets | None, known: Iterable[Any] | None = None) -> s
     if labels is not None:
         found.update(repr((labels.shape, labels.classes.tolist())).encode(errors="replace"))
         found.update(np.ascontiguousarray(labels.indicator).tobytes())
+        if labels.groups is not None:
+            found.update(repr(labels.groups.to_lists()).encode())
     for label in () if known is None else known:
         found.update(repr(label).encode(errors="replace") + b"\n")
     return found.hexdigest()[:16]
@@ -603,8 +768,9 @@ def _read_sets(sets, tagging, warns):
             # Many bags have the same labels, which are looked at once.
             if member.__class__ is str and member in seen:
                 continue
-            label = label_of(member)
-            if not (is_blank(label) or label is ...):
+            for label in labels_of(member):
+                if is_blank(label) or label is ...:
+                    continue
                 if not _is_label(label):
                     raise ValueError(
                         f"Bag {bag} has the label {label!r}, not a string or a number."
@@ -631,6 +797,44 @@ def _read_sets(sets, tagging, warns):
     if warns:
         spellings.warn("y")
     return found
+
+
+def _group_columns(sets, column_of):
+    """Return, for each bag, the columns of the labels of its groups."""
+    found = []
+    for bag, labels in enumerate(sets):
+        of_bag = []
+        for member in labels:
+            if isinstance(member, AnyOf):
+                columns = sorted({column_of[label] for label in member.labels})
+                if columns[0] < 0:
+                    strange = next(each for each in member.labels if column_of[each] < 0)
+                    raise ValueError(
+                        f"Bag {bag} has {member!r}, of which {strange!r} is not among the classes: "
+                        "add it there, or take it out of the bag."
+                    )
+                of_bag.append(columns)
+        found.append(sorted(of_bag))
+    return found
+
+
+def _warn_of_others(tagging, groups, others, classes):
+    """Warn of members of groups that are no class."""
+    for name, strange in others.items():
+        if name not in groups:
+            continue
+        n_others = f"{len(strange)} members that are" if len(strange) > 1 else "a member that is"
+        names = listed(map(shortened, strange))
+        if classes is not None:
+            effect = (
+                "it may have been that one: the group is not required, and its classes are taken "
+                "as unknown"
+            )
+        elif tagging.any_of is not None and tagging.any_of in name:
+            effect = "it is a class that no bag is known to have"
+        else:
+            effect = "it is left out; add a child 'other' to stand for what no bag is tagged with"
+        warn_caller(f"{shortened(name)} has {n_others} no label by itself ({names}): {effect}.")
 
 
 def _class_array(classes):

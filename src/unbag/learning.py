@@ -44,6 +44,7 @@ from unbag.model_selection.folds import read_label_sets
 from unbag.pipeline import BagPipeline, bag_pipeline
 from unbag.preprocessing import BagContext
 from unbag.tagging import Tagging, is_missing, warn_of_unused_names
+from unbag.taxonomy import Taxonomy
 from unbag.validation import as_labels
 
 if TYPE_CHECKING:
@@ -184,6 +185,11 @@ class TrainingSet:
     columns: Sequence[str] = ()
     unused_names: Sequence[str] = ()
 
+    def __post_init__(self) -> None:
+        if self.roles is not None and isinstance(self.labels, LabelSets):
+            labels = self.labels.with_groups_of(self.roles.tagging)
+            object.__setattr__(self, "labels", labels)
+
     @property
     def label_sets(self) -> LabelSets:
         """The labels as `LabelSets`."""
@@ -199,7 +205,7 @@ class TrainingSet:
         check(self.labels is not None, f"{self.path} has no labels to fit to: name their column.")
         labels = self.label_sets
         check(
-            self.n_known > 0 or (labels.indicator == 1).any(),
+            self.n_known > 0 or labels.is_tagged.any(),
             f"{self.path}: no bag has a label, and nothing can be learnt without: tag some bags.",
         )
         for sentence in doubtful_names(labels):
@@ -285,6 +291,10 @@ class TrainingSet:
         """Let a model keep the roles of columns, for the tables to come."""
         if self.roles is not None:
             model.roles_ = self.roles.remembered()
+            if self.roles.taxonomy:
+                # Of a list of all species, a model needs what its classes belong to.
+                taxonomy = Taxonomy(self.roles.taxonomy).above(map(str, model.classes_))
+                model.roles_["taxonomy"] = [list(row) for row in taxonomy.rows]
             if not self.n_known:
                 # A column that nobody has filled in.
                 model.roles_.pop("known", None)
@@ -333,6 +343,8 @@ def taught_labels(plain: Any, bags: Bags, labels: LabelSets, known: Any) -> np.n
     covered[bag[is_taught], found[is_taught]] = True
     n_free = np.bincount(bag[~is_taught], minlength=len(bags))
     n_left = (labels.required & ~covered).sum(axis=1)
+    if labels.groups is not None:
+        n_left += labels.groups.per_bag
     is_taught &= (n_left <= n_free)[bag]
     taught = np.full(bags.n_instances, None, dtype=object)
     taught[is_taught] = np.asarray(classes, dtype=object)[found[is_taught]]
@@ -601,6 +613,8 @@ def fit(
     none: str | Sequence[str] = (),
     fold_case: bool | None = None,
     rename: Mapping[str, str] | PathLike | None = None,
+    any_of: str | None = None,
+    taxonomy: Any = None,
     roles: Roles | None = None,
     model: Any = None,
     alpha: float = 1.0,
@@ -648,6 +662,12 @@ def fit(
         Whether labels that differ in upper and lower case are one.
     rename : dict of str to str, or path, optional
         New names of labels, by their old ones; or a table with columns ``old`` and ``new``.
+    any_of : str, optional
+        What is written between labels of which at least one is meant: with ``"/"``, ``owl/hawk``
+        says that an instance is an owl or a hawk.
+    taxonomy : path, list of (child, parent, rank) or dict of child to parent, optional
+        Names that mean any class below them, such as a genus: a table with the columns ``child``,
+        ``parent`` and ``rank``.
     roles : Roles, optional
         Roles of columns; what is named beside it wins.
     model : "linear", "network", "auto" or estimator, optional

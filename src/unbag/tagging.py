@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,12 @@ from numpy.typing import NDArray
 from unbag._files import DataError, check
 from unbag._messages import argument, listed, shortened, suggestion
 from unbag._warnings import warn_caller
+from unbag.taxonomy import OTHER, Taxonomy
 
 # What separates labels that are written into one string, unless a table says otherwise.
 DELIMITER = "|"
+# What is written between labels of which at least one is meant.
+ANY_OF = "/"
 # What tables call instances of none of the classes, unless somebody names them otherwise.
 BACKGROUND_NAME = "background"
 # Before a label in a cell that is not known to be present.
@@ -75,6 +79,53 @@ class Unknown:
         return f"Unknown({self.label!r})"
 
 
+class AnyOf:
+    """Say in a label set that at least one instance has one of these labels.
+
+    Parameters
+    ----------
+    *labels : str or number
+        In any order; at least one.
+
+    Attributes
+    ----------
+    labels : frozenset
+
+    Examples
+    --------
+    >>> AnyOf("owl", "hawk")
+    AnyOf('hawk', 'owl')
+    >>> {"wren", AnyOf("owl", "hawk")} == {AnyOf("hawk", "owl"), "wren"}
+    True
+    """
+
+    __slots__ = ("labels",)
+    labels: frozenset[Any]
+
+    def __init__(self, *labels: Any) -> None:
+        if not labels or not all(isinstance(each, str | Real) for each in labels):
+            raise ValueError(
+                f"AnyOf needs labels, each a string or a number, such as AnyOf('owl', 'hawk'); got "
+                f"{labels!r}."
+            )
+        object.__setattr__(self, "labels", frozenset(labels))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("AnyOf cannot be changed: make another one.")
+
+    def __reduce__(self) -> Any:
+        return AnyOf, tuple(self.labels)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AnyOf) and self.labels == other.labels
+
+    def __hash__(self) -> int:
+        return hash((AnyOf, self.labels))
+
+    def __repr__(self) -> str:
+        return f"AnyOf({', '.join(map(repr, sorted(self.labels)))})"
+
+
 def normal_spelling(label: Any) -> Any:
     """Return a string without spaces around it and with its letters composed (NFC).
 
@@ -99,6 +150,11 @@ def normal_spelling(label: Any) -> Any:
 def label_of(member: Any) -> Any:
     """Return the label of a member of a label set, known to be present or not."""
     return member.label if isinstance(member, Unknown) else member
+
+
+def labels_of(member: Any) -> "Collection[Any]":
+    """Return the labels of a member of a label set: several of `AnyOf`, else one."""
+    return member.labels if isinstance(member, AnyOf) else (label_of(member),)
 
 
 # The syntax of a cell of labels.
@@ -169,6 +225,10 @@ class Tagging:
     fold_case : bool
     rename : tuple of (str, str)
         Pairs of the old and the new name.
+    any_of : str or None
+        What is written between labels of which at least one is meant, such as ``/``.
+    taxonomy : Taxonomy or None
+        Names that mean any class below them.
     of_instances : bool
         Whether labels are those of the instances of a bag, put together: then a word for none
         beside others says nothing about the bag. Else it is an error.
@@ -186,6 +246,8 @@ class Tagging:
     none: tuple[str, ...] = ()
     fold_case: bool = False
     rename: tuple[tuple[str, str], ...] = ()
+    any_of: str | None = None
+    taxonomy: Taxonomy | None = None
     of_instances: bool = False
 
     @classmethod
@@ -195,14 +257,22 @@ class Tagging:
         none: str | Iterable[str] | None = None,
         fold_case: bool | None = None,
         rename: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
+        any_of: str | None = None,
+        taxonomy: Taxonomy | None = None,
     ) -> "Tagging":
         """Check what a person has chosen; None is the usual.
 
         Parameters
         ----------
-        untagged, none, fold_case, rename
+        untagged, none, fold_case, rename, any_of
             As in `LabelSets.parse`.
+        taxonomy : Taxonomy, optional
         """
+        if any_of is not None and not (isinstance(any_of, str) and any_of.strip()):
+            raise DataError(
+                f"{argument('any_of')} must be what is written between labels, such as '/', not "
+                f"{any_of!r}."
+            )
         if untagged is not None and untagged not in UNTAGGED:
             raise DataError(
                 f"{argument('untagged')} must be one of {', '.join(UNTAGGED)}, not {untagged!r}."
@@ -224,7 +294,91 @@ class Tagging:
             raise DataError(
                 f"{argument('rename')} has two new names for one label: decide for one."
             )
-        return cls(untagged or "refuse", words, bool(fold_case), pairs)
+        return cls(untagged or "refuse", words, bool(fold_case), pairs, any_of, taxonomy)
+
+    @cached_property
+    def _names(self) -> Taxonomy | None:
+        """The taxonomy, with its names as those of labels."""
+        if self.taxonomy is None or not self.fold_case:
+            return self.taxonomy
+        folded = [
+            (self._folded(child), self._folded(parent), rank)
+            for child, parent, rank in self.taxonomy.rows
+        ]
+        return Taxonomy.checked(folded, "The taxonomy")
+
+    @property
+    def names_groups(self) -> bool:
+        """Whether a label may stand for a group of classes."""
+        return self.any_of is not None or self.taxonomy is not None
+
+    def groups_among(
+        self, labels: Collection[str], classes: Collection[str] | None = None
+    ) -> "tuple[dict[str, list[str]], dict[str, list[str]]]":
+        """Find the labels that stand for groups, and what they stand for.
+
+        A label that is a class stands for itself, whatever it holds. Without `classes`, these are
+        the labels that are no groups; and a label whose parts are no labels by themselves is a
+        class, although it holds `any_of`.
+
+        Parameters
+        ----------
+        labels : collection of str
+            All that there are.
+        classes : collection of str, optional
+            Those of a model.
+
+        Returns
+        -------
+        groups : dict of str to list of str
+            The members of each group, those among them that are classes.
+        others : dict of str to list of str
+            Its members that are no class, where there are any.
+
+        Examples
+        --------
+        >>> tagging = Tagging.of(any_of="/")
+        >>> tagging.groups_among(["owl", "owl/hawk", "Alder/Willow Flycatcher"])
+        ({'owl/hawk': ['owl', 'hawk']}, {'owl/hawk': ['hawk']})
+        """
+        groups: dict[str, list[str]] = {}
+        others: dict[str, list[str]] = {}
+        taxonomy = self._names
+        known = set(labels) if classes is None else set(classes)
+        if taxonomy is not None and classes is None:
+            known -= set(taxonomy.children)
+            known |= {each for each, parent, _ in taxonomy.rows if each == f"{OTHER} {parent}"}
+        if self.any_of is not None and classes is None:
+            known = {each for each in known if self.any_of not in each}
+        for label in labels:
+            if classes is not None and label in known:
+                continue
+            if taxonomy is not None and label in taxonomy.children:
+                members, strange = taxonomy.classes_of(label, known)
+            elif self.any_of is not None and self.any_of in label:
+                parts = [each for part in label.split(self.any_of) if (each := part.strip())]
+                parts = [self.name(part) for part in dict.fromkeys(parts)]
+                of_parts = [self._meant(part, known) for part in parts]
+                members = [name for found, _ in of_parts for name in found]
+                strange = [name for _, others in of_parts for name in others]
+                if not members and classes is None:
+                    continue
+                if classes is None:
+                    members += strange
+            else:
+                continue
+            groups[label] = list(dict.fromkeys(members))
+            if strange:
+                others[label] = list(dict.fromkeys(strange))
+        return groups, others
+
+    def _meant(self, part, known):
+        """Return the classes that a part of a group stands for, and what is no class of them."""
+        if part in known:
+            return [part], []
+        if self._names is not None and part in self._names.children:
+            return self._names.classes_of(part, known)
+        return [], [part]
 
     @cached_property
     def _new_names(self) -> dict[str, str]:
@@ -298,6 +452,8 @@ class Tagging:
         text = label_of(label)
         if text is ...:
             return EVERY_LABEL
+        if isinstance(label, AnyOf):
+            return AnyOf(*map(self.name, label.labels))
         if is_blank(text):
             return None
         name = self.name(text)
@@ -560,13 +716,17 @@ def parse_cell(
     return tagging.read(members)
 
 
-def write_cell(labels: Collection[str | Unknown], delimiter: str) -> str:
+def write_cell(
+    labels: Collection[str | Unknown | AnyOf], delimiter: str, any_of: str = ANY_OF
+) -> str:
     """Write a label set as a cell, sorted and never blank; the inverse of `parse_cell`.
 
     Parameters
     ----------
-    labels : collection of str and Unknown
+    labels : collection of str, Unknown and AnyOf
     delimiter : str
+    any_of : str
+        What is written between the labels of an `AnyOf`.
 
     Examples
     --------
@@ -574,6 +734,8 @@ def write_cell(labels: Collection[str | Unknown], delimiter: str) -> str:
     'owl|?thrush|wren'
     >>> write_cell(set(), "|"), write_cell({Unknown(...)}, "|")
     ('(none)', '(unknown)')
+    >>> write_cell({"wren", AnyOf("owl", "hawk")}, "|")
+    'wren|hawk/owl'
     """
     if not labels:
         return NO_LABEL
@@ -581,9 +743,12 @@ def write_cell(labels: Collection[str | Unknown], delimiter: str) -> str:
     pairs = sorted(
         (str(each.label), UNKNOWN_MARK) if isinstance(each, Unknown) else (str(each), "")
         for each in labels
-        if each != EVERY_LABEL
+        if each != EVERY_LABEL and not isinstance(each, AnyOf)
     )
-    for name, _ in pairs:
+    groups = sorted(
+        any_of.join(sorted(map(str, each.labels))) for each in labels if isinstance(each, AnyOf)
+    )
+    for name, _ in [*pairs, *((name, "") for name in groups)]:
         is_word = name.casefold() in (NO_LABEL, ANY_LABEL)
         check(
             name
@@ -595,7 +760,7 @@ def write_cell(labels: Collection[str | Unknown], delimiter: str) -> str:
             f"The label {name!r} cannot be written into a cell of labels separated by "
             f"{delimiter!r}: rename it, or choose another delimiter.",
         )
-    return delimiter.join([*(mark + name for name, mark in pairs), *every])
+    return delimiter.join([*(mark + name for name, mark in pairs), *groups, *every])
 
 
 def is_missing(value: object) -> bool:

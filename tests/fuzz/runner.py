@@ -24,7 +24,7 @@ from zlib import crc32
 
 import numpy as np
 
-TARGETS = ("inference", "fits", "tables", "meanings", "foreign", "models", "checkpoints",
+TARGETS = ("inference", "groups", "fits", "tables", "meanings", "foreign", "models", "checkpoints",
            "commands")  # fmt: skip
 #: More is refused by the system, lest a case takes the memory of the machine.
 REFUSED_BYTES = 2 << 30

@@ -17,8 +17,8 @@ SAID = {
     "hangs": "It took more than",
 }
 # What `make test` tries of each target: a second's worth.
-SMOKE = {"inference": 20, "fits": 20, "tables": 60, "meanings": 4, "foreign": 40, "models": 60,
-         "checkpoints": 60, "commands": 10}  # fmt: skip
+SMOKE = {"inference": 20, "groups": 5, "fits": 20, "tables": 60, "meanings": 4, "foreign": 40,
+         "models": 60, "checkpoints": 60, "commands": 10}  # fmt: skip
 
 
 def behaviour(number):

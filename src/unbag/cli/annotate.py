@@ -69,6 +69,17 @@ def annotate(
     background_name: Annotated[
         str, typer.Option(help="What to call instances of none of the classes.")
     ] = BACKGROUND_NAME,
+    level: Annotated[
+        str | None,
+        typer.Option(help="Label instances by names of this rank of the taxonomy, such as genus."),
+    ] = None,
+    back_off: Annotated[
+        float | None,
+        typer.Option(
+            help="Label instances by the lowest name of the taxonomy that has at least this "
+            "probability.",
+        ),
+    ] = None,
     raven: Annotated[
         Path | None,
         typer.Option(
@@ -110,7 +121,9 @@ def annotate(
     from unbag.frames import read_for_model, roles_for_model
     from unbag.models import load_with_header
 
-    for option, share in (("--review", review), ("--unknown-below", unknown_below)):
+    for option, share in (
+        ("--review", review), ("--unknown-below", unknown_below), ("--back-off", back_off),
+    ):  # fmt: skip
         if share is not None and not 0 <= share <= 1:
             raise typer.BadParameter("must lie between 0 and 1", param_hint=option)
     check(
@@ -147,6 +160,7 @@ def annotate(
                 others = {
                     "--raven": raven, "--audacity": audacity, "--label-studio": label_studio,
                 }  # fmt: skip
+                others |= {"--level": level, "--back-off": back_off}
                 large.refuse_with(True, **{name: each is not None for name, each in others.items()})
                 large.annotate_on_disk(
                     fitted, table[0], wanted, output, use_labels, review, options
@@ -176,8 +190,9 @@ def annotate(
     times.append(perf_counter())
     with progress("annotating") as report:
         answers = annotations.annotate(
-            fitted, data.bags, labels, review_share=review, progress=report, **options
-        )
+            fitted, data.bags, labels, review_share=review, progress=report, level=level,
+            back_off=back_off, **options,
+        )  # fmt: skip
     times.append(perf_counter())
     columns = answers.columns()
     figures = answers.figures(data.n_dropped)

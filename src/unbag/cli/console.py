@@ -149,6 +149,8 @@ def show_plan(plan: "Peek", output: "Path", not_used: "Sequence[str]" = ()) -> N
         if value:
             if role == "rename":
                 value = tuple(f"{old}={new}" for old, new in value)
+            elif role == "taxonomy":
+                value = f"{len(value):,} names and what they belong to"
             names = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
             why = {"instance_labels": " (not used: they are to compare with)"}
             unused = why.get(role, " (not used)") if role in not_used else ""

@@ -64,6 +64,16 @@ def show(found: dict[str, Any], path: Path) -> None:
         ],
         explanations(found),
     )
+    if found.get("levels"):
+        print_table(
+            "Instances right at each level of the taxonomy",
+            ["level", "model", "given tags"],
+            [
+                [name, percent(each["inductive_accuracy"]),
+                 percent(each.get("transductive_accuracy"))]
+                for name, each in found["levels"].items()
+            ],
+        )  # fmt: skip
     for kind, key in (
         ("instances, without bag labels", "per_class"),
         ("bags", "per_class_of_bags"),

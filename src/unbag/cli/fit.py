@@ -219,7 +219,8 @@ def show_classes(labels: LabelSets) -> None:
     counts = sorted(bags_per_class(labels).items(), key=lambda item: -item[1])
     messages.note(f"Bags of each class: {listed(f'{name} {n:,}' for name, n in counts)}.")
     n_none = int((labels.forbidden.all(axis=1) & ~labels.open).sum())
-    n_unknown = int((labels.optional.all(axis=1) | (labels.open & ~labels.required.any(1))).sum())
+    is_any = labels.optional.all(axis=1) | (labels.open & ~labels.required.any(1))
+    n_unknown = int((is_any & ~labels.is_tagged).sum())
     others = [f"{n:,} {what}" for n, what in ((n_none, "have none of them"),
                                               (n_unknown, "may have any")) if n]  # fmt: skip
     if others:

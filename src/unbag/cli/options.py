@@ -127,6 +127,16 @@ ROLE_OPTIONS = {
         str,
         "New names of labels: old=new, separated by commas; or a table with columns old and new.",
     ),
+    "any_of": _role(
+        str,
+        "What is written between labels of which at least one is meant: with /, owl/hawk is an owl "
+        "or a hawk. Default: nothing, so that owl/hawk is a label like others.",
+    ),
+    "taxonomy": _role(
+        str,
+        "A CSV table with columns child, parent and rank: a label that is a parent means any label "
+        "below it. Or one of groups, with columns group and member.",
+    ),
     "roles": _role(Path, "A TOML file with the roles of the columns.", "--roles"),
 }
 #: Those of commands that read a table as it is, and of commands that know it from a model. Commands
@@ -134,7 +144,7 @@ ROLE_OPTIONS = {
 OF_TABLES = tuple(name for name in ROLE_OPTIONS if name != "known")
 OF_MODELS = (
     "bag", "labels", "label_columns", "label_table", "media", "start", "end", "missing_values",
-    "delimiter", "untagged", "none", "fold_case", "rename", "roles",
+    "delimiter", "untagged", "none", "fold_case", "rename", "any_of", "taxonomy", "roles",
 )  # fmt: skip
 
 

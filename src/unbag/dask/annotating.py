@@ -22,7 +22,7 @@ from unbag import annotations
 from unbag._files import DataError, PathLike, check, unwritable
 from unbag.annotations import REVIEW_SHARE, Figures
 from unbag.bags import Bags, offsets_of
-from unbag.frames import in_classes, read_for_model, roles_for_model
+from unbag.frames import in_classes, read_for_model, remembered_roles, roles_for_model
 from unbag.io import Roles
 from unbag.io.annotated import write_annotated, written_columns
 from unbag.io.arrays import bag_table
@@ -205,7 +205,9 @@ def annotated_partitions(
     labels: list[LabelSets | None] = [None] * len(frames)
     if wanted.use_labels and bags is not None and bags.labels is not None:
         # Read here: a worker does not know what other partitions have.
-        found = in_classes(bags.labels, model.classes_, bags, path, ("use_labels", False))
+        tagging = remembered_roles(model).overridden_by(wanted.roles).tagging
+        remedy = ("use_labels", False)
+        found = in_classes(bags.labels, model.classes_, bags, path, remedy, tagging)
         firsts = offsets_of(sizes).tolist()
         labels = [found[first:last] for first, last in pairwise(firsts)]
     return tasks.map(annotate_frame, frames, labels, files(folder, frames), names, **same)

@@ -15,6 +15,7 @@ from unbag._files import DataError
 from unbag._threads import one_blas_thread
 from unbag.bags import Bags
 from unbag.fitting import Part, make_parts
+from unbag.groups import Groups
 from unbag.io import Roles
 from unbag.io.frame import open_frame
 from unbag.io.guess import rows_judged
@@ -34,6 +35,8 @@ from .clusters import add_up
 class PartitionProblem:
     """The problem of a fit for the bags of one partition: label sets, known labels, weights.
 
+    `groups` are those of classes that its bags require.
+
     `first` is the position of its first bag among all bags, `chosen` are the bags to fit to, and
     `centre` and `method` are as in `Part`. `make` creates parts. Cached parts are recognised by
     `name`.
@@ -47,12 +50,13 @@ class PartitionProblem:
     centre: np.ndarray | None
     method: Method
     make: Callable[..., Part]
+    groups: Groups | None = None
     name: str = field(default_factory=lambda: uuid4().hex)
 
     def parts(self, bags: Bags, sample: np.ndarray | None) -> list[Part]:
         """Split the chosen bags, or a sample of them, into parts."""
         chosen = self.chosen if sample is None else sample
-        problem = UnionProblem(bags.offsets, self.y, self.instance_labels)
+        problem = UnionProblem(bags.offsets, self.y, self.instance_labels, self.groups)
         given = bags, problem, chosen, self.weight, self.centre, self.method
         return make_parts(*given, gather=sample is not None, part=self._part)
 

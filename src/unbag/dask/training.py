@@ -110,18 +110,20 @@ class ClusterTraining(Training):
 
     def _problem(self, place, chosen):
         first, last = self._on_cluster.firsts[place : place + 2].tolist()
-        y = self.problem.y[first:last].copy()
-        for bag in self.relaxed.keys() & set(range(first, last)) if self.relaxed else ():
-            y[bag - first, self.relaxed[bag]] = -1
-        known = self.problem.instance_labels
-        rows = slice(*self.bags.offsets[[first, last]].tolist())
+        problem = self.problem.take(np.arange(first, last))
+        if self.relaxed:
+            labels = np.zeros(problem.y.shape, dtype=bool)
+            for bag in self.relaxed.keys() & set(range(first, last)):
+                labels[bag - first, self.relaxed[bag]] = True
+            problem = problem.relaxed(labels)
         return PartitionProblem(
             first=first,
-            y=y,
-            instance_labels=None if known is None else known[rows],
+            y=problem.y,
+            instance_labels=problem.instance_labels,
             chosen=chosen,
             weight=None if self.weight is None else self.weight[first:last],
             centre=self.scale.centre,
             method=self.method,
             make=self.part,
+            groups=problem.groups,
         )

@@ -22,6 +22,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from unbag._scikit_learn import BaseEstimator, ClassifierMixin
+from unbag._warnings import warn_caller
 from unbag.bags import Bags, BagsLike
 from unbag.frames import FrameAnswers
 from unbag.labels import ColumnOfLabel, LabelSets, LabelSetsLike
@@ -61,6 +62,8 @@ class BagClassifier(FrameAnswers, ClassifierMixin, BaseEstimator):
     """
 
     _accepts_sparse = False
+    # Whether a fit knows what labels that name groups of classes mean.
+    _knows_groups = True
 
     classes: ArrayLike | None
     classes_: np.ndarray
@@ -117,7 +120,14 @@ class BagClassifier(FrameAnswers, ClassifierMixin, BaseEstimator):
             check_columns(self, X, reset=True)
         else:
             bags = self._read_bags(X, reset=True)
-        return bags, self._read_labels(y, X, reset=True)
+        labels = self._read_labels(y, X, reset=True)
+        if labels.groups is not None and not self._knows_groups:
+            warn_caller(
+                f"{type(self).__name__} cannot learn from labels that say that one of several "
+                f"classes is there ({labels.groups.n_groups} of them): it takes these classes as "
+                "unknown. ORLogisticRegression can."
+            )
+        return bags, labels
 
     def _read_fit(self: Any, X, y, instance_labels, sample_weight, are_elsewhere=False):
         """Return what a fit is given: bags, label sets, labels of instances, and weights."""
@@ -288,8 +298,15 @@ def known_labels(y: LabelSetsLike, classes: np.ndarray) -> tuple[LabelSets, np.n
     labels = LabelSets.parse(y, classes if has_columns_alone else None)
     column_of = ColumnOfLabel(classes.tolist())
     is_known = np.array([column_of[label] >= 0 for label in labels.classes.tolist()], dtype=bool)
-    kept = LabelSets(labels.indicator[:, is_known], labels.classes[is_known], labels.open)
-    return kept.reindex(classes), np.asarray(labels.required[:, ~is_known].any(axis=1))
+    groups, lost = labels.groups, labels.required[:, ~is_known].any(axis=1)
+    if groups is not None:
+        # A group may have been one of the classes that are not known: then it says nothing.
+        strange = groups.any_of(np.broadcast_to(~is_known, labels.shape))
+        groups = groups.chosen(~strange)
+        columns = np.where(is_known, np.cumsum(is_known) - 1, -1)
+        groups = groups.in_columns(columns, int(is_known.sum()))
+    kept = LabelSets(labels.indicator[:, is_known], labels.classes[is_known], labels.open, groups)
+    return kept.reindex(classes), np.asarray(lost)
 
 
 def check_one_for_each_bag(labels: LabelSets, X: BagsLike) -> None:

@@ -21,6 +21,7 @@ from unbag.fitting import LEARNT, LabelNoise, Rate, charged, describe_background
 from unbag.fitting.threshold import USUAL
 from unbag.labels import ColumnOfLabel, LabelSets
 from unbag.tagging import BACKGROUND_NAME, is_missing
+from unbag.taxonomy import ladder_of
 from unbag.union import (
     ImpossibleBagError,
     ImpossibleBagWarning,
@@ -169,6 +170,7 @@ class InstanceClassifier(BagClassifier):
                 problem.offsets,
                 problem.y,
                 instance_labels=problem.instance_labels,
+                groups=problem.groups,
                 **self._rates(),
             )
         else:
@@ -181,7 +183,7 @@ class InstanceClassifier(BagClassifier):
         labels = self._read_labels(y, X)
         pinned = self._read_instance_labels(instance_labels, bags, labels)
         self._check_known_background(pinned, bags, self._has_background)
-        problem = UnionProblem(bags.offsets, self._union_y(labels), pinned)
+        problem = self._problem(bags, labels, pinned)
         problem = relax_impossible(problem, self._impossible(problem))
         return self._charged(self._label_scores(bags), problem), problem
 
@@ -200,6 +202,12 @@ class InstanceClassifier(BagClassifier):
     def _conditioned(self, scores, problem):
         """Set the scores of classes that an instance cannot have in its bag to ``-inf``."""
         return np.where(problem.allowed_labels(), scores, -np.inf)
+
+    def _problem(self, bags, labels, pinned=None):
+        """Return label sets for inference, groups of classes among them."""
+        y, groups = self._union_y(labels), labels.groups
+        groups = None if groups is None else groups.widened(y.shape[1])
+        return UnionProblem(bags.offsets, y, pinned, groups)
 
     def _union_y(self, labels):
         """Return label sets for inference: the background is optional in every bag."""
@@ -249,6 +257,97 @@ class ProbabilisticClassifier(InstanceClassifier):
         ndarray of shape (n_instances, n_classes), or one column more for the background
         """
         return np.exp(self._label_scores(self._read_bags(X)))
+
+    def predict_instances(
+        self,
+        X: BagsLike,
+        *,
+        level: str | None = None,
+        back_off: float | None = None,
+        taxonomy: Any = None,
+    ) -> np.ndarray:
+        """Predict the likeliest class of each instance, bag labels not known.
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, or array-like of shape (n_bags, n_features)
+        level : str, optional
+            A rank of the taxonomy, such as "genus": the likeliest name of this rank.
+        back_off : float, optional
+            The lowest name of the taxonomy that has at least this probability; None where none has.
+        taxonomy : path, list of (child, parent, rank) or dict of child to parent, optional
+            By default that which the model was fitted with.
+
+        Returns
+        -------
+        ndarray of shape (n_instances,)
+            Values of `classes_`, or `unbag.BACKGROUND`; names of the taxonomy, as objects, if a
+            level is asked for.
+        """
+        if level is None and back_off is None:
+            return super().predict_instances(X)
+        return self._at_level(self.predict_instances_proba(X), level, back_off, taxonomy)
+
+    def annotate(
+        self,
+        X: BagsLike,
+        y: LabelSetsLike,
+        instance_labels: ArrayLike | None = None,
+        *,
+        joint: bool = False,
+        level: str | None = None,
+        back_off: float | None = None,
+        taxonomy: Any = None,
+    ) -> np.ndarray:
+        """Predict the label of each instance, the labels of its bag known.
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, or array-like of shape (n_bags, n_features)
+        y : label sets, as in ``fit``
+        instance_labels : array-like of shape (n_instances,), optional
+            Labels of single instances, where they are known; elsewhere None, or -1 if that
+            is not a class.
+        joint : bool
+            False for the likeliest class of each instance; True for the labelling of the
+            whole bag that is likeliest (whose scores have the largest sum) among those that
+            cover its label set, wherever that is possible. Where label sets may be wrong: that
+            which is likeliest together with what went wrong.
+        level, back_off, taxonomy
+            As in `predict_instances`; not with `joint`.
+
+        Returns
+        -------
+        ndarray of shape (n_instances,)
+            Values of `classes_`, or `unbag.BACKGROUND`; names of the taxonomy, as objects, if a
+            level is asked for.
+        """
+        if level is None and back_off is None:
+            return super().annotate(X, y, instance_labels, joint=joint)
+        if joint:
+            raise ValueError("joint labellings are of classes: leave out level and back_off.")
+        proba = self.annotate_proba(X, y, instance_labels)
+        return self._at_level(proba, level, back_off, taxonomy)
+
+    def _at_level(self, proba, level, back_off, taxonomy):
+        """Return names of a taxonomy for the probabilities of instances."""
+        if back_off is not None and not 0 <= back_off <= 1:
+            raise ValueError(f"back_off must lie between 0 and 1; got {back_off!r}.")
+        ladder = ladder_of(self, taxonomy)
+        n_classes = len(self.classes_)
+        own, rest = proba[:, :n_classes], proba[:, n_classes:].sum(axis=1)
+        if level is None:
+            names, likely = ladder.backed_off(own, float(back_off or 0.0))
+            is_rest = own.max(axis=1, initial=0.0) < rest
+        else:
+            found, columns = ladder.level_of_classes(level)
+            chances = np.zeros((len(own), len(found)))
+            np.add.at(chances.T, columns, own.T)
+            names, likely = found[chances.argmax(axis=1)], chances.max(axis=1)
+            is_rest = likely < rest
+            if back_off is not None:
+                names[likely < back_off] = None
+        return np.where(is_rest, np.array(BACKGROUND, dtype=object), names)
 
     def annotate_proba(
         self, X: BagsLike, y: LabelSetsLike, instance_labels: ArrayLike | None = None
@@ -357,7 +456,7 @@ class UnionClassifier(ProbabilisticClassifier):
 
     def _charged(self, scores, problem):
         cost = self.background_cost_ if self._has_background else 0.0
-        return charged(scores, problem.y, problem.offsets, cost)
+        return charged(scores, problem.named, problem.offsets, cost)
 
     def _rates(self) -> dict[str, Any]:
         """Return how often label sets are wrong, as `infer` takes it; background never is."""
@@ -399,7 +498,7 @@ class UnionClassifier(ProbabilisticClassifier):
         return self._log_likelihood(bags, self._read_labels(y, X))
 
     def _log_likelihood(self, bags, labels, on_intractable: OnIntractable = "raise"):
-        problem = UnionProblem(bags.offsets, self._union_y(labels))
+        problem = self._problem(bags, labels)
         inferred = problem.infer(
             self._label_scores(bags), on_intractable=on_intractable, **self._rates()
         )
@@ -468,7 +567,7 @@ class LabelSetLearner(UnionClassifier):
 
     def _possible_label_sets(self, bags, labels, pinned):
         """Return possible label sets, as a UnionProblem, and which bags to use."""
-        problem = UnionProblem(bags.offsets, self._union_y(labels), pinned)
+        problem = self._problem(bags, labels, pinned)
         impossible = self._impossible_in_fit(problem)
         if not impossible.any():
             self.relaxed_ = {}
@@ -503,7 +602,7 @@ def settled_label_sets(
 
     `labels` are as they were given, and `problem` has a background besides where the model has one.
     """
-    unfilled = np.flatnonzero((bags.sizes == 0) & (labels.cardinality > 0) & impossible)
+    unfilled = np.flatnonzero((bags.sizes == 0) & labels.is_tagged & impossible)
     if len(unfilled):
         b = unfilled[0]
         raise ValueError(

@@ -52,7 +52,7 @@ from unbag.fitting.background import (
 from unbag.fitting.devices import check_device_fit, training_on
 from unbag.fitting.solvers import InterruptedFitWarning
 from unbag.fitting.threshold import best_threshold
-from unbag.union import IntractableBagError, IntractableBagWarning, UnionProblem
+from unbag.union import IntractableBagError, IntractableBagWarning
 from unbag.union.dispatch import METHODS, Method
 from unbag.union.policy import OnIntractable, name_bags
 from unbag.validation import (
@@ -511,7 +511,8 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
         if halves.counted.sum() < 2:
             return is_known, 0.0
         counts = halves.weight * halves.counted
-        _, mean = naming_costs(labels.indicator, bags.sizes, counts)
+        tagged = np.where(labels.named, 1, labels.indicator)
+        _, mean = naming_costs(tagged, bags.sizes, counts)
         costs = [part * mean for part in PARTS_OF_COST] if mean else [0.0]
         if self.background_cost is not None:
             costs = [self.background_cost]
@@ -556,7 +557,7 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
         """Fit to each half with a background of some cost, or without one, and ask the other."""
         self._background_of_fit = cost is not None
         bags, weight, y = halves.bags, halves.weight, halves.labels.indicator
-        problem = UnionProblem(bags.offsets, self._union_y(halves.labels), halves.pinned)
+        problem = self._problem(bags, halves.labels, halves.pinned)
         usable = cheapest_bags(problem, ~self._impossible_in_fit(problem), self.prune)
         information, presence = np.zeros((len(TEMPERATURES), len(bags))), np.zeros(y.shape)
         n_background = np.zeros(len(bags))

@@ -176,7 +176,7 @@ class NoisyPart(Part):
         self._noise = noise
         self._noisy = noise.noisy(self.problem)
         self._rates: Rates = noise.rates
-        known = self.problem.y != -1
+        known = self._noisy.shown != -1
         weight = np.ones(len(known)) if self.bag_weight is None else self.bag_weight
         self._known: np.ndarray = known * weight[:, None]
 
@@ -229,7 +229,7 @@ class NoisyPart(Part):
         relaxed = super().relax(W, bags)
         if relaxed:
             self._noisy = self._noise.noisy(self.problem)
-            self._known = np.where(self.problem.y != -1, self._known, 0.0)
+            self._known = np.where(self._noisy.shown != -1, self._known, 0.0)
         return relaxed
 
 

@@ -18,14 +18,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
-from itertools import groupby
+from itertools import groupby, zip_longest
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from scipy import sparse
 
-from unbag.bags import Bags, offsets_of
+from unbag.bags import Bags
 from unbag.labels import LabelSets
 from unbag.union import UnionProblem
 from unbag.union.dispatch import Method
@@ -250,7 +250,7 @@ class Objective:
     def _penalised(self, W, answers):
         total = reduce(operator.add, answers)
         if total.intractable:
-            raise IntractableBagError(*zip(*total.intractable, strict=True))
+            raise IntractableBagError(*zip_longest(*total.intractable, fillvalue=False))
         if total.uncertified:
             self.uncertified.append(total.uncertified)
         gradient = total.gradient
@@ -712,18 +712,19 @@ class StreamedTraining(Training):
                     yield found
 
     def _part(self, own, first, X, make):
-        y = self.problem.y[own]
-        for b in self.relaxed.keys() & set(own.tolist()) if self.relaxed else ():
-            y[np.searchsorted(own, b), self.relaxed[b]] = -1
-        offsets, pinned = self.bags.offsets, self.problem.instance_labels
+        problem = self.problem.take(own)
+        if self.relaxed:
+            labels = np.zeros(problem.y.shape, dtype=bool)
+            for b in self.relaxed.keys() & set(own.tolist()):
+                labels[np.searchsorted(own, b), self.relaxed[b]] = True
+            problem = problem.relaxed(labels)
+        offsets = self.bags.offsets
         rows = rows_of(own, offsets)
-        pinned = None if pinned is None else pinned[rows]
         start = int(offsets[first])
         if isinstance(rows, slice):
             rows = slice(rows.start - start, rows.stop - start)
         else:
             rows -= start
-        problem = UnionProblem(offsets_of(self._sizes[own]), y, pinned)
         weight = None if self.weight is None else self.weight[own]
         return make(X, rows, own, problem, weight, self.scale.centre, self.method)
 

@@ -20,7 +20,7 @@ import numpy as np
 from scipy import sparse
 
 from unbag._compile import kernel
-from unbag.bags import Bags, Features, offsets_of
+from unbag.bags import Bags, Features
 from unbag.union import UnionProblem
 from unbag.union.dispatch import Method
 from unbag.union.lanes import LANES
@@ -88,7 +88,7 @@ class Part:
         self.weight: float = float(sizes.sum() if bag_weight is None else sizes @ bag_weight)
         self._charges: np.ndarray | None = None
         if cost:
-            self._charges = charges(problem.y, problem.offsets, cost)
+            self._charges = charges(problem.named, problem.offsets, cost)
         # Weights, logits and posteriors of the last E-step; direction and logits of a line search.
         self._e_step: Any = None
         self._ray: Any = None
@@ -147,7 +147,9 @@ class Part:
         gradient[:, -1] = surplus.sum(axis=1)
         np.negative(gradient, out=gradient)
         layout, lost = self.problem.layout, (answer.served == INTRACTABLE).nonzero()[0]
-        numbers = self.bags[lost], layout.n_required[lost], layout.n_free[lost]
+        numbers = self.bags[lost], self.problem.n_required[lost], layout.n_free[lost]
+        if self.problem.overlaps[lost].any():
+            numbers = *numbers, self.problem.overlaps[lost]
         intractable = tuple(zip(*(each.tolist() for each in numbers), strict=True))
         uncertified = np.isinf(answer.error_bound) & (self.method != "auto")
         statistics = Statistics(
@@ -434,10 +436,9 @@ def make_parts(
     parts = []
     for own in runs_of_bags(chosen, bags.sizes, problem.y.shape[1] * (bags.n_features + 1)):
         rows, X = rows_of(own, bags.offsets), bags.X
-        labels = None if problem.instance_labels is None else problem.instance_labels[rows]
         if gather and not isinstance(rows, slice):
             X, rows = X[rows], slice(0, len(rows))
-        label_sets = UnionProblem(offsets_of(bags.sizes[own]), problem.y[own], labels)
+        label_sets = problem.take(own)
         weight = None if bag_weight is None else bag_weight[own]
         parts.append(part(X, rows, own, label_sets, weight, centre, method))
     return parts

@@ -44,13 +44,22 @@ def bag_table(path: Path, bags: Bags, labels: LabelSets | None) -> BagTable:
     if labels is not None and labels.classes.size:
         # Such files have no other way to say that nobody has looked at a bag.
         is_open = labels.open | labels.optional.all(axis=1)
-        labels = LabelSets(labels.indicator, labels.classes, is_open)
+        labels = LabelSets(labels.indicator, labels.classes, is_open, labels.groups)
     return BagTable(path, roles, bags, labels, np.arange(bags.n_instances), bags.n_instances)
 
 
 def dense(X: Any) -> NDArray[Any]:
     """Return a sparse matrix as an array, and anything else as it is."""
     return X.toarray() if sparse.issparse(X) else X
+
+
+def check_no_groups(path: Any, labels: LabelSets, suffix: str) -> None:
+    """Raise an error if bags require groups of classes, which a format cannot hold."""
+    check(
+        labels.groups is None,
+        f"{path}: labels that say that one of several classes is there cannot be written as "
+        f"{suffix}: write a table, such as .csv or .parquet.",
+    )
 
 
 def feature_names(bags: Bags) -> list[str]:

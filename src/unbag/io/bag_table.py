@@ -61,6 +61,12 @@ class BagTable:
     known: NDArray[np.object_] | None = None
     unused_names: tuple[str, ...] = ()
 
+    def with_groups(self) -> "BagTable":
+        """Return the table with labels that stand for groups of classes as groups."""
+        if self.labels is None or not self.roles.tagging.names_groups:
+            return self
+        return replace(self, labels=self.labels.with_groups_of(self.roles.tagging))
+
     def read_by(self, tagging: Tagging) -> "BagTable":
         """Return the same bags, with labels renamed as people say; of a file without columns.
 

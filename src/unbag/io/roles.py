@@ -21,6 +21,7 @@ from unbag._files import (
 )
 from unbag._messages import argument, listed, shortened, suggestion
 from unbag.tagging import Tagging
+from unbag.taxonomy import Taxonomy
 
 # Columns of these names have these roles unless others are named for them.
 USUAL = {
@@ -35,9 +36,10 @@ USUAL = {
 REMEMBERED = (
     "bag", "labels", "unknown", "label_columns", "embedding", "known", "carry", "delimiter",
     "media", "start", "end", "missing_values", "untagged", "none", "fold_case", "rename",
+    "any_of", "taxonomy",
 )  # fmt: skip
 #: How cells of labels are read, whichever they are; see `Roles.tagging`.
-OF_LABELS = ("untagged", "none", "fold_case", "rename")
+OF_LABELS = ("untagged", "none", "fold_case", "rename", "any_of", "taxonomy")
 # Where labels come from, and what may be given beside it.
 LABEL_SOURCES = {
     "labels": (), "label_table": ("label_columns",), "label_columns": ("label_table",),
@@ -133,6 +135,13 @@ class Roles:
     rename : dict of str to str, or path, optional
         New names of labels, by their old ones; or a table with columns ``old`` and ``new``. Two
         labels with one new name are one. The new name may be ``(none)`` or ``(unknown)``.
+    any_of : str, optional
+        What is written between labels of which at least one is meant: with ``/``, the label
+        ``owl/hawk`` says that an instance is an owl or a hawk. A label that holds it is not divided
+        if it is a class of the model; in a fit, if none of its parts is a label by itself.
+    taxonomy : str, path or list of (child, parent, rank), optional
+        A table with the columns ``child``, ``parent`` and ``rank``: a label that is a parent means
+        any class below it. A table of groups has the columns ``group`` and ``member``.
 
     Examples
     --------
@@ -160,6 +169,8 @@ class Roles:
     none: str | Sequence[str] = ()
     fold_case: bool | None = None
     rename: Any = ()
+    any_of: str | None = None
+    taxonomy: Any = ()
 
     def __post_init__(self) -> None:
         self._check_tagging()
@@ -223,13 +234,18 @@ class Roles:
         elif isinstance(rename, Mapping):
             rename = rename.items()
         object.__setattr__(self, "rename", tuple(tuple(pair) for pair in rename or ()))
+        taxonomy = Taxonomy.of(self.taxonomy) if self.taxonomy else None
+        object.__setattr__(self, "taxonomy", () if taxonomy is None else taxonomy.rows)
         # Raises an error for what cannot be.
         self.tagging  # noqa: B018
 
     @property
     def tagging(self) -> Tagging:
         """How cells of labels are read."""
-        return Tagging.of(self.untagged, self.none, self.fold_case, self.rename)
+        taxonomy = Taxonomy(self.taxonomy) if self.taxonomy else None
+        return Tagging.of(
+            self.untagged, self.none, self.fold_case, self.rename, self.any_of, taxonomy
+        )
 
     @classmethod
     def from_toml(cls, path: PathLike) -> Self:
@@ -239,7 +255,7 @@ class Roles:
         ----------
         path : str or path
             With lines such as ``bag = "night"`` and ``features = ["pitch", "length"]``. Paths
-            (`label_table`, `rename`) are relative to the folder of the file.
+            (`label_table`, `rename`, `taxonomy`) are relative to the folder of the file.
         """
         path = existing_file(path)
         try:
@@ -259,7 +275,7 @@ class Roles:
                 f"{path}: there is no role {key!r}, only {listed(names)}.{suggestion(key, names)}"
             ),
         )
-        for name in ("label_table", "rename"):
+        for name in ("label_table", "rename", "taxonomy"):
             if isinstance(content.get(name), str):
                 content[name] = path.parent / content[name]
         try:

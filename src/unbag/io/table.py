@@ -63,9 +63,10 @@ def read(
     BagTable
     """
     with open_source(path) as source:
-        return source.read(
+        table = source.read(
             roles, need_labels=need_labels, progress=progress, chunk_bytes=chunk_bytes
         )
+    return table.with_groups()
 
 
 def read_table(
@@ -120,9 +121,10 @@ def read_table(
     >>> folder.cleanup()
     """
     with open_source(path, TABLES) as source:
-        return source.read(
+        table = source.read(
             roles, need_labels=need_labels, progress=progress, chunk_bytes=chunk_bytes
         )
+    return table.with_groups()
 
 
 def peek(path: Paths, roles: Roles | None = None, *, need_labels: bool = True) -> Peek:

@@ -101,7 +101,7 @@ class MultilabelStratifiedKFold(BaseCrossValidator):
         return super().split(X, y, groups)
 
     def _iter_test_indices(self, X, y, groups):
-        present = read_label_sets(y, X).required
+        present = read_label_sets(y, X).named
         groups = in_bag_order(groups, X, "groups")
         n_bags = len(present)
         units = np.arange(n_bags) if groups is None else np.unique(groups, return_inverse=True)[1]

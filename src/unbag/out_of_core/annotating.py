@@ -123,7 +123,8 @@ def annotate(
     label_sets = stored.labels if use_labels else None
     if label_sets is not None:
         remedy = ("use_labels", False)
-        label_sets = in_classes(label_sets, model.classes_, stored, table.path, remedy)
+        tagging = stored.roles.tagging
+        label_sets = in_classes(label_sets, model.classes_, stored, table.path, remedy, tagging)
     annotations.check_joint(joint, label_sets)
     annotations.check_background_name(model, label_sets, background_name)
     known = written_columns(table, stored.roles)

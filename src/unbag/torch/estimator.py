@@ -23,6 +23,7 @@ from unbag.fitting import SCALINGS, Rate, Scale, Scaling, Training, progress_wat
 from unbag.fitting.objective import SAMPLE_BYTES
 from unbag.fitting.pooling import pooled
 from unbag.fitting.solvers import InterruptedFitWarning
+from unbag.groups import refuse_groups
 from unbag.union import UnionProblem
 from unbag.union.policy import OnIntractable
 from unbag.validation import (
@@ -334,6 +335,7 @@ class ORNetwork(LabelSetLearner):
         last = getattr(self, "n_features_in_", None)
         given = self._read_fit(X, y, instance_labels, sample_weight, make is not Training)
         bags, labels, pinned, weight = given
+        refuse_groups(labels.groups, type(self).__name__)
         self._check_instance_shape()
         self._check_same_features(start, last)
         rates = self._decide_background(*given, start)

@@ -10,6 +10,14 @@ from unbag.union.policy import ON_IMPOSSIBLE, ON_INTRACTABLE, OnImpossible, OnIn
 
 from .arguments import BagBatch, Rates, Targets, check_rates, read_batch, working_dtype
 from .counts import IMPOSSIBLE, RELAXED, SLOW, BagCounts
+from .groups import (
+    GroupsLike,
+    are_disjoint,
+    collapsed_batch,
+    infer_on_cpu,
+    read_groups,
+    smallest_groups,
+)
 from .operators import NO_TRANSFORMS, UnionInOnePass, union, union_linear
 
 Reduction: TypeAlias = Literal["mean", "instances", "sum", "none"]
@@ -27,6 +35,7 @@ def union_loss(
     instance_labels: torch.Tensor | None = None,
     missed: Rates = None,
     false: Rates = None,
+    groups: GroupsLike | None = None,
     weight: torch.Tensor | None = None,
     reduction: Reduction = "mean",
     on_impossible: OnImpossible = "keep",
@@ -62,6 +71,10 @@ def union_loss(
         Probability that an instance of a class is missed when the bag is labelled.
     false : float or Tensor of shape (n_classes,), optional
         Probability that a class is added to a label set by mistake.
+    groups : list of lists of lists of int, or unbag.union.Groups, optional
+        For each bag, groups of classes of which at least one instance has one, as lists of
+        classes: ``[[[1, 2]], []]`` for two bags of which the first has a group. The classes of a
+        group are allowed whatever the targets say of them, and required only if these say 1.
     weight : Tensor of shape (n_bags,), optional
         Weight of each bag, 0 or more.
     reduction : {"mean", "instances", "sum", "none"}
@@ -105,6 +118,10 @@ def union_loss(
     On a GPU, with 768 to 1,024 classes in float32 and short bags, forward already writes the
     gradient, which takes as much memory as the logits; not so under `torch.no_grad`.
 
+    Groups that share no class with another of their bag cost a copy of the logits. If groups
+    overlap and neither lies within the other, or with `missed` or `false`, the batch is inferred on
+    the CPU in double precision, for which a GPU waits.
+
     The gradient cannot be differentiated again.
 
     Examples
@@ -130,7 +147,8 @@ def union_loss(
         missed=missed,
         false=false,
     )
-    return loss_and_counts(batch, weight, reduction, on_impossible, on_intractable)[0]
+    policies: tuple[OnImpossible, OnIntractable] = (on_impossible, on_intractable)
+    return loss_and_counts(batch, weight, reduction, *policies, groups)[0]
 
 
 def loss_and_counts(
@@ -139,9 +157,24 @@ def loss_and_counts(
     reduction: Reduction,
     on_impossible: OnImpossible,
     on_intractable: OnIntractable,
+    groups: GroupsLike | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the loss of a batch, and what is counted of it; see `unbag.torch.counts`."""
     weight = checked_weight(weight, batch)
+    if groups is not None:
+        found = read_groups(groups, batch)
+        has_rates = batch.missed is not None or batch.false is not None
+        if found is not None and (has_rates or not are_disjoint(smallest_groups(found))):
+            check_policies(on_impossible, on_intractable)
+            impossible = "keep" if on_impossible == "raise" else on_impossible
+            log_likelihood, counts = infer_on_cpu(batch, found, impossible, on_intractable)
+            refuse_impossible(on_impossible, log_likelihood, counts)
+            return reduced_loss(log_likelihood, batch, weight, reduction), counts
+        if found is not None:
+            batch = collapsed_batch(batch, found)
+            # Its gradient is changed in its place, so that none may be kept for another backward.
+            log_likelihood, *_, counts = answer(batch, on_impossible, on_intractable)
+            return reduced_loss(log_likelihood, batch, weight, reduction), counts
     if not takes_one_pass(batch, reduction):
         log_likelihood, *_, counts = answer(batch, on_impossible, on_intractable)
         return reduced_loss(log_likelihood, batch, weight, reduction), counts
@@ -238,10 +271,17 @@ def answer(
         if "functorch" in str(error):
             raise NotImplementedError(NO_TRANSFORMS) from error
         raise
-    if on_impossible == "raise" and int(result[-1][IMPOSSIBLE]):
-        bags = (result[0] == -torch.inf).nonzero()[:, 0]
-        raise ImpossibleBagError(bags.tolist(), batch.n_bags)
+    refuse_impossible(on_impossible, result[0], result[-1])
     return result
+
+
+def refuse_impossible(
+    on_impossible: OnImpossible, log_likelihood: torch.Tensor, counts: torch.Tensor
+) -> None:
+    """Raise an error that names impossible bags, if that is wanted."""
+    if on_impossible == "raise" and int(counts[IMPOSSIBLE]):
+        bags = (log_likelihood == -torch.inf).nonzero()[:, 0]
+        raise ImpossibleBagError(bags.tolist(), len(log_likelihood))
 
 
 def reduced_loss(
@@ -280,6 +320,7 @@ def union_loss_linear(
     instance_labels: torch.Tensor | None = None,
     missed: Rates = None,
     false: Rates = None,
+    groups: GroupsLike | None = None,
     bag_weight: torch.Tensor | None = None,
     reduction: Literal["mean", "instances", "sum"] = "mean",
     on_impossible: OnImpossible = "keep",
@@ -301,6 +342,8 @@ def union_loss_linear(
         Of the last layer.
     offsets, targets, lengths, mask, background, instance_labels, missed, false
         As in `union_loss`.
+    groups : list of lists of lists of int, or unbag.union.Groups, optional
+        As in `union_loss`. Where there are any, the logits are stored.
     bag_weight : Tensor of shape (n_bags,), optional
         What each bag counts; not below zero. It has no gradient here.
     reduction : {"mean", "instances", "sum"}
@@ -370,6 +413,15 @@ def union_loss_linear(
         features, weight = features.to(half), weight.to(half)
     weight = weight.to(features.dtype)
     bias = None if bias is None else bias.to(features.dtype)
+    if groups is not None:
+        stored = torch.nn.functional.linear(features, weight, bias)
+        batch = read_batch(
+            stored, offsets, targets, lengths=lengths, mask=mask, background=background,
+            instance_labels=instance_labels, missed=missed, false=false,
+        )  # fmt: skip
+        own = None if bag_weight is None else bag_weight.detach()
+        policies: tuple[OnImpossible, OnIntractable] = (on_impossible, on_intractable)
+        return loss_and_counts(batch, own, reduction, *policies, groups)[0]
     # Of the shape of the logits, and of the size of one.
     logits = features.new_zeros(()).expand(*features.shape[:-1], len(weight))
     batch = read_batch(
@@ -394,9 +446,7 @@ def union_loss_linear(
         features.reshape(-1, features.shape[-1]), weight, bias, *batch[1:7], impossible,
         on_intractable, weights, wanted and features.requires_grad, wanted and of_layer,
     )  # fmt: skip
-    if on_impossible == "raise" and int(counts[IMPOSSIBLE]):
-        bags = (log_likelihood == -torch.inf).nonzero()[:, 0]
-        raise ImpossibleBagError(bags.tolist(), batch.n_bags)
+    refuse_impossible(on_impossible, log_likelihood, counts)
     n_counted = (log_likelihood != -torch.inf) * weights
     if reduction == "instances":
         n_counted = n_counted * batch.bag_sizes()
@@ -471,13 +521,14 @@ class UnionLoss(torch.nn.Module):
         lengths: torch.Tensor | Sequence[int] | None = None,
         mask: torch.Tensor | None = None,
         instance_labels: torch.Tensor | None = None,
+        groups: GroupsLike | None = None,
         weight: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """Compute the loss.
 
         Parameters
         ----------
-        logits, offsets, targets, lengths, mask, instance_labels, weight
+        logits, offsets, targets, lengths, mask, instance_labels, groups, weight
             As in `union_loss`.
 
         Returns
@@ -496,7 +547,7 @@ class UnionLoss(torch.nn.Module):
             false=self.false,
         )
         loss, counts = loss_and_counts(
-            batch, weight, self.reduction, self.on_impossible, self.on_intractable
+            batch, weight, self.reduction, self.on_impossible, self.on_intractable, groups
         )
         self.counts = BagCounts(counts[SLOW], counts[IMPOSSIBLE], counts[RELAXED])
         return loss

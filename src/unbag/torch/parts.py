@@ -20,6 +20,7 @@ from unbag.bags import Bags, offsets_of
 from unbag.fitting import Moments, Statistics, Training, log_softmax
 from unbag.fitting.background import charges
 from unbag.fitting.parts import rows_of, runs_of_rows
+from unbag.groups import refuse_groups
 from unbag.union import IntractableBagError, UnionProblem
 from unbag.union.policy import surest_labels
 
@@ -106,6 +107,7 @@ class DevicePart:
         device: torch.device,
         cost: float = 0.0,
     ) -> None:
+        refuse_groups(problem.groups, "A linear fit on a device")
         self.device = device
         self.cost = cost
         n_rows = max(BLOCK_LOGITS // problem.y.shape[1], RUN)

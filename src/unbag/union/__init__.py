@@ -5,6 +5,8 @@ of each instance, `most_likely_labels` finds the most likely labelling of the wh
 `sample_labels` draws labellings at random.
 """
 
+from unbag.groups import Groups
+
 from .inference import infer
 from .labelling import most_likely_labels
 from .policy import (
@@ -17,6 +19,7 @@ from .problem import Inference, UnionProblem
 from .sampling import sample_labels
 
 __all__ = [
+    "Groups",
     "ImpossibleBagError",
     "ImpossibleBagWarning",
     "Inference",

@@ -35,6 +35,8 @@ Method: TypeAlias = Literal["auto", "adaptive", "mixed", "dense", "chain", "forw
 METHODS: tuple[Method, ...] = ("adaptive", "mixed", "dense", "chain", "forward", "fast")
 ADAPTIVE, MIXED, DENSE, CHAIN, FORWARD, FAST = range(len(METHODS))
 assert len(METHODS) == IMPOSSIBLE
+# The methods that use `unbag.union.few` for bags of few labels.
+SUMS_OVER_FEW = ("auto", "dense")
 
 # A bag may have at most 2**22 union states, which takes seconds.
 MOST_LABELS = 22

@@ -14,7 +14,7 @@ from unbag._compile import inlined, kernel
 from .assignment import cheapest_cover, is_possible
 from .layout import part
 from .noise import noisy_problem
-from .problem import UnionProblem, checked_log_prior
+from .problem import GroupsLike, UnionProblem, checked_log_prior
 from .rates import Rates, checked_rates
 
 
@@ -26,6 +26,7 @@ def most_likely_labels(
     instance_labels: ArrayLike | None = None,
     missed: ArrayLike | None = None,
     false: ArrayLike | None = None,
+    groups: GroupsLike | None = None,
 ) -> NDArray[np.int64]:
     """Find the jointly most likely labelling of each bag that covers its label set.
 
@@ -39,6 +40,7 @@ def most_likely_labels(
     y : array-like of shape (n_bags, n_classes)
     instance_labels : array-like of int of shape (n_instances,), optional
     missed, false : float or array-like, optional
+    groups : list of lists of lists of int, or Groups, optional
         As in `infer`.
 
     Returns
@@ -61,13 +63,20 @@ def most_likely_labels(
     >>> most_likely_labels(np.log([[0.9, 0.1], [0.6, 0.4]]), [0, 2], [[1, 1]])
     array([0, 1])
     """
-    problem = UnionProblem(offsets, y, instance_labels)
+    problem = UnionProblem(offsets, y, instance_labels, groups)
     log_prior = checked_log_prior(log_prior, problem.offsets, problem.layout.n_classes)
     rates = checked_rates(missed, false, problem.y)
     if rates is not None:
         return most_likely_explanation(problem, log_prior, rates)
+    return label_problem(problem, log_prior)
+
+
+def label_problem(problem: UnionProblem, log_prior: np.ndarray) -> NDArray[np.int64]:
+    """Find the most likely labelling of every bag of a problem whose label sets are right."""
     labels = np.empty(problem.n_instances, np.int64)
     label_bags(problem.layout, log_prior, labels)
+    if problem.grouped is not None:
+        problem.grouped.most_likely(log_prior, labels, label_bags)
     return labels
 
 
@@ -81,7 +90,7 @@ def most_likely_explanation(
     noisy = noisy_problem(problem, rates)
     n_bags, n_classes = problem.y.shape
     bag = np.repeat(np.arange(n_bags), np.diff(problem.offsets))
-    is_known = (problem.y != -1)[bag]
+    is_known = (noisy.shown != -1)[bag]
     with np.errstate(divide="ignore"):
         log_missed, log_noticed, log_false, log_true = (
             np.broadcast_to(each, problem.y.shape)
@@ -98,9 +107,7 @@ def most_likely_explanation(
     wide[noisy.rows, :-1] = noticed
     wide[noisy.rows, -1] = unnoticed.max(axis=1, initial=-np.inf)
     noisy.write_phantoms(wide, log_false, log_true)
-    labels = np.empty(len(wide), np.int64)
-    label_bags(noisy.augmented.layout, wide, labels)
-    found = labels[noisy.rows]
+    found = label_problem(noisy.augmented, wide)[noisy.rows]
     shows_nothing = found == n_classes
     found[shows_nothing] = unnoticed[shows_nothing].argmax(axis=1)
     return found

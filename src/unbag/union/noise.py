@@ -11,6 +11,10 @@ of the classes of the noticed ones, to which each class is added by mistake with
   that class with probability ``false[c]``, and showing nothing otherwise.
 
 What the instances have in that column is shared out among their classes afterwards.
+
+A class of a required group shows something if it is noticed, as a required class does, whatever the
+label set says of it. A group that a required class or a smaller group implies is no requirement at
+any rate.
 """
 
 import math
@@ -21,8 +25,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from unbag._compile import kernel
 from unbag.bags import offsets_of
+from unbag.groups import Groups
 
-from .arithmetic import EPS, add_exactly
+from .arithmetic import EPS, TINY, add_exactly
 from .dispatch import Method
 from .layout import IMPOSSIBLE, INTRACTABLE
 from .policy import (
@@ -95,8 +100,11 @@ class NoisyProblem:
         self.may_miss = may_miss
         self.may_be_false = may_be_false
         y, sizes = problem.y, np.diff(problem.offsets)
-        self._phantoms: tuple[np.ndarray, np.ndarray] = ((y == 1) & may_be_false).nonzero()
-        n_phantoms = np.bincount(self._phantoms[0], minlength=len(y))
+        groups = self._groups_at_any_rate()
+        #: Classes that show something if they are noticed: required ones, and those of groups.
+        self.shown: NDArray[np.int8] = shown_states(problem, groups)
+        self._phantoms: Phantoms = find_phantoms(y, groups, may_be_false)
+        n_phantoms = np.bincount(self._phantoms.bags, minlength=len(y))
         offsets = offsets_of(sizes + n_phantoms)
         first = np.repeat(offsets[:-1] - problem.offsets[:-1], sizes)
         self.rows: np.ndarray = first + np.arange(problem.n_instances)
@@ -105,22 +113,49 @@ class NoisyProblem:
             labels = problem.instance_labels
             bag = np.repeat(np.arange(len(y)), sizes)
             # What may have gone unnoticed shows its class or nothing: `augment` leaves it these.
-            certain = (labels >= 0) & ((y[bag, labels] == -1) | ~may_miss[labels])
+            certain = (labels >= 0) & ((self.shown[bag, labels] == -1) | ~may_miss[labels])
             pinned = np.full(offsets[-1], -1)
             pinned[self.rows[certain]] = labels[certain]
         nothing_shown = np.full((len(y), 1), -1, dtype=np.int8)
-        self.augmented: UnionProblem = type(problem)(offsets, np.hstack([y, nothing_shown]), pinned)
+        # Classes of implied groups are optional; those of needed ones are what their group says.
+        states = np.where(problem.allowed & (y == 0) & (self.shown == -1), np.int8(-1), y)
+        self.augmented: UnionProblem = type(problem)(
+            offsets,
+            np.hstack([states, nothing_shown]),
+            pinned,
+            None if groups is None else groups.widened(y.shape[1] + 1),
+        )
+
+    def _groups_at_any_rate(self) -> Groups | None:
+        """Return the groups that no required class or smaller group implies.
+
+        A pinned instance may have gone unnoticed, and so implies nothing here; `augmented` drops
+        the groups of those that cannot.
+        """
+        problem = self.problem
+        return type(problem)(problem.offsets, problem.y, None, problem.groups).needed_groups()
 
     @property
     def impossible(self) -> NDArray[np.bool_]:
         """The bags that no labelling can explain, whatever the finite priors."""
         layout, y = self.problem.layout, self.problem.y
+        if self.problem.groups is not None:
+            return self._impossible_with_groups()
         required = np.zeros(y.shape, dtype=bool)
         for b in range(len(y)):
             required[b, layout.required(b)] = True
         lacking = (required & ~self.may_be_false).sum(axis=1)
         nothing_allowed = ~((y != 0) | self.may_miss).any(axis=1)
         return (lacking > layout.n_free) | ((layout.n_free > 0) & nothing_allowed)
+
+    def _impossible_with_groups(self):
+        """Return `impossible` of a problem with groups: what may be named by mistake needs none."""
+        problem, groups = self.problem, self.problem.needed_groups()
+        y = np.where((problem.y == 1) & self.may_be_false, -1, problem.y)
+        y = np.where((y == 0) & (self.may_miss | problem.allowed), -1, y)
+        if groups is not None:
+            groups = groups.chosen(~groups.any_of(np.broadcast_to(self.may_be_false, y.shape)))
+        return type(problem)(problem.offsets, y, problem.instance_labels, groups).impossible
 
     def answer(
         self,
@@ -150,7 +185,7 @@ class NoisyProblem:
         wide = np.full((augmented.n_instances, n_classes + 1), -np.inf)
         shift, hidden = np.zeros(problem.n_instances), np.zeros(problem.n_instances)
         pinned = problem.layout.pinned
-        given = problem.offsets, problem.y, pinned, log_prior, prior, rates.missed
+        given = problem.offsets, self.shown, pinned, log_prior, prior, rates.missed
         with np.errstate(divide="ignore"):
             log_noticed = np.log1p(-rates.missed)
             log_false, log_true = np.log(rates.false), np.log1p(-rates.false)
@@ -161,9 +196,11 @@ class NoisyProblem:
         posterior = np.zeros((problem.n_instances, n_classes))
         unnoticed, mistaken = np.zeros((2, n_bags, n_classes))
         collect(*given, augmented.layout, packed.values, shift, hidden, posterior, unnoticed)
-        collect_phantoms(augmented.layout, packed.values, phantoms, *self._phantoms, mistaken)
+        of_phantoms = self._phantoms.bags, self._phantoms.columns
+        collect_phantoms(augmented.layout, packed.values, phantoms, *of_phantoms, mistaken)
+        self._phantoms.share_out(mistaken, rates.false)
         log_likelihood = packed.log_likelihood.copy()
-        complete(problem.offsets, problem.y, shift, log_true, log_likelihood)
+        complete(problem.offsets, self.shown, shift, log_true, log_likelihood)
         # A posterior is the sum of two that may err. The bound is relative to a likelihood that
         # need not be this one; what is not is the kernels' part, and the instances' own sums.
         error_bound, possible = 2.0 * packed.error_bound, log_likelihood > -np.inf
@@ -191,10 +228,8 @@ class NoisyProblem:
         is_phantom = np.ones(len(wide), dtype=bool)
         is_phantom[self.rows] = False
         (phantoms,) = is_phantom.nonzero()
-        bag, column = self._phantoms
-        row = bag % len(log_false)
-        wide[phantoms, column] = log_false[row, column]
-        wide[phantoms, -1] = log_true[row, column]
+        column = self._phantoms.columns
+        wide[phantoms, column], wide[phantoms, -1] = self._phantoms.chances(log_false, log_true)
         return phantoms
 
     def rounding(
@@ -229,6 +264,104 @@ class NoisyProblem:
         return 2.0 * EPS * per_bag
 
 
+class Phantoms(NamedTuple):
+    """What bags name that may be named by mistake: required classes, and groups.
+
+    A class of a group that is named by mistake serves the group. Those that serve the same groups
+    are one phantom, in the column of the first of them.
+
+    Attributes
+    ----------
+    bags, columns : ndarrays of int of shape (n_phantoms,)
+    member_offsets : ndarray of int of shape (n_phantoms + 1,)
+    members : ndarray of int
+        Phantom p stands for the classes ``members[member_offsets[p]:member_offsets[p + 1]]``.
+    """
+
+    bags: np.ndarray
+    columns: np.ndarray
+    member_offsets: np.ndarray
+    members: np.ndarray
+
+    @property
+    def are_single(self) -> bool:
+        """Whether each stands for one class."""
+        return len(self.members) == len(self.columns)
+
+    def chances(self, log_false: np.ndarray, log_true: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the log-chances that any of a phantom's classes is named by mistake, and none is.
+
+        Parameters
+        ----------
+        log_false, log_true : ndarrays of shape (1, n_classes) or (n_bags, n_classes)
+        """
+        row = self.bags % len(log_false)
+        if self.are_single:
+            return log_false[row, self.columns], log_true[row, self.columns]
+        sizes, starts = np.diff(self.member_offsets), self.member_offsets[:-1]
+        none = np.add.reduceat(log_true[np.repeat(row, sizes), self.members], starts)
+        with np.errstate(divide="ignore"):
+            some = np.log(-np.expm1(none))
+        return np.where(sizes == 1, log_false[row, self.columns], some), none
+
+    def share_out(self, mistaken: np.ndarray, false: np.ndarray) -> None:
+        """Turn the chance of each phantom into the chances of its classes, in place.
+
+        Parameters
+        ----------
+        mistaken : ndarray of shape (n_bags, n_classes)
+            With the chance of each phantom in its column.
+        false : ndarray of shape (1, n_classes) or (n_bags, n_classes)
+        """
+        if self.are_single:
+            return
+        sizes = np.diff(self.member_offsets)
+        chance = mistaken[self.bags, self.columns]
+        mistaken[self.bags, self.columns] = 0.0
+        bags = np.repeat(self.bags, sizes)
+        own = false[bags % len(false), self.members]
+        some = -np.expm1(np.add.reduceat(np.log1p(-own), self.member_offsets[:-1]))
+        mistaken[bags, self.members] += np.repeat(chance / np.maximum(some, TINY), sizes) * own
+
+
+def find_phantoms(y: np.ndarray, groups: Groups | None, may_be_false: np.ndarray) -> Phantoms:
+    """Find what bags name that may be named by mistake."""
+    bags, columns = ((y == 1) & may_be_false).nonzero()
+    if groups is None or not groups.n_groups:
+        return Phantoms(bags, columns, np.arange(len(bags) + 1), columns)
+    found = [(int(b), [int(c)]) for b, c in zip(bags, columns, strict=True)]
+    for b in groups.per_bag.nonzero()[0].tolist():
+        serves: dict[int, list[int]] = {}
+        for g, group in enumerate(groups[b]):
+            for c in group:
+                serves.setdefault(c, []).append(g)
+        alike: dict[tuple[int, ...], list[int]] = {}
+        for c, of_class in sorted(serves.items()):
+            if may_be_false[c]:
+                alike.setdefault(tuple(of_class), []).append(c)
+        found += [(b, members) for members in alike.values()]
+    found.sort(key=lambda phantom: phantom[0])
+    sizes = [len(members) for _, members in found]
+    return Phantoms(
+        np.array([b for b, _ in found], np.int64),
+        np.array([members[0] for _, members in found], np.int64),
+        offsets_of(np.array(sizes, np.int64)),
+        np.array([c for _, members in found for c in members], np.int64),
+    )
+
+
+def shown_states(problem: "UnionProblem", groups: Groups | None) -> NDArray[np.int8]:
+    """Return the label sets, with the classes of groups as if required where they are needed.
+
+    Such a class shows something if it is noticed, like a required one. The classes of implied
+    groups are optional.
+    """
+    if problem.groups is None:
+        return problem.y
+    shown = np.where(problem.groups.named() & (problem.y == 0), np.int8(-1), problem.y)
+    return shown if groups is None else np.where(groups.named(), np.int8(1), shown)
+
+
 def infer_noisily(
     problem: "UnionProblem",
     log_prior: np.ndarray,
@@ -260,7 +393,7 @@ def infer_noisily(
     if impossible.any() and on_impossible == "raise":
         raise ImpossibleBagError(impossible.nonzero()[0].tolist(), problem.n_bags)
     if impossible.any() and on_impossible == "relax":
-        relaxed |= (problem.y == 1) & impossible[:, None]
+        relaxed |= problem.named & impossible[:, None]
         answer = bounded_answer(problem.relaxed(relaxed), log_prior, rates, **options)
         relaxed[answer.served == IMPOSSIBLE] = False
     (intractable,) = (answer.served == INTRACTABLE).nonzero()
@@ -268,7 +401,7 @@ def infer_noisily(
         relaxed |= surest_labels(problem.relaxed(relaxed), log_prior, intractable)
         answer = bounded_answer(problem.relaxed(relaxed), log_prior, rates, **options)
         (intractable,) = (answer.served == INTRACTABLE).nonzero()
-    check_tractable(problem.layout, intractable)
+    check_tractable(problem.relaxed(relaxed), intractable)
     return answer, relaxed
 
 

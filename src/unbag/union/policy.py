@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
 import numpy as np
 
 from .dispatch import MOST_LABELS
-from .layout import Layout
+from .overlaps import MOST_REQUIREMENTS
 
 if TYPE_CHECKING:
     from .problem import UnionProblem
@@ -30,6 +30,7 @@ ON_INTRACTABLE: tuple[OnIntractable, ...] = ("raise", "relax")
 # Required labels that an intractable bag keeps. Solvers infer at every iteration, so the bag must
 # become cheap, not only feasible.
 RELAXED_TO = 16
+OVERLAPS_RELAXED_TO = 8
 # Number of bags that an error or warning names.
 NAMED_BAGS = 5
 
@@ -86,6 +87,8 @@ class IntractableBagError(_BagError):
         Which bags: their places, or their ids.
     n_required, n_free : sequences of int
         Their required labels, and their instances that are not pinned.
+    overlaps : sequence of bool, optional
+        Whether groups of classes that they require overlap; by default none do.
 
     Attributes
     ----------
@@ -93,13 +96,27 @@ class IntractableBagError(_BagError):
     """
 
     def __init__(
-        self, bags: Sequence[Any], n_required: Sequence[int], n_free: Sequence[int]
+        self,
+        bags: Sequence[Any],
+        n_required: Sequence[int],
+        n_free: Sequence[int],
+        overlaps: Sequence[bool] | None = None,
     ) -> None:
-        super().__init__(bags, n_required, n_free)
+        given = (n_required, n_free) if overlaps is None else (n_required, n_free, overlaps)
+        super().__init__(bags, *given)
 
     def __str__(self) -> str:
-        bags, n_required, n_free = self.args
+        bags, n_required, n_free, *overlaps = self.args
         more = f" There are {len(bags)} such bags: {name_bags(bags)}." if len(bags) > 1 else ""
+        if overlaps and overlaps[0][0]:
+            return (
+                f"bag {bags[0]} requires {n_required[0]} classes and groups of classes, of which "
+                f"some overlap, and has {n_free[0]} instances that are not pinned: too many for "
+                f"exact inference (up to {MOST_REQUIREMENTS} work if groups overlap, fewer in very "
+                "long bags). You can leave out groups of this bag, or make them disjoint; use "
+                f"on_intractable='relax', which leaves out the most certain ones; or split the bag."
+                f"{more}"
+            )
         return (
             f"bag {bags[0]} has {n_required[0]} required labels and {n_free[0]} instances that are "
             f"not pinned: too many labels for exact inference (up to {MOST_LABELS} always work; "
@@ -156,8 +173,8 @@ def settle_impossible(
     impossible = problem.impossible if impossible is None else impossible
     if on_impossible == "raise" and impossible.any():
         raise ImpossibleBagError(impossible.nonzero()[0].tolist(), problem.n_bags)
-    relaxed = (problem.y == 1) & impossible[:, None]
-    dropped = impossible if on_impossible == "drop" else impossible & ~(problem.y != 0).any(axis=1)
+    relaxed = problem.named & impossible[:, None]
+    dropped = impossible if on_impossible == "drop" else impossible & ~problem.allowed.any(axis=1)
     relaxed[dropped] = False
     return Settled(problem.relaxed(relaxed), impossible, dropped, relaxed)
 
@@ -178,14 +195,17 @@ def relax_impossible(
     impossible = problem.impossible if impossible is None else impossible
     if not impossible.any():
         return problem
-    nothing = ~(problem.y != 0).any(axis=1, keepdims=True)
-    return problem.relaxed(((problem.y == 1) | nothing) & impossible[:, None])
+    nothing = ~problem.allowed.any(axis=1, keepdims=True)
+    return problem.relaxed((problem.named | nothing) & impossible[:, None])
 
 
 def surest_labels(
     problem: "UnionProblem", log_prior: np.ndarray, bags: Collection[int]
 ) -> np.ndarray:
     """Find the required labels of bags that are most certain to occur, all but `RELAXED_TO`.
+
+    Of a group of classes that is most certain to occur, all classes. Where groups overlap, all
+    requirements but `OVERLAPS_RELAXED_TO`.
 
     Parameters
     ----------
@@ -197,33 +217,44 @@ def surest_labels(
         True for these labels.
     """
     surest = np.zeros(problem.y.shape, dtype=bool)
+    groups, overlaps = problem.needed_groups(), problem.overlaps
     for b in bags:
         allowed, required = problem.layout.allowed(b), problem.layout.required(b)
         # The required labels come first among the allowed ones.
         rows = log_prior[problem.offsets[b] : problem.offsets[b + 1], allowed]
         prior = np.exp(rows - rows.max(axis=1, keepdims=True))
         share = prior[:, : len(required)] / prior.sum(axis=1, keepdims=True)
+        requirements = [[c] for c in required.tolist()]
+        if groups is not None and groups.per_bag[b]:
+            of_group = [prior[:, np.isin(allowed, group)].sum(axis=1) for group in groups[b]]
+            of_group = np.stack(of_group, axis=1) / prior.sum(axis=1, keepdims=True)
+            share = np.hstack([share, of_group])
+            requirements += groups[b]
         with np.errstate(divide="ignore"):
             log_missing = np.log1p(-np.minimum(share, 1.0)).sum(axis=0)
         order = np.argsort(log_missing, kind="stable")
-        surest[b, required[order[: max(len(required) - RELAXED_TO, 0)]]] = True
+        kept = OVERLAPS_RELAXED_TO if overlaps[b] else RELAXED_TO
+        for which in order[: max(len(requirements) - kept, 0)].tolist():
+            surest[b, requirements[which]] = True
     return surest
 
 
-def check_tractable(layout: Layout, bags: Sequence[int] | np.ndarray) -> None:
+def check_tractable(problem: "UnionProblem", bags: Sequence[int] | np.ndarray) -> None:
     """Raise an error that names the intractable bags, if there are any.
 
     Parameters
     ----------
-    layout : Layout
+    problem : UnionProblem
         Of all bags.
     bags : sequence of int
         Positions of the intractable bags.
     """
     if len(bags):
         bags = np.sort(bags)
-        n_required, n_free = layout.n_required[bags].tolist(), layout.n_free[bags].tolist()
-        raise IntractableBagError(bags.tolist(), n_required, n_free)
+        numbers = problem.n_required[bags].tolist(), problem.layout.n_free[bags].tolist()
+        overlaps = problem.overlaps[bags]
+        extra = (overlaps.tolist(),) if overlaps.any() else ()
+        raise IntractableBagError(bags.tolist(), *numbers, *extra)
 
 
 def describe_impossible(bags: Sequence[Any] | np.ndarray, n_bags: int) -> str:

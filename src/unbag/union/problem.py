@@ -5,15 +5,18 @@ classifier, it computes likelihoods and posteriors. Fits do this at every iterat
 """
 
 import math
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unbag._compile import kernel
 from unbag._threads import INFERENCE_WORTHWHILE, batches, job_count, pool_map
-from unbag.bags import bag_of
+from unbag.bags import bag_of, offsets_of
+from unbag.groups import Groups, checked_groups, runs
 
 from .blocks import (
     MOST_FEW,
@@ -26,7 +29,8 @@ from .blocks import (
     write_posteriors,
     write_values,
 )
-from .dispatch import DENSE, METHODS, Method, estimated_costs, solve
+from .collapse import GroupedBags, Room, needed_groups
+from .dispatch import DENSE, METHODS, SUMS_OVER_FEW, Method, estimated_costs, solve
 from .layout import (
     IMPOSSIBLE,
     INTRACTABLE,
@@ -50,9 +54,9 @@ from .policy import (
 )
 from .rates import checked_rates
 
-# The methods that use `unbag.union.few` for bags of few labels.
-SUMS_OVER_FEW = ("auto", "dense")
 NAMES: np.ndarray = np.array([*METHODS, "none"])
+# What is read as the groups of classes that bags require.
+GroupsLike: TypeAlias = Groups | Iterable[Collection[Collection[int]]]
 # Log-priors beyond that are off by more than the posterior may be.
 LARGEST = 1e12
 
@@ -77,7 +81,8 @@ class Inference:
         The kernel that was used for each bag; "none" for an impossible one.
     relaxed : ndarray of bool of shape (n_bags, n_classes)
         Required classes that were treated as optional, because of `on_impossible` or
-        `on_intractable`; the results of these bags are for the relaxed label sets.
+        `on_intractable`, and the classes of required groups that were; the results of these bags
+        are for the relaxed label sets.
     """
 
     log_likelihood: np.ndarray
@@ -125,6 +130,9 @@ class UnionProblem:
         1 for a required class, 0 for a forbidden one, -1 for an optional one.
     instance_labels : array-like of int of shape (n_instances,), optional
         The class (column) of the instances whose label is known, -1 for the others.
+    groups : list of lists of lists of int, or Groups, optional
+        For each bag, groups of classes of which at least one instance has one, each as a list of
+        columns. They are allowed whatever `y` says of them, and required only if it says 1.
 
     Attributes
     ----------
@@ -132,8 +140,11 @@ class UnionProblem:
     y : ndarray of int8 of shape (n_bags, n_classes)
     instance_labels : ndarray of int64 of shape (n_instances,) or None
         None if none is known.
+    groups : Groups or None
+        As given; None if there is no group.
     layout : Layout
         The label sets for the kernels: packed, so that each bag has only the columns it allows.
+        The classes of groups are optional there.
 
     Raises
     ------
@@ -153,16 +164,42 @@ class UnionProblem:
     """
 
     def __init__(
-        self, offsets: ArrayLike, y: ArrayLike, instance_labels: ArrayLike | None = None
+        self,
+        offsets: ArrayLike,
+        y: ArrayLike,
+        instance_labels: ArrayLike | None = None,
+        groups: GroupsLike | None = None,
     ) -> None:
         # Copies, so that checked values stay valid even if the caller's arrays change.
         self.offsets: NDArray[np.int64] = checked_offsets(offsets).copy()
         self.y: NDArray[np.int8] = checked_label_sets(y, len(self.offsets) - 1).copy()
-        pinned = checked_pins(instance_labels, self.offsets, self.y).copy()
+        self.groups: Groups | None = None
+        if groups is not None:
+            self.groups = checked_groups(groups, *self.y.shape)
+        allowing = self.y
+        if self.groups is not None:
+            allowing = np.where((self.y == 0) & self.groups.named(), np.int8(-1), self.y)
+        pinned = checked_pins(instance_labels, self.offsets, allowing).copy()
         self.instance_labels: NDArray[np.int64] | None = pinned if len(pinned) else None
-        packed = pack(self.offsets, self.y, pinned)
+        packed = pack(self.offsets, allowing, pinned)
         fields = self.y.shape[1], self.offsets, *packed, pinned
         self.layout: Layout = Layout._make(fields)
+        self.grouped: GroupedBags | None = None
+        if (needed := self.needed_groups()) is not None:
+            self.grouped = GroupedBags(self, needed)
+
+    def needed_groups(self) -> Groups | None:
+        """Return the groups that no other requirement of their bag implies; None if there are none.
+
+        A group is implied by a required class in it, by one that a pinned instance shows, and by
+        another group that lies within it.
+        """
+        groups = self.groups
+        if groups is None:
+            return None
+        packed = groups.bag_offsets, groups.group_offsets, groups.members
+        needed = groups.chosen(needed_groups(*packed, self.y, self.offsets, self.layout.pinned))
+        return needed if needed.n_groups else None
 
     def __repr__(self) -> str:
         n_bags, n_classes = self.y.shape
@@ -187,14 +224,49 @@ class UnionProblem:
         """
         layout = self.layout
         nothing_allowed = (layout.n_free > 0) & (layout.n_allowed == 0)
-        return (layout.n_required > layout.n_free) | nothing_allowed
+        impossible = (layout.n_required > layout.n_free) | nothing_allowed
+        if self.grouped is not None:
+            impossible[self.grouped.bags] = self.grouped.impossible
+        return impossible
+
+    @property
+    def n_required(self) -> np.ndarray:
+        """For each bag, how many classes and groups it requires of instances that are not pinned.
+
+        Without those that others imply.
+        """
+        if self.grouped is None:
+            return self.layout.n_required
+        n_required = self.layout.n_required.copy()
+        n_required[self.grouped.bags] = self.grouped.columns.n_requirements
+        return n_required
+
+    @property
+    def overlaps(self) -> np.ndarray:
+        """For each bag, whether it requires groups of classes that overlap."""
+        overlaps = np.zeros(self.n_bags, dtype=bool)
+        if self.grouped is not None:
+            overlaps[self.grouped.bags] = self.grouped.columns.overlaps
+        return overlaps
+
+    @property
+    def named(self) -> np.ndarray:
+        """For each bag and class, whether it is required, or in a group that is."""
+        named = self.y == 1
+        return named if self.groups is None else named | self.groups.named()
+
+    @property
+    def allowed(self) -> np.ndarray:
+        """For each bag and class, whether instances may have it."""
+        allowed = self.y != 0
+        return allowed if self.groups is None else allowed | self.groups.named()
 
     def allowed_labels(self) -> np.ndarray:
         """Return, as bool of shape (n_instances, n_classes), which classes each instance may have.
 
         All classes that the bag does not forbid; or only the known class of the instance.
         """
-        allowed = np.repeat(self.y != 0, np.diff(self.offsets), axis=0)
+        allowed = np.repeat(self.allowed, np.diff(self.offsets), axis=0)
         if self.instance_labels is not None:
             known = np.flatnonzero(self.instance_labels >= 0)
             allowed[known] = False
@@ -204,13 +276,35 @@ class UnionProblem:
     def relaxed(self, labels: np.ndarray) -> "UnionProblem":
         """Return a copy of the problem in which some labels are optional.
 
+        Groups that have one of these classes are not required any more; their classes stay allowed.
+
         Parameters
         ----------
         labels : ndarray of bool of shape (n_bags, n_classes)
         """
         if not labels.any():
             return self
-        return UnionProblem(self.offsets, np.where(labels, -1, self.y), self.instance_labels)
+        y, groups = np.where(labels, np.int8(-1), self.y), self.groups
+        if groups is not None:
+            dropped = groups.any_of(labels)
+            y[(y == 0) & groups.chosen(dropped).named()] = -1
+            groups = groups.chosen(~dropped)
+        return UnionProblem(self.offsets, y, self.instance_labels, groups)
+
+    def take(self, bags: np.ndarray) -> "UnionProblem":
+        """Return the problem of some bags.
+
+        Parameters
+        ----------
+        bags : ndarray of int
+            Their positions.
+        """
+        sizes = np.diff(self.offsets)[bags]
+        pinned, groups = self.instance_labels, self.groups
+        if pinned is not None:
+            pinned = pinned[runs(self.offsets[:-1][bags], sizes)]
+        groups = None if groups is None else groups[bags]
+        return UnionProblem(offsets_of(sizes), self.y[bags], pinned, groups)
 
     def infer(
         self,
@@ -263,7 +357,7 @@ class UnionProblem:
             if len(impossible) and on_impossible == "raise":
                 raise ImpossibleBagError(impossible.tolist(), self.n_bags)
             if len(impossible) and on_impossible == "relax":
-                relaxed |= (self.y == 1) & (answer.served == IMPOSSIBLE)[:, None]
+                relaxed |= self.named & (answer.served == IMPOSSIBLE)[:, None]
                 problem = self.relaxed(relaxed)
                 problem._fill(impossible, *given)
                 # Bags that are impossible for another reason keep their label sets.
@@ -273,7 +367,7 @@ class UnionProblem:
                 relaxed |= surest_labels(problem, log_prior, intractable)
                 problem = self.relaxed(relaxed)
                 problem._fill(intractable, *given)
-            check_tractable(problem.layout, answer.intractable)
+            check_tractable(problem, answer.intractable)
         return Inference(
             log_likelihood=answer.log_likelihood,
             posterior=posterior,
@@ -344,7 +438,7 @@ class UnionProblem:
             unless `packed`.
         """
         layout, answer = self.layout, self._room()
-        others, lost = np.arange(self.n_bags), np.empty(0, np.int64)
+        others, lost = self.bags_without_groups, np.empty(0, np.int64)
         if method in SUMS_OVER_FEW:
             few, others = self._few_and_others
             blocks = load_priors(layout, prior, few)
@@ -362,12 +456,22 @@ class UnionProblem:
                     write_log_priors(layout, bags, logits, log_total, log_prior)
                     self._solve(bags, log_prior, answer, method, tolerance, tried)
                     subtract_packed(layout, bags, answer.values, by_class)
+        if self.grouped is not None:
+            log_total = largest + np.log(total)
+            self.grouped.residual(logits, prior, log_total, answer, method, tolerance, packed)
         return answer
 
     @cached_property
+    def bags_without_groups(self) -> np.ndarray:
+        """The bags that no group is required of."""
+        if self.grouped is None:
+            return np.arange(self.n_bags)
+        return (self.grouped.place < 0).nonzero()[0]
+
+    @cached_property
     def _few_and_others(self) -> tuple[FewBags, np.ndarray]:
-        """The bags of few labels, and all others."""
-        return sort_out(self.layout, np.arange(self.n_bags))
+        """The bags of few labels, and all others, without those that require groups."""
+        return sort_out(self.layout, self.bags_without_groups)
 
     def _room(self):
         """Allocate the results of all bags."""
@@ -391,35 +495,62 @@ class UnionProblem:
         layout = self.layout
         n_threads, cost = job_count(n_jobs), None
         if n_threads > 1 and len(bags) > 1:
-            cost = estimated_costs(layout, log_prior, method, tolerance)[bags]
+            cost = estimated_costs(layout, log_prior, method, tolerance)
+            if self.grouped is not None:
+                own = self.grouped.bags
+                cost[own] += layout.n_free[own] * np.exp2(np.minimum(self.n_required[own], 22))
+            cost = cost[bags]
         if cost is None or cost.sum() < n_threads * INFERENCE_WORTHWHILE:
             n_threads = 1
 
+        room = None if self.grouped is None else self.grouped.room()
+
         def work(bags):
-            others, lost = bags, bags[:0]
-            # To sort one bag takes as long as some answers do.
-            has_many = len(bags) == 1 and layout.n_required[bags[0]] > MOST_FEW
-            if method in SUMS_OVER_FEW and not has_many:
-                few, others = sort_out(layout, bags)
-                if len(few.bags):
-                    blocks = load_log_priors(layout, log_prior, few)
-                    lost = answer_blocks(layout, few, blocks, tolerance, answer, DENSE)
-                    posteriors = layout, few.bags, few.starts, blocks.rows
-                    if posterior is None:
-                        write_values(*posteriors, answer.values)
-                    else:
-                        write_posteriors(*posteriors, posterior.reshape(-1))
-            for own, tried in ((others, UNDECIDED), (lost, DENSE)):
-                if len(own):
-                    self._solve(own, log_prior, answer, method, tolerance, tried)
-                    if posterior is not None:
-                        unpack(layout, own, answer.values, posterior)
+            self._work(bags, log_prior, answer, posterior, method, tolerance, room)
 
         if n_threads == 1 and len(bags) == 1:
             work(bags)
             return
         with pool_map(n_threads) as run:
             list(run(work, batches(bags, cost, n_threads)))
+
+    def _work(
+        self,
+        bags: np.ndarray,
+        log_prior: np.ndarray,
+        answer: PackedInference,
+        posterior: np.ndarray | None,
+        method: Method,
+        tolerance: float,
+        room: Room | None = None,
+    ) -> None:
+        """Write the results of some bags on this thread; see `_fill`."""
+        layout = self.layout
+        if self.grouped is not None and room is not None:
+            has_groups = self.grouped.place[bags] >= 0
+            if has_groups.any():
+                own, bags = bags[has_groups], bags[~has_groups]
+                self.grouped.fill(own, log_prior, answer, posterior, room, method, tolerance)
+                if not len(bags):
+                    return
+        others, lost = bags, bags[:0]
+        # To sort one bag takes as long as some answers do.
+        has_many = len(bags) == 1 and layout.n_required[bags[0]] > MOST_FEW
+        if method in SUMS_OVER_FEW and not has_many:
+            few, others = sort_out(layout, bags)
+            if len(few.bags):
+                blocks = load_log_priors(layout, log_prior, few)
+                lost = answer_blocks(layout, few, blocks, tolerance, answer, DENSE)
+                posteriors = layout, few.bags, few.starts, blocks.rows
+                if posterior is None:
+                    write_values(*posteriors, answer.values)
+                else:
+                    write_posteriors(*posteriors, posterior.reshape(-1))
+        for own, tried in ((others, UNDECIDED), (lost, DENSE)):
+            if len(own):
+                self._solve(own, log_prior, answer, method, tolerance, tried)
+                if posterior is not None:
+                    unpack(layout, own, answer.values, posterior)
 
     def _solve(self, bags, log_prior, answer, method, tolerance, tried):
         """Solve bags with the kernels for any number of labels."""

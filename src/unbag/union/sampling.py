@@ -19,7 +19,7 @@ from .dispatch import FEW_LABELS, MIXED, MOST_LABELS, solve, solve_parts
 from .lattice import is_on_path, lattice
 from .layout import IMPOSSIBLE, INTRACTABLE, UNDECIDED, Batch, Layout, labels_part, part
 from .policy import check_tractable
-from .problem import UnionProblem, checked_log_prior
+from .problem import GroupsLike, UnionProblem, checked_log_prior
 
 # Bound on the errors of the inference that decides how to draw.
 TOLERANCE = 1e-9
@@ -37,6 +37,7 @@ def sample_labels(
     size: int,
     random_state: Seed = None,
     instance_labels: ArrayLike | None = None,
+    groups: GroupsLike | None = None,
 ) -> NDArray[np.int64]:
     """Draw labellings of each bag, given its label set.
 
@@ -49,6 +50,7 @@ def sample_labels(
     offsets : array-like of int of shape (n_bags + 1,)
     y : array-like of shape (n_bags, n_classes)
     instance_labels : array-like of int of shape (n_instances,), optional
+    groups : list of lists of lists of int, or Groups, optional
         As in `infer`.
     size : int
         Number of draws.
@@ -77,20 +79,30 @@ def sample_labels(
     """
     if not isinstance(size, (int, np.integer)) or isinstance(size, bool) or size < 0:
         raise ValueError(f"size must be a non-negative integer; got {size!r}.")
-    problem = UnionProblem(offsets, y, instance_labels)
-    layout = problem.layout
-    log_prior = checked_log_prior(log_prior, problem.offsets, layout.n_classes)
-    labels = np.empty((size, layout.n_instances), np.int64)
+    problem = UnionProblem(offsets, y, instance_labels, groups)
+    log_prior = checked_log_prior(log_prior, problem.offsets, problem.layout.n_classes)
+    labels = np.empty((size, problem.n_instances), np.int64)
     rng = generator(random_state)
-    solved = [
-        solve(bags, layout, log_prior, "auto", TOLERANCE)
-        for bags in batches(np.arange(layout.n_bags), None, 1)
-    ]
+    draw_problem(problem, problem.bags_without_groups, log_prior, rng, labels)
+    if problem.grouped is not None:
+        problem.grouped.draw(log_prior, rng, labels, draw_problem)
+    return labels
+
+
+def draw_problem(
+    problem: UnionProblem,
+    bags: NDArray[np.int64],
+    log_prior: np.ndarray,
+    rng: np.random.Generator,
+    labels: NDArray[np.int64],
+) -> None:
+    """Fill the columns of `labels` that belong to some bags, of which no group is required."""
+    layout = problem.layout
+    solved = [solve(own, layout, log_prior, "auto", TOLERANCE) for own in batches(bags, None, 1)]
     served = [batch.bags[batch.served == INTRACTABLE] for batch in solved]
-    check_tractable(layout, np.concatenate(served) if served else [])
+    check_tractable(problem, np.concatenate(served) if served else [])
     for batch in solved:
         draw_batch(layout, log_prior, batch, rng, labels)
-    return labels
 
 
 def draw_batch(

@@ -100,6 +100,8 @@ class LSBCMM(ProbabilisticClassifier):
     array(['a', 'b'], dtype='<U1')
     """
 
+    _knows_groups = False
+
     def __init__(
         self,
         variance: float = 10.0,

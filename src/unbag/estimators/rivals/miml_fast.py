@@ -96,6 +96,8 @@ class MIMLFast(InstanceClassifier):
     array(['a', 'b', 'a', 'a', 'b', 'a', 'b'], dtype='<U1')
     """
 
+    _knows_groups = False
+
     def __init__(
         self,
         n_dimensions: int = 100,

@@ -72,6 +72,8 @@ class MIMLNN(MedoidClassifier):
            [1, 1]])
     """
 
+    _knows_groups = False
+
     def __init__(
         self,
         ratio: float = 1.0,

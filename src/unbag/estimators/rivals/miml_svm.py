@@ -78,6 +78,8 @@ class MIMLSVM(MedoidClassifier):
            [1, 1]])
     """
 
+    _knows_groups = False
+
     def __init__(
         self,
         ratio: float = 1.0,

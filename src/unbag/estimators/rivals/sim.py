@@ -100,6 +100,8 @@ class SIM(InstanceClassifier):
     array(['a', 'b', 'a', 'a', 'b', 'a', 'b'], dtype='<U1')
     """
 
+    _knows_groups = False
+
     def __init__(
         self,
         alpha: float = 1e-3,

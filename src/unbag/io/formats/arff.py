@@ -23,7 +23,14 @@ from unbag._files import (
 )
 from unbag._messages import listed, shortened
 from unbag.bags import Bags
-from unbag.io.arrays import bag_table, checked_bags, dense, feature_names, instance_label_texts
+from unbag.io.arrays import (
+    bag_table,
+    check_no_groups,
+    checked_bags,
+    dense,
+    feature_names,
+    instance_label_texts,
+)
 from unbag.io.bag_table import BagTable, Peek
 from unbag.io.roles import USUAL, Roles
 from unbag.labels import LabelSets
@@ -343,6 +350,7 @@ def write_arff(
         Whether to write known labels of instances, as a text attribute within the bag. Other
         libraries may expect numbers only there.
     """
+    check_no_groups(path, labels, ".arff")
     names = feature_names(bags)
     known = instance_label_texts(bags, labels) if instance_labels else None
     check(

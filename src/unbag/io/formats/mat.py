@@ -35,7 +35,14 @@ from unbag._files import (
 )
 from unbag._messages import listed, shortened
 from unbag.bags import Bags
-from unbag.io.arrays import bag_table, checked_bags, dense, feature_names, instance_label_codes
+from unbag.io.arrays import (
+    bag_table,
+    check_no_groups,
+    checked_bags,
+    dense,
+    feature_names,
+    instance_label_codes,
+)
 from unbag.io.bag_table import BagTable, object_array
 from unbag.labels import LabelSets
 from unbag.tagging import normal_spelling
@@ -262,6 +269,7 @@ def write_mat(path: PathLike, bags: Bags, labels: LabelSets) -> None:
     """
     from scipy.io import savemat
 
+    check_no_groups(path, labels, ".mat")
     content = {
         "bags": _cell_array(list(bags)),
         "targets": np.where(labels.required, 1.0, np.where(labels.optional, 0.0, -1.0)).T,

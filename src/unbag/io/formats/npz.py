@@ -24,7 +24,13 @@ from unbag._files import (
 )
 from unbag._messages import listed, shortened
 from unbag.bags import Bags
-from unbag.io.arrays import bag_table, checked_bags, feature_names, instance_label_codes
+from unbag.io.arrays import (
+    bag_table,
+    check_no_groups,
+    checked_bags,
+    feature_names,
+    instance_label_codes,
+)
 from unbag.io.bag_table import BagTable
 from unbag.labels import LabelSets
 from unbag.tagging import normal_spelling
@@ -162,6 +168,7 @@ def write_npz(path: PathLike, bags: Bags, labels: LabelSets) -> None:
         Dense. Its instance labels must be classes of `labels`, or not known.
     labels : LabelSets
     """
+    check_no_groups(path, labels, ".npz")
     check(
         not hasattr(bags.X, "tocsr"),
         f"{path}: sparse features cannot be written as .npz: use X.toarray().",

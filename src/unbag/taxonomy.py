@@ -1,0 +1,354 @@
+"""Taxonomies: which classes a name such as a genus stands for, and at which level it is.
+
+A taxonomy is a table with the columns ``child``, ``parent`` and ``rank``, one row for each name and
+what it belongs to. A name that is somebody's parent is a group: as a tag it means that at least one
+instance has a class below it. A table of groups, with the columns ``group`` and ``member``, is a
+taxonomy of one level.
+"""
+
+import csv
+import os
+import unicodedata
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unbag._files import DataError, PathLike, check, existing_file, unreadable
+from unbag._messages import argument, listed
+
+# A child of this name stands for all that a parent has and the taxonomy does not name.
+OTHER = "other"
+# Rows beyond that are no list that somebody keeps.
+MOST_ROWS = 5_000_000
+
+
+def spelling(name: str) -> str:
+    """Return a name as labels are compared: without spaces around it, its letters composed."""
+    return unicodedata.normalize("NFC", name.strip())
+
+
+@dataclass(frozen=True)
+class Taxonomy:
+    """Names and what they belong to.
+
+    Parameters
+    ----------
+    rows : tuple of (child, parent, rank)
+        The rank is that of the child, and may be empty. A child ``other`` of ``owl`` is a class of
+        its own, ``other owl``: what is an owl, and none that the taxonomy names.
+
+    Examples
+    --------
+    >>> birds = Taxonomy.of([("tawny owl", "owl", "species"), ("barn owl", "owl", "species"),
+    ...                      ("owl", "bird", "family"), ("wren", "bird", "species")])
+    >>> birds.leaves("owl")
+    ('barn owl', 'tawny owl')
+    >>> birds.ancestors("tawny owl")
+    ('owl', 'bird')
+    >>> birds.at_level("barn owl", "family"), birds.at_level("wren", "family")
+    ('owl', 'wren')
+    """
+
+    rows: tuple[tuple[str, str, str], ...]
+
+    @classmethod
+    def of(cls, given: Any) -> "Taxonomy | None":
+        """Read what a person has given: a file, rows, a dict of child to parent, or nothing.
+
+        Parameters
+        ----------
+        given : Taxonomy, str, path, list of (child, parent[, rank]), dict or None
+        """
+        if given is None or isinstance(given, Taxonomy):
+            return given
+        if isinstance(given, str | os.PathLike):
+            return cls.read(given)
+        pairs: Iterable[Any] = given.items() if isinstance(given, Mapping) else given
+        rows = []
+        for row in pairs:
+            if isinstance(row, str) or not 2 <= len(row) <= 3:
+                raise DataError(f"A taxonomy has rows of child, parent and rank, not {row!r}.")
+            rows.append((*map(str, row), "")[:3])
+        return cls.checked(rows, "The taxonomy") if rows else None
+
+    @classmethod
+    def read(cls, path: PathLike) -> "Taxonomy":
+        """Read a CSV file with the columns child, parent and perhaps rank; or group and member.
+
+        Parameters
+        ----------
+        path : str or path
+            With commas, semicolons or tabs between the cells.
+        """
+        path = existing_file(path)
+        try:
+            with open(path, encoding="utf-8-sig", newline="") as file:
+                first = file.readline()
+                file.seek(0)
+                delimiter = max(",;\t", key=first.count)
+                reader = csv.DictReader(file, delimiter=delimiter, strict=True)
+                columns = [(name or "").strip().lower() for name in reader.fieldnames or ()]
+                reader.fieldnames = columns
+                names = ("child", "parent") if "child" in columns else ("member", "group")
+                for name in names:
+                    check(
+                        name in columns,
+                        f"{path} has no column {name!r}: a taxonomy has the columns child, parent "
+                        f"and rank, and a table of groups the columns group and member; it has "
+                        f"{listed(columns)}.",
+                    )
+                rows = []
+                for number, row in enumerate(reader):
+                    check(number < MOST_ROWS, f"{path} has more than {MOST_ROWS:,} rows.")
+                    child, parent = ((row[name] or "").strip() for name in names)
+                    if not parent:
+                        # The root, or a name by itself.
+                        continue
+                    check(child, f"{path}, line {reader.line_num}: {names[0]} is empty.")
+                    rows.append((child, parent, (row.get("rank") or "").strip()))
+        except OSError as error:
+            raise unreadable(path, error) from error
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise DataError(f"{path} is not a CSV file in UTF-8: {error}.") from error
+        check(rows, f"{path} names nobody's parent: a taxonomy needs a row for each child.")
+        return cls.checked(rows, str(path))
+
+    @classmethod
+    def checked(cls, rows: Iterable[Sequence[str]], where: str) -> "Taxonomy":
+        """Put names in their normal spelling, and refuse circles and two ranks of one name.
+
+        Parameters
+        ----------
+        rows : iterable of (child, parent, rank)
+        where : str
+            What messages call the table.
+        """
+        found: dict[tuple[str, str], str] = {}
+        for child, parent, rank in rows:
+            name, above = spelling(child), spelling(parent)
+            check(name and above, f"{where} has a row without child or parent: {child!r}.")
+            name = f"{OTHER} {above}" if name.lower() == OTHER else name
+            check(name != above, f"{where}: {name!r} is its own parent.")
+            found[name, above] = spelling(rank)
+        taxonomy = cls(tuple((*pair, rank) for pair, rank in found.items()))
+        ranks: dict[str, str] = {}
+        for child, _, rank in taxonomy.rows:
+            check(
+                ranks.setdefault(child, rank) == rank,
+                f"{where}: {child!r} has the ranks {ranks[child]!r} and {rank!r}: decide for one.",
+            )
+        taxonomy._check_no_circle(where)
+        return taxonomy
+
+    def _check_no_circle(self, where):
+        done: set[str] = set()
+        for name in self.parents:
+            path: dict[str, None] = {}
+            stack = [(name, iter(self.parents.get(name, ())))]
+            path[name] = None
+            while stack:
+                current, above = stack[-1]
+                following = next(above, None)
+                if following is None:
+                    stack.pop()
+                    path.pop(current)
+                    done.add(current)
+                    continue
+                check(
+                    following not in path,
+                    f"{where}: {following!r} belongs to itself, by way of {current!r}.",
+                )
+                if following not in done:
+                    path[following] = None
+                    stack.append((following, iter(self.parents.get(following, ()))))
+
+    @cached_property
+    def parents(self) -> dict[str, list[str]]:
+        """The parents of each child."""
+        parents: dict[str, list[str]] = {}
+        for child, parent, _ in self.rows:
+            parents.setdefault(child, []).append(parent)
+        return parents
+
+    @cached_property
+    def children(self) -> dict[str, list[str]]:
+        """The children of each parent."""
+        children: dict[str, list[str]] = {}
+        for child, parent, _ in self.rows:
+            children.setdefault(parent, []).append(child)
+        return children
+
+    @cached_property
+    def ranks(self) -> dict[str, str]:
+        """The rank of each child that has one."""
+        return {child: rank for child, _, rank in self.rows if rank}
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The ranks that there are, from the lowest up."""
+        depth: dict[str, int] = {}
+        for name, rank in self.ranks.items():
+            depth[rank] = max(depth.get(rank, 0), len(self.ancestors(name)))
+        return tuple(sorted(depth, key=lambda rank: -depth[rank]))
+
+    def below(self, name: str) -> tuple[str, ...]:
+        """Return all names below a name, and the name itself."""
+        found = {name: None}
+        stack = [name]
+        while stack:
+            for child in self.children.get(stack.pop(), ()):
+                if child not in found:
+                    found[child] = None
+                    stack.append(child)
+        return tuple(found)
+
+    def leaves(self, name: str) -> tuple[str, ...]:
+        """Return the names below a name that are nobody's parent, sorted."""
+        return tuple(sorted(each for each in self.below(name) if each not in self.children))
+
+    def ancestors(self, name: str) -> tuple[str, ...]:
+        """Return what a name belongs to, the nearest first."""
+        found: dict[str, None] = {}
+        level = [name]
+        while level:
+            level = [above for each in level for above in self.parents.get(each, ())]
+            found.update(dict.fromkeys(level))
+        return tuple(found)
+
+    def above(self, names: Iterable[str]) -> "Taxonomy":
+        """Return the rows of names and of all that they belong to."""
+        kept = {each for name in names for each in (name, *self.ancestors(name))}
+        return Taxonomy(tuple(row for row in self.rows if row[0] in kept))
+
+    def at_level(self, name: str, level: str) -> str:
+        """Return the ancestor of a name that has a rank; the name itself if there is none."""
+        for each in (name, *self.ancestors(name)):
+            if self.ranks.get(each) == level:
+                return each
+        return name
+
+    def classes_of(self, name: str, classes: Collection[str]) -> tuple[list[str], list[str]]:
+        """Return the classes below a name, and the leaves below it that are no class.
+
+        A class below it may itself be a parent, if bags are tagged with nothing below it.
+
+        Parameters
+        ----------
+        name : str
+        classes : collection of str
+        """
+        below = self.below(name)[1:]
+        found = [each for each in below if each in classes]
+        served = {leaf for each in found for leaf in self.below(each)}
+        others = [leaf for leaf in self.leaves(name) if leaf not in served and leaf not in classes]
+        return found, others
+
+
+class Ladder:
+    """The classes of a model and all that they belong to, for answers at a level of a taxonomy.
+
+    Parameters
+    ----------
+    taxonomy : Taxonomy
+    classes : iterable of str
+        Of the model, in the order of its columns.
+
+    Attributes
+    ----------
+    names : ndarray of str
+        The classes, then what they belong to.
+    holds : ndarray of bool of shape (n_classes, n_names)
+        Whether each class is, or belongs to, each name.
+
+    Examples
+    --------
+    >>> birds = {"barn owl": "owl", "tawny owl": "owl", "owl": "bird", "wren": "bird"}
+    >>> ladder = Ladder(Taxonomy.of(birds), ["barn owl", "tawny owl", "wren"])
+    >>> proba = np.array([[0.95, 0.05, 0.0], [0.5, 0.45, 0.05], [0.4, 0.2, 0.4]])
+    >>> names, probability = ladder.backed_off(proba, 0.9)
+    >>> names.tolist(), probability.round(2).tolist()
+    (['barn owl', 'owl', 'bird'], [0.95, 0.95, 1.0])
+    """
+
+    def __init__(self, taxonomy: Taxonomy, classes: Iterable[str]) -> None:
+        self.taxonomy = taxonomy
+        self.classes: list[str] = [spelling(str(each)) for each in classes]
+        above = dict.fromkeys(each for name in self.classes for each in taxonomy.ancestors(name))
+        every = [*self.classes, *(name for name in above if name not in self.classes)]
+        self.names: NDArray[np.object_] = np.array(every, dtype=object)
+        place = {name: column for column, name in enumerate(every)}
+        self.holds: NDArray[np.bool_] = np.zeros((len(self.classes), len(every)), dtype=bool)
+        for c, name in enumerate(self.classes):
+            for each in (name, *taxonomy.ancestors(name)):
+                self.holds[c, place[each]] = True
+
+    def level_of_classes(self, level: str) -> tuple[NDArray[np.object_], NDArray[np.intp]]:
+        """Return the names at a level, and which of them each class belongs to.
+
+        Parameters
+        ----------
+        level : str
+            A rank of the taxonomy. A class that belongs to nothing of that rank stays as it is.
+        """
+        levels = self.taxonomy.levels
+        check(
+            level in levels,
+            f"The taxonomy has no rank {level!r}; it has {listed(levels) or 'none'}: name one in "
+            "its column rank.",
+        )
+        found = [self.taxonomy.at_level(name, level) for name in self.classes]
+        names = list(dict.fromkeys(found))
+        columns = np.array([names.index(name) for name in found], dtype=np.intp)
+        return np.array(names, dtype=object), columns
+
+    def backed_off(
+        self, proba: NDArray[np.floating], least: float
+    ) -> tuple[NDArray[np.object_], NDArray[np.float64]]:
+        """Return the lowest name of each instance that is sure enough, and its probability.
+
+        Parameters
+        ----------
+        proba : ndarray of shape (n_instances, n_classes)
+            Of the classes, without the background.
+        least : float
+            The least probability. Among names that have it, the one that the fewest classes belong
+            to is taken, and among those the most probable.
+
+        Returns
+        -------
+        names : ndarray of object of shape (n_instances,)
+            None where no name is sure enough.
+        probability : ndarray of shape (n_instances,)
+        """
+        chances = np.asarray(proba, float) @ self.holds
+        n_classes = self.holds.sum(axis=0)
+        # In units in which one class less outweighs any probability.
+        worth = np.where(chances >= least, 2.0 * (len(self.classes) - n_classes) + chances, -1.0)
+        best = worth.argmax(axis=1)
+        every = np.arange(len(chances))
+        names = self.names[best]
+        names[worth[every, best] < 0] = None
+        return names, chances[every, best]
+
+
+def ladder_of(model: Any, taxonomy: Any = None) -> Ladder:
+    """Return the ladder of a fitted model, by its own taxonomy or one that is given.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    taxonomy : optional
+        As in `Taxonomy.of`; by default that which the model was fitted with.
+    """
+    given = taxonomy if taxonomy is not None else getattr(model, "roles_", {}).get("taxonomy")
+    found = Taxonomy.of(given) if given else None
+    if found is None:
+        raise DataError(
+            "Answers at a level need a taxonomy, and the model has none: fit it with "
+            f"{argument('taxonomy')}, or pass one."
+        )
+    return Ladder(found, [str(each) for each in model.classes_])

@@ -1,0 +1,834 @@
+"""Bags that require groups of classes, as bags that require single columns.
+
+A group is a set of classes of which at least one instance has one. Which of them does not matter
+to the label set. So all classes that serve the same requirements become one *column* of a narrower
+problem, whose prior is the sum of theirs; all classes that serve none are one more column, the
+last. What a column gets is divided among its classes in proportion to their priors.
+
+- Requirements that imply each other are reduced first: a group that holds a required class, a class
+  that a pinned instance shows, or another group is served whenever that is. Its classes stay
+  allowed.
+- If no class serves two requirements, each column serves one: the narrower problem is a
+  `UnionProblem` like any other, with all its kernels and certificates.
+- Otherwise an instance may serve several: `unbag.union.overlaps`; or, if requirements are many but
+  few classes serve several, `unbag.union.cases`.
+"""
+
+import math
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unbag._compile import kernel
+from unbag.bags import offsets_of
+from unbag.groups import Groups
+
+from .arithmetic import EPS, add_exactly
+from .blocks import (
+    Blocks,
+    FewBags,
+    answer_blocks,
+    load_log_priors,
+    load_priors,
+    sort_out,
+    subtract_posteriors,
+    write_posteriors,
+    write_values,
+)
+from .cases import Cases, cases_of
+from .dispatch import CHAIN, DENSE, SUMS_OVER_FEW, Method
+from .lanes import LANES, above, load_lanes, same_lanes, store_lanes
+from .layout import (
+    IMPOSSIBLE,
+    INTRACTABLE,
+    Layout,
+    likelihood_rounding,
+    subtract_packed,
+    unpack,
+    write_log_priors,
+)
+from .overlaps import (
+    draw_overlaps,
+    fewest_instances,
+    infer_overlaps,
+    is_held,
+    likeliest_columns,
+)
+from .policy import IntractableBagError
+
+if TYPE_CHECKING:
+    from .problem import PackedInference, UnionProblem
+
+# Rows whose largest log-prior lies outside are brought to zero first: doubles near zero are finer.
+LOW, HIGH = -50.0, 1.0
+# Up to here, a chain over requirements that overlap takes no longer than telling cases apart.
+FEW_REQUIREMENTS = 4
+# The part of the tolerance that is left for the rounding of sums over classes.
+SHARE_OF_ROUNDING = 0.1
+
+
+@kernel
+def needed_groups(bag_offsets, group_offsets, members, y, offsets, pinned):
+    """Return which groups are not implied by another requirement of their bag."""
+    needed = np.ones(group_offsets.shape[0] - 1, np.bool_)
+    n_bags, n_classes = y.shape
+    # The last group, or bag as a negative number, that has each class.
+    mark = np.full(n_classes, -1)
+    shown = np.zeros(n_classes, np.bool_)
+    for b in range(n_bags):
+        first, behind = bag_offsets[b], bag_offsets[b + 1]
+        if first == behind:
+            continue
+        for c in range(n_classes):
+            shown[c] = y[b, c] == 1
+        if pinned.shape[0] > 0:
+            for row in range(offsets[b], offsets[b + 1]):
+                if pinned[row] >= 0:
+                    shown[pinned[row]] = True
+        for g in range(first, behind):
+            size = group_offsets[g + 1] - group_offsets[g]
+            for j in range(group_offsets[g], group_offsets[g + 1]):
+                mark[members[j]] = g
+                needed[g] &= not shown[members[j]]
+            for h in range(first, behind):
+                others = group_offsets[h + 1] - group_offsets[h]
+                # Of groups that are the same, the first is needed.
+                if h == g or others > size or (others == size and h > g):
+                    continue
+                is_within = True
+                for j in range(group_offsets[h], group_offsets[h + 1]):
+                    is_within &= mark[members[j]] == g
+                needed[g] &= not is_within
+    return needed
+
+
+class Columns(NamedTuple):
+    """Which column of the narrower problem each class belongs to.
+
+    Attributes
+    ----------
+    column_of : ndarray of int
+        For each entry of `Layout.columns` of a bag with groups, its column.
+    masks : ndarray of int
+        Where the classes of the bag begin in that array, the requirements that each of its columns
+        serves, as bits; meaningful if requirements overlap.
+    sizes : ndarray of int
+        At the same places, the number of classes of each column.
+    n_columns, n_requirements : ndarrays of int of shape (n_grouped,)
+    overlaps : ndarray of bool of shape (n_grouped,)
+        Whether a class serves two requirements.
+    """
+
+    column_of: np.ndarray
+    masks: np.ndarray
+    sizes: np.ndarray
+    n_columns: np.ndarray
+    n_requirements: np.ndarray
+    overlaps: np.ndarray
+
+
+@kernel
+def find_columns(layout, bags, bag_offsets, group_offsets, members):
+    """Find the columns of bags with groups: the fields of `Columns`."""
+    column_of = np.full(layout.columns.shape[0], -1)
+    masks = np.zeros(layout.columns.shape[0] + 1, np.int64)
+    sizes = np.zeros(layout.columns.shape[0] + 1, np.int64)
+    n_columns = np.zeros(bags.shape[0], np.int64)
+    n_requirements = np.zeros(bags.shape[0], np.int64)
+    overlaps = np.zeros(bags.shape[0], np.bool_)
+    place = np.full(layout.n_classes, -1)
+    for m in range(bags.shape[0]):
+        b = bags[m]
+        start, stop = layout.column_offsets[b], layout.column_offsets[b + 1]
+        n_required = layout.n_required[b]
+        n_all = n_required + bag_offsets[b + 1] - bag_offsets[b]
+        n_requirements[m] = n_all
+        for j in range(start, stop):
+            place[layout.columns[j]] = j
+            column_of[j] = j - start if j - start < n_required else -1
+        for g in range(bag_offsets[b], bag_offsets[b + 1]):
+            for k in range(group_offsets[g], group_offsets[g + 1]):
+                j = place[members[k]]
+                overlaps[m] |= column_of[j] >= 0
+                column_of[j] = n_required + g - bag_offsets[b]
+        if not overlaps[m] or n_all > 62:
+            n_columns[m] = n_all
+            for j in range(start, stop):
+                if column_of[j] < 0:
+                    column_of[j] = n_all
+                    n_columns[m] = n_all + 1
+        else:
+            # Classes that serve the same requirements share a column.
+            served = np.zeros(stop - start, np.int64)
+            for j in range(n_required):
+                served[j] = 1 << j
+            for g in range(bag_offsets[b], bag_offsets[b + 1]):
+                for k in range(group_offsets[g], group_offsets[g + 1]):
+                    bit = n_required + g - bag_offsets[b]
+                    served[place[members[k]] - start] |= 1 << bit
+            for j in range(stop - start):
+                found = n_columns[m]
+                for a in range(n_columns[m]):
+                    if masks[start + a] == served[j]:
+                        found = a
+                column_of[start + j] = found
+                if found == n_columns[m]:
+                    masks[start + found] = served[j]
+                    n_columns[m] += 1
+        for j in range(start, stop):
+            sizes[start + column_of[j]] += 1
+    return column_of, masks, sizes, n_columns, n_requirements, overlaps
+
+
+class GroupedBags:
+    """The bags of a problem that require groups, and the narrower problem that they are.
+
+    Parameters
+    ----------
+    problem : UnionProblem
+        With a layout in which the classes of groups are optional.
+    groups : Groups
+        Those that are needed, of all bags of the problem.
+
+    Attributes
+    ----------
+    bags : ndarray of int of shape (n_grouped,)
+        The bags that require groups.
+    columns : Columns
+    narrow : UnionProblem
+        Of these bags, with columns in place of classes. Bags whose requirements overlap have
+        optional columns only, and are not asked of it.
+    """
+
+    def __init__(self, problem: "UnionProblem", groups: Groups) -> None:
+        self.layout: Layout = problem.layout
+        self.groups = groups
+        (self.bags,) = groups.per_bag.nonzero()
+        self.place: NDArray[np.int64] = np.full(problem.n_bags, -1)
+        self.place[self.bags] = np.arange(len(self.bags))
+        packed = groups.bag_offsets, groups.group_offsets, groups.members
+        self.columns: Columns = Columns(*find_columns(self.layout, self.bags, *packed))
+        n_columns, n_requirements = self.columns.n_columns, self.columns.n_requirements
+        columns = np.arange(n_columns.max())
+        y = -(columns < n_columns[:, None]).astype(np.int8)
+        is_required = (columns < n_requirements[:, None]) & ~self.columns.overlaps[:, None]
+        y[is_required] = 1
+        offsets = offsets_of(np.diff(problem.offsets)[self.bags])
+        pinned = None
+        if len(self.layout.pinned):
+            pinned = np.full(offsets[-1], -1)
+            pinned_columns(self.layout, self.bags, self.columns.column_of, offsets, pinned)
+        self.narrow: UnionProblem = type(problem)(offsets, y, pinned)
+        of_classes = self.layout, self.bags, self.columns, self.narrow.layout
+        #: Where the column of each class comes among those of the narrower problem's layout, and
+        #: the number of classes of each bag's largest column.
+        self.positions: NDArray[np.int64] = np.empty_like(self.columns.column_of)
+        self.largest: NDArray[np.int64] = np.zeros(len(self.bags), np.int64)
+        find_positions(*of_classes, self.positions, self.largest)
+        self.cases: Cases | None = self._told_apart(type(problem))
+
+    def _told_apart(self, problem):
+        """Return the cases of bags whose requirements overlap, where these are few."""
+        bags, cases = [], []
+        for m in self.columns.overlaps.nonzero()[0].tolist():
+            n_requirements = int(self.columns.n_requirements[m])
+            found = None
+            # Masks have no room for more.
+            if FEW_REQUIREMENTS < n_requirements <= 62:
+                found = cases_of(tuple(self.masks_of(m).tolist()), n_requirements)
+            if found is not None:
+                bags.append(m)
+                cases.append(found)
+        return Cases(problem, np.array(bags), cases, self.narrow) if bags else None
+
+    @property
+    def impossible(self) -> NDArray[np.bool_]:
+        """For each of these bags, whether no labelling can serve its requirements."""
+        found = self.narrow.impossible
+        for m in self.columns.overlaps.nonzero()[0].tolist():
+            n_requirements = int(self.columns.n_requirements[m])
+            n_free = int(self.layout.n_free[self.bags[m]])
+            found[m] = n_free < n_requirements and is_held(n_free, n_requirements)
+            if found[m]:
+                found[m] = n_free < fewest_instances(self.masks_of(m), n_requirements)
+        return found
+
+    def masks_of(self, m: int) -> NDArray[np.int64]:
+        """Return the requirements that each column of a bag serves, as bits."""
+        start = self.layout.column_offsets[self.bags[m]]
+        return self.columns.masks[start : start + self.columns.n_columns[m]]
+
+    def room(self) -> "Room":
+        """Allocate what the narrower problem is given and answers."""
+        narrow = self.narrow
+        shape = narrow.n_instances, narrow.y.shape[1]
+        cases = None if self.cases is None else self.cases.room()
+        return Room(np.empty(shape), np.zeros(narrow.n_instances), narrow._room(), cases)
+
+    def fill(
+        self,
+        bags: np.ndarray,
+        log_prior: np.ndarray,
+        answer: "PackedInference",
+        posterior: np.ndarray | None,
+        room: "Room",
+        method: Method,
+        tolerance: float,
+    ) -> None:
+        """Write the answers of some bags with groups.
+
+        Parameters
+        ----------
+        bags : ndarray of int
+            Positions in the whole problem.
+        log_prior : C-contiguous ndarray of shape (n_instances, n_classes)
+        answer : PackedInference
+            Of the whole problem.
+        posterior : ndarray of shape (n_instances, n_classes) or None
+            Where to write posteriors; if there is none, they are packed.
+        room : Room
+            What threads have in common; each writes what belongs to its own bags.
+        method, tolerance
+            As in `unbag.union.infer`.
+        """
+        chosen = self.place[bags]
+        if method in SUMS_OVER_FEW:
+            few, wide, chosen = self._sort_out(chosen)
+            if len(few.bags):
+                blocks = load_log_priors(self.layout, log_prior, wide)
+                lost = self._answer_few(few, wide, blocks, tolerance, answer, room)
+                posteriors = self.layout, wide.bags, wide.starts, blocks.rows
+                if posterior is None:
+                    write_values(*posteriors, answer.values)
+                else:
+                    write_posteriors(*posteriors, posterior.reshape(-1))
+                chosen = np.concatenate([chosen, lost])
+        if len(chosen):
+            self._fill_many(chosen, log_prior, answer, room, method, tolerance)
+            if posterior is not None:
+                unpack(self.layout, self.bags[chosen], answer.values, posterior)
+
+    def _fill_many(self, chosen, log_prior, answer, room, method, tolerance):
+        """Write the packed answers of bags with any number of requirements."""
+        shares = self.collapse(chosen, log_prior, room.log_prior, room.shift)
+        self._answer(chosen, room, method, tolerance)
+        self._expand(chosen, shares, room, answer)
+
+    def _sort_out(self, chosen):
+        """Sort out bags of few requirements: in the narrower problem, in the whole one; others."""
+        overlaps = self.columns.overlaps[chosen]
+        few, others = sort_out(self.narrow.layout, chosen[~overlaps])
+        bags = self.bags[few.bags]
+        starts = few.starts.copy()
+        starts[1:, 0] = np.cumsum(np.diff(few.starts[:, 1]) * self.layout.n_allowed[bags])
+        return few, FewBags(bags, starts, few.groups), np.concatenate([others, chosen[overlaps]])
+
+    @cached_property
+    def _few_and_others(self):
+        return self._sort_out(np.arange(len(self.bags)))
+
+    def _answer_few(self, few, wide, blocks, tolerance, answer, room):
+        """Turn the priors of bags of few requirements into posteriors, in their place.
+
+        Returns the bags that could not be certified, as places among those with groups.
+        """
+        rows = np.empty(few.starts[-1, 0])
+        given = self.layout, self.positions, wide.bags, wide.starts, blocks.rows
+        collapse_blocks(*given, few.starts, rows)
+        narrow = Blocks(rows, blocks.slack, blocks.log_tops)
+        own = tolerance / (1.0 + 0.25 * self.largest.max())
+        lost = answer_blocks(self.narrow.layout, few, narrow, own, room.answer, DENSE)
+        expand_blocks(*given, few.starts, rows)
+        # A sum of m numbers errs by (m - 1) / 2 roundings at most; the kernels' bounds count more
+        # than two for each instance and label.
+        size = self.largest[few.bags]
+        bound = room.answer.error_bound[few.bags] * (1.0 + 0.25 * size) + EPS * (size + 2.0)
+        answer.error_bound[wide.bags] = bound
+        answer.log_likelihood[wide.bags] = room.answer.log_likelihood[few.bags]
+        answer.served[wide.bags] = room.answer.served[few.bags]
+        return lost
+
+    def collapse(
+        self, chosen: np.ndarray, log_prior: np.ndarray, narrow: np.ndarray, shift: np.ndarray
+    ) -> np.ndarray:
+        """Write the log-priors of columns, and return each class's share of its column.
+
+        Parameters
+        ----------
+        chosen : ndarray of int
+            Places of the bags among those with groups.
+        narrow : ndarray of shape (narrow.n_instances, n_columns)
+        shift : ndarray of shape (narrow.n_instances,)
+            Filled with what was taken off each row.
+        """
+        sizes, values = self._sizes(chosen)
+        shares = np.empty(values[-1])
+        tops = np.empty((sizes[-1], narrow.shape[1]))
+        given = self.layout, self.bags, self.columns, chosen, self.narrow.offsets
+        shares_below_tops(*given, log_prior, shares, tops, shift)
+        # Exponentials in one go: numpy's are vectorised, and several times faster.
+        np.exp(shares, out=shares)
+        sums = np.empty(tops.shape)
+        normalise_shares(*given, shares, sums)
+        np.log(sums, out=sums)
+        tops += sums
+        write_rows(self.narrow.offsets, chosen, tops, narrow)
+        return shares
+
+    def _sizes(self, chosen):
+        """Return where the rows of some bags begin, and where their packed values do."""
+        bags = self.bags[chosen]
+        sizes = np.diff(self.narrow.offsets)[chosen]
+        return offsets_of(sizes), offsets_of(sizes * self.layout.n_allowed[bags])
+
+    def _answer(self, chosen, room, method, tolerance):
+        """Answer the narrower problem for some bags."""
+        overlaps = self.columns.overlaps[chosen]
+        apart, others = chosen[~overlaps], chosen[overlaps]
+        own = (1.0 - SHARE_OF_ROUNDING) * tolerance
+        if len(apart):
+            self.narrow._work(apart, room.log_prior, room.answer, None, method, own)
+        if len(others) and self.cases is not None and method == "auto":
+            has_cases = self.cases.place[others] >= 0
+            told_apart = others[has_cases]
+            if len(told_apart):
+                given = room.log_prior, room.cases, self.narrow.layout, room.answer, own
+                certified = self.cases.fill(told_apart, *given)
+                others = np.concatenate([others[~has_cases], told_apart[~certified]])
+        if len(others):
+            run_overlaps(
+                self.layout, self.bags, self.columns, others, self.narrow.layout,
+                room.log_prior, room.answer.values, room.answer.log_likelihood,
+                room.answer.error_bound, room.answer.served,
+            )  # fmt: skip
+
+    def _expand(self, chosen, shares, room, answer):
+        """Divide what columns got among their classes, and bound the errors."""
+        narrow = room.answer
+        expand(
+            self.layout, self.bags, self.columns, self.positions, chosen, self.narrow.layout,
+            room.log_prior, room.shift, shares,
+            narrow.values, narrow.log_likelihood, narrow.error_bound, narrow.served,
+            answer.values, answer.log_likelihood, answer.error_bound, answer.served,
+        )  # fmt: skip
+
+    def residual(
+        self,
+        logits: np.ndarray,
+        prior: np.ndarray,
+        log_total: np.ndarray,
+        answer: "PackedInference",
+        method: Method,
+        tolerance: float,
+        packed: bool,
+    ) -> None:
+        """Subtract the posteriors of these bags from the priors; see `UnionProblem.residual`.
+
+        Parameters
+        ----------
+        logits : ndarray of shape (n_classes, n_instances)
+        prior : ndarray
+            Flat, class by class, with room for lanes behind.
+        log_total : ndarray of shape (n_instances,)
+        answer : PackedInference
+            Of the whole problem.
+        packed : bool
+            Whether to write packed posteriors too.
+        """
+        room, others = self.room(), np.arange(len(self.bags))
+        if method in SUMS_OVER_FEW:
+            few, wide, others = self._few_and_others
+            if len(few.bags):
+                blocks = load_priors(self.layout, prior, wide)
+                lost = self._answer_few(few, wide, blocks, tolerance, answer, room)
+                posteriors = self.layout, wide.bags, wide.starts, blocks.rows
+                if packed:
+                    write_values(*posteriors, answer.values)
+                subtract_posteriors(*posteriors, answer.served, prior)
+                others = np.concatenate([others, lost])
+        if len(others):
+            bags = self.bags[others]
+            log_prior = np.empty((self.layout.n_instances, self.layout.n_classes))
+            write_log_priors(self.layout, bags, logits, log_total, log_prior)
+            self._fill_many(others, log_prior, answer, room, method, tolerance)
+            by_class = prior[: logits.size].reshape(logits.shape)
+            subtract_packed(self.layout, bags, answer.values, by_class)
+
+    # Labellings.
+
+    def most_likely(self, log_prior: np.ndarray, labels: np.ndarray, label_bags: Any) -> None:
+        """Write the most likely labelling of each of these bags; -1 if it is impossible.
+
+        Parameters
+        ----------
+        log_prior : ndarray of shape (n_instances, n_classes)
+        labels : ndarray of int of shape (n_instances,)
+        label_bags : callable
+            Labels bags without groups.
+        """
+        room, every = self.room(), np.arange(len(self.bags))
+        best = np.empty(room.log_prior.shape, np.int64)
+        given = self.layout, self.bags, self.columns, every, self.narrow.offsets
+        best_of_columns(*given, log_prior, room.log_prior, best)
+        found = np.empty(len(best), np.int64)
+        label_bags(self.narrow.layout, room.log_prior, found)
+        offsets = self.narrow.offsets
+        for m in self.columns.overlaps.nonzero()[0].tolist():
+            rows = slice(offsets[m], offsets[m + 1])
+            self._check_held(m)
+            n_columns = self.columns.n_columns[m]
+            own = np.ascontiguousarray(room.log_prior[rows, :n_columns])
+            found[rows] = -1
+            n_requirements = int(self.columns.n_requirements[m])
+            columns = np.empty(len(own), np.int64)
+            if likeliest_columns(own, self.masks_of(m), n_requirements, columns):
+                found[rows] = columns
+        chosen = np.where(found >= 0, best[np.arange(len(best)), found], -1)
+        labels[self.rows()] = chosen
+
+    def _check_held(self, m):
+        """Raise an error if a bag's requirements overlap and are too many."""
+        n_requirements = int(self.columns.n_requirements[m])
+        n_free = int(self.layout.n_free[self.bags[m]])
+        size = int(np.diff(self.narrow.offsets)[m])
+        if not is_held(size, n_requirements):
+            raise IntractableBagError([int(self.bags[m])], [n_requirements], [n_free], [True])
+
+    def rows(self) -> NDArray[np.int64]:
+        """Return the rows of these bags in the whole problem."""
+        starts, sizes = self.layout.offsets[self.bags], np.diff(self.narrow.offsets)
+        first = np.repeat(starts - self.narrow.offsets[:-1], sizes)
+        return first + np.arange(self.narrow.n_instances)
+
+    def draw(
+        self,
+        log_prior: np.ndarray,
+        rng: np.random.Generator,
+        labels: np.ndarray,
+        draw_problem: Any,
+    ) -> None:
+        """Write labellings of these bags, drawn at random, into the columns of `labels`.
+
+        Parameters
+        ----------
+        log_prior : ndarray of shape (n_instances, n_classes)
+        labels : ndarray of int of shape (size, n_instances)
+        draw_problem : callable
+            Draws labellings of some bags of a problem without groups.
+        """
+        room, every = self.room(), np.arange(len(self.bags))
+        shares = self.collapse(every, log_prior, room.log_prior, room.shift)
+        found = np.empty((len(labels), self.narrow.n_instances), np.int64)
+        apart = every[~self.columns.overlaps]
+        if len(apart):
+            draw_problem(self.narrow, apart, room.log_prior, rng, found)
+        offsets = self.narrow.offsets
+        for m in self.columns.overlaps.nonzero()[0].tolist():
+            self._check_held(m)
+            rows = slice(offsets[m], offsets[m + 1])
+            own = np.ascontiguousarray(room.log_prior[rows, : self.columns.n_columns[m]])
+            drawn = np.empty((len(labels), len(own)), np.int64)
+            n_requirements = int(self.columns.n_requirements[m])
+            if not draw_overlaps(own, self.masks_of(m), n_requirements, rng, drawn):
+                drawn[:] = -1
+            found[:, rows] = drawn
+        given = self.layout, self.bags, self.columns, every, offsets
+        draw_members(*given, shares, rng, found, labels)
+
+
+class Room(NamedTuple):
+    """What the narrower problem is given, and what it answers.
+
+    Attributes
+    ----------
+    log_prior : ndarray of shape (narrow.n_instances, n_columns)
+    shift : ndarray of shape (narrow.n_instances,)
+        What was taken off the log-priors of each row.
+    answer : PackedInference
+    cases : tuple or None
+        Of bags whose requirements overlap; see `unbag.union.cases`.
+    """
+
+    log_prior: np.ndarray
+    shift: np.ndarray
+    answer: Any
+    cases: Any
+
+
+@kernel
+def pinned_columns(layout, bags, column_of, offsets, pinned):
+    """Fill in the columns of the classes of pinned instances."""
+    for m in range(bags.shape[0]):
+        b = bags[m]
+        for i in range(offsets[m + 1] - offsets[m]):
+            pin = layout.pinned[layout.offsets[b] + i]
+            if pin >= 0:
+                for j in range(layout.column_offsets[b], layout.column_offsets[b + 1]):
+                    if layout.columns[j] == pin:
+                        pinned[offsets[m] + i] = column_of[j]
+
+
+@kernel
+def find_positions(layout, bags, columns, narrow_layout, positions, largest):
+    """Fill in where the column of each class comes, and the sizes of the largest columns."""
+    place = np.empty(narrow_layout.n_classes, np.int64)
+    for m in range(bags.shape[0]):
+        first = narrow_layout.column_offsets[m]
+        for k in range(narrow_layout.n_allowed[m]):
+            place[narrow_layout.columns[first + k]] = k
+        start = layout.column_offsets[bags[m]]
+        for j in range(start, start + layout.n_allowed[bags[m]]):
+            positions[j] = place[columns.column_of[j]]
+            largest[m] = max(largest[m], columns.sizes[start + columns.column_of[j]])
+
+
+@kernel
+def shares_below_tops(layout, bags, columns, chosen, offsets, log_prior, shares, tops, shift):
+    """Write the log-priors of classes relative to the largest of their column, and these.
+
+    Of a pinned instance, only its class counts.
+    """
+    value, place = 0, 0
+    for m in chosen:
+        b = bags[m]
+        start, stop = layout.column_offsets[b], layout.column_offsets[b + 1]
+        for row in range(layout.offsets[b], layout.offsets[b + 1]):
+            pin = layout.pinned[row] if layout.pinned.shape[0] > 0 else -1
+            top = tops[place]
+            for a in range(top.shape[0]):
+                top[a] = -math.inf
+            largest = -math.inf
+            for j in range(start, stop):
+                c = layout.columns[j]
+                if pin < 0 or c == pin:
+                    a = columns.column_of[j]
+                    top[a] = max(top[a], log_prior[row, c])
+                    largest = max(largest, log_prior[row, c])
+            for j in range(start, stop):
+                c = layout.columns[j]
+                above = top[columns.column_of[j]]
+                shares[value] = -math.inf
+                if (pin < 0 or c == pin) and above > -math.inf:
+                    shares[value] = max(log_prior[row, c] - above, -800.0)
+                value += 1
+            own = offsets[m] + row - layout.offsets[b]
+            shift[own] = 0.0
+            if largest > -math.inf and not LOW <= largest <= HIGH:
+                shift[own] = largest
+                for a in range(top.shape[0]):
+                    top[a] -= largest
+            place += 1
+
+
+@kernel
+def normalise_shares(layout, bags, columns, chosen, offsets, shares, sums):
+    """Divide the priors of classes by the sum of their column, and write these sums.
+
+    A column without any has the sum one, so that its logarithm is that of its largest prior.
+    """
+    value, place = 0, 0
+    corrections = np.zeros(sums.shape[1])
+    for m in chosen:
+        b = bags[m]
+        start, stop = layout.column_offsets[b], layout.column_offsets[b + 1]
+        n_allowed = stop - start
+        for _ in range(offsets[m + 1] - offsets[m]):
+            total = sums[place]
+            for a in range(total.shape[0]):
+                total[a] = 0.0
+                corrections[a] = 0.0
+            for j in range(n_allowed):
+                a = columns.column_of[start + j]
+                total[a], corrections[a] = add_exactly(total[a], corrections[a], shares[value + j])
+            for a in range(total.shape[0]):
+                total[a] += corrections[a]
+                if total[a] == 0.0:
+                    total[a] = 1.0
+            for j in range(n_allowed):
+                shares[value + j] /= total[columns.column_of[start + j]]
+            value += n_allowed
+            place += 1
+
+
+@kernel
+def write_rows(offsets, chosen, rows, all_rows):
+    """Write the rows of some bags, which lie one after the other, into those of all."""
+    place = 0
+    for m in chosen:
+        for row in range(offsets[m], offsets[m + 1]):
+            for a in range(rows.shape[1]):
+                all_rows[row, a] = rows[place, a]
+            place += 1
+
+
+@kernel
+def collapse_blocks(layout, positions, bags, starts, parts, narrow_starts, rows):
+    """Add up the priors of classes to those of columns, and divide them by these sums."""
+    for m in range(bags.shape[0]):
+        b = bags[m]
+        first, n_allowed = layout.column_offsets[b], layout.n_allowed[b]
+        n_blocks = (starts[m + 1, 1] - starts[m, 1]) // LANES
+        width = (narrow_starts[m + 1, 0] - narrow_starts[m, 0]) // max(n_blocks, 1)
+        at, place = starts[m, 0], narrow_starts[m, 0]
+        for _ in range(n_blocks):
+            for to in range(place, place + width, LANES):
+                store_lanes(rows, to, same_lanes(0.0))
+            for j in range(n_allowed):
+                to = place + positions[first + j] * LANES
+                store_lanes(rows, to, load_lanes(rows, to) + load_lanes(parts, at + j * LANES))
+            for j in range(n_allowed):
+                total = load_lanes(rows, place + positions[first + j] * LANES)
+                # Where the sum is zero, so is every part of it.
+                total = above(total, same_lanes(0.0), same_lanes(1.0))
+                store_lanes(parts, at, load_lanes(parts, at) / total)
+                at += LANES
+            place += width
+
+
+@kernel
+def expand_blocks(layout, positions, bags, starts, parts, narrow_starts, rows):
+    """Divide the posteriors of columns among their classes, in proportion to `parts`."""
+    for m in range(bags.shape[0]):
+        b = bags[m]
+        first, n_allowed = layout.column_offsets[b], layout.n_allowed[b]
+        n_blocks = (starts[m + 1, 1] - starts[m, 1]) // LANES
+        width = (narrow_starts[m + 1, 0] - narrow_starts[m, 0]) // max(n_blocks, 1)
+        at, place = starts[m, 0], narrow_starts[m, 0]
+        for _ in range(n_blocks):
+            for j in range(n_allowed):
+                chance = load_lanes(rows, place + positions[first + j] * LANES)
+                store_lanes(parts, at, load_lanes(parts, at) * chance)
+                at += LANES
+            place += width
+
+
+@kernel
+def best_of_columns(layout, bags, columns, chosen, offsets, log_prior, narrow, best):
+    """Write the largest log-prior of each column, and its class."""
+    for m in chosen:
+        b = bags[m]
+        for row in range(layout.offsets[b], layout.offsets[b + 1]):
+            pin = layout.pinned[row] if layout.pinned.shape[0] > 0 else -1
+            own = offsets[m] + row - layout.offsets[b]
+            for a in range(narrow.shape[1]):
+                narrow[own, a] = -math.inf
+                best[own, a] = -1
+            for j in range(layout.column_offsets[b], layout.column_offsets[b + 1]):
+                a, c = columns.column_of[j], layout.columns[j]
+                if (pin < 0 or c == pin) and log_prior[row, c] > narrow[own, a]:
+                    narrow[own, a] = log_prior[row, c]
+                    best[own, a] = c
+
+
+@kernel
+def run_overlaps(
+    layout, bags, columns, chosen, narrow_layout, narrow,
+    values, log_likelihood, error_bound, served,
+):  # fmt: skip
+    """Answer bags whose requirements overlap by `unbag.union.overlaps`."""
+    for m in chosen:
+        start, stop = narrow_layout.offsets[m], narrow_layout.offsets[m + 1]
+        n_columns, n_requirements = columns.n_columns[m], columns.n_requirements[m]
+        n_instances = stop - start
+        log_likelihood[m] = -math.inf
+        first = narrow_layout.value_offsets[m]
+        if not is_held(n_instances, n_requirements):
+            error_bound[m] = math.inf
+            served[m] = INTRACTABLE
+            continue
+        own = np.empty((n_instances, n_columns))
+        for i in range(n_instances):
+            for a in range(n_columns):
+                own[i, a] = narrow[start + i, a]
+        masks_start = layout.column_offsets[bags[m]]
+        posterior = np.empty((n_instances, n_columns))
+        log_likelihood[m], error_bound[m] = infer_overlaps(
+            own, columns.masks[masks_start : masks_start + n_columns], n_requirements, posterior
+        )
+        served[m] = IMPOSSIBLE if log_likelihood[m] == -math.inf else CHAIN
+        # All columns of such a bag are optional, and in their order.
+        for i in range(n_instances):
+            for a in range(n_columns):
+                values[first + i * n_columns + a] = posterior[i, a]
+
+
+@kernel
+def expand(
+    layout, bags, columns, positions, chosen, narrow_layout, narrow, shift, shares,
+    narrow_values, narrow_log_likelihood, narrow_bound, narrow_served,
+    values, log_likelihood, error_bound, served,
+):  # fmt: skip
+    """Divide the posteriors of columns among their classes, and finish bounds and likelihoods.
+
+    The log-prior of a column of several classes, and of any column of a row that was shifted, is
+    rounded. That changes posteriors and log-likelihood by no more than the expected sum of the
+    errors over a labelling; the factor of two is for what is not linear in them.
+    """
+    value = 0
+    for m in chosen:
+        b = bags[m]
+        start, stop = layout.column_offsets[b], layout.column_offsets[b + 1]
+        n_allowed, n_rows = stop - start, layout.offsets[b + 1] - layout.offsets[b]
+        to = layout.value_offsets[b]
+        served[b] = narrow_served[m]
+        log_likelihood[b] = narrow_log_likelihood[m]
+        error_bound[b] = narrow_bound[m]
+        if served[b] == IMPOSSIBLE or served[b] == INTRACTABLE:
+            for k in range(n_rows * n_allowed):
+                values[to + k] = 0.0
+            value += n_rows * n_allowed
+            continue
+        n_columns = narrow_layout.n_allowed[m]
+        first = narrow_layout.column_offsets[m]
+        source = narrow_layout.value_offsets[m]
+        per_class = 5.0 + math.log2(max(n_allowed, 1))
+        rounding = 0.0
+        total, correction = narrow_log_likelihood[m], 0.0
+        for i in range(n_rows):
+            row = narrow_layout.offsets[m] + i
+            total, correction = add_exactly(total, correction, shift[row])
+            for k in range(n_columns):
+                a = narrow_layout.columns[first + k]
+                if columns.sizes[start + a] > 1 or shift[row] != 0.0:
+                    chance = narrow_values[source + k]
+                    if chance > 0.0:
+                        rounding += chance * (abs(narrow[row, a]) + per_class)
+            for j in range(n_allowed):
+                chance = narrow_values[source + positions[start + j]]
+                values[to + j] = chance * shares[value + j]
+            to += n_allowed
+            value += n_allowed
+            source += n_columns
+        log_likelihood[b] = total + correction
+        n_free, n_labels = layout.n_free[b], columns.n_requirements[m]
+        rounding *= 2.0 * EPS
+        own = narrow_bound[m] + likelihood_rounding(n_free, n_labels) + rounding
+        own += 2.0 * EPS * abs(narrow_log_likelihood[m])
+        own = own / max(1.0, abs(log_likelihood[b])) + EPS
+        error_bound[b] = max(narrow_bound[m] + rounding + per_class * EPS, own)
+
+
+@kernel
+def draw_members(layout, bags, columns, chosen, offsets, shares, rng, found, labels):
+    """Draw the class of each instance within the column that it was given."""
+    value = 0
+    for m in chosen:
+        b = bags[m]
+        start, stop = layout.column_offsets[b], layout.column_offsets[b + 1]
+        for row in range(layout.offsets[b], layout.offsets[b + 1]):
+            own = offsets[m] + row - layout.offsets[b]
+            for draw in range(found.shape[0]):
+                a = found[draw, own]
+                labels[draw, row] = -1
+                if a < 0:
+                    continue
+                remaining = rng.random()
+                for j in range(stop - start):
+                    if columns.column_of[start + j] == a and shares[value + j] > 0.0:
+                        labels[draw, row] = layout.columns[start + j]
+                        remaining -= shares[value + j]
+                        if remaining < 0.0:
+                            break
+            value += stop - start

@@ -1,0 +1,71 @@
+"""Bags with groups, drawn at random: nested, disjoint and overlapping, pinned, noisy, confident."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+SCALES = (0.0, 1.0, 1.0, 5.0, 20.0, 60.0, 400.0, 1e4)
+RATES = (0.0, 0.0, 1e-12, 1e-6, 0.05, 0.3, 0.9)
+
+
+@dataclass
+class GroupBag:
+    """One bag: what `infer` takes."""
+
+    log_prior: np.ndarray
+    y: np.ndarray
+    pinned: np.ndarray
+    groups: list[list[int]]
+    missed: np.ndarray
+    false: np.ndarray
+
+    def __len__(self):
+        return len(self.log_prior)
+
+    @property
+    def is_noisy(self):
+        return bool(self.missed.any() or self.false.any())
+
+
+def draw_groups(rng, n_classes):
+    """Draw up to four groups: any, a partition, or one within the other."""
+    kind = rng.integers(4)
+    if kind == 0:
+        return []
+    if kind == 1:
+        shuffled = rng.permutation(n_classes)
+        cuts = np.sort(rng.integers(0, n_classes + 1, rng.integers(1, 4)))
+        parts = [part.tolist() for part in np.split(shuffled, cuts) if len(part)]
+        return [part for part in parts if rng.random() < 0.7]
+    if kind == 2:
+        shuffled = rng.permutation(n_classes).tolist()
+        ends = np.sort(rng.integers(1, n_classes + 1, rng.integers(1, 4)))
+        return [shuffled[:end] for end in ends]
+    count = rng.integers(1, 5)
+    return [
+        rng.choice(n_classes, rng.integers(1, n_classes + 1), replace=False).tolist()
+        for _ in range(count)
+    ]
+
+
+def draw_group_bag(rng, max_instances=6, max_classes=5, noisy=False, scales=SCALES):
+    """Draw a bag with groups."""
+    n_instances = int(rng.integers(0, max_instances + 1))
+    n_classes = int(rng.integers(1, max_classes + 1))
+    log_prior = rng.normal(size=(n_instances, n_classes)) * rng.choice(scales)
+    if rng.random() < 0.2:
+        log_prior += rng.normal(size=(n_instances, 1)) * rng.choice(scales)
+    if rng.random() < 0.2:
+        log_prior[rng.random(log_prior.shape) < 0.3] = -np.inf
+    states = [[1, 0, 0, -1], [0], [0, 1], [-1, 0], [-1, 1]][rng.integers(5)]
+    y = rng.choice(states, n_classes)
+    groups = draw_groups(rng, n_classes)
+    allowed = sorted({*np.flatnonzero(y).tolist(), *(c for group in groups for c in group)})
+    pinned = np.full(n_instances, -1)
+    if allowed and rng.random() < 0.3:
+        chosen = rng.random(n_instances) < 0.4
+        pinned[chosen] = rng.choice(allowed, chosen.sum())
+    missed, false = np.zeros(n_classes), np.zeros(n_classes)
+    if noisy:
+        missed, false = rng.choice(RATES, (2, n_classes))
+    return GroupBag(log_prior, y, pinned, groups, missed, false)

@@ -1,0 +1,182 @@
+"""Required groups of classes in losses: against `unbag.union`, enumeration and partial labels."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from group_bags import draw_group_bag
+from oracle import enumerate_bag
+from unbag.bags import offsets_of
+from unbag.torch import UnionLoss, union_loss, union_loss_linear
+from unbag.union import Groups, ImpossibleBagError, IntractableBagError, infer
+
+
+def draw_batch(rng, n_bags=30, n_classes=5, noisy=False):
+    """Draw bags of as many classes, without excluded ones."""
+    bags = []
+    while len(bags) < n_bags:
+        bag = draw_group_bag(rng, max_classes=n_classes, noisy=noisy, scales=(1.0, 5.0))
+        if len(bag.y) == n_classes:
+            bag.log_prior = np.where(np.isfinite(bag.log_prior), bag.log_prior, 0.0)
+            bags.append(bag)
+    return bags
+
+
+def joined(bags):
+    logits = np.concatenate([bag.log_prior for bag in bags])
+    offsets = offsets_of([len(bag) for bag in bags])
+    y = np.array([bag.y for bag in bags])
+    pinned = np.concatenate([bag.pinned for bag in bags]).astype(int)
+    return logits, offsets, y, pinned, [bag.groups for bag in bags]
+
+
+def expected(logits, offsets, y, **options):
+    """Return loss and gradient by `unbag.union`."""
+    log_prior = logits - np.logaddexp.reduce(logits, axis=1, keepdims=True)
+    result = infer(log_prior, offsets, y, **options)
+    possible = result.log_likelihood > -np.inf
+    rows = np.repeat(possible, np.diff(offsets))[:, None]
+    gradient = np.where(rows, np.exp(log_prior) - result.posterior, 0.0)
+    return -result.log_likelihood[possible].sum(), gradient
+
+
+def check(device, logits, offsets, y, groups, dtype=torch.float64, **options):
+    given = torch.tensor(logits, dtype=dtype, device=device, requires_grad=True)
+    pins = options.pop("instance_labels", None)
+    known = None if pins is None else torch.as_tensor(pins)
+    loss = union_loss(
+        given, torch.as_tensor(offsets), torch.as_tensor(y), groups=groups, reduction="sum",
+        instance_labels=known, **options,
+    )  # fmt: skip
+    loss.backward()
+    value, gradient = expected(logits, offsets, y, groups=groups, instance_labels=pins, **options)
+    atol = 1e-8 if dtype == torch.float64 else 1e-4
+    np.testing.assert_allclose(loss.item(), value, rtol=atol, atol=atol)
+    np.testing.assert_allclose(given.grad.cpu().numpy(), gradient, rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_disjoint_groups(device, dtype, rng):
+    for _ in range(5):
+        bags = [bag for bag in draw_batch(rng, 60) if is_disjoint(bag)]
+        logits, offsets, y, pinned, groups = joined(bags)
+        check(device, logits, offsets, y, groups, dtype)
+        check(device, logits, offsets, y, groups, dtype, instance_labels=pinned)
+
+
+def is_disjoint(bag):
+    """Return whether smallest groups share no class."""
+    sets = {frozenset(group) for group in bag.groups}
+    smallest = [group for group in sets if not any(other < group for other in sets)]
+    return sum(map(len, smallest)) == len(set().union(*smallest))
+
+
+def test_any_groups(device, rng):
+    logits, offsets, y, pinned, groups = joined(draw_batch(rng, 60))
+    check(device, logits, offsets, y, groups, instance_labels=pinned)
+    check(device, logits, offsets, y, Groups.of(groups, 5))
+
+
+def test_groups_beside_rates(device, rng):
+    logits, offsets, y, pinned, groups = joined(draw_batch(rng, 60))
+    rates = {"missed": 0.2, "false": 0.1}
+    check(device, logits, offsets, y, groups, instance_labels=pinned, **rates)
+
+
+def test_against_enumeration(device, rng):
+    bag = next(bag for bag in draw_batch(rng, 200) if bag.groups and len(bag) == 4)
+    log_prior = bag.log_prior - np.logaddexp.reduce(bag.log_prior, axis=1, keepdims=True)
+    truth, _ = enumerate_bag(log_prior, bag.y, groups=bag.groups)
+    found = union_loss(
+        torch.tensor(bag.log_prior, device=device), [0, 4], torch.as_tensor(bag.y[None]),
+        groups=[bag.groups],
+    )  # fmt: skip
+    assert found.item() == pytest.approx(-truth, abs=1e-10)
+
+
+def test_gradcheck(rng):
+    groups = [[[0, 2], [1, 3]], [], [[1, 2], [2, 3]]]
+    y = torch.tensor([[0, 0, 0, 0, 1], [1, -1, 0, 0, 1], [0, 0, 0, 0, 0]])
+    for own, targets in ((groups[:2], y[:2]), (groups, y)):
+        offsets = torch.arange(len(own) + 1) * 4
+        logits = torch.tensor(rng.normal(size=(4 * len(own), 5)), requires_grad=True)
+        assert torch.autograd.gradcheck(
+            lambda given, own=own, t=targets, o=offsets: union_loss(given, o, t, groups=own), logits
+        )
+
+
+def test_one_instance_and_one_group_are_a_partial_label(device, rng):
+    """The loss is -log of the candidates' summed probability (CC); the gradient PRODEN's step."""
+    logits = torch.tensor(rng.normal(size=(6, 5)), device=device, requires_grad=True)
+    candidates = [[[0, 2]], [[1]], [[0, 1, 2, 3]], [[3, 1]], [[2, 3, 0]], [[0, 1, 2, 3, 4]]]
+    loss = union_loss(logits, range(7), torch.zeros(6, 5), groups=candidates, reduction="sum")
+    (gradient,) = torch.autograd.grad(loss, logits)
+    mask = torch.zeros(6, 5, device=device)
+    for i, ((group,),) in enumerate(zip(candidates, strict=True)):
+        mask[i, group] = 1.0
+    prior = torch.softmax(logits, 1)
+    of_candidates = (prior * mask).sum(1)
+    direct = -of_candidates.log().sum()
+    assert loss.item() == pytest.approx(direct.item(), rel=1e-14)
+    (of_direct,) = torch.autograd.grad(direct, logits, retain_graph=True)
+    np.testing.assert_allclose(gradient.cpu(), of_direct.cpu(), rtol=0, atol=1e-14)
+    # PRODEN weighs the candidates by their share of the current probabilities, and takes a step of
+    # cross-entropy with these weights, held fixed.
+    weights = (prior * mask / of_candidates[:, None]).detach()
+    weighted = -(weights * torch.log_softmax(logits, 1)).sum()
+    (of_weights,) = torch.autograd.grad(weighted, logits)
+    np.testing.assert_allclose(gradient.cpu(), of_weights.cpu(), rtol=0, atol=1e-14)
+
+
+def test_padded_bags_background_and_weights(device, rng):
+    logits = torch.tensor(rng.normal(size=(3, 4, 5)), device=device, requires_grad=True)
+    lengths = torch.tensor([4, 2, 3])
+    targets = torch.tensor([[0, 0, 0, 0], [1, 0, 0, 0], [0, 0, -1, 0]])
+    groups = [[[0, 1]], [[2, 3]], []]
+    weight = torch.tensor([1.0, 2.0, 0.5])
+    options = {"background": True, "groups": groups, "weight": weight}
+    padded = union_loss(logits, targets=targets, lengths=lengths, **options)
+    padded.backward()
+    rows = torch.cat([logits.detach()[b, :n] for b, n in enumerate(lengths.tolist())])
+    flat = union_loss(rows, [0, 4, 6, 9], targets, **options)
+    assert padded.item() == pytest.approx(flat.item(), rel=1e-12)
+    assert not logits.grad[1, 2:].any()
+    overlapping = [[[0, 1], [1, 2]], [[2, 3]], []]
+    options["groups"] = overlapping
+    padded = union_loss(logits, targets=targets, lengths=lengths, **options)
+    assert padded.item() == pytest.approx(
+        union_loss(rows, [0, 4, 6, 9], targets, **options).item(), rel=1e-12
+    )
+
+
+def test_the_linear_form_and_the_module(device, rng):
+    features = torch.tensor(rng.normal(size=(6, 3)), device=device, requires_grad=True)
+    weight = torch.tensor(rng.normal(size=(4, 3)), device=device, requires_grad=True)
+    given = [0, 3, 6], torch.tensor([[0, 0, 1, 0], [0, 0, 0, 0]])
+    groups = [[[0, 1]], [[1, 2, 3]]]
+    linear = union_loss_linear(features, weight, None, *given, groups=groups)
+    plain = union_loss(features @ weight.T, *given, groups=groups)
+    assert linear.item() == pytest.approx(plain.item(), rel=1e-12)
+    for one, other in zip(torch.autograd.grad(linear, (features, weight)),
+                          torch.autograd.grad(plain, (features, weight)), strict=True):  # fmt: skip
+        torch.testing.assert_close(one, other)
+    module = UnionLoss()
+    assert module((features @ weight.T).detach(), *given, groups=groups).item() == pytest.approx(
+        plain.item(), rel=1e-12
+    )
+    assert module.counts is not None
+
+
+def test_impossible_and_intractable_groups(device):
+    logits = torch.zeros(1, 4, device=device)
+    groups = [[[0, 1], [2, 3]]]
+    assert union_loss(logits, [0, 1], torch.zeros(1, 4), groups=groups).item() == 0
+    with pytest.raises(ImpossibleBagError):
+        union_loss(logits, [0, 1], torch.zeros(1, 4), groups=groups, on_impossible="raise")
+    many = [[[c, c + 1] for c in range(17)]]
+    logits = torch.zeros(20, 18, device=device)
+    with pytest.raises(IntractableBagError, match="bag 0 requires 17"):
+        union_loss(logits, [0, 20], torch.zeros(1, 18), groups=many)
+    with pytest.raises(ValueError, match="a group of bag 0 holds 25"):
+        union_loss(logits, [0, 20], torch.zeros(1, 18), groups=[[[9, 25]]])
