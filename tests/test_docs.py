@@ -258,7 +258,7 @@ def test_the_table_of_pictures_is_what_the_benchmark_has_found():
 
 
 def test_the_table_of_questions_is_what_the_benchmark_has_found():
-    found = json.loads((DOCS.parent / "benchmarks" / "results" / "review.json").read_text())
+    found = json.loads((DOCS.parent / "benchmarks" / "results" / "questions.json").read_text())
     page = (DOCS / "howto" / "questions.md").read_text()
     assert len(re.findall(r"^\| .+ % wrong \|", page, re.MULTILINE)) == len(found["results"])
     for name, each in found["results"].items():

@@ -1,6 +1,6 @@
 """How many answers people must give until half of the errors of an annotated table are gone.
 
-    python benchmarks/review.py [--jobs 2] [--data hja-union,msrcv2,letter-carroll] [--figure]
+    python benchmarks/questions.py [--jobs 2] [--data hja-union,msrcv2,letter-carroll] [--figure]
 
 Reviewers are simulated: the truth answers, and once more with 5 % of the answers wrong, another
 label of the bag where there is one. Bags are annotated by ``ORLogisticRegression()``, which is
