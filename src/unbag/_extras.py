@@ -14,7 +14,9 @@ MISSING = {
     "onnxruntime": "Exporting models needs onnx and a runtime: pip install 'unbag[onnx]'",
     "soundfile": "Reading recordings needs soundfile: pip install 'unbag[audio]'",
     "soxr": "Resampling by soxr needs it: pip install 'unbag[audio]'",
+    "starlette": "The page of a review needs a server: pip install 'unbag[review]'",
     "torch": "Networks and their losses need PyTorch: pip install 'unbag[torch]'",
+    "uvicorn": "The page of a review needs a server: pip install 'unbag[review]'",
     "unbag_reproduce": "The paper's experiments are a package of their own: pip install "
     "./reproduction, from a checkout of the repository of unbag",
 }
