@@ -275,7 +275,9 @@ def read_answers(path: PathLike) -> ReadAnswers:
         "know: update unbag.",
     )
     answers, broken = parsed_answers(lines[1:], 2)
-    return ReadAnswers(path, header, answers, broken, bool(last))
+    # Complete but for the end of its line, it is an answer.
+    more, torn = parsed_answers([last], 1)
+    return ReadAnswers(path, header, answers + more, broken, bool(torn))
 
 
 def parsed_answers(lines: Iterable[bytes], first: int) -> tuple[list[Answer], list[int]]:

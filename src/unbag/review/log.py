@@ -64,7 +64,7 @@ class AnswerLog:
                 self.read: ReadAnswers = read_answers(self.path)
                 check_same_bags(self.read, bags)
                 self._size = os.fstat(self._descriptor).st_size
-                self._is_torn = self.read.is_torn
+                self._is_open = not self.path.read_bytes().endswith(b"\n")
         except LogError as error:
             self.close()
             raise DataError(str(error)) from error
@@ -98,9 +98,9 @@ class AnswerLog:
             if answer is None:
                 return None
             line = _line(answer.as_json())
-            # What a crash has left is ended, so that this line is one of its own.
-            self._write(b"\n" + line if self._is_torn else line)
-            self._is_torn = False
+            # A line that a crash has left open is ended, so that this one stands by itself.
+            self._write(b"\n" + line if self._is_open else line)
+            self._is_open = False
             self._size = os.fstat(self._descriptor).st_size
             self.n_answers = answer.number
         return answer
@@ -126,9 +126,8 @@ class AnswerLog:
                 added = file.read(size - self._size)
         except OSError as error:
             raise LogError(f"{self.path} cannot be read: {error.strerror}.") from error
-        *lines, last = added.split(b"\n")
-        answers, _ = parsed_answers(lines, 1)
-        self._is_torn = bool(last)
+        answers, _ = parsed_answers(added.split(b"\n"), 1)
+        self._is_open = not added.endswith(b"\n")
         self._size = size
         self.n_answers = max([self.n_answers, *(each.number for each in answers)])
         return answers

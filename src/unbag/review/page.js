@@ -3,7 +3,7 @@
 (() => {
   const $ = (id) => document.getElementById(id);
   const token = new URLSearchParams(location.search).get("token") ?? "";
-  const MOST_BARS = 5;
+  const MOST_BARS = 4;
   const LEAST_BAR = 0.0005;
 
   // ---- What is shown now.
@@ -198,8 +198,8 @@
   const showTimeline = () => {
     const spans = bag.instances.filter((each) => each.span !== null && each.span[1] > each.span[0]);
     const line = $("timeline");
-    line.hidden = spans.length === 0;
-    if (line.hidden) return;
+    line.toggleAttribute("hidden", spans.length === 0);
+    if (spans.length === 0) return;
     const [wide, high] = [1000, 72];
     const end = Math.max(...spans.map((each) => each.span[1]));
     const top = Math.max(...spans.map((each) => each.span[3] ?? 0));

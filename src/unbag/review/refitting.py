@@ -127,7 +127,7 @@ class Refitting:
         final = unfitted.model
         own = final.get_params(deep=False)
         if own.get("classes") is not None:
-            final.set_params(classes=session.names)
+            final.set_params(classes=session.classes)
         if "callback" in own:
             self._most = getattr(final, "n_steps", own.get("max_iter") or 1)
             final.set_params(callback=self._report)

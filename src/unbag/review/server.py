@@ -314,12 +314,15 @@ class ReviewServer:
         def status() -> dict[str, Any]:
             self.session.take_in_others()
             return {
-                **self.session.status(), "title": self.title, "notes": self.notes,
+                **self._state(), "title": self.title, "notes": self.notes,
                 "log": self.session.log.path.name,
-                "refit": None if self.refitting is None else self.refitting.status(),
             }  # fmt: skip
 
         return JSONResponse(await run_in_threadpool(status))
+
+    def _state(self) -> dict[str, Any]:
+        refit = None if self.refitting is None else self.refitting.status()
+        return {**self.session.status(), "refit": refit}
 
     async def _bags(self, request: Request) -> Response:
         part = request.query_params.get("name", "").casefold()
@@ -393,7 +396,7 @@ class ReviewServer:
                 self._with_places(answer["bag"])
             if self.refitting is not None:
                 self.refitting.start_if_due()
-            return {**answer, "status": self.session.status()}
+            return {**answer, "status": self._state()}
 
         return JSONResponse(await run_in_threadpool(answered))
 
@@ -411,6 +414,8 @@ def bound(port: int) -> socket.socket:
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         found.bind((HOST, port))
+        # A browser may come before the first answer is ready: it waits.
+        found.listen(128)
     except (OSError, OverflowError) as error:
         found.close()
         reason = getattr(error, "strerror", None) or error

@@ -54,8 +54,8 @@ from .log import AnswerLog
 
 #: In place of a column: the label is not known; it is background.
 UNKNOWN, BACKGROUND = -1, -2
-#: Labels of an instance that are shown, and those that have a digit.
-MOST_BARS, MOST_DIGITS = 5, 9
+#: Labels of an instance that have a digit.
+MOST_DIGITS = 9
 #: Longest name of a new class.
 LONGEST_CLASS = 100
 #: Probabilities that differ by less have not changed, for a person.
@@ -161,6 +161,8 @@ class Session:
         if labels is not None:
             self._take_labels(labels)
         self.pins: NDArray[np.int32] = np.full(bags.n_instances, UNKNOWN, dtype=np.int32)
+        #: Classes that were made and taken back.
+        self.retired: set[str] = set()
         #: What was known before anybody answered here.
         self.given: NDArray[np.bool_] = np.zeros(bags.n_instances, dtype=bool)
         for i, label in enumerate([] if known is None else known):
@@ -242,6 +244,7 @@ class Session:
         for name in answer.classes:
             if self._column(name) == -1:
                 self._add_class(name)
+            self.retired.discard(name)
         b = self._number_of.get(answer.bag or "", -1)
         if b >= 0:
             first, size = int(self.bags.offsets[b]), int(self.bags.sizes[b])
@@ -255,10 +258,23 @@ class Session:
             self._posteriors.pop(b, None)
             self._revisions[b] = self._revisions.get(b, 0) + 1
         if answer.kind == "undo":
+            undone = [each for each in self.done if each.number == answer.undoes]
             self.done = [each for each in self.done if each.number != answer.undoes]
+            self.retired |= {
+                name for each in undone for name in each.classes if not self._is_used(name)
+            }
         else:
             self.done.append(answer)
         self.n_given_answers += 1
+
+    def _is_used(self, name: str) -> bool:
+        column = self.names.index(name)
+        return bool((self.pins == column).any() or (self.tags[:, column] == 1).any())
+
+    @property
+    def classes(self) -> list[str]:
+        """The names of the classes, but for those that somebody has made and taken back."""
+        return [name for name in self.names if name not in self.retired]
 
     def _apply_label(self, i: int, change: LabelChange, answer: Answer) -> None:
         self.checked.pop(i, None)
@@ -494,9 +510,10 @@ class Session:
             first = int(self.bags.offsets[b])
             order = np.lexsort((-prior, -posterior), axis=1)
             # Each label has its digit: the order of probability, background apart.
+            shown = {c for c, name in enumerate(self.names) if name not in self.retired}
             instances = []
             for place, columns in enumerate(order):
-                ranked = columns[columns < len(self.names)]
+                ranked = [c for c in columns.tolist() if c in shown]
                 background = float(posterior[place, -1])
                 instances.append({
                     "place": place,
@@ -506,7 +523,7 @@ class Session:
                     "guess": self._text(int(columns[0])),
                     "choices": [
                         [self.names[c], round(float(posterior[place, c]), 4)]
-                        for c in ranked[:MOST_DIGITS].tolist()
+                        for c in ranked[:MOST_DIGITS]
                     ],
                     "background": round(background, 4),
                     "entropy": round(float(entr(posterior[place]).sum() / np.log(2)), 4),
@@ -561,7 +578,7 @@ class Session:
                 "labelled": int((self.pins != UNKNOWN).sum()),
                 "answers": len(self.done),
                 "last": self._last_view(),
-                "classes": list(self.names),
+                "classes": self.classes,
                 "background": BACKGROUND_NAME,
                 "model": self.model_number,
                 "surveyed": self.is_surveyed,
@@ -852,7 +869,7 @@ class Session:
                 422, f"the name of a class must not begin with {UNKNOWN_MARK} or (, nor contain "
                 f"{self.delimiter} or control characters",
             )  # fmt: skip
-        folded = {each.casefold() for each in (*self.names, BACKGROUND_NAME)}
+        folded = {each.casefold() for each in (*self.classes, BACKGROUND_NAME)}
         if name.casefold() in folded:
             raise Refused(409, f"there is a class {name} already")
         return name
@@ -888,7 +905,9 @@ class Session:
     def label_sets(self) -> LabelSets:
         """Return the tags of all bags as they are now."""
         with self.lock:
-            return LabelSets(self.tags.copy(), np.array(self.names, dtype=str), self.open.copy())
+            kept = [column for column, name in enumerate(self.names) if name not in self.retired]
+            names = np.array([self.names[column] for column in kept], dtype=str)
+            return LabelSets(self.tags[:, kept], names, self.open.copy())
 
     def known(self) -> NDArray[np.object_]:
         """Return the labels of instances that people gave, as text; None where there is none."""

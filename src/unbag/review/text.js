@@ -50,7 +50,7 @@ const TEXT = {
   wrong: "Wrong…",
   strikeKey: "Strike tag",
   asked: {
-    random: "asked at random, to estimate how many labels are wrong",
+    random: "chosen at random",
     entropy: "least certain",
     margin: "two labels are close",
     gain: "tells most about its bag",
@@ -63,7 +63,10 @@ const TEXT = {
   skipped: "Skipped.",
   undone: "Undone.",
   same: "That is its label already.",
-  changed: (count) => (count === 0 ? "" : count === 1 ? " 1 other label changed or moved." : ` ${count} other labels changed or moved.`),
+  changed: (count) => {
+    if (count === 0) return "";
+    return count === 1 ? " This moved 1 other instance." : ` This moved ${count} other instances.`;
+  },
   nothingToUndo: "There is nothing to undo.",
   allLabelled: "All instances of this bag are labelled.",
   goOn: "Going on is worth more than staying: n.",
@@ -71,7 +74,7 @@ const TEXT = {
   surveying: "The model is looking at all bags…",
   notSaved: (why) => `Not saved: ${why}`,
   unreachable: "the server does not answer. Is `unbag review` still running?",
-  progress: (state) => `${state.labelled.toLocaleString()} of ${state.instances.toLocaleString()} instances labelled · ${state.answers.toLocaleString()} answers`,
+  progress: (state) => `${state.labelled.toLocaleString()} of ${state.instances.toLocaleString()} instances labelled · ${state.answers.toLocaleString()} ${state.answers === 1 ? "answer" : "answers"}`,
   wrong_share: (share) => `about ${share} of all labels wrong`,
   interval: (low, high) => ` (${low} to ${high})`,
   gain: (coming, gain) => `the next ${coming} answers: ${gain} bits less doubt`,
@@ -83,7 +86,6 @@ const TEXT = {
   pickBag: "Find a bag",
   pickRight: "What is it?",
   nameClass: "Name of the new class",
-  noMatch: "no class of that name: n makes one",
   className: "Class",
   typical: "Most typical",
   doubtful: "Most doubtful",
