@@ -37,7 +37,8 @@ class Browser:
                      "--no-first-run", "--disable-background-networking", "--mute-audio",
                      "--disable-component-update", "--disable-sync", "--hide-scrollbars",
                      "--disable-dev-shm-usage", "--autoplay-policy=no-user-gesture-required",
-                     f"--user-data-dir={self.profile}", f"--window-size={width},{height}"]  # fmt: skip
+                     f"--user-data-dir={self.profile}",
+                     f"--window-size={width},{height}"]  # fmt: skip
         if dark:
             arguments.append("--force-dark-mode")
         chrome = {"binary": CHROMIUM, "args": arguments}

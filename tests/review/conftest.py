@@ -1,13 +1,16 @@
 """Coloured points to review: a model, its bags, and a log beside them."""
 
 import http.client
+import itertools
 import json
+import shutil
 import threading
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from review.command import Command
 from toys import make_colours
 from unbag import Bags, LabelSets, ORLogisticRegression
 from unbag.review.log import AnswerLog
@@ -102,3 +105,45 @@ def serve():
         uvicorn.should_exit = True
         thread.join(30)
         server.socket.close()
+
+
+def write_colours(folder, colours):
+    """Write a table of coloured points, as if they were calls in recordings."""
+    lines = ["recording,tags,start,end,low,high,x,y"]
+    cells = colours.labels.to_cells()
+    for b, (first, last) in enumerate(itertools.pairwise(colours.bags.offsets.tolist())):
+        for i in range(first, last):
+            x, y = colours.bags.X[i].tolist()
+            start = 2 * (i - first)
+            name = colours.bags.ids[b].replace(" ", "-")
+            lines.append(f"{name}.wav,{cells[b]},{start},{start + 1},500,2500,{x!r},{y!r}")
+    (folder / "colours.csv").write_text("\n".join(lines) + "\n")
+    return folder / "colours.csv"
+
+
+@pytest.fixture(scope="session")
+def fitted(colours, tmp_path_factory):
+    """A table of recordings, and a model that was fitted to it."""
+    import unbag
+
+    table = write_colours(tmp_path_factory.mktemp("fitted"), colours)
+    roles = {"bag": "recording", "labels": "tags", "media": "recording", "start": "start",
+             "end": "end", "features": ["x", "y"], "carry": ["low", "high"]}  # fmt: skip
+    model = unbag.fit(str(table), background=False, **roles)
+    model.save(table.with_name("m.unbag"))
+    return table.parent
+
+
+@pytest.fixture
+def folder(fitted, tmp_path):
+    """A folder with a table of recordings and a model."""
+    for name in ("colours.csv", "m.unbag"):
+        shutil.copy(fitted / name, tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def command(folder):
+    """A function that starts ``unbag review`` in a process of its own."""
+    pytest.importorskip("uvicorn", reason="the extra review is not installed")
+    return lambda *options: Command(folder, *options)

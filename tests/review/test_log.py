@@ -112,7 +112,7 @@ def test_a_full_disk_is_said_and_nothing_is_claimed(begin, monkeypatch):
     for name, failing in (("write", half), ("write", full), ("fsync", full)):
         with monkeypatch.context() as patched:
             patched.setattr(f"os.{name}", failing)
-            with pytest.raises(LogError, match="not saved, .*space left"):
+            with pytest.raises(LogError, match=r"not saved, .*space left"):
                 session.answer({"kind": "label", "bag": 1, "instance": 0, "label": "red"})
         assert session.log.path.read_bytes() == content
         assert session.bag_view(1) == before

@@ -99,8 +99,9 @@ def hostile_requests(client, rng, secret):
             else:
                 yield ("POST", "/api/answers", GOOD), {"headers": headers, "token": False}
         elif kind == "host":
-            host = rng.choice(["evil.example", f"evil.example:{client.server.port}", "127.0.0.1",
-                               "127.0.0.1:1", "0.0.0.0", f"[::1]:{client.server.port}"])  # fmt: skip
+            port = client.server.port
+            host = rng.choice(["evil.example", f"evil.example:{port}", "127.0.0.1", "127.0.0.1:1",
+                               "0.0.0.0", f"[::1]:{port}"])  # fmt: skip
             if rng.random() < 0.5:
                 yield ("GET", rng.choice(paths)), {"host": host}
             else:

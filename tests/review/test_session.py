@@ -1,5 +1,7 @@
 """The state of a review: exact after each answer, and the same again from its log."""
 
+from contextlib import suppress
+
 import numpy as np
 import pytest
 
@@ -147,10 +149,10 @@ def test_a_review_goes_on_where_it_was(begin, colours):
             request["revision"] = session.bag_view(b)["revision"]
         if kind == "undo":
             request["answer"] = session.done[-1].number if session.done else 0
-        try:
+        # What is refused, such as striking a tag that an instance has, changes nothing.
+        with suppress(Refused):
             session.answer(request)
-        except Refused as refused:
-            assert refused.status == 409
+    assert len(session.log.path.read_text().splitlines()) > 40
     again = begin()
     first, second = state(session), state(again)
     for one, other in zip(first[0], second[0], strict=True):

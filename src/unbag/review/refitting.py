@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 from unbag.io.roles import Roles
 from unbag.learning import TrainingSet
+from unbag.tagging import BACKGROUND_NAME
 
 from .session import Session
 
@@ -128,6 +129,9 @@ class Refitting:
         own = final.get_params(deep=False)
         if own.get("classes") is not None:
             final.set_params(classes=session.classes)
+        if own.get("background") is False and BACKGROUND_NAME in data.known:
+            # Somebody has found instances of none of the classes.
+            final.set_params(background="auto")
         if "callback" in own:
             self._most = getattr(final, "n_steps", own.get("max_iter") or 1)
             final.set_params(callback=self._report)
