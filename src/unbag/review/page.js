@@ -480,7 +480,7 @@
     const found = await answer({ kind: "undo", answer: last.answer }, TEXT.undone);
     if (found === null) return;
     if (view === "gallery") await openGallery();
-    else if (found.bag !== null) select(found.changed[0]?.place ?? Math.max(place, 0));
+    else if (found.bag !== null) select(found.answered[0] ?? Math.max(place, 0));
   };
 
   // ---- Choosing by name.

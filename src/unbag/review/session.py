@@ -660,7 +660,8 @@ class Session:
         -------
         dict
             ``bag``, as `bag_view` has it; ``changed``, a list of instances whose label is another
-            one now, or is more or less certain; ``answer``, its number.
+            one now, or is more or less certain; ``answer``, its number; ``answered``, the instances
+            that it is about; ``next``, as `suggestion` has it.
         """
         if not isinstance(request, dict):
             raise Refused(422, "an answer is an object")
@@ -705,6 +706,7 @@ class Session:
                 "bag": self.bag_view(b),
                 "changed": [] if shown is None else self._changes(b, shown),
                 "answer": getattr(written, "number", None),
+                "answered": [] if written is None else [each.instance for each in written.labels],
                 "next": self.suggestion(b),
             }
 
