@@ -86,7 +86,7 @@
     if (button !== null) button.classList.add("playing");
     playing.addEventListener("loadedmetadata", () => {
       playing.currentTime = begin;
-      playing.play().catch(() => stopSound());
+      playing.play().catch(() => { if (playing === sound) stopSound(); });
     });
     playing.addEventListener("timeupdate", () => {
       if (playing === sound && playing.currentTime >= end) stopSound();
