@@ -184,7 +184,7 @@ def write_exports(
     from unbag.review.exporting import write_corrected
 
     with progress("asking the model") as report:
-        session.survey(report)
+        session.survey(report, choose=False)
     write_corrected(outputs, session, data, media_root=media_root)
     n_labelled = int(sum(each is not None for each in session.known()))
     messages.result(

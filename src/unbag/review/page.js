@@ -356,15 +356,16 @@
     showChoices();
     showTags();
   };
-  const openBag = async (number, wanted = 0, why = null) => {
+  const openBag = async (number, wanted = 0, why = null, about = null) => {
     stopSound();
     const found = await ask(`api/bags/${number}`);
     asked = why;
     suggestion = null;
-    $("why").textContent = why === null ? "" : TEXT.asked[why] ?? why;
+    $("why").textContent = about !== null ? TEXT.isThere(about) : why === null ? "" : TEXT.asked[why] ?? why;
     showBag(found, true);
     place = -1;
     select(wanted);
+    if (about !== null) selectLabel(about);
     shownSince = performance.now();
     showNext();
   };
@@ -378,7 +379,7 @@
         return;
       }
       say("");
-      await openBag(question.bag, question.place, question.asked);
+      await openBag(question.bag, question.place, question.asked, question.label);
     } catch (error) {
       complain(error);
     }
@@ -677,7 +678,7 @@
       parts.push(TEXT.wrong_share(percent(share)) + (low === null ? "" : TEXT.interval(percent(low), percent(high))));
     }
     if (status.gain !== null && status.gain !== undefined && status.coming) {
-      parts.push(TEXT.gain(status.coming, status.gain.toFixed(1)));
+      parts.push(TEXT.gain(status.coming, status.gain.toFixed(1), status.change));
     }
     const fit = status.refit;
     if (fit) {

@@ -360,10 +360,11 @@ class ReviewServer:
             found = self.session.next_question(after)
             if found is None:
                 return {"question": None, "surveyed": self.session.is_surveyed}
-            place = found.instance - int(self.session.bags.offsets[found.bag])
+            first = int(self.session.bags.offsets[found.bag])
             return {
-                "question": {"bag": found.bag, "place": place, "gain": round(found.gain, 3),
-                             "asked": found.strategy},
+                "question": {"bag": found.bag, "place": max(found.instance - first, 0),
+                             "gain": round(found.gain, 3), "asked": found.strategy,
+                             "label": found.label},
                 "surveyed": True,
             }  # fmt: skip
 

@@ -49,7 +49,7 @@ from unbag.pipeline import BagPipeline
 from unbag.tagging import BACKGROUND_NAME, DELIMITER, UNKNOWN_MARK, normal_spelling
 from unbag.union import UnionProblem
 
-from .asking import Question, expected_wrong, ordered_questions
+from .asking import RANDOM, Question, RandomAnswer, ordered_questions, share_of_wrong_labels
 from .log import AnswerLog
 
 #: In place of a column: the label is not known; it is background.
@@ -60,6 +60,8 @@ MOST_DIGITS = 9
 LONGEST_CLASS = 100
 #: Probabilities that differ by less have not changed, for a person.
 VISIBLE = 0.01
+#: With fewer questions left, more are chosen.
+FEW_QUESTIONS = 5
 #: Seconds that an answer takes, in the same bag and in another one, until that is measured.
 SECONDS_STAYING, SECONDS_GOING = 2.0, 4.0
 #: Bags whose posteriors are kept.
@@ -174,13 +176,18 @@ class Session:
         self.done: list[Answer] = []
         self.n_given_answers = 0
         self.checked: dict[int, tuple[str, float, str]] = {}
-        self.random_answers: dict[int, bool] = {}
+        #: Rows that were asked at random, and answered.
+        self.random_answers: set[int] = set()
+        self._since_fit: list[int] = []
+        self._wrong: dict[str, Any] | None = None
+        self._is_choosing = False
         self._revisions: dict[int, int] = {}
         self._posteriors: OrderedDict[int, NDArray[np.float64]] = OrderedDict()
         self.overview = Overview.empty(bags.n_instances)
         self.is_surveyed = False
         self._questions: list[Question] = []
-        self._skipped: set[int] = set()
+        #: Rows, and pairs of a bag and a class, that somebody does not want to be asked again.
+        self._skipped: set[Any] = set()
         self._is_stopped = threading.Event()
         self._set_model(model)
         check_same_bags(log.read, bags)
@@ -278,15 +285,16 @@ class Session:
 
     def _apply_label(self, i: int, change: LabelChange, answer: Answer) -> None:
         self.checked.pop(i, None)
-        self.random_answers.pop(i, None)
+        self.random_answers.discard(i)
         if change.label is None:
             self.pins[i] = UNKNOWN
             return
         self._pin(i, change.label)
+        self._since_fit.append(i)
         if change.guess is not None and change.probability is not None:
             self.checked[i] = (change.guess, change.probability, change.label)
-            if answer.asked == "random":
-                self.random_answers[i] = change.guess == change.label
+            if answer.asked == RANDOM:
+                self.random_answers.add(i)
 
     # What the model says.
 
@@ -400,8 +408,13 @@ class Session:
         problem = UnionProblem(np.array([0, len(pins)]), y, pins)
         return bool(problem.impossible[0])
 
-    def survey(self, progress: Callable[[int, int], object] | None = None) -> None:
-        """Ask the model about all bags, some at a time, so that answers are possible meanwhile."""
+    def survey(
+        self, progress: Callable[[int, int], object] | None = None, *, choose: bool = True
+    ) -> None:
+        """Ask the model about all bags, some at a time, so that answers are possible meanwhile.
+
+        With `choose`, questions are chosen then.
+        """
         runs = blocks(self.bags, len(self.names) + 1)
         # Shorter runs, so that no answer waits long.
         for first, last in _shorter(runs, self.bags, BLOCK // 16):
@@ -414,7 +427,8 @@ class Session:
                 progress(rows.stop, self.bags.n_instances)
         with self.lock:
             self.is_surveyed = True
-        self.choose_questions()
+        if choose:
+            self.choose_questions()
 
     def adopt(self, model: Any) -> None:
         """Go on with another model, which was fitted with the answers so far."""
@@ -424,6 +438,7 @@ class Session:
                     self._add_class(class_text(each))
             self._set_model(model)
             self.model_number += 1
+            self._since_fit = []
             for b in list(self._revisions):
                 self._revisions[b] += 1
         self.survey()
@@ -438,14 +453,46 @@ class Session:
         """Choose what to ask next: this may take a while, and answers are possible meanwhile."""
         with self.lock:
             known, labels, model = self.model_known(), self.model_labels(), self.model
-            entropy, pins = self.overview.entropy.copy(), self.pins.copy()
-            seed = len(self.done)
-        found = ordered_questions(model, self.bags, labels, known, entropy, seed=seed)
+            entropy, probability = self.overview.entropy.copy(), self.overview.probability.copy()
+            asked = [i for i in self._since_fit if self.pins[i] != UNKNOWN]
+            answers = [
+                RandomAnswer(i, 1 - self.checked[i][1], self.checked[i][0] != self.checked[i][2])
+                for i in sorted(self.random_answers)
+            ]
+            seed = self.n_given_answers
+        # An answer that the model does not understand is known, too.
+        understood = [each for each in answers if known[each.row] is not None]
+        found = ordered_questions(
+            model, self.bags, labels, known, entropy, asked=asked, seed=seed
+        )  # fmt: skip
+        wrong = share_of_wrong_labels(model, self.bags, labels, known, probability, understood)
         with self.lock:
-            self._questions = [
-                each for each in found
-                if pins[each.instance] == UNKNOWN and each.instance not in self._skipped
-            ]  # fmt: skip
+            self._wrong = wrong
+            self._questions = [each for each in found if self._is_worth_asking(each)]
+
+    def _is_worth_asking(self, question: Question) -> bool:
+        if question.label is not None:
+            column = self._column(question.label)
+            return (question.bag, question.label) not in self._skipped and bool(
+                column >= 0 and self.tags[question.bag, column] == -1
+            )
+        i = question.instance
+        return bool(self.pins[i] == UNKNOWN) and i not in self._skipped
+
+    def choose_questions_soon(self) -> None:
+        """Choose more questions in a thread, if few are left and nobody does that already."""
+        with self.lock:
+            if len(self._questions) >= FEW_QUESTIONS or self._is_choosing or not self.is_surveyed:
+                return
+            self._is_choosing = True
+
+        def choose() -> None:
+            try:
+                self.choose_questions()
+            finally:
+                self._is_choosing = False
+
+        threading.Thread(target=choose, name="questions", daemon=True).start()
 
     def next_question(self, after: int | None = None) -> Question | None:
         """Return the question that is worth most; None if nothing is left to ask.
@@ -455,15 +502,17 @@ class Session:
         with self.lock:
             if not self.is_surveyed:
                 return None
-            while self._questions:
-                found = self._questions[0]
-                if self.pins[found.instance] == UNKNOWN and found.bag != after:
-                    return found
-                self._questions.pop(0)
+            self._questions = [
+                each for each in self._questions
+                if self._is_worth_asking(each) and each.bag != after
+            ]  # fmt: skip
+            if self._questions:
+                return self._questions[0]
         self.choose_questions()
         with self.lock:
+            # Nothing elsewhere: then here again.
             others = [each for each in self._questions if each.bag != after]
-            return others[0] if others else None
+            return next(iter(others or self._questions), None)
 
     def suggestion(self, b: int) -> dict[str, int] | None:
         """Return where to go from a bag: its least certain instance, or None to go on.
@@ -565,12 +614,6 @@ class Session:
     def status(self) -> dict[str, Any]:
         """Describe how far the review has got."""
         with self.lock:
-            wrong = None
-            if self.is_surveyed:
-                wrong = expected_wrong(
-                    self.overview.probability, self.pins != UNKNOWN,
-                    list(self.random_answers.values()),
-                )  # fmt: skip
             coming = self._questions[:20]
             return {
                 "bags": len(self.bags),
@@ -582,8 +625,9 @@ class Session:
                 "background": BACKGROUND_NAME,
                 "model": self.model_number,
                 "surveyed": self.is_surveyed,
-                "wrong": wrong,
+                "wrong": self._wrong,
                 "gain": round(sum(each.gain for each in coming), 2) if coming else None,
+                "change": round(sum(each.change for each in coming), 2) if coming else None,
                 "coming": len(coming),
             }
 
@@ -698,6 +742,7 @@ class Session:
                 b = self._number_of.get(written.bag or "", b)
                 if kind == "skip":
                     self._forget_question(b, request.get("instance"))
+                self.choose_questions_soon()
             if b is None:
                 return {"bag": None, "changed": [], "answer": getattr(written, "number", None)}
             self._refresh_overview(b)
@@ -744,6 +789,9 @@ class Session:
             return
         if type(place) is int:
             self._skipped.add(int(self.bags.offsets[b]) + place)
+        self._skipped |= {
+            (b, each.label) for each in self._questions if each.bag == b and each.label is not None
+        }
         self._questions = [each for each in self._questions if each.bag != b]
 
     def _instance(self, request: dict[str, Any], b: int) -> int:
@@ -923,7 +971,7 @@ class Session:
         """Return what is known and guessed of all instances, as ``unbag annotate`` writes it."""
         with self.lock:
             if not self.is_surveyed:
-                self.survey()
+                self.survey(choose=False)
             names = np.array([*self.names, None], dtype=object)
             view, n_names = self.overview, len(self.names)
             status = np.full(self.bags.n_instances, Status.LABELLED.value, dtype=object)

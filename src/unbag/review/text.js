@@ -55,7 +55,11 @@ const TEXT = {
     margin: "two labels are close",
     gain: "tells most about its bag",
     default: "tells most",
+    "rare class": "could be of a rare class",
+    tag: "is this tag right?",
+    stay: "in the same bag",
   },
+  isThere: (label) => `Is there ${label} in this bag? x: no; ✓ beside the tag: yes`,
   saved: (label) => `Saved: ${label}.`,
   savedTag: (label, state) => `Saved: ${label} is ${state}.`,
   savedClass: (label) => `Saved: new class ${label}.`,
@@ -77,7 +81,9 @@ const TEXT = {
   progress: (state) => `${state.labelled.toLocaleString()} of ${state.instances.toLocaleString()} instances labelled · ${state.answers.toLocaleString()} ${state.answers === 1 ? "answer" : "answers"}`,
   wrong_share: (share) => `about ${share} of all labels wrong`,
   interval: (low, high) => ` (${low} to ${high})`,
-  gain: (coming, gain) => `the next ${coming} answers: ${gain} bits less doubt`,
+  gain: (coming, gain, change) => (change > 0
+    ? `the next ${coming} answers would change about ${change.toFixed(change < 10 ? 1 : 0)} labels`
+    : `the next ${coming} answers: ${gain} bits less doubt`),
   learnt: "The model has learnt from the answers.",
   fitProgress: (share) => `Fitting again: ${share}`,
   newAnswers: (count, every) => (every ? `${count} of ${every} new answers until the next fit` : `${count} new answers since the last fit`),
