@@ -49,7 +49,14 @@ from unbag.pipeline import BagPipeline
 from unbag.tagging import BACKGROUND_NAME, DELIMITER, UNKNOWN_MARK, normal_spelling
 from unbag.union import UnionProblem
 
-from .asking import RANDOM, Question, RandomAnswer, ordered_questions, share_of_wrong_labels
+from .asking import (
+    RANDOM,
+    Question,
+    RandomAnswer,
+    by_entropy,
+    ordered_questions,
+    share_of_wrong_labels,
+)
 from .log import AnswerLog
 
 #: In place of a column: the label is not known; it is background.
@@ -427,6 +434,8 @@ class Session:
                 progress(rows.stop, self.bags.n_instances)
         with self.lock:
             self.is_surveyed = True
+            if choose and not self._questions:
+                self._ask_by_entropy()
         if choose:
             self.choose_questions()
 
@@ -506,13 +515,20 @@ class Session:
                 each for each in self._questions
                 if self._is_worth_asking(each) and each.bag != after
             ]  # fmt: skip
-            if self._questions:
-                return self._questions[0]
-        self.choose_questions()
-        with self.lock:
+            if not self._questions:
+                self._ask_by_entropy()
             # Nothing elsewhere: then here again.
             others = [each for each in self._questions if each.bag != after]
-            return next(iter(others or self._questions), None)
+            found = next(iter(others or self._questions), None)
+        self.choose_questions_soon()
+        return found
+
+    def _ask_by_entropy(self) -> None:
+        """Take questions that are found at once, until better ones are chosen."""
+        found = by_entropy(
+            self.bags, self.model_known(), self.overview.entropy, seed=self.n_given_answers
+        )  # fmt: skip
+        self._questions = [each for each in found if self._is_worth_asking(each)]
 
     def suggestion(self, b: int) -> dict[str, int] | None:
         """Return where to go from a bag: its least certain instance, or None to go on.
