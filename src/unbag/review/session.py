@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -112,9 +111,9 @@ class Overview:
     @classmethod
     def empty(cls, n_instances: int) -> "Overview":
         """Return one of which nothing is known yet: all instances are as doubtful as can be."""
-        columns = np.zeros((2, n_instances), dtype=np.intp)
-        numbers = np.zeros((3, n_instances))
-        return cls(*columns, *numbers)
+        best, second = np.zeros((2, n_instances), dtype=np.intp)
+        probability, second_probability, entropy = np.zeros((3, n_instances))
+        return cls(best, second, probability, second_probability, entropy)
 
     def set(self, rows: slice, posterior: NDArray[np.float64]) -> None:
         """Fill in some rows."""
@@ -731,7 +730,7 @@ class Session:
         if not isinstance(kind, str) or kind not in kinds:
             raise Refused(422, f"kind must be one of {', '.join(kinds)}")
         seconds = request.get("seconds")
-        is_number = isinstance(seconds, Real) and not isinstance(seconds, bool)
+        is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
         if seconds is not None and not (is_number and 0 <= seconds < 1e7):
             raise Refused(422, "seconds must be a number")
         asked = request.get("asked")
