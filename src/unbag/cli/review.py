@@ -168,7 +168,7 @@ def serve(
     if opens:
         # Where there is no browser, people copy the address.
         with suppress(webbrowser.Error, OSError):
-            webbrowser.get().open(server.address)
+            webbrowser.open_new_tab(server.address)
     try:
         server.run()
     finally:
