@@ -1,5 +1,6 @@
 """``unbag review``: a page on which people check labels, and what they have corrected as files."""
 
+import sys
 import webbrowser
 from contextlib import suppress
 from pathlib import Path
@@ -156,7 +157,9 @@ def serve(
     else:
         messages.note(f"Answers are kept in {session.log.path}.")
     if not messages.as_json:
-        print(server.address, flush=True)
+        print(server.address)
+    # Whoever reads it from a pipe waits for it.
+    sys.stdout.flush()
     messages.note("Ctrl-C ends the review.")
 
     def begin() -> None:
