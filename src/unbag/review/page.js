@@ -133,7 +133,10 @@
       parts.push(element("p", { class: "gap" }, TEXT.noMedium(found.name, found.reason)));
     }
     const drawing = found.drawing ? parsedDrawing(found.drawing) : null;
-    if (drawing !== null) parts.push(drawing);
+    if (drawing !== null && found.kind === "region") {
+      const alt = TEXT.picture(number);
+      parts.push(element("div", { class: "region" }, element("img", { src: sources[found.place], alt }), drawing));
+    } else if (drawing !== null) parts.push(drawing);
     else if (found.kind === "image") {
       parts.push(element("img", { src: sources[found.place], alt: TEXT.picture(number) }));
     }

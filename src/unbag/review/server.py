@@ -181,6 +181,8 @@ class Instances:
         The folder that must contain them.
     places : sequence of Place of length n_instances, optional
         Where instances lie in their recordings.
+    **options
+        More of what `unbag.report.media.Media` takes.
     """
 
     def __init__(
@@ -188,10 +190,12 @@ class Instances:
         paths: Sequence[str | None] | None = None,
         root: PathLike = ".",
         places: Sequence[Any] | None = None,
+        **options: Any,
     ) -> None:
         self.paths = paths
         self.root = root
         self.places = places
+        self.options = options
         self._kept: OrderedDict[int, dict[str, Any]] = OrderedDict()
 
     def place(self, i: int) -> list[float | None] | None:
@@ -211,11 +215,17 @@ class Instances:
         if i in self._kept:
             return self._kept[i]
         # A new one for each: what a report may hold in all is no bound here.
-        media = Media(self.paths, self.root, self.places)
+        media: Any = Media(self.paths, self.root, self.places, **self.options)
         found = media.of_instance(i)
         described: dict[str, Any] = {"kind": None}
         if found is not None:
             described = {**found._asdict(), "sources": media.sources}
+        if described["kind"] == "signal":
+            # Drawn when it is known which of them are asked for.
+            media.draw()
+            drawing, reason = media.drawings[described["place"]]
+            kind = "gap" if drawing is None else "signal"
+            described |= {"kind": kind, "drawing": drawing, "reason": reason}
         self._kept[i] = described
         if len(self._kept) > KEPT_MEDIA:
             self._kept.popitem(last=False)
