@@ -55,12 +55,23 @@ def test_a_whole_session(folder, run, monkeypatch):
             assert name.startswith(label)
             assert (answer["bag"], answer["labels"][0]["instance"]) == (first, place)
             assert answer["seconds"] >= 0
+            assert answer["asked"]
+            other = 1 if place == 0 else 0
+            browser.click(f"#instances .card:nth-child({other + 1}) .bars")
+            browser.wait(f"{PLACE} === arguments[0]", other)
+            browser.press("1")
+            browser.wait(f"{ANSWERS}.includes('2 answers')")
+            # What the person chose was not asked.
+            assert "asked" not in lines(folder)[1]
+            browser.press("u")
+            browser.wait(f"{ANSWERS}.includes('1 answer ')")
             assert browser.run(f"return {PINS};")[place] == label
             # Undone.
             browser.press("u")
-            browser.wait(f"{NEWS}.startsWith('Undone')")
+            browser.wait(f"{ANSWERS}.includes('0 answers')")
+            browser.wait(f"{NEWS}.startsWith('Undone') && {PLACE} === arguments[0]", place)
             assert browser.run(f"return {PINS};")[place] is None
-            assert lines(folder)[1]["undoes"] == 1
+            assert lines(folder)[-1]["undoes"] == 1
             # By name, and as background.
             browser.press("/")
             browser.wait("document.querySelector('#picker').open")

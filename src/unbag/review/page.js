@@ -362,7 +362,7 @@
   const openBag = async (number, wanted = 0, why = null, about = null) => {
     stopSound();
     const found = await ask(`api/bags/${number}`);
-    asked = why;
+    asked = why === null ? null : { why, place: wanted };
     suggestion = null;
     $("why").textContent = about !== null ? TEXT.isThere(about) : why === null ? "" : TEXT.asked[why] ?? why;
     showBag(found, true);
@@ -400,7 +400,8 @@
     try {
       const sent = { seconds, ...given };
       if (sent.bag === undefined && given.kind !== "undo") sent.bag = bag.number;
-      if (asked !== null && (given.kind === "label" || given.kind === "class") && view === "bags") sent.asked = asked;
+      // Only the instance that was asked for: the others were chosen by the person.
+      if (view === "bags" && asked !== null && given.instance === asked.place && given.kind !== "skip") sent.asked = asked.why;
       const found = await ask("api/answers", sent);
       complain(null);
       status = { ...status, ...found.status };
