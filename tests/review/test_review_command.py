@@ -5,6 +5,7 @@
 
 import csv
 import http.client
+import itertools
 import json
 import os
 import random
@@ -195,12 +196,10 @@ def test_a_refit_happens_in_the_background(command, folder):
         assert review.ask("bags/3")["instances"][1]["pin"] == "red"
 
 
-def answer_until_killed(review, confirmed):
-    """Answer as fast as possible; keep what is confirmed."""
-    number = 0
-    while True:
-        number += 1
-        label = ("blue", "green", "red")[number % 3]
+def answer_until_killed(review, confirmed, numbers):
+    """Answer as fast as possible, each time something new; keep what is confirmed."""
+    for number in numbers:
+        label = ("blue", "green", "red")[number // 30 % 3]
         request = {**RED, "bag": number % 30, "instance": 0, "label": label}
         try:
             found = review.ask("answers", request)
@@ -214,10 +213,10 @@ def answer_until_killed(review, confirmed):
 @pytest.mark.skipif(os.name != "posix", reason="Windows has other signals")
 def test_no_confirmed_answer_is_lost(command, folder):
     rng = random.Random(SEED)
-    confirmed = []
+    confirmed, numbers = [], itertools.count()
     for _ in range(KILLS):
         with command("--refit-every", "0") as review:
-            asking = threading.Thread(target=answer_until_killed, args=(review, confirmed))
+            asking = threading.Thread(target=answer_until_killed, args=(review, confirmed, numbers))
             asking.start()
             time.sleep(rng.random() * 0.5)
             review.kill()
@@ -227,7 +226,8 @@ def test_no_confirmed_answer_is_lost(command, folder):
             for each in read_answers(folder / LOG).answers
         }
         assert set(confirmed) <= found
-    assert len(confirmed) > KILLS
+    # Most of them were killed in the middle of answers.
+    assert len(confirmed) > 5 * KILLS
     read = read_answers(folder / LOG)
     assert [each.number for each in read.answers] == list(range(1, len(read.answers) + 1))
 
