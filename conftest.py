@@ -10,6 +10,8 @@ same_everywhere()
 collect_ignore_glob = []
 if find_spec("distributed") is None:
     collect_ignore_glob.append("src/unbag/dask/*")
+if find_spec("starlette") is None:
+    collect_ignore_glob.append("src/unbag/review/server.py")
 if find_spec("unbag_reproduce") is None:
     collect_ignore_glob.append("reproduction/*")
 if find_spec("torch") is None:

@@ -33,7 +33,7 @@ LAYERS = (
     {"torch"},
     {"model_selection", "evaluation", "checking", "corrections", "costs", "learning", "tuning",
      "export", "extract", "out_of_core", "dask"},
-    {"report", "demo", "review"},
+    {"report", "review", "demo"},
     {"cli"},
 )  # fmt: skip
 LAYER_OF = {part: level for level, parts in enumerate(LAYERS) for part in parts}

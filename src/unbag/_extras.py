@@ -16,7 +16,9 @@ MISSING = {
     "skimage": "Reading pictures needs Pillow and scikit-image: pip install 'unbag[images]'",
     "soundfile": "Reading recordings needs soundfile: pip install 'unbag[audio]'",
     "soxr": "Resampling by soxr needs it: pip install 'unbag[audio]'",
+    "starlette": "The page of a review needs a server: pip install 'unbag[review]'",
     "torch": "Networks and their losses need PyTorch: pip install 'unbag[torch]'",
+    "uvicorn": "The page of a review needs a server: pip install 'unbag[review]'",
     "unbag_reproduce": "The paper's experiments are a package of their own: pip install "
     "./reproduction, from a checkout of the repository of unbag",
 }

@@ -177,6 +177,36 @@ def locked_folder(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
+@contextmanager
+def locked_file(descriptor: int) -> Iterator[None]:
+    """Lock an open file for this process, waiting until another one has done.
+
+    The lock ends with the block, or with the process. Where a file system knows no locks, and on
+    Windows, nothing is locked.
+    """
+    if fcntl is None:
+        yield
+        return
+    is_locked = False
+    with suppress(OSError):
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        is_locked = True
+    try:
+        yield
+    finally:
+        if is_locked:
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+def open_to_append(path: Path) -> int:
+    """Return the descriptor of a file that is read, and written to at its end; a new one is made.
+
+    Programs that this one starts do not inherit it.
+    """
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | _BINARY | getattr(os, "O_NOFOLLOW", 0)
+    return os.open(path, flags, 0o666)
+
+
 def open_below(root: str, path: str) -> int:
     """Return the descriptor of a file, opened step by step from a folder, following no link.
 

@@ -1,4 +1,4 @@
-"""Tables that annotate wrote and people corrected: labels of instances for another fit."""
+"""What people corrected, for another fit: tables that annotate wrote, and logs of reviews."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,10 +7,13 @@ import numpy as np
 
 from unbag._files import PathLike, check, existing_file, refuse
 from unbag._messages import argument
+from unbag._warnings import warn_caller
 from unbag.io import BagTable, DataError, Roles
 from unbag.io.annotated import OF_NO_CLASS, STATUS, known_label_column, written_columns
+from unbag.io.answers import corrected_tags, is_log, places_of, read_answers
 from unbag.io.roles import KNOWN_LABEL
 from unbag.io.table import Source, open_source
+from unbag.labels import LabelSets
 from unbag.tagging import BACKGROUND_NAME, label_text
 
 
@@ -21,8 +24,12 @@ def corrected_labels(path: PathLike, data: BagTable) -> np.ndarray:
     background for instances of none of the classes, which is "background" here. Instances of
     `data`, which is fitted, are found again by their id, where there is one; else by their place,
     as long as bags and features are the same there.
+
+    The log of a review is taken, too; see `unbag.io.answers`.
     """
     path = existing_file(path)
+    if is_log(path):
+        return answered_labels(path, data)
     same = ("bag", "instance_id", "features", "embedding", "missing_values")
     wanted = Roles(**{role: getattr(data.roles, role) for role in same})
     with open_source(path) as source:
@@ -51,6 +58,41 @@ def corrected_labels(path: PathLike, data: BagTable) -> np.ndarray:
             f"rows, or name a column of ids by {argument('instance_id')}.",
         )
     return np.array(known, dtype=object)
+
+
+def answered_labels(path: Path, data: BagTable) -> np.ndarray:
+    """Return the labels of instances that the log of a review has, as text or None."""
+    read = read_answers(path)
+    for note in read.notes():
+        warn_caller(note)
+    ids = None if data.roles.instance_id is None else data.texts(data.roles.instance_id)
+    named = data.roles.tagging.name_of_instance
+    known = np.full(data.bags.n_instances, None, dtype=object)
+    place_of = places_of(read, data.bags, ids)
+    for key, label in read.standing().labels.items():
+        known[place_of[key]] = named(label) or None
+    return known
+
+
+def corrected_label_sets(path: PathLike, data: BagTable) -> LabelSets | None:
+    """Return the labels of the bags of a table, with the tags that a review has corrected.
+
+    A corrected table has none but its own: then they are those of `data`.
+    """
+    path = existing_file(path)
+    if not is_log(path):
+        return data.labels
+    read = read_answers(path)
+    named = data.roles.tagging.name
+    tags = {(bag, named(label)): state for (bag, label), state in read.standing().tags.items()}
+    refuse(
+        sorted({bag for bag, _ in tags} - set(map(str, data.bags.ids.tolist()))),
+        lambda bag: (
+            f"{path} corrects the labels of bag {bag!r}, which {data.path} does not have: is it "
+            "the log of another table?"
+        ),
+    )
+    return corrected_tags(data.labels, data.bags, tags)
 
 
 def background_names(source: Source, corrected: BagTable) -> set[str]:

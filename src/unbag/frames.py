@@ -358,6 +358,15 @@ def read_for_model(
     The labels are None if the table has none, or they are not wanted.
     """
     table = source.read(roles, need_labels=False, progress=progress)
+    check_features(model, table)
+    if table.labels is None or not use_labels:
+        return table, None
+    tagging = table.roles.tagging
+    return table, in_classes(table.labels, model.classes_, table.bags, table.path, remedy, tagging)
+
+
+def check_features(model: Any, table: BagTable) -> None:
+    """Raise an error if a table has other features than a model needs, or in another order."""
     expected = feature_names(model)
     found = table.bags.feature_names
     if expected is not None and found is not None and tuple(map(str, found)) != expected:
@@ -366,10 +375,6 @@ def read_for_model(
         if missing:
             raise DataError(f"{table.path} lacks features that the model needs: {listed(missing)}.")
         raise DataError(f"{table.path} has the features of the model in another order.")
-    if table.labels is None or not use_labels:
-        return table, None
-    tagging = table.roles.tagging
-    return table, in_classes(table.labels, model.classes_, table.bags, table.path, remedy, tagging)
 
 
 def known_when_fitted(model: Any, source: Source, roles: Roles, info: Mapping[str, Any]) -> Roles:

@@ -492,7 +492,8 @@ def read_source(
     roles : Roles
         If `known` is not named, the column ``known_label`` has this role, if there is one.
     corrections : str or path, optional
-        A table that ``unbag annotate`` wrote and a person corrected.
+        A table that ``unbag annotate`` wrote and a person corrected; or the log of a review, whose
+        corrected tags count as well.
     ignore_known : bool, default=False
         Whether to do without the labels that people gave.
     progress : callable, optional
@@ -512,15 +513,17 @@ def read_source(
     elif not is_named and known is not None and not any(each is not None for each in known):
         # A column that nobody has filled in.
         known = None
+    labels = data.labels
     if corrections is not None:
-        from unbag.corrections import corrected_labels
+        from unbag.corrections import corrected_label_sets, corrected_labels
 
         new = corrected_labels(corrections, data)
+        labels = corrected_label_sets(corrections, data)
         pairs = zip(new, new if known is None else known, strict=True)
         known = np.array([one if one is not None else other for one, other in pairs], object)
     bags = without_truth(data.bags)
     return TrainingSet(
-        bags, data.labels, known, data.roles, data.path, source.columns, data.unused_names
+        bags, labels, known, data.roles, data.path, source.columns, data.unused_names
     )
 
 
@@ -646,7 +649,8 @@ def fit(
         default ``known_label``, if there is one. With bags, an array of shape (n_instances,), with
         None where a label is not known.
     corrections : str or path, optional
-        A table that ``unbag annotate`` wrote and people corrected, in its column ``known_label``.
+        A table that ``unbag annotate`` wrote and people corrected, in its column ``known_label``;
+        or the log of a review, ``table.answers.jsonl``, with the tags that were corrected there.
     ignore_known : bool, default=False
         Whether to do without the labels that people gave, where a table has some.
     instance_labels : str, optional

@@ -188,6 +188,7 @@ def command_line() -> "typer.Typer":
     from .extract import app as extract_commands
     from .fit import fit
     from .reproduce import reproduce
+    from .review import review
 
     class Commands(TyperGroup):
         """Commands that fail in one line."""
@@ -224,7 +225,7 @@ def command_line() -> "typer.Typer":
         """
 
     for command in (
-        fit, predict, annotate, evaluate, report, check, export, compare, reproduce, demo,
+        fit, predict, annotate, review, evaluate, report, check, export, compare, reproduce, demo,
     ):  # fmt: skip
         app.command()(command)
     app.add_typer(extract_commands, name="extract")

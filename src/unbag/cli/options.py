@@ -32,8 +32,8 @@ IgnoreKnown = Annotated[
 Corrections = Annotated[
     Path | None,
     typer.Option(
-        help="An output of `annotate` with known_label filled in: labels of instances that people "
-        "gave.",
+        help="What people corrected: an output of `annotate` with known_label filled in, or the "
+        "log of a `review`.",
         rich_help_panel=ROLES,
     ),
 ]

@@ -1,14 +1,18 @@
-"""Which labels people should check first, and how many of the others are wrong.
+"""Look, listen, correct: a page on which people check the labels of instances.
 
-`next_questions` chooses the instances that are worth a look, `estimate_errors` says when to stop.
+``unbag review`` serves it. `unbag.review.session` knows the state of a review, `unbag.review.log`
+keeps every answer, `unbag.review.server` is what a browser talks to. `next_questions` chooses the
+instances that are worth a look, `estimate_errors` says when to stop.
 """
 
 from importlib import import_module
 
-# Loaded when first asked for.
+# Loaded when first asked for: the server needs modules that only an extra brings.
 _LAZY = {
+    "AnswerLog": "log",
     "ErrorEstimate": "estimates",
     "Questions": "questions",
+    "Session": "session",
     "estimate_errors": "estimates",
     "next_questions": "questions",
 }

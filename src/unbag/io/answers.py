@@ -1,0 +1,426 @@
+"""Answers of people who review a table: the lines of their log, and where they leave the labels.
+
+A log is a file of JSON lines, ``nights.parquet.answers.jsonl`` beside the table. The first line
+says which table it is about. Every other line is one answer, with everything that it changed and
+what was there before, so that the state of a review can be made again from its log alone: changes
+are applied one after the other, and the last one counts. To undo an answer is an answer, too.
+
+`unbag.review.log` writes logs; `unbag.corrections` lets a fit learn from them.
+"""
+
+import hashlib
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unbag._files import DataError, PathLike, check, existing_file, parsed_json, unreadable
+from unbag._messages import shortened
+from unbag.bags import Bags
+from unbag.labels import LabelSets
+
+#: What a log is called, beside its table.
+SUFFIX = ".answers.jsonl"
+#: Key of the first line, and the version of the format.
+MARK, VERSION = "unbag_answers", 1
+#: What can be known of a class and a bag, as numbers of an indicator.
+STATES: dict[str, int] = {"present": 1, "absent": 0, "unknown": -1}
+STATE_NAMES: dict[int, str] = {number: name for name, number in STATES.items()}
+#: Longer lines are damaged: nobody accepts so many instances at once.
+LONGEST_LINE = 64 << 20
+
+
+@dataclass(frozen=True)
+class LabelChange:
+    """What an answer says of one instance.
+
+    Attributes
+    ----------
+    instance : int
+        Its number in the bag, from 0 on.
+    label, previous : str or None
+        Its label now, and before; None where it is not known.
+    guess : str or None
+        What the model took it for when it was asked.
+    probability : float or None
+        How sure the model was of that.
+    id : str or None
+        The id of the instance, if the table has a column of them.
+    """
+
+    instance: int
+    label: str | None
+    previous: str | None = None
+    guess: str | None = None
+    probability: float | None = None
+    id: str | None = None
+
+
+@dataclass(frozen=True)
+class TagChange:
+    """What an answer says of a class and its bag: ``present``, ``absent`` or ``unknown``."""
+
+    label: str
+    state: str
+    previous: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One answer.
+
+    Attributes
+    ----------
+    number : int
+        From 1 on.
+    time : str
+        When it was given, in UTC.
+    seconds : float or None
+        How long the person took.
+    kind : str
+        ``label``, ``accept`` (all instances of a bag as they were), ``tag``, ``class`` (a new one),
+        ``skip`` or ``undo``.
+    bag : str or None
+        Its id, as text.
+    labels : tuple of LabelChange
+    tags : tuple of TagChange
+    classes : tuple of str
+        New classes.
+    undoes : int or None
+        The number of the answer that is undone.
+    asked : str or None
+        Why the question was asked: the strategy that chose it.
+    """
+
+    number: int
+    time: str
+    seconds: float | None
+    kind: str
+    bag: str | None = None
+    labels: tuple[LabelChange, ...] = ()
+    tags: tuple[TagChange, ...] = ()
+    classes: tuple[str, ...] = ()
+    undoes: int | None = None
+    asked: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what a line of the log holds."""
+        line: dict[str, Any] = {
+            "answer": self.number, "time": self.time, "seconds": self.seconds, "kind": self.kind,
+        }  # fmt: skip
+        if self.bag is not None:
+            line["bag"] = self.bag
+        if self.labels:
+            line["labels"] = [_without_none(vars(each)) for each in self.labels]
+        if self.tags:
+            line["tags"] = [dict(vars(each)) for each in self.tags]
+        for name in ("classes", "undoes", "asked"):
+            if value := getattr(self, name):
+                line[name] = list(value) if name == "classes" else value
+        return line
+
+
+def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
+    kept = ("label", "previous")
+    return {name: value for name, value in values.items() if value is not None or name in kept}
+
+
+@dataclass
+class Standing:
+    """Where answers leave a table.
+
+    Attributes
+    ----------
+    labels : dict of (str, int) to str
+        The labels of instances, by bag and number in it.
+    ids : dict of (str, int) to str
+        The ids of these instances, where the log has them.
+    tags : dict of (str, str) to str
+        The states of classes that somebody has changed, by bag and class.
+    classes : list of str
+        New classes.
+    """
+
+    labels: dict[tuple[str, int], str] = field(default_factory=dict)
+    ids: dict[tuple[str, int], str] = field(default_factory=dict)
+    tags: dict[tuple[str, str], str] = field(default_factory=dict)
+    classes: list[str] = field(default_factory=list)
+
+    def apply(self, answer: Answer) -> None:
+        """Take in one more answer."""
+        for change in answer.labels:
+            where = (answer.bag or "", change.instance)
+            if change.id is not None:
+                self.ids[where] = change.id
+            if change.label is None:
+                self.labels.pop(where, None)
+            else:
+                self.labels[where] = change.label
+        for change in answer.tags:
+            self.tags[answer.bag or "", change.label] = change.state
+        self.classes += [name for name in answer.classes if name not in self.classes]
+
+
+@dataclass(frozen=True)
+class ReadAnswers:
+    """What a log holds.
+
+    Attributes
+    ----------
+    path : Path
+    header : dict
+        The first line: ``table``, ``bags``, ``instances`` and the ``digest`` of the bags.
+    answers : list of Answer
+    broken : list of int
+        Lines that cannot be read, counted from 1.
+    is_torn : bool
+        Whether the last line is not complete: its answer was never confirmed.
+    """
+
+    path: Path
+    header: dict[str, Any]
+    answers: list[Answer]
+    broken: list[int]
+    is_torn: bool
+
+    def notes(self) -> list[str]:
+        """Say what is wrong with the log, line by line."""
+        notes = []
+        if self.is_torn:
+            notes.append(
+                f"{self.path}: the last line is incomplete, as after a crash; its answer was never "
+                "confirmed, and is left out."
+            )
+        if self.broken:
+            first = ", ".join(map(str, self.broken[:5])) + ", …" * (len(self.broken) > 5)
+            notes.append(f"{self.path}: lines that cannot be read are left out: {first}.")
+        return notes
+
+    def standing(self) -> Standing:
+        """Return where the answers leave the table."""
+        found = Standing()
+        for answer in self.answers:
+            found.apply(answer)
+        return found
+
+
+def log_beside(table: PathLike) -> Path:
+    """Return where the log of a table lies.
+
+    Examples
+    --------
+    >>> log_beside("night/birds.csv").as_posix()
+    'night/birds.csv.answers.jsonl'
+    """
+    table = Path(table)
+    return table.with_name(f"{table.name}{SUFFIX}")
+
+
+def digest_of(bags: Bags) -> str:
+    """Return a digest of the ids and sizes of bags, by which a log knows its table again."""
+    digest = hashlib.sha256(np.asarray(bags.sizes, dtype="<i8").tobytes())
+    for name in bags.ids.tolist():
+        digest.update(str(name).encode(errors="surrogatepass") + b"\0")
+    return digest.hexdigest()[:32]
+
+
+def header_of(bags: Bags, table: PathLike) -> dict[str, Any]:
+    """Return the first line of a log."""
+    return {
+        MARK: VERSION, "table": Path(table).name, "bags": len(bags), "instances": bags.n_instances,
+        "digest": digest_of(bags),
+    }  # fmt: skip
+
+
+def is_log(path: PathLike) -> bool:
+    """Return whether a file begins as a log of answers does."""
+    try:
+        with open(path, "rb") as file:
+            return _is_header(_object(file.readline(4096)))
+    except OSError:
+        return False
+
+
+def _is_header(line: dict[str, Any] | None) -> bool:
+    return line is not None and MARK in line
+
+
+def _object(line: bytes) -> dict[str, Any] | None:
+    """Parse a line; None if it holds no JSON object."""
+    try:
+        found = parsed_json(line)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def read_answers(path: PathLike) -> ReadAnswers:
+    """Read a log; lines that are damaged, or were never completed, are left out and counted."""
+    path = existing_file(path)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise unreadable(path, error) from error
+    lines = content.split(b"\n")
+    last = lines.pop()
+    header = _object(lines[0]) if lines else None
+    if header is None or not _is_header(header):
+        raise DataError(f"{path} is not a log of answers: its first line does not say so.")
+    check(
+        header[MARK] == VERSION,
+        f"{path} has the format {shortened(header[MARK])}, which this version of unbag does not "
+        "know: update unbag.",
+    )
+    answers, broken = parsed_answers(lines[1:], 2)
+    # Complete but for the end of its line, it is an answer.
+    more, torn = parsed_answers([last], 1)
+    return ReadAnswers(path, header, answers + more, broken, bool(torn))
+
+
+def parsed_answers(lines: Iterable[bytes], first: int) -> tuple[list[Answer], list[int]]:
+    """Parse complete lines, of which the first has a number; return answers and broken lines."""
+    answers, broken = [], []
+    for number, line in enumerate(lines, first):
+        if not line.strip():
+            # What ends a torn line, when somebody goes on after a crash.
+            continue
+        found = _object(line) if len(line) <= LONGEST_LINE else None
+        try:
+            answers.append(_answer(found or {}))
+        except (AttributeError, KeyError, TypeError, ValueError):
+            broken.append(number)
+    return answers, broken
+
+
+def _answer(line: dict[str, Any]) -> Answer:
+    """Read an answer; whatever is not as it was written is an error."""
+    labels = tuple(
+        LabelChange(
+            _whole(each["instance"]), _text(each.get("label")), _text(each.get("previous")),
+            _text(each.get("guess")), _number(each.get("probability")), _text(each.get("id")),
+        )
+        for each in line.get("labels", ())
+    )  # fmt: skip
+    tags = tuple(
+        TagChange(_word(each["label"]), _state(each["state"]), _state(each["previous"]))
+        for each in line.get("tags", ())
+    )
+    undoes = line.get("undoes")
+    return Answer(
+        _whole(line["answer"]), _word(line["time"]), _number(line["seconds"]), _word(line["kind"]),
+        _text(line.get("bag")), labels, tags, tuple(map(_word, line.get("classes", ()))),
+        None if undoes is None else _whole(undoes), _text(line.get("asked")),
+    )  # fmt: skip
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError("not a whole number")
+    return value
+
+
+def _word(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("not a text")
+    return value
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else _word(value)
+
+
+def _number(value: Any) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError("not a number")
+    return float(value)
+
+
+def _state(value: Any) -> str:
+    if value not in STATES:
+        raise ValueError("not a state")
+    return value
+
+
+# Answers and tables.
+
+
+def places_of(
+    read: ReadAnswers, bags: Bags, ids: list[str | None] | None = None
+) -> dict[tuple[str, int], int]:
+    """Return the instances that a log has labels of, by bag and number, as places in ``bags.X``.
+
+    Instances are found by their ids, if table and log have them. Otherwise the bags must be those
+    that the log is about: their ids, order and sizes.
+    """
+    standing = read.standing()
+    keys = list(standing.labels)
+    if ids is not None and all(key in standing.ids for key in keys):
+        place_of = {name: place for place, name in enumerate(ids)}
+        missing = [standing.ids[key] for key in keys if standing.ids[key] not in place_of]
+        check(
+            not missing,
+            f"{read.path} labels the instance {(missing or [''])[0]!r}, which the table does not "
+            "have: is it the log of another table?",
+        )
+        return {key: place_of[standing.ids[key]] for key in keys}
+    check_same_bags(read, bags)
+    number_of = {str(name): b for b, name in enumerate(bags.ids.tolist())}
+    places = {}
+    for name, instance in keys:
+        b = number_of.get(name)
+        check(
+            b is not None and instance < bags.sizes[b],
+            f"{read.path} labels instance {instance + 1} of bag {name}, which the table does not "
+            "have: is it the log of another table?",
+        )
+        places[name, instance] = int(bags.offsets[b or 0]) + instance
+    return places
+
+
+def check_same_bags(read: ReadAnswers, bags: Bags) -> None:
+    """Raise an error if a log is about other bags."""
+    check(
+        read.header.get("digest") == digest_of(bags),
+        f"{read.path} is about other bags than those of this table ({read.header.get('table')}, "
+        f"{read.header.get('bags')} bags, {read.header.get('instances')} instances): pass the log "
+        "of this table, or review it anew with another log.",
+    )
+
+
+def corrected_tags(
+    labels: LabelSets | None, bags: Bags, tags: Mapping[tuple[str, str], str]
+) -> LabelSets | None:
+    """Return label sets with the changes that people made to the tags of bags.
+
+    Classes that are new come last. Bags that are not among `bags` are left out.
+
+    Examples
+    --------
+    >>> labels = LabelSets([[1, 0]], ["owl", "wren"])
+    >>> bags = Bags([[0.0]], [0, 1], ids=["a"])
+    >>> changes = {("a", "owl"): "absent", ("a", "tit"): "present"}
+    >>> corrected_tags(labels, bags, changes).to_sets()
+    [{'tit'}]
+    """
+    if not tags:
+        return labels
+    if labels is None:
+        open_bags = np.ones(len(bags), dtype=bool)
+        labels = LabelSets(np.empty((len(bags), 0), dtype=np.int8), np.array([], str), open_bags)
+    names = [str(name) for name in labels.classes.tolist()]
+    column_of = {name: column for column, name in enumerate(names)}
+    new = sorted({label for _, label in tags} - column_of.keys())
+    column_of |= {name: len(names) + place for place, name in enumerate(new)}
+    added = np.where(labels.open, -1, 0).astype(np.int8)
+    indicator = np.hstack([labels.indicator, np.repeat(added[:, None], len(new), axis=1)])
+    number_of = {str(name): b for b, name in enumerate(bags.ids.tolist())}
+    for (bag, label), state in tags.items():
+        if (b := number_of.get(bag)) is not None:
+            indicator[b, column_of[label]] = STATES[state]
+    classes = labels.classes if not new else np.array([*names, *new], dtype=object).astype(str)
+    return LabelSets(indicator, classes, labels.open)

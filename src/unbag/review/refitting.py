@@ -1,0 +1,149 @@
+"""Fits in the background of a review, with the answers so far; the page stays usable meanwhile."""
+
+import logging
+import threading
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+from sklearn.base import clone
+
+from unbag.io.roles import Roles
+from unbag.learning import TrainingSet
+from unbag.tagging import BACKGROUND_NAME
+
+from .session import Session
+
+#: Answers after which the model is fitted again.
+EVERY = 20
+
+logger: logging.Logger = logging.getLogger(__name__)
+
+
+class _Stopped(Exception):
+    """The review is over, and so is its fit."""
+
+
+class Refitting:
+    """Fit the model of a session again, in a thread, whenever there are enough new answers.
+
+    Parameters
+    ----------
+    session : Session
+    every : int
+        New answers that start a fit; 0 to fit only when somebody asks for it.
+    path : str or path
+        What messages call the table.
+    roles : Roles, optional
+        What the model shall remember of the table.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        every: int = EVERY,
+        *,
+        path: Path = Path("table"),
+        roles: Roles | None = None,
+    ) -> None:
+        self.session = session
+        self.every = every
+        self.path = path
+        self.roles = roles
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._is_stopped = threading.Event()
+        self._n_fitted = 0
+        self._done, self._most = 0, 1
+        self._error: str | None = None
+        self._seconds: float | None = None
+
+    @property
+    def n_new(self) -> int:
+        """How many answers the model has not seen."""
+        return max(len(self.session.done) - self._n_fitted, 0)
+
+    def status(self) -> dict[str, Any]:
+        """Describe how far a fit has got."""
+        is_running = self._thread is not None and self._thread.is_alive()
+        return {
+            "running": is_running,
+            "done": min(self._done / max(self._most, 1), 1.0) if is_running else None,
+            "new": self.n_new,
+            "every": self.every,
+            "error": self._error,
+            "seconds": None if self._seconds is None else round(self._seconds, 1),
+        }
+
+    def start_if_due(self) -> None:
+        """Start a fit if there are enough new answers, and none is running."""
+        if self.every and self.n_new >= self.every:
+            self.start()
+
+    def start(self) -> bool:
+        """Start a fit; return whether that was possible."""
+        with self._lock:
+            if (self._thread is not None and self._thread.is_alive()) or not self.n_new:
+                return False
+            self._done, self._most, self._error = 0, 1, None
+            self._thread = threading.Thread(target=self._run, name="refit", daemon=True)
+            self._thread.start()
+            return True
+
+    def stop(self, seconds: float = 5.0) -> None:
+        """Stop a fit that is running, and wait for that."""
+        self._is_stopped.set()
+        if self._thread is not None:
+            self._thread.join(seconds)
+
+    def wait(self, seconds: float | None = None) -> None:
+        """Wait until no fit is running."""
+        if self._thread is not None:
+            self._thread.join(seconds)
+
+    def _run(self) -> None:
+        started = time.perf_counter()
+        n_answers = len(self.session.done)
+        try:
+            model = self._fitted()
+            self._n_fitted = n_answers
+            self.session.adopt(model)
+            self._seconds = time.perf_counter() - started
+        except _Stopped:
+            return
+        except Exception as error:
+            # The review goes on with the model that it has.
+            self._n_fitted = n_answers
+            self._error = f"The model could not be fitted again: {error}"
+            logger.warning("%s", self._error)
+
+    def _fitted(self) -> Any:
+        """Fit a copy of the model to the table as people have corrected it."""
+        session = self.session
+        data = TrainingSet(
+            session.bags, session.label_sets(), session.known(), self.roles, self.path
+        )
+        unfitted: Any = clone(session.model)
+        final = unfitted.model
+        own = final.get_params(deep=False)
+        if own.get("classes") is not None:
+            final.set_params(classes=session.classes)
+        if own.get("background") is False and BACKGROUND_NAME in data.known:
+            # Somebody has found instances of none of the classes.
+            final.set_params(background="auto")
+        if "callback" in own:
+            self._most = getattr(final, "n_steps", own.get("max_iter") or 1)
+            final.set_params(callback=self._report)
+        with warnings.catch_warnings():
+            # They would be repeated with every fit.
+            warnings.simplefilter("ignore")
+            fitted = data.check_learnable().fit(unfitted)
+        if "callback" in own:
+            fitted.model.set_params(callback=None)
+        return fitted
+
+    def _report(self, done: int, _: Any) -> None:
+        if self._is_stopped.is_set():
+            raise _Stopped
+        self._done = done

@@ -1,0 +1,233 @@
+"""The page of a review in a real browser: by keys, by mouse, and after everything has gone."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from review.browser import CHROMIUM, DRIVER, Browser
+from review.command import Command
+from unbag import Bags, LabelSets, ORLogisticRegression
+from unbag.io.answers import read_answers
+
+if CHROMIUM is None or DRIVER is None:
+    pytest.skip("Chromium and chromedriver are not installed", allow_module_level=True)
+pytest.importorskip("uvicorn", reason="the extra review is not installed")
+
+LOG = "colours.csv.answers.jsonl"
+# What the page shows, as its user sees it.
+BAG = "document.querySelector('#bag-name').textContent"
+PLACE = "[...document.querySelectorAll('#instances .card')].findIndex("
+PLACE += "(card) => card.getAttribute('aria-current') === 'true')"
+PINS = "[...document.querySelectorAll('#instances .card')].map("
+PINS += "(card) => card.querySelector('.pin')?.textContent.slice(2) ?? null)"
+TAGS = "[...document.querySelectorAll('#tags .tag')].map((tag) => "
+TAGS += "[tag.querySelector('.name').firstChild.textContent, tag.classList[1]])"
+NEWS = "document.querySelector('#news').textContent"
+ANSWERS = "document.querySelector('#progress').textContent"
+
+
+def open_page(browser, address, bag=None):
+    browser.open("about:blank")
+    browser.open(address if bag is None else f"{address}#bag/{bag}")
+    browser.wait("document.querySelectorAll('#instances .card[aria-current=true]').length === 1")
+
+
+def lines(folder):
+    return [json.loads(line) for line in (folder / LOG).read_text().splitlines()[1:]]
+
+
+@pytest.mark.slow
+def test_a_whole_session(folder, run, monkeypatch):
+    monkeypatch.chdir(folder)
+    with Browser() as browser:
+        with Command(folder, "--refit-every", "0") as review:
+            open_page(browser, review.address)
+            # Labelled by a key: the second likeliest label.
+            name = browser.text("#choices button:nth-child(2)").split()[1].rstrip("0123456789.")
+            first, place = browser.run(f"return {BAG};"), browser.run(f"return {PLACE};")
+            browser.press("2")
+            browser.wait(f"{NEWS}.startsWith('Saved: ')")
+            (answer,) = lines(folder)
+            label = answer["labels"][0]["label"]
+            assert label in ("blue", "green", "red")
+            assert name.startswith(label)
+            assert (answer["bag"], answer["labels"][0]["instance"]) == (first, place)
+            assert answer["seconds"] >= 0
+            assert answer["asked"]
+            other = 1 if place == 0 else 0
+            browser.click(f"#instances .card:nth-child({other + 1}) .bars")
+            browser.wait(f"{PLACE} === arguments[0]", other)
+            browser.press("1")
+            browser.wait(f"{ANSWERS}.includes('2 answers')")
+            # What the person chose was not asked.
+            assert "asked" not in lines(folder)[1]
+            browser.press("u")
+            browser.wait(f"{ANSWERS}.includes('1 answer ')")
+            assert browser.run(f"return {PINS};")[place] == label
+            # Undone.
+            browser.press("u")
+            browser.wait(f"{ANSWERS}.includes('0 answers')")
+            browser.wait(f"{NEWS}.startsWith('Undone') && {PLACE} === arguments[0]", place)
+            assert browser.run(f"return {PINS};")[place] is None
+            assert lines(folder)[-1]["undoes"] == 1
+            # By name, and as background.
+            browser.press("/")
+            browser.wait("document.querySelector('#picker').open")
+            browser.press(*"gre", "Enter")
+            browser.wait(f"{NEWS}.startsWith('Saved: green')")
+            browser.press("n")
+            browser.wait(f"{BAG} !== arguments[0]", first)
+            second = browser.run(f"return {BAG};")
+            browser.press("b")
+            browser.wait(f"{NEWS}.startsWith('Saved: background')")
+            # A tag is struck out, by a key, and another one is marked as unsure by mouse.
+            bag = next(
+                found for found in map(review.ask, (f"bags/{b}" for b in range(30)))
+                if len(found["tags"]) == 2 and len(found["instances"]) > 2
+                and not any(each["pin"] for each in found["instances"])
+            )  # fmt: skip
+            open_page(browser, review.address, bag["number"])
+            browser.wait(f"{BAG} === arguments[0]", bag["id"])
+            before = browser.run(f"return {TAGS};")
+            browser.press("x")
+            browser.wait(f"{NEWS}.includes('struck out')")
+            struck = [tag for tag, state in browser.run(f"return {TAGS};") if state == "absent"]
+            assert len(struck) == 1
+            assert struck[0] in [tag for tag, _ in before]
+            browser.click("#tags .tag.present .name + button")
+            browser.wait(f"{NEWS}.includes('unsure')")
+            # A class is new.
+            browser.press("c")
+            browser.wait("document.querySelector('#picker').open")
+            browser.press(*"violet", "Enter")
+            browser.wait(f"{NEWS}.startsWith('Saved: new class violet')")
+            assert browser.errors() == []
+            review.kill()
+            # What is answered now is not claimed.
+            browser.press("1")
+            browser.wait("!document.querySelector('#banner').hidden")
+            assert "Not saved" in browser.text("#banner")
+        n_answers = len(lines(folder))
+        browser.open("about:blank")
+        assert all("ERR_CONNECTION_REFUSED" in each for each in browser.errors())
+        with Command(folder, "--refit-every", "0") as review:
+            open_page(browser, review.address, bag["number"])
+            browser.wait(f"{PINS}.includes('violet')")
+            assert [struck[0], "absent"] in browser.run(f"return {TAGS};")
+            # On it goes: a skip, all of a bag, a fit in the background.
+            browser.press("s")
+            browser.wait(f"{BAG} !== arguments[0]", bag["id"])
+            browser.press("a")
+            browser.wait(f"{NEWS}.startsWith('Saved: all')")
+            assert None not in browser.run(f"return {PINS};")
+            accepted = browser.run(f"return {BAG};")
+            browser.click("#refit")
+            browser.wait(f"{NEWS} === 'The model has learnt from the answers.'", seconds=60)
+            assert None not in browser.run(f"return {PINS};")
+            assert browser.errors() == []
+            review.kill()
+    assert len(lines(folder)) == n_answers + 2
+    standing = read_answers(folder / LOG).standing()
+    assert standing.labels[first, place] == "green"
+    assert "background" in [label for (bag, _), label in standing.labels.items() if bag == second]
+    assert standing.tags[bag["id"], struck[0]] == "absent"
+    assert accepted in {bag for bag, _ in standing.labels}
+    code, _, errors = run("review", "m.unbag", "colours.csv", "--export", "corrected.csv")
+    assert code == 0, errors
+    exported = (folder / "corrected.csv").read_text()
+    assert exported.count("violet") >= 2
+    code, _, errors = run(
+        "fit", "colours.csv", "--bag", "recording", "--labels", "tags", "--features", "x,y",
+        "--corrections", LOG, "-o", "better.unbag",
+    )  # fmt: skip
+    assert code == 0, errors
+
+
+HOSTILE = '"><img src=x onerror="window.stolen=1">'
+
+
+@pytest.mark.slow
+def test_the_page_runs_nothing_of_a_table_and_fits_a_phone(begin, serve, colours):
+    ids = [f"{HOSTILE}<script>window.stolen=1</script>{b}" for b in range(len(colours.bags))]
+    bags = Bags(colours.bags.X, colours.bags.offsets, ids=ids)
+    labels = LabelSets(colours.labels.indicator, [HOSTILE, "javascript:window.stolen=1", "c" * 90])
+    model = ORLogisticRegression(max_iter=5).fit(bags, labels)
+    session = begin(model=model, bags=bags, labels=labels)
+    session.survey()
+    client = serve(session, title=HOSTILE)
+    with Browser(390, 844, dark=True) as browser:
+        open_page(browser, client.server.address, 3)
+        assert browser.run(f"return {BAG};") == ids[3]
+        browser.press("1")
+        browser.wait(f"{NEWS}.startsWith('Saved')")
+        for keys in (("?",), ("Escape",), ("/",), ("Escape",), ("t",), ("Escape",), ("g",)):
+            browser.press(*keys)
+        browser.wait("document.querySelectorAll('#gallery .card').length > 0")
+        assert browser.run("return window.stolen ?? null;") is None
+        wide = "return document.documentElement.scrollWidth - innerWidth;"
+        assert browser.run(wide) <= 0
+        browser.press("g")
+        browser.wait("!document.querySelector('#bag-view').hidden")
+        assert browser.run(wide) <= 0
+        small = browser.run(
+            "return [...document.querySelectorAll('button')].filter((b) => b.offsetParent !== null)"
+            ".filter((b) => b.offsetHeight < 40 || b.offsetWidth < 32).map((b) => b.outerHTML);"
+        )
+        assert small == []
+        nameless = browser.run(
+            "return [...document.querySelectorAll('button, select, input')].filter((e) =>"
+            " e.offsetParent !== null && !(e.textContent.trim() || e.ariaLabel)).length;"
+        )
+        assert nameless == 0
+        assert browser.errors() == []
+
+
+@pytest.mark.slow
+def test_sounds_are_shown_and_one_stops_the_other(tmp_path, colours, begin, serve):
+    soundfile = pytest.importorskip("soundfile", reason="the extra audio is not installed")
+    from unbag.report.clips import Place
+    from unbag.review.server import Instances
+
+    rate = 8000
+    waveform = 0.3 * np.sin(np.arange(8 * rate) * 2 * np.pi * 1000 / rate)
+    soundfile.write(tmp_path / "tone.wav", waveform, rate)
+    n = colours.bags.n_instances
+    spans = [Place(1.0 + i % 4, 2.0 + i % 4, 800.0, 1200.0) for i in range(n)]
+    session = begin()
+    session.survey()
+    client = serve(session, instances=Instances(["tone.wav"] * n, tmp_path, spans))
+    with Browser() as browser:
+        open_page(browser, client.server.address, 3)
+        browser.wait("document.querySelectorAll('#instances .spectrogram').length > 1")
+        assert browser.run("return document.querySelectorAll('#timeline rect').length;") > 1
+        browser.wait("document.querySelector('.card[aria-current=true] [data-play=band]') !== null")
+        playing = "[...document.querySelectorAll('.playing')].map((b) => b.dataset.play).join()"
+        browser.press(" ")
+        browser.wait(f"{playing} === 'segment'")
+        browser.press("r")
+        browser.wait(f"{playing} === 'around'")
+        browser.press("Down")
+        browser.wait(f"{playing} === ''")
+        browser.press("f")
+        browser.wait(f"{playing} === 'band'")
+        assert browser.errors() == []
+
+
+@pytest.mark.slow
+def test_two_tabs_do_not_contradict_each_other(folder):
+    shutil.copy(folder / "m.unbag", folder / "same.unbag")
+    with Command(folder, "--refit-every", "0") as review, Browser() as browser:
+        open_page(browser, review.address, 4)
+        # Another tab answers; this one accepts what it does not show any more.
+        review.ask(
+            "answers", {"kind": "label", "bag": 4, "instance": 0, "label": "background"}
+        )  # fmt: skip
+        browser.press("a")
+        browser.wait("!document.querySelector('#banner').hidden")
+        assert "changed since" in browser.text("#banner")
+        browser.wait(f"{PINS}[0] === 'background'")
+        browser.press("a")
+        browser.wait(f"{NEWS}.startsWith('Saved: all')")
+    assert [each["kind"] for each in lines(folder)] == ["label", "accept"]

@@ -1,0 +1,244 @@
+"""``unbag review`` as people use it: started, killed, started again, exported, learnt from.
+
+``UNBAG_KILLS=100 pytest -m slow tests/review`` kills as often; ``UNBAG_SEED`` gives other moments.
+"""
+
+import csv
+import http.client
+import itertools
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+
+import pytest
+
+import unbag
+from review.command import Command
+from unbag.io.answers import read_answers
+
+KILLS = int(os.environ.get("UNBAG_KILLS", "20"))
+SEED = int(os.environ.get("UNBAG_SEED", "0"))
+LOG = "colours.csv.answers.jsonl"
+RED = {"kind": "label", "bag": 3, "instance": 1, "label": "red", "seconds": 2.5}
+
+
+def rows(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="module")
+def answered_once(fitted, tmp_path_factory):
+    """A folder in which somebody has labelled, corrected a tag, undone and made a class."""
+    pytest.importorskip("uvicorn", reason="the extra review is not installed")
+    folder = tmp_path_factory.mktemp("answered")
+    shutil.copytree(fitted, folder, dirs_exist_ok=True)
+    with Command(folder, "--refit-every", "0") as review:
+        review.ask("answers", {"kind": "tag", "bag": 5, "label": "red", "state": "present"})
+        review.ask("answers", {"kind": "class", "bag": 6, "instance": 0, "label": "violet"})
+        review.ask("answers", {"kind": "label", "bag": 7, "instance": 0, "label": "background"})
+        wrong = review.ask("answers", {"kind": "label", "bag": 0, "instance": 0, "label": "blue"})
+        review.ask("answers", {"kind": "undo", "answer": wrong["answer"]})
+        review.ask("answers", RED)
+        review.kill()
+    return folder
+
+
+@pytest.fixture
+def answered(answered_once, folder, monkeypatch):
+    """A copy of that folder, in which commands run."""
+    shutil.copy(answered_once / LOG, folder)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def test_a_review_goes_on_after_it_was_killed(command, answered):
+    with command() as again:
+        assert again.ask("bags/3")["instances"][1]["pin"] == "red"
+        assert again.ask("bags/6")["instances"][0]["pin"] == "violet"
+        assert "violet" in again.ask("status")["classes"]
+        assert again.ask("bags/0")["instances"][0]["pin"] is None
+        assert again.ask("status")["answers"] == 4
+
+
+def test_a_fit_learns_from_the_log(answered, run):
+    code, _, errors = run(
+        "fit", "colours.csv", "--bag", "recording", "--labels", "tags", "--features", "x,y",
+        "--corrections", LOG, "-o", "better.unbag", "--background", "auto",
+    )  # fmt: skip
+    assert code == 0, errors
+    assert "that people gave, learnt from: 3" in errors
+    model = unbag.load(answered / "better.unbag")
+    assert "violet" in model.classes_
+    # Tags that were corrected count, too: the class is in more bags.
+    plain = unbag.fit(
+        str(answered / "colours.csv"), bag="recording", labels="tags", features=["x", "y"]
+    )
+    red = (plain.classes_ == "red").argmax()
+    found = dict(zip(model.classes_.tolist(), model.class_counts_.tolist(), strict=True))
+    changed = {
+        (each.label, answer.bag)
+        for answer in read_answers(answered / LOG).answers
+        for each in answer.tags
+        if each.label == "red" and each.state == "present" and each.previous != "present"
+    }
+    assert found["red"] == plain.class_counts_[red] + len(changed)
+    assert found["violet"] == 1
+
+
+def test_a_log_of_another_table_is_refused(answered, run):
+    lines = (answered / "colours.csv").read_text().splitlines()
+    (answered / "other.csv").write_text("\n".join(lines[:-1]) + "\n")
+    code, _, errors = run(
+        "fit", "other.csv", "--bag", "recording", "--labels", "tags", "--features", "x,y",
+        "--corrections", LOG, "-o", "better.unbag",
+    )  # fmt: skip
+    assert code == 1
+    assert "other bags" in errors
+    assert not (answered / "better.unbag").exists()
+
+
+def test_corrections_are_exported(answered, run):
+    code, _, errors = run(
+        "review", "m.unbag", "colours.csv", "--export", "corrected.csv", "--export", "tasks.json",
+        "--export", "raven.txt",
+    )  # fmt: skip
+    assert code == 0, errors
+    assert "4 answers; 3 of" in errors
+    old, new = rows(answered / "colours.csv"), rows(answered / "corrected.csv")
+    assert len(new) == len(old)
+    assert list(new[0])[: len(old[0])] == list(old[0])
+    known = [row["known_label"] for row in new if row["known_label"]]
+    assert sorted(known) == ["background", "red", "violet"]
+    for row in new:
+        if row["known_label"]:
+            assert row["annotation"] == row["known_label"]
+            assert float(row["probability"]) == 1
+    for bag, label in (("bag-5.wav", "red"), ("bag-6.wav", "violet"), ("bag-3.wav", "red")):
+        tags = [row["tags"].split("|") for row in new if row["recording"] == bag]
+        assert all(label in each for each in tags)
+    # A table that was exported can be fitted, and reviewed, as it is.
+    code, _, errors = run(
+        "fit", "corrected.csv", "--bag", "recording", "--labels", "tags", "--features", "x,y",
+        "-o", "better.unbag",
+    )  # fmt: skip
+    assert code == 0, errors
+    tasks = json.loads((answered / "tasks.json").read_text())
+    labels = [
+        label for task in tasks for each in task["predictions"][0]["result"]
+        for label in each["value"]["labels"]
+    ]  # fmt: skip
+    assert "violet" in labels
+    assert "violet" in (answered / "raven.txt").read_text()
+
+
+def test_parquet_is_exported_as_well(answered, run):
+    import pyarrow.parquet as pq
+
+    code, _, errors = run("review", "m.unbag", "colours.csv", "--export", "corrected.parquet")
+    assert code == 0, errors
+    assert pq.read_table("corrected.parquet").column("known_label").null_count > 0
+
+
+def test_an_export_that_fails_leaves_nothing(answered, run):
+    before = sorted(answered.iterdir())
+    for outputs in (["new.csv", "missing/new.txt"], ["new.csv", "new.xyz"], ["colours.csv"]):
+        more = [word for output in outputs for word in ("--export", output)]
+        code, _, errors = run("review", "m.unbag", "colours.csv", *more)
+        assert code in (1, 2), errors
+        assert sorted(answered.iterdir()) == before
+
+
+def test_nothing_is_exported_where_nothing_was_answered(folder, run, monkeypatch):
+    monkeypatch.chdir(folder)
+    code, _, errors = run("review", "m.unbag", "colours.csv", "--export", "new.csv")
+    assert code == 1
+    assert "nothing has been answered yet" in errors
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has other signals")
+def test_ctrl_c_ends_a_review(command, folder):
+    with command("--log", "mine.jsonl") as review:
+        review.ask("answers", RED)
+        review.process.send_signal(signal.SIGINT)
+        _, errors = review.process.communicate(timeout=60)
+    assert review.process.returncode == 130, errors
+    assert "Traceback" not in errors
+    assert len(read_answers(folder / "mine.jsonl").answers) == 1
+
+
+def test_two_servers_share_a_log(command, folder):
+    with command() as first, command() as second:
+        for number in range(6):
+            review = (first, second)[number % 2]
+            review.ask("answers", {**RED, "bag": number})
+        assert first.ask("status")["answers"] == second.ask("status")["answers"] == 6
+        assert first.ask("bags/5")["instances"][1]["pin"] == "red"
+    assert [each.number for each in read_answers(folder / LOG).answers] == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_refit_happens_in_the_background(command, folder):
+    with command("--refit-every", "2") as review:
+        review.ask("answers", RED)
+        review.ask("answers", {**RED, "bag": 4})
+        end = time.monotonic() + 60
+        while review.ask("status")["model"] == 0 and time.monotonic() < end:
+            # The page stays usable.
+            assert review.ask("bags/3")["instances"][1]["pin"] == "red"
+        assert review.ask("status")["model"] == 1
+        assert review.ask("bags/3")["instances"][1]["pin"] == "red"
+
+
+def answer_until_killed(review, confirmed, numbers):
+    """Answer as fast as possible, each time something new; keep what is confirmed."""
+    for number in numbers:
+        label = ("blue", "green", "red")[number // 30 % 3]
+        request = {**RED, "bag": number % 30, "instance": 0, "label": label}
+        try:
+            found = review.ask("answers", request)
+        except (urllib.error.URLError, http.client.HTTPException, OSError, ValueError):
+            return
+        if found["answer"] is not None:
+            confirmed.append((found["answer"], f"bag-{number % 30}.wav", label))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="Windows has other signals")
+def test_no_confirmed_answer_is_lost(command, folder):
+    rng = random.Random(SEED)
+    confirmed, numbers = [], itertools.count()
+    for _ in range(KILLS):
+        with command("--refit-every", "0") as review:
+            asking = threading.Thread(target=answer_until_killed, args=(review, confirmed, numbers))
+            asking.start()
+            time.sleep(rng.random() * 0.5)
+            review.kill()
+            asking.join(60)
+        found = {
+            (each.number, each.bag, each.labels[0].label)
+            for each in read_answers(folder / LOG).answers
+        }
+        assert set(confirmed) <= found
+    # Most of them were killed in the middle of answers.
+    assert len(confirmed) > 5 * KILLS
+    read = read_answers(folder / LOG)
+    assert [each.number for each in read.answers] == list(range(1, len(read.answers) + 1))
+
+
+def test_starting_without_the_extra_says_what_to_install(folder):
+    code = (
+        "import sys; sys.modules['starlette'] = None; from unbag.cli import main; "
+        "main(['review', 'm.unbag', 'colours.csv'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 1
+    assert "unbag[review]" in done.stderr
