@@ -281,6 +281,27 @@ def test_tables_with_a_taxonomy(rng, tmp_path):
     np.testing.assert_array_equal(found["annotation"].to_numpy(), model.annotate(bags, sets))
 
 
+def test_a_model_keeps_its_taxonomy_in_the_spelling_of_its_classes(rng):
+    bags, sets, truth = made_bags(rng)
+    frame = table_of(bags, sets, truth)
+    taxonomy = [("Hawk", "Raptor", "species"), ("owl", "Raptor", "species"),
+                ("Raptor", "bird", "order"), ("robin", "bird", "species"),
+                ("wren", "bird", "species")]  # fmt: skip
+    model = unbag.fit(
+        frame, bag="bag", labels="labels", any_of="/", taxonomy=taxonomy, fold_case=True
+    )
+    assert model.classes_.tolist() == ["hawk", "owl", "robin", "wren"]
+    assert ["hawk", "raptor", "species"] in model.roles_["taxonomy"]
+    import polars
+
+    # A tag of the order allows all of its classes.
+    vague = frame.with_columns(labels=polars.lit("RAPTOR"))
+    expected = model.annotate(bags, [{AnyOf("hawk", "owl")}] * len(bags))
+    np.testing.assert_array_equal(model.annotate_frame(vague)["annotation"].to_numpy(), expected)
+    assert set(expected) == {"hawk", "owl"}
+    assert "hawk" not in set(model.predict_instances(bags, level="order"))
+
+
 def test_groups_are_checked_once():
     groups = Groups.of([[[0, 1]]], 2)
     assert LabelSets([[0, 0]], groups=groups).groups is groups

@@ -44,7 +44,6 @@ from unbag.model_selection.folds import read_label_sets
 from unbag.pipeline import BagPipeline, bag_pipeline
 from unbag.preprocessing import BagContext
 from unbag.tagging import Tagging, is_missing, warn_of_unused_names
-from unbag.taxonomy import Taxonomy
 from unbag.validation import as_labels
 
 if TYPE_CHECKING:
@@ -291,10 +290,11 @@ class TrainingSet:
         """Let a model keep the roles of columns, for the tables to come."""
         if self.roles is not None:
             model.roles_ = self.roles.remembered()
-            if self.roles.taxonomy:
+            taxonomy = self.roles.tagging.taxonomy_of_labels
+            if taxonomy is not None:
                 # Of a list of all species, a model needs what its classes belong to.
-                taxonomy = Taxonomy(self.roles.taxonomy).above(map(str, model.classes_))
-                model.roles_["taxonomy"] = [list(row) for row in taxonomy.rows]
+                rows = taxonomy.above(map(str, model.classes_)).rows
+                model.roles_["taxonomy"] = [list(row) for row in rows]
             if not self.n_known:
                 # A column that nobody has filled in.
                 model.roles_.pop("known", None)

@@ -297,7 +297,7 @@ class Tagging:
         return cls(untagged or "refuse", words, bool(fold_case), pairs, any_of, taxonomy)
 
     @cached_property
-    def _names(self) -> Taxonomy | None:
+    def taxonomy_of_labels(self) -> Taxonomy | None:
         """The taxonomy, with its names as those of labels."""
         if self.taxonomy is None or not self.fold_case:
             return self.taxonomy
@@ -343,7 +343,7 @@ class Tagging:
         """
         groups: dict[str, list[str]] = {}
         others: dict[str, list[str]] = {}
-        taxonomy = self._names
+        taxonomy = self.taxonomy_of_labels
         known = set(labels) if classes is None else set(classes)
         if taxonomy is not None and classes is None:
             known -= set(taxonomy.children)
@@ -376,8 +376,8 @@ class Tagging:
         """Return the classes that a part of a group stands for, and what is no class of them."""
         if part in known:
             return [part], []
-        if self._names is not None and part in self._names.children:
-            return self._names.classes_of(part, known)
+        if self.taxonomy_of_labels is not None and part in self.taxonomy_of_labels.children:
+            return self.taxonomy_of_labels.classes_of(part, known)
         return [], [part]
 
     @cached_property
