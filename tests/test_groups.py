@@ -7,6 +7,7 @@ import pytest
 
 import unbag
 from unbag import AnyOf, Bags, LabelSets, ORLogisticRegression, Unknown
+from unbag.annotations import annotate
 from unbag.groups import Groups
 from unbag.taxonomy import Taxonomy
 
@@ -341,6 +342,38 @@ def test_answers_at_a_level(rng):
     assert list(levels) == ["species", "order"]
     assert levels["order"]["inductive_accuracy"] >= levels["species"]["inductive_accuracy"] > 0.9
     assert levels["order"]["transductive_accuracy"] > 0.9
+
+
+class OfProbabilities(ORLogisticRegression):
+    """A model whose instances are their probabilities."""
+
+    def predict_instances_proba(self, X):
+        return np.asarray(X.X)
+
+
+def test_tables_have_the_likeliest_name_of_a_level():
+    model = OfProbabilities()
+    model.classes_ = np.array(["barn owl", "tawny owl", "wren"], dtype=object)
+    model.class_counts_ = np.full(3, 9)
+    model.roles_ = {"taxonomy": [*BIRDS[:3], ("wren", "songbird", "species"),
+                                 ("songbird", "bird", "family")]}  # fmt: skip
+    # No owl is as probable as a wren, or as the background; but some owl is.
+    proba = np.array([[0.3, 0.3, 0.4, 0.0], [0.3, 0.35, 0.0, 0.35], [0.1, 0.1, 0.2, 0.6],
+                      [0.95, 0.03, 0.0, 0.02]])  # fmt: skip
+    bags = Bags(proba, [0, 4])
+    found = annotate(model, bags, level="family")
+    assert found.label.tolist() == ["owl", "owl", None, "owl"]
+    np.testing.assert_allclose(found.probability, [0.6, 0.65, 0.6, 0.98])
+    assert found.second_label.tolist() == ["songbird", None, "owl", None]
+    np.testing.assert_allclose(found.second_probability, [0.4, 0.35, 0.2, 0.02])
+    assert found.status.tolist() == ["labelled", "labelled", "background", "labelled"]
+    # What belongs to the label is not the second choice.
+    found = annotate(model, bags, back_off=0.6)
+    assert found.label.tolist() == ["owl", "owl", None, "barn owl"]
+    assert found.second_label.tolist() == ["wren", None, "wren", "tawny owl"]
+    np.testing.assert_allclose(found.second_probability, [0.4, 0.35, 0.2, 0.03])
+    with pytest.raises(ValueError, match="joint"):
+        annotate(model, bags, LabelSets.parse([{"wren"}], model.classes_), joint=True, level="x")
 
 
 def test_too_many_overlapping_groups_of_a_fit_are_relaxed(rng):

@@ -258,6 +258,11 @@ def annotate(
     check_background_name(model, labels, background_name)
     at_level = None
     if level is not None or back_off is not None:
+        if joint:
+            raise ValueError(
+                f"{argument('joint', True)} gives labels that are classes: leave it out, or "
+                f"{argument('level')} and {argument('back_off')}."
+            )
         at_level = AnswersAtLevel(ladder_of(model), level, back_off, bags.n_instances)
     n_instances, n_bags, n_classes = bags.n_instances, len(bags), len(model.classes_)
     best, second = np.empty((2, n_instances), dtype=np.intp)
@@ -282,6 +287,7 @@ def annotate(
         is_none = np.repeat(holds_none[first:last], block.sizes)
         entropy[rows] = np.where(is_none, 0.0, entr(proba).sum(axis=1) / np.log(2))
         top = joint_columns(model, block, known) if joint else proba.argmax(axis=1)
+        top = top if at_level is None else at_level.likeliest_classes(proba)
         likely, next_best, next_likely = two_best(proba, top)
         best[rows] = np.where(is_none, n_classes, top)
         probability[rows] = np.where(is_none, 1.0, likely)
@@ -315,8 +321,8 @@ def annotate(
         label = at_level.label
         label[best == n_classes] = None
         is_unsure |= at_level.is_unsure & (best < n_classes)
+        second_label, second_probability = at_level.second, at_level.second_probability
         if level is not None:
-            second_label, second_probability = at_level.second, at_level.second_probability
             entropy = at_level.entropy
     label[is_unsure] = None
     status = np.full(n_instances, Status.LABELLED.value, dtype=object)
@@ -456,6 +462,24 @@ class AnswersAtLevel:
         self.probability, self.second_probability, self.entropy = np.zeros((3, n_instances))
         self.is_unsure: NDArray[np.bool_] = np.zeros(n_instances, dtype=bool)
 
+    def _chances(self, proba: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Return the probability of each name of the level, then that of the background."""
+        assert self._names is not None, "there is a level"
+        n_names, n_classes = len(self._names), len(self.ladder.classes)
+        # The background, if there is one, stays a column of its own.
+        chances = np.zeros((len(proba), n_names + proba.shape[1] - n_classes))
+        np.add.at(chances.T, self._columns, proba[:, :n_classes].T)
+        chances[:, n_names:] = proba[:, n_classes:]
+        return chances
+
+    def likeliest_classes(self, proba: NDArray[np.floating]) -> NDArray[np.intp]:
+        """Return the likeliest column of each instance, of its likeliest name at the level."""
+        if self._names is None:
+            return proba.argmax(axis=1)
+        chances = self._chances(proba)
+        columns = np.append(self._columns, np.arange(len(self._names), chances.shape[1]))
+        return np.where(columns == chances.argmax(axis=1)[:, None], proba, -1.0).argmax(axis=1)
+
     def add(
         self,
         rows: slice,
@@ -467,19 +491,13 @@ class AnswersAtLevel:
         n_classes = len(self.ladder.classes)
         own = proba[:, :n_classes]
         if self._names is not None:
-            n_names = len(self._names)
-            # The background, if there is one, stays a column of its own.
-            chances = np.zeros((len(proba), n_names + proba.shape[1] - n_classes))
-            np.add.at(chances.T, self._columns, own.T)
-            chances[:, n_names:] = proba[:, n_classes:]
+            n_names, chances = len(self._names), self._chances(proba)
             padded = np.append(self._columns, np.arange(n_names, chances.shape[1]))
             best = padded[top]
             names = np.full(chances.shape[1], None, dtype=object)
             names[:n_names] = self._names
             likely, second, less_likely = two_best(chances, best)
             self.label[rows], self.second[rows] = names[best], names[second]
-            self.second_probability[rows] = np.where(is_none, 0.0, less_likely)
-            self.second[rows][~(self.second_probability[rows] > 0)] = None
             self.entropy[rows] = np.where(is_none, 0.0, entr(chances).sum(axis=1) / np.log(2))
             if self.back_off is not None:
                 self.is_unsure[rows] = likely < self.back_off
@@ -488,6 +506,17 @@ class AnswersAtLevel:
             self.is_unsure[rows] = [each is None for each in self.label[rows]]
             if proba.shape[1] > n_classes:
                 likely = np.where(top < n_classes, likely, proba[:, -1])
+            # What belongs to the label is no alternative to it.
+            taken = np.arange(proba.shape[1]) == top[:, None]
+            column_of = {name: column for column, name in enumerate(self.ladder.names)}
+            backed = (~self.is_unsure[rows] & (top < n_classes)).nonzero()[0]
+            columns = [column_of[name] for name in self.label[rows][backed]]
+            taken[backed, :n_classes] = self.ladder.holds[:, columns].T
+            others = np.where(taken, 0.0, proba)
+            second, less_likely = others.argmax(axis=1), others.max(axis=1)
+            self.second[rows] = np.array([*self.ladder.classes, None], dtype=object)[second]
+        self.second_probability[rows] = np.where(is_none, 0.0, less_likely)
+        self.second[rows][~(self.second_probability[rows] > 0)] = None
         self.probability[rows] = np.where(is_none, 1.0, likely)
 
 
