@@ -303,6 +303,17 @@ def test_a_model_keeps_its_taxonomy_in_the_spelling_of_its_classes(rng):
     assert "hawk" not in set(model.predict_instances(bags, level="order"))
 
 
+def test_what_says_nothing_of_the_labels_is_not_taken_in_silence(rng):
+    frame = table_of(*made_bags(rng))
+    given = {"bag": "bag", "labels": "labels", "any_of": "/"}
+    with pytest.warns(UserWarning, match="names none of the labels .*use fold_case=True"):
+        unbag.fit(frame, taxonomy={"Owl": "Raptor"}, **given)
+    with pytest.raises(ValueError, match=r"any_of= cannot be '\|'"):
+        unbag.fit(frame, **{**given, "any_of": "|"})
+    with pytest.raises(ValueError, match=r"delimiter='/', or any_of='/' if one of them is meant"):
+        unbag.fit(frame, bag="bag", labels="labels")
+
+
 def test_groups_are_checked_once():
     groups = Groups.of([[[0, 1]]], 2)
     assert LabelSets([[0, 0]], groups=groups).groups is groups

@@ -214,6 +214,15 @@ class TrainingSet:
         known = set() if self.known is None else set(self.known)
         unused = [name for name in self.unused_names if new_names.get(name) not in known]
         warn_of_unused_names(self.path, unused, labels.classes.tolist())
+        taxonomy = None if self.roles is None else self.roles.tagging.taxonomy_of_labels
+        if taxonomy is not None:
+            named = taxonomy.parents.keys() | taxonomy.children.keys()
+            if named.isdisjoint(map(str, labels.classes)):
+                warn_caller(
+                    f"{self.path}: the taxonomy names none of the labels "
+                    f"({listed(labels.classes.tolist())}), so it changes nothing. If only their "
+                    f"capitals differ, use {argument('fold_case', True)}."
+                )
         # Labels in columns of their own, and those of Python, are separated by nothing.
         if self.roles is None or self.roles.label_columns:
             return self
@@ -229,7 +238,8 @@ class TrainingSet:
                 several,
                 lambda name, mark=mark: (
                     f"{self.path}: the label {name!r} looks like several, separated by {mark!r} "
-                    f"rather than {delimiter!r}: use {argument('delimiter', mark)}."
+                    f"rather than {delimiter!r}: use {argument('delimiter', mark)}, or "
+                    f"{argument('any_of', mark)} if one of them is meant."
                 ),
             )
         return self

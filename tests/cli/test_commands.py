@@ -307,6 +307,22 @@ def test_a_table_may_separate_labels_otherwise_than_the_model(words, model, run,
     assert [row["annotation"] for row in found] == [row["annotation"] for row in expected]
 
 
+def test_annotate_says_which_probability_a_label_of_a_level_needs(run, tmp_path):
+    table, taxonomy = tmp_path / "nights.csv", tmp_path / "birds.csv"
+    table.write_text("night,tags,pitch\n1,owl,1\n2,wren,4\n3,owl,1.2\n4,wren,3.9\n5,bird,2.6\n")
+    taxonomy.write_text("child,parent,rank\nowl,bird,species\nwren,bird,species\n")
+    model, out = tmp_path / "m.unbag", tmp_path / "out.csv"
+    roles = ("--bag", "night", "--labels", "tags")
+    assert run("fit", table, *roles, "--taxonomy", taxonomy, "-o", model)[0] == 0
+    arguments = ("annotate", model, table, "-o", out, "--level", "species", "--back-off", "0.99")
+    code, _, errors = run(*arguments)
+    assert code == 0
+    assert "no label is as probable as 0.99" in " ".join(errors.split())
+    code, _, errors = run(*arguments, "--joint")
+    assert code == 1
+    assert "leave it out, or --level and --back-off" in " ".join(errors.split())
+
+
 def test_annotate_output_can_be_annotated_again(words, model, run, tmp_path):
     out, again = tmp_path / "out.csv", tmp_path / "again.csv"
     run("annotate", model, words, "-o", out)

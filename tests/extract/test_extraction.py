@@ -103,6 +103,7 @@ def test_files_that_fail_are_named_and_the_others_are_there(folder, tmp_path):
     assert "f3.num is damaged: could not convert" in result.failed["f3.num"]
     assert "internal error (RuntimeError: this should not happen)" in result.failed["f4.num"]
     assert dict(faults)["f3.num"] == result.failed["f3.num"]
+    assert f"instances of {result.files - 2} files." in summary(result, "files")[0]
     assert facts_of(result.output).failed == result.failed
     assert result.instances == 13
 

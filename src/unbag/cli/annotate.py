@@ -231,7 +231,9 @@ def annotate(
         "seconds": dict(zip(("reading", "annotating", "writing"), seconds, strict=True)),
     }
     messages.result(result)
-    for line in described(figures, names, unknown_below, joint):
+    # With both, a label needs both probabilities.
+    least = max((each for each in (unknown_below, back_off) if each is not None), default=None)
+    for line in described(figures, names, least, joint):
         messages.note(line)
     if n_known:
         messages.note(
@@ -259,7 +261,7 @@ def known_and_other(data: io.BagTable, annotation: Any, background_name: str) ->
 
 
 def described(
-    figures: annotations.Figures, names: dict[str, str], unknown_below: float | None, joint: bool
+    figures: annotations.Figures, names: dict[str, str], least: float | None, joint: bool
 ) -> Iterator[str]:
     """Say what was annotated, and what each status is about, line by line."""
     how = "using" if figures.bag_labels_used else "without"
@@ -271,7 +273,7 @@ def described(
         Status.LABELLED: "a class",
         Status.BACKGROUND: "none of the classes",
         Status.NO_TAG: "their bags are said to hold none of the classes",
-        Status.UNSURE: f"no label is as probable as {unknown_below}",
+        Status.UNSURE: f"no label is as probable as {least}",
         Status.DROPPED: "rows with missing values",
     }
     counts = [

@@ -372,7 +372,7 @@ def _chunks(
 def summary(result: Extracted, things: str) -> list[str]:
     """Return what was extracted, and what was not, in a sentence each."""
     n_read = result.files - len(result.failed)
-    bags = f"{result.files:,} {things}"
+    bags = f"{n_read:,} {things}"
     if result.bags != n_read:
         bags = f"{result.bags:,} {things} in {n_read:,} files"
     lines = [f"{result.instances:,} instances of {bags}."]

@@ -20,7 +20,7 @@ from unbag._files import (
     unreadable,
 )
 from unbag._messages import argument, listed, shortened, suggestion
-from unbag.tagging import Tagging
+from unbag.tagging import DELIMITER, Tagging
 from unbag.taxonomy import Taxonomy
 
 # Columns of these names have these roles unless others are named for them.
@@ -238,6 +238,12 @@ class Roles:
         object.__setattr__(self, "taxonomy", () if taxonomy is None else taxonomy.rows)
         # Raises an error for what cannot be.
         self.tagging  # noqa: B018
+        delimiter = self.delimiter or DELIMITER
+        check(
+            self.any_of is None or delimiter not in self.any_of,
+            f"{argument('any_of')} cannot be {self.any_of!r}: {delimiter!r} is between labels that "
+            f"are all there. Choose another one, or another {argument('delimiter')}.",
+        )
 
     @property
     def tagging(self) -> Tagging:
