@@ -314,6 +314,17 @@ def test_what_says_nothing_of_the_labels_is_not_taken_in_silence(rng):
         unbag.fit(frame, bag="bag", labels="labels")
 
 
+def test_a_class_that_holds_the_separator_within_a_group_is_refused():
+    pandas = pytest.importorskip("pandas")
+    tags = ["Alder/Willow Flycatcher", "owl", "Alder/Willow Flycatcher/owl"]
+    frame = pandas.DataFrame({"bag": [1, 2, 3], "labels": tags, "x": [0.0, 3.0, 3.1]})
+    with (
+        pytest.warns(UserWarning, match="Willow Flycatcher"),
+        pytest.raises(ValueError, match="'Alder/Willow Flycatcher' is not divided, since"),
+    ):
+        unbag.fit(frame, bag="bag", labels="labels", any_of="/")
+
+
 def test_groups_are_checked_once():
     groups = Groups.of([[[0, 1]]], 2)
     assert LabelSets([[0, 0]], groups=groups).groups is groups

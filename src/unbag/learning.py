@@ -227,7 +227,7 @@ class TrainingSet:
         if self.roles is None or self.roles.label_columns:
             return self
         names = {str(name) for name in labels.classes}
-        delimiter = self.roles.delimiter or ""
+        delimiter, any_of = self.roles.delimiter or "", self.roles.any_of
         for mark in ";,/+".replace(delimiter, ""):
             several = (
                 name
@@ -237,8 +237,12 @@ class TrainingSet:
             refuse(
                 several,
                 lambda name, mark=mark: (
-                    f"{self.path}: the label {name!r} looks like several, separated by {mark!r} "
-                    f"rather than {delimiter!r}: use {argument('delimiter', mark)}, or "
+                    f"{self.path}: the label {name!r} is not divided, since none of its parts is a "
+                    f"label by itself; but a longer label, with {mark!r} between its members, "
+                    f"names them. Write another separator there, and in {argument('any_of')}."
+                    if mark == any_of
+                    else f"{self.path}: the label {name!r} looks like several, separated by "
+                    f"{mark!r} rather than {delimiter!r}: use {argument('delimiter', mark)}, or "
                     f"{argument('any_of', mark)} if one of them is meant."
                 ),
             )
