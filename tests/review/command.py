@@ -9,8 +9,8 @@ import urllib.request
 class Command:
     """``unbag review`` as a process of its own, and what a page would send to it."""
 
-    def __init__(self, folder, *options):
-        arguments = ["review", "m.unbag", "colours.csv", "--no-browser", *options]
+    def __init__(self, folder, *options, table="colours.csv"):
+        arguments = ["review", "m.unbag", table, "--no-browser", *options]
         self.process = subprocess.Popen(
             [sys.executable, "-m", "unbag.cli", *arguments], cwd=folder, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,

@@ -242,3 +242,58 @@ def test_starting_without_the_extra_says_what_to_install(folder):
     )
     assert done.returncode == 1
     assert "unbag[review]" in done.stderr
+
+
+def test_labels_that_name_groups_are_refused(run, tmp_path, monkeypatch):
+    pytest.importorskip("uvicorn", reason="the extra review is not installed")
+    monkeypatch.chdir(tmp_path)
+    rows = "1,owl,1\n2,wren,4\n3,owl,1.2\n4,wren,3.9\n5,owl/wren,2.6\n"
+    (tmp_path / "t.csv").write_text(f"night,tags,pitch\n{rows}")
+    roles = ("--bag", "night", "--labels", "tags", "--any-of", "/")
+    assert run("fit", "t.csv", *roles, "-o", "m.unbag")[0] == 0
+    code, _, errors = run("review", "m.unbag", "t.csv", "--no-browser")
+    assert code == 1
+    assert "labels name groups of classes" in " ".join(errors.split())
+    assert not list(tmp_path.glob("*.jsonl"))
+
+
+def made_pictures(folder):
+    """Write pictures and a table of their regions; return the folder of the pictures."""
+    pytest.importorskip("PIL", reason="the extra images is not installed")
+    from unbag.datasets import make_pictures, write_pictures
+
+    made = make_pictures(4, n_classes=2, classes_per_picture=(1, 2), random_state=0)
+    write_pictures(made, folder / "photos")
+    unbag.extract.images(folder / "photos", folder / "t.parquet", folder / "photos" / "tags.csv")
+    return folder / "photos"
+
+
+def made_signals(folder):
+    """Write signals and a table of their windows; return the folder of the signals."""
+    from unbag.datasets import make_signals, write_signals
+
+    made = make_signals(4, n_activities=2, activities_per_recording=(1, 2), random_state=0)
+    write_signals(made, folder)
+    unbag.extract.signals(folder / "days", folder / "t.parquet", folder / "tags.csv")
+    return folder / "days"
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "shape"),
+    [(made_pictures, "region", "halo"), (made_signals, "signal", "trace")],
+)
+def test_regions_and_windows_are_shown(make, kind, shape, tmp_path):
+    pytest.importorskip("uvicorn", reason="the extra review is not installed")
+    root = make(tmp_path)
+    unbag.fit(tmp_path / "t.parquet").save(tmp_path / "m.unbag")
+    with Command(tmp_path, "--media-root", str(root), table="t.parquet") as review:
+        instances = review.ask("bags/1")["instances"]
+        assert all(each["media"] for each in instances)
+        first, second = (review.ask(f"media/{each['row']}") for each in instances[:2])
+    assert first["kind"] == second["kind"] == kind
+    assert first["reason"] is None
+    assert first["drawing"].startswith("<svg")
+    assert f'class="{shape}"' in first["drawing"]
+    assert first["drawing"] != second["drawing"]
+    if kind == "region":
+        assert first["sources"][first["place"]].startswith("data:image/")

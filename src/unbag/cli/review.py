@@ -129,7 +129,9 @@ def read_for_review(
         roles = with_known(source, roles) if source.columns else roles
         data = source.read(roles, need_labels=False, progress=report)
         check_features(fitted, data)
-    return fitted, data, data.labels if use_labels else None
+    if not use_labels or data.labels is None:
+        return fitted, data, None
+    return fitted, data, data.labels.with_groups_of(data.roles.tagging, fitted.classes_)
 
 
 def serve(
