@@ -337,6 +337,30 @@ def test_the_session_goes_on_with_a_better_model(begin, colours):
     assert known.tolist() == ["violet 0"]
 
 
+def test_a_fit_forgets_an_answer_that_was_taken_back(begin):
+    from unbag.review.refitting import Refitting
+
+    session = begin()
+    refitting = Refitting(session, every=0)
+    number = session.answer({**RED})["answer"]
+    assert refitting.start()
+    refitting.wait(60)
+    session.answer({"kind": "undo", "answer": number})
+    assert refitting.n_new == 1
+    assert refitting.start()
+    refitting.wait(60)
+    assert session.model_number == 2
+
+
+def test_without_chosen_questions_the_least_certain_are_asked(begin, monkeypatch, caplog):
+    session = begin()
+    monkeypatch.setattr("unbag.review.session.ordered_questions", lambda *_, **__: 1 / 0)
+    session.survey()
+    session.choose_questions()
+    assert session.next_question().strategy == "entropy"
+    assert caplog.text.count("division by zero") == 1
+
+
 def test_a_fit_that_fails_leaves_the_review_as_it_is(begin, monkeypatch):
     from unbag.review.refitting import Refitting
 

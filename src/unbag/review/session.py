@@ -9,6 +9,7 @@ Classes are texts here, as tables have them, and a column of `Session.tags` for 
 after the last, in posteriors, is the background.
 """
 
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
@@ -72,6 +73,8 @@ FEW_QUESTIONS = 5
 SECONDS_STAYING, SECONDS_GOING = 2.0, 4.0
 #: Bags whose posteriors are kept.
 KEPT_BAGS = 256
+
+logger: logging.Logger = logging.getLogger(__name__)
 
 
 class Refused(Exception):
@@ -187,6 +190,7 @@ class Session:
         self._since_fit: list[int] = []
         self._wrong: dict[str, Any] | None = None
         self._is_choosing = False
+        self._choosing_error: str | None = None
         self._revisions: dict[int, int] = {}
         self._posteriors: OrderedDict[int, NDArray[np.float64]] = OrderedDict()
         self.overview = Overview.empty(bags.n_instances)
@@ -265,7 +269,7 @@ class Session:
                 if change.instance < size:
                     self._apply_label(first + change.instance, change, answer)
             for change in answer.tags:
-                if self._column(change.label) == -1:
+                if change.label not in self.names:
                     self._add_class(change.label)
                 self.tags[b, self.names.index(change.label)] = STATES[change.state]
             self._posteriors.pop(b, None)
@@ -458,7 +462,20 @@ class Session:
     # Questions.
 
     def choose_questions(self) -> None:
-        """Choose what to ask next: this may take a while, and answers are possible meanwhile."""
+        """Choose what to ask next: this may take a while, and answers are possible meanwhile.
+
+        If that fails, the review goes on with the questions that it has, and those by entropy.
+        """
+        try:
+            self._choose_questions()
+        except Exception as error:
+            message = f"Questions could not be chosen: {error}"
+            # At the end of the program, nobody asks any more; and it is said only once.
+            if not self._is_stopped.is_set() and message != self._choosing_error:
+                self._choosing_error = message
+                logger.warning("%s", message)
+
+    def _choose_questions(self) -> None:
         with self.lock:
             known, labels, model = self.model_known(), self.model_labels(), self.model
             asked = [i for i in self._since_fit if self.pins[i] != UNKNOWN]
