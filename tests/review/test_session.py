@@ -7,6 +7,7 @@ import pytest
 
 from oracle import enumerate_bag
 from unbag import BagContext, BagPipeline, Bags, LabelSets, ORLogisticRegression
+from unbag.io import DataError
 from unbag.review.session import Refused, Session
 
 RED = {"kind": "label", "bag": 4, "instance": 0, "label": "red", "seconds": 2.0}
@@ -359,6 +360,17 @@ def test_without_chosen_questions_the_least_certain_are_asked(begin, monkeypatch
     session.choose_questions()
     assert session.next_question().strategy == "entropy"
     assert caplog.text.count("division by zero") == 1
+
+
+def test_rows_in_another_order_are_refused_by_their_ids(begin, colours):
+    ids = [f"call {i}" for i in range(colours.bags.n_instances)]
+    first = begin(ids=ids)
+    first.answer({**RED})
+    assert state(begin(ids=ids)) == state(first)
+    row = int(colours.bags.offsets[4])
+    ids[row], ids[row + 1] = ids[row + 1], ids[row]
+    with pytest.raises(DataError, match=f"'call {row}' .* rows are in another order"):
+        begin(ids=ids)
 
 
 def test_a_fit_that_fails_leaves_the_review_as_it_is(begin, monkeypatch):

@@ -22,6 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr
 
+from unbag._files import check
+from unbag._messages import shortened
 from unbag.annotations import (
     BLOCK,
     CERTAIN,
@@ -201,10 +203,30 @@ class Session:
         self._is_stopped = threading.Event()
         self._set_model(model)
         check_same_bags(log.read, bags)
+        self._check_same_instances()
         for answer in log.read.answers:
             self._apply(answer)
 
     # What is known.
+
+    def _check_same_instances(self) -> None:
+        """Raise an error if the instances of a bag are in another order than in the log."""
+        if self.ids is None:
+            return
+        for answer in self.log.read.answers:
+            b = self._number_of.get(answer.bag or "", -1)
+            for change in answer.labels:
+                if b < 0 or change.id is None or change.instance >= self.bags.sizes[b]:
+                    continue
+                found = self.ids[int(self.bags.offsets[b]) + change.instance]
+                check(
+                    found == change.id,
+                    f"{self.log.path} labels {shortened(change.id)} as instance "
+                    f"{change.instance + 1} of bag {shortened(answer.bag)}, which is "
+                    f"{shortened(found)} in this table: its rows are in another order. Review the "
+                    "table as it was, or pass the log to unbag fit --corrections, which finds "
+                    "instances by their ids.",
+                )
 
     def _take_labels(self, labels: LabelSets) -> None:
         """Take over the tags of the table; labels that the model does not know come last."""
