@@ -101,7 +101,9 @@ def review(
     ids = None if data.roles.instance_id is None else data.texts(data.roles.instance_id)
     bags = without_truth(data.bags)
     with AnswerLog(path, bags, data.path) as answers:
-        for note in answers.read.notes():
+        # Ids say more surely whether rows have changed places.
+        notes = answers.read.notes(bags if ids is None else None)
+        for note in notes:
             messages.warn(note)
         session = Session(
             fitted, bags, labels, answers, known=data.known, ids=ids,
@@ -110,7 +112,7 @@ def review(
         if export:
             write_exports(export, session, data, media_root)
             return
-        serve(session, data, media_root, port, not no_browser, refit_every)
+        serve(session, data, media_root, port, not no_browser, refit_every, notes)
 
 
 def read_for_review(
@@ -139,6 +141,7 @@ def serve(
     port: int,
     opens: bool,
     refit_every: int,
+    notes: list[str],
 ) -> None:
     """Serve the page until the command is stopped."""
     import threading
@@ -157,8 +160,7 @@ def serve(
     )
     refitting = Refitting(session, refit_every, path=data.path, roles=data.roles)
     server = ReviewServer(
-        session, instances, refitting, port=port, title=data.path.name,
-        notes=session.log.read.notes(),
+        session, instances, refitting, port=port, title=data.path.name, notes=notes,
     )  # fmt: skip
     messages.result({"address": server.address, "log": str(session.log.path)})
     n_answers = len(session.done)
