@@ -180,6 +180,7 @@ def test_ctrl_c_ends_a_review(command, folder):
         _, errors = review.process.communicate(timeout=60)
     assert review.process.returncode == 130, errors
     assert "Traceback" not in errors
+    assert "mine.jsonl holds 1 answer." in errors
     assert len(read_answers(folder / "mine.jsonl").answers) == 1
 
 

@@ -163,9 +163,8 @@ def serve(
         session, instances, refitting, port=port, title=data.path.name, notes=notes,
     )  # fmt: skip
     messages.result({"address": server.address, "log": str(session.log.path)})
-    n_answers = len(session.done)
-    if n_answers:
-        messages.note(f"{session.log.path}: going on after {n_answers:,} answers.")
+    if session.done:
+        messages.note(f"{session.log.path}: going on after {n_answers(session)}.")
     else:
         messages.note(f"Answers are kept in {session.log.path}.")
     if not messages.as_json:
@@ -189,7 +188,14 @@ def serve(
     finally:
         session.stop()
         refitting.stop()
-    messages.note(f"{len(session.done):,} answers are in {session.log.path}.")
+        # Also after Ctrl-C, by which a review usually ends.
+        messages.note(f"{session.log.path} holds {n_answers(session)}.")
+
+
+def n_answers(session: Any) -> str:
+    """Return how many answers count, in words."""
+    n = len(session.done)
+    return f"{n:,} answer{'s' * (n != 1)}"
 
 
 def write_exports(
@@ -207,7 +213,7 @@ def write_exports(
          "known_labels": n_labelled}
     )  # fmt: skip
     messages.note(
-        f"{len(session.done):,} answers; {n_labelled:,} of {session.bags.n_instances:,} instances "
+        f"{n_answers(session)}; {n_labelled:,} of {session.bags.n_instances:,} instances "
         "have a label that people gave."
     )
     for output in outputs:
