@@ -373,6 +373,31 @@ def test_rows_in_another_order_are_refused_by_their_ids(begin, colours):
         begin(ids=ids)
 
 
+def test_what_was_skipped_is_not_asked_again_after_a_restart(begin):
+    session = begin()
+    session.survey()
+    asked = session.next_question()
+    place = asked.instance - int(session.bags.offsets[asked.bag])
+    session.answer({"kind": "skip", "bag": asked.bag, "instance": place})
+    again = begin()
+    again.survey()
+    assert asked.instance not in [each.instance for each in again._questions]
+    assert again.next_question() is not None
+    again.answer({"kind": "undo", "answer": 1})
+    assert asked.instance not in again._skipped
+
+
+def test_others_are_asked_for_when_the_least_certain_of_each_bag_was_skipped(begin):
+    session = begin()
+    session.survey(choose=False)
+    entropy = session.overview.entropy
+    for b in range(len(session.bags)):
+        own = entropy[session.bags.offsets[b] : session.bags.offsets[b + 1]]
+        session.answer({"kind": "skip", "bag": b, "instance": int(own.argmax())})
+    session._ask_by_entropy()
+    assert [each for each in session._questions if each.strategy == "entropy"]
+
+
 def test_a_fit_that_fails_leaves_the_review_as_it_is(begin, monkeypatch):
     from unbag.review.refitting import Refitting
 

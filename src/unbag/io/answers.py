@@ -94,6 +94,8 @@ class Answer:
         The number of the answer that is undone.
     asked : str or None
         Why the question was asked: the strategy that chose it.
+    skipped : int or None
+        The instance that was skipped: its number in the bag.
     """
 
     number: int
@@ -106,6 +108,7 @@ class Answer:
     classes: tuple[str, ...] = ()
     undoes: int | None = None
     asked: str | None = None
+    skipped: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return what a line of the log holds."""
@@ -121,6 +124,8 @@ class Answer:
         for name in ("classes", "undoes", "asked"):
             if value := getattr(self, name):
                 line[name] = list(value) if name == "classes" else value
+        if self.skipped is not None:
+            line["skipped"] = self.skipped
         return line
 
 
@@ -334,11 +339,12 @@ def _answer(line: dict[str, Any]) -> Answer:
         TagChange(_word(each["label"]), _state(each["state"]), _state(each["previous"]))
         for each in line.get("tags", ())
     )
-    undoes = line.get("undoes")
+    undoes, skipped = line.get("undoes"), line.get("skipped")
     return Answer(
         _whole(line["answer"]), _word(line["time"]), _number(line["seconds"]), _word(line["kind"]),
         _text(line.get("bag")), labels, tags, tuple(map(_word, line.get("classes", ()))),
         None if undoes is None else _whole(undoes), _text(line.get("asked")),
+        None if skipped is None else _whole(skipped),
     )  # fmt: skip
 
 

@@ -294,11 +294,16 @@ class Session:
                 if change.label not in self.names:
                     self._add_class(change.label)
                 self.tags[b, self.names.index(change.label)] = STATES[change.state]
+            if answer.skipped is not None and answer.skipped < size:
+                self._skipped.add(first + answer.skipped)
             self._posteriors.pop(b, None)
             self._revisions[b] = self._revisions.get(b, 0) + 1
         if answer.kind == "undo":
             undone = [each for each in self.done if each.number == answer.undoes]
             self.done = [each for each in self.done if each.number != answer.undoes]
+            for each in undone:
+                if b >= 0 and each.skipped is not None:
+                    self._skipped.discard(int(self.bags.offsets[b]) + each.skipped)
             self.retired |= {
                 name for each in undone for name in each.classes if not self._is_used(name)
             }
@@ -560,9 +565,10 @@ class Session:
 
     def _ask_by_entropy(self) -> None:
         """Take questions that are found at once, until better ones are chosen."""
-        found = by_entropy(
-            self.bags, self.model_known(), self.overview.entropy, seed=self.n_given_answers
-        )  # fmt: skip
+        entropy = self.overview.entropy.copy()
+        # However many were skipped, others are found.
+        entropy[[each for each in self._skipped if isinstance(each, int)]] = 0.0
+        found = by_entropy(self.bags, self.model_known(), entropy, seed=self.n_given_answers)
         self._questions = [each for each in found if self._is_worth_asking(each)]
 
     def suggestion(self, b: int) -> dict[str, int] | None:
@@ -792,7 +798,7 @@ class Session:
                 self._apply(written)
                 b = self._number_of.get(written.bag or "", b)
                 if kind == "skip":
-                    self._forget_question(b, request.get("instance"))
+                    self._forget_questions(b)
                 self.choose_questions_soon()
             if b is None:
                 return {"bag": None, "changed": [], "answer": getattr(written, "number", None)}
@@ -835,11 +841,9 @@ class Session:
                 })  # fmt: skip
         return changes
 
-    def _forget_question(self, b: int | None, place: Any) -> None:
+    def _forget_questions(self, b: int | None) -> None:
         if b is None:
             return
-        if type(place) is int:
-            self._skipped.add(int(self.bags.offsets[b]) + place)
         self._skipped |= {
             (b, each.label) for each in self._questions if each.bag == b and each.label is not None
         }
@@ -976,9 +980,9 @@ class Session:
         return name
 
     def _skip(self, request: dict[str, Any], b: int) -> dict[str, Any]:
-        if request.get("instance") is not None:
-            self._instance(request, b)
-        return self._made(b)
+        if request.get("instance") is None:
+            return self._made(b)
+        return self._made(b, skipped=self._instance(request, b))
 
     def _undo(self, request: dict[str, Any], _: int | None) -> dict[str, Any]:
         number = request.get("answer")
