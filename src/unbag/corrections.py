@@ -63,9 +63,9 @@ def corrected_labels(path: PathLike, data: BagTable) -> np.ndarray:
 def answered_labels(path: Path, data: BagTable) -> np.ndarray:
     """Return the labels of instances that the log of a review has, as text or None."""
     read = read_answers(path)
-    for note in read.notes():
-        warn_caller(note)
     ids = None if data.roles.instance_id is None else data.texts(data.roles.instance_id)
+    for note in read.notes(data.bags if ids is None else None):
+        warn_caller(note)
     named = data.roles.tagging.name_of_instance
     known = np.full(data.bags.n_instances, None, dtype=object)
     place_of = places_of(read, data.bags, ids)

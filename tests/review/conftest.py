@@ -34,17 +34,23 @@ def colours():
 @pytest.fixture
 def begin(colours, tmp_path):
     """A function that begins a review, or goes on with it."""
-    logs = []
+    sessions = []
 
     def begin(path="answers.jsonl", **options):
         given = {"model": colours.model, "bags": colours.bags, "labels": colours.labels, **options}
         log = AnswerLog(tmp_path / path, given["bags"], "colours.csv")
-        logs.append(log)
-        return Session(log=log, **given)
+        try:
+            session = Session(log=log, **given)
+        except BaseException:
+            log.close()
+            raise
+        sessions.append(session)
+        return session
 
     yield begin
-    for log in logs:
-        log.close()
+    for session in sessions:
+        session.stop()
+        session.log.close()
 
 
 class Client:

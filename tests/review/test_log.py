@@ -6,6 +6,7 @@ import os
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from unbag import Bags, LabelSets
 from unbag.io import DataError
@@ -82,6 +83,18 @@ def test_a_line_that_lacks_only_its_end_counts(begin, colours):
     with AnswerLog(log.path, colours.bags, "colours.csv") as again:
         assert appended(again, "blue").number == 2
     assert [each.number for each in read_answers(log.path).answers] == [1, 2]
+
+
+def test_rows_that_have_changed_places_are_noticed(begin, colours):
+    read = begin().log.read
+    bags = colours.bags
+    assert read.notes(bags) == []
+    order = np.arange(bags.n_instances)
+    order[:2] = [1, 0]
+    moved = Bags(bags.X[order], bags.offsets, ids=bags.ids)
+    assert "changed places within a bag" in read.notes(moved)[0]
+    sparse_log = begin("sparse.jsonl", bags=Bags(csr_array(bags.X), bags.offsets, ids=bags.ids)).log
+    assert sparse_log.read.notes(Bags(csr_array(moved.X), bags.offsets, ids=bags.ids))
 
 
 def test_two_programs_write_to_one_log_and_know_of_each_other(begin):

@@ -105,6 +105,15 @@ def test_a_log_of_another_table_is_refused(answered, run):
     assert not (answered / "better.unbag").exists()
 
 
+def test_rows_that_have_changed_places_are_said(answered, run):
+    arguments = ["review", "m.unbag", "colours.csv", "--export", "out.csv"]
+    assert "changed places" not in run(*arguments)[2]
+    header, first, second, *others = (answered / "colours.csv").read_text().splitlines(True)
+    assert first.split(",")[0] == second.split(",")[0]
+    (answered / "colours.csv").write_text("".join([header, second, first, *others]))
+    assert "changed places" in " ".join(run(*arguments)[2].split())
+
+
 def test_corrections_are_exported(answered, run):
     code, _, errors = run(
         "review", "m.unbag", "colours.csv", "--export", "corrected.csv", "--export", "tasks.json",
@@ -171,6 +180,7 @@ def test_ctrl_c_ends_a_review(command, folder):
         _, errors = review.process.communicate(timeout=60)
     assert review.process.returncode == 130, errors
     assert "Traceback" not in errors
+    assert "mine.jsonl holds 1 answer." in errors
     assert len(read_answers(folder / "mine.jsonl").answers) == 1
 
 

@@ -82,7 +82,8 @@ def hostile_requests(client, rng, secret):
         "/api/bags/0x0", "/api/gallery?class=none", "/api/gallery?class=red&order=up",
         "/api/gallery?class=red&first=-1", "/api/gallery?class=red&first=1e9",
         "/api/next?after=x", "/api/media/%00", "/api/bags/%f0", "/api/answers", "/api/refit",
-        "/page.css%00.js", "/api/unknown",
+        "/page.css%00.js", "/api/unknown", "/api/bags/0/", f"/api/media/{'9' * 5000}",
+        f"/api/bags/{'9' * 5000}",
     ]  # fmt: skip
     types = [
         b"", b"null", b"[]", b"3", b'"label"', b"{", b"\xff\xfe", b"[" * 5000, b'{"kind": "label"}',
@@ -95,7 +96,9 @@ def hostile_requests(client, rng, secret):
             wrong = rng.choice(["", "x", client.server.token[:-1], client.server.token + "x", "é"])
             headers = {} if rng.random() < 0.3 else {"X-Unbag-Token": wrong.encode("latin-1")}
             if rng.random() < 0.5:
-                yield ("GET", rng.choice(paths)), {"headers": headers, "token": False}
+                many = "?" + "&".join(["token=x"] * 50) if rng.random() < 0.3 else ""
+                path = rng.choice(paths) + many
+                yield ("GET", path), {"headers": headers, "token": False}
             else:
                 yield ("POST", "/api/answers", GOOD), {"headers": headers, "token": False}
         elif kind == "host":

@@ -7,6 +7,7 @@ import pytest
 
 from oracle import enumerate_bag
 from unbag import BagContext, BagPipeline, Bags, LabelSets, ORLogisticRegression
+from unbag.io import DataError
 from unbag.review.session import Refused, Session
 
 RED = {"kind": "label", "bag": 4, "instance": 0, "label": "red", "seconds": 2.0}
@@ -335,6 +336,66 @@ def test_the_session_goes_on_with_a_better_model(begin, colours):
     np.testing.assert_allclose(session.posterior(5).sum(axis=1), 1)
     known = session.model_known(slice(0, 1))
     assert known.tolist() == ["violet 0"]
+
+
+def test_a_fit_forgets_an_answer_that_was_taken_back(begin):
+    from unbag.review.refitting import Refitting
+
+    session = begin()
+    refitting = Refitting(session, every=0)
+    number = session.answer({**RED})["answer"]
+    assert refitting.start()
+    refitting.wait(60)
+    session.answer({"kind": "undo", "answer": number})
+    assert refitting.n_new == 1
+    assert refitting.start()
+    refitting.wait(60)
+    assert session.model_number == 2
+
+
+def test_without_chosen_questions_the_least_certain_are_asked(begin, monkeypatch, caplog):
+    session = begin()
+    monkeypatch.setattr("unbag.review.session.ordered_questions", lambda *_, **__: 1 / 0)
+    session.survey()
+    session.choose_questions()
+    assert session.next_question().strategy == "entropy"
+    assert caplog.text.count("division by zero") == 1
+
+
+def test_rows_in_another_order_are_refused_by_their_ids(begin, colours):
+    ids = [f"call {i}" for i in range(colours.bags.n_instances)]
+    first = begin(ids=ids)
+    first.answer({**RED})
+    assert state(begin(ids=ids)) == state(first)
+    row = int(colours.bags.offsets[4])
+    ids[row], ids[row + 1] = ids[row + 1], ids[row]
+    with pytest.raises(DataError, match=f"'call {row}' .* rows are in another order"):
+        begin(ids=ids)
+
+
+def test_what_was_skipped_is_not_asked_again_after_a_restart(begin):
+    session = begin()
+    session.survey()
+    asked = session.next_question()
+    place = asked.instance - int(session.bags.offsets[asked.bag])
+    session.answer({"kind": "skip", "bag": asked.bag, "instance": place})
+    again = begin()
+    again.survey()
+    assert asked.instance not in [each.instance for each in again._questions]
+    assert again.next_question() is not None
+    again.answer({"kind": "undo", "answer": 1})
+    assert asked.instance not in again._skipped
+
+
+def test_others_are_asked_for_when_the_least_certain_of_each_bag_was_skipped(begin):
+    session = begin()
+    session.survey(choose=False)
+    entropy = session.overview.entropy
+    for b in range(len(session.bags)):
+        own = entropy[session.bags.offsets[b] : session.bags.offsets[b + 1]]
+        session.answer({"kind": "skip", "bag": b, "instance": int(own.argmax())})
+    session._ask_by_entropy()
+    assert [each for each in session._questions if each.strategy == "entropy"]
 
 
 def test_a_fit_that_fails_leaves_the_review_as_it_is(begin, monkeypatch):

@@ -101,7 +101,9 @@ def review(
     ids = None if data.roles.instance_id is None else data.texts(data.roles.instance_id)
     bags = without_truth(data.bags)
     with AnswerLog(path, bags, data.path) as answers:
-        for note in answers.read.notes():
+        # Ids say more surely whether rows have changed places.
+        notes = answers.read.notes(bags if ids is None else None)
+        for note in notes:
             messages.warn(note)
         session = Session(
             fitted, bags, labels, answers, known=data.known, ids=ids,
@@ -110,7 +112,7 @@ def review(
         if export:
             write_exports(export, session, data, media_root)
             return
-        serve(session, data, media_root, port, not no_browser, refit_every)
+        serve(session, data, media_root, port, not no_browser, refit_every, notes)
 
 
 def read_for_review(
@@ -141,6 +143,7 @@ def serve(
     port: int,
     opens: bool,
     refit_every: int,
+    notes: list[str],
 ) -> None:
     """Serve the page until the command is stopped."""
     import threading
@@ -159,13 +162,11 @@ def serve(
     )
     refitting = Refitting(session, refit_every, path=data.path, roles=data.roles)
     server = ReviewServer(
-        session, instances, refitting, port=port, title=data.path.name,
-        notes=session.log.read.notes(),
+        session, instances, refitting, port=port, title=data.path.name, notes=notes,
     )  # fmt: skip
     messages.result({"address": server.address, "log": str(session.log.path)})
-    n_answers = len(session.done)
-    if n_answers:
-        messages.note(f"{session.log.path}: going on after {n_answers:,} answers.")
+    if session.done:
+        messages.note(f"{session.log.path}: going on after {n_answers(session)}.")
     else:
         messages.note(f"Answers are kept in {session.log.path}.")
     if not messages.as_json:
@@ -189,7 +190,14 @@ def serve(
     finally:
         session.stop()
         refitting.stop()
-    messages.note(f"{len(session.done):,} answers are in {session.log.path}.")
+        # Also after Ctrl-C, by which a review usually ends.
+        messages.note(f"{session.log.path} holds {n_answers(session)}.")
+
+
+def n_answers(session: Any) -> str:
+    """Return how many answers count, in words."""
+    n = len(session.done)
+    return f"{n:,} answer{'s' * (n != 1)}"
 
 
 def write_exports(
@@ -207,7 +215,7 @@ def write_exports(
          "known_labels": n_labelled}
     )  # fmt: skip
     messages.note(
-        f"{len(session.done):,} answers; {n_labelled:,} of {session.bags.n_instances:,} instances "
+        f"{n_answers(session)}; {n_labelled:,} of {session.bags.n_instances:,} instances "
         "have a label that people gave."
     )
     for output in outputs:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from unbag._files import DataError, PathLike, check, existing_file, parsed_json, unreadable
 from unbag._messages import shortened
@@ -93,6 +94,8 @@ class Answer:
         The number of the answer that is undone.
     asked : str or None
         Why the question was asked: the strategy that chose it.
+    skipped : int or None
+        The instance that was skipped: its number in the bag.
     """
 
     number: int
@@ -105,6 +108,7 @@ class Answer:
     classes: tuple[str, ...] = ()
     undoes: int | None = None
     asked: str | None = None
+    skipped: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return what a line of the log holds."""
@@ -120,6 +124,8 @@ class Answer:
         for name in ("classes", "undoes", "asked"):
             if value := getattr(self, name):
                 line[name] = list(value) if name == "classes" else value
+        if self.skipped is not None:
+            line["skipped"] = self.skipped
         return line
 
 
@@ -172,7 +178,8 @@ class ReadAnswers:
     ----------
     path : Path
     header : dict
-        The first line: ``table``, ``bags``, ``instances`` and the ``digest`` of the bags.
+        The first line: ``table``, ``bags``, ``instances``, the ``digest`` of the bags, and that of
+        their ``values``.
     answers : list of Answer
     broken : list of int
         Lines that cannot be read, counted from 1.
@@ -186,9 +193,16 @@ class ReadAnswers:
     broken: list[int]
     is_torn: bool
 
-    def notes(self) -> list[str]:
-        """Say what is wrong with the log, line by line."""
+    def notes(self, bags: Bags | None = None) -> list[str]:
+        """Say what is wrong with the log, line by line, and whether `bags` have changed since."""
         notes = []
+        values = self.header.get("values")
+        if bags is not None and values is not None and values != digest_of_values(bags):
+            notes.append(
+                f"{self.path}: the features of the instances are not those that people reviewed. "
+                "That does no harm if they were computed or chosen anew; but if rows have changed "
+                "places within a bag, answers are about the wrong ones: restore the order."
+            )
         if self.is_torn:
             notes.append(
                 f"{self.path}: the last line is incomplete, as after a crash; its answer was never "
@@ -227,11 +241,28 @@ def digest_of(bags: Bags) -> str:
     return digest.hexdigest()[:32]
 
 
+def digest_of_values(bags: Bags) -> str:
+    """Return a digest of the features of all instances, in their order.
+
+    Examples
+    --------
+    >>> bags, turned = Bags([[1.0], [2.0]], [0, 2]), Bags([[2.0], [1.0]], [0, 2])
+    >>> digest_of_values(bags) == digest_of_values(turned)
+    False
+    """
+    X: Any = bags.X
+    parts = (X.indptr, X.indices, X.data) if sparse.issparse(X) else (X,)
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(np.ascontiguousarray(part).data)
+    return digest.hexdigest()[:32]
+
+
 def header_of(bags: Bags, table: PathLike) -> dict[str, Any]:
     """Return the first line of a log."""
     return {
         MARK: VERSION, "table": Path(table).name, "bags": len(bags), "instances": bags.n_instances,
-        "digest": digest_of(bags),
+        "digest": digest_of(bags), "values": digest_of_values(bags),
     }  # fmt: skip
 
 
@@ -308,11 +339,12 @@ def _answer(line: dict[str, Any]) -> Answer:
         TagChange(_word(each["label"]), _state(each["state"]), _state(each["previous"]))
         for each in line.get("tags", ())
     )
-    undoes = line.get("undoes")
+    undoes, skipped = line.get("undoes"), line.get("skipped")
     return Answer(
         _whole(line["answer"]), _word(line["time"]), _number(line["seconds"]), _word(line["kind"]),
         _text(line.get("bag")), labels, tags, tuple(map(_word, line.get("classes", ()))),
         None if undoes is None else _whole(undoes), _text(line.get("asked")),
+        None if skipped is None else _whole(skipped),
     )  # fmt: skip
 
 

@@ -171,8 +171,9 @@ def _drawing(
     for time in (inner[0], inner[1]):
         label = f"{first + time:.2f}"
         parts.append(f'<text x="{x(time):.1f}" y="{TOP + HEIGHT + 12}">{label}</text>')
-    parts.append(f'<text x="{LEFT - 3}" y="{TOP + HEIGHT + 12}" class="left">s</text>')
-    parts.append(f'<text x="2" y="{TOP + HEIGHT / 2:.0f}" class="right">kHz</text></svg>')
+    # Beside the first time, and between two frequencies: units cover no number.
+    parts.append(f'<text x="2" y="{TOP + HEIGHT + 12}" class="right">s</text>')
+    parts.append(f'<text x="2" y="{y(500 * step) + 3:.1f}" class="right">kHz</text></svg>')
     return "".join(parts)
 
 

@@ -299,7 +299,7 @@
       return element("button", {
         type: "button", class: classes.join(" ").trim(), title: name,
         "aria-label": `${i + 1}: ${name}, ${percent(share)}`, onclick: () => label(name),
-      }, key(String(i + 1)), " ", name, element("small", {}, percent(share)));
+      }, element("span", { class: "name" }, key(String(i + 1)), " ", name), element("small", {}, percent(share)));
     }));
   };
   const action = (id, text, shortcut, run, isMain = false) => element("button", {

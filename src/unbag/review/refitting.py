@@ -61,8 +61,8 @@ class Refitting:
 
     @property
     def n_new(self) -> int:
-        """How many answers the model has not seen."""
-        return max(len(self.session.done) - self._n_fitted, 0)
+        """How many answers the model has not seen; to take one back is an answer, too."""
+        return self.session.n_given_answers - self._n_fitted
 
     def status(self) -> dict[str, Any]:
         """Describe how far a fit has got."""
@@ -84,6 +84,8 @@ class Refitting:
     def start(self) -> bool:
         """Start a fit; return whether that was possible."""
         with self._lock:
+            if self._is_stopped.is_set():
+                return False
             if (self._thread is not None and self._thread.is_alive()) or not self.n_new:
                 return False
             self._done, self._most, self._error = 0, 1, None
@@ -104,7 +106,7 @@ class Refitting:
 
     def _run(self) -> None:
         started = time.perf_counter()
-        n_answers = len(self.session.done)
+        n_answers = self.session.n_given_answers
         try:
             model = self._fitted()
             self._n_fitted = n_answers

@@ -32,8 +32,9 @@ from .refitting import Refitting
 from .session import Refused, Session
 
 HOST = "127.0.0.1"
-#: Largest body of a request, and longest address, in bytes.
-MOST_BODY, LONGEST_QUERY = 64 << 10, 4096
+#: Largest body of a request, and longest path and query of an address, in bytes. No number in it is
+#: too long to be read.
+MOST_BODY, LONGEST_ADDRESS = 64 << 10, 4096
 #: Instances on a page of the gallery, and bags in a list.
 GALLERY_PAGE, BAG_PAGE = 24, 50
 #: Media that are kept, rendered.
@@ -116,11 +117,11 @@ class Doorkeeper:
         origin_needed = method == "POST" or b"origin" in headers
         if origin_needed and header(b"origin") not in self.origins:
             return 403, "this server answers to its own page only"
-        if len(scope["query_string"]) > LONGEST_QUERY:
+        if max(len(scope["query_string"]), len(scope["path"])) > LONGEST_ADDRESS:
             return 414, "this address is too long"
         given = header(TOKEN_HEADER)
         if given is None and method == "GET":
-            query = parse_qs(scope["query_string"], max_num_fields=20)
+            query = parse_qs(scope["query_string"])
             tokens = query.get(b"token", [])
             given = tokens[0] if len(tokens) == 1 else None
         if given is None or not secrets.compare_digest(given, self.token):
@@ -212,8 +213,9 @@ class Instances:
 
     def medium(self, i: int) -> dict[str, Any]:
         """Return the picture, sound or clip of an instance, or why there is none."""
-        if i in self._kept:
-            return self._kept[i]
+        kept = self._kept.get(i)
+        if kept is not None:
+            return kept
         # A new one for each: what a report may hold in all is no bound here.
         media: Any = Media(self.paths, self.root, self.places, **self.options)
         found = media.of_instance(i)
@@ -304,7 +306,10 @@ class ReviewServer:
             Refused: _refused, LogError: _not_saved, HTTPException: _http_error,
             DataError: _bad_data,
         }  # fmt: skip
-        return Starlette(routes=routes, exception_handlers=handlers)
+        app = Starlette(routes=routes, exception_handlers=handlers)
+        # What is not an address here is no other one, either.
+        app.router.redirect_slashes = False
+        return app
 
     # Pages.
 

@@ -9,6 +9,7 @@ Classes are texts here, as tables have them, and a column of `Session.tags` for 
 after the last, in posteriors, is the background.
 """
 
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr
 
+from unbag._files import check
+from unbag._messages import shortened
 from unbag.annotations import (
     BLOCK,
     CERTAIN,
@@ -72,6 +75,8 @@ FEW_QUESTIONS = 5
 SECONDS_STAYING, SECONDS_GOING = 2.0, 4.0
 #: Bags whose posteriors are kept.
 KEPT_BAGS = 256
+
+logger: logging.Logger = logging.getLogger(__name__)
 
 
 class Refused(Exception):
@@ -187,6 +192,7 @@ class Session:
         self._since_fit: list[int] = []
         self._wrong: dict[str, Any] | None = None
         self._is_choosing = False
+        self._choosing_error: str | None = None
         self._revisions: dict[int, int] = {}
         self._posteriors: OrderedDict[int, NDArray[np.float64]] = OrderedDict()
         self.overview = Overview.empty(bags.n_instances)
@@ -197,10 +203,30 @@ class Session:
         self._is_stopped = threading.Event()
         self._set_model(model)
         check_same_bags(log.read, bags)
+        self._check_same_instances()
         for answer in log.read.answers:
             self._apply(answer)
 
     # What is known.
+
+    def _check_same_instances(self) -> None:
+        """Raise an error if the instances of a bag are in another order than in the log."""
+        if self.ids is None:
+            return
+        for answer in self.log.read.answers:
+            b = self._number_of.get(answer.bag or "", -1)
+            for change in answer.labels:
+                if b < 0 or change.id is None or change.instance >= self.bags.sizes[b]:
+                    continue
+                found = self.ids[int(self.bags.offsets[b]) + change.instance]
+                check(
+                    found == change.id,
+                    f"{self.log.path} labels {shortened(change.id)} as instance "
+                    f"{change.instance + 1} of bag {shortened(answer.bag)}, which is "
+                    f"{shortened(found)} in this table: its rows are in another order. Review the "
+                    "table as it was, or pass the log to unbag fit --corrections, which finds "
+                    "instances by their ids.",
+                )
 
     def _take_labels(self, labels: LabelSets) -> None:
         """Take over the tags of the table; labels that the model does not know come last."""
@@ -265,14 +291,19 @@ class Session:
                 if change.instance < size:
                     self._apply_label(first + change.instance, change, answer)
             for change in answer.tags:
-                if self._column(change.label) == -1:
+                if change.label not in self.names:
                     self._add_class(change.label)
                 self.tags[b, self.names.index(change.label)] = STATES[change.state]
+            if answer.skipped is not None and answer.skipped < size:
+                self._skipped.add(first + answer.skipped)
             self._posteriors.pop(b, None)
             self._revisions[b] = self._revisions.get(b, 0) + 1
         if answer.kind == "undo":
             undone = [each for each in self.done if each.number == answer.undoes]
             self.done = [each for each in self.done if each.number != answer.undoes]
+            for each in undone:
+                if b >= 0 and each.skipped is not None:
+                    self._skipped.discard(int(self.bags.offsets[b]) + each.skipped)
             self.retired |= {
                 name for each in undone for name in each.classes if not self._is_used(name)
             }
@@ -458,7 +489,20 @@ class Session:
     # Questions.
 
     def choose_questions(self) -> None:
-        """Choose what to ask next: this may take a while, and answers are possible meanwhile."""
+        """Choose what to ask next: this may take a while, and answers are possible meanwhile.
+
+        If that fails, the review goes on with the questions that it has, and those by entropy.
+        """
+        try:
+            self._choose_questions()
+        except Exception as error:
+            message = f"Questions could not be chosen: {error}"
+            # At the end of the program, nobody asks any more; and it is said only once.
+            if not self._is_stopped.is_set() and message != self._choosing_error:
+                self._choosing_error = message
+                logger.warning("%s", message)
+
+    def _choose_questions(self) -> None:
         with self.lock:
             known, labels, model = self.model_known(), self.model_labels(), self.model
             asked = [i for i in self._since_fit if self.pins[i] != UNKNOWN]
@@ -521,9 +565,10 @@ class Session:
 
     def _ask_by_entropy(self) -> None:
         """Take questions that are found at once, until better ones are chosen."""
-        found = by_entropy(
-            self.bags, self.model_known(), self.overview.entropy, seed=self.n_given_answers
-        )  # fmt: skip
+        entropy = self.overview.entropy.copy()
+        # However many were skipped, others are found.
+        entropy[[each for each in self._skipped if isinstance(each, int)]] = 0.0
+        found = by_entropy(self.bags, self.model_known(), entropy, seed=self.n_given_answers)
         self._questions = [each for each in found if self._is_worth_asking(each)]
 
     def suggestion(self, b: int) -> dict[str, int] | None:
@@ -753,7 +798,7 @@ class Session:
                 self._apply(written)
                 b = self._number_of.get(written.bag or "", b)
                 if kind == "skip":
-                    self._forget_question(b, request.get("instance"))
+                    self._forget_questions(b)
                 self.choose_questions_soon()
             if b is None:
                 return {"bag": None, "changed": [], "answer": getattr(written, "number", None)}
@@ -796,11 +841,9 @@ class Session:
                 })  # fmt: skip
         return changes
 
-    def _forget_question(self, b: int | None, place: Any) -> None:
+    def _forget_questions(self, b: int | None) -> None:
         if b is None:
             return
-        if type(place) is int:
-            self._skipped.add(int(self.bags.offsets[b]) + place)
         self._skipped |= {
             (b, each.label) for each in self._questions if each.bag == b and each.label is not None
         }
@@ -937,9 +980,9 @@ class Session:
         return name
 
     def _skip(self, request: dict[str, Any], b: int) -> dict[str, Any]:
-        if request.get("instance") is not None:
-            self._instance(request, b)
-        return self._made(b)
+        if request.get("instance") is None:
+            return self._made(b)
+        return self._made(b, skipped=self._instance(request, b))
 
     def _undo(self, request: dict[str, Any], _: int | None) -> dict[str, Any]:
         number = request.get("answer")
