@@ -107,6 +107,8 @@ def test_the_demo_of_recordings_writes_what_its_commands_write(tmp_path, capsys)
     assert after.keys() == before.keys()
 
 
+# It takes about half a minute.
+@pytest.mark.slow
 def test_the_demo_of_signals_writes_what_its_commands_write(tmp_path, capsys):
     from unbag.cli import main
     from unbag.demo.sensors import run
@@ -131,6 +133,8 @@ def test_the_demo_of_signals_writes_what_its_commands_write(tmp_path, capsys):
     assert drawn == again > 100
 
 
+# It takes about half a minute.
+@pytest.mark.slow
 def test_the_demo_of_pictures_writes_what_its_commands_write(tmp_path, capsys):
     pytest.importorskip("PIL", reason="pip install 'unbag[images]'")
     pytest.importorskip("skimage", reason="pip install 'unbag[images]'")

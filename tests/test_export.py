@@ -103,10 +103,12 @@ def test_networks_too(hidden, context_units, encoding, bags, y):
     assert_same_answers(model, bags[:10], to_onnx(model))
 
 
-def test_committees_too(bags, y):
+def test_committees_too(bags, y, monkeypatch):
     pytest.importorskip("torch", reason="networks need torch: pip install 'unbag[torch]'")
     from unbag.torch import ORNetwork
 
+    # However few steps networks take, the linear model shall not be used alone.
+    monkeypatch.setattr("unbag.torch.committee.CLEARLY", np.inf)
     model = ORNetwork((8, 6), max_iter=5, background=True, random_state=0, device="cpu")
     model.fit(bags, y)
     model.pool_weights_ = np.array([0.1, 0.2, 0.3, 0.0, 0.4])

@@ -236,7 +236,7 @@ def test_a_port_that_is_taken_is_said(begin, serve):
     from unbag.review.server import ReviewServer
 
     client = serve(begin())
-    with pytest.raises(DataError, match="choose another by --port"):
+    with pytest.raises(DataError, match="choose another one with"):
         ReviewServer(begin(), port=client.server.port)
 
 

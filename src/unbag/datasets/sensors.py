@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
-from pyarrow import csv, parquet
 
 from unbag._files import PathLike, make_folder, writing, written_together
 from unbag._random import Seed, generator
@@ -271,6 +269,10 @@ def write_signals(
     list of Path
         The tables of signals.
     """
+    # Data sets are made without it.
+    import pyarrow as pa
+    from pyarrow import csv, parquet
+
     _check(suffix in (".csv", ".parquet"), "suffix", "'.csv' or '.parquet'", suffix)
     write: Callable[..., None] = csv.write_csv if suffix == ".csv" else parquet.write_table
     folder = Path(folder)

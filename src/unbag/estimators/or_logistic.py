@@ -316,6 +316,8 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
     _stream: Stream | None = None
     # How often labels are wrong by fits whose background costs nothing, until a fit has its own.
     _rates_of_fit: dict[str, np.ndarray] | None = None
+    #: What a background may cost, if that is to be decided.
+    _parts_of_cost: tuple[float, ...] = PARTS_OF_COST
 
     @property
     def has_background_(self) -> bool:
@@ -513,7 +515,7 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
         counts = halves.weight * halves.counted
         tagged = np.where(labels.named, 1, labels.indicator)
         _, mean = naming_costs(tagged, bags.sizes, counts)
-        costs = [part * mean for part in PARTS_OF_COST] if mean else [0.0]
+        costs = [part * mean for part in self._parts_of_cost] if mean else [0.0]
         if self.background_cost is not None:
             costs = [self.background_cost]
         self._rates_of_fit = self._rates_of_halves(halves)

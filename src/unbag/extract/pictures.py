@@ -228,12 +228,13 @@ def read_picture(path: Path, size: int = LONGER_SIDE) -> Picture:
 def picture_in(file: BinaryIO, path: Path, size: int = LONGER_SIDE) -> Picture:
     """Read a picture from an open file; the path is only named."""
     Image = require("PIL.Image")
+    open_image = Image.open
     formats = [each for each in FORMATS if each in _known_formats()]
     try:
         # Strange metadata is nothing to warn of; the size is checked below.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            with Image.open(file, formats=formats) as image:
+            with open_image(file, formats=formats) as image:
                 width, height = image.size
                 check(
                     width * height <= MOST_PIXELS,

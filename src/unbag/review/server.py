@@ -25,6 +25,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from unbag._files import DataError, PathLike, parsed_json
+from unbag._messages import argument
 from unbag.report.media import Media
 
 from .log import LogError
@@ -436,7 +437,8 @@ def bound(port: int) -> socket.socket:
         found.close()
         reason = getattr(error, "strerror", None) or error
         raise DataError(
-            f"port {port} cannot be used ({reason}): choose another by --port, or leave it out."
+            f"port {port} cannot be used ({reason}): choose another one with "
+            f"{argument('port')}, or none."
         ) from error
     return found
 

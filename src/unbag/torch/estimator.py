@@ -20,6 +20,7 @@ from unbag.estimators import ORLogisticRegression
 from unbag.estimators.contract import BagsLike, LabelSetsLike, RandomState
 from unbag.estimators.instances import LabelSetLearner, Threshold, check_background_cost
 from unbag.fitting import SCALINGS, Rate, Scale, Scaling, Training, progress_watch
+from unbag.fitting.background import PARTS_OF_COST
 from unbag.fitting.objective import SAMPLE_BYTES
 from unbag.fitting.pooling import pooled
 from unbag.fitting.solvers import InterruptedFitWarning
@@ -417,6 +418,8 @@ class ORNetwork(LabelSetLearner):
                 scaling=self.scaling, missed=self.missed, false=self.false,
             )  # fmt: skip
             linear.classes_ = self.classes_
+            # At costs that do linear models good, networks learn to name the background.
+            linear._parts_of_cost = PARTS_OF_COST[:1]
             with linear._decided_background(bags, labels, pinned, weight):
                 wanted, cost = linear._has_background, linear.background_cost_
                 rates = linear._rates_beside_cost(bags, labels, pinned, weight)
