@@ -108,8 +108,7 @@ def audio(
 
     Example: unbag extract audio recordings --labels tags.csv -o calls.parquet
     """
-    from unbag.extract.extraction import extract as run
-    from unbag.extract.recordings import Audio, audio_kind
+    from unbag.extract.recordings import audio_kind
     from unbag.extract.tags import read_tags
 
     kind = audio_kind(
@@ -121,19 +120,7 @@ def audio(
         tags = read_tags(labels, Roles.from_options(**given), tags_column)
     else:
         refuse_without_labels(given, tags_column)
-    with progress("extracting") as report:
-
-        def on_file(done: int, total: int, name: str, fault: str | None) -> None:
-            if fault is not None:
-                messages.say(f"unbag: error: {fault}")
-            report(done, total)
-
-        try:
-            result = run(kind, folder, output, tags, n_jobs=jobs, on_file=on_file)
-        except KeyboardInterrupt:
-            messages.say("What is finished is kept: run the same command again to go on.")
-            raise
-    finish(result, Audio.things)
+    extract_files(kind, folder, output, tags, jobs)
 
 
 @app.command()
@@ -198,8 +185,7 @@ def signals(
 
     Example: unbag extract signals days --labels tags.csv -o windows.parquet
     """
-    from unbag.extract.extraction import extract as run
-    from unbag.extract.streams import SignalFiles, signals_kind, tags_of_signals
+    from unbag.extract.streams import signals_kind, tags_of_signals
 
     kind = signals_kind(
         table, windows=windows, hop=hop, rate=rate, time=time, time_unit=time_unit,
@@ -210,19 +196,7 @@ def signals(
         tags = tags_of_signals(labels, Roles.from_options(**given), tags_column)
     else:
         refuse_without_labels({**given, "bag": None}, tags_column)
-    with progress("extracting") as report:
-
-        def on_file(done: int, total: int, name: str, fault: str | None) -> None:
-            if fault is not None:
-                messages.say(f"unbag: error: {fault}")
-            report(done, total)
-
-        try:
-            result = run(kind, table, output, tags, n_jobs=jobs, on_file=on_file)
-        except KeyboardInterrupt:
-            messages.say("What is finished is kept: run the same command again to go on.")
-            raise
-    finish(result, SignalFiles.things)
+    extract_files(kind, table, output, tags, jobs)
 
 
 @app.command()
@@ -273,8 +247,7 @@ def images(
 
     Example: unbag extract images photos --labels tags.csv -o regions.parquet
     """
-    from unbag.extract.extraction import extract as run
-    from unbag.extract.pictures import Images, images_kind
+    from unbag.extract.pictures import images_kind
     from unbag.extract.tags import read_tags
 
     kind = images_kind(
@@ -285,6 +258,13 @@ def images(
         tags = read_tags(labels, Roles.from_options(**given), tags_column)
     else:
         refuse_without_labels(given, tags_column)
+    extract_files(kind, folder, output, tags, jobs)
+
+
+def extract_files(kind: Any, where: Path, output: Path, tags: Any, jobs: int) -> None:
+    """Extract instances of a kind, show progress, and print what was extracted."""
+    from unbag.extract.extraction import extract as run
+
     with progress("extracting") as report:
 
         def on_file(done: int, total: int, name: str, fault: str | None) -> None:
@@ -293,11 +273,11 @@ def images(
             report(done, total)
 
         try:
-            result = run(kind, folder, output, tags, n_jobs=jobs, on_file=on_file)
+            result = run(kind, where, output, tags, n_jobs=jobs, on_file=on_file)
         except KeyboardInterrupt:
             messages.say("What is finished is kept: run the same command again to go on.")
             raise
-    finish(result, Images.things)
+    finish(result, kind.things)
 
 
 def refuse_without_labels(given: dict[str, Any], tags_column: str | None) -> None:
