@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import polars
@@ -453,3 +454,16 @@ def test_the_command_searches_networks_alone(table, capsys):
     tried = json.loads(capsys.readouterr().out)["tuning"]["tried"]
     assert {row["encoding"] for row in tried} == {None, "quantile"}
     assert all(row["background"] is False for row in tried)
+
+
+def test_reasons_compare_kinds_of_models_that_came_as_far():
+    def tried(family, *scores):
+        return SimpleNamespace(family=family, scores=scores, score=np.mean(scores))
+
+    chosen, linear = tried("kernel", -4.0, -3.0, -2.0), tried("linear", -0.5)
+    trials = [chosen, linear, tried("linear", -4.0, -4.0, -4.0)]
+    assert "is -3, beside linear -4." in Search.why(
+        SimpleNamespace(trials=trials, remaining=[chosen]), chosen
+    )
+    alone = SimpleNamespace(trials=trials[:2], remaining=[chosen])
+    assert "beside linear -0.5 on 1 of 3 folds." in Search.why(alone, chosen)

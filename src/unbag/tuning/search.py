@@ -121,6 +121,12 @@ class Fold:
         return self._kept[1]
 
 
+def of_folds(trial: Trial, chosen: Trial) -> str:
+    """Say on how many folds a setting was tried, if they are fewer than those of the chosen one."""
+    n_folds, n_of_chosen = len(trial.scores), len(chosen.scores)
+    return f" on {n_folds} of {n_of_chosen} folds" if n_folds < n_of_chosen else ""
+
+
 class Search:
     """Successive halving over settings, by the held-out bags of `cv` folds.
 
@@ -322,13 +328,13 @@ class Search:
         scored = [trial for trial in self.remaining if trial.scores]
         if not scored:
             return "Nothing was tried: these are usual settings."
-        best: dict[str, float] = {}
-        for trial in self.trials:
-            if trial.scores:
-                score = best.get(trial.family, -np.inf)
-                best[trial.family] = max(score, trial.score)
+        known = [trial for trial in self.trials if trial.scores]
+        known.sort(key=lambda trial: (len(trial.scores), trial.score))
+        best = {trial.family: trial for trial in known}
         others = ", ".join(
-            f"{family} {score:.3g}" for family, score in best.items() if family != chosen.family
+            f"{family} {trial.score:.3g}{of_folds(trial, chosen)}"
+            for family, trial in sorted(best.items())
+            if family != chosen.family
         )
         beside = f", beside {others}" if others else ""
         return (
