@@ -56,9 +56,10 @@ STEPS = 0.75
 TAUGHT = 0.3
 #: How much more noise is added to inputs that include quantiles, which are learnt by heart sooner.
 QUANTILE_NOISE = 2.0
-#: Standard errors by which a linear model or a kernel must be better than networks to be used in
-#: their place: a single network of each kind is compared, and several are better.
-CLEARLY = 3.0
+#: Standard errors, and nats per bag, by which a linear model or a kernel must be better than
+#: networks to be used in their place: a single network of each kind is compared, and several are
+#: better; and of many bags, a small difference is clear.
+CLEARLY, MUCH = 3.0, 0.5
 #: Width, size and penalty of the kernel, and the most instances for which there is one.
 KERNEL: dict[str, Any] = {"kernel": 0.5, "dictionary": 600}
 ALPHA_OF_KERNEL, MOST_FOR_KERNEL = 0.1, 2**17
@@ -273,7 +274,8 @@ class Training:
             return False
         own = self._held_out_likelihood([self.names.index(name)])
         gain = own - self._held_out_likelihood(others)
-        return bool(gain.sum() > CLEARLY * gain.std() * len(gain) ** 0.5)
+        is_clear = gain.sum() > CLEARLY * gain.std() * len(gain) ** 0.5
+        return bool(is_clear and gain.mean() > MUCH)
 
     @property
     def are_networks(self) -> np.ndarray:
