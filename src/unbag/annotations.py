@@ -459,7 +459,9 @@ class AnswersAtLevel:
             self._names, self._columns = ladder.level_of_classes(level)
         self.label: NDArray[np.object_] = np.full(n_instances, None, dtype=object)
         self.second: NDArray[np.object_] = np.full(n_instances, None, dtype=object)
-        self.probability, self.second_probability, self.entropy = np.zeros((3, n_instances))
+        self.probability: NDArray[np.float64] = np.zeros(n_instances)
+        self.second_probability: NDArray[np.float64] = np.zeros(n_instances)
+        self.entropy: NDArray[np.float64] = np.zeros(n_instances)
         self.is_unsure: NDArray[np.bool_] = np.zeros(n_instances, dtype=bool)
 
     def _chances(self, proba: NDArray[np.floating]) -> NDArray[np.float64]:

@@ -16,6 +16,7 @@ like.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -353,33 +354,36 @@ class Shown:
 
     def __init__(self, places: Sequence[NDArray[np.intp]], shape: tuple[int, int]):
         self.shape = shape
-        self.counts = np.array([len(each) for each in places])
-        self.starts = np.concatenate([[0], np.cumsum(self.counts)[:-1]])
-        self.pixels = np.concatenate(places)
-        self.regions = np.repeat(np.arange(len(places)), self.counts)
-        self.rows, self.columns = np.divmod(self.pixels, shape[1])
+        self.counts: NDArray[np.intp] = np.array([len(each) for each in places])
+        self.starts: NDArray[np.intp] = np.concatenate([[0], np.cumsum(self.counts)[:-1]])
+        self.pixels: NDArray[np.intp] = np.concatenate(places)
+        self.regions: NDArray[np.intp] = np.repeat(np.arange(len(places)), self.counts)
+        self.rows: NDArray[np.intp] = self.pixels // shape[1]
+        self.columns: NDArray[np.intp] = self.pixels % shape[1]
 
     def __len__(self) -> int:
         return len(self.counts)
 
-    def of(self, channel):
+    def of(self, channel: NDArray[Any]) -> NDArray[Any]:
         """Return the values that a channel of the picture has in the regions."""
         return channel.ravel()[self.pixels]
 
-    def sums(self, values):
+    def sums(self, values: NDArray[Any]) -> NDArray[np.float64]:
         """Return the sum of values over each region."""
         return np.add.reduceat(values, self.starts, dtype=np.float64)
 
-    def means(self, values):
+    def means(self, values: NDArray[Any]) -> NDArray[np.float64]:
         """Return the mean of values over each region."""
         return self.sums(values) / self.counts
 
-    def moments(self, values):
+    def moments(self, values: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return mean and standard deviation of values over each region."""
         mean = self.means(values)
         return mean, np.sqrt(np.maximum(self.means(values * values) - mean**2, 0))
 
-    def shares(self, places, n_places, weights=None):
+    def shares(
+        self, places: NDArray[np.intp], n_places: int, weights: NDArray[Any] | None = None
+    ) -> NDArray[np.float64]:
         """Return how much of each region, or of its weights, is at each of some places."""
         found = np.bincount(self.regions * n_places + places, weights, len(self) * n_places)
         return found.reshape(len(self), n_places) / self.counts[:, None]

@@ -234,8 +234,10 @@ class Choice:
     def __init__(
         self, beliefs: Beliefs, features: Features, n_questions: int, rng: np.random.Generator
     ) -> None:
-        self.beliefs, self.features, self.rng = beliefs, features, rng
-        self.n_questions = n_questions
+        self.beliefs: Beliefs = beliefs
+        self.features: Features = features
+        self.rng: np.random.Generator = rng
+        self.n_questions: int = n_questions
         self.is_taken: NDArray[np.bool_] = np.zeros(len(beliefs.offsets) - 1, dtype=bool)
 
     def leave_alone(self, asked: ArrayLike | None) -> None:

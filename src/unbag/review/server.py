@@ -77,7 +77,7 @@ class Doorkeeper:
 
     def __init__(self, app: Any, token: str, port: int) -> None:
         self.app = app
-        self.token = token.encode()
+        self.token: bytes = token.encode()
         self.hosts: set[bytes] = {f"{name}:{port}".encode() for name in (HOST, "localhost")}
         self.origins: set[bytes] = {b"http://" + host for host in self.hosts}
 
@@ -261,14 +261,14 @@ class ReviewServer:
         notes: Sequence[str] = (),
     ) -> None:
         self.session = session
-        self.instances = instances or Instances()
+        self.instances: Instances = instances or Instances()
         self.refitting = refitting
         self.title = title
-        self.notes = list(notes)
+        self.notes: list[str] = list(notes)
         self.token: str = secrets.token_urlsafe(24)
-        self.socket = bound(port)
+        self.socket: socket.socket = bound(port)
         self.port: int = self.socket.getsockname()[1]
-        self.app = Doorkeeper(self._routes(), self.token, self.port)
+        self.app: Doorkeeper = Doorkeeper(self._routes(), self.token, self.port)
 
     @property
     def address(self) -> str:

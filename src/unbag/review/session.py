@@ -165,7 +165,7 @@ class Session:
         self.bags = bags
         self.log = log
         self.ids = ids
-        self.delimiter = delimiter or DELIMITER
+        self.delimiter: str = delimiter or DELIMITER
         self.lock = threading.RLock()
         self._number_of = {str(name): b for b, name in enumerate(bags.ids.tolist())}
         self.names: list[str] = [class_text(each) for each in model.classes_.tolist()]
@@ -183,9 +183,9 @@ class Session:
                 self._pin(i, class_text(label))
                 self.given[i] = True
         self._require_pinned(np.flatnonzero(self.given))
-        self.model_number = 0
+        self.model_number: int = 0
         self.done: list[Answer] = []
-        self.n_given_answers = 0
+        self.n_given_answers: int = 0
         self.checked: dict[int, tuple[str, float, str]] = {}
         #: Rows that were asked at random, and answered.
         self.random_answers: set[int] = set()
@@ -195,8 +195,8 @@ class Session:
         self._choosing_error: str | None = None
         self._revisions: dict[int, int] = {}
         self._posteriors: OrderedDict[int, NDArray[np.float64]] = OrderedDict()
-        self.overview = Overview.empty(bags.n_instances)
-        self.is_surveyed = False
+        self.overview: Overview = Overview.empty(bags.n_instances)
+        self.is_surveyed: bool = False
         self._questions: list[Question] = []
         #: Rows, and pairs of a bag and a class, that somebody does not want to be asked again.
         self._skipped: set[Any] = set()

@@ -110,9 +110,9 @@ class GradientInAdvance:
     ) -> None:
         self._sizes, self._weight, self._factor, self._reduction = sizes, weight, factor, reduction
         dtype, device = working_dtype(logits), logits.device
-        self.gradient = torch.empty(logits.shape, dtype=logits.dtype, device=device)
-        self.expected = torch.empty(len(sizes), dtype=dtype, device=device)
-        self.written = torch.full_like(self.expected, torch.nan)
+        self.gradient: torch.Tensor = torch.empty(logits.shape, dtype=logits.dtype, device=device)
+        self.expected: torch.Tensor = torch.empty(len(sizes), dtype=dtype, device=device)
+        self.written: torch.Tensor = torch.full_like(self.expected, torch.nan)
 
     def expect(self, n_required: torch.Tensor, on_impossible: str) -> None:
         """Expect the scales of `unbag.torch.loss.reduced_loss`, to the last bit.

@@ -205,7 +205,7 @@ class GroupedBags:
     def __init__(self, problem: "UnionProblem", groups: Groups) -> None:
         self.layout: Layout = problem.layout
         self.groups = groups
-        (self.bags,) = groups.per_bag.nonzero()
+        self.bags: NDArray[np.intp] = np.flatnonzero(groups.per_bag)
         self.place: NDArray[np.int64] = np.full(problem.n_bags, -1)
         self.place[self.bags] = np.arange(len(self.bags))
         packed = groups.bag_offsets, groups.group_offsets, groups.members
