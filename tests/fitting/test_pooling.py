@@ -31,11 +31,15 @@ def best(log_proba, problem):
 
 def test_a_model_that_knows_more_counts_more():
     rng = np.random.default_rng(0)
-    good, problem = drawn(rng)
-    poor = log_softmax(rng.normal(size=good.shape), axis=1)
-    weights = best([good, poor], problem)
-    assert weights[0] > 0.6
-    assert weights[1] < 0.1
+    shares = []
+    for n_bags in (10, 80, 2000):
+        good, problem = drawn(rng, n_bags)
+        poor = log_softmax(rng.normal(size=good.shape), axis=1)
+        weights = best([good, poor], problem)
+        shares.append(weights[1] / weights[0])
+    # The more bags say so, the more.
+    assert 0.8 > shares[0] > shares[1] > shares[2]
+    assert shares[2] < 0.1
 
 
 def test_models_that_are_too_sure_get_small_weights():

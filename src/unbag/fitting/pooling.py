@@ -13,9 +13,12 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-#: How much the held-out bags must prefer unequal weights: the log-likelihood that one unit of
-#: squared distance from equal weights costs.
+#: How much the held-out bags must prefer unequal weights: what it costs in log-likelihood, times the
+#: sum of the squares by which weights differ from their mean, relative to that mean. A few bags
+#: cannot tell a model that is good from one that knows label sets by heart.
 EQUALITY = 5.0
+# Weights are at least that, so that their mean is never zero.
+SMALLEST = 1e-3
 # What is added up has to stay in the range of inference.
 LOWEST = -1e6
 
@@ -63,7 +66,7 @@ def best_weights(
     Returns
     -------
     ndarray of shape (n_models,)
-        Not negative. Equal ones are preferred a little; see `EQUALITY`.
+        Positive. Equal ones are preferred a little; see `EQUALITY`.
     """
     n_models = len(log_proba)
     equal = np.full(n_models, 1.0 / n_models)
@@ -77,11 +80,13 @@ def best_weights(
         residual = posterior - np.exp(prior)
         residual *= (bag_weight * counts)[bag_of_row, None]
         gradient: np.ndarray = np.array([float(np.vdot(residual, each)) for each in bounded])
-        distance = weights - equal
-        return -value + EQUALITY * distance @ distance, -gradient + 2 * EQUALITY * distance
+        mean = weights.mean()
+        excess = weights / mean - 1.0
+        slope = 2.0 * EQUALITY / mean * (excess - excess @ weights / (mean * n_models))
+        return -value + EQUALITY * excess @ excess, -gradient + slope
 
     found = minimize(
-        costs, equal, jac=True, method="L-BFGS-B", bounds=[(0.0, 10.0)] * n_models,
+        costs, equal, jac=True, method="L-BFGS-B", bounds=[(SMALLEST, 10.0)] * n_models,
         options={"maxiter": 50},
     )  # fmt: skip
-    return found.x if np.isfinite(found.fun) and found.x.sum() > 0 else equal
+    return found.x if np.isfinite(found.fun) else equal

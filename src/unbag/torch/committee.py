@@ -254,9 +254,9 @@ class Training:
             # Nothing is known of some of them: networks alone if there are any, all alike.
             trusted = are_networks if are_networks.any() else ~are_networks
             return trusted / trusted.sum()
-        pool = np.flatnonzero(are_networks).tolist()
-        for name in ("linear", "kernel"):
-            yardstick = [self.names.index("plain")] if name == "linear" else pool
+        pool = list(range(len(self.parts)))
+        yardsticks = {"linear": [self.names.index("plain")], "kernel": np.flatnonzero(are_networks)}
+        for name, yardstick in yardsticks.items():
             if self.is_clearly_better(name, yardstick):
                 pool = [self.names.index(name)]
         weights = np.zeros(len(self.parts))
