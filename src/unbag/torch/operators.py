@@ -46,7 +46,7 @@ def union(
     background: bool,
     on_impossible: str,
     on_intractable: str,
-    groups: torch.Tensor | None,
+    groups: torch.Tensor | None = None,
 ) -> tuple[
     torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor
 ]:
@@ -221,7 +221,7 @@ def union_gradient(
     posteriors: torch.Tensor,
     log_ratio: torch.Tensor,
     row_bag: torch.Tensor,
-    groups: torch.Tensor | None,
+    groups: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """Return the gradient: posterior minus prior of each row, times the scale of its bag."""
     if logits.is_cuda:
@@ -373,7 +373,7 @@ def union_linear(
     bag_weight: torch.Tensor,
     with_features: bool,
     with_weight: bool,
-    groups: torch.Tensor | None,
+    groups: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     """Return the weighted sum of log-likelihoods, each of them, its gradients, and counts.
 
@@ -483,7 +483,8 @@ def add_product(total: torch.Tensor, left: torch.Tensor, right: torch.Tensor) ->
 
 @union_linear.register_fake
 def _(features, weight, bias, offsets, targets, *rest):
-    *_, with_features, with_weight, _ = rest
+    # What is left at its default is not handed on.
+    with_features, with_weight = rest[7:9]
     dtype, n_bags = working_dtype(features), len(targets)
     return (
         features.new_empty((), dtype=torch.float64),
